@@ -1,0 +1,12 @@
+/// Everything chunkio offers, in one include.
+#pragma once
+
+// IWYU pragma: begin_exports
+#include <chunkio/chunk_layout.hpp>
+#include <chunkio/dataset.hpp>
+#include <chunkio/dataset_writer.hpp>
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/tensor.hpp>
+// IWYU pragma: end_exports

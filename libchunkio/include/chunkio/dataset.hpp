@@ -1,0 +1,111 @@
+/// An image dataset in an HDF5 file: what it holds, and plain reads of it.
+///
+/// Files written by h5pack or DatasetWriter describe themselves; any other HDF5 file with a 4-D
+/// uint8 dataset works too. Data flow: Dataset -> Loader.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <chunkio/chunk_layout.hpp>
+#include <chunkio/export.hpp>
+#include <chunkio/tensor.hpp>
+
+namespace chunkio {
+
+/// How to find and read the pictures of a file. Everything has a default that fits files of this
+/// library.
+struct OpenOptions {
+  /// Path of the picture dataset inside the file. Empty: `images`, else the only 4-D uint8 dataset.
+  std::string images = {};
+  /// Path of the label dataset. Empty: `labels` (or `label`) if there is one with first axis N.
+  std::string labels = {};
+  /// Axis order. Absent: the `layout` attribute, else the axis whose size is 1, 3 or 4.
+  std::optional<Layout> layout = {};
+};
+
+/// One dataset that runs parallel to the pictures: a value of shape `row_shape` for each sample.
+struct FieldInfo {
+  std::string name = {};  ///< Path in the file without the leading slash.
+  DType dtype = DType::uint8;
+  Shape row_shape = {};  ///< Without the sample axis; rank 0 for one number a sample.
+};
+
+/// Mean and standard deviation of each channel over all pixels of all pictures, on the scale 0..1.
+struct ChannelStatistics {
+  std::vector<double> mean = {};
+  std::vector<double> std = {};
+};
+
+/// What a file says about itself. For foreign files only the first block is filled.
+struct DatasetInfo {
+  std::string path = {};         ///< As given to open().
+  std::string images_path = {};  ///< Path of the picture dataset inside the file.
+  std::int64_t num_samples = 0;  ///< N >= 1.
+  std::int64_t height = 0, width = 0, channels = 0;
+  Layout layout = Layout::nhwc;
+  StoredLayout stored = {};              ///< Shape [N,H,W,C] or [N,C,H,W], chunking and filters.
+  std::int64_t num_chunks = 0;           ///< 0 if not chunked.
+  std::int64_t stored_bytes = 0;         ///< Bytes of the pictures in the file, after filters.
+  std::optional<FieldInfo> labels = {};  ///< int64 [N], or uint8 [N,A] attribute tables.
+  std::vector<FieldInfo> fields = {};  ///< Every other numeric dataset with first axis N, by name.
+
+  std::optional<std::int64_t> format_version = {};  ///< Absent: a foreign file.
+  std::string creator = {}, uuid = {}, split = {}, order = {};
+  std::optional<std::uint64_t> seed = {};
+  std::string options_json = {};   ///< Packing options and source.
+  std::string channel_order = {};  ///< "RGB" or "gray".
+  std::vector<std::string> class_names = {};
+  std::vector<std::string> attribute_names = {};
+  std::vector<std::int64_t> class_counts = {};
+  std::optional<ChannelStatistics> statistics = {};
+  std::vector<std::uint64_t> chunk_digests =
+      {};  ///< XXH3-64 of each stored chunk; empty if absent.
+
+  /// [H,W,C] or [C,H,W].
+  [[nodiscard]] Shape sample_shape() const { return stored.shape.without_first_axis(); }
+  [[nodiscard]] std::int64_t sample_bytes() const { return height * width * channels; }
+};
+
+/// An open dataset. Copies share one open file; all members are safe to call from several threads.
+class CHUNKIO_EXPORT Dataset {
+ public:
+  /// Opens a file read-only and checks what it holds. Blocks on I/O; reads no pictures.
+  /// \throws Error not_found (no such file or dataset), corrupt_data (not HDF5, truncated,
+  /// inconsistent),
+  ///         unsupported (no suitable dataset: the message lists what there is), io_failed,
+  ///         invalid_argument (layout cannot be told: the message names the option).
+  static Dataset open(const std::string& path, const OpenOptions& options = {});
+
+  [[nodiscard]] const DatasetInfo& info() const noexcept;
+  [[nodiscard]] std::int64_t size() const noexcept { return info().num_samples; }
+
+  /// Reads pictures [first, first + count) through libhdf5 into `out`, in the file's layout.
+  /// \pre out.size() == count * sample_bytes().
+  /// \throws Error invalid_argument (range, size), hdf5_failed.
+  void read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
+  /// Reads rows of a field (or of the labels, by their name) in the dtype that `find_field`
+  /// reports. \throws Error not_found, invalid_argument, hdf5_failed.
+  void read_field(std::string_view name, std::int64_t first, std::int64_t count,
+                  std::span<std::byte> out) const;
+  /// The field of that name, labels included; absent if there is none.
+  [[nodiscard]] std::optional<FieldInfo> find_field(std::string_view name) const;
+  /// Bytes of row-parallel data of one sample in field `field`.
+  static std::size_t row_bytes(const FieldInfo& field);
+
+  /// Internal.
+  struct Impl;
+  [[nodiscard]] const std::shared_ptr<const Impl>& impl() const noexcept { return impl_; }
+
+ private:
+  explicit Dataset(std::shared_ptr<const Impl> impl) noexcept;
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace chunkio

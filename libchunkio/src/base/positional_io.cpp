@@ -1,0 +1,90 @@
+#include "base/positional_io.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace chunkio::base {
+
+Error system_error(int error_number, const std::string& action, const std::string& path,
+                   const std::string& hint) {
+  ErrorCode code = ErrorCode::io_failed;
+  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG) {
+    code = ErrorCode::no_space;
+  } else if (error_number == ENOENT) {
+    code = ErrorCode::not_found;
+  }
+  std::string message = "cannot " + action + " " + path + ": " + std::strerror(error_number);
+  if (!hint.empty()) message += "; " + hint;
+  return Error(code, message);
+}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+FileDescriptor FileDescriptor::open_for_reading(const std::string& path) {
+  // Non-blocking, so that a FIFO in the way is an error and not a hang; no effect on regular files.
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) throw system_error(errno, "open", path);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw system_error(errno, "inspect", path);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::unsupported, path + " is not a regular file");
+  }
+  return file;
+}
+
+int FileDescriptor::release() noexcept { return std::exchange(fd_, -1); }
+
+void FileDescriptor::close(const std::string& path) {
+  if (fd_ < 0) return;
+  // The descriptor is gone whatever close() returns; retrying could close somebody else's.
+  if (::close(release()) != 0 && errno != EINTR) throw system_error(errno, "close", path);
+}
+
+void read_at(int fd, std::int64_t offset, std::span<std::byte> out, const std::string& path) {
+  while (!out.empty()) {
+    const ssize_t count = ::pread(fd, out.data(), out.size(), offset);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      throw system_error(errno, "read", path);
+    }
+    if (count == 0) {
+      throw Error(ErrorCode::corrupt_data,
+                  path + " ends at byte " + std::to_string(offset) + ", " +
+                      std::to_string(out.size()) +
+                      " more were expected; it is truncated or was changed while being read");
+    }
+    offset += count;
+    out = out.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void write_at(int fd, std::int64_t offset, std::span<const std::byte> bytes,
+              const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      throw system_error(errno, "write", path);
+    }
+    if (count == 0) throw system_error(EIO, "write", path);
+    offset += count;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace chunkio::base

@@ -1,0 +1,63 @@
+/// Opening files of unknown origin, and finding out which datasets they hold.
+///
+/// Only hard links are followed: soft links can loop, external links and user-defined links lead to
+/// other files. Datasets whose data lies elsewhere (external storage, virtual datasets) are named
+/// but never read. All functions are called while Library::lock() is held.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "h5/handle.hpp"
+#include <chunkio/tensor.hpp>
+
+namespace chunkio::h5 {
+
+/// Opens a file read-only with the plain POSIX driver, whatever the environment says.
+/// \throws Error corrupt_data (damaged, truncated, not closed by its writer), io_failed (locked by
+/// a writer).
+[[nodiscard]] FileId open_file(const std::string& path);
+
+/// What is known about a dataset without reading it.
+struct DatasetSummary {
+  std::string name;            ///< Path without the leading slash.
+  std::string type;            ///< For people: "uint8", "compound", ...
+  std::optional<DType> dtype;  ///< Absent if it is not one of the ten.
+  std::optional<Shape> shape;  ///< Absent if it is not an array of at most eight axes.
+  std::string refusal;  ///< Why its data must not or cannot be read, as a clause; usually empty.
+
+  /// "labels int64 [50000]".
+  [[nodiscard]] std::string describe() const;
+};
+
+/// \param name  for the summary.
+[[nodiscard]] DatasetSummary summarize(const DatasetId& dataset, const std::string& name,
+                                       const std::string& path);
+
+struct FileContents {
+  std::vector<DatasetSummary> datasets;  ///< Ascending by name.
+  bool complete = true;  ///< False: the walk stopped at its limit of objects or depth.
+
+  /// "a uint8 [..], b float32 [..]", cut after a few; "no datasets".
+  [[nodiscard]] std::string describe() const;
+};
+
+/// All datasets reachable by hard links, each once.
+[[nodiscard]] FileContents list_datasets(const FileId& file, const std::string& path);
+
+/// What a path inside a file leads to.
+enum class LinkState { absent, hard, refused };
+
+/// Follows `name` link by link. `refusal` is set for LinkState::refused: "images is a soft link".
+[[nodiscard]] LinkState follow_links(const FileId& file, const std::string& name,
+                                     const std::string& path, std::string& refusal);
+
+/// Whether `name`, of which follow_links said `hard`, is a dataset.
+[[nodiscard]] bool is_dataset(const FileId& file, const std::string& name, const std::string& path);
+
+/// \param access  dataset access property list, H5P_DEFAULT for none.
+[[nodiscard]] DatasetId open_dataset(const FileId& file, const std::string& name,
+                                     const std::string& path, hid_t access = H5P_DEFAULT);
+
+}  // namespace chunkio::h5

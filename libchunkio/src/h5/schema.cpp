@@ -1,0 +1,379 @@
+#include "h5/schema.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/checked_math.hpp"
+#include "h5/error_stack.hpp"
+#include "h5/handle.hpp"
+
+namespace chunkio::h5 {
+namespace {
+
+struct OpenAttribute {
+  AttrId id;
+  TypeId type;
+  SpaceId space;
+  std::int64_t count = 0;
+};
+
+/// Text up to the padding.
+std::string unpadded(const char* data, std::size_t size, H5T_str_t padding) {
+  std::string_view text(data, size);
+  if (padding == H5T_STR_NULLTERM) {
+    text = text.substr(0, text.find('\0'));
+  } else {
+    const char pad = padding == H5T_STR_SPACEPAD ? ' ' : '\0';
+    const std::size_t last = text.find_last_not_of(pad);
+    text = last == std::string_view::npos ? std::string_view{} : text.substr(0, last + 1);
+  }
+  return std::string(text);
+}
+
+/// Absent if `object` has no attribute of that name.
+std::optional<OpenAttribute> open_attribute(hid_t object, const char* name,
+                                            const std::string& path) {
+  if (check_status(H5Aexists(object, name), "look for attributes in", path) == 0) {
+    return std::nullopt;
+  }
+  OpenAttribute attribute;
+  attribute.id = AttrId(check_id(H5Aopen(object, name, H5P_DEFAULT), "open an attribute of", path));
+  attribute.type =
+      TypeId(check_id(H5Aget_type(attribute.id.get()), "inspect an attribute of", path));
+  attribute.space =
+      SpaceId(check_id(H5Aget_space(attribute.id.get()), "inspect an attribute of", path));
+  // Counted by ourselves: H5Sget_simple_extent_npoints lets the product of large dimensions wrap.
+  const int rank = H5Sget_simple_extent_ndims(attribute.space.get());
+  attribute.count = H5Sget_simple_extent_type(attribute.space.get()) == H5S_NULL ? 0 : 1;
+  if (rank > 0) {
+    std::vector<hsize_t> dims(static_cast<std::size_t>(rank));
+    check_status(H5Sget_simple_extent_dims(attribute.space.get(), dims.data(), nullptr),
+                 "inspect an attribute of", path);
+    const auto product = base::checked_product<hsize_t>(dims);
+    attribute.count = product && std::in_range<std::int64_t>(*product)
+                          ? static_cast<std::int64_t>(*product)
+                          : std::numeric_limits<std::int64_t>::max();
+  }
+  return attribute;
+}
+
+/// libhdf5 hands out variable-length strings that it wants back.
+class VariableStrings {
+ public:
+  VariableStrings(const OpenAttribute& attribute, std::size_t count)
+      : attribute_(attribute), strings_(count, nullptr) {}
+  VariableStrings(const VariableStrings&) = delete;
+  VariableStrings& operator=(const VariableStrings&) = delete;
+  ~VariableStrings() {
+#if H5_VERSION_GE(1, 12, 0)
+    H5Treclaim(attribute_.type.get(), attribute_.space.get(), H5P_DEFAULT, strings_.data());
+#else
+    H5Dvlen_reclaim(attribute_.type.get(), attribute_.space.get(), H5P_DEFAULT, strings_.data());
+#endif
+  }
+  [[nodiscard]] std::vector<char*>& get() noexcept { return strings_; }
+
+ private:
+  const OpenAttribute& attribute_;
+  std::vector<char*> strings_;
+};
+
+template <class T>
+hid_t number_type() {
+  return memory_type(dtype_of<T>());
+}
+
+TypeId string_type(std::size_t size, const std::string& path) {
+  TypeId type(check_id(H5Tcopy(H5T_C_S1), "create a string type for", path));
+  // libhdf5 has no strings of length 0.
+  check_status(H5Tset_size(type.get(), std::max<std::size_t>(size, 1)), "size a string type for",
+               path);
+  check_status(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), "pad a string type for", path);
+  check_status(H5Tset_cset(type.get(), H5T_CSET_UTF8), "set the encoding of a string for", path);
+  return type;
+}
+
+void write_attribute(hid_t object, const char* name, hid_t type, hid_t space, const void* data,
+                     const std::string& path) {
+  const std::string action = std::string("write attribute ") + name + " to";
+  AttrId attribute(
+      check_id(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT), action, path));
+  check_status(H5Awrite(attribute.get(), type, data), action, path);
+  check_status(attribute.reset(), action, path);
+}
+
+SpaceId vector_space(std::size_t size, const std::string& path) {
+  const hsize_t dim = size;
+  return SpaceId(check_id(H5Screate_simple(1, &dim, nullptr), "create a dataspace for", path));
+}
+
+bool all_finite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+}  // namespace
+
+std::optional<DType> element_type(hid_t type) {
+  const std::size_t size = H5Tget_size(type);
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER: {
+      // Padded integers (fewer bits than bytes) are left alone: nothing writes pictures so.
+      if (H5Tget_precision(type) != size * 8) return std::nullopt;
+      const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
+      switch (size) {
+        case 1:
+          return is_signed ? DType::int8 : DType::uint8;
+        case 2:
+          return is_signed ? DType::int16 : DType::uint16;
+        case 4:
+          return is_signed ? DType::int32 : DType::uint32;
+        case 8:
+          return is_signed ? DType::int64 : DType::uint64;
+        default:
+          return std::nullopt;
+      }
+    }
+    case H5T_FLOAT:
+      if (size == 4) return DType::float32;
+      if (size == 8) return DType::float64;
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+hid_t memory_type(DType dtype) {
+  switch (dtype) {
+    case DType::uint8:
+      return H5T_NATIVE_UINT8;
+    case DType::int8:
+      return H5T_NATIVE_INT8;
+    case DType::uint16:
+      return H5T_NATIVE_UINT16;
+    case DType::int16:
+      return H5T_NATIVE_INT16;
+    case DType::uint32:
+      return H5T_NATIVE_UINT32;
+    case DType::int32:
+      return H5T_NATIVE_INT32;
+    case DType::uint64:
+      return H5T_NATIVE_UINT64;
+    case DType::int64:
+      return H5T_NATIVE_INT64;
+    case DType::float32:
+      return H5T_NATIVE_FLOAT;
+    case DType::float64:
+      return H5T_NATIVE_DOUBLE;
+  }
+  return H5I_INVALID_HID;
+}
+
+std::string describe_type(hid_t type) {
+  if (const auto dtype = element_type(type)) return std::string(to_string(*dtype));
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+      return std::to_string(H5Tget_precision(type)) + "-bit integer";
+    case H5T_FLOAT:
+      return std::to_string(H5Tget_precision(type)) + "-bit float";
+    case H5T_STRING:
+      return "string";
+    case H5T_COMPOUND:
+      return "compound";
+    case H5T_ENUM:
+      return "enum";
+    case H5T_VLEN:
+      return "variable-length";
+    case H5T_ARRAY:
+      return "array";
+    case H5T_OPAQUE:
+      return "opaque";
+    case H5T_REFERENCE:
+      return "reference";
+    case H5T_BITFIELD:
+      return "bitfield";
+    default:
+      return "unknown type";
+  }
+}
+
+AttributeReader::AttributeReader(hid_t object, std::string object_name, std::string path)
+    : object_(object), object_name_(std::move(object_name)), path_(std::move(path)) {}
+
+Error AttributeReader::corrupt(const char* name, const std::string& why) const {
+  return Error(ErrorCode::corrupt_data, std::string("attribute ") + name + " of " + object_name_ +
+                                            " in " + path_ + " " + why +
+                                            "; the file is damaged, write it again");
+}
+
+std::optional<std::string> AttributeReader::text(const char* name) const {
+  const auto strings = texts(name);
+  if (!strings) return std::nullopt;
+  if (strings->size() != 1) throw corrupt(name, "is not one string");
+  return strings->front();
+}
+
+std::optional<std::vector<std::string>> AttributeReader::texts(const char* name) const {
+  const auto attribute = open_attribute(object_, name, path_);
+  if (!attribute) return std::nullopt;
+  const hid_t type = attribute->type.get();
+  if (H5Tget_class(type) != H5T_STRING) throw corrupt(name, "does not hold strings");
+  if (attribute->count > kMaxNames) throw corrupt(name, "has too many entries");
+  const auto count = static_cast<std::size_t>(attribute->count);
+  const auto max_bytes = static_cast<std::size_t>(count == 1 ? kMaxTextBytes : kMaxNameBytes);
+  std::vector<std::string> strings;
+  if (count == 0) return strings;
+
+  if (check_status(H5Tis_variable_str(type), "inspect an attribute of", path_) > 0) {
+    VariableStrings values(*attribute, count);
+    check_status(H5Aread(attribute->id.get(), type, values.get().data()), "read an attribute of",
+                 path_);
+    for (const char* value : values.get()) {
+      const std::string_view text = value == nullptr ? std::string_view{} : std::string_view(value);
+      if (text.size() > max_bytes) throw corrupt(name, "is too long");
+      strings.emplace_back(text);
+    }
+    return strings;
+  }
+  const std::size_t size = H5Tget_size(type);
+  if (size == 0 || size > max_bytes || size * count > static_cast<std::size_t>(kMaxNamesBytes)) {
+    throw corrupt(name, "is too long");
+  }
+  std::vector<char> values(size * count);
+  check_status(H5Aread(attribute->id.get(), type, values.data()), "read an attribute of", path_);
+  const H5T_str_t padding = H5Tget_strpad(type);
+  for (std::size_t i = 0; i < count; ++i) {
+    strings.push_back(unpadded(values.data() + i * size, size, padding));
+  }
+  return strings;
+}
+
+template <class T>
+std::optional<std::vector<T>> AttributeReader::numbers(const char* name, std::int64_t count) const {
+  const auto attribute = open_attribute(object_, name, path_);
+  if (!attribute) return std::nullopt;
+  if (!element_type(attribute->type.get())) throw corrupt(name, "does not hold numbers");
+  if (count >= 0 ? attribute->count != count : attribute->count > kMaxNames) {
+    throw corrupt(name, "has " + std::to_string(attribute->count) + " entries, expected " +
+                            std::to_string(count >= 0 ? count : kMaxNames));
+  }
+  std::vector<T> values(static_cast<std::size_t>(attribute->count));
+  if (!values.empty()) {
+    check_status(H5Aread(attribute->id.get(), number_type<T>(), values.data()),
+                 "read an attribute of", path_);
+  }
+  return values;
+}
+
+template std::optional<std::vector<std::int64_t>> AttributeReader::numbers(const char*,
+                                                                           std::int64_t) const;
+template std::optional<std::vector<std::uint64_t>> AttributeReader::numbers(const char*,
+                                                                            std::int64_t) const;
+template std::optional<std::vector<double>> AttributeReader::numbers(const char*,
+                                                                     std::int64_t) const;
+
+void write_text(hid_t object, const char* name, const std::string& text, const std::string& path) {
+  const TypeId type = string_type(text.size(), path);
+  const SpaceId space(check_id(H5Screate(H5S_SCALAR), "create a dataspace for", path));
+  write_attribute(object, name, type.get(), space.get(), text.c_str(), path);
+}
+
+void write_texts(hid_t object, const char* name, std::span<const std::string> texts,
+                 const std::string& path) {
+  std::size_t size = 1;
+  for (const std::string& text : texts) size = std::max(size, text.size());
+  std::vector<char> values(size * texts.size(), '\0');
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::copy(texts[i].begin(), texts[i].end(),
+              values.begin() + static_cast<std::ptrdiff_t>(i * size));
+  }
+  const TypeId type = string_type(size, path);
+  const SpaceId space = vector_space(texts.size(), path);
+  write_attribute(object, name, type.get(), space.get(), values.data(), path);
+}
+
+template <class T>
+void write_number(hid_t object, const char* name, T value, const std::string& path) {
+  const SpaceId space(check_id(H5Screate(H5S_SCALAR), "create a dataspace for", path));
+  write_attribute(object, name, number_type<T>(), space.get(), &value, path);
+}
+
+template <class T>
+void write_numbers(hid_t object, const char* name, std::span<const T> values,
+                   const std::string& path) {
+  const SpaceId space = vector_space(values.size(), path);
+  write_attribute(object, name, number_type<T>(), space.get(), values.data(), path);
+}
+
+template void write_number(hid_t, const char*, std::int64_t, const std::string&);
+template void write_number(hid_t, const char*, std::uint64_t, const std::string&);
+template void write_number(hid_t, const char*, double, const std::string&);
+template void write_numbers(hid_t, const char*, std::span<const std::int64_t>, const std::string&);
+template void write_numbers(hid_t, const char*, std::span<const std::uint64_t>, const std::string&);
+template void write_numbers(hid_t, const char*, std::span<const double>, const std::string&);
+
+void read_description(hid_t file, hid_t images, DatasetInfo& info) {
+  const AttributeReader root(file, "the root group", info.path);
+  if (check_status(H5Aexists(file, root_attribute::kFormat), "look for attributes in", info.path) ==
+      0) {
+    return;
+  }
+  const std::int64_t version = root.numbers<std::int64_t>(root_attribute::kFormat, 1)->front();
+  if (version < 1) throw root.corrupt(root_attribute::kFormat, "is not a version number");
+  if (version > kFormatVersion) {
+    throw Error(ErrorCode::unsupported,
+                info.path + " has format version " + std::to_string(version) +
+                    ", this library reads version " + std::to_string(kFormatVersion) +
+                    "; install a newer one");
+  }
+  info.format_version = version;
+  info.creator = root.text(root_attribute::kCreator).value_or("");
+  info.uuid = root.text(root_attribute::kUuid).value_or("");
+  info.split = root.text(root_attribute::kSplit).value_or("");
+  info.order = root.text(root_attribute::kOrder).value_or("");
+  info.options_json = root.text(root_attribute::kOptions).value_or("");
+  if (const auto seed = root.numbers<std::uint64_t>(root_attribute::kSeed, 1)) {
+    info.seed = seed->front();
+  }
+
+  const AttributeReader attributes(images, printable(info.images_path), info.path);
+  info.channel_order = attributes.text(image_attribute::kChannelOrder).value_or("");
+  info.class_names =
+      attributes.texts(image_attribute::kClassNames).value_or(std::vector<std::string>{});
+  info.attribute_names =
+      attributes.texts(image_attribute::kAttributeNames).value_or(std::vector<std::string>{});
+
+  const auto mean = attributes.numbers<double>(image_attribute::kMean, info.channels);
+  const auto std = attributes.numbers<double>(image_attribute::kStd, info.channels);
+  if (mean && !all_finite(*mean)) throw attributes.corrupt(image_attribute::kMean, "is not finite");
+  if (std && (!all_finite(*std) ||
+              std::any_of(std->begin(), std->end(), [](double v) { return v <= 0; }))) {
+    throw attributes.corrupt(image_attribute::kStd, "is not finite and above 0");
+  }
+  if (mean.has_value() != std.has_value()) {
+    throw attributes.corrupt(mean ? image_attribute::kMean : image_attribute::kStd,
+                             "lacks its counterpart");
+  }
+  if (mean) info.statistics = ChannelStatistics{*mean, *std};
+
+  const std::int64_t num_classes = static_cast<std::int64_t>(info.class_names.size());
+  if (const auto counts = attributes.numbers<std::int64_t>(image_attribute::kClassCounts,
+                                                           num_classes > 0 ? num_classes : -1)) {
+    if (std::any_of(counts->begin(), counts->end(),
+                    [&](std::int64_t n) { return n < 0 || n > info.num_samples; })) {
+      throw attributes.corrupt(image_attribute::kClassCounts, "counts what cannot be");
+    }
+    info.class_counts = *counts;
+  }
+
+  const auto algorithm = attributes.text(image_attribute::kDigestAlgorithm);
+  // Digests of an algorithm of the future are as good as none.
+  if (algorithm && *algorithm == kDigestAlgorithm) {
+    info.chunk_digests =
+        attributes.numbers<std::uint64_t>(image_attribute::kChunkDigests, info.num_chunks)
+            .value_or(std::vector<std::uint64_t>{});
+  }
+}
+
+}  // namespace chunkio::h5

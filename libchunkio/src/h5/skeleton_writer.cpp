@@ -1,0 +1,300 @@
+#include "h5/skeleton_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "base/checked_math.hpp"
+#include "h5/error_stack.hpp"
+#include "h5/file_contents.hpp"
+#include "h5/handle.hpp"
+#include "h5/library.hpp"
+#include "h5/schema.hpp"
+
+namespace chunkio::h5 {
+namespace {
+
+/// Large objects start at multiples of a page, so that they can be mapped and read without the
+/// cache.
+constexpr hsize_t kAlignment = 4096;
+constexpr hsize_t kAlignedBytes = 64 << 10;
+
+[[nodiscard]] Error invalid(const std::string& what) {
+  return Error(ErrorCode::invalid_argument, "dataset specification: " + what);
+}
+
+void check_text(const std::string& text, std::int64_t max_bytes, const std::string& what) {
+  if (std::cmp_greater(text.size(), max_bytes)) {
+    throw invalid(what + " is longer than " + std::to_string(max_bytes) + " bytes");
+  }
+  if (text.find('\0') != std::string::npos) throw invalid(what + " contains a zero byte");
+}
+
+void check_names(const std::vector<std::string>& names, const std::string& what) {
+  if (std::cmp_greater(names.size(), kMaxNames)) {
+    throw invalid(what + " has more than " + std::to_string(kMaxNames) + " entries");
+  }
+  std::size_t longest = 1;
+  for (const std::string& name : names) {
+    check_text(name, kMaxNameBytes, what + " entry " + printable(name));
+    longest = std::max(longest, name.size());
+  }
+  if (std::cmp_greater(longest * names.size(), kMaxNamesBytes)) {
+    throw invalid(what + " takes more than " + std::to_string(kMaxNamesBytes) + " bytes");
+  }
+}
+
+void check_field_name(const std::string& name, std::set<std::string>& taken) {
+  const std::string shown = "field name '" + printable(name) + "'";
+  if (name.empty() || name.front() == '/' || name.back() == '/' ||
+      name.find("//") != std::string::npos || ("/" + name + "/").find("/./") != std::string::npos) {
+    throw invalid(shown + " is no path of a dataset");
+  }
+  check_text(name, kMaxNameBytes, shown);
+  if (!taken.insert(name).second) throw invalid(shown + " is taken");
+  for (const std::string& other : taken) {
+    if (other.starts_with(name + "/") || name.starts_with(other + "/")) {
+      throw invalid(shown + " and '" + printable(other) + "' exclude each other");
+    }
+  }
+}
+
+void check_field(const DatasetSpec& spec, const FieldData& field) {
+  const FieldInfo& info = field.info;
+  const std::string shown = "field " + printable(info.name);
+  const std::size_t element_bytes = size_of(info.dtype);
+  if (element_bytes == 0) throw invalid(shown + " has no known element type");
+  const auto elements = base::checked_product(info.row_shape.dims());
+  if (info.row_shape.rank() >= Shape::kMaxRank || !elements || *elements < 1) {
+    throw invalid(shown + " has an impossible row shape " + info.row_shape.to_string());
+  }
+  const std::array<std::int64_t, 3> factors = {spec.num_samples, *elements,
+                                               static_cast<std::int64_t>(element_bytes)};
+  const auto bytes = base::checked_product<std::int64_t>(factors);
+  if (!bytes || !std::cmp_equal(*bytes, field.values.size())) {
+    throw invalid(shown + " " + info.row_shape.to_string() + " " +
+                  std::string(to_string(info.dtype)) + " has " +
+                  std::to_string(field.values.size()) + " bytes for " +
+                  std::to_string(spec.num_samples) + " samples");
+  }
+}
+
+void check_labels(const DatasetSpec& spec, const FieldData& labels) {
+  const bool classes = labels.info.dtype == DType::int64 && labels.info.row_shape.rank() == 0;
+  const bool table = labels.info.dtype == DType::uint8 && labels.info.row_shape.rank() == 1;
+  if (!classes && !table) throw invalid("labels must be int64 [N] or uint8 [N,A]");
+  if (table && !spec.attribute_names.empty() &&
+      !std::cmp_equal(spec.attribute_names.size(), labels.info.row_shape[0])) {
+    throw invalid(std::to_string(spec.attribute_names.size()) + " attribute names for " +
+                  std::to_string(labels.info.row_shape[0]) + " attributes");
+  }
+  if (!classes || spec.class_names.empty()) return;
+  for (std::int64_t i = 0; i < spec.num_samples; ++i) {
+    std::int64_t label = 0;
+    std::memcpy(&label, labels.values.data() + static_cast<std::size_t>(i) * sizeof(label),
+                sizeof(label));
+    if (label < 0 || std::cmp_greater_equal(label, spec.class_names.size())) {
+      throw invalid("label " + std::to_string(label) + " of sample " + std::to_string(i) +
+                    " is none of the " + std::to_string(spec.class_names.size()) + " classes");
+    }
+  }
+}
+
+Shape image_shape(const DatasetSpec& spec) {
+  return spec.layout == Layout::nhwc
+             ? Shape{spec.num_samples, spec.height, spec.width, spec.channels}
+             : Shape{spec.num_samples, spec.channels, spec.height, spec.width};
+}
+
+std::vector<hsize_t> extent(const Shape& shape) {
+  std::vector<hsize_t> dims;
+  for (const std::int64_t dim : shape.dims()) dims.push_back(static_cast<hsize_t>(dim));
+  return dims;
+}
+
+ListId file_access(const std::string& path) {
+  ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "prepare to write", path));
+  check_status(H5Pset_fapl_sec2(access.get()), "prepare to write", path);
+  check_status(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110),
+               "set the format of", path);
+  // Closing with objects open would silently leave the file open, and unwritten.
+  check_status(H5Pset_fclose_degree(access.get(), H5F_CLOSE_SEMI), "prepare to write", path);
+  check_status(H5Pset_alignment(access.get(), kAlignedBytes, kAlignment), "set the alignment of",
+               path);
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  check_status(H5Pset_file_locking(access.get(), false, true), "prepare to write", path);
+#endif
+  return access;
+}
+
+/// Space for all data at once, and no fill values, which would only be overwritten.
+ListId dataset_creation(const std::string& path) {
+  ListId creation(check_id(H5Pcreate(H5P_DATASET_CREATE), "prepare to write", path));
+  check_status(H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY), "prepare to write", path);
+  check_status(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), "prepare to write", path);
+  // The same input gives the same bytes.
+  check_status(H5Pset_obj_track_times(creation.get(), false), "prepare to write", path);
+  return creation;
+}
+
+void write_field(const FileId& file, const DatasetSpec& spec, const FieldData& field,
+                 const std::string& path) {
+  const std::string action = "write dataset " + printable(field.info.name) + " of";
+  const ListId creation = dataset_creation(path);
+  check_status(H5Pset_layout(creation.get(), H5D_CONTIGUOUS), action, path);
+  const ListId links(check_id(H5Pcreate(H5P_LINK_CREATE), action, path));
+  check_status(H5Pset_create_intermediate_group(links.get(), 1), action, path);
+  const auto dims = extent(field.info.row_shape.with_first_axis(spec.num_samples));
+  const SpaceId space(check_id(
+      H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), action, path));
+  const hid_t type = memory_type(field.info.dtype);
+  DatasetId dataset(check_id(H5Dcreate2(file.get(), field.info.name.c_str(), type, space.get(),
+                                        links.get(), creation.get(), H5P_DEFAULT),
+                             action, path));
+  check_status(H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, field.values.data()),
+               action, path);
+  check_status(dataset.reset(), action, path);
+}
+
+void write_root_attributes(const FileId& file, const DatasetSpec& spec,
+                           const SkeletonOptions& options, const std::string& path) {
+  const hid_t root = file.get();
+  write_number(root, root_attribute::kFormat, kFormatVersion, path);
+  write_text(root, root_attribute::kCreator, options.creator, path);
+  write_text(root, root_attribute::kUuid, options.uuid, path);
+  write_text(root, root_attribute::kSplit, spec.split, path);
+  write_text(root, root_attribute::kOrder, spec.order, path);
+  write_number(root, root_attribute::kSeed, spec.seed, path);
+  write_text(root, root_attribute::kOptions, spec.options_json, path);
+  write_number(root, root_attribute::kCacheSlots, options.cache.rdcc_nslots, path);
+  write_number(root, root_attribute::kCacheBytes, options.cache.rdcc_nbytes, path);
+  write_number(root, root_attribute::kCacheW0, options.cache.rdcc_w0, path);
+}
+
+void create_images(const FileId& file, const DatasetSpec& spec, std::int64_t chunk_samples,
+                   const std::string& path) {
+  const std::string action = "create the pictures of";
+  const Shape shape = image_shape(spec);
+  const auto dims = extent(shape);
+  const auto chunk = extent(shape.without_first_axis().with_first_axis(chunk_samples));
+  const ListId creation = dataset_creation(path);
+  check_status(H5Pset_chunk(creation.get(), 4, chunk.data()), action, path);
+  const SpaceId space(check_id(H5Screate_simple(4, dims.data(), nullptr), action, path));
+  DatasetId images(check_id(H5Dcreate2(file.get(), kImages, H5T_NATIVE_UINT8, space.get(),
+                                       H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+                            action, path));
+  const hid_t object = images.get();
+  write_text(object, image_attribute::kLayout, std::string(to_string(spec.layout)), path);
+  write_text(object, image_attribute::kChannelOrder, spec.channel_order, path);
+  if (!spec.class_names.empty()) {
+    write_texts(object, image_attribute::kClassNames, spec.class_names, path);
+  }
+  if (!spec.attribute_names.empty()) {
+    write_texts(object, image_attribute::kAttributeNames, spec.attribute_names, path);
+  }
+  check_status(images.reset(), action, path);
+}
+
+}  // namespace
+
+void validate(const DatasetSpec& spec) {
+  const std::array<std::int64_t, 4> dims = {spec.num_samples, spec.height, spec.width,
+                                            spec.channels};
+  if (std::any_of(dims.begin(), dims.end(), [](std::int64_t dim) { return dim < 1; })) {
+    throw invalid("num_samples, height, width and channels must be at least 1, got " +
+                  std::to_string(dims[0]) + ", " + std::to_string(dims[1]) + ", " +
+                  std::to_string(dims[2]) + ", " + std::to_string(dims[3]));
+  }
+  const auto sample_bytes = base::checked_product(std::span<const std::int64_t>(dims).subspan(1));
+  if (!sample_bytes || *sample_bytes > kMaxSampleBytes || spec.num_samples > kMaxSamples ||
+      !base::checked_multiply(*sample_bytes, spec.num_samples)) {
+    throw invalid("pictures of " + std::to_string(spec.height) + " x " +
+                  std::to_string(spec.width) + " x " + std::to_string(spec.channels) +
+                  " are too large or too many");
+  }
+  check_text(spec.channel_order, kMaxNameBytes, "channel_order");
+  check_text(spec.split, kMaxNameBytes, "split");
+  check_text(spec.options_json, kMaxTextBytes, "options_json");
+  if (spec.order != "shuffled" && spec.order != "source") {
+    throw invalid("order must be shuffled or source, got '" + printable(spec.order) + "'");
+  }
+  check_names(spec.class_names, "class_names");
+  check_names(spec.attribute_names, "attribute_names");
+  std::set<std::string> taken = {kImages};
+  for (const FieldData& field : spec.fields) {
+    check_field_name(field.info.name, taken);
+    check_field(spec, field);
+    if (field.info.name == kLabels) check_labels(spec, field);
+    if (field.info.name == kSourceIndex &&
+        (field.info.dtype != DType::int64 || field.info.row_shape.rank() != 0)) {
+      throw invalid("source_index must be int64 [N]");
+    }
+  }
+}
+
+std::int64_t skeleton_bytes(const DatasetSpec& spec, std::int64_t num_chunks) {
+  // Digests, text (names padded to the longest), field values and their alignment, and structure.
+  std::size_t bytes = static_cast<std::size_t>(num_chunks) * sizeof(std::uint64_t) +
+                      spec.options_json.size() + (std::size_t{1} << 20);
+  for (const auto* names : {&spec.class_names, &spec.attribute_names}) {
+    std::size_t longest = 1;
+    for (const std::string& name : *names) longest = std::max(longest, name.size());
+    bytes += 2 * longest * names->size();
+  }
+  for (const FieldData& field : spec.fields) bytes += field.values.size() + 2 * kAlignment;
+  return static_cast<std::int64_t>(bytes);
+}
+
+void write_skeleton(const std::string& path, const DatasetSpec& spec,
+                    const SkeletonOptions& options) {
+  const auto guard = Library::lock();
+  const ListId access = file_access(path);
+  FileId file(
+      check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
+  write_root_attributes(file, spec, options, path);
+  for (const FieldData& field : spec.fields) write_field(file, spec, field, path);
+  create_images(file, spec, options.chunk_samples, path);
+  check_status(file.reset(), "close", path);
+}
+
+void write_final_attributes(const std::string& path,
+                            const std::optional<DatasetStatistics>& statistics,
+                            std::span<const std::uint64_t> chunk_digests) {
+  const auto guard = Library::lock();
+  const ListId access = file_access(path);
+  FileId file(check_id(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), "reopen", path));
+  DatasetId images = open_dataset(file, kImages, path);
+  write_text(images.get(), image_attribute::kDigestAlgorithm, kDigestAlgorithm, path);
+  write_numbers(images.get(), image_attribute::kChunkDigests, chunk_digests, path);
+  if (statistics) {
+    const auto& [mean, std] = statistics->channels;
+    // Readers divide by std: a constant channel has none to offer.
+    if (!std.empty() && std::all_of(std.begin(), std.end(), [](double v) { return v > 0; })) {
+      write_text(images.get(), image_attribute::kStatisticsDefinition, kStatisticsText, path);
+      write_numbers(images.get(), image_attribute::kMean, std::span<const double>(mean), path);
+      write_numbers(images.get(), image_attribute::kStd, std::span<const double>(std), path);
+    }
+    if (!statistics->class_counts.empty()) {
+      write_numbers(images.get(), image_attribute::kClassCounts,
+                    std::span<const std::int64_t>(statistics->class_counts), path);
+    }
+  }
+  check_status(images.reset(), "finish", path);
+  check_status(file.reset(), "finish", path);
+}
+
+bool library_locks_files() {
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+  const char* const text = std::getenv("HDF5_USE_FILE_LOCKING");
+  const std::string_view setting = text == nullptr ? std::string_view{} : text;
+  return setting == "TRUE" || setting == "1" || setting == "BEST_EFFORT";
+#else
+  return true;
+#endif
+}
+
+}  // namespace chunkio::h5

@@ -1,0 +1,142 @@
+#include "pipeline/ring.hpp"
+
+#include <utility>
+
+namespace chunkio::pipeline {
+namespace {
+
+// Whole pages, so that a slot can be page-locked and sent to a device by itself.
+constexpr std::size_t kSlotAlignment = 4096;
+constexpr std::size_t kFieldAlignment = 64;
+
+constexpr std::size_t align(std::size_t value, std::size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+std::size_t images_stride(const RingLayout& layout) {
+  return align(static_cast<std::size_t>(layout.rows) * layout.sample_bytes, kSlotAlignment);
+}
+
+std::size_t side_stride(const RingLayout& layout) {
+  const auto rows = static_cast<std::size_t>(layout.rows);
+  std::size_t bytes = align(rows * sizeof(std::int64_t), kFieldAlignment);
+  for (const RingField& field : layout.fields)
+    bytes += align(rows * field.row_bytes, kFieldAlignment);
+  return bytes;
+}
+
+}  // namespace
+
+std::int64_t Ring::footprint(const RingLayout& layout, std::int64_t num_slots) {
+  const auto slots = static_cast<std::size_t>(num_slots);
+  return static_cast<std::int64_t>(base::HostBuffer::footprint(images_stride(layout) * slots) +
+                                   base::HostBuffer::footprint(side_stride(layout) * slots));
+}
+
+Ring::Ring(RingLayout layout, std::int64_t num_slots)
+    : layout_(std::move(layout)),
+      images_(images_stride(layout_) * static_cast<std::size_t>(num_slots)),
+      side_(side_stride(layout_) * static_cast<std::size_t>(num_slots)),
+      slots_(static_cast<std::size_t>(num_slots)) {
+  const auto rows = static_cast<std::size_t>(layout_.rows);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    internal::BatchSlot& slot = slots_[i];
+    slot.layout = &layout_;
+    slot.index = static_cast<std::int64_t>(i);
+    slot.images = images_.data() + i * images_stride(layout_);
+    std::byte* side = side_.data() + i * side_stride(layout_);
+    slot.sample_ids = reinterpret_cast<std::int64_t*>(side);
+    side += align(rows * sizeof(std::int64_t), kFieldAlignment);
+    for (const RingField& field : layout_.fields) {
+      slot.fields.push_back(side);
+      side += align(rows * field.row_bytes, kFieldAlignment);
+    }
+  }
+  // Taken from the back, so that slots are first used in order.
+  for (std::int64_t i = num_slots - 1; i >= 0; --i) free_.push_back(i);
+}
+
+std::int64_t Ring::take_free() {
+  const std::int64_t index = free_.back();
+  free_.pop_back();
+  return index;
+}
+
+std::shared_ptr<const internal::BatchSlot> Ring::lease(std::int64_t index) {
+  // If making the lease fails, shared_ptr runs the deleter, which counts this lease as returned; it
+  // locks the mutex, so the control block is made first with a deleter that does nothing until it
+  // is armed.
+  struct Return {
+    std::shared_ptr<Ring> ring;
+    void operator()(const internal::BatchSlot* slot) const noexcept {
+      if (ring) ring->return_lease(slot->index);
+    }
+  };
+  std::shared_ptr<const internal::BatchSlot> leased(&slot(index), Return{});
+  std::get_deleter<Return>(leased)->ring = shared_from_this();
+  ++num_leased_;
+  return leased;
+}
+
+void Ring::return_lease(std::int64_t index) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(index);  // Never allocates: the vector once held every slot.
+    --num_leased_;
+  }
+  work_available_.notify_all();
+}
+
+}  // namespace chunkio::pipeline
+
+namespace chunkio {
+
+Batch::Batch() noexcept = default;
+Batch::Batch(const Batch&) noexcept = default;
+Batch::Batch(Batch&&) noexcept = default;
+Batch& Batch::operator=(const Batch&) noexcept = default;
+Batch& Batch::operator=(Batch&&) noexcept = default;
+Batch::~Batch() = default;
+
+Batch::Batch(std::shared_ptr<const internal::BatchSlot> slot) noexcept : slot_(std::move(slot)) {}
+
+TensorView Batch::images() const {
+  if (!slot_) return {};
+  return {slot_->images, DType::uint8, slot_->layout->sample_shape.with_first_axis(slot_->rows)};
+}
+
+namespace {
+
+TensorView field_view(const internal::BatchSlot& slot, std::size_t i) {
+  const FieldInfo& info = slot.layout->fields[i].info;
+  return {slot.fields[i], info.dtype, info.row_shape.with_first_axis(slot.rows)};
+}
+
+}  // namespace
+
+TensorView Batch::labels() const {
+  if (!slot_ || !slot_->layout->has_labels) return {};
+  return field_view(*slot_, 0);
+}
+
+TensorView Batch::field(std::string_view name) const {
+  if (slot_) {
+    const auto& fields = slot_->layout->fields;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].info.name == name) return field_view(*slot_, i);
+    }
+  }
+  throw Error(ErrorCode::not_found, "the batch has no field '" + std::string(name) +
+                                        "'; name it in LoaderOptions::fields");
+}
+
+std::span<const std::int64_t> Batch::sample_ids() const {
+  if (!slot_) return {};
+  return {slot_->sample_ids, static_cast<std::size_t>(slot_->rows)};
+}
+
+std::int64_t Batch::size() const { return slot_ ? slot_->rows : 0; }
+std::int64_t Batch::epoch() const { return slot_ ? slot_->epoch : 0; }
+std::int64_t Batch::step() const { return slot_ ? slot_->step : 0; }
+
+}  // namespace chunkio

@@ -1,0 +1,111 @@
+/// The fixed pool of batch buffers that is the shuffle buffer and the prefetch queue at once.
+///
+/// Rows arrive in their final place, so nothing is copied between "reading" and "batch". A slot is
+/// free, being filled, or leased to the consumer. The ring is shared by the loader and by every
+/// lease, so that a batch outlives its loader; it also owns the one mutex under which loader state
+/// changes (see WindowReader), which makes returning a lease and waking a worker one step.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/host_memory.hpp"
+#include <chunkio/dataset.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/tensor.hpp>
+
+namespace chunkio::pipeline {
+
+/// A field as it lies in every slot.
+struct RingField {
+  FieldInfo info = {};
+  std::size_t row_bytes = 0;
+};
+
+/// What all slots have in common.
+struct RingLayout {
+  std::int64_t rows = 0;    ///< Samples a slot holds at most.
+  Shape sample_shape = {};  ///< [H,W,C] or [C,H,W].
+  std::size_t sample_bytes = 0;
+  bool has_labels = false;             ///< If so, fields[0] are the labels.
+  std::vector<RingField> fields = {};  ///< Labels first, then the fields asked for.
+};
+
+class Ring;
+
+}  // namespace chunkio::pipeline
+
+namespace chunkio::internal {
+
+/// One buffer of the ring. Written by the loader's workers while it is being filled, read-only
+/// while leased.
+class BatchSlot {
+ public:
+  const pipeline::RingLayout* layout = nullptr;
+  std::int64_t index = 0;  ///< Within the ring.
+  std::byte* images = nullptr;
+  std::int64_t* sample_ids = nullptr;
+  std::vector<std::byte*> fields = {};  ///< As RingLayout::fields.
+
+  std::int64_t rows = 0;
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;
+};
+
+}  // namespace chunkio::internal
+
+namespace chunkio::pipeline {
+
+class Ring : public std::enable_shared_from_this<Ring> {
+ public:
+  /// \throws Error out_of_resources.
+  Ring(RingLayout layout, std::int64_t num_slots);
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  /// Bytes a ring takes from the system.
+  [[nodiscard]] static std::int64_t footprint(const RingLayout& layout, std::int64_t num_slots);
+
+  [[nodiscard]] const RingLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] internal::BatchSlot& slot(std::int64_t index) noexcept {
+    return slots_[static_cast<std::size_t>(index)];
+  }
+
+  /// Guards everything below and the state of the WindowReader.
+  [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
+  /// Notified when a slot becomes free and when the WindowReader has work.
+  [[nodiscard]] std::condition_variable& work_available() noexcept { return work_available_; }
+
+  // The mutex is held by the caller of these.
+  [[nodiscard]] std::int64_t num_free() const noexcept {
+    return static_cast<std::int64_t>(free_.size());
+  }
+  [[nodiscard]] std::int64_t num_leased() const noexcept { return num_leased_; }
+  [[nodiscard]] std::int64_t take_free();
+  void put_back(std::int64_t index) { free_.push_back(index); }
+
+  /// Hands a filled slot to the consumer; the slot returns by itself when the last copy is gone.
+  /// Mutex held.
+  [[nodiscard]] std::shared_ptr<const internal::BatchSlot> lease(std::int64_t index);
+
+ private:
+  void return_lease(std::int64_t index) noexcept;
+
+  RingLayout layout_;
+  base::HostBuffer images_;
+  base::HostBuffer side_;
+  std::vector<internal::BatchSlot> slots_;
+
+  std::mutex mutex_;
+  std::condition_variable work_available_;
+  std::vector<std::int64_t> free_;
+  std::int64_t num_leased_ = 0;
+};
+
+}  // namespace chunkio::pipeline

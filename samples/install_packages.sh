@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# What has to be installed to build chunkio on Debian and Ubuntu, and how. Sourced by quickstart.sh and by
+# tests/run.sh.
+#
+#   install_packages PACKAGE...   installs those that are missing; with none missing it needs no network
+
+# shellcheck disable=SC2034  # Used by those who source this file.
+BUILD_PACKAGES=(
+  g++ cmake ninja-build pkg-config
+  libhdf5-dev libopencv-dev libtbb-dev libcli11-dev libxxhash-dev nlohmann-json3-dev libjpeg-dev
+)
+# shellcheck disable=SC2034
+TEST_PACKAGES=(libgtest-dev python3 python3-h5py python3-numpy python3-pil)
+
+install_packages() {
+  local missing=() package
+  for package in "$@"; do
+    if ! dpkg-query --show --showformat='${db:Status-Status}\n' "$package" 2>/dev/null |
+      grep --quiet --line-regexp installed; then
+      missing+=("$package")
+    fi
+  done
+  if [[ ${#missing[@]} -eq 0 ]]; then
+    return
+  fi
+  if ! command -v apt-get >/dev/null; then
+    echo "These packages are missing, and there is no apt-get to install them: ${missing[*]}" >&2
+    echo "Install what your system calls them, then build with: cmake --workflow --preset release" >&2
+    return 1
+  fi
+  local as_root=()
+  if [[ $EUID -ne 0 ]]; then
+    as_root=(sudo)
+  fi
+  echo "Installing with apt-get: ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install --yes --no-install-recommends -qq "${missing[@]}"
+}

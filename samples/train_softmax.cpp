@@ -1,0 +1,366 @@
+// Trains a softmax regression on the CPU from the batches of a chunkio::Loader: the smallest
+// complete trainer. Nothing but the standard library and <chunkio/chunkio.hpp>.
+//
+//     chunkio-train-softmax TRAIN.h5 [TEST.h5]
+//
+// Held-out pictures come from TEST.h5, or are every fifth row of TRAIN.h5, which are then not
+// trained on.
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <chunkio/chunkio.hpp>
+
+namespace {
+
+constexpr std::int64_t kHoldOutEvery = 5;
+constexpr std::int64_t kMaxClasses = 65536;
+/// Pictures are averaged down to at most this many cells a side.
+constexpr std::int64_t kMaxCells = 16;
+
+constexpr std::string_view kUsage =
+    "usage: chunkio-train-softmax TRAIN.h5 [TEST.h5] [--epochs N] [--batch N] [--lr X] [--seed N]\n"
+    "                             [--shuffle-labels]\n"
+    "  --epochs N         passes over the training pictures (default 5)\n"
+    "  --batch N          pictures a step (default 64)\n"
+    "  --lr X             step size (default 10)\n"
+    "  --seed N           of the order and of --shuffle-labels (default 0)\n"
+    "  --shuffle-labels   deal all labels anew, at random: accuracy must fall to chance\n";
+
+struct Options {
+  std::vector<std::string> files;
+  std::int64_t epochs = 5;
+  std::int64_t batch = 64;
+  double learning_rate = 10;
+  std::uint64_t seed = 0;
+  bool shuffle_labels = false;
+};
+
+template <class T>
+T parse_number(const std::string& option, std::string_view text, T lowest) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= lowest)) {
+    throw std::invalid_argument(option + " " + std::string(text) + ": not a number in range");
+  }
+  return value;
+}
+
+Options parse(std::span<char*> arguments) {
+  Options options;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string argument = arguments[i];
+    const auto value = [&]() -> std::string_view {
+      if (++i == arguments.size()) throw std::invalid_argument(argument + " needs a value");
+      return arguments[i];
+    };
+    if (argument == "--epochs") {
+      options.epochs = parse_number<std::int64_t>(argument, value(), 1);
+    } else if (argument == "--batch") {
+      options.batch = parse_number<std::int64_t>(argument, value(), 1);
+    } else if (argument == "--lr") {
+      options.learning_rate = parse_number<double>(argument, value(), 0);
+    } else if (argument == "--seed") {
+      options.seed = parse_number<std::uint64_t>(argument, value(), 0);
+    } else if (argument == "--shuffle-labels") {
+      options.shuffle_labels = true;
+    } else if (argument.starts_with("--")) {
+      throw std::invalid_argument("unknown option " + argument);
+    } else {
+      options.files.push_back(argument);
+    }
+  }
+  if (options.files.empty() || options.files.size() > 2) {
+    throw std::invalid_argument("expected TRAIN.h5 and, if you have one, TEST.h5");
+  }
+  return options;
+}
+
+/// The label of every row of the file.
+std::vector<std::int64_t> read_labels(const chunkio::Dataset& dataset) {
+  const chunkio::DatasetInfo& info = dataset.info();
+  if (!info.labels || info.labels->dtype != chunkio::DType::int64 ||
+      info.labels->row_shape.rank() != 0) {
+    throw std::runtime_error(info.path +
+                             " has no class labels: pack a folder with one folder a class");
+  }
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(dataset.size()));
+  dataset.read_field(info.labels->name, 0, dataset.size(),
+                     std::as_writable_bytes(std::span(labels)));
+  const auto [lowest, highest] = std::minmax_element(labels.begin(), labels.end());
+  if (*lowest < 0 || *highest >= kMaxClasses) {
+    throw std::runtime_error(info.path + " has labels outside 0 to " +
+                             std::to_string(kMaxClasses - 1) + ": they are not class numbers");
+  }
+  return labels;
+}
+
+/// Fisher-Yates with the numbers of SplitMix64.
+void permute(std::vector<std::int64_t>& labels, std::uint64_t seed) {
+  std::uint64_t state = seed;
+  for (std::size_t i = labels.size(); i > 1; --i) {
+    state += 0x9E3779B97F4A7C15u;
+    std::uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    std::swap(labels[i - 1], labels[(z ^ (z >> 31)) % i]);
+  }
+}
+
+/// uint8 picture [H,W,C] or [C,H,W] -> features [cells_y, cells_x, C]: cell averages, minus the
+/// data set's mean, over its standard deviation, over the square root of their number, so that one
+/// learning rate fits every picture size.
+class Features {
+ public:
+  explicit Features(const chunkio::DatasetInfo& info)
+      : height_(info.height),
+        width_(info.width),
+        channels_(info.channels),
+        nchw_(info.layout == chunkio::Layout::nchw),
+        cells_y_(std::min(height_, kMaxCells)),
+        cells_x_(std::min(width_, kMaxCells)) {
+    const auto per_value = 1 / std::sqrt(static_cast<double>(size()));
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      // A file that other programs wrote may not say; any usual values do for pictures.
+      const double mean = info.statistics ? info.statistics->mean[i] : 0.5;
+      const double deviation = info.statistics ? std::max(info.statistics->std[i], 1e-3) : 0.25;
+      offset_.push_back(static_cast<float>(mean));
+      scale_.push_back(static_cast<float>(per_value / deviation));
+    }
+  }
+
+  [[nodiscard]] std::int64_t size() const { return cells_y_ * cells_x_ * channels_; }
+
+  void compute(std::span<const std::uint8_t> picture, std::span<float> out) const {
+    const std::int64_t channel_stride = nchw_ ? height_ * width_ : 1;
+    const std::int64_t pixel_stride = nchw_ ? 1 : channels_;
+    std::size_t next = 0;
+    for (std::int64_t cell_y = 0; cell_y < cells_y_; ++cell_y) {
+      const std::int64_t top = cell_y * height_ / cells_y_;
+      const std::int64_t bottom = (cell_y + 1) * height_ / cells_y_;
+      for (std::int64_t cell_x = 0; cell_x < cells_x_; ++cell_x) {
+        const std::int64_t left = cell_x * width_ / cells_x_;
+        const std::int64_t right = (cell_x + 1) * width_ / cells_x_;
+        const auto weight = 1.0F / (255.0F * static_cast<float>((bottom - top) * (right - left)));
+        for (std::int64_t c = 0; c < channels_; ++c) {
+          std::int64_t sum = 0;
+          for (std::int64_t y = top; y < bottom; ++y) {
+            const std::int64_t row = c * channel_stride + y * width_ * pixel_stride;
+            for (std::int64_t x = left; x < right; ++x) {
+              sum += picture[static_cast<std::size_t>(row + x * pixel_stride)];
+            }
+          }
+          const auto i = static_cast<std::size_t>(c);
+          out[next++] = (static_cast<float>(sum) * weight - offset_[i]) * scale_[i];
+        }
+      }
+    }
+  }
+
+ private:
+  std::int64_t height_, width_, channels_;
+  bool nchw_;
+  std::int64_t cells_y_, cells_x_;
+  std::vector<float> offset_, scale_;  // per channel
+};
+
+/// Scores = W x + b, trained by plain stochastic gradient descent on the cross entropy.
+class SoftmaxRegression {
+ public:
+  SoftmaxRegression(std::int64_t num_features, std::int64_t num_classes)
+      : num_features_(static_cast<std::size_t>(num_features)),
+        num_classes_(static_cast<std::size_t>(num_classes)),
+        weights_(num_features_ * num_classes_),
+        biases_(num_classes_) {}
+
+  /// Index of the highest score.
+  [[nodiscard]] std::int64_t predict(std::span<const float> features) const {
+    const std::vector<float> scores = compute_scores(features);
+    return std::max_element(scores.begin(), scores.end()) - scores.begin();
+  }
+
+  /// One step on `labels.size()` rows of features. Returns the summed loss before the step.
+  double train(std::span<const float> features, std::span<const std::int64_t> labels, double rate) {
+    double loss = 0;
+    std::vector<float> weight_gradient(weights_.size());
+    std::vector<float> bias_gradient(biases_.size());
+    for (std::size_t n = 0; n < labels.size(); ++n) {
+      const auto row = features.subspan(n * num_features_, num_features_);
+      std::vector<float> scores = compute_scores(row);
+      const float highest = *std::max_element(scores.begin(), scores.end());
+      float sum = 0;
+      for (float& score : scores) sum += score = std::exp(score - highest);
+      const auto label = static_cast<std::size_t>(labels[n]);
+      loss -= std::log(std::max(scores[label] / sum, 1e-30F));
+      for (std::size_t k = 0; k < num_classes_; ++k) {
+        const float error = scores[k] / sum - (k == label ? 1.0F : 0.0F);
+        bias_gradient[k] += error;
+        float* gradient = &weight_gradient[k * num_features_];
+        for (std::size_t f = 0; f < num_features_; ++f) gradient[f] += error * row[f];
+      }
+    }
+    const auto step = static_cast<float>(rate / static_cast<double>(labels.size()));
+    for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] -= step * weight_gradient[i];
+    // Biases see an input of 1 where a feature is 1/sqrt(num_features): a smaller step keeps them
+    // stable.
+    for (std::size_t k = 0; k < num_classes_; ++k) biases_[k] -= 0.1F * step * bias_gradient[k];
+    return loss;
+  }
+
+ private:
+  [[nodiscard]] std::vector<float> compute_scores(std::span<const float> features) const {
+    std::vector<float> scores = biases_;
+    for (std::size_t k = 0; k < num_classes_; ++k) {
+      const float* weights = &weights_[k * num_features_];
+      for (std::size_t f = 0; f < num_features_; ++f) scores[k] += weights[f] * features[f];
+    }
+    return scores;
+  }
+
+  std::size_t num_features_;
+  std::size_t num_classes_;
+  std::vector<float> weights_;  // [classes, features]
+  std::vector<float> biases_;   // [classes]
+};
+
+/// The rows of a batch that `keep(sample id)` selects, as features [B,F] and labels [B].
+struct Selection {
+  std::vector<float> features;
+  std::vector<std::int64_t> labels;
+};
+
+template <class Keep>
+void select(const chunkio::Batch& batch, const std::vector<std::int64_t>& labels,
+            const Features& features, Keep keep, Selection& out) {
+  const auto pixels = batch.images().values<std::uint8_t>();
+  const auto ids = batch.sample_ids();
+  const std::size_t picture_bytes = pixels.size() / ids.size();
+  const auto num_features = static_cast<std::size_t>(features.size());
+  out.features.resize(ids.size() * num_features);
+  out.labels.clear();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!keep(ids[i])) continue;
+    features.compute(
+        pixels.subspan(i * picture_bytes, picture_bytes),
+        std::span(out.features).subspan(out.labels.size() * num_features, num_features));
+    out.labels.push_back(labels[static_cast<std::size_t>(ids[i])]);
+  }
+}
+
+void run(const Options& options) {
+  const chunkio::Dataset train_set = chunkio::Dataset::open(options.files.front());
+  const bool has_test_file = options.files.size() == 2;
+  const chunkio::Dataset test_set =
+      has_test_file ? chunkio::Dataset::open(options.files.back()) : train_set;
+  if (test_set.info().sample_shape() != train_set.info().sample_shape() ||
+      test_set.info().layout != train_set.info().layout) {
+    throw std::runtime_error(test_set.info().path + " holds pictures of another shape than " +
+                             train_set.info().path);
+  }
+  if (!has_test_file && train_set.size() < kHoldOutEvery) {
+    throw std::runtime_error(train_set.info().path + " has too few pictures to hold some out");
+  }
+
+  std::vector<std::int64_t> train_labels = read_labels(train_set);
+  if (options.shuffle_labels) permute(train_labels, options.seed);
+  std::vector<std::int64_t> test_labels = train_labels;
+  if (has_test_file) {
+    test_labels = read_labels(test_set);
+    // The held-out ones too: then no classifier whatever can expect more than chance.
+    if (options.shuffle_labels) permute(test_labels, options.seed + 1);
+  }
+  const std::int64_t num_classes =
+      1 + std::max(*std::max_element(train_labels.begin(), train_labels.end()),
+                   *std::max_element(test_labels.begin(), test_labels.end()));
+  const auto held_out = [&](std::int64_t id) {
+    return has_test_file || id % kHoldOutEvery == kHoldOutEvery - 1;
+  };
+  const auto trained_on = [&](std::int64_t id) {
+    return has_test_file || id % kHoldOutEvery != kHoldOutEvery - 1;
+  };
+
+  chunkio::Loader train_loader(
+      train_set, {.batch_size = options.batch, .seed = options.seed, .num_epochs = options.epochs});
+  chunkio::Loader test_loader(test_set, {.batch_size = options.batch,
+                                         .order = chunkio::OrderMode::sequential,
+                                         .num_epochs = options.epochs});
+
+  const Features features(train_set.info());
+  SoftmaxRegression model(features.size(), num_classes);
+  std::printf("%lld classes, %lld features from pictures of %s\n",
+              static_cast<long long>(num_classes), static_cast<long long>(features.size()),
+              train_set.info().sample_shape().to_string().c_str());
+  Selection selected;
+  std::int64_t correct = 0;
+  std::int64_t tested = 0;
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    const auto start = std::chrono::steady_clock::now();
+    double loss = 0;
+    std::int64_t trained = 0;
+    for (const chunkio::Batch& batch : train_loader.epoch(epoch)) {
+      select(batch, train_labels, features, trained_on, selected);
+      if (selected.labels.empty()) continue;
+      loss += model.train(selected.features, selected.labels, options.learning_rate);
+      trained += static_cast<std::int64_t>(selected.labels.size());
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const chunkio::LoaderStats stats = train_loader.epoch_stats(epoch);
+
+    correct = tested = 0;
+    for (const chunkio::Batch& batch : test_loader.epoch(epoch)) {
+      select(batch, test_labels, features, held_out, selected);
+      for (std::size_t i = 0; i < selected.labels.size(); ++i) {
+        const auto num_features = static_cast<std::size_t>(features.size());
+        const auto row = std::span(selected.features).subspan(i * num_features, num_features);
+        correct += model.predict(row) == selected.labels[i] ? 1 : 0;
+        ++tested;
+      }
+    }
+    std::printf(
+        "epoch %lld: loss %.3f, %.0f images/s, stalled %.1f %% of the time, held-out accuracy %.1f "
+        "%%\n",
+        static_cast<long long>(epoch), loss / static_cast<double>(trained),
+        static_cast<double>(stats.images) / seconds.count(),
+        100 * stats.stall_seconds / seconds.count(),
+        100 * static_cast<double>(correct) / static_cast<double>(tested));
+    std::fflush(stdout);
+  }
+  std::printf("held-out accuracy: %.1f %% (%lld of %lld pictures; guessing gives about %.1f %%)\n",
+              100 * static_cast<double>(correct) / static_cast<double>(tested),
+              static_cast<long long>(correct), static_cast<long long>(tested),
+              100 / static_cast<double>(num_classes));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::span<char*> arguments(argv + 1, static_cast<std::size_t>(argc - 1));
+  if (std::find(arguments.begin(), arguments.end(), std::string_view("--help")) !=
+      arguments.end()) {
+    std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
+    return 0;
+  }
+  try {
+    run(parse(arguments));
+    return 0;
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "chunkio-train-softmax: %s\n%s", error.what(), kUsage.data());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "chunkio-train-softmax: %s\n", error.what());
+    return 1;
+  }
+}

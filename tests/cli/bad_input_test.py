@@ -1,0 +1,273 @@
+"""Bad input: one clear line that names the file and the way out, the right exit code, no trace."""
+
+import unittest
+
+import h5py
+import numpy as np
+
+import sources
+from support import CliTest, make_class_folder, picture, tree, write_picture
+
+
+class BadPicturesTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 5)
+        self.pack = ["folder", "photos", "-o", "out.h5"]
+        self.victim = self.dir / "photos" / "dog" / "002.jpg"
+
+    def test_missing_folder(self):
+        self.assert_refused(["folder", "nowhere", "-o", "out.h5"], 1, ["nowhere"], r"No such file or directory")
+
+    def test_a_file_instead_of_a_folder(self):
+        self.assert_refused(["folder", "photos/cat/000.jpg", "-o", "out.h5"], 1, ["000.jpg"], r"csv")
+
+    def test_empty_folder(self):
+        (self.dir / "empty").mkdir()
+        self.assert_refused(["folder", "empty", "-o", "out.h5"], 1, ["empty"], r"give a folder")
+
+    def test_class_without_pictures(self):
+        (self.dir / "photos" / "horse").mkdir()
+        self.assert_refused(self.pack, 1, ["horse", "photos"], r"add some|remove")
+
+    def test_zero_byte_file(self):
+        self.victim.write_bytes(b"")
+        self.assert_refused(self.pack, 1, ["photos/dog/002.jpg"], r"empty|remove|replace|0 bytes")
+
+    def test_truncated_jpeg(self):
+        whole = self.victim.read_bytes()
+        for length in (len(whole) // 2, len(whole) - 2, 20, 2):
+            with self.subTest(length):
+                self.victim.write_bytes(whole[:length])
+                self.assert_refused(self.pack, 1, ["photos/dog/002.jpg"],
+                                    r"Premature end.*remove the file")
+
+    def test_text_file_named_jpg(self):
+        self.victim.write_text("These are not the pixels you are looking for.\n" * 9)
+        self.assert_refused(self.pack, 1, ["photos/dog/002.jpg"], r"not|picture|remove|format")
+
+    def test_truncated_png(self):
+        path = write_picture(self.dir / "photos" / "dog" / "009.png", 99)
+        path.write_bytes(path.read_bytes()[:-30])
+        self.assert_refused(self.pack, 1, ["photos/dog/009.png"], r"\w")
+
+    def test_unreadable_file(self):
+        self.victim.chmod(0)
+        self.let_nobody_write(self.dir)
+        self.assert_refused(self.pack, 1, ["photos/dog/002.jpg"], r"[Pp]ermission", unprivileged=True)
+
+    def test_unreadable_folder(self):
+        (self.dir / "photos" / "dog").chmod(0)
+        self.let_nobody_write(self.dir)
+        self.addCleanup((self.dir / "photos" / "dog").chmod, 0o755)
+        self.assert_refused(self.pack, 1, ["photos/dog"], r"[Pp]ermission", unprivileged=True)
+
+    def test_pictures_of_different_sizes(self):
+        write_picture(self.victim, 77, height=40, width=24)
+        message = self.assert_refused(self.pack, 1, ["photos/dog/002.jpg", "--resize"], r"40|24")
+        self.assertGreaterEqual(message.count(".jpg"), 2, "two pictures should be named")
+
+    def test_crop_larger_than_a_picture(self):
+        result = self.run_h5pack(*self.pack, "--center-crop", "64x64", "--quiet")
+        self.assertIn(result.returncode, (1, 2))
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertNotIn("out.h5", tree(self.dir))
+
+    def test_dangling_link(self):
+        self.victim.unlink()
+        self.victim.symlink_to("gone.jpg")
+        self.assert_refused(self.pack, 1, ["photos/dog/002.jpg"], r"link")
+
+
+class BadOutputTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 3)
+
+    def test_existing_output_is_kept(self):
+        (self.dir / "out.h5").write_bytes(b"the only copy of something")
+        self.assert_refused(["folder", "photos", "-o", "out.h5"], 1, ["out.h5"], r"--force")
+        self.h5pack("folder", "photos", "-o", "out.h5", "--force")
+        with h5py.File(self.dir / "out.h5") as file:
+            self.assertEqual(file["images"].shape, (6, 32, 32, 3))
+
+    def test_failing_with_force_keeps_the_existing_output(self):
+        (self.dir / "out.h5").write_bytes(b"the only copy of something")
+        (self.dir / "photos" / "dog" / "001.jpg").write_bytes(b"")
+        self.assert_refused(["folder", "photos", "-o", "out.h5", "--force"], 1, ["001.jpg"], r"\w")
+
+    def test_existing_split_is_kept(self):
+        for split in ("train", "test"):
+            make_class_folder(self.dir / "splits" / split, ["cat", "dog"], 2)
+        (self.dir / "out").mkdir()
+        (self.dir / "out" / "test.h5").write_bytes(b"precious")
+        self.assert_refused(["folder", "splits", "-o", "out"], 1, ["test.h5"], r"--force")
+
+    def test_missing_output_folder(self):
+        self.assert_refused(["folder", "photos", "-o", "no/such/out.h5"], 1, ["no/such"],
+                            r"make it first|choose another")
+
+    def test_output_folder_not_writable(self):
+        (self.dir / "locked").mkdir()
+        (self.dir / "locked").chmod(0o555)
+        self.assert_refused(["folder", "photos", "-o", "locked/out.h5"], 1, ["locked"],
+                            r"[Pp]ermission|writ", unprivileged=True)
+
+    def test_output_is_a_folder(self):
+        (self.dir / "out.h5").mkdir()
+        self.assert_refused(["folder", "photos", "-o", "out.h5"], 1, ["out.h5"], r"folder")
+
+    def test_output_of_splits_is_a_file(self):
+        for split in ("train", "test"):
+            make_class_folder(self.dir / "splits" / split, ["cat", "dog"], 2)
+        (self.dir / "out").write_bytes(b"precious")
+        self.assert_refused(["folder", "splits", "-o", "out"], 1, ["out"], r"folder")
+
+    def test_sheet_output(self):
+        self.h5pack("folder", "photos", "-o", "out.h5")
+        (self.dir / "sheet.png").write_bytes(b"precious")
+        (self.dir / "folder.png").mkdir()
+        (self.dir / "locked").mkdir()
+        (self.dir / "locked").chmod(0o555)
+        self.assert_refused(["preview", "out.h5", "-o", "sheet.png"], 1, ["sheet.png"], r"--force")
+        self.assert_refused(["preview", "out.h5", "-o", "no/such.png"], 1, ["no/such.png"], r"create")
+        self.assert_refused(["preview", "out.h5", "-o", "folder.png"], 1, ["folder.png"], r"-o")
+        self.assert_refused(["preview", "out.h5", "-o", "locked/a.png"], 1, ["locked"],
+                            r"may write", unprivileged=True)
+
+
+class BadTablesTest(CliTest):
+    def test_csv_row_with_a_missing_file(self):
+        make_class_folder(self.dir / "photos", ["cat"], 2)
+        (self.dir / "list.csv").write_text(
+            "path,label\nphotos/cat/000.jpg,cat\nphotos/cat/777.jpg,cat\n")
+        self.assert_refused(["csv", "list.csv", "-o", "out.h5"], 1,
+                            ["list.csv", "line 3", "photos/cat/777.jpg"], r"--root")
+
+    def test_csv_problems(self):
+        make_class_folder(self.dir / "photos", ["cat"], 2)
+        cases = [
+            ("", [], 1, ["list.csv"]),
+            ("path,label\n", [], 1, ["list.csv"]),
+            ("path,label\nphotos/cat/000.jpg\n", [], 1, ["list.csv", "line 2"]),
+            ("path,label\nphotos/cat/000.jpg,\n", [], 1, ["list.csv", "line 2"]),
+            ('path,label\n"photos/cat/000.jpg,cat\n', [], 1, ["list.csv", "line 2"]),
+            ("path,label\nphotos/cat/000.jpg,cat\n", ["--label-column", "kind"], 2, ["kind", "label"]),
+        ]
+        for text, options, code, names in cases:
+            with self.subTest(text):
+                (self.dir / "list.csv").write_text(text)
+                self.assert_refused(["csv", "list.csv", "-o", "out.h5", *options], code, names, r"\w")
+        self.assert_refused(["csv", "none.csv", "-o", "out.h5"], 1, ["none.csv"], r"No such|no file")
+
+    def test_cifar_batch_cut_short(self):
+        sources.write_cifar10(self.dir / "cifar")
+        batch = self.dir / "cifar" / "data_batch_3.bin"
+        whole = batch.read_bytes()
+        pack = ["cifar", "cifar", "-o", "out"]
+        batch.write_bytes(whole[:-1])
+        self.assert_refused(pack, 1, ["data_batch_3.bin"], r"unpack")
+        batch.write_bytes(whole[:-3073])  # a whole record less
+        self.assert_refused(pack, 1, ["data_batch_3.bin"], r"unpack")
+        batch.write_bytes(b"\x0a" + whole[1:])  # label 10
+        self.assert_refused(pack, 1, ["data_batch_3.bin"], r"label 10")
+        batch.unlink()
+        self.assert_refused(pack, 1, ["data_batch_3.bin"], r"unpack")
+        self.assert_refused(["cifar", "nowhere", "-o", "out"], 1, ["nowhere"], r"\w")
+
+    def test_cifar100_batch_cut_short(self):
+        sources.write_cifar100(self.dir / "cifar")
+        batch = self.dir / "cifar" / "train.bin"
+        batch.write_bytes(batch.read_bytes()[:-5])
+        self.assert_refused(["cifar", "cifar", "-o", "out"], 1, ["train.bin"], r"unpack")
+
+    def test_attribute_table_with_a_wrong_count(self):
+        sources.write_celeba(self.dir / "celeba", 8, size=(22, 18))
+        table = self.dir / "celeba" / "list_attr_celeba.txt"
+        whole = table.read_text()
+        pack = ["celeba", "celeba", "-o", "out"]
+        table.write_text(whole.replace("8\n", "9\n", 1))
+        self.assert_refused(pack, 1, ["list_attr_celeba.txt", "9", "8"], r"download|edited")
+        lines = whole.splitlines()
+        table.write_text("\n".join(lines[:4] + [lines[4][:-3]] + lines[5:]) + "\n")
+        self.assert_refused(pack, 1, ["list_attr_celeba.txt", "line 5"], r"39|values")
+        table.write_text("\n".join(["7"] + lines[1:-1]) + "\n")
+        self.assert_refused(pack, 1, ["list_attr_celeba.txt", lines[-1].split()[0]],
+                            r"download|remove")
+        table.write_text(whole)
+        (self.dir / "celeba" / "img_align_celeba" / "000003.jpg").unlink()
+        self.assert_refused(pack, 1, ["list_attr_celeba.txt", "000003.jpg"], r"unpack|remove")
+
+
+class BadFilesTest(CliTest):
+    """Files that info, stream and preview are pointed at."""
+
+    def refused_by_all(self, name, names, way_out, code=1, options=()):
+        for command in (["info", name], ["stream", name], ["preview", name, "-o", "sheet.png"]):
+            with self.subTest(command[0]):
+                self.assert_refused([*command, *options], code, [name, *names], way_out)
+
+    def test_no_such_file(self):
+        self.refused_by_all("gone.h5", [], r"No such|does not exist|no such|no file")
+
+    def test_a_folder(self):
+        (self.dir / "folder.h5").mkdir()
+        self.refused_by_all("folder.h5", [], r"folder|directory|regular")
+
+    def test_not_hdf5(self):
+        (self.dir / "text.h5").write_text("not an HDF5 file\n" * 100)
+        self.refused_by_all("text.h5", [], r"HDF5")
+        (self.dir / "empty.h5").write_bytes(b"")
+        self.refused_by_all("empty.h5", [], r"HDF5|empty")
+        write_picture(self.dir / "picture.h5.jpg", 1)
+        self.refused_by_all("picture.h5.jpg", [], r"HDF5")
+
+    def test_no_suitable_dataset(self):
+        with h5py.File(self.dir / "other.h5", "w") as file:
+            file["temperature"] = np.zeros((10, 3))
+            file["labels"] = np.arange(10)
+        self.refused_by_all("other.h5", ["temperature"], r"uint8|4-D|picture")
+
+    def test_no_dataset_of_that_name(self):
+        with h5py.File(self.dir / "some.h5", "w") as file:
+            file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
+        self.refused_by_all("some.h5", ["pictures"], r"images|--images", options=["--images", "pictures"])
+
+    def test_layout_that_cannot_be_told(self):
+        with h5py.File(self.dir / "odd.h5", "w") as file:
+            file["images"] = np.zeros((4, 8, 8, 8), np.uint8)
+        self.refused_by_all("odd.h5", ["layout"], r"--layout|layout", code=2)
+
+    def test_truncated_file(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 20)
+        self.h5pack("folder", "photos", "-o", "whole.h5", "--chunk", "8")
+        whole = (self.dir / "whole.h5").read_bytes()
+        for share in (0.02, 0.5, 0.9):
+            (self.dir / "cut.h5").write_bytes(whole[:int(len(whole) * share)])
+            self.refused_by_all("cut.h5", [], r"truncated|cut|short|ends|incomplete")
+        (self.dir / "cut.h5").write_bytes(whole[:-1])
+        self.refused_by_all("cut.h5", [], r"truncated|cut|short|ends|incomplete")
+
+    def test_unreadable_file(self):
+        with h5py.File(self.dir / "secret.h5", "w") as file:
+            file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
+        (self.dir / "secret.h5").chmod(0)
+        self.assert_refused(["info", "secret.h5"], 1, ["secret.h5"], r"[Pp]ermission", unprivileged=True)
+
+    def test_memory_budget_too_small(self):
+        with h5py.File(self.dir / "some.h5", "w") as file:
+            file["images"] = np.stack([picture(i) for i in range(64)])
+        message = self.assert_refused(["stream", "some.h5", "--memory-budget", "64KiB"], 1, [],
+                                      r"memory_budget|--memory-budget")
+        self.assertRegex(message, r"\d")
+
+    def test_unknown_field(self):
+        with h5py.File(self.dir / "some.h5", "w") as file:
+            file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
+            file["boxes"] = np.zeros((4, 4), np.float32)
+        self.assert_refused(["stream", "some.h5", "--fields", "masks"], 1, ["some.h5", "masks"],
+                            r"boxes")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,181 @@
+"""The program as such: help, version, usage errors, standard streams."""
+
+import json
+import os
+import pty
+import subprocess
+import unittest
+
+from support import CliTest, H5PACK, make_class_folder
+
+COMMANDS = ["folder", "cifar", "celeba", "csv", "info", "stream", "preview"]
+
+
+class ProgramTest(CliTest):
+    def pack_something(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 4)
+        self.h5pack("folder", "photos", "-o", "photos.h5")
+
+    def run_on_terminal(self, *arguments, environment=None):
+        """Runs h5pack with stdout and stderr on a terminal; returns what it shows there."""
+        variables = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+        variables.update({"TERM": "xterm"}, **(environment or {}))
+        leader, follower = pty.openpty()
+        process = subprocess.Popen([H5PACK, *arguments], cwd=self.dir, env=variables, stdout=follower,
+                                   stderr=follower)
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(leader, 4096)
+            except OSError:  # how Linux says that the other side is closed
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(leader)
+        return process.wait(), shown.decode()
+
+    def test_version_goes_to_stdout(self):
+        self.assertRegex(self.h5pack("--version"), r"^h5pack \d+\.\d+\.\d+\n$")
+
+    def test_help_names_every_command(self):
+        shown = self.h5pack("--help")
+        for command in COMMANDS:
+            self.assertIn(command, shown)
+        for option in ("--json", "--quiet", "--version"):
+            self.assertIn(option, shown)
+
+    def test_every_command_has_help(self):
+        for command in COMMANDS:
+            with self.subTest(command):
+                shown = self.h5pack(command, "--help")
+                self.assertIn(f"h5pack {command}", shown)
+
+    def test_wrong_usage_is_one_line_and_exit_code_2(self):
+        nonsense = [
+            (["fry"], "fry"),
+            ([], "--help"),
+            (["info"], "FILE"),
+            (["info", "a.h5", "b.h5"], "b.h5"),
+            (["stream", "a.h5", "--no-such-option"], "--no-such-option"),
+            (["stream", "a.h5", "--batch", "0"], "--batch"),
+            (["stream", "a.h5", "--batch", "-3"], "--batch"),
+            (["stream", "a.h5", "--batch", "many"], "--batch"),
+            (["stream", "a.h5", "--batch", "12abc"], "--batch"),
+            (["stream", "a.h5", "--batch", "99999999999999999999"], "--batch"),
+            (["stream", "a.h5", "--epochs", "0"], "--epochs"),
+            (["stream", "a.h5", "--seed", "-1"], "--seed"),
+            (["stream", "a.h5", "--order", "sorted"], "chunk_shuffled"),
+            (["stream", "a.h5", "--source", "tape"], "scatter"),
+            (["stream", "a.h5", "--memory-budget", "lots"], "--memory-budget"),
+            (["stream", "a.h5", "--memory-budget", "99999999TiB"], "--memory-budget"),
+            (["stream", "a.h5", "--window-bytes", "0"], "--window-bytes"),
+            (["stream", "a.h5", "--consume-ms", "nan"], "--consume-ms"),
+            (["stream", "a.h5", "--layout", "hwcn"], "nchw"),
+            (["preview", "a.h5"], "--output"),
+            (["preview", "a.h5", "-o", "a.gif"], "a.gif"),
+            (["preview", "a.h5", "-o", "a.png", "--rows", "0"], "--rows"),
+            (["folder", "photos"], "--output"),
+            (["folder", "photos", "-o", "a.h5", "--resize", "big"], "--resize"),
+            (["folder", "photos", "-o", "a.h5", "--resize", "0x4"], "--resize"),
+            (["folder", "photos", "-o", "a.h5", "--color", "pink"], "--color"),
+            (["folder", "photos", "-o", "a.h5", "--chunk", "0"], "--chunk"),
+            (["folder", "photos", "-o", "a.h5", "--chunk-bytes", "0"], "--chunk-bytes"),
+            (["folder", "photos", "-o", "a.h5", "--chunk-bytes", "4", "--chunk", "3"], "--chunk"),
+            (["folder", "photos", "-o", "a.h5", "--threads", "-1"], "--threads"),
+            (["folder", "photos", "-o", "a.h5", "--center-crop", "9x9", "--pad", "9x9"], "--pad"),
+        ]
+        for arguments, name in nonsense:
+            with self.subTest(" ".join(arguments)):
+                self.assert_refused(arguments, 2, [name], r"\w")
+
+    def test_the_order_of_global_options_does_not_matter(self):
+        self.pack_something()
+        after = self.h5pack("info", "photos.h5", "--json")
+        before = self.h5pack("--json", "info", "photos.h5")
+        self.assertEqual(json.loads(before), json.loads(after))
+        self.h5pack("--quiet", "stream", "photos.h5")
+        self.h5pack("stream", "--quiet", "photos.h5")
+
+    def test_quiet_leaves_stderr_empty(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 4)
+        for arguments in (["folder", "photos", "-o", "photos.h5"], ["info", "photos.h5"],
+                          ["stream", "photos.h5"], ["preview", "photos.h5", "-o", "sheet.png"]):
+            self.assertEqual(self.run_h5pack(*arguments, "--quiet").stderr, "")
+
+    def test_colour_only_on_terminals_without_no_color(self):
+        self.pack_something()
+        self.assertNotIn("\x1b", self.h5pack("info", "photos.h5", environment={"TERM": "xterm"}))
+        code, shown = self.run_on_terminal("info", "photos.h5")
+        self.assertEqual(code, 0)
+        self.assertIn("\x1b[1m", shown)
+        for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            code, shown = self.run_on_terminal("info", "photos.h5", environment=environment)
+            self.assertEqual(code, 0)
+            self.assertNotIn("\x1b[1m", shown)
+        # An empty NO_COLOR counts as unset (no-color.org).
+        self.assertIn("\x1b[1m", self.run_on_terminal("info", "photos.h5",
+                                                      environment={"NO_COLOR": ""})[1])
+
+    def test_a_terminal_shows_a_bar(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 4)
+        code, shown = self.run_on_terminal("folder", "photos", "-o", "photos.h5")
+        self.assertEqual(code, 0, shown)
+        self.assertIn("100% 8/8 images", shown)
+
+    def test_results_that_cannot_be_written_are_no_success(self):
+        self.pack_something()
+        commands = (["info", "photos.h5"], ["stream", "photos.h5"], ["--version"], ["--help"],
+                    ["preview", "photos.h5", "-o", "sheet.png", "--force"])
+        for arguments in commands:
+            with self.subTest(" ".join(arguments)):
+                with open("/dev/full", "w") as full:
+                    result = self.run_h5pack(*arguments, stdout=full)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("standard output", result.stderr)
+
+                # A reader that has gone.
+                reader, writer = os.pipe()
+                os.close(reader)
+                result = self.run_h5pack(*arguments, stdout=writer)
+                os.close(writer)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("standard output", result.stderr)
+
+    def test_closed_standard_streams_do_not_reach_the_output_file(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 4)
+        shell = ["sh", "-c", f'exec "{H5PACK}" folder photos -o photos.h5 <&- >&- 2>&-']
+        self.assertEqual(subprocess.run(shell, cwd=self.dir).returncode, 1)  # no result line
+        self.h5pack("folder", "photos", "-o", "again.h5", "--force")
+        self.h5pack("info", "photos.h5")
+        first, again = (self.h5pack_json("stream", name, "--digest")[0]["pixel_digest"]
+                        for name in ("photos.h5", "again.h5"))
+        self.assertEqual(first, again)
+
+    def test_json_of_every_reporting_command_is_valid(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 4)
+        for arguments in (["folder", "photos", "-o", "photos.h5", "--dry-run"],
+                          ["folder", "photos", "-o", "photos.h5"], ["info", "photos.h5"],
+                          ["stream", "photos.h5"], ["stream", "photos.h5", "--digest"],
+                          ["preview", "photos.h5", "-o", "sheet.png"]):
+            with self.subTest(" ".join(arguments)):
+                objects = self.h5pack_json(*arguments)
+                self.assertEqual(len(objects), 1)
+                self.assertIsInstance(objects[0], dict)
+
+    def test_names_cannot_steer_the_terminal(self):
+        name = "evil\x1b[2J\nname.h5"
+        message = self.assert_refused(["info", name], 1, [], r"evil")
+        self.assertNotIn("\x1b", message)
+        make_class_folder(self.dir / "photos", ["c\x1b[31mat", "dog\n"], 2)
+        self.h5pack("folder", "photos", "-o", "photos.h5")
+        shown = self.h5pack("info", "photos.h5")
+        self.assertNotIn("\x1b", shown)
+        self.assertIn("c\\x1b[31mat", shown)
+        names = [entry["name"] for entry in self.h5pack_json("info", "photos.h5")[0]["classes"]]
+        self.assertEqual(names, ["c\x1b[31mat", "dog\n"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,160 @@
+"""What the tests of the whole program share: running h5pack, small pictures, and looking for traces.
+
+Every test file is a program: H5PACK names the binary, NumPy, h5py and Pillow must be importable.
+"""
+
+import atexit
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+from PIL import Image
+
+H5PACK = os.environ.get("H5PACK", "h5pack")
+TIMEOUT_SECONDS = 120
+
+# The user that owns nothing on Debian; root drops to it where file permissions are tested.
+NOBODY = 65534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def picture(seed, height=32, width=32, channels=3):
+    """A smooth picture that no other seed gives, uint8 [H,W,C] or [H,W]: JPEG keeps it recognisable."""
+    random = np.random.default_rng(seed)
+    y, x = np.mgrid[0:height, 0:width] / max(height, width)
+    planes = []
+    for _ in range(channels):
+        a, b, c = random.uniform(-1, 1, 3)
+        planes.append(127.5 + 120 * np.sin(3 * (a * x + b * y) + 6 * c))
+    stacked = np.stack(planes, axis=-1).round().astype(np.uint8)
+    return stacked[:, :, 0] if channels == 1 else stacked
+
+
+def write_picture(path, seed, height=32, width=32, **save_options):
+    """Writes picture(seed) in the format its extension says."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix.lower() in (".jpg", ".jpeg"):
+        save_options.setdefault("quality", 92)
+    Image.fromarray(picture(seed, height, width)).save(path, **save_options)
+    return path
+
+
+def pillow_pixels(path):
+    """What Pillow decodes, uint8 [H,W,3]."""
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def make_class_folder(root, classes, per_class, height=32, width=32, first_seed=0):
+    """ROOT/CLASS/NNN.jpg; returns the paths in ImageFolder order with their labels."""
+    samples = []
+    seed = first_seed
+    for label, name in enumerate(sorted(classes)):
+        for i in range(per_class):
+            path = write_picture(pathlib.Path(root) / name / f"{i:03d}.jpg", seed, height, width)
+            samples.append((str(path), label))
+            seed += 1
+    return samples
+
+
+def tree(folder):
+    """Every entry below `folder`: its kind, and the digest of a file's bytes."""
+    entries = {}
+    for path in sorted(pathlib.Path(folder).rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            entries[name] = "link to " + os.readlink(path)
+        elif path.is_dir():
+            entries[name] = "folder"
+        else:
+            try:
+                entries[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+            except PermissionError:
+                entries[name] = f"unreadable, {path.stat().st_size} bytes"
+    return entries
+
+
+@functools.cache
+def binary_for_nobody():
+    """h5pack where any user may run it: the build folder may lie in a private one."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="h5pack-binary-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    return shutil.copy(H5PACK, folder)
+
+
+class CliTest(unittest.TestCase):
+    """A scratch folder for each test, and runs of h5pack in it."""
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="h5pack-test-"))
+        # Runs as another user must be able to come here.
+        self.dir.chmod(0o755)
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def let_nobody_write(self, path):
+        """If the tests run as root: hands `path` to the user of runs with unprivileged=True."""
+        if os.geteuid() == 0:
+            shutil.chown(path, user=NOBODY)
+
+    def run_h5pack(self, *arguments, environment=None, unprivileged=False, **options):
+        """Runs h5pack in the scratch folder; stdout and stderr as text."""
+        command = [H5PACK, *map(str, arguments)]
+        if unprivileged and os.geteuid() == 0:
+            command = [*AS_NOBODY, binary_for_nobody(), *command[1:]]
+        variables = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
+        variables.update(environment or {})
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        result = subprocess.run(
+            command, cwd=self.dir, env=variables, timeout=TIMEOUT_SECONDS, text=True, **options)
+        self.assertNotIn("HDF5-DIAG", result.stderr or "")
+        return result
+
+    def h5pack(self, *arguments, **options):
+        """Runs h5pack, which must succeed; returns its stdout."""
+        result = self.run_h5pack(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def h5pack_json(self, *arguments, **options):
+        """The objects h5pack prints with --json, one a line."""
+        lines = self.h5pack(*arguments, "--json", **options).splitlines()
+        return [json.loads(line) for line in lines]
+
+    def assert_refused(self, arguments, code, names, way_out, watch=None, unprivileged=False):
+        """h5pack must fail with exit code `code` and one clear line, and leave no trace.
+
+        names: texts that must be in the line, above all the file. way_out: a regular expression for what the
+        person can do. watch: the folder that must stay as it is (default: the scratch folder).
+        """
+        watch = watch or self.dir
+        before = tree(watch)
+        result = self.run_h5pack(*arguments, "--quiet", unprivileged=unprivileged)
+        message = result.stderr
+        self.assertEqual(result.returncode, code, message)
+        self.assertEqual(result.stdout, "")
+        lines = message.splitlines()
+        self.assertEqual(len(lines), 1, message)
+        self.assertTrue(message.startswith("h5pack: ") and message.endswith("\n"), message)
+        for name in names:
+            self.assertIn(str(name), message)
+        self.assertRegex(message, way_out)
+        self.assertEqual(tree(watch), before, "something was left behind or changed")
+
+        # The same as JSON: the error is an object on stdout, the line on stderr stays.
+        result = self.run_h5pack(*arguments, "--quiet", "--json", unprivileged=unprivileged)
+        self.assertEqual(result.returncode, code)
+        error = json.loads(result.stdout)["error"]
+        self.assertEqual(set(error), {"code", "message"})
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertEqual(tree(watch), before, "something was left behind or changed")
+        return message

@@ -1,0 +1,8 @@
+chunkio_add_unit_tests(
+  pipeline_test
+  SOURCES unit/chunk_source_test.cpp
+          unit/host_memory_test.cpp
+          unit/loader_test.cpp
+          unit/positional_io_test.cpp
+          unit/streaming_copy_test.cpp
+          unit/window_reader_test.cpp)

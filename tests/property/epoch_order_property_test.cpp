@@ -1,0 +1,297 @@
+/// Properties of the order that hold for any options, tried on random ones. The seed is logged; set
+/// CHUNKIO_TEST_SEED to repeat a run.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "plan/window_plan.hpp"
+#include <chunkio/epoch_order.hpp>
+
+namespace {
+
+using chunkio::EpochOrder;
+using chunkio::OrderMode;
+using chunkio::OrderOptions;
+using chunkio::RowGroups;
+using chunkio::Uneven;
+using namespace chunkio::plan;
+
+using Rows = std::vector<std::int64_t>;
+
+constexpr int kRounds = 300;
+
+struct Case {
+  std::int64_t group_samples = 1;
+  Rows files;
+  OrderOptions options;
+  std::int64_t epoch = 0;
+
+  [[nodiscard]] std::int64_t num_samples() const {
+    return std::accumulate(files.begin(), files.end(), std::int64_t{0});
+  }
+  [[nodiscard]] EpochOrder order(std::int64_t rank) const {
+    OrderOptions with_rank = options;
+    with_rank.rank = rank;
+    return EpochOrder(RowGroups(group_samples, files), with_rank, epoch);
+  }
+  /// The same lanes and global batch on another number of ranks.
+  [[nodiscard]] Case on_ranks(std::int64_t world_size) const {
+    Case other = *this;
+    other.options.batch_size = options.batch_size * options.world_size / world_size;
+    other.options.world_size = world_size;
+    return other;
+  }
+  [[nodiscard]] std::string text() const {
+    std::string line = "k " + std::to_string(group_samples) + " files";
+    for (const std::int64_t file : files) line.append(" ").append(std::to_string(file));
+    return line + " " + std::string(to_string(options.mode)) + " seed " +
+           std::to_string(options.seed) + " batch " + std::to_string(options.batch_size) + " W " +
+           std::to_string(options.window_groups) + " R " + std::to_string(options.world_size) +
+           " V " + std::to_string(options.lanes) + " " + std::string(to_string(options.uneven)) +
+           (options.drop_last ? " drop_last" : "") + " epoch " + std::to_string(epoch);
+  }
+};
+
+class EpochOrderProperty : public ::testing::Test {
+ protected:
+  EpochOrderProperty() {
+    const char* given = std::getenv("CHUNKIO_TEST_SEED");
+    const std::uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+    RecordProperty("seed", std::to_string(seed));
+    std::printf("CHUNKIO_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+    random_.seed(seed);
+  }
+
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
+  }
+
+  Case make_case() {
+    Case made;
+    made.group_samples = between(1, 12);
+    for (std::int64_t file = between(1, 5); file > 0; --file) made.files.push_back(between(1, 80));
+    OrderOptions& options = made.options;
+    options.mode = static_cast<OrderMode>(between(0, 2));
+    options.seed = random_();
+    options.window_groups = between(1, 6);
+    options.world_size = between(1, 4);
+    const std::int64_t lanes_per_rank = between(1, 3);
+    options.lanes = options.world_size * lanes_per_rank;
+    options.batch_size = lanes_per_rank * between(1, 9);
+    options.uneven = static_cast<Uneven>(between(0, 2));
+    options.drop_last = options.uneven != Uneven::exact && between(0, 1) == 1;
+    made.epoch = between(0, 1000);
+    if (made.num_samples() < options.lanes) made.files.push_back(options.lanes);
+    return made;
+  }
+
+  std::mt19937_64 random_;
+};
+
+/// What all ranks together deliver, batch after batch.
+Rows epoch_rows(const Case& made) {
+  Rows rows;
+  for (std::int64_t rank = 0; rank < made.options.world_size; ++rank) {
+    const EpochOrder order = made.order(rank);
+    for (std::int64_t step = 0; step < order.num_steps(); ++step) {
+      const Rows batch = order.batch(step);
+      rows.insert(rows.end(), batch.begin(), batch.end());
+    }
+  }
+  return rows;
+}
+
+/// L_v as the window plans have it; -1 where no plan says.
+Rows planned_lane(const EpochOrder& order, std::int64_t lane, std::map<std::int64_t, int>& visits) {
+  Rows rows(static_cast<std::size_t>(lane_delivered(order, lane)), -1);
+  std::int64_t expected_first = 0;
+  WindowPlan plan;
+  for (std::int64_t w = 0; w < num_windows(order, lane); ++w) {
+    plan_window(order, lane, w, plan);
+    const WindowExtent extent = window_extent(order, lane, w);
+    EXPECT_EQ(plan.lane, lane);
+    EXPECT_EQ(plan.window, w);
+    EXPECT_EQ(plan.first_index, expected_first);
+    EXPECT_EQ(plan.first_index, extent.first_index);
+    EXPECT_EQ(plan.end_index, extent.end_index);
+    EXPECT_LE(plan.end_index - plan.first_index, max_window_samples(order, 1));
+    EXPECT_EQ(std::ssize(plan.rows), plan.end_index - plan.first_index);
+    expected_first = plan.end_index;
+    std::uint32_t next = 0;
+    for (const GroupVisit& visit : plan.visits) {
+      ++visits[visit.group];
+      EXPECT_EQ(visit.first, next);
+      EXPECT_GE(visit.count, 1U);
+      next += visit.count;
+      for (std::uint32_t i = visit.first; i < next; ++i) {
+        const PlannedRow planned = plan.rows[i];
+        EXPECT_LT(planned.row, order.groups().length(visit.group));
+        if (i > visit.first) {
+          EXPECT_LE(plan.rows[i - 1].row, planned.row);
+        }
+        const auto index = static_cast<std::size_t>(plan.first_index + planned.index);
+        EXPECT_EQ(rows.at(index), -1) << "delivered twice";
+        rows.at(index) = order.groups().first_row(visit.group) + planned.row;
+      }
+    }
+    EXPECT_EQ(next, plan.rows.size());
+  }
+  EXPECT_EQ(expected_first, lane_delivered(order, lane));
+  return rows;
+}
+
+TEST_F(EpochOrderProperty, ExactDeliversEachSampleOnce) {
+  for (int round = 0; round < kRounds; ++round) {
+    Case made = make_case();
+    made.options.uneven = Uneven::exact;
+    made.options.drop_last = false;
+    SCOPED_TRACE(made.text());
+    Rows rows = epoch_rows(made);
+    std::sort(rows.begin(), rows.end());
+    Rows expected(static_cast<std::size_t>(made.num_samples()));
+    std::iota(expected.begin(), expected.end(), 0);
+    ASSERT_EQ(rows, expected);
+  }
+}
+
+TEST_F(EpochOrderProperty, DropRepeatsNothingAndPadLeavesNothingOut) {
+  for (int round = 0; round < kRounds; ++round) {
+    Case made = make_case();
+    made.options.drop_last = false;
+    for (const auto uneven : {Uneven::drop, Uneven::pad}) {
+      made.options.uneven = uneven;
+      SCOPED_TRACE(made.text());
+      Rows rows = epoch_rows(made);
+      const std::int64_t delivered = std::ssize(rows);
+      std::sort(rows.begin(), rows.end());
+      const std::int64_t distinct = std::unique(rows.begin(), rows.end()) - rows.begin();
+      if (uneven == Uneven::drop) {
+        ASSERT_EQ(distinct, delivered);
+        ASSERT_GT(delivered, made.num_samples() - made.options.lanes);
+      } else {
+        ASSERT_EQ(distinct, made.num_samples());
+        ASSERT_LT(delivered, made.num_samples() + made.options.lanes);
+      }
+    }
+  }
+}
+
+TEST_F(EpochOrderProperty, RanksStepAlikeInPadAndDrop) {
+  for (int round = 0; round < kRounds; ++round) {
+    Case made = make_case();
+    if (made.options.uneven == Uneven::exact) made.options.uneven = Uneven::pad;
+    SCOPED_TRACE(made.text());
+    const EpochOrder first = made.order(0);
+    for (std::int64_t rank = 1; rank < made.options.world_size; ++rank) {
+      const EpochOrder order = made.order(rank);
+      ASSERT_EQ(order.num_steps(), first.num_steps());
+      for (std::int64_t step = 0; step < order.num_steps(); ++step) {
+        ASSERT_EQ(order.batch_rows(step), first.batch_rows(step));
+        if (made.options.drop_last) {
+          ASSERT_EQ(order.batch_rows(step), made.options.batch_size);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(EpochOrderProperty, GlobalBatchesDoNotDependOnTheNumberOfRanks) {
+  for (int round = 0; round < kRounds; ++round) {
+    const Case made = make_case();
+    SCOPED_TRACE(made.text());
+    const Case alone = made.on_ranks(1);
+    const EpochOrder whole = alone.order(0);
+    for (std::int64_t ranks = 2; ranks <= made.options.lanes; ++ranks) {
+      if (made.options.lanes % ranks != 0) continue;
+      const Case shared = made.on_ranks(ranks);
+      for (std::int64_t step = 0; step < whole.num_steps(); ++step) {
+        Rows global;
+        for (std::int64_t rank = 0; rank < ranks; ++rank) {
+          const EpochOrder order = shared.order(rank);
+          if (step >= order.num_steps()) continue;
+          const Rows batch = order.batch(step);
+          global.insert(global.end(), batch.begin(), batch.end());
+        }
+        ASSERT_EQ(global, whole.batch(step)) << ranks << " ranks, step " << step;
+      }
+    }
+  }
+}
+
+TEST_F(EpochOrderProperty, WindowPlansEqualBatches) {
+  for (int round = 0; round < kRounds; ++round) {
+    const Case made = make_case();
+    SCOPED_TRACE(made.text());
+    const std::int64_t lanes_per_rank = made.options.lanes / made.options.world_size;
+    std::map<std::int64_t, int> visits;
+    for (std::int64_t rank = 0; rank < made.options.world_size; ++rank) {
+      const EpochOrder order = made.order(rank);
+      const std::int64_t b = lane_batch(order);
+      std::vector<Rows> lanes;
+      for (std::int64_t v = 0; v < lanes_per_rank; ++v) {
+        lanes.push_back(planned_lane(order, rank * lanes_per_rank + v, visits));
+      }
+      for (std::int64_t step = 0; step < order.num_steps(); ++step) {
+        Rows batch;
+        for (const Rows& lane : lanes) {
+          const auto begin = std::min(std::ssize(lane), step * b);
+          const auto end = std::min(std::ssize(lane), begin + b);
+          batch.insert(batch.end(), lane.begin() + begin, lane.begin() + end);
+        }
+        ASSERT_EQ(batch, order.batch(step)) << "rank " << rank << " step " << step;
+      }
+    }
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_F(EpochOrderProperty, GroupsAreLoadedOnceBesidesCutsAndPadding) {
+  for (int round = 0; round < kRounds; ++round) {
+    Case made = make_case();
+    made.options.drop_last = false;
+    if (made.options.mode == OrderMode::random) made.options.mode = OrderMode::chunk_shuffled;
+    SCOPED_TRACE(made.text());
+    const EpochOrder order = made.order(0);
+    std::map<std::int64_t, int> visits;
+    std::int64_t delivered = 0;
+    for (std::int64_t v = 0; v < made.options.lanes; ++v) {
+      delivered += std::ssize(planned_lane(order, v, visits));
+    }
+    std::int64_t loads = 0;
+    for (const auto& [group, count] : visits) loads += count;
+    const std::int64_t groups = order.groups().num_groups();
+    if (made.options.uneven != Uneven::drop) {
+      ASSERT_EQ(std::ssize(visits), groups);
+    }
+    const std::int64_t padded = std::max<std::int64_t>(0, delivered - made.num_samples());
+    ASSERT_LE(loads, groups + made.options.lanes - 1 + padded);
+  }
+}
+
+TEST_F(EpochOrderProperty, WindowBoundHoldsForRunsOfWindows) {
+  for (int round = 0; round < kRounds; ++round) {
+    const Case made = make_case();
+    SCOPED_TRACE(made.text());
+    const EpochOrder order = made.order(0);
+    for (std::int64_t lane = 0; lane < made.options.lanes; ++lane) {
+      const std::int64_t windows = num_windows(order, lane);
+      for (std::int64_t first = 0; first < windows; ++first) {
+        for (std::int64_t end = first + 1; end <= windows; ++end) {
+          const std::int64_t covered = window_extent(order, lane, end - 1).end_index -
+                                       window_extent(order, lane, first).first_index;
+          ASSERT_LE(covered, max_window_samples(order, end - first));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace

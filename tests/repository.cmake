@@ -1,0 +1,79 @@
+# The repository as a whole: layers, public headers, installation, samples.
+
+add_test(NAME Repository.LayersPointOneWay
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/layer_check.py
+                 ${PROJECT_SOURCE_DIR})
+add_test(NAME Repository.LayerCheckFindsWrongIncludes
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/layer_check_test.py)
+add_test(NAME Repository.TreeIsTidy
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/tree_check.py
+                 ${PROJECT_SOURCE_DIR})
+set_tests_properties(
+  Repository.LayersPointOneWay Repository.LayerCheckFindsWrongIncludes Repository.TreeIsTidy
+  PROPERTIES LABELS short TIMEOUT 60 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+
+add_test(NAME Repository.EveryPublicHeaderCompilesAlone
+         COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target
+                 chunkio_verify_interface_header_sets)
+set_tests_properties(Repository.EveryPublicHeaderCompilesAlone
+                     PROPERTIES LABELS short TIMEOUT 300 RESOURCE_LOCK build_tree)
+
+# Linked like a consumer's program, to the library and not to its objects.
+add_executable(public_api_test unit/public_api_test.cpp)
+target_link_libraries(public_api_test PRIVATE chunkio::chunkio chunkio_warnings GTest::gtest_main)
+gtest_discover_tests(
+  public_api_test DISCOVERY_MODE PRE_TEST
+  PROPERTIES LABELS short FAIL_REGULAR_EXPRESSION "HDF5-DIAG" TIMEOUT 60)
+
+# Consumers of an installation: of this build, and of a library of the other kind (shared or static).
+set(consumer_command
+    ${CMAKE_COMMAND} -DCONSUMER=${CMAKE_CURRENT_SOURCE_DIR}/consumer -DGENERATOR=${CMAKE_GENERATOR}
+    -DCOMPILER=${CMAKE_CXX_COMPILER} -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
+set(consumer_script ${CMAKE_CURRENT_SOURCE_DIR}/support/consumer_test.cmake)
+set(consumer_flags "")
+if(CHUNKIO_SANITIZE)
+  set(consumer_flags -fsanitize=${CHUNKIO_SANITIZE})
+endif()
+add_test(NAME Repository.ConsumerOfThisBuild
+         COMMAND ${consumer_command} -DBUILD=${PROJECT_BINARY_DIR} -DFLAGS=${consumer_flags}
+                 -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/consumer -P ${consumer_script})
+if(BUILD_SHARED_LIBS)
+  set(other_kind static)
+  set(other_shared OFF)
+else()
+  set(other_kind shared)
+  set(other_shared ON)
+endif()
+add_test(NAME Repository.ConsumerOfAnotherBuild
+         COMMAND ${consumer_command} -DSOURCE=${PROJECT_SOURCE_DIR} -DSHARED=${other_shared}
+                 -DBUILD=${CMAKE_CURRENT_BINARY_DIR}/${other_kind} -DFLAGS=
+                 -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/consumer_${other_kind} -P ${consumer_script})
+set_tests_properties(Repository.ConsumerOfThisBuild PROPERTIES LABELS medium TIMEOUT 300
+                                                               RESOURCE_LOCK build_tree)
+set_tests_properties(Repository.ConsumerOfAnotherBuild PROPERTIES LABELS medium TIMEOUT 900)
+
+if(TARGET h5pack AND TARGET chunkio-train-softmax)
+  add_test(NAME Samples.SoftmaxLearnsTrueLabelsAndNotShuffledOnes
+           COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/train_test.py
+                   $<TARGET_FILE:chunkio-make-pictures> $<TARGET_FILE:h5pack>
+                   $<TARGET_FILE:chunkio-train-softmax>)
+  set_tests_properties(
+    Samples.SoftmaxLearnsTrueLabelsAndNotShuffledOnes
+    PROPERTIES LABELS medium TIMEOUT 300 FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
+
+  # Builds everything again, hence long.
+  add_test(NAME Samples.QuickStart
+           COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/quickstart_test.py
+                   ${PROJECT_SOURCE_DIR}/samples/quickstart.sh ${CMAKE_CURRENT_BINARY_DIR}/quickstart)
+  set_tests_properties(Samples.QuickStart PROPERTIES LABELS long TIMEOUT 1800
+                                                     FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
+endif()
+
+if(TARGET loader_vs_baselines)
+  # Small: this is about its checks of every byte and about the program still running, not about figures.
+  add_test(NAME Bench.LoaderAgreesWithItsBaselines
+           COMMAND loader_vs_baselines --bytes 8MiB --rounds 1 --json
+                   ${CMAKE_CURRENT_BINARY_DIR}/loader_vs_baselines.json)
+  set_tests_properties(Bench.LoaderAgreesWithItsBaselines PROPERTIES LABELS short TIMEOUT 120
+                                                                     FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
+endif()

@@ -1,0 +1,61 @@
+/// Pictures written and decoded by Pillow (make_pictures.py), for tests to compare with.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "scratch.hpp"
+
+namespace chunkio::test {
+
+inline std::vector<std::uint8_t> read_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw std::runtime_error("cannot read " + path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void write_bytes(const std::string& path, std::span<const std::uint8_t> bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+  if (!out.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+/// A scratch folder filled by make_pictures.py.
+class PillowPictures {
+ public:
+  struct Picture {
+    std::string file;  ///< "jpeg_420.jpg"
+    std::string name;  ///< "jpeg_420"
+    std::int64_t height = 0;
+    std::int64_t width = 0;
+  };
+
+  PillowPictures() {
+    const std::string command = std::string("'" CHUNKIO_H5PY_PYTHON "' '" CHUNKIO_TESTS_DIR
+                                            "/support/make_pictures.py' '") +
+                                folder() + "'";
+    if (std::system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
+  }
+
+  [[nodiscard]] std::string folder() const { return scratch_.path().string(); }
+  [[nodiscard]] std::string file(const std::string& name) const { return scratch_.file(name); }
+  /// The lines of manifest.txt or oriented.txt.
+  [[nodiscard]] std::vector<Picture> list(const std::string& manifest) const {
+    std::ifstream in(file(manifest));
+    std::vector<Picture> pictures;
+    for (Picture p; in >> p.file >> p.name >> p.height >> p.width;) pictures.push_back(p);
+    return pictures;
+  }
+
+ private:
+  ScratchFolder scratch_;
+};
+
+}  // namespace chunkio::test

@@ -1,0 +1,75 @@
+"""Checks the repository as a whole.
+
+    tree_check.py ROOT
+
+- The top level holds what it should and nothing else.
+- No file mentions a path of the machine it was written on.
+- The program in README.md is the one that the build compiles.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+FOLDERS = {"libchunkio", "tools", "bench", "samples", "tests"}
+FILES = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"}
+# Made by builds and ignored by git.
+GENERATED = {"build", "CMakeUserPresets.json"}
+
+# Written in parts, so that this file does not match itself.
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wor" + r"k/|tmp/buil" + r"d|roo" + r"t/)")
+
+
+def check_top_level(root):
+    entries = {path.name for path in root.iterdir() if not path.name.startswith(".")} - GENERATED
+    for name in sorted(entries - FOLDERS - FILES):
+        yield f"{name} does not belong at the top level"
+    for name in sorted((FOLDERS | FILES) - entries):
+        yield f"{name} is missing at the top level"
+
+
+def source_files(root):
+    """What git tracks or would track; without git, everything that is not generated."""
+    listing = subprocess.run(
+        ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True, check=False)
+    if listing.returncode == 0:
+        names = [root / name for name in listing.stdout.decode().split("\0") if name]
+    else:
+        names = [path for path in root.rglob("*")
+                 if path.relative_to(root).parts[0] not in GENERATED | {".git"}]
+    return sorted(path for path in names if path.is_file())
+
+
+def check_machine_paths(root):
+    for path in source_files(root):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), start=1):
+            if MACHINE_PATHS.search(line):
+                yield f"{path.relative_to(root)}:{number}: names a path of one machine: {line.strip()}"
+
+
+def check_readme_program(root):
+    sample = (root / "samples" / "readme_snippet.cpp").read_text(encoding="utf-8")
+    snippet = textwrap.dedent(sample.split("// [README]\n")[1].rsplit("\n", 1)[0] + "\n")
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    if not snippet.strip() or snippet not in readme:
+        yield "README.md does not show the program between the [README] marks of samples/readme_snippet.cpp"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    problems = [*check_top_level(root), *check_machine_paths(root), *check_readme_program(root)]
+    for problem in problems:
+        print(problem)
+    print(f"{len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

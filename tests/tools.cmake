@@ -1,0 +1,32 @@
+# Tests of this area.
+
+# The program as a person meets it: each file runs h5pack and looks at what it leaves and says.
+function(h5pack_add_cli_tests label)
+  foreach(name IN LISTS ARGN)
+    add_test(NAME cli.${name} COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/${name}_test.py)
+    set_tests_properties(
+      cli.${name}
+      PROPERTIES LABELS ${label} TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
+                 ENVIRONMENT "H5PACK=$<TARGET_FILE:h5pack>;PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+endfunction()
+h5pack_add_cli_tests(short info preview)
+h5pack_add_cli_tests(medium bad_input pack program stream)
+
+chunkio_add_unit_tests(
+  h5pack_cli_test
+  SOURCES unit/byte_size_test.cpp unit/escape_test.cpp unit/progress_test.cpp
+  LIBRARIES h5pack_core)
+
+# White-box tests of decoding, sources and packing.
+chunkio_add_unit_tests(
+  h5pack_pack_test
+  SOURCES unit/celeba_source_test.cpp
+          unit/cifar_source_test.cpp
+          unit/csv_source_test.cpp
+          unit/decode_test.cpp
+          unit/folder_source_test.cpp
+          unit/packer_test.cpp
+          unit/picture_transform_test.cpp
+          unit/pixel_statistics_test.cpp
+  LIBRARIES h5pack_core)

@@ -1,0 +1,193 @@
+/// The conformance suite: every chunk source, over the same files, must put the same bytes in the
+/// same places.
+#include "base/chunk_source.hpp"
+
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "h5/dataset_impl.hpp"
+#include "io/source_select.hpp"
+#include <chunkio/dataset.hpp>
+#include <chunkio/loader.hpp>
+
+#include "pixels.hpp"
+#include "scratch.hpp"
+
+namespace chunkio {
+namespace {
+
+struct Case {
+  std::string name;
+  test::PackedFile file;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"small_pictures", {.num_samples = 100, .chunk_samples = 7}},
+      {"one_sample_a_chunk", {.num_samples = 13, .chunk_samples = 1}},
+      {"one_chunk", {.num_samples = 50, .chunk_samples = 50}},
+      {"chunk_as_large_as_the_data_but_one", {.num_samples = 51, .chunk_samples = 50}},
+      {"one_sample", {.num_samples = 1, .chunk_samples = 1}},
+      {"one_byte", {.num_samples = 31, .height = 1, .width = 1, .channels = 1, .chunk_samples = 8}},
+      {"nchw",
+       {.num_samples = 60,
+        .height = 6,
+        .width = 5,
+        .channels = 3,
+        .chunk_samples = 11,
+        .layout = Layout::nchw}},
+      // Rows that straddle the pieces in which scatter reads, and rows larger than a piece.
+      {"rows_that_do_not_divide_a_piece",
+       {.num_samples = 40, .height = 100, .width = 131, .channels = 3, .chunk_samples = 17}},
+      {"rows_larger_than_a_piece",
+       {.num_samples = 5, .height = 512, .width = 701, .channels = 3, .chunk_samples = 2}},
+  };
+  return all;
+}
+
+class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<SourceKind, Case>> {
+ protected:
+  static void SetUpTestSuite() {
+    scratch_ = std::make_unique<test::ScratchFolder>();
+    for (const Case& c : cases()) test::write_packed(scratch_->file(c.name + ".h5"), c.file);
+  }
+  static void TearDownTestSuite() { scratch_.reset(); }
+
+  void SetUp() override {
+    const Case& c = std::get<1>(GetParam());
+    file_ = c.file;
+    dataset_.emplace(Dataset::open(scratch_->file(c.name + ".h5")));
+    source_ =
+        io::select_source(dataset_->impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
+  }
+
+  [[nodiscard]] RowGroup group(std::int64_t index) const {
+    const std::int64_t first = index * file_.chunk_samples;
+    return {.first_row = first,
+            .num_rows = std::min(file_.chunk_samples, file_.num_samples - first)};
+  }
+  [[nodiscard]] std::int64_t num_groups() const {
+    return (file_.num_samples + file_.chunk_samples - 1) / file_.chunk_samples;
+  }
+
+  /// Places `rows` of a group at shuffled, unaligned places and checks them and the gaps between.
+  void check(std::int64_t index, const std::vector<std::uint32_t>& rows, std::uint64_t seed) {
+    const auto bytes = static_cast<std::size_t>(file_.sample_bytes());
+    const std::size_t stride = bytes + 3;
+    constexpr std::byte kGuard{0xA5};
+    std::vector<std::byte> memory(stride * rows.size() + 1, kGuard);
+    std::vector<std::size_t> places(rows.size());
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
+    std::shuffle(places.begin(), places.end(), std::mt19937_64(seed));
+    std::vector<RowTarget> targets;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      targets.push_back({.row = rows[i], .target = memory.data() + 1 + places[i] * stride});
+    }
+    const PlaceCost cost = source_->place(group(index), targets, std::stop_token());
+    EXPECT_GE(cost.bytes_read, rows.empty() ? 0 : file_.sample_bytes());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto expected = test::picture(group(index).first_row + rows[i], file_.sample_bytes());
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), targets[i].target))
+          << "group " << index << " row " << rows[i];
+      for (std::size_t g = 0; g < 3 && places[i] * stride + 1 + bytes + g < memory.size(); ++g) {
+        ASSERT_EQ(targets[i].target[bytes + g], kGuard) << "wrote beyond row " << rows[i];
+      }
+    }
+  }
+
+  static std::unique_ptr<test::ScratchFolder> scratch_;
+  test::PackedFile file_;
+  std::optional<Dataset> dataset_;
+  std::unique_ptr<ChunkSource> source_;
+};
+
+std::unique_ptr<test::ScratchFolder> ChunkSourceTest::scratch_;
+
+TEST_P(ChunkSourceTest, PlacesWholeGroups) {
+  for (std::int64_t g = 0; g < num_groups(); ++g) {
+    std::vector<std::uint32_t> rows;
+    for (std::int64_t r = 0; r < group(g).num_rows; ++r)
+      rows.push_back(static_cast<std::uint32_t>(r));
+    check(g, rows, static_cast<std::uint64_t>(g));
+  }
+}
+
+TEST_P(ChunkSourceTest, PlacesAnyRowsOfAGroupAlsoTwice) {
+  const std::uint64_t seed = test::test_seed();
+  std::mt19937_64 random(seed);
+  for (std::int64_t g = 0; g < num_groups(); ++g) {
+    for (int round = 0; round < 4; ++round) {
+      std::vector<std::uint32_t> rows;
+      for (std::int64_t r = 0; r < group(g).num_rows; ++r) {
+        const std::uint64_t copies = random() % 8 == 0 ? 2 : random() % 2;
+        rows.insert(rows.end(), copies, static_cast<std::uint32_t>(r));
+      }
+      if (rows.empty()) rows.push_back(static_cast<std::uint32_t>(group(g).num_rows - 1));
+      check(g, rows, random());
+    }
+  }
+}
+
+TEST_P(ChunkSourceTest, WorksConcurrently) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      for (std::int64_t g = t % num_groups(); g < num_groups(); ++g) {
+        std::vector<std::uint32_t> rows;
+        for (std::int64_t r = 0; r < group(g).num_rows; ++r)
+          rows.push_back(static_cast<std::uint32_t>(r));
+        check(g, rows, static_cast<std::uint64_t>(t));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(ChunkSourceTest, StopsOnRequest) {
+  std::stop_source stop;
+  stop.request_stop();
+  std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
+  const std::vector<RowTarget> rows{{.row = 0, .target = memory.data()}};
+  try {
+    (void)source_->place(group(0), rows, stop.get_token());
+    FAIL() << "a stopped source went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::cancelled);
+  }
+}
+
+TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
+  // A copy, so that the other tests keep theirs.
+  const std::string path = scratch_->file("cut.h5");
+  std::filesystem::copy_file(dataset_->info().path, path,
+                             std::filesystem::copy_options::overwrite_existing);
+  const Dataset dataset = Dataset::open(path);
+  const auto source =
+      io::select_source(dataset.impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
+  // The pictures lie in the middle of the file or at its end; half of it is surely gone after this.
+  std::filesystem::resize_file(
+      path, static_cast<std::uintmax_t>(dataset.impl()->linear_offset.value() +
+                                        file_.num_samples * file_.sample_bytes() / 2));
+  const std::int64_t last = num_groups() - 1;
+  std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
+  const std::vector<RowTarget> rows{
+      {.row = static_cast<std::uint32_t>(group(last).num_rows - 1), .target = memory.data()}};
+  EXPECT_THROW((void)source->place(group(last), rows, std::stop_token()), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, ChunkSourceTest,
+                         ::testing::Combine(::testing::Values(SourceKind::scatter,
+                                                              SourceKind::hdf5),
+                                            ::testing::ValuesIn(cases())),
+                         [](const auto& instance) {
+                           return std::string(to_string(std::get<0>(instance.param))) + "_" +
+                                  std::get<1>(instance.param).name;
+                         });
+
+}  // namespace
+}  // namespace chunkio

@@ -1,0 +1,405 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include "h5/dataset_impl.hpp"
+#include "h5/error_stack.hpp"
+#include "h5/library.hpp"
+#include "h5/schema.hpp"
+#include <chunkio/dataset.hpp>
+
+#include "h5_files.hpp"
+
+namespace chunkio {
+namespace {
+
+using test::expect_error;
+using test::h5py_file;
+using test::ScratchFolder;
+
+class DatasetTest : public testing::Test {
+ protected:
+  ~DatasetTest() override { EXPECT_EQ(h5::live_ids(), 0) << "an HDF5 id leaked"; }
+
+  /// A small file of this library, closed.
+  std::string own_file(std::int64_t num_samples = 20, std::int64_t chunk_samples = 8) {
+    const DatasetSpec spec = test::small_spec(num_samples);
+    std::string path = folder_ / "own.h5";
+    DatasetWriter writer(path, spec, {.chunk_samples = chunk_samples, .overwrite = true});
+    test::write_pattern(writer, spec);
+    writer.set_statistics({{{0.25, 0.5, 0.75}, {0.1, 0.2, 0.3}}, {7, 7, 6}});
+    writer.close();
+    return path;
+  }
+
+  /// Lets `change` replace things in the file `path`.
+  template <class Change>
+  static void alter(const std::string& path, Change change) {
+    const auto guard = h5::Library::lock();
+    h5::FileId file(h5::check_id(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), "open", path));
+    h5::DatasetId images(h5::check_id(H5Dopen2(file.get(), "images", H5P_DEFAULT), "open", path));
+    change(file.get(), images.get());
+  }
+
+  /// Every picture equals the pattern, read at once and in pieces.
+  static void expect_pattern(const Dataset& dataset) {
+    const std::int64_t n = dataset.size();
+    const auto expected = test::pattern_rows(0, n, dataset.info().sample_bytes());
+    EXPECT_TRUE(test::read_rows(dataset, 0, n) == expected);
+    EXPECT_TRUE(test::read_rows(dataset, n / 2, 1) ==
+                test::pattern_rows(n / 2, 1, dataset.info().sample_bytes()));
+    EXPECT_TRUE(test::read_rows(dataset, n, 0).empty());
+    if (const auto offset = dataset.impl()->linear_offset) {
+      // What positional reads would deliver.
+      std::vector<std::byte> bytes(expected.size());
+      base::read_at(dataset.impl()->descriptor.get(), *offset, bytes, "file");
+      EXPECT_TRUE(bytes == expected);
+    }
+  }
+
+  std::vector<std::int64_t> read_labels(const Dataset& dataset) {
+    std::vector<std::int64_t> labels(static_cast<std::size_t>(dataset.size()));
+    dataset.read_field(dataset.info().labels->name, 0, dataset.size(),
+                       std::as_writable_bytes(std::span(labels)));
+    return labels;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(DatasetTest, ReadsEverythingAFileOfThisLibrarySays) {
+  const std::string path = own_file();
+  const Dataset dataset = Dataset::open(path);
+  const DatasetInfo& info = dataset.info();
+  EXPECT_EQ(info.path, path);
+  EXPECT_EQ(info.images_path, "images");
+  EXPECT_EQ(info.num_samples, 20);
+  EXPECT_EQ(info.sample_shape(), (Shape{6, 5, 3}));
+  EXPECT_EQ(info.layout, Layout::nhwc);
+  EXPECT_TRUE(info.stored.chunked);
+  EXPECT_EQ(info.stored.chunk_shape, (Shape{8, 6, 5, 3}));
+  EXPECT_TRUE(info.stored.filters.empty());
+  EXPECT_EQ(info.num_chunks, 3);
+  EXPECT_EQ(info.stored_bytes, 3 * 8 * 90);
+  ASSERT_TRUE(info.labels);
+  EXPECT_EQ(info.labels->dtype, DType::int64);
+  ASSERT_EQ(info.fields.size(), 1U);
+  EXPECT_EQ(info.fields[0].name, "source_index");
+  EXPECT_EQ(info.format_version, 1);
+  EXPECT_TRUE(info.creator.starts_with("chunkio "));
+  EXPECT_EQ(info.uuid.size(), 36U);
+  EXPECT_EQ(info.split, "train");
+  EXPECT_EQ(info.order, "shuffled");
+  EXPECT_EQ(info.seed, 0xfedcba9876543210U);
+  EXPECT_EQ(info.options_json, R"({"source":"folder"})");
+  EXPECT_EQ(info.channel_order, "RGB");
+  EXPECT_EQ(info.class_names[2], "schn\xc3\xbcrle");
+  EXPECT_TRUE(info.attribute_names.empty());
+  EXPECT_EQ(info.class_counts, (std::vector<std::int64_t>{7, 7, 6}));
+  ASSERT_TRUE(info.statistics);
+  EXPECT_EQ(info.statistics->mean, (std::vector<double>{0.25, 0.5, 0.75}));
+  EXPECT_EQ(info.statistics->std, (std::vector<double>{0.1, 0.2, 0.3}));
+  EXPECT_EQ(info.chunk_digests.size(), 3U);
+  EXPECT_TRUE(dataset.impl()->linear_offset);
+  expect_pattern(dataset);
+}
+
+TEST_F(DatasetTest, TwoOpensOfOneFileAreIndependent) {
+  const std::string path = own_file();
+  std::optional<Dataset> first = Dataset::open(path);
+  const Dataset second = Dataset::open(path);
+  first.reset();
+  expect_pattern(second);
+}
+
+// --- Foreign files
+// -----------------------------------------------------------------------------------------
+
+TEST_F(DatasetTest, ContiguousDataIsOneRun) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "contiguous"));
+  EXPECT_FALSE(dataset.info().stored.chunked);
+  EXPECT_EQ(dataset.info().num_chunks, 0);
+  EXPECT_FALSE(dataset.info().format_version);
+  EXPECT_TRUE(dataset.info().class_names.empty());
+  EXPECT_TRUE(dataset.impl()->linear_offset);
+  EXPECT_EQ(read_labels(dataset)[8], 1);  // int32 in the file
+  expect_pattern(dataset);
+}
+
+TEST_F(DatasetTest, ChunksThatCutSamplesAreReadThroughTheLibrary) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "celeba_chunks"));
+  const DatasetInfo& info = dataset.info();
+  EXPECT_EQ(info.layout, Layout::nchw);
+  EXPECT_EQ(info.height, 218);
+  EXPECT_EQ(info.width, 178);
+  EXPECT_EQ(info.stored.chunk_shape, (Shape{100, 3, 217, 178}));
+  EXPECT_EQ(info.num_chunks, 4);
+  EXPECT_EQ(dataset.impl()->nonlinear_reason, "chunks cut samples");
+  EXPECT_GE(dataset.impl()->chunk_cache_bytes, 2 * 2 * 100 * 3 * 217 * 178);
+  ASSERT_TRUE(info.labels);
+  EXPECT_EQ(read_labels(dataset)[129], 129 % 7);
+  expect_pattern(dataset);
+}
+
+TEST_F(DatasetTest, FiltersAreNamedInOrder) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "deflate"));
+  EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "deflate"}));
+  EXPECT_EQ(dataset.impl()->nonlinear_reason, "deflate filter");
+  EXPECT_LT(dataset.info().stored_bytes, 40 * 8 * 8 * 3);
+  expect_pattern(dataset);
+  expect_pattern(Dataset::open(h5py_file(folder_, "fletcher")));
+}
+
+TEST_F(DatasetTest, ChunksBehindAnIndexAreNoRunThoughTheyMayLieInOne) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "whole_chunks"));
+  EXPECT_EQ(dataset.impl()->nonlinear_reason, "chunks lie anywhere in the file");
+  EXPECT_EQ(dataset.impl()->chunk_cache_bytes, 0);
+  expect_pattern(dataset);
+  expect_pattern(Dataset::open(h5py_file(folder_, "one_chunk")));
+}
+
+TEST_F(DatasetTest, TheOnlyPictureDatasetIsFoundAnywhere) {
+  const Dataset gray = Dataset::open(h5py_file(folder_, "gray"));
+  EXPECT_EQ(gray.info().images_path, "x");
+  EXPECT_EQ(gray.info().layout, Layout::nhwc);
+  EXPECT_EQ(gray.info().channels, 1);
+  EXPECT_EQ(gray.info().width, 9);
+  expect_pattern(gray);
+  const Dataset loop = Dataset::open(h5py_file(folder_, "group_loop"));
+  EXPECT_EQ(loop.info().images_path, "a/x");
+}
+
+TEST_F(DatasetTest, EveryParallelNumericDatasetIsAField) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "fields"));
+  const DatasetInfo& info = dataset.info();
+  EXPECT_EQ(info.images_path, "data/again") << "two hard links: the first name counts";
+  ASSERT_TRUE(info.labels);
+  EXPECT_EQ(info.labels->name, "label");
+  EXPECT_EQ(read_labels(dataset)[3], 1) << "big-endian uint16 in the file";
+  ASSERT_EQ(info.fields.size(), 2U);
+  EXPECT_EQ(info.fields[0].name, "meta/box");
+  EXPECT_EQ(info.fields[0].row_shape, (Shape{4}));
+  EXPECT_EQ(info.fields[1].name, "meta/id");
+  EXPECT_EQ(Dataset::row_bytes(info.fields[0]), 16U);
+  std::vector<float> box(8);
+  dataset.read_field("meta/box", 10, 2, std::as_writable_bytes(std::span(box)));
+  EXPECT_EQ(box[7], 47.0F);
+  EXPECT_FALSE(dataset.find_field("meta/name"));
+  EXPECT_FALSE(dataset.find_field("other"));
+}
+
+TEST_F(DatasetTest, AttributeTablesStayAsTheyAre) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "attribute_table"));
+  EXPECT_EQ(dataset.info().layout, Layout::nchw);
+  ASSERT_TRUE(dataset.info().labels);
+  EXPECT_EQ(dataset.info().labels->dtype, DType::uint8);
+  EXPECT_EQ(dataset.info().labels->row_shape, (Shape{4}));
+}
+
+TEST_F(DatasetTest, LayoutComesFromOptionThenAttributeThenShape) {
+  const std::string path = h5py_file(folder_, "layout_attribute");
+  EXPECT_EQ(Dataset::open(path).info().layout, Layout::nchw);
+  OpenOptions options;
+  options.layout = Layout::nhwc;
+  const Dataset dataset = Dataset::open(path, options);
+  EXPECT_EQ(dataset.info().layout, Layout::nhwc);
+  EXPECT_EQ(dataset.info().height, 3);
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "nchw")).info().layout, Layout::nchw);
+  for (const char* name : {"ambiguous", "no_channel_axis"}) {
+    const std::string ambiguous = h5py_file(folder_, name);
+    expect_error(ErrorCode::invalid_argument, "--layout", [&] { Dataset::open(ambiguous); });
+    EXPECT_EQ(Dataset::open(ambiguous, options).info().layout, Layout::nhwc);
+  }
+}
+
+TEST_F(DatasetTest, SeveralCandidatesAreListed) {
+  const std::string path = h5py_file(folder_, "two_candidates");
+  expect_error(ErrorCode::unsupported, "test/x uint8 [4,8,8,3], train/x uint8 [5,8,8,3]",
+               [&] { Dataset::open(path); });
+  expect_error(ErrorCode::unsupported, "--images", [&] { Dataset::open(path); });
+  OpenOptions options;
+  options.images = "/test/x";
+  EXPECT_EQ(Dataset::open(path, options).info().num_samples, 4);
+  options.images = "valid/x";
+  expect_error(ErrorCode::not_found, "valid/x", [&] { Dataset::open(path, options); });
+  options.images = "test";
+  expect_error(ErrorCode::unsupported, "not a dataset", [&] { Dataset::open(path, options); });
+  options.images = "test/x/y";
+  expect_error(ErrorCode::not_found, "test/x/y", [&] { Dataset::open(path, options); });
+}
+
+TEST_F(DatasetTest, NoCandidateListsWhatThereIs) {
+  const std::string path = h5py_file(folder_, "no_candidate");
+  expect_error(ErrorCode::unsupported, "features float32 [5,3,8,8], ids int64 [5]",
+               [&] { Dataset::open(path); });
+  OpenOptions options;
+  options.images = "features";
+  expect_error(ErrorCode::unsupported, "features float32", [&] { Dataset::open(path, options); });
+}
+
+TEST_F(DatasetTest, LabelsByNameMustFit) {
+  const std::string path = h5py_file(folder_, "fields");
+  OpenOptions options;
+  options.labels = "meta/id";
+  EXPECT_EQ(Dataset::open(path, options).info().labels->name, "meta/id");
+  options.labels = "meta/box";
+  expect_error(ErrorCode::unsupported, "meta/box float32 [12,4]",
+               [&] { Dataset::open(path, options); });
+  options.labels = "other";
+  expect_error(ErrorCode::unsupported, "other int64 [11]", [&] { Dataset::open(path, options); });
+  options.labels = "none";
+  expect_error(ErrorCode::not_found, "none", [&] { Dataset::open(path, options); });
+}
+
+TEST_F(DatasetTest, LinksAndDataElsewhereAreRefused) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"soft_link", "images is a soft link"},
+      {"soft_link_labels", "labels is a soft link"},
+      {"external_link", "images is an external link"},
+      {"external_storage", "external storage"},
+      {"virtual", "virtual dataset"}};
+  for (const auto& [name, part] : cases) {
+    SCOPED_TRACE(name);
+    const std::string path = h5py_file(folder_, name);
+    expect_error(ErrorCode::refused_by_policy, part, [&] { Dataset::open(path); });
+  }
+  const std::string path = h5py_file(folder_, "soft_link_in_path");
+  OpenOptions options;
+  options.images = "alias/x";
+  expect_error(ErrorCode::refused_by_policy, "alias is a soft link",
+               [&] { Dataset::open(path, options); });
+  EXPECT_EQ(Dataset::open(path).info().images_path, "group/x");
+}
+
+TEST_F(DatasetTest, UserBlockIsReadThroughTheLibrary) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "user_block"));
+  EXPECT_EQ(dataset.impl()->nonlinear_reason, "the file has a user block");
+  expect_pattern(dataset);
+}
+
+TEST_F(DatasetTest, StorageThatWasNeverWrittenGivesTheFillValue) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "unallocated"));
+  EXPECT_EQ(dataset.impl()->nonlinear_reason, "storage is not allocated");
+  EXPECT_EQ(test::read_rows(dataset, 5, 1), std::vector<std::byte>(192));
+  const Dataset chunks = Dataset::open(h5py_file(folder_, "unallocated_chunks"));
+  EXPECT_EQ(test::read_rows(chunks, 0, 1), std::vector<std::byte>(192, std::byte{9}));
+  EXPECT_EQ(test::read_rows(chunks, 2, 2), test::pattern_rows(2, 2, 192));
+}
+
+TEST_F(DatasetTest, ImpossibleShapesAreErrors) {
+  expect_error(ErrorCode::corrupt_data, "is empty",
+               [&] { Dataset::open(h5py_file(folder_, "no_samples")); });
+  expect_error(ErrorCode::corrupt_data, "larger than any dataset",
+               [&] { Dataset::open(h5py_file(folder_, "huge_shape")); });
+}
+
+TEST_F(DatasetTest, UnknownFiltersAreNamed) {
+  expect_error(ErrorCode::unsupported, "filter 32001",
+               [&] { Dataset::open(h5py_file(folder_, "unknown_filter")); });
+}
+
+// --- What is not a file to read
+// ------------------------------------------------------------------------------
+
+TEST_F(DatasetTest, FilesThatCannotBeReadAreNamed) {
+  expect_error(ErrorCode::not_found, folder_ / "gone.h5",
+               [&] { Dataset::open(folder_ / "gone.h5"); });
+  expect_error(ErrorCode::unsupported, "not a regular file",
+               [&] { Dataset::open(folder_.path().string()); });
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  expect_error(ErrorCode::unsupported, "not a regular file",
+               [&] { Dataset::open(folder_ / "fifo"); });
+  test::write_bytes(folder_ / "empty.h5", {});
+  expect_error(ErrorCode::corrupt_data, "is empty", [&] { Dataset::open(folder_ / "empty.h5"); });
+  test::write_bytes(folder_ / "text.h5", std::vector<char>(5000, 'x'));
+  expect_error(ErrorCode::corrupt_data, "is not an HDF5 file",
+               [&] { Dataset::open(folder_ / "text.h5"); });
+}
+
+TEST_F(DatasetTest, AFileBeingWrittenSaysSo) {
+  const std::string path = own_file();
+  const int writer = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(writer, LOCK_EX | LOCK_NB), 0);
+  expect_error(ErrorCode::io_failed, "open for writing", [&] { Dataset::open(path); });
+  ::close(writer);
+  expect_pattern(Dataset::open(path));
+}
+
+// --- Attributes of a damaged file
+// ----------------------------------------------------------------------------
+
+TEST_F(DatasetTest, AttributesThatCannotBeAreNamed) {
+  namespace image = h5::image_attribute;
+  const auto replace_numbers = [&](const char* name, const std::vector<double>& values) {
+    const std::string path = own_file();
+    alter(path, [&](hid_t /*file*/, hid_t images) {
+      H5Adelete(images, name);
+      if (!values.empty()) {
+        h5::write_numbers(images, name, std::span<const double>(values), path);
+      }
+    });
+    expect_error(ErrorCode::corrupt_data, std::string("attribute ") + name + " of images",
+                 [&] { Dataset::open(path); });
+  };
+  replace_numbers(image::kMean, {0.1, std::nan(""), 0.3});
+  replace_numbers(image::kMean, {0.1, 0.2});
+  replace_numbers(image::kStd, {0.1, 0.0, 0.3});
+  replace_numbers(image::kStd, {0.1, std::numeric_limits<double>::infinity(), 0.3});
+  replace_numbers(image::kClassCounts, {1, 2});
+  replace_numbers(image::kClassCounts, {1, 2, 100});
+  replace_numbers(image::kChunkDigests, {1, 2});
+  replace_numbers(image::kLayout, {1});
+  replace_numbers(image::kClassNames, {1, 2, 3});
+
+  const std::string path = own_file();
+  alter(path, [&](hid_t /*file*/, hid_t images) {
+    H5Adelete(images, image::kLayout);
+    h5::write_text(images, image::kLayout, "cwhn", path);
+  });
+  expect_error(ErrorCode::corrupt_data, "attribute layout of images", [&] { Dataset::open(path); });
+}
+
+TEST_F(DatasetTest, LabelsOutsideTheClassesAreDamage) {
+  const std::string path = own_file();
+  alter(path, [&](hid_t file, hid_t /*images*/) {
+    const h5::DatasetId labels(H5Dopen2(file, "labels", H5P_DEFAULT));
+    std::vector<std::int64_t> values(20, 0);
+    values[13] = 3;
+    ASSERT_GE(
+        H5Dwrite(labels.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+  });
+  expect_error(ErrorCode::corrupt_data, "label 3 of sample 13", [&] { Dataset::open(path); });
+}
+
+TEST_F(DatasetTest, LaterFormatVersionsAreDeclined) {
+  const std::string path = own_file();
+  alter(path, [&](hid_t file, hid_t /*images*/) {
+    H5Adelete(file, h5::root_attribute::kFormat);
+    h5::write_number(file, h5::root_attribute::kFormat, std::int64_t{2}, path);
+  });
+  expect_error(ErrorCode::unsupported, "format version 2", [&] { Dataset::open(path); });
+}
+
+// --- Reads
+// -----------------------------------------------------------------------------------------------------
+
+TEST_F(DatasetTest, ReadsOutsideTheRowsAreErrors) {
+  const Dataset dataset = Dataset::open(own_file());
+  std::vector<std::byte> rows(90);
+  expect_error(ErrorCode::invalid_argument, "20 rows", [&] { dataset.read_images(20, 1, rows); });
+  expect_error(ErrorCode::invalid_argument, "20 rows", [&] { dataset.read_images(-1, 1, rows); });
+  expect_error(ErrorCode::invalid_argument, "20 rows",
+               [&] { dataset.read_images(1, std::numeric_limits<std::int64_t>::max(), rows); });
+  expect_error(ErrorCode::invalid_argument, "buffer", [&] { dataset.read_images(0, 2, rows); });
+  expect_error(ErrorCode::not_found, "no field x", [&] { dataset.read_field("x", 0, 1, rows); });
+}
+
+}  // namespace
+}  // namespace chunkio

@@ -1,0 +1,506 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <ostream>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include "base/digest.hpp"
+#include "base/positional_io.hpp"
+#include "h5/dataset_impl.hpp"
+#include "h5/handle.hpp"
+#include <chunkio/dataset_writer.hpp>
+
+#include "h5_files.hpp"
+
+namespace chunkio {
+namespace {
+
+using test::expect_error;
+using test::small_spec;
+
+DatasetStatistics some_statistics(std::int64_t num_samples) {
+  return {{{0.25, 0.5, 0.75}, {0.1, 0.2, 0.3}}, {num_samples - 2, 1, 1}};
+}
+
+void write_file(const std::string& path, const DatasetSpec& spec, const WriterOptions& options) {
+  DatasetWriter writer(path, spec, options);
+  test::write_pattern(writer, spec);
+  writer.set_statistics(some_statistics(spec.num_samples));
+  writer.close();
+}
+
+/// Runs `body` in a child process, which ends without any clean-up. \returns its wait status.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      status = body();
+    } catch (...) {
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+class DatasetWriterTest : public testing::Test {
+ protected:
+  ~DatasetWriterTest() override { EXPECT_EQ(h5::live_ids(), 0) << "an HDF5 id leaked"; }
+
+  /// The file at path_ holds small_spec(n) whole.
+  void expect_complete(std::int64_t n) const {
+    const Dataset dataset = Dataset::open(path_);
+    EXPECT_EQ(dataset.size(), n);
+    EXPECT_TRUE(test::read_rows(dataset, 0, n) == test::pattern_rows(0, n, 90));
+  }
+
+  test::ScratchFolder folder_;
+  std::string path_ = folder_ / "out.h5";
+};
+
+struct RoundTrip {
+  std::int64_t num_samples, chunk_samples;
+  Layout layout;
+
+  friend std::ostream& operator<<(std::ostream& out, const RoundTrip& shape) {
+    return out << shape.num_samples << " samples in chunks of " << shape.chunk_samples << ", "
+               << to_string(shape.layout);
+  }
+};
+
+class DatasetWriterRoundTrip : public DatasetWriterTest,
+                               public testing::WithParamInterface<RoundTrip> {};
+
+TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
+  const auto [n, k, layout] = GetParam();
+  write_file(path_, small_spec(n, layout), {.chunk_samples = k});
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
+  EXPECT_EQ(test::run_script("check_with_h5py.py", "'" + path_ + "' " + std::to_string(n) + " " +
+                                                       std::string(to_string(layout)) + " " +
+                                                       std::to_string(std::min(k, n))),
+            0);
+  const Dataset dataset = Dataset::open(path_);
+  EXPECT_EQ(dataset.info().layout, layout);
+  ASSERT_TRUE(dataset.impl()->linear_offset) << dataset.impl()->nonlinear_reason;
+  expect_complete(n);
+
+  // The stored chunks, last one included, are what the digests say; unused rows are zero.
+  const std::int64_t chunk_bytes = std::min(k, n) * 90;
+  std::vector<std::byte> chunk(static_cast<std::size_t>(chunk_bytes));
+  for (std::int64_t i = 0; i < dataset.info().num_chunks; ++i) {
+    base::read_at(dataset.impl()->descriptor.get(),
+                  *dataset.impl()->linear_offset + i * chunk_bytes, chunk, path_);
+    EXPECT_EQ(base::digest(chunk), dataset.info().chunk_digests[static_cast<std::size_t>(i)]);
+  }
+  const std::int64_t used = (n - (dataset.info().num_chunks - 1) * std::min(k, n)) * 90;
+  EXPECT_TRUE(
+      std::all_of(chunk.begin() + used, chunk.end(), [](std::byte b) { return b == std::byte{}; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, DatasetWriterRoundTrip,
+                         testing::Values(RoundTrip{40, 16, Layout::nhwc},
+                                         RoundTrip{40, 16, Layout::nchw},
+                                         RoundTrip{32, 16, Layout::nhwc},
+                                         RoundTrip{7, 1, Layout::nhwc},
+                                         RoundTrip{5, 100, Layout::nhwc}),
+                         [](const auto& param) {
+                           return std::string(to_string(param.param.layout)) +
+                                  std::to_string(param.param.num_samples) + "by" +
+                                  std::to_string(param.param.chunk_samples);
+                         });
+
+TEST_F(DatasetWriterTest, UsesTheImplicitChunkIndexOnAlignedSpace) {
+  DatasetSpec spec = small_spec(3000);
+  write_file(path_, spec, {.chunk_samples = 10});
+  {
+    const h5::FileId file(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+    const h5::DatasetId images(H5Dopen2(file.get(), "images", H5P_DEFAULT));
+    H5D_chunk_index_t index = H5D_CHUNK_IDX_BTREE;
+    ASSERT_GE(H5Dget_chunk_index_type(images.get(), &index), 0);
+    EXPECT_EQ(index, H5D_CHUNK_IDX_NONE);
+  }
+  EXPECT_EQ(*Dataset::open(path_).impl()->linear_offset % 4096, 0);
+}
+
+TEST_F(DatasetWriterTest, ChunksMayComeInAnyOrderFromAnyThread) {
+  const DatasetSpec spec = small_spec(200);
+  DatasetWriter writer(path_, spec, {.chunk_samples = 3});
+  EXPECT_EQ(writer.num_chunks(), 67);
+  EXPECT_EQ(writer.chunk_bytes(), 270);
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (std::int64_t chunk = 66 - thread; chunk >= 0; chunk -= 4) {
+          writer.write_chunk(
+              chunk, test::pattern_rows(chunk * 3, std::min<std::int64_t>(3, 200 - chunk * 3), 90));
+        }
+      });
+    }
+  }
+  writer.close();
+  writer.close();
+  expect_complete(200);
+  EXPECT_FALSE(Dataset::open(path_).info().statistics);
+}
+
+TEST_F(DatasetWriterTest, KeepsLongNamesTablesAndFurtherFields) {
+  DatasetSpec spec = small_spec(12);
+  spec.class_names.clear();
+  for (int i = 0; i < 3000; ++i)
+    spec.class_names.push_back("class " + std::string(40, 'x') + std::to_string(i));
+  spec.fields.push_back(test::field("boxes/face", std::vector<float>(48, 1.5F), Shape{4}));
+  spec.fields.push_back(
+      test::field("boxes/mask", std::vector<std::uint8_t>(12 * 30, 7), Shape{6, 5}));
+  {
+    DatasetWriter writer(path_, spec, {});
+    test::write_pattern(writer, spec);
+    writer.close();
+  }
+  const Dataset dataset = Dataset::open(path_);
+  EXPECT_EQ(dataset.info().class_names, spec.class_names);
+  ASSERT_EQ(dataset.info().fields.size(), 3U);
+  EXPECT_EQ(dataset.info().fields[1].name, "boxes/mask");
+  EXPECT_EQ(dataset.info().fields[1].row_shape, (Shape{6, 5}));
+
+  DatasetSpec table = small_spec(12);
+  table.class_names.clear();
+  table.attribute_names = {"Smiling", "Young"};
+  table.fields = {test::field("labels", std::vector<std::uint8_t>(24, 1), Shape{2})};
+  {
+    DatasetWriter writer(folder_ / "table.h5", table, {});
+    test::write_pattern(writer, table);
+    writer.close();
+  }
+  const Dataset second = Dataset::open(folder_ / "table.h5");
+  EXPECT_EQ(second.info().attribute_names, table.attribute_names);
+  EXPECT_EQ(second.info().labels->row_shape, (Shape{2}));
+  EXPECT_NE(second.info().uuid, dataset.info().uuid);
+}
+
+TEST_F(DatasetWriterTest, AConstantChannelLeavesStatisticsOut) {
+  const DatasetSpec spec = small_spec(4);
+  DatasetWriter writer(path_, spec, {});
+  test::write_pattern(writer, spec);
+  writer.set_statistics({{{0.1, 0.2, 0.3}, {0.1, 0.0, 0.3}}, {2, 1, 1}});
+  writer.close();
+  EXPECT_FALSE(Dataset::open(path_).info().statistics);
+  EXPECT_EQ(Dataset::open(path_).info().class_counts, (std::vector<std::int64_t>{2, 1, 1}));
+}
+
+// --- Outputs that are in the way
+// -----------------------------------------------------------------------------
+
+TEST_F(DatasetWriterTest, AnExistingOutputIsNotTouchedUnlessAskedFor) {
+  test::write_bytes(path_, {'o', 'l', 'd'});
+  expect_error(ErrorCode::output_exists, "--force", [&] { write_file(path_, small_spec(4), {}); });
+  EXPECT_EQ(test::file_bytes(path_), (std::vector<char>{'o', 'l', 'd'}));
+  {
+    const DatasetWriter unfinished(path_, small_spec(4), {.overwrite = true});
+    EXPECT_EQ(test::file_bytes(path_).size(), 3U);
+  }
+  EXPECT_EQ(test::file_bytes(path_), (std::vector<char>{'o', 'l', 'd'}));
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
+  write_file(path_, small_spec(4), {.overwrite = true});
+  expect_complete(4);
+}
+
+TEST_F(DatasetWriterTest, AnOutputThatAppearsMeanwhileIsNotReplaced) {
+  const DatasetSpec spec = small_spec(4);
+  DatasetWriter writer(path_, spec, {});
+  test::write_pattern(writer, spec);
+  test::write_bytes(path_, {'n', 'e', 'w'});
+  expect_error(ErrorCode::output_exists, path_, [&] { writer.close(); });
+  EXPECT_EQ(test::file_bytes(path_).size(), 3U);
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
+  expect_error(ErrorCode::invalid_argument, "earlier close failed", [&] { writer.close(); });
+}
+
+TEST_F(DatasetWriterTest, ALeftoverPartialIsNamed) {
+  test::write_bytes(path_ + ".partial", {'x'});
+  expect_error(ErrorCode::output_exists, path_ + ".partial is left over",
+               [&] { write_file(path_, small_spec(4), {}); });
+  EXPECT_EQ(test::file_bytes(path_ + ".partial").size(), 1U);
+  write_file(path_, small_spec(4), {.overwrite = true});
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
+}
+
+TEST_F(DatasetWriterTest, APartialInUseIsLeftAloneEvenWithOverwrite) {
+  const DatasetSpec spec = small_spec(4);
+  DatasetWriter first(path_, spec, {});
+  for (const bool overwrite : {false, true}) {
+    expect_error(ErrorCode::output_exists, "in use by another process",
+                 [&] { write_file(path_, spec, {.overwrite = overwrite}); });
+  }
+  test::write_pattern(first, spec);
+  first.close();
+  expect_complete(4);
+}
+
+TEST_F(DatasetWriterTest, AStolenPartialIsNotPublished) {
+  const DatasetSpec spec = small_spec(4);
+  DatasetWriter writer(path_, spec, {});
+  test::write_pattern(writer, spec);
+  std::filesystem::remove(path_ + ".partial");
+  test::write_bytes(path_ + ".partial", {'x'});
+  EXPECT_THROW(writer.close(), Error);
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
+  EXPECT_EQ(test::file_bytes(path_ + ".partial").size(), 1U) << "somebody else's file";
+}
+
+TEST_F(DatasetWriterTest, FoldersThatCannotBeWrittenToAreNamed) {
+  expect_error(ErrorCode::not_found, "make the folder " + (folder_ / "no"),
+               [&] { write_file(folder_ / "no/out.h5", small_spec(4), {}); });
+  expect_error(ErrorCode::output_exists, "is a folder",
+               [&] { write_file(folder_.path().string(), small_spec(4), {.overwrite = true}); });
+  expect_error(ErrorCode::invalid_argument, "no name", [&] { write_file("", small_spec(4), {}); });
+
+  // As somebody who is not root, since root may write anywhere.
+  const int status = in_child([&] {
+    ::chmod(folder_.path().c_str(), 0555);
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return 2;
+    try {
+      write_file(path_, small_spec(4), {});
+      return 3;
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::io_failed &&
+                     std::string(error.what()).find("may write") != std::string::npos
+                 ? 0
+                 : 4;
+    }
+  });
+  ::chmod(folder_.path().c_str(), 0755);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, AFileSizeLimitIsAnErrorBeforeAnythingIsWritten) {
+  const int status = in_child([&] {
+    const rlimit limit{100000, 100000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_file(path_, small_spec(40), {});
+      return 3;
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::no_space ? 0 : 4;
+    }
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, MoreThanTheDiskHoldsIsAnErrorAtOnce) {
+  DatasetSpec spec;
+  spec.num_samples = std::int64_t{1} << 30;  // 4 PiB
+  spec.height = 1024;
+  spec.width = 1024;
+  spec.channels = 4;
+  spec.channel_order = "RGBA";
+  EXPECT_THROW(
+      {
+        try {
+          DatasetWriter(path_, spec, {.chunk_samples = 1023});
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::no_space) << error.what();
+          throw;
+        }
+      },
+      Error);
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+// --- Wrong use
+// -------------------------------------------------------------------------------------------------
+
+TEST_F(DatasetWriterTest, EveryChunkIsWrittenOnceAndWhole) {
+  const DatasetSpec spec = small_spec(10);
+  DatasetWriter writer(path_, spec, {.chunk_samples = 4});
+  const auto rows = test::pattern_rows(0, 4, 90);
+  expect_error(ErrorCode::invalid_argument, "takes 180 bytes",
+               [&] { writer.write_chunk(2, rows); });
+  expect_error(ErrorCode::invalid_argument, "3 chunks", [&] { writer.write_chunk(3, rows); });
+  expect_error(ErrorCode::invalid_argument, "3 chunks", [&] { writer.write_chunk(-1, rows); });
+  writer.write_chunk(0, rows);
+  expect_error(ErrorCode::invalid_argument, "written twice", [&] { writer.write_chunk(0, rows); });
+  expect_error(ErrorCode::invalid_argument, "chunk 1 was not written", [&] { writer.close(); });
+  // That was a mistake of the caller, which can be made good.
+  writer.write_chunk(1, test::pattern_rows(4, 4, 90));
+  writer.write_chunk(2, test::pattern_rows(8, 2, 90));
+  writer.close();
+  expect_error(ErrorCode::invalid_argument, "after close", [&] { writer.write_chunk(0, rows); });
+  expect_complete(10);
+}
+
+TEST_F(DatasetWriterTest, SpecificationsThatCannotBeAreRefused) {
+  const auto refused = [&](const std::string& part,
+                           const std::function<void(DatasetSpec&)>& change) {
+    SCOPED_TRACE(part);
+    DatasetSpec spec = small_spec(6);
+    change(spec);
+    expect_error(ErrorCode::invalid_argument, part, [&] { DatasetWriter(path_, spec, {}); });
+    EXPECT_TRUE(folder_.names().empty());
+  };
+  refused("at least 1", [](DatasetSpec& s) { s.num_samples = 0; });
+  refused("at least 1", [](DatasetSpec& s) { s.channels = -3; });
+  refused("too large", [](DatasetSpec& s) { s.height = s.width = std::int64_t{1} << 40; });
+  refused("order must be", [](DatasetSpec& s) { s.order = "random"; });
+  refused("field labels", [](DatasetSpec& s) { s.fields[0].values.pop_back(); });
+  refused("label 3 of sample 0 is none of the 3 classes",
+          [](DatasetSpec& s) { s.fields[0].values[0] = std::byte{3}; });
+  refused("labels must be",
+          [](DatasetSpec& s) { s.fields[0] = test::field("labels", std::vector<float>(6, 0.0F)); });
+  refused("2 attribute names for 3", [](DatasetSpec& s) {
+    s.attribute_names = {"a", "b"};
+    s.fields[0] = test::field("labels", std::vector<std::uint8_t>(18, 0), Shape{3});
+  });
+  refused("source_index must be", [](DatasetSpec& s) {
+    s.fields[1] = test::field("source_index", std::vector<float>(6, 0.0F));
+  });
+  for (const char* name : {"", "/x", "x/", "a//b", "a/./b", "images", "images/x", "labels"}) {
+    refused("field name", [&](DatasetSpec& s) { s.fields[1].info.name = name; });
+  }
+  refused("zero byte", [](DatasetSpec& s) { s.class_names[1] = std::string("a\0b", 3); });
+  refused("longer than", [](DatasetSpec& s) { s.class_names[1] = std::string(5000, 'x'); });
+  expect_error(ErrorCode::invalid_argument, "chunk_samples",
+               [&] { DatasetWriter(path_, small_spec(6), {.chunk_samples = -1}); });
+  expect_error(ErrorCode::invalid_argument, "chunk",
+               [&] { DatasetWriter(path_, small_spec(6), {.chunk_bytes = 0}); });
+}
+
+TEST_F(DatasetWriterTest, StatisticsThatCannotBeAreRefused) {
+  DatasetWriter writer(path_, small_spec(6), {});
+  expect_error(ErrorCode::invalid_argument, "3 channels", [&] {
+    writer.set_statistics({{{0.1}, {0.1}}, {}});
+  });
+  expect_error(ErrorCode::invalid_argument, "finite", [&] {
+    writer.set_statistics({{{0.1, 0.1, 0.1}, {0.1, 0.1, 0.0 / 0.0}}, {}});
+  });
+  expect_error(ErrorCode::invalid_argument, "2 class counts for 3", [&] {
+    writer.set_statistics({{}, {3, 3}});
+  });
+  expect_error(ErrorCode::invalid_argument, "class counts", [&] {
+    writer.set_statistics({{}, {3, 4, -1}});
+  });
+}
+
+// --- Interruptions
+// ---------------------------------------------------------------------------------------------
+
+TEST_F(DatasetWriterTest, AnUnfinishedWriterLeavesNothing) {
+  { const DatasetWriter unused(path_, small_spec(4), {}); }
+  EXPECT_TRUE(folder_.names().empty());
+  {
+    DatasetWriter writer(path_, small_spec(4), {.chunk_samples = 1});
+    writer.write_chunk(0, test::pattern_rows(0, 1, 90));
+    DatasetWriter moved(std::move(writer));
+    EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
+  }
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, PixelsThatTheDiskLostAreNoticed) {
+  const DatasetSpec spec = small_spec(40);
+  DatasetWriter writer(path_, spec, {.chunk_samples = 16});
+  test::write_pattern(writer, spec);
+  const std::string partial = path_ + ".partial";
+  const std::int64_t offset = *Dataset::open(partial).impl()->linear_offset;
+  const base::FileDescriptor file(::open(partial.c_str(), O_RDWR | O_CLOEXEC));
+  base::write_at(file.get(), offset + 16 * 90 + 5, std::vector<std::byte>{std::byte{0xff}},
+                 partial);
+  expect_error(ErrorCode::digest_mismatch, "chunk 1", [&] { writer.close(); });
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, AProcessThatDiesBetweenStepsLeavesTheOutputAsItWas) {
+  for (const bool existed : {false, true}) {
+    for (int step = 0; step < 3; ++step) {
+      SCOPED_TRACE(step);
+      if (existed) test::write_bytes(path_, {'o', 'l', 'd'});
+      in_child([&] {
+        const DatasetSpec spec = small_spec(10);
+        auto* writer = new DatasetWriter(path_, spec, {.chunk_samples = 4, .overwrite = true});
+        if (step > 0) writer->write_chunk(1, test::pattern_rows(4, 4, 90));
+        if (step > 1) {
+          writer->write_chunk(0, test::pattern_rows(0, 4, 90));
+          writer->write_chunk(2, test::pattern_rows(8, 2, 90));
+        }
+        return 0;
+      });
+      EXPECT_EQ(std::filesystem::exists(path_), existed);
+      EXPECT_TRUE(std::filesystem::exists(path_ + ".partial"));
+      if (existed) {
+        EXPECT_EQ(test::file_bytes(path_).size(), 3U);
+      }
+    }
+  }
+  write_file(path_, small_spec(10), {.overwrite = true});
+  expect_complete(10);
+}
+
+TEST_F(DatasetWriterTest, AKillAtAnyMomentLeavesNoneOrAWholeOutput) {
+  const char* text = std::getenv("CHUNKIO_TEST_SEED");
+  const unsigned seed =
+      text != nullptr ? static_cast<unsigned>(std::stoul(text)) : std::random_device{}();
+  SCOPED_TRACE("CHUNKIO_TEST_SEED=" + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto start = std::chrono::steady_clock::now();
+  write_file(path_, small_spec(60), {.chunk_samples = 4});
+  const std::chrono::duration<double> whole_run = std::chrono::steady_clock::now() - start;
+  std::uniform_real_distribution<double> part(0.0, 1.3);
+  int finished = 0;
+  for (int round = 0; round < 30; ++round) {
+    std::filesystem::remove(path_);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      try {
+        write_file(path_, small_spec(60), {.chunk_samples = 4, .overwrite = true});
+      } catch (...) {
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    std::this_thread::sleep_for(whole_run * part(random));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+    if (std::filesystem::exists(path_)) {
+      ++finished;
+      expect_complete(60);
+    }
+  }
+  RecordProperty("finished", finished);
+}
+
+// --- Locks of libhdf5
+// ------------------------------------------------------------------------------------------
+
+class DatasetWriterLocking : public testing::TestWithParam<const char*> {};
+
+/// libhdf5 reads the variable once, when it starts: so a new process for each setting.
+TEST_P(DatasetWriterLocking, WritesWhateverTheEnvironmentSays) {
+  const std::string command = std::string("HDF5_USE_FILE_LOCKING=") + GetParam() + " '" +
+                              std::filesystem::read_symlink("/proc/self/exe").string() +
+                              "' --gtest_filter='DatasetWriterTest.*Partial*:Shapes/*' > /dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, DatasetWriterLocking,
+                         testing::Values("TRUE", "FALSE", "BEST_EFFORT"),
+                         [](const auto& param) { return std::string(param.param); });
+
+}  // namespace
+}  // namespace chunkio

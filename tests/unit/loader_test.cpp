@@ -1,0 +1,236 @@
+#include <numeric>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/loader.hpp>
+
+#include "pixels.hpp"
+#include "scratch.hpp"
+
+namespace chunkio {
+namespace {
+
+class LoaderTest : public ::testing::Test {
+ protected:
+  void SetUp() override { test::write_packed(path_, file_); }
+
+  void expect_contents(const Batch& batch) {
+    const TensorView images = batch.images();
+    ASSERT_EQ(images.dtype(), DType::uint8);
+    ASSERT_EQ(images.shape(), (Shape{batch.size(), file_.height, file_.width, file_.channels}));
+    ASSERT_EQ(batch.labels().shape(), Shape{batch.size()});
+    const auto labels = batch.labels().values<std::int64_t>();
+    for (std::int64_t i = 0; i < batch.size(); ++i) {
+      const std::int64_t sample = batch.sample_ids()[static_cast<std::size_t>(i)];
+      const auto expected = test::picture(sample, file_.sample_bytes());
+      ASSERT_TRUE(
+          std::equal(expected.begin(), expected.end(), images.data() + i * file_.sample_bytes()))
+          << "sample " << sample;
+      ASSERT_EQ(labels[static_cast<std::size_t>(i)], test::label_of(sample));
+    }
+  }
+
+  std::vector<std::int64_t> run_epoch(Loader& loader, std::int64_t epoch) {
+    std::vector<std::int64_t> samples;
+    for (const Batch& batch : loader.epoch(epoch)) {
+      EXPECT_EQ(batch.epoch(), epoch);
+      expect_contents(batch);
+      samples.insert(samples.end(), batch.sample_ids().begin(), batch.sample_ids().end());
+    }
+    return samples;
+  }
+
+  test::ScratchFolder scratch_;
+  test::PackedFile file_{.num_samples = 230, .chunk_samples = 9};
+  std::string path_ = scratch_.file("train.h5");
+};
+
+LoaderOptions small(std::int64_t batch = 16) {
+  // Windows of a few chunks, so that the order is more than one shuffle of everything.
+  return {.batch_size = batch, .seed = 7, .window_bytes = 4 * 9 * 60};
+}
+
+TEST_F(LoaderTest, DeliversEverySampleOnceInTheOrderOfEpochOrder) {
+  const Dataset dataset = Dataset::open(path_);
+  Loader loader(dataset, small());
+  EXPECT_EQ(loader.window_groups(), 4);
+  EXPECT_EQ(loader.row_groups().group_samples(), 9);
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    const std::vector<std::int64_t> samples = run_epoch(loader, epoch);
+    const EpochOrder order(RowGroups(9, file_.num_samples),
+                           {.seed = 7, .batch_size = 16, .window_groups = 4}, epoch);
+    std::vector<std::int64_t> expected;
+    for (std::int64_t step = 0; step < order.num_steps(); ++step) {
+      const auto batch = order.batch(step);
+      expected.insert(expected.end(), batch.begin(), batch.end());
+    }
+    EXPECT_EQ(samples, expected);
+    EXPECT_EQ(std::set<std::int64_t>(samples.begin(), samples.end()).size(), samples.size());
+    EXPECT_EQ(static_cast<std::int64_t>(samples.size()), file_.num_samples);
+    const LoaderStats stats = loader.epoch_stats(epoch);
+    EXPECT_EQ(stats.chunk_loads, loader.row_groups().num_groups());
+    EXPECT_DOUBLE_EQ(stats.read_amplification(), 1.0);
+  }
+}
+
+TEST_F(LoaderTest, SourcesAndThreadsDeliverTheSameBatches) {
+  const Dataset dataset = Dataset::open(path_);
+  for (const OrderMode mode :
+       {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    std::vector<std::vector<std::int64_t>> runs;
+    for (const SourceKind source : {SourceKind::scatter, SourceKind::hdf5}) {
+      for (const std::int64_t threads : {1, 2, 7}) {
+        LoaderOptions options = small();
+        options.order = mode;
+        options.source = source;
+        options.num_threads = threads;
+        Loader loader(dataset, options);
+        EXPECT_EQ(loader.source(), source);
+        runs.push_back(run_epoch(loader, 1));
+      }
+    }
+    for (const auto& run : runs) EXPECT_EQ(run, runs.front());
+  }
+}
+
+TEST_F(LoaderTest, SeedAndEpochChangeTheOrder) {
+  const Dataset dataset = Dataset::open(path_);
+  Loader loader(dataset, small());
+  LoaderOptions other = small();
+  other.seed = 8;
+  Loader reseeded(dataset, other);
+  const auto first = run_epoch(loader, 0);
+  EXPECT_NE(first, run_epoch(loader, 1));
+  EXPECT_NE(first, run_epoch(reseeded, 0));
+  EXPECT_EQ(first, run_epoch(loader, 0));
+}
+
+TEST_F(LoaderTest, MemoryBudgetBelowTheMinimumNamesIt) {
+  const Dataset dataset = Dataset::open(path_);
+  LoaderOptions options = small();
+  options.memory_budget = 1000;
+  std::int64_t minimum = 0;
+  try {
+    Loader loader(dataset, options);
+    FAIL() << "1000 bytes were enough";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_resources);
+    const std::string message = error.what();
+    const std::string before = "need at least ";
+    ASSERT_NE(message.find(before), std::string::npos) << message;
+    minimum = std::stoll(message.substr(message.find(before) + before.size()));
+  }
+  options.memory_budget = minimum - 1;
+  EXPECT_THROW(Loader(dataset, options), Error);
+  options.memory_budget = minimum;
+  Loader loader(dataset, options);
+  EXPECT_EQ(loader.memory_bytes(), minimum);
+  EXPECT_EQ(static_cast<std::int64_t>(run_epoch(loader, 0).size()), file_.num_samples);
+}
+
+TEST_F(LoaderTest, FieldsComeBesideThePictures) {
+  const Dataset dataset = Dataset::open(path_);
+  LoaderOptions options = small();
+  options.fields = {"weights"};
+  Loader loader(dataset, options);
+  for (const Batch& batch : loader.epoch(0)) {
+    const TensorView weights = batch.field("weights");
+    ASSERT_EQ(weights.shape(), (Shape{batch.size(), 2}));
+    const auto values = weights.values<float>();
+    for (std::size_t i = 0; i < batch.sample_ids().size(); ++i) {
+      EXPECT_EQ(values[2 * i], static_cast<float>(batch.sample_ids()[i]));
+      EXPECT_EQ(values[2 * i + 1], -static_cast<float>(batch.sample_ids()[i]));
+    }
+    EXPECT_THROW((void)batch.field("nothing"), Error);
+    EXPECT_THROW((void)weights.values<double>(), Error);
+  }
+  options.fields = {"nothing"};
+  try {
+    Loader bad(dataset, options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_found);
+    EXPECT_NE(std::string(error.what()).find("weights"), std::string::npos)
+        << "should say what there is";
+  }
+}
+
+TEST_F(LoaderTest, FileWithoutLabelsHasEmptyLabels) {
+  const std::string path = scratch_.file("unlabelled.h5");
+  test::write_packed(path, {.num_samples = 20, .labels = false});
+  Loader loader(Dataset::open(path), small(8));
+  for (const Batch& batch : loader.epoch(0)) {
+    EXPECT_TRUE(batch.labels().empty());
+    EXPECT_FALSE(batch.images().empty());
+  }
+}
+
+TEST_F(LoaderTest, BatchLargerThanTheDatasetIsOneShortBatch) {
+  Loader loader(Dataset::open(path_), small(1000));
+  EXPECT_EQ(loader.num_steps(), 1);
+  const std::vector<std::int64_t> samples = run_epoch(loader, 0);
+  EXPECT_EQ(static_cast<std::int64_t>(samples.size()), file_.num_samples);
+}
+
+TEST_F(LoaderTest, LargeUnfilteredChunksAreCutSoThatWindowsMix) {
+  LoaderOptions options = small();
+  options.window_bytes = 9 * 60;  // one chunk is more than half a window
+  Loader loader(Dataset::open(path_), options);
+  EXPECT_EQ(loader.row_groups().group_samples(), file_.num_samples);  // 4 MiB hold all of them
+  EXPECT_EQ(static_cast<std::int64_t>(run_epoch(loader, 0).size()), file_.num_samples);
+}
+
+TEST_F(LoaderTest, BatchesAreCopyableAndOutliveTheLoader) {
+  Batch kept;
+  {
+    Loader loader(Dataset::open(path_), small());
+    loader.start_epoch(0);
+    const std::optional<Batch> batch = loader.next();
+    ASSERT_TRUE(batch);
+    kept = *batch;
+  }
+  expect_contents(kept);
+}
+
+TEST_F(LoaderTest, NonsenseOptionsAreRefused) {
+  const Dataset dataset = Dataset::open(path_);
+  const auto refused = [&](auto change) {
+    LoaderOptions options = small();
+    change(options);
+    try {
+      Loader loader(dataset, options);
+      return false;
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::invalid_argument;
+    }
+  };
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.batch_size = 0; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.window_bytes = 0; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.num_threads = -1; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.prefetch_depth = 0; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.max_held = 0; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.num_epochs = -1; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.rank = 1; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.lanes = 3; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.memory_budget = 0; }));
+}
+
+TEST_F(LoaderTest, RanksTogetherDeliverTheDatasetExactlyOnce) {
+  const Dataset dataset = Dataset::open(path_);
+  std::multiset<std::int64_t> delivered;
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    LoaderOptions options = small();
+    options.rank = rank;
+    options.world_size = 4;
+    options.uneven = Uneven::exact;
+    Loader loader(dataset, options);
+    const auto samples = run_epoch(loader, 0);
+    delivered.insert(samples.begin(), samples.end());
+  }
+  EXPECT_EQ(static_cast<std::int64_t>(delivered.size()), file_.num_samples);
+  EXPECT_EQ(std::set<std::int64_t>(delivered.begin(), delivered.end()).size(), delivered.size());
+}
+
+}  // namespace
+}  // namespace chunkio

@@ -1,0 +1,291 @@
+/// Packing end to end: pictures in, files out, read back through the public Dataset.
+#include "packer.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sources/folder_source.hpp"
+#include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
+
+#include "pack_order.hpp"
+#include "pillow_pictures.hpp"
+#include "source_files.hpp"
+#include "stop_signal.hpp"
+
+namespace h5pack {
+namespace {
+
+namespace fs = std::filesystem;
+using chunkio::Dataset;
+using chunkio::ErrorCode;
+using chunkio::test::expect_error;
+using chunkio::test::PillowPictures;
+using chunkio::test::read_bytes;
+using chunkio::test::write_bytes;
+using Bytes = std::vector<std::uint8_t>;
+
+std::vector<std::int64_t> read_int64(const Dataset& dataset, const std::string& name) {
+  std::vector<std::int64_t> values(static_cast<std::size_t>(dataset.size()));
+  dataset.read_field(name, 0, dataset.size(), std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+Bytes read_images(const Dataset& dataset) {
+  Bytes pixels(static_cast<std::size_t>(dataset.size() * dataset.info().sample_bytes()));
+  dataset.read_images(0, dataset.size(), std::as_writable_bytes(std::span(pixels)));
+  return pixels;
+}
+
+/// A listing of ten 37x51 pictures of two classes, and Pillow's pixels of each.
+class Packer : public ::testing::Test {
+ protected:
+  static constexpr PictureSize kSize{37, 51};
+
+  static void SetUpTestSuite() { pillow_ = new PillowPictures(); }
+  static void TearDownTestSuite() {
+    delete pillow_;
+    pillow_ = nullptr;
+  }
+
+  Packer() {
+    const std::vector<std::string> names = {
+        "jpeg_420",  "jpeg_422",  "jpeg_444", "jpeg_low",    "jpeg_progressive",
+        "jpeg_gray", "jpeg_cmyk", "png_rgb",  "png_palette", "bmp"};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string extension = names[i].starts_with("jpeg")  ? ".jpg"
+                                    : names[i].starts_with("png") ? ".png"
+                                                                  : ".bmp";
+      const fs::path folder = scratch_.path() / "in" / (i % 3 == 0 ? "zebra" : "ant");
+      fs::create_directories(folder);
+      fs::copy_file(
+          pillow_->file(names[i] + extension),
+          folder / (std::string(1, static_cast<char>('a' + i)) + "_" + names[i] + extension));
+    }
+    listing_ = list_folder(scratch_.file("in"));
+    for (const std::string& path : paths()) {
+      pixels_.push_back(
+          read_bytes(pillow_->file(fs::path(path).stem().string().substr(2) + ".rgb")));
+    }
+    options_.quiet = true;
+  }
+
+  [[nodiscard]] const std::vector<std::string>& paths() const {
+    return std::get<std::vector<std::string>>(listing_.splits[0].pictures);
+  }
+  [[nodiscard]] std::string output() const { return scratch_.file("out.h5"); }
+  PackResult run(const PackOptions& options) {
+    const Split& split = listing_.splits[0];
+    return pack(listing_, split, plan_pack(split, options), output(), options);
+  }
+  /// Names in the scratch folder, but for the input.
+  [[nodiscard]] std::set<std::string> left_behind() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(scratch_.path()))
+      names.insert(entry.path().filename());
+    names.erase("in");
+    return names;
+  }
+
+  chunkio::test::ScratchFolder scratch_;
+  Listing listing_;
+  std::vector<Bytes> pixels_;  // Of each source row.
+  PackOptions options_;
+  static PillowPictures* pillow_;
+};
+
+PillowPictures* Packer::pillow_ = nullptr;
+
+TEST_F(Packer, RowsOfEverythingFollowSourceIndex) {
+  options_.seed = 5;
+  options_.writer.chunk_samples = 3;
+  const PackResult result = run(options_);
+  const Dataset dataset = Dataset::open(output());
+  const auto& info = dataset.info();
+  EXPECT_EQ(info.stored.shape, (chunkio::Shape{10, 37, 51, 3}));
+  EXPECT_EQ(info.stored.chunk_shape, (chunkio::Shape{3, 37, 51, 3}));
+  EXPECT_EQ(info.class_names, (std::vector<std::string>{"ant", "zebra"}));
+  EXPECT_EQ(info.order, "shuffled");
+  EXPECT_EQ(info.class_counts, (std::vector<std::int64_t>{6, 4}));
+  const auto source = read_int64(dataset, "source_index");
+  EXPECT_EQ(source, shuffled_order(10, 5));
+  const auto labels = read_int64(dataset, "labels");
+  const auto source_labels =
+      chunkio::test::field_values<std::int64_t>(listing_.splits[0], "labels");
+  Bytes expected;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const auto row = static_cast<std::size_t>(source[i]);
+    EXPECT_EQ(labels[i], source_labels[row]);
+    expected.insert(expected.end(), pixels_[row].begin(), pixels_[row].end());
+  }
+  EXPECT_EQ(read_images(dataset), expected);
+  ASSERT_TRUE(info.statistics.has_value());
+  EXPECT_EQ(info.statistics->mean, result.statistics.channels.mean);
+  EXPECT_EQ(left_behind(), (std::set<std::string>{"out.h5"}));
+}
+
+TEST_F(Packer, ThreadsAndChunksDoNotChangeThePictures) {
+  options_.threads = 1;
+  const auto reference = run(options_).statistics;
+  const Bytes pixels = read_images(Dataset::open(output()));
+  options_.writer.overwrite = true;
+  for (const std::int64_t chunk : {1, 4, 10, 100}) {
+    options_.threads = 4;
+    options_.writer.chunk_samples = chunk;
+    const auto statistics = run(options_).statistics;
+    EXPECT_EQ(read_images(Dataset::open(output())), pixels) << chunk;
+    EXPECT_EQ(statistics.channels.mean, reference.channels.mean);
+    EXPECT_EQ(statistics.channels.std, reference.channels.std);
+  }
+}
+
+TEST_F(Packer, SourceOrderGrayAndNchw) {
+  options_.shuffled = false;
+  options_.picture.color = ColorMode::gray;
+  run(options_);
+  const Dataset gray = Dataset::open(output());
+  EXPECT_EQ(gray.info().channels, 1);
+  EXPECT_EQ(gray.info().channel_order, "gray");
+  EXPECT_EQ(read_int64(gray, "source_index"), source_order(10));
+  const Bytes first = read_images(gray);
+  for (std::size_t i = 0; i < 37U * 51U; ++i) {
+    ASSERT_EQ(first[i], luma(pixels_[0][3 * i], pixels_[0][3 * i + 1], pixels_[0][3 * i + 2]));
+  }
+
+  options_.writer.overwrite = true;
+  options_.picture.color = ColorMode::rgb;
+  options_.picture.layout = chunkio::Layout::nchw;
+  run(options_);
+  const Dataset planar = Dataset::open(output());
+  EXPECT_EQ(planar.info().layout, chunkio::Layout::nchw);
+  EXPECT_EQ(planar.info().stored.shape, (chunkio::Shape{10, 3, 37, 51}));
+  const Bytes planes = read_images(planar);
+  for (std::size_t i = 0; i < 37U * 51U; ++i) {
+    for (std::size_t c = 0; c < 3; ++c) ASSERT_EQ(planes[c * 37 * 51 + i], pixels_[0][3 * i + c]);
+  }
+}
+
+TEST_F(Packer, PlanarPicturesAreInterleavedOrGray) {
+  PlanarPictures planar;
+  planar.size = {1, 2};
+  planar.paths = {"batch.bin"};
+  planar.records_per_file = 2;
+  planar.pixels = {10, 11, 20, 21, 30, 31, 110, 111, 120, 121, 130, 131};
+  Listing listing;
+  Split split;
+  split.pictures = planar;
+  options_.shuffled = false;
+  pack(listing, split, plan_pack(split, options_), output(), options_);
+  EXPECT_EQ(read_images(Dataset::open(output())),
+            (Bytes{10, 20, 30, 11, 21, 31, 110, 120, 130, 111, 121, 131}));
+  options_.writer.overwrite = true;
+  options_.picture.color = ColorMode::gray;
+  pack(listing, split, plan_pack(split, options_), output(), options_);
+  EXPECT_EQ(read_images(Dataset::open(output())),
+            (Bytes{luma(10, 20, 30), luma(11, 21, 31), luma(110, 120, 130), luma(111, 121, 131)}));
+}
+
+TEST_F(Packer, ABrokenPictureEndsThePackAndLeavesNothing) {
+  const std::string broken = paths()[7];
+  const Bytes whole = read_bytes(broken);
+  write_bytes(broken, std::span(whole).first(whole.size() / 2));
+  expect_error([&] { run(options_); }, ErrorCode::corrupt_data, {broken});
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Packer, APictureThatVanishedEndsThePack) {
+  const std::string gone = paths()[4];
+  fs::remove(gone);
+  expect_error([&] { run(options_); }, ErrorCode::not_found, {gone});
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Packer, DifferentSizesNameTwoFilesAndTheOption) {
+  const std::string turned = (fs::path(paths()[0]).parent_path() / "turned.jpg").string();
+  fs::copy_file(pillow_->file("oriented_jpg_6.jpg"), turned);
+  listing_ = list_folder(scratch_.file("in"));
+  options_.picture.orientation = OrientationMode::apply;  // 51x37 now.
+  expect_error([&] { run(options_); }, ErrorCode::unsupported,
+               {paths()[0], "37x51", turned, "51x37", "--resize"});
+  EXPECT_TRUE(left_behind().empty());
+  options_.picture.resize = parse_resize("20x30");
+  run(options_);
+  EXPECT_EQ(Dataset::open(output()).info().stored.shape, (chunkio::Shape{11, 20, 30, 3}));
+}
+
+TEST_F(Packer, AnExistingOutputStaysWithoutForce) {
+  write_bytes(output(), Bytes{1, 2, 3});
+  expect_error([&] { run(options_); }, ErrorCode::output_exists, {output()});
+  EXPECT_EQ(read_bytes(output()), (Bytes{1, 2, 3}));
+  options_.writer.overwrite = true;
+  write_bytes(scratch_.file("in/ant/zz.jpg"), Bytes{1, 2, 3});
+  listing_ = list_folder(scratch_.file("in"));
+  expect_error([&] { run(options_); }, ErrorCode::unsupported, {"zz.jpg"});
+  EXPECT_EQ(read_bytes(output()), (Bytes{1, 2, 3}));
+}
+
+TEST_F(Packer, ASignalStopsThePackAndLeavesNothing) {
+  const StopSignal stop;
+  ::raise(SIGTERM);
+  expect_error([&] { run(options_); }, ErrorCode::cancelled, {"SIGTERM"});
+  EXPECT_EQ(StopSignal::received(), SIGTERM);
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Packer, PlanBoundsMemory) {
+  const PackPlan plan = plan_pack(listing_.splits[0], options_);
+  EXPECT_EQ(plan.size, kSize);
+  EXPECT_EQ(plan.num_chunks, 1);
+  EXPECT_EQ(plan.memory_bytes(), plan.chunk_bytes);
+  PackOptions large = options_;
+  large.picture.resize = parse_resize("20000x20000");  // 1.2 GB a picture.
+  large.threads = 16;
+  EXPECT_EQ(plan_pack(listing_.splits[0], large).chunks_in_flight, 2);
+  large.picture.resize = parse_resize("65535x65535");
+  expect_error([&] { (void)plan_pack(listing_.splits[0], large); }, ErrorCode::invalid_argument,
+               {"4 GiB"});
+}
+
+TEST(PackOrder, IsAPermutationThatDependsOnTheSeedAlone) {
+  for (const std::int64_t n : {0, 1, 2, 3, 1000}) {
+    auto order = shuffled_order(n, 42);
+    EXPECT_EQ(order, shuffled_order(n, 42));
+    std::sort(order.begin(), order.end());
+    EXPECT_EQ(order, source_order(n));
+  }
+  EXPECT_NE(shuffled_order(1000, 1), shuffled_order(1000, 2));
+  // Fixed for ever: files made with the same seed on another machine must agree. Computed from the
+  // definition by an independent program.
+  EXPECT_EQ(shuffled_order(8, 7), (std::vector<std::int64_t>{1, 4, 5, 2, 6, 0, 3, 7}));
+}
+
+TEST(PackOrder, EveryPermutationIsAboutEquallyLikely) {
+  std::vector<int> seen(6, 0);
+  for (std::uint64_t seed = 0; seed < 6000; ++seed) {
+    const auto order = shuffled_order(3, seed);
+    ++seen[static_cast<std::size_t>(order[0] * 2 + (order[1] > order[2] ? 1 : 0))];
+  }
+  for (const int count : seen) EXPECT_NEAR(count, 1000, 150);
+}
+
+TEST(CountClasses, CountsNamesAndSmallNumbers) {
+  Split split;
+  EXPECT_TRUE(count_classes(split, {}).empty());
+  split.fields = {make_field("labels", std::vector<std::int64_t>{2, 0, 2})};
+  EXPECT_EQ(count_classes(split, {"a", "b", "c", "d"}), (std::vector<std::int64_t>{1, 0, 2, 0}));
+  EXPECT_EQ(count_classes(split, {}), (std::vector<std::int64_t>{1, 0, 2}));
+  split.fields = {make_field("labels", std::vector<std::int64_t>{-1})};
+  EXPECT_TRUE(count_classes(split, {}).empty());
+  split.fields = {make_field("labels", std::vector<std::uint8_t>{1}, chunkio::Shape{1})};
+  EXPECT_TRUE(count_classes(split, {}).empty());
+}
+
+}  // namespace
+}  // namespace h5pack

@@ -1,0 +1,99 @@
+#include "pixel_statistics.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "scratch.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Layout;
+
+/// Two passes in long double: slow, but cannot cancel.
+chunkio::ChannelStatistics reference(const std::vector<std::uint8_t>& nhwc, std::size_t channels) {
+  chunkio::ChannelStatistics result;
+  const long double count = static_cast<long double>(nhwc.size() / channels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    long double sum = 0;
+    for (std::size_t i = c; i < nhwc.size(); i += channels) sum += nhwc[i];
+    const long double mean = sum / count;
+    long double squares = 0;
+    for (std::size_t i = c; i < nhwc.size(); i += channels) {
+      squares += (nhwc[i] - mean) * (nhwc[i] - mean);
+    }
+    result.mean.push_back(static_cast<double>(mean / 255));
+    result.std.push_back(static_cast<double>(std::sqrt(squares / count) / 255));
+  }
+  return result;
+}
+
+void expect_equal(const chunkio::ChannelStatistics& a, const chunkio::ChannelStatistics& b) {
+  ASSERT_EQ(a.mean.size(), b.mean.size());
+  for (std::size_t c = 0; c < a.mean.size(); ++c) {
+    EXPECT_NEAR(a.mean[c], b.mean[c], 1e-15);
+    EXPECT_NEAR(a.std[c], b.std[c], 1e-15);
+  }
+}
+
+TEST(PixelStatistics, EqualsTwoPassReferenceForAllSizes) {
+  std::mt19937_64 random(chunkio::test::test_seed());
+  for (const std::size_t pixels : {1U, 2U, 15U, 16U, 17U, 33U, 1024U, 5000U}) {
+    for (const std::size_t channels : {1U, 3U}) {
+      std::vector<std::uint8_t> nhwc(pixels * channels);
+      for (auto& value : nhwc) value = static_cast<std::uint8_t>(random());
+      PixelStatistics statistics(static_cast<std::int64_t>(channels), Layout::nhwc);
+      statistics.add(nhwc);
+      expect_equal(statistics.result(), reference(nhwc, channels));
+
+      std::vector<std::uint8_t> nchw(nhwc.size());
+      for (std::size_t i = 0; i < nhwc.size(); ++i)
+        nchw[(i % channels) * pixels + i / channels] = nhwc[i];
+      PixelStatistics planar(static_cast<std::int64_t>(channels), Layout::nchw);
+      planar.add(nchw);
+      EXPECT_EQ(planar.result().mean, statistics.result().mean);
+      EXPECT_EQ(planar.result().std, statistics.result().std);
+    }
+  }
+}
+
+TEST(PixelStatistics, DoesNotDependOnHowPicturesAreSharedOut) {
+  std::mt19937_64 random(chunkio::test::test_seed());
+  std::vector<PixelStatistics> parts(3, PixelStatistics(3, Layout::nhwc));
+  PixelStatistics whole(3, Layout::nhwc);
+  for (int i = 0; i < 40; ++i) {
+    std::vector<std::uint8_t> picture(11 * 13 * 3);
+    for (auto& value : picture) value = static_cast<std::uint8_t>(random());
+    whole.add(picture);
+    parts[random() % parts.size()].add(picture);
+  }
+  parts[2].merge(parts[0]);
+  parts[2].merge(parts[1]);
+  EXPECT_EQ(parts[2].result().mean, whole.result().mean);
+  EXPECT_EQ(parts[2].result().std, whole.result().std);
+}
+
+TEST(PixelStatistics, WhitePicturesDoNotOverflowTheLanes) {
+  // More blocks of 16 pixels than 32-bit lane sums of squares can hold.
+  const std::vector<std::uint8_t> white(16 * 140'000, 255);
+  PixelStatistics statistics(1, Layout::nhwc);
+  statistics.add(white);
+  EXPECT_EQ(statistics.result().mean[0], 1.0);
+  EXPECT_EQ(statistics.result().std[0], 0.0);
+}
+
+TEST(PixelStatistics, NearlyConstantPicturesKeepTheirSmallDeviation) {
+  std::vector<std::uint8_t> pixels(4'000'000, 255);
+  pixels[1234] = 254;
+  PixelStatistics statistics(1, Layout::nhwc);
+  statistics.add(pixels);
+  const double p = 1.0 / 4e6;
+  EXPECT_NEAR(statistics.result().std[0], std::sqrt(p * (1 - p)) / 255, 1e-18);
+}
+
+}  // namespace
+}  // namespace h5pack

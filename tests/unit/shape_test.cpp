@@ -1,0 +1,93 @@
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/tensor.hpp>
+
+namespace {
+
+using chunkio::DType;
+using chunkio::Error;
+using chunkio::ErrorCode;
+using chunkio::Shape;
+using chunkio::TensorView;
+
+template <class Call>
+ErrorCode code_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+TEST(Shape, ScalarHasOneElement) {
+  EXPECT_EQ(Shape().rank(), 0U);
+  EXPECT_EQ(Shape().num_elements(), 1);
+  EXPECT_EQ(Shape().to_string(), "[]");
+}
+
+TEST(Shape, HoldsItsAxes) {
+  const Shape shape{256, 32, 24, 3};
+  EXPECT_EQ(shape.rank(), 4U);
+  EXPECT_EQ(shape[2], 24);
+  EXPECT_EQ(shape.num_elements(), 256 * 32 * 24 * 3);
+  EXPECT_EQ(shape.to_string(), "[256,32,24,3]");
+  EXPECT_EQ((Shape{5, 0, 3}).num_elements(), 0);
+}
+
+TEST(Shape, FirstAxisComesAndGoes) {
+  const Shape sample{32, 24, 3};
+  const Shape batch = sample.with_first_axis(7);
+  EXPECT_EQ(batch, (Shape{7, 32, 24, 3}));
+  EXPECT_EQ(batch.without_first_axis(), sample);
+  EXPECT_NE(batch, sample);
+}
+
+TEST(Shape, RefusesNineAxesAndNegativeOnes) {
+  const std::vector<std::int64_t> nine(9, 1);
+  EXPECT_EQ(code_of([&] { Shape{std::span<const std::int64_t>(nine)}; }),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([] {
+              (void)Shape({1, 1, 1, 1, 1, 1, 1, 1}).with_first_axis(1);
+            }),
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([] { Shape({3, -1}); }), ErrorCode::invalid_argument);
+}
+
+TEST(Shape, RefusesMoreElementsThan63Bits) {
+  const Shape shape{std::int64_t{1} << 32, std::int64_t{1} << 31};
+  EXPECT_EQ(code_of([&] { (void)shape.num_elements(); }), ErrorCode::out_of_resources);
+}
+
+TEST(DType, SizesAndNamesAgreeWithNumPy) {
+  EXPECT_EQ(size_of(DType::uint8), 1U);
+  EXPECT_EQ(size_of(DType::int16), 2U);
+  EXPECT_EQ(size_of(DType::float32), 4U);
+  EXPECT_EQ(size_of(DType::int64), 8U);
+  EXPECT_EQ(to_string(DType::uint8), "uint8");
+  EXPECT_EQ(to_string(DType::float64), "float64");
+  EXPECT_EQ(chunkio::dtype_of<std::int64_t>(), DType::int64);
+  EXPECT_EQ(chunkio::dtype_of<std::byte>(), DType::uint8);
+}
+
+TEST(TensorView, GivesValuesOfItsTypeOnly) {
+  const std::array<std::int64_t, 6> labels{1, 2, 3, 4, 5, 6};
+  const TensorView view(labels.data(), DType::int64, Shape{3, 2});
+  EXPECT_EQ(view.size_bytes(), 48U);
+  ASSERT_EQ(view.values<std::int64_t>().size(), 6U);
+  EXPECT_EQ(view.values<std::int64_t>()[5], 6);
+  EXPECT_EQ(code_of([&] { (void)view.values<float>(); }), ErrorCode::invalid_argument);
+}
+
+TEST(TensorView, DefaultIsEmpty) {
+  EXPECT_TRUE(TensorView().empty());
+  EXPECT_EQ(TensorView().size_bytes(), 0U);
+  EXPECT_TRUE(TensorView().values<double>().empty());
+}
+
+}  // namespace

@@ -1,0 +1,168 @@
+#include "plan/window_plan.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using chunkio::EpochOrder;
+using chunkio::OrderMode;
+using chunkio::OrderOptions;
+using chunkio::RowGroups;
+using chunkio::Uneven;
+using namespace chunkio::plan;
+
+using Rows = std::vector<std::int64_t>;
+
+WindowPlan plan_of(const EpochOrder& order, std::int64_t lane, std::int64_t window) {
+  WindowPlan plan;
+  plan_window(order, lane, window, plan);
+  return plan;
+}
+
+Rows groups_visited(const WindowPlan& plan) {
+  Rows groups;
+  for (const GroupVisit& visit : plan.visits) groups.push_back(visit.group);
+  return groups;
+}
+
+TEST(WindowPlan, SequentialWindowsAreRowGroups) {
+  const EpochOrder order(RowGroups(4, 10), {.mode = OrderMode::sequential, .batch_size = 3}, 0);
+  ASSERT_EQ(num_windows(order, 0), 3);
+  const WindowPlan plan = plan_of(order, 0, 2);
+  EXPECT_EQ(plan.first_index, 8);
+  EXPECT_EQ(plan.end_index, 10);
+  EXPECT_EQ(groups_visited(plan), (Rows{2}));
+  ASSERT_EQ(plan.rows.size(), 2U);
+  EXPECT_EQ(plan.rows[1].row, 1U);
+  EXPECT_EQ(plan.rows[1].index, 1U);
+  EXPECT_EQ(max_window_samples(order, 1), 4 + 1);  // one more for padding
+  EXPECT_EQ(max_window_samples(order, 100), 10);
+}
+
+TEST(WindowPlan, ShuffledWindowsHoldWSlots) {
+  const EpochOrder order(RowGroups(5, 101), {.seed = 2, .batch_size = 8, .window_groups = 4}, 1);
+  ASSERT_EQ(num_windows(order, 0), 6);
+  Rows visited;
+  for (std::int64_t w = 0; w < 6; ++w) {
+    const WindowPlan plan = plan_of(order, 0, w);
+    EXPECT_EQ(plan.visits.size(), w < 5 ? 4U : 1U);
+    for (const GroupVisit& visit : plan.visits) {
+      visited.push_back(visit.group);
+      EXPECT_EQ(visit.count, order.groups().length(visit.group));
+    }
+  }
+  std::sort(visited.begin(), visited.end());
+  EXPECT_EQ(std::adjacent_find(visited.begin(), visited.end()), visited.end());
+  EXPECT_EQ(visited.size(), 21U);
+}
+
+TEST(WindowPlan, ALaneBoundaryCutsAGroup) {
+  // Two lanes of 6 cut the second of three groups of 4.
+  const OrderOptions options{
+      .mode = OrderMode::sequential, .batch_size = 2, .rank = 0, .world_size = 2};
+  const EpochOrder order(RowGroups(4, 12), options, 0);
+  ASSERT_EQ(num_windows(order, 0), 2);
+  ASSERT_EQ(num_windows(order, 1), 2);
+  const WindowPlan before = plan_of(order, 0, 1);
+  const WindowPlan after = plan_of(order, 1, 0);
+  EXPECT_EQ(groups_visited(before), (Rows{1}));
+  EXPECT_EQ(groups_visited(after), (Rows{1}));
+  ASSERT_EQ(before.rows.size(), 2U);
+  ASSERT_EQ(after.rows.size(), 2U);
+  EXPECT_EQ(before.rows[0].row, 0U);
+  EXPECT_EQ(after.rows[0].row, 2U);
+  EXPECT_EQ(before.first_index, 4);
+  EXPECT_EQ(after.first_index, 0);
+}
+
+TEST(WindowPlan, PaddingIsAVisitOfItsOwnInTheLastWindow) {
+  // Lanes of 5 and 6: lane 0 is padded.
+  const OrderOptions options{.seed = 8, .batch_size = 3, .window_groups = 1, .world_size = 2};
+  const EpochOrder order(RowGroups(2, 11), options, 0);
+  EXPECT_EQ(lane_delivered(order, 0), 6);
+  const std::int64_t last = num_windows(order, 0) - 1;
+  ASSERT_GT(last, 0);
+  const WindowPlan plan = plan_of(order, 0, last);
+  EXPECT_EQ(plan.end_index, 6);
+  ASSERT_EQ(plan.visits.size(), 2U);
+  const GroupVisit visit = plan.visits.back();
+  ASSERT_EQ(visit.count, 1U);
+  const PlannedRow padded = plan.rows[visit.first];
+  EXPECT_EQ(plan.first_index + padded.index, 5);
+  EXPECT_EQ(order.groups().first_row(visit.group) + padded.row, order.batch(0).front());
+}
+
+TEST(WindowPlan, WindowsBeyondWhatDropLastKeepsAreEmpty) {
+  const EpochOrder order(RowGroups(4, 40),
+                         {.seed = 1, .batch_size = 17, .window_groups = 2, .drop_last = true}, 0);
+  EXPECT_EQ(lane_delivered(order, 0), 34);
+  ASSERT_EQ(num_windows(order, 0), 5);
+  EXPECT_EQ(window_extent(order, 0, 4).first_index, 32);
+  EXPECT_EQ(window_extent(order, 0, 4).end_index, 34);
+  EXPECT_EQ(plan_of(order, 0, 4).rows.size(), 2U);
+
+  const EpochOrder shorter(RowGroups(4, 40),
+                           {.seed = 1, .batch_size = 30, .window_groups = 2, .drop_last = true}, 0);
+  const WindowExtent extent = window_extent(shorter, 0, 4);
+  EXPECT_EQ(extent.first_index, extent.end_index);
+  const WindowPlan plan = plan_of(shorter, 0, 4);
+  EXPECT_TRUE(plan.visits.empty());
+  EXPECT_TRUE(plan.rows.empty());
+}
+
+TEST(WindowPlan, RandomWindowsAreBatchesAndVisitAGroupOnce) {
+  const EpochOrder order(RowGroups(16, 100),
+                         {.mode = OrderMode::random, .seed = 1, .batch_size = 40}, 0);
+  ASSERT_EQ(num_windows(order, 0), 3);
+  for (std::int64_t w = 0; w < 3; ++w) {
+    const WindowPlan plan = plan_of(order, 0, w);
+    const Rows groups = groups_visited(plan);
+    EXPECT_TRUE(std::is_sorted(groups.begin(), groups.end(), std::less_equal<>()));
+    EXPECT_EQ(std::ssize(plan.rows), w < 2 ? 40 : 20);
+  }
+  EXPECT_EQ(max_window_samples(order, 2), 80);
+  EXPECT_EQ(max_window_samples(order, 3), 100);
+}
+
+TEST(WindowPlan, ALaneThatDeliversNothingHasOneEmptyWindow) {
+  const EpochOrder order(
+      RowGroups(16, 30),
+      {.mode = OrderMode::random, .seed = 1, .batch_size = 40, .drop_last = true}, 0);
+  ASSERT_EQ(num_windows(order, 0), 1);
+  EXPECT_EQ(window_extent(order, 0, 0).end_index, 0);
+  EXPECT_TRUE(plan_of(order, 0, 0).rows.empty());
+  EXPECT_EQ(max_window_samples(order, 1), 0);
+}
+
+TEST(WindowPlan, APlanIsReusedWhateverItHeld) {
+  const EpochOrder order(RowGroups(10, 1000), {.seed = 6, .batch_size = 32, .window_groups = 9}, 0);
+  WindowPlan reused;
+  for (const std::int64_t window : {3, 11, 0}) {
+    plan_window(order, 0, window, reused);
+    const WindowPlan fresh = plan_of(order, 0, window);
+    ASSERT_EQ(reused.rows.size(), fresh.rows.size());
+    EXPECT_TRUE(std::equal(fresh.rows.begin(), fresh.rows.end(), reused.rows.begin(),
+                           [](const PlannedRow& a, const PlannedRow& b) {
+                             return a.row == b.row && a.index == b.index;
+                           }));
+    EXPECT_EQ(groups_visited(reused), groups_visited(fresh));
+  }
+}
+
+TEST(WindowPlan, AWindowOfTenBillionSamplesIsPlannedAlone) {
+  const EpochOrder order(
+      RowGroups(36, 10'000'000'000),
+      {.seed = 1, .batch_size = 256, .window_groups = 64, .rank = 0, .world_size = 8}, 0);
+  const std::int64_t window = num_windows(order, 7) / 2;
+  const WindowPlan plan = plan_of(order, 7, window);
+  EXPECT_EQ(plan.visits.size(), 64U);
+  EXPECT_EQ(plan.rows.size(), 64U * 36U);
+  EXPECT_EQ(lane_batch(order), 256);
+}
+
+}  // namespace

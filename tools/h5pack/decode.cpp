@@ -1,0 +1,145 @@
+#include "decode.hpp"
+
+#include <iostream>
+#include <new>
+#include <vector>
+
+#include <opencv2/core.hpp>
+#include <opencv2/core/utils/logger.hpp>
+#include <opencv2/imgcodecs.hpp>
+
+#include <chunkio/error.hpp>
+
+#include "file_bytes.hpp"
+#include "in_quotes.hpp"
+#include "jpeg_decoder.hpp"
+#include "orientation.hpp"
+#include "picture_file.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+constexpr std::uint8_t high_byte(std::uint8_t sample) noexcept { return sample; }
+constexpr std::uint8_t high_byte(std::uint16_t sample) noexcept {
+  return static_cast<std::uint8_t>(sample >> 8);
+}
+
+/// OpenCV's BGR rows to the wanted colour.
+template <class Sample>
+void convert(const cv::Mat& bgr, ColorMode color, std::uint8_t* target) {
+  for (int y = 0; y < bgr.rows; ++y) {
+    const Sample* pixel = bgr.ptr<Sample>(y);
+    for (int x = 0; x < bgr.cols; ++x, pixel += 3) {
+      const std::uint8_t red = high_byte(pixel[2]);
+      const std::uint8_t green = high_byte(pixel[1]);
+      const std::uint8_t blue = high_byte(pixel[0]);
+      if (color == ColorMode::gray) {
+        *target++ = luma(red, green, blue);
+      } else {
+        *target++ = red;
+        *target++ = green;
+        *target++ = blue;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+struct PictureDecoder::Impl {
+  ColorMode color;
+  OrientationMode orientation_mode;
+  std::string path;
+  FileBytes contents;
+  PictureFormat format = PictureFormat::jpeg;
+  int orientation = 1;
+  PictureSize stored;  // Before orientation.
+  JpegDecoder jpeg;
+  cv::Mat bgr;
+  std::vector<std::uint8_t> turned;  // Pixels on their way to being turned upright.
+
+  Impl(ColorMode color_, OrientationMode orientation_mode_)
+      : color(color_), orientation_mode(orientation_mode_) {}
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorCode::corrupt_data,
+                "cannot decode " + in_quotes(path) + ": " + what + " (repair or remove the file)");
+  }
+
+  /// OpenCV tells sizes only by decoding.
+  void decode_with_opencv(const PictureFile& file) {
+    const cv::Mat bytes(1, static_cast<int>(file.bytes.size()), CV_8U, file.bytes.data());
+    try {
+      cv::imdecode(bytes, cv::IMREAD_COLOR | cv::IMREAD_ANYDEPTH | cv::IMREAD_IGNORE_ORIENTATION,
+                   &bgr);
+    } catch (const cv::Exception& error) {
+      fail(error.err);
+    } catch (const std::bad_alloc&) {
+      throw Error(ErrorCode::out_of_resources, "not enough memory to decode " + in_quotes(path));
+    }
+    if (bgr.empty()) fail("the picture data are damaged or of an unknown kind");
+    if (bgr.depth() != CV_8U && bgr.depth() != CV_16U) {
+      throw Error(ErrorCode::unsupported,
+                  "cannot decode " + in_quotes(path) +
+                      ": its samples are neither 8 nor 16 bits; convert it");
+    }
+    stored = {bgr.rows, bgr.cols};
+    if (stored != file.size || bgr.channels() != 3) fail("the picture is not what its header says");
+  }
+
+  void decode_stored(std::uint8_t* target) {
+    if (format == PictureFormat::jpeg) {
+      jpeg.decode(color, target, path);
+    } else if (bgr.depth() == CV_16U) {
+      convert<std::uint16_t>(bgr, color, target);
+    } else {
+      convert<std::uint8_t>(bgr, color, target);
+    }
+  }
+};
+
+OpenCvSilence::OpenCvSilence()
+    : cerr_(std::cerr.rdbuf(nullptr)),
+      log_level_(cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT)) {}
+
+OpenCvSilence::~OpenCvSilence() {
+  cv::utils::logging::setLogLevel(static_cast<cv::utils::logging::LogLevel>(log_level_));
+  std::cerr.rdbuf(cerr_);
+}
+
+PictureDecoder::PictureDecoder(ColorMode color, OrientationMode orientation)
+    : impl_(std::make_unique<Impl>(color, orientation)) {}
+PictureDecoder::PictureDecoder(PictureDecoder&&) noexcept = default;
+PictureDecoder& PictureDecoder::operator=(PictureDecoder&&) noexcept = default;
+PictureDecoder::~PictureDecoder() = default;
+
+PictureSize PictureDecoder::open(const std::string& path) {
+  impl_->path = path;
+  impl_->contents.read(path);
+  const PictureFile file = examine_picture(impl_->contents.bytes(), path);
+  impl_->format = file.format;
+  impl_->orientation = impl_->orientation_mode == OrientationMode::apply ? file.orientation : 1;
+  if (file.format == PictureFormat::jpeg) {
+    impl_->stored = impl_->jpeg.open(file.bytes, path);
+  } else {
+    impl_->decode_with_opencv(file);
+  }
+  return oriented_size(impl_->stored, impl_->orientation);
+}
+
+void PictureDecoder::decode(std::uint8_t* target) {
+  if (impl_->orientation == 1) {
+    impl_->decode_stored(target);
+    return;
+  }
+  const std::int64_t channels = impl_->color == ColorMode::rgb ? 3 : 1;
+  impl_->turned.resize(static_cast<std::size_t>(impl_->stored.pixels() * channels));
+  impl_->decode_stored(impl_->turned.data());
+  orient_pixels(impl_->turned.data(), impl_->stored, channels, impl_->orientation, target);
+}
+
+}  // namespace h5pack

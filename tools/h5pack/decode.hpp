@@ -1,0 +1,55 @@
+/// Picture files to pixels.
+///
+/// Data flow: file -> examine_picture -> libjpeg-turbo (JPEG) or OpenCV (the rest) -> [H,W,C] bytes
+/// in the wanted colour and orientation. Pixels equal Pillow's; 16-bit samples are cut to their
+/// high byte, alpha is dropped.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <streambuf>
+#include <string>
+
+#include "picture.hpp"
+
+namespace h5pack {
+
+/// Decodes one file after the other and keeps its buffers. Not thread-safe: one for each thread.
+class PictureDecoder {
+ public:
+  PictureDecoder(ColorMode color, OrientationMode orientation);
+  PictureDecoder(PictureDecoder&&) noexcept;
+  PictureDecoder& operator=(PictureDecoder&&) noexcept;
+  ~PictureDecoder();
+
+  /// Reads a file and tells the size of the picture, turned upright if orientation is applied.
+  /// Blocks on I/O. \throws Error not_found, io_failed, unsupported, corrupt_data,
+  /// refused_by_policy (too many pixels).
+  PictureSize open(const std::string& path);
+
+  /// Decodes the opened file. To be called once after each open().
+  /// \param target  height * width * C writable bytes, [H,W,C] with C = 3 (RGB) or 1 (gray).
+  /// \throws Error corrupt_data; `target` is unspecified then.
+  void decode(std::uint8_t* target);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// While it lives, OpenCV does not write to stderr, where it repeats in several lines what is
+/// thrown here as one. It uses std::cerr, so that is silent for everybody; stdio's stderr is not.
+/// One at a time.
+class OpenCvSilence {
+ public:
+  OpenCvSilence();
+  OpenCvSilence(const OpenCvSilence&) = delete;
+  OpenCvSilence& operator=(const OpenCvSilence&) = delete;
+  ~OpenCvSilence();
+
+ private:
+  std::streambuf* cerr_;
+  int log_level_;
+};
+
+}  // namespace h5pack

@@ -1,0 +1,84 @@
+#include "file_bytes.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <chunkio/error.hpp>
+
+#include "in_quotes.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+constexpr std::size_t kMaxFileBytes = std::size_t{2} << 30;
+
+[[noreturn]] void throw_errno(const std::string& action, const std::string& path) {
+  const int number = errno;
+  throw Error(
+      number == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
+      "cannot " + action + " " + in_quotes(path) + ": " + std::generic_category().message(number));
+}
+
+/// Closes on every way out; a read-only descriptor has nothing to report at close.
+class OpenFile {
+ public:
+  // O_NONBLOCK: a pipe that took the place of a picture must not hold up the pack.
+  explicit OpenFile(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) throw_errno("open", path);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { ::close(fd_); }
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+void FileBytes::read(const std::string& path) {
+  const OpenFile file(path);
+  struct ::stat status {};
+  if (::fstat(file.fd(), &status) != 0) throw_errno("examine", path);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::unsupported, in_quotes(path) + " is not a regular file");
+  }
+  if (status.st_size == 0) {
+    throw Error(ErrorCode::corrupt_data,
+                in_quotes(path) + " is empty (0 bytes): remove or replace it");
+  }
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size > kMaxFileBytes) {
+    throw Error(ErrorCode::unsupported, in_quotes(path) + " is larger than 2 GiB");
+  }
+  if (size > capacity_) {
+    capacity_ = std::max(size, capacity_ * 2);
+    data_ = std::make_unique_for_overwrite<std::uint8_t[]>(capacity_);
+  }
+  std::size_t done = 0;
+  while (done < size) {
+    const ::ssize_t count = ::read(file.fd(), data_.get() + done, size - done);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      throw_errno("read", path);
+    }
+    if (count == 0) {
+      throw Error(ErrorCode::io_failed, in_quotes(path) + " became shorter while it was read");
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  size_ = size;
+}
+
+}  // namespace h5pack

@@ -1,0 +1,32 @@
+/// A whole file in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace h5pack {
+
+/// Holds the contents of the file read last and keeps its memory for the next one. Not thread-safe.
+class FileBytes {
+ public:
+  /// Reads all of `path`. Blocks on I/O, but never on opening a pipe or device: only regular files
+  /// are read. \throws Error not_found, io_failed, unsupported (not a regular file, or above 2
+  /// GiB), corrupt_data (empty).
+  void read(const std::string& path);
+
+  /// Valid until the next read(). Writable: decoders may rewrite it in place.
+  [[nodiscard]] std::span<std::uint8_t> bytes() noexcept { return {data_.get(), size_}; }
+  [[nodiscard]] std::span<const std::uint8_t> bytes() const noexcept {
+    return {data_.get(), size_};
+  }
+
+ private:
+  std::unique_ptr<std::uint8_t[]> data_;
+  std::size_t capacity_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace h5pack

@@ -1,0 +1,42 @@
+#include "label_blocks.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace h5pack {
+
+void for_each_label_block(const chunkio::Dataset& dataset,
+                          const std::function<void(const LabelBlock&)>& visit) {
+  constexpr std::int64_t kRows = 65'536;
+  const chunkio::DatasetInfo& info = dataset.info();
+  if (!info.labels) return;
+  const chunkio::FieldInfo& labels = *info.labels;
+  const bool classes =
+      labels.dtype == chunkio::DType::int64 && labels.row_shape.num_elements() == 1;
+  const bool attributes = labels.dtype == chunkio::DType::uint8 && labels.row_shape.rank() == 1;
+  if (!classes && !attributes) return;
+
+  const std::size_t row_bytes = chunkio::Dataset::row_bytes(labels);
+  std::vector<std::int64_t> class_values(classes ? static_cast<std::size_t>(kRows) : 0);
+  std::vector<std::uint8_t> attribute_values(
+      attributes ? static_cast<std::size_t>(kRows) * row_bytes : 0);
+  for (std::int64_t first = 0; first < info.num_samples; first += kRows) {
+    const std::int64_t count = std::min(kRows, info.num_samples - first);
+    const auto rows = static_cast<std::size_t>(count);
+    LabelBlock block{.first_row = first};
+    if (classes) {
+      const auto values = std::span(class_values).first(rows);
+      dataset.read_field(labels.name, first, count, std::as_writable_bytes(values));
+      block.classes = values;
+    } else {
+      const auto values = std::span(attribute_values).first(rows * row_bytes);
+      dataset.read_field(labels.name, first, count, std::as_writable_bytes(values));
+      block.attributes = values;
+      block.num_attributes = row_bytes;
+    }
+    visit(block);
+  }
+}
+
+}  // namespace h5pack

@@ -1,0 +1,25 @@
+/// Reads the labels of a dataset in blocks of bounded size.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include <chunkio/dataset.hpp>
+
+namespace h5pack {
+
+/// The labels of consecutive rows: one of `classes` and `attributes` is filled.
+struct LabelBlock {
+  std::int64_t first_row = 0;
+  std::span<const std::int64_t> classes = {};     ///< One a row.
+  std::span<const std::uint8_t> attributes = {};  ///< [rows, num_attributes].
+  std::size_t num_attributes = 0;
+};
+
+/// Calls `visit` for all rows in order; not at all if the file has no labels. Blocks on I/O.
+/// \throws chunkio::Error hdf5_failed.
+void for_each_label_block(const chunkio::Dataset& dataset,
+                          const std::function<void(const LabelBlock&)>& visit);
+
+}  // namespace h5pack

@@ -1,0 +1,96 @@
+#include "options.hpp"
+
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include "byte_size.hpp"
+
+namespace h5pack {
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, const std::string& wanted,
+                         const std::string& text) {
+  throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                       name + " must be " + wanted + ", not '" + escape(text) + "'");
+}
+
+template <class T>
+std::optional<T> parse_number(const std::string& text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, value);
+  if (status != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t& target,
+                           const std::string& description, std::int64_t smallest) {
+  const auto set = [&target, name, smallest](const std::string& text) {
+    try {
+      target = parse_byte_size(text);
+    } catch (const chunkio::Error& error) {
+      throw chunkio::Error(error.code(), name + ": " + error.what());
+    }
+    if (target < smallest) refuse(name, "at least " + format_bytes(smallest), text);
+  };
+  return app.add_option_function<std::string>(name, set, description)
+      ->type_name("SIZE")
+      ->default_str(format_bytes(target));
+}
+
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,
+                         std::int64_t smallest, const std::string& description) {
+  const auto set = [&target, name, smallest](const std::string& text) {
+    const std::optional<std::int64_t> value = parse_number<std::int64_t>(text);
+    if (!value || *value < smallest) {
+      refuse(name, "a whole number, " + std::to_string(smallest) + " or more", text);
+    }
+    target = *value;
+  };
+  return app.add_option_function<std::string>(name, set, description)
+      ->type_name("N")
+      ->default_str(std::to_string(target));
+}
+
+CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& target,
+                      const std::string& description) {
+  const auto set = [&target, name](const std::string& text) {
+    const std::optional<std::uint64_t> value = parse_number<std::uint64_t>(text);
+    if (!value) refuse(name, "a whole number from 0 to 2^64 - 1", text);
+    target = *value;
+  };
+  return app.add_option_function<std::string>(name, set, description)
+      ->type_name("N")
+      ->default_str(std::to_string(target));
+}
+
+CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& target,
+                              const std::string& description) {
+  const auto set = [&target, name](const std::string& text) {
+    constexpr double kHour = 3'600'000;
+    const std::optional<double> value = parse_number<double>(text);
+    // Written so that NaN is refused, too.
+    if (!value || !(*value >= 0 && *value <= kHour)) {
+      refuse(name, "a number of milliseconds from 0 to 3600000", text);
+    }
+    target = *value;
+  };
+  return app.add_option_function<std::string>(name, set, description)
+      ->type_name("MS")
+      ->default_str("0");
+}
+
+void add_open_options(CLI::App& app, chunkio::OpenOptions& target) {
+  app.add_option("--images", target.images,
+                 "Path of the picture dataset in the file (default: images, or the only one)")
+      ->type_name("PATH");
+  using Choice = std::optional<chunkio::Layout>;
+  add_choice<Choice>(app, "--layout", target.layout,
+                     {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
+                     "Axis order of the pictures, if the file does not tell");
+}
+
+}  // namespace h5pack

@@ -1,0 +1,69 @@
+/// Command-line options that check themselves: what is wrong, which option, what would do.
+///
+/// All of them throw chunkio::Error invalid_argument while CLI11 parses; main turns it into exit
+/// code 2. Targets must outlive the parse.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
+
+#include "escape.hpp"
+
+namespace h5pack {
+
+/// A size such as 64MiB, at least `smallest` bytes; the help shows the value `target` has now as
+/// default.
+CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t& target,
+                           const std::string& description, std::int64_t smallest = 1);
+
+/// A whole number, at least `smallest`.
+CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,
+                         std::int64_t smallest, const std::string& description);
+
+/// A seed: any whole number that fits in 64 bits.
+CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& target,
+                      const std::string& description);
+
+/// A time in milliseconds, from 0 to one hour.
+CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& target,
+                              const std::string& description);
+
+/// --images and --layout, for files that do not describe themselves.
+void add_open_options(CLI::App& app, chunkio::OpenOptions& target);
+
+/// One of the named values.
+template <class T>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, T& target,
+                        std::vector<std::pair<std::string, T>> choices,
+                        const std::string& description) {
+  std::string names;
+  std::string current;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (i != 0) names += i + 1 == choices.size() ? " or " : ", ";
+    names += choices[i].first;
+    if (choices[i].second == target) current = choices[i].first;
+  }
+  const auto choose = [&target, choices = std::move(choices), names,
+                       name](const std::string& text) {
+    for (const auto& [choice, value] : choices) {
+      if (choice != text) continue;
+      target = value;
+      return;
+    }
+    throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                         name + " must be " + names + ", not '" + escape(text) + "'");
+  };
+  return app.add_option_function<std::string>(name, choose, description + ": " + names)
+      ->type_name("")
+      ->default_str(current);
+}
+
+}  // namespace h5pack

@@ -1,0 +1,60 @@
+#include "output.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#include <chunkio/error.hpp>
+
+#include "escape.hpp"
+
+namespace h5pack {
+namespace {
+
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
+
+}  // namespace
+
+void prepare_standard_streams() {
+  // In ascending order, so that each open() takes exactly the lowest free number.
+  static constexpr int kModes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+  for (int fd = 0; fd < static_cast<int>(std::size(kModes)); ++fd) {
+    if (!is_open(fd) && ::open("/dev/null", kModes[fd]) != fd) std::_Exit(1);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw chunkio::Error(
+        chunkio::ErrorCode::io_failed,
+        std::string("cannot write the results to standard output: ") + std::strerror(errno));
+  }
+}
+
+void print_error(std::string_view message) {
+  const bool colour = use_colour(stderr);
+  const std::string line =
+      std::string(colour ? "\x1b[1;31mh5pack:\x1b[0m " : "h5pack: ") + escape(message) + "\n";
+  // There is nobody left to tell if this fails.
+  std::fputs(line.c_str(), stderr);
+}
+
+bool use_colour(std::FILE* stream) {
+  const char* no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  const char* terminal = std::getenv("TERM");
+  if (terminal == nullptr || std::strcmp(terminal, "dumb") == 0) return false;
+  return ::isatty(::fileno(stream)) == 1;
+}
+
+std::string bold(const std::string& text, bool colour) {
+  return colour ? "\x1b[1m" + text + "\x1b[0m" : text;
+}
+
+}  // namespace h5pack

@@ -1,0 +1,28 @@
+/// stdout and stderr of the program: results that must arrive, and one-line errors.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace h5pack {
+
+/// Makes the three standard streams safe to use: a closed one is opened on /dev/null (stdout so
+/// that writing to it fails), lest the next file opened becomes "stdout"; SIGPIPE becomes an error
+/// of print(). Call it first.
+void prepare_standard_streams();
+
+/// Writes results to stdout and flushes.
+/// \throws chunkio::Error io_failed: a full disk or closed pipe must not look like success.
+void print(std::string_view text);
+
+/// "h5pack: MESSAGE" on stderr, control characters escaped, always one line.
+void print_error(std::string_view message);
+
+/// True if `stream` is a terminal that takes colours and NO_COLOR is unset or empty.
+bool use_colour(std::FILE* stream);
+
+/// `text` in bold if `colour`.
+std::string bold(const std::string& text, bool colour);
+
+}  // namespace h5pack

@@ -1,0 +1,114 @@
+#include "output_files.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <chunkio/error.hpp>
+
+#include "in_quotes.hpp"
+
+namespace h5pack {
+
+namespace {
+
+namespace fs = std::filesystem;
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+void check_writable(const std::string& folder) {
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  throw Error(ErrorCode::io_failed, "cannot write in folder " + in_quotes(folder) + ": " +
+                                        std::generic_category().message(errno) +
+                                        "; choose another place with -o");
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+void check_file(const std::string& path, bool force) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  if (fs::is_directory(status)) {
+    throw Error(ErrorCode::io_failed, in_quotes(path) +
+                                          " is a folder; name a file in it, such as " +
+                                          in_quotes((fs::path(path) / "images.h5").string()));
+  }
+  if (fs::exists(status) && !force) {
+    throw Error(ErrorCode::output_exists,
+                in_quotes(path) + " exists; --force replaces it, or choose another place with -o");
+  }
+}
+
+/// The nearest folder above (or at) `path` that exists.
+fs::path existing_ancestor(fs::path path) {
+  std::error_code unknown;
+  while (!path.empty() && !fs::exists(path, unknown)) {
+    if (!path.has_parent_path() || path.parent_path() == path) return ".";
+    path = path.parent_path();
+  }
+  return path.empty() ? fs::path(".") : path;
+}
+
+}  // namespace
+
+std::vector<std::string> output_paths(const Listing& listing, const std::string& out) {
+  std::vector<std::string> paths;
+  for (const Split& split : listing.splits) {
+    paths.push_back(listing.output_is_folder ? (fs::path(out) / (split.name + ".h5")).string()
+                                             : out);
+  }
+  return paths;
+}
+
+void check_outputs(const Listing& listing, const std::string& out, bool force) {
+  if (listing.output_is_folder) {
+    const fs::path existing = existing_ancestor(out);
+    if (!fs::is_directory(existing)) {
+      throw Error(
+          ErrorCode::io_failed,
+          in_quotes(existing.string()) +
+              " is a file, but this source has splits and needs a folder: choose another -o");
+    }
+    check_writable(existing.string());
+  } else {
+    const std::string folder = folder_of(out);
+    std::error_code unknown;
+    if (!fs::is_directory(folder, unknown)) {
+      throw Error(ErrorCode::not_found, "no folder " + in_quotes(folder) +
+                                            " for the output: make it first, or choose another -o");
+    }
+    check_writable(folder);
+  }
+  for (const std::string& path : output_paths(listing, out)) check_file(path, force);
+}
+
+OutputFolder::OutputFolder(const std::string& path) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path folder = path; !folder.empty() && !fs::exists(folder, error);
+       folder = folder.parent_path()) {
+    missing.push_back(folder);
+  }
+  std::reverse(missing.begin(), missing.end());
+  for (const fs::path& folder : missing) {
+    // "a/b/" yields "a/b/" and "a/b": the second finds it made.
+    if (fs::create_directory(folder, error)) made_.push_back(folder.string());
+    if (error) {
+      throw Error(ErrorCode::io_failed,
+                  "cannot make folder " + in_quotes(folder.string()) + ": " + error.message());
+    }
+  }
+}
+
+OutputFolder::~OutputFolder() {
+  // rmdir refuses folders with anything in them, which is just what is wanted.
+  for (auto it = made_.rbegin(); it != made_.rend(); ++it) ::rmdir(it->c_str());
+}
+
+}  // namespace h5pack

@@ -1,0 +1,34 @@
+/// Where packed files go, checked before any work is done.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sources/listing.hpp"
+
+namespace h5pack {
+
+/// The path of each split's file: OUT itself, or OUT/SPLIT.h5.
+[[nodiscard]] std::vector<std::string> output_paths(const Listing& listing, const std::string& out);
+
+/// Finds what would make writing fail. Changes nothing.
+/// \throws Error output_exists (a file is there and `force` is not set), not_found (its folder is
+/// not), io_failed
+///         (a folder where a file should go or the other way round, or one that is not writable).
+void check_outputs(const Listing& listing, const std::string& out, bool force);
+
+/// Makes the output folder, parents included. Folders made here and still empty at the end are
+/// removed again.
+class OutputFolder {
+ public:
+  /// \throws Error io_failed.
+  explicit OutputFolder(const std::string& path);
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+  ~OutputFolder();
+
+ private:
+  std::vector<std::string> made_;  // Outermost first.
+};
+
+}  // namespace h5pack

@@ -1,0 +1,63 @@
+/// What a picture is to the packer, and how it is to come out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <chunkio/tensor.hpp>
+
+namespace h5pack {
+
+/// In pixels.
+struct PictureSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+
+  [[nodiscard]] std::int64_t pixels() const noexcept { return height * width; }
+  friend bool operator==(const PictureSize&, const PictureSize&) = default;
+};
+
+/// "218x178": height, then width, as all size options are written.
+[[nodiscard]] std::string to_string(PictureSize size);
+
+/// Parses "HxW" ("218x178").
+/// \throws Error invalid_argument unless both are in 1..65535.
+[[nodiscard]] PictureSize parse_picture_size(const std::string& text);
+
+enum class ColorMode : std::uint8_t { rgb, gray };
+enum class OrientationMode : std::uint8_t { ignore, apply };
+enum class Interpolation : std::uint8_t { nearest, bilinear, bicubic, area, lanczos };
+
+/// Either the length of the shorter side (aspect ratio kept), or a size that every picture is
+/// brought to.
+struct Resize {
+  std::int64_t shorter_side = 0;  ///< 0: `size` holds.
+  PictureSize size;
+};
+
+/// Parses "S" or "HxW".
+/// \throws Error invalid_argument.
+[[nodiscard]] Resize parse_resize(const std::string& text);
+
+/// Applied in this order: orientation, color, resize, then crop or pad.
+struct PictureOptions {
+  OrientationMode orientation = OrientationMode::ignore;
+  ColorMode color = ColorMode::rgb;
+  std::optional<Resize> resize;
+  Interpolation interpolation = Interpolation::area;
+  std::optional<PictureSize> center_crop;
+  std::optional<PictureSize> pad;  ///< Centred on black; not together with center_crop.
+  chunkio::Layout layout = chunkio::Layout::nhwc;
+
+  [[nodiscard]] std::int64_t channels() const noexcept { return color == ColorMode::rgb ? 3 : 1; }
+};
+
+/// Brightness of an RGB pixel, ITU-R 601 in 16-bit fixed point as Pillow's convert("L") computes
+/// it.
+[[nodiscard]] constexpr std::uint8_t luma(std::uint8_t red, std::uint8_t green,
+                                          std::uint8_t blue) noexcept {
+  return static_cast<std::uint8_t>((red * 19595U + green * 38470U + blue * 7471U + 0x8000U) >> 16);
+}
+
+}  // namespace h5pack

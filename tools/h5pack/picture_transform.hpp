@@ -1,0 +1,47 @@
+/// Resize, crop, pad and axis order of decoded pictures.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "picture.hpp"
+
+namespace h5pack {
+
+/// Brings decoded pictures to their final form. Keeps scratch memory; not thread-safe: one for each
+/// thread.
+///
+/// Sizes follow torchvision: the longer side is cut to a whole number, a centre crop starts at half
+/// the difference rounded to even. Nothing is done implicitly: a picture smaller than the crop or
+/// larger than the padding is an error.
+class PictureTransform {
+ public:
+  /// \throws Error invalid_argument if center_crop and pad are both given, or either cannot fit
+  /// `resize`.
+  explicit PictureTransform(const PictureOptions& options);
+
+  /// The size of every output, if the options alone settle it.
+  [[nodiscard]] std::optional<PictureSize> fixed_size() const noexcept;
+  /// The size that a picture of size `in` gets.
+  /// \param name  of the picture, for messages.
+  /// \throws Error unsupported (too small to crop, too large to pad).
+  [[nodiscard]] PictureSize output_size(PictureSize in, const std::string& name) const;
+  /// True if apply() would copy [H,W,C] as it is.
+  [[nodiscard]] bool is_identity(PictureSize in) const noexcept;
+
+  /// \param in      [H,W,C] pixels.
+  /// \param target  output_size(size) * C bytes, in the layout of the options; does not overlap
+  /// `in`. \pre output_size(size) does not throw.
+  void apply(const std::uint8_t* in, PictureSize size, std::uint8_t* target);
+
+ private:
+  [[nodiscard]] PictureSize resized(PictureSize in) const noexcept;
+
+  PictureOptions options_;
+  std::vector<std::uint8_t> resized_;
+  std::vector<std::uint8_t> framed_;
+};
+
+}  // namespace h5pack

@@ -1,0 +1,144 @@
+#include "render_json.hpp"
+
+#include <array>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+namespace h5pack {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// 64-bit digests as text: JSON numbers are doubles to many readers.
+std::string hex(std::uint64_t value) {
+  std::array<char, 17> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%016llx", static_cast<unsigned long long>(value));
+  return buffer.data();
+}
+
+Json shape_json(const chunkio::Shape& shape) {
+  Json json = Json::array();
+  for (const std::int64_t dim : shape.dims()) json.push_back(dim);
+  return json;
+}
+
+Json field_json(const chunkio::FieldInfo& field) {
+  return {{"name", field.name},
+          {"dtype", to_string(field.dtype)},
+          {"row_shape", shape_json(field.row_shape)}};
+}
+
+/// Name and count of each class or attribute; what is unknown is null.
+Json named_counts_json(const std::vector<std::string>& names,
+                       const std::vector<std::int64_t>& counts) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < std::max(names.size(), counts.size()); ++i) {
+    json.push_back({{"name", i < names.size() ? Json(names[i]) : Json(nullptr)},
+                    {"count", i < counts.size() ? Json(counts[i]) : Json(nullptr)}});
+  }
+  return json;
+}
+
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+}  // namespace
+
+std::string error_json(std::string_view code, std::string_view message) {
+  return line({{"error", {{"code", code}, {"message", message}}}});
+}
+
+std::string info_json(const InfoReport& report) {
+  const chunkio::DatasetInfo& info = report.dataset;
+  Json json;
+  json["file"] = info.path;
+  json["format_version"] = or_null(info.format_version);
+  json["foreign"] = !info.format_version.has_value();
+  json["creator"] = info.creator;
+  json["uuid"] = info.uuid;
+  json["split"] = info.split;
+  json["order"] = info.order;
+  json["seed"] = or_null(info.seed);
+  json["images"] = info.images_path;
+  json["num_samples"] = info.num_samples;
+  json["shape"] = shape_json(info.stored.shape);
+  json["dtype"] = to_string(info.stored.dtype);
+  json["layout"] = to_string(info.layout);
+  json["height"] = info.height;
+  json["width"] = info.width;
+  json["channels"] = info.channels;
+  json["channel_order"] = info.channel_order;
+  json["labels"] = info.labels ? field_json(*info.labels) : Json(nullptr);
+  // Counts go with the attributes where those exist, else with the classes.
+  const bool attributes = !info.attribute_names.empty();
+  json["classes"] = named_counts_json(
+      info.class_names, attributes ? std::vector<std::int64_t>() : report.class_counts);
+  json["attributes"] = named_counts_json(
+      info.attribute_names, attributes ? report.class_counts : std::vector<std::int64_t>());
+  json["fields"] = Json::array();
+  for (const chunkio::FieldInfo& field : info.fields) json["fields"].push_back(field_json(field));
+  json["storage"] = {{"chunked", info.stored.chunked},
+                     {"chunk_shape", shape_json(info.stored.chunk_shape)},
+                     {"chunk_bytes", report.chunk_bytes},
+                     {"num_chunks", info.num_chunks},
+                     {"filters", info.stored.filters},
+                     {"stored_bytes", info.stored_bytes},
+                     {"raw_bytes", info.num_samples * info.sample_bytes()}};
+  json["statistics"] = info.statistics
+                           ? Json{{"mean", info.statistics->mean}, {"std", info.statistics->std}}
+                           : Json(nullptr);
+  json["recommended_cache"] = {{"rdcc_nslots", report.cache.rdcc_nslots},
+                               {"rdcc_nbytes", report.cache.rdcc_nbytes},
+                               {"rdcc_w0", report.cache.rdcc_w0}};
+  json["advice"] = report.advice;
+  json["options"] = Json::parse(info.options_json, nullptr, false).is_object()
+                        ? Json::parse(info.options_json, nullptr, false)
+                        : Json(nullptr);
+  return line(json);
+}
+
+std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
+  const chunkio::LoaderStats& stats = report.stats;
+  Json json;
+  json["epoch"] = report.epoch;
+  json["images"] = stats.images;
+  json["batches"] = stats.batches;
+  json["seconds"] = report.seconds;
+  json["images_per_second"] = report.images_per_second();
+  json["bytes_per_second"] = report.bytes_per_second();
+  json["chunks"] = setup.num_groups;
+  json["chunk_loads"] = stats.chunk_loads;
+  json["hit_rate"] = stats.hit_rate();
+  json["read_amplification"] = stats.read_amplification();
+  json["stall_fraction"] = report.stall_fraction();
+  json["source"] = to_string(setup.source);
+  json["source_reason"] = setup.source_reason;
+  json["order"] = to_string(setup.order);
+  json["seed"] = setup.seed;
+  json["batch_size"] = setup.batch_size;
+  json["threads"] = setup.num_threads;
+  json["chunk_samples"] = setup.group_samples;
+  json["window_groups"] = setup.window_groups;
+  json["memory_bytes"] = setup.memory_bytes;
+  json["order_digest"] = hex(report.order_digest);
+  if (report.pixel_digest) json["pixel_digest"] = hex(*report.pixel_digest);
+  return line(json);
+}
+
+std::string preview_json(const PreviewReport& report) {
+  return line({{"output", report.output},
+               {"images", report.images},
+               {"rows", report.rows},
+               {"columns", report.columns},
+               {"width", report.width},
+               {"height", report.height}});
+}
+
+}  // namespace h5pack

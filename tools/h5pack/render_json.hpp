@@ -1,0 +1,16 @@
+/// Reports as JSON: one object a line, names as in the text. Bytes that are no UTF-8 become U+FFFD.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "report.hpp"
+
+namespace h5pack {
+
+std::string error_json(std::string_view code, std::string_view message);
+std::string info_json(const InfoReport& report);
+std::string epoch_json(const StreamSetup& setup, const EpochReport& report);
+std::string preview_json(const PreviewReport& report);
+
+}  // namespace h5pack

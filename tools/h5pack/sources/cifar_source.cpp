@@ -1,0 +1,245 @@
+#include "sources/cifar_source.hpp"
+
+#include <filesystem>
+#include <initializer_list>
+
+#include <chunkio/error.hpp>
+
+#include "file_bytes.hpp"
+#include "in_quotes.hpp"
+
+namespace h5pack {
+
+namespace {
+
+namespace fs = std::filesystem;
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+constexpr std::int64_t kSide = 32;
+constexpr std::int64_t kPixelBytes = 3 * kSide * kSide;
+
+/// What tells the two datasets apart.
+struct CifarKind {
+  std::string name;
+  std::string folder;  // As the archive unpacks.
+  std::vector<std::string> train_files;
+  std::string test_file;
+  std::int64_t label_bytes;
+  /// Records in all training files for each record in the test file.
+  std::int64_t train_ratio;
+  std::int64_t usual_test_records;
+};
+
+const CifarKind& cifar10() {
+  static const CifarKind kind{"CIFAR-10",
+                              "cifar-10-batches-bin",
+                              {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                               "data_batch_4.bin", "data_batch_5.bin"},
+                              "test_batch.bin",
+                              1,
+                              5,
+                              10000};
+  return kind;
+}
+
+const CifarKind& cifar100() {
+  static const CifarKind kind{"CIFAR-100", "cifar-100-binary", {"train.bin"}, "test.bin", 2, 5,
+                              10000};
+  return kind;
+}
+
+bool exists(const std::string& path) {
+  std::error_code unknown;
+  return fs::exists(path, unknown);
+}
+
+bool any_exists(const std::string& dir, const CifarKind& kind) {
+  for (const std::string& name : kind.train_files) {
+    if (exists(dir + "/" + name)) return true;
+  }
+  return exists(dir + "/" + kind.test_file);
+}
+
+/// The folder with the batches: DIR itself, or the archive's folder in it.
+std::string batch_folder(const std::string& dir, const CifarKind& kind) {
+  if (any_exists(dir, kind)) return dir;
+  const std::string nested = dir + "/" + kind.folder;
+  return any_exists(nested, kind) ? nested : "";
+}
+
+[[noreturn]] void throw_no_batches(const std::string& dir) {
+  if (!exists(dir)) throw Error(ErrorCode::not_found, "no folder " + in_quotes(dir));
+  for (const char* name : {"cifar-10-batches-py", "cifar-100-python", "data_batch_1", "meta"}) {
+    if (exists(dir + "/" + name)) {
+      throw Error(ErrorCode::not_found,
+                  in_quotes(dir) +
+                      " holds the Python version of CIFAR; download the binary version "
+                      "(cifar-10-binary.tar.gz or cifar-100-binary.tar.gz)");
+    }
+  }
+  throw Error(
+      ErrorCode::not_found,
+      "no CIFAR batches in " + in_quotes(dir) +
+          ": expected data_batch_1.bin (CIFAR-10) or train.bin (CIFAR-100) of the binary version");
+}
+
+void require(const std::string& path, const CifarKind& kind) {
+  if (!exists(path)) {
+    throw Error(ErrorCode::not_found, "missing " + in_quotes(path) + ": " + kind.name +
+                                          " comes as one archive; unpack it whole");
+  }
+}
+
+/// One name a line; blank lines at the end do not count.
+std::vector<std::string> read_names(const std::string& path, std::size_t expected) {
+  FileBytes file;
+  file.read(path);
+  std::vector<std::string> names;
+  std::string line;
+  const auto finish_line = [&] {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty()) names.push_back(line);
+    line.clear();
+  };
+  for (const std::uint8_t byte : file.bytes()) {
+    if (byte == '\n') {
+      finish_line();
+    } else {
+      line += static_cast<char>(byte);
+    }
+  }
+  finish_line();
+  if (names.size() != expected) {
+    throw Error(ErrorCode::corrupt_data, in_quotes(path) + " holds " +
+                                             std::to_string(names.size()) +
+                                             " class names instead of " + std::to_string(expected) +
+                                             "; unpack the archive again");
+  }
+  return names;
+}
+
+std::int64_t record_count(std::size_t bytes, const CifarKind& kind, const std::string& path) {
+  const std::int64_t record = kind.label_bytes + kPixelBytes;
+  const auto size = static_cast<std::int64_t>(bytes);
+  if (size % record != 0) {
+    throw Error(ErrorCode::corrupt_data, in_quotes(path) + " has " + std::to_string(size) +
+                                             " bytes, which is no multiple of the " +
+                                             std::to_string(record) + " bytes of a " + kind.name +
+                                             " record: it ends " + std::to_string(size % record) +
+                                             " bytes into record " + std::to_string(size / record) +
+                                             "; unpack the archive again");
+  }
+  return size / record;
+}
+
+/// Appends one batch file to a split.
+void read_batch(const std::string& path, const CifarKind& kind,
+                const std::vector<std::int64_t>& label_ends,
+                std::vector<std::vector<std::int64_t>>& labels, PlanarPictures& pictures) {
+  FileBytes file;
+  file.read(path);
+  const auto bytes = file.bytes();
+  const std::int64_t count = record_count(bytes.size(), kind, path);
+  if (pictures.paths.empty()) {
+    pictures.records_per_file = count;
+  } else if (count != pictures.records_per_file) {
+    throw Error(ErrorCode::corrupt_data, in_quotes(path) + " holds " + std::to_string(count) +
+                                             " pictures, but " + in_quotes(pictures.paths.front()) +
+                                             " holds " + std::to_string(pictures.records_per_file) +
+                                             "; unpack the archive again");
+  }
+  pictures.paths.push_back(path);
+  const auto record = static_cast<std::size_t>(kind.label_bytes + kPixelBytes);
+  for (std::size_t offset = 0; offset < bytes.size(); offset += record) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const std::int64_t label = bytes[offset + i];
+      if (label >= label_ends[i]) {
+        throw Error(ErrorCode::corrupt_data,
+                    in_quotes(path) + " has label " + std::to_string(label) + " at byte " +
+                        std::to_string(offset + i) + ", above " +
+                        std::to_string(label_ends[i] - 1) + "; unpack the archive again");
+      }
+      labels[i].push_back(label);
+    }
+    const auto pixels = bytes.subspan(offset + labels.size(), kPixelBytes);
+    pictures.pixels.insert(pictures.pixels.end(), pixels.begin(), pixels.end());
+  }
+}
+
+Split read_split(const std::string& name, const std::string& dir, const CifarKind& kind,
+                 const std::vector<std::string>& files) {
+  PlanarPictures pictures;
+  pictures.size = {kSide, kSide};
+  Split split;
+  split.name = name;
+  if (kind.label_bytes == 1) {
+    std::vector<std::vector<std::int64_t>> labels(1);
+    for (const std::string& file : files) {
+      read_batch(dir + "/" + file, kind, {10}, labels, pictures);
+    }
+    split.fields.push_back(make_field("labels", labels[0]));
+  } else {
+    std::vector<std::vector<std::int64_t>> labels(2);  // Coarse comes first in a record.
+    for (const std::string& file : files) {
+      read_batch(dir + "/" + file, kind, {20, 100}, labels, pictures);
+    }
+    split.fields.push_back(make_field("labels", labels[1]));
+    split.fields.push_back(make_field("coarse_labels", labels[0]));
+  }
+  split.pictures = std::move(pictures);
+  return split;
+}
+
+}  // namespace
+
+Listing list_cifar(const std::string& dir) {
+  const std::string dir10 = batch_folder(dir, cifar10());
+  const std::string dir100 = batch_folder(dir, cifar100());
+  if (dir10.empty() && dir100.empty()) throw_no_batches(dir);
+  if (!dir10.empty() && !dir100.empty()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        in_quotes(dir) + " holds both CIFAR-10 and CIFAR-100; give the folder of one of them");
+  }
+  const bool fine = dir10.empty();
+  const CifarKind& kind = fine ? cifar100() : cifar10();
+  const std::string& folder = fine ? dir100 : dir10;
+  for (const std::string& file : kind.train_files) require(folder + "/" + file, kind);
+  require(folder + "/" + kind.test_file, kind);
+
+  Listing listing;
+  listing.output_is_folder = true;
+  listing.source = {{"kind", "cifar"}, {"dataset", kind.name}, {"path", folder}};
+  if (fine) {
+    require(folder + "/fine_label_names.txt", kind);
+    require(folder + "/coarse_label_names.txt", kind);
+    listing.class_names = read_names(folder + "/fine_label_names.txt", 100);
+    listing.source["coarse_class_names"] = read_names(folder + "/coarse_label_names.txt", 20);
+  } else {
+    require(folder + "/batches.meta.txt", kind);
+    listing.class_names = read_names(folder + "/batches.meta.txt", 10);
+  }
+  listing.splits.push_back(read_split("train", folder, kind, kind.train_files));
+  listing.splits.push_back(read_split("test", folder, kind, {kind.test_file}));
+
+  // A batch cut at a record's end has a valid length; only its siblings show that pictures are
+  // missing.
+  const std::int64_t train = num_pictures(listing.splits[0].pictures);
+  const std::int64_t test = num_pictures(listing.splits[1].pictures);
+  if (train != kind.train_ratio * test) {
+    throw Error(ErrorCode::corrupt_data, in_quotes(folder) + " holds " + std::to_string(train) +
+                                             " training and " + std::to_string(test) +
+                                             " test pictures; " + kind.name + " has " +
+                                             std::to_string(kind.train_ratio) +
+                                             " training pictures for each test picture, so a batch "
+                                             "is cut short; unpack the archive again");
+  }
+  if (test != kind.usual_test_records) {
+    listing.notes.push_back(kind.name + " has " + std::to_string(kind.usual_test_records) +
+                            " test pictures; this copy holds " + std::to_string(test));
+  }
+  return listing;
+}
+
+}  // namespace h5pack

@@ -1,0 +1,145 @@
+#include "sources/csv_source.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "sources/csv_reader.hpp"
+#include <chunkio/error.hpp>
+
+#include "file_bytes.hpp"
+#include "in_quotes.hpp"
+
+namespace h5pack {
+
+namespace {
+
+namespace fs = std::filesystem;
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+/// Index of the column called `wanted`, or of `fallback` if nothing is wanted.
+std::optional<std::size_t> find_column(const std::vector<std::string>& header,
+                                       const std::string& wanted, const std::string& fallback,
+                                       const std::string& option, const std::string& file) {
+  const auto it = std::find(header.begin(), header.end(), wanted.empty() ? fallback : wanted);
+  if (it != header.end()) return static_cast<std::size_t>(it - header.begin());
+  if (wanted.empty()) return std::nullopt;
+  std::string columns;
+  for (const std::string& name : header) columns += (columns.empty() ? "" : ", ") + in_quotes(name);
+  throw Error(ErrorCode::invalid_argument, in_quotes(file) + " has no column " + in_quotes(wanted) +
+                                               " (" + option + "); its columns are " + columns);
+}
+
+std::optional<std::int64_t> parse_integer(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+void check_picture(const std::string& path, const std::string& place) {
+  struct ::stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
+                place + ": cannot find picture " + in_quotes(path) + ": " +
+                    std::generic_category().message(errno) +
+                    " (--root sets where relative paths start)");
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::unsupported, place + ": " + in_quotes(path) + " is not a regular file");
+  }
+}
+
+/// Labels of names or numbers, as list_csv() documents.
+std::vector<std::int64_t> encode_labels(const std::vector<std::string>& texts,
+                                        std::vector<std::string>& class_names) {
+  std::vector<std::int64_t> labels;
+  labels.reserve(texts.size());
+  for (const std::string& text : texts) {
+    const auto value = parse_integer(text);
+    if (!value) break;
+    labels.push_back(*value);
+  }
+  if (labels.size() == texts.size()) return labels;
+  labels.clear();
+  class_names = texts;
+  std::sort(class_names.begin(), class_names.end());
+  class_names.erase(std::unique(class_names.begin(), class_names.end()), class_names.end());
+  for (const std::string& text : texts) {
+    labels.push_back(std::lower_bound(class_names.begin(), class_names.end(), text) -
+                     class_names.begin());
+  }
+  return labels;
+}
+
+}  // namespace
+
+Listing list_csv(const std::string& file, const CsvOptions& options) {
+  FileBytes contents;
+  contents.read(file);
+  const auto bytes = contents.bytes();
+  CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+  std::vector<std::string> header;
+  if (!reader.next(header)) {
+    throw Error(ErrorCode::corrupt_data,
+                in_quotes(file) + " has no header: the first line names the columns");
+  }
+  const std::size_t path_column =
+      find_column(header, options.path_column, "path", "--path-column", file).value_or(0);
+  const auto label_column =
+      find_column(header, options.label_column, "label", "--label-column", file);
+  if (label_column == path_column) {
+    throw Error(ErrorCode::invalid_argument,
+                in_quotes(file) + ": column " + in_quotes(header[path_column]) +
+                    " would give both paths and labels; set --path-column or --label-column");
+  }
+
+  const fs::path root =
+      options.root.empty() ? fs::path(file).parent_path() : fs::path(options.root);
+  std::vector<std::string> paths;
+  std::vector<std::string> label_texts;
+  std::vector<std::string> fields;
+  while (reader.next(fields)) {
+    if (fields.size() != header.size()) {
+      throw Error(ErrorCode::corrupt_data,
+                  reader.place() + " has " + std::to_string(fields.size()) +
+                      " fields, the header has " + std::to_string(header.size()));
+    }
+    if (fields[path_column].empty()) {
+      throw Error(ErrorCode::corrupt_data, reader.place() + " has an empty path");
+    }
+    paths.push_back((root / fields[path_column]).string());
+    check_picture(paths.back(), reader.place());
+    if (!label_column) continue;
+    if (fields[*label_column].empty()) {
+      throw Error(ErrorCode::corrupt_data, reader.place() + " has an empty label");
+    }
+    label_texts.push_back(fields[*label_column]);
+  }
+  if (paths.empty()) {
+    throw Error(ErrorCode::not_found, in_quotes(file) + " lists no pictures: it has only a header");
+  }
+
+  Listing listing;
+  listing.source = {{"kind", "csv"}, {"path", file}, {"path_column", header[path_column]}};
+  Split split;
+  if (label_column) {
+    listing.source["label_column"] = header[*label_column];
+    split.fields.push_back(make_field("labels", encode_labels(label_texts, listing.class_names)));
+  } else {
+    listing.notes.push_back(in_quotes(file) +
+                            " has no column 'label', so there are no labels "
+                            "(--label-column names another)");
+  }
+  split.pictures = std::move(paths);
+  listing.splits.push_back(std::move(split));
+  return listing;
+}
+
+}  // namespace h5pack

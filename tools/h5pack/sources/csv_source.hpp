@@ -1,0 +1,27 @@
+/// A manifest: a CSV file with a path column and, if wanted, a label column.
+#pragma once
+
+#include <string>
+
+#include "sources/listing.hpp"
+
+namespace h5pack {
+
+struct CsvOptions {
+  std::string path_column;   ///< Empty: `path` if there is one, else the first column.
+  std::string label_column;  ///< Empty: `label` if there is one, else no labels.
+  std::string root;          ///< Relative paths start here. Empty: the folder of the CSV file.
+};
+
+/// Lists the pictures of a manifest in its order. The first record names the columns. Labels that
+/// are all integers stay as they are (int64, no class names); otherwise the distinct names, sorted
+/// by bytes, give labels 0..K-1.
+///
+/// \throws Error not_found (no such file, or a row's picture is missing: with its line),
+/// invalid_argument (no such
+///         column), unsupported (not a regular file), corrupt_data (malformed CSV, wrong number of
+///         fields, empty path or label), io_failed.
+/// Blocks on I/O.
+[[nodiscard]] Listing list_csv(const std::string& file, const CsvOptions& options);
+
+}  // namespace h5pack

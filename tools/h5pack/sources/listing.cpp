@@ -1,0 +1,57 @@
+#include "sources/listing.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "in_quotes.hpp"
+
+namespace h5pack {
+
+std::int64_t num_pictures(const Pictures& pictures) {
+  if (const auto* paths = std::get_if<std::vector<std::string>>(&pictures)) {
+    return static_cast<std::int64_t>(paths->size());
+  }
+  const auto& planar = std::get<PlanarPictures>(pictures);
+  return static_cast<std::int64_t>(planar.pixels.size()) / (3 * planar.size.pixels());
+}
+
+std::string picture_name(const Pictures& pictures, std::int64_t index) {
+  if (const auto* paths = std::get_if<std::vector<std::string>>(&pictures)) {
+    return (*paths)[static_cast<std::size_t>(index)];
+  }
+  const auto& planar = std::get<PlanarPictures>(pictures);
+  return planar.paths[static_cast<std::size_t>(index / planar.records_per_file)] + ", picture " +
+         std::to_string(index % planar.records_per_file);
+}
+
+const chunkio::FieldData* find_field(const Split& split, std::string_view name) {
+  const auto it = std::find_if(split.fields.begin(), split.fields.end(),
+                               [&](const auto& field) { return field.info.name == name; });
+  return it == split.fields.end() ? nullptr : &*it;
+}
+
+bool has_picture_extension(std::string_view file_name) {
+  static constexpr std::array<std::string_view, 9> kExtensions = {
+      ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+  const auto same = [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  };
+  return std::any_of(kExtensions.begin(), kExtensions.end(), [&](std::string_view extension) {
+    return file_name.size() >= extension.size() &&
+           std::equal(extension.begin(), extension.end(),
+                      file_name.end() - static_cast<std::ptrdiff_t>(extension.size()),
+                      [&](char lower, char c) { return same(c, lower); });
+  });
+}
+
+std::string first_few(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + in_quotes(names[i]);
+  }
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+}  // namespace h5pack

@@ -1,0 +1,71 @@
+/// What a source holds, found without decoding a picture: the contract between sources and the
+/// packer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/dataset_writer.hpp>
+
+#include "picture.hpp"
+
+namespace h5pack {
+
+/// Uncompressed pictures of one size inside record files: [3,H,W] bytes each.
+struct PlanarPictures {
+  PictureSize size;
+  /// Where each picture came from: `paths[i / records_per_file]`, record `i % records_per_file`.
+  std::vector<std::string> paths;
+  std::int64_t records_per_file = 1;
+  std::vector<std::uint8_t> pixels;  ///< num_pictures * 3 * H * W.
+};
+
+/// Either a file for each picture, or pictures in memory.
+using Pictures = std::variant<std::vector<std::string>, PlanarPictures>;
+
+[[nodiscard]] std::int64_t num_pictures(const Pictures& pictures);
+/// For messages: the file, or the record within its file.
+[[nodiscard]] std::string picture_name(const Pictures& pictures, std::int64_t index);
+
+/// One output file. All rows are in source order.
+struct Split {
+  std::string name;  ///< "train", "val", "test"; empty if the source has no splits.
+  Pictures pictures;
+  /// `labels` (int64 [N] or uint8 [N,A]) if there are any, and further fields; without
+  /// `source_index`.
+  std::vector<chunkio::FieldData> fields;
+};
+
+struct Listing {
+  /// True: the output is a folder with one file for each split, named NAME.h5.
+  bool output_is_folder = false;
+  std::vector<Split> splits;
+  std::vector<std::string> class_names;
+  std::vector<std::string> attribute_names;
+  nlohmann::json source;  ///< Kind, path and whatever else is worth keeping; stored in the file.
+  std::vector<std::string> notes;  ///< What a person should know before packing; one line each.
+};
+
+/// A field of one row-major array: `row_shape` values of T a sample.
+template <class T>
+[[nodiscard]] chunkio::FieldData make_field(std::string name, const std::vector<T>& values,
+                                            chunkio::Shape row_shape = {}) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {{std::move(name), chunkio::dtype_of<T>(), row_shape}, {bytes.begin(), bytes.end()}};
+}
+
+/// The field of that name, or null.
+[[nodiscard]] const chunkio::FieldData* find_field(const Split& split, std::string_view name);
+
+/// True for the extensions of torchvision's ImageFolder, in any case.
+[[nodiscard]] bool has_picture_extension(std::string_view file_name);
+
+/// The first few names, quoted, and how many more there are: "'a', 'b' and 7 more".
+[[nodiscard]] std::string first_few(const std::vector<std::string>& names);
+
+}  // namespace h5pack

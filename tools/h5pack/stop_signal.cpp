@@ -1,0 +1,55 @@
+#include "stop_signal.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+#include <chunkio/error.hpp>
+
+namespace h5pack {
+
+namespace {
+
+constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
+
+// A handler reaches nothing but static storage; lock-free, so a store in it is safe.
+std::atomic<int> received_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void on_signal(int number) {
+  if (received_signal.exchange(number) != 0) ::_exit(128 + number);
+}
+
+}  // namespace
+
+StopSignal::StopSignal() {
+  received_signal = 0;
+  struct ::sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], &action, &previous_[i]);
+    // A process started in the background with SIGINT ignored keeps ignoring it.
+    if (previous_[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &previous_[i], nullptr);
+  }
+}
+
+StopSignal::~StopSignal() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], &previous_[i], nullptr);
+  }
+}
+
+int StopSignal::received() noexcept { return received_signal.load(std::memory_order_relaxed); }
+
+void StopSignal::check() {
+  const int number = received();
+  if (number == 0) return;
+  throw chunkio::Error(chunkio::ErrorCode::cancelled,
+                       std::string("stopped by ") + (number == SIGINT ? "SIGINT" : "SIGTERM"));
+}
+
+}  // namespace h5pack
