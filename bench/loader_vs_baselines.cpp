@@ -1,19 +1,17 @@
-// How fast the loader streams an epoch, against copies of the same rows and against a loop of
-// H5Dread.
+// How fast the loader streams an epoch: against copies of the same rows, and against H5Dread.
 //
 // Warm page cache. For each picture size a file of noise is written, one epoch is checked byte by
 // byte, and then rounds are run, each of which times, one after the other:
 //
-//   loader     one epoch through chunkio::Loader, from start_epoch() to the release of the last
-//   batch; the
-//              next epoch is not prefetched, so nothing is done before or after the clock
-//   memcpy     the same rows from a huge-page buffer in file order to a ring of the loader's size
-//   in delivered
-//              order, row group by row group as the loader visits them, with as many threads
-//   streaming  the same with non-temporal stores
-//   h5dread    one H5Dread a sample in the same order, one thread, chunk cache as chunkio
-//   recommends it; a
-//              prefix of the epoch, scaled to all of it
+//   mapped, scatter  one epoch through chunkio::Loader with that source, from start_epoch() to the
+//                    release of the last batch; the next epoch is not prefetched, so nothing is
+//                    done before or after the clock
+//   memcpy           the same rows from a huge-page buffer in file order to a ring of the loader's
+//                    size in delivered order, row group by row group as the loader visits them,
+//                    with as many threads
+//   streaming        the same with non-temporal stores
+//   h5dread          one H5Dread a sample in the same order, one thread, chunk cache as chunkio
+//                    recommends it; a prefix of the epoch, scaled to all of it
 //
 // Ratios are taken within a round; the table has their median and range.
 
@@ -30,7 +28,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -41,9 +38,10 @@
 #include <hdf5.h>
 #include <nlohmann/json.hpp>
 
+#include <chunkio/chunkio.hpp>
+
 #include "base/host_memory.hpp"
 #include "base/streaming_copy.hpp"
-#include <chunkio/chunkio.hpp>
 
 namespace {
 
@@ -314,14 +312,18 @@ Json measure(const PictureSize& size, const Options& options, const ScratchFolde
 
   const chunkio::Dataset dataset = chunkio::Dataset::open(path);
   const chunkio::DatasetInfo& info = dataset.info();
-  chunkio::Loader loader(dataset, {.batch_size = options.batch_size,
-                                   .seed = 7,
-                                   .num_threads = options.threads,
-                                   .source = chunkio::SourceKind::scatter,
-                                   .num_epochs = kEpoch + 1});
-  const std::int64_t threads = loader.num_threads();
-  const std::vector<std::int64_t> order = check_epoch(loader, pixels);
-  const CopyPlan plan = plan_copies(loader, order);
+  chunkio::LoaderOptions loader_options{.batch_size = options.batch_size,
+                                        .seed = 7,
+                                        .num_threads = options.threads,
+                                        .source = chunkio::SourceKind::mapped,
+                                        .num_epochs = kEpoch + 1};
+  chunkio::Loader mapped(dataset, loader_options);
+  loader_options.source = chunkio::SourceKind::scatter;
+  chunkio::Loader scatter(dataset, loader_options);
+  const std::int64_t threads = mapped.num_threads();
+  const std::vector<std::int64_t> order = check_epoch(mapped, pixels);
+  if (check_epoch(scatter, pixels) != order) throw std::runtime_error("the sources differ");
+  const CopyPlan plan = plan_copies(mapped, order);
 
   const std::int64_t chunk_samples = info.stored.chunk_shape[0];
   const chunkio::ChunkCacheSettings cache =
@@ -331,8 +333,8 @@ Json measure(const PictureSize& size, const Options& options, const ScratchFolde
   const double scale = static_cast<double>(order.size()) / static_cast<double>(prefix.size());
 
   const HostBuffer ring(
-      static_cast<std::size_t>(loader.memory_bytes() / picture_bytes * picture_bytes));
-  const auto run_loader = [&] {
+      static_cast<std::size_t>(mapped.memory_bytes() / picture_bytes * picture_bytes));
+  const auto run_epoch = [](chunkio::Loader& loader) {
     loader.start_epoch(kEpoch);
     while (loader.next()) {
     }
@@ -356,28 +358,29 @@ Json measure(const PictureSize& size, const Options& options, const ScratchFolde
   std::fill(ring.bytes().begin(), ring.bytes().end(), std::byte{0});
   run_h5dread();
   check_ring("h5dread", prefix, pixels, ring.bytes(), sample_bytes);
-  run_loader();
+  run_epoch(mapped);
+  run_epoch(scatter);
 
+  const std::vector<std::string> loaders = {"mapped", "scatter"};
+  const std::vector<std::string> baselines = {"memcpy", "streaming", "h5dread"};
   Json rounds = Json::array();
-  std::map<std::string, std::vector<double>> ratios;
+  std::map<std::string, std::map<std::string, std::vector<double>>> ratios;
   std::map<std::string, std::vector<double>> rates;  // bytes a second
   const double bytes = static_cast<double>(num_samples * picture_bytes);
   for (std::int64_t round = 0; round < options.rounds; ++round) {
-    const double by_loader = seconds_of(run_loader);
-    const double by_memcpy = seconds_of(run_memcpy);
-    const double by_streaming = seconds_of(run_streaming);
-    const double by_h5dread = seconds_of(run_h5dread) * scale;
-    rounds.push_back({{"loader_seconds", by_loader},
-                      {"memcpy_seconds", by_memcpy},
-                      {"streaming_seconds", by_streaming},
-                      {"h5dread_seconds", by_h5dread}});
-    rates["loader"].push_back(bytes / by_loader);
-    rates["memcpy"].push_back(bytes / by_memcpy);
-    rates["streaming"].push_back(bytes / by_streaming);
-    rates["h5dread"].push_back(bytes / by_h5dread);
-    ratios["memcpy"].push_back(by_memcpy / by_loader);
-    ratios["streaming"].push_back(by_streaming / by_loader);
-    ratios["h5dread"].push_back(by_h5dread / by_loader);
+    std::map<std::string, double> seconds;
+    seconds["mapped"] = seconds_of([&] { run_epoch(mapped); });
+    seconds["memcpy"] = seconds_of(run_memcpy);
+    seconds["scatter"] = seconds_of([&] { run_epoch(scatter); });
+    seconds["streaming"] = seconds_of(run_streaming);
+    seconds["h5dread"] = seconds_of(run_h5dread) * scale;
+    rounds.push_back({{"seconds", seconds}});
+    for (const auto& [name, time] : seconds) rates[name].push_back(bytes / time);
+    for (const std::string& loader : loaders) {
+      for (const std::string& baseline : baselines) {
+        ratios[loader][baseline].push_back(seconds[baseline] / seconds[loader]);
+      }
+    }
   }
 
   const auto count = [](std::int64_t value) { return static_cast<long long>(value); };
@@ -386,25 +389,28 @@ Json measure(const PictureSize& size, const Options& options, const ScratchFolde
       "ring "
       "%.2f GiB\n",
       size.name, count(num_samples), count(size.height), count(size.width), count(size.channels),
-      bytes / kGiB, count(chunk_samples), count(loader.window_groups()),
+      bytes / kGiB, count(chunk_samples), count(mapped.window_groups()),
       static_cast<double>(ring.size()) / kGiB);
   std::printf("  H5Dread: nslots %llu, nbytes %llu, w0 %g; %zu of %zu samples, scaled by %.2f\n",
               static_cast<unsigned long long>(cache.rdcc_nslots),
               static_cast<unsigned long long>(cache.rdcc_nbytes), cache.rdcc_w0, prefix.size(),
               order.size(), scale);
-  std::printf("  %-10s %12s %10s   %s\n", "", "images/s", "GB/s",
-              "loader is this many times as fast");
+  std::printf("  %-10s %12s %7s", "", "images/s", "GB/s");
+  for (const std::string& baseline : baselines) std::printf("   / %-19s", baseline.c_str());
+  std::printf("\n");
   Json rate_json;
   Json ratio_json;
-  for (const char* name : {"loader", "memcpy", "streaming", "h5dread"}) {
+  for (const char* name : {"mapped", "scatter", "memcpy", "streaming", "h5dread"}) {
     const Spread rate = spread_of(rates[name]);
     rate_json[name] = to_json(rate);
-    std::printf("  %-10s %12.0f %10.2f", name, rate.median / static_cast<double>(picture_bytes),
+    std::printf("  %-10s %12.0f %7.2f", name, rate.median / static_cast<double>(picture_bytes),
                 rate.median / 1e9);
     if (ratios.contains(name)) {
-      const Spread ratio = spread_of(ratios[name]);
-      ratio_json[name] = to_json(ratio);
-      std::printf("   %.2f (%.2f to %.2f)", ratio.median, ratio.lowest, ratio.highest);
+      for (const std::string& baseline : baselines) {
+        const Spread ratio = spread_of(ratios[name][baseline]);
+        ratio_json[name][baseline] = to_json(ratio);
+        std::printf("   %5.2f (%5.2f to %5.2f)", ratio.median, ratio.lowest, ratio.highest);
+      }
     }
     std::printf("\n");
   }
@@ -415,11 +421,10 @@ Json measure(const PictureSize& size, const Options& options, const ScratchFolde
           {"shape", {num_samples, size.height, size.width, size.channels}},
           {"bytes", num_samples * picture_bytes},
           {"chunk_samples", chunk_samples},
-          {"window_groups", loader.window_groups()},
-          {"window_bytes", loader.options().window_bytes},
+          {"window_groups", mapped.window_groups()},
+          {"window_bytes", mapped.options().window_bytes},
           {"batch_size", options.batch_size},
           {"threads", threads},
-          {"source", chunkio::to_string(loader.source())},
           {"ring_bytes", ring.size()},
           {"h5dread_samples", prefix.size()},
           {"h5dread_cache",

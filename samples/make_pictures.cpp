@@ -314,17 +314,15 @@ void run(const std::filesystem::path& out, int count, std::uint64_t seed, cv::Si
   }
   // Consecutive numbers walk through the classes, so that all have the same count, give or take
   // one.
-  cv::parallel_for_({0, count}, [&](const cv::Range& range) {
-    for (int n = range.start; n < range.end; ++n) {
-      const PictureClass& kind = kClasses[static_cast<std::size_t>(n % num_classes)];
-      const int i = n / num_classes;
-      std::array<char, 16> file{};
-      std::snprintf(file.data(), file.size(), "%05d.jpg", i);
-      const char* split = i % kTestEvery == kTestEvery - 1 ? "test" : "train";
-      write_picture(out / split / kind.name / file.data(),
-                    make_picture(kind, size, Random(seed, static_cast<std::uint64_t>(n))));
-    }
-  });
+  for (int n = 0; n < count; ++n) {
+    const PictureClass& kind = kClasses[static_cast<std::size_t>(n % num_classes)];
+    const int i = n / num_classes;
+    std::array<char, 16> file{};
+    std::snprintf(file.data(), file.size(), "%05d.jpg", i);
+    const char* split = i % kTestEvery == kTestEvery - 1 ? "test" : "train";
+    write_picture(out / split / kind.name / file.data(),
+                  make_picture(kind, size, Random(seed, static_cast<std::uint64_t>(n))));
+  }
   std::printf("%d pictures of %dx%d in %d classes written to %s\n", count, size.height, size.width,
               num_classes, out.c_str());
 }

@@ -59,7 +59,8 @@ if(TARGET h5pack AND TARGET chunkio-train-softmax)
                    $<TARGET_FILE:chunkio-train-softmax>)
   set_tests_properties(
     Samples.SoftmaxLearnsTrueLabelsAndNotShuffledOnes
-    PROPERTIES LABELS medium TIMEOUT 300 FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
+    PROPERTIES LABELS medium TIMEOUT 300 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
+               ENVIRONMENT "${opencv_environment}")
 
   # Builds everything again, hence long.
   add_test(NAME Samples.QuickStart

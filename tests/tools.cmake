@@ -1,4 +1,4 @@
-# Tests of this area.
+# Tests of h5pack.
 
 # The program as a person meets it: each file runs h5pack and looks at what it leaves and says.
 function(h5pack_add_cli_tests label)
@@ -7,7 +7,8 @@ function(h5pack_add_cli_tests label)
     set_tests_properties(
       cli.${name}
       PROPERTIES LABELS ${label} TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
-                 ENVIRONMENT "H5PACK=$<TARGET_FILE:h5pack>;PYTHONDONTWRITEBYTECODE=1")
+                 ENVIRONMENT
+                 "H5PACK=$<TARGET_FILE:h5pack>;PYTHONDONTWRITEBYTECODE=1;${opencv_environment}")
   endforeach()
 endfunction()
 h5pack_add_cli_tests(short info preview)
@@ -29,4 +30,5 @@ chunkio_add_unit_tests(
           unit/packer_test.cpp
           unit/picture_transform_test.cpp
           unit/pixel_statistics_test.cpp
-  LIBRARIES h5pack_core)
+  LIBRARIES h5pack_core
+  ENVIRONMENT ${opencv_environment})

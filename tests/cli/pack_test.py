@@ -242,9 +242,9 @@ class PackTest(CliTest):
         result = self.h5pack_json("folder", "photos", "-o", "out.h5")[0]
         self.assertEqual(result["outputs"][0]["images"], 6)
         with h5py.File(self.dir / "out.h5") as file:
-            options = file.attrs["options"] if "options" in file.attrs else None
-            if options is not None:
-                json.loads(options)
+            options = json.loads(file.attrs["options"])
+        self.assertEqual((options["command"], options["order"]), ("folder", "shuffled"))
+        self.assertEqual(options["source"]["kind"], "folder")
 
 
 if __name__ == "__main__":

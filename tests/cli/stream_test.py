@@ -50,7 +50,7 @@ class StreamTest(CliTest):
     def test_text(self):
         self.pack()
         text = self.h5pack("stream", "photos.h5", "--epochs", 2)
-        for part in ("images/s", "chunk loads", "hit rate", "stall", "scatter", "60 images"):
+        for part in ("images/s", "chunk loads", "hit rate", "stall", "source mapped", "60 images"):
             self.assertIn(part, text)
 
     def test_same_batches_however_they_are_read(self):
@@ -60,7 +60,7 @@ class StreamTest(CliTest):
                 common = ["photos.h5", "--order", order, "--epochs", 2, "--batch", 8, "--seed", 3,
                           "--window-bytes", "64KiB"]
                 runs = [self.digests(*common, "--source", source, "--threads", threads)
-                        for source in ("scatter", "hdf5") for threads in (1, 2)]
+                        for source in ("mapped", "scatter", "hdf5") for threads in (1, 2)]
                 for run in runs[1:]:
                     self.assertEqual(run, runs[0])
 
@@ -120,7 +120,8 @@ class StreamTest(CliTest):
         self.assertEqual((epoch["chunks"], epoch["chunk_loads"]), (3, 3))
         self.assertEqual(epoch["pixel_digest"], self.digests("whole.h5")[0][1])
         # What only libhdf5 can read is refused to others, with the way out.
-        self.assert_refused(["stream", "cut.h5", "--source", "scatter"], 1, ["cut.h5"], r"hdf5|auto")
+        for source in ("mapped", "scatter"):
+            self.assert_refused(["stream", "cut.h5", "--source", source], 1, ["cut.h5"], r"hdf5|auto")
 
     def test_foreign_files(self):
         for nchw in (False, True):

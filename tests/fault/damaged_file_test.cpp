@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
-#include "h5/dataset_impl.hpp"
-#include "h5/handle.hpp"
 #include <chunkio/dataset.hpp>
 
+#include "h5/dataset_impl.hpp"
+#include "h5/handle.hpp"
 #include "h5_files.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -18,7 +18,7 @@ namespace {
 
 std::string own_file(const test::ScratchFolder& folder) {
   const DatasetSpec spec = test::small_spec(40);
-  std::string path = folder / "own.h5";
+  std::string path = folder.file("own.h5");
   DatasetWriter writer(path, spec, {.chunk_samples = 16});
   test::write_pattern(writer, spec);
   writer.set_statistics({{{0.25, 0.5, 0.75}, {0.1, 0.2, 0.3}}, {14, 13, 13}});
@@ -34,16 +34,16 @@ class TruncatedFileTest : public testing::TestWithParam<const char*> {
 TEST_P(TruncatedFileTest, IsAnErrorAtEveryLength) {
   const std::string name = GetParam();
   const std::string path = name == "own" ? own_file(folder_) : test::h5py_file(folder_, name);
-  const auto whole = test::file_bytes(path);
+  const auto whole = test::read_bytes(path);
   EXPECT_NO_THROW(Dataset::open(path));
   for (std::size_t part = 0; part < 64; ++part) {
     const std::size_t length = whole.size() * part / 64;
     SCOPED_TRACE(std::to_string(length) + " of " + std::to_string(whole.size()) + " bytes");
     test::write_bytes(path, {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)});
-    test::expect_error(ErrorCode::corrupt_data, path, [&] { Dataset::open(path); });
+    test::expect_error(ErrorCode::corrupt_data, {path}, [&] { Dataset::open(path); });
   }
   test::write_bytes(path, {whole.begin(), whole.end() - 1});
-  test::expect_error(ErrorCode::corrupt_data, path, [&] { Dataset::open(path); });
+  test::expect_error(ErrorCode::corrupt_data, {path}, [&] { Dataset::open(path); });
   EXPECT_EQ(h5::live_ids(), 0);
 }
 
@@ -59,14 +59,14 @@ TEST(DamagedFile, TruncatedWhileOpenIsAnErrorOfTheRead) {
   const std::int64_t offset = *dataset.impl()->linear_offset;
   std::filesystem::resize_file(path, static_cast<std::uintmax_t>(offset));
   std::vector<std::byte> row(90);
-  test::expect_error(ErrorCode::corrupt_data, path,
+  test::expect_error(ErrorCode::corrupt_data, {path},
                      [&] { base::read_at(dataset.impl()->descriptor.get(), offset, row, path); });
 }
 
 TEST(DamagedFile, TrailingGarbageDoesNoHarm) {
   const test::ScratchFolder folder;
   const std::string path = own_file(folder);
-  auto bytes = test::file_bytes(path);
+  auto bytes = test::read_bytes(path);
   bytes.insert(bytes.end(), 1000, 'x');
   test::write_bytes(path, bytes);
   EXPECT_EQ(test::read_rows(Dataset::open(path), 0, 40), test::pattern_rows(0, 40, 90));
@@ -82,7 +82,7 @@ TEST(DamagedFile, ChangedMetadataNeverGivesOtherPixels) {
 #endif
   const test::ScratchFolder folder;
   const std::string path = own_file(folder);
-  const auto whole = test::file_bytes(path);
+  const auto whole = test::read_bytes(path);
   const auto pixels = test::pattern_rows(0, 40, 90);
   const std::int64_t begin = *Dataset::open(path).impl()->linear_offset;
   const std::int64_t end = begin + 3 * 16 * 90;
@@ -90,7 +90,8 @@ TEST(DamagedFile, ChangedMetadataNeverGivesOtherPixels) {
   for (std::int64_t at = 0; at < static_cast<std::int64_t>(whole.size()); at += 13) {
     if (at >= begin && at < end) continue;
     auto bytes = whole;
-    bytes[static_cast<std::size_t>(at)] = static_cast<char>(~bytes[static_cast<std::size_t>(at)]);
+    bytes[static_cast<std::size_t>(at)] =
+        static_cast<std::uint8_t>(~bytes[static_cast<std::size_t>(at)]);
     test::write_bytes(path, bytes);
     try {
       const Dataset dataset = Dataset::open(path);

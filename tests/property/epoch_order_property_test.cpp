@@ -2,8 +2,6 @@
 /// CHUNKIO_TEST_SEED to repeat a run.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <random>
@@ -12,8 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/window_plan.hpp"
 #include <chunkio/epoch_order.hpp>
+
+#include "plan/window_plan.hpp"
+#include "scratch.hpp"
 
 namespace {
 
@@ -62,14 +62,6 @@ struct Case {
 
 class EpochOrderProperty : public ::testing::Test {
  protected:
-  EpochOrderProperty() {
-    const char* given = std::getenv("CHUNKIO_TEST_SEED");
-    const std::uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    RecordProperty("seed", std::to_string(seed));
-    std::printf("CHUNKIO_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-    random_.seed(seed);
-  }
-
   std::int64_t between(std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
   }
@@ -93,7 +85,7 @@ class EpochOrderProperty : public ::testing::Test {
     return made;
   }
 
-  std::mt19937_64 random_;
+  std::mt19937_64 random_{chunkio::test::test_seed()};
 };
 
 /// What all ranks together deliver, batch after batch.

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace chunkio::testing {
+namespace chunkio::test {
 
 inline nlohmann::json golden_vectors(const std::string& name) {
   const std::string path = std::string(CHUNKIO_TESTS_DIR) + "/golden/epoch_order/" + name;
@@ -16,4 +16,4 @@ inline nlohmann::json golden_vectors(const std::string& name) {
   return nlohmann::json::parse(file);
 }
 
-}  // namespace chunkio::testing
+}  // namespace chunkio::test

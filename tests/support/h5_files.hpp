@@ -1,18 +1,11 @@
-/// Files for tests: a scratch folder, a known pixel pattern, files made by h5py, files made by
-/// DatasetWriter.
+/// HDF5 files with a known pixel pattern, made by h5py or by DatasetWriter.
 #pragma once
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,42 +14,13 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 
+#include "errors.hpp"
+#include "scratch.hpp"
+
 namespace chunkio::test {
 
-/// A folder that is gone at the end.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "chunkio-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = pattern;
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::string operator/(const std::string& name) const {
-    return (path_ / name).string();
-  }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// Names of what is in it, sorted.
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      found.push_back(entry.path().filename().string());
-    }
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// Byte `byte` (in the file's layout) of sample `sample`; the Python scripts beside this know it
-/// too.
+/// Byte `byte` (in the file's layout) of sample `sample`. The Python scripts beside this have the
+/// same formula; tests that need no Python use pixel() of pixels.hpp.
 inline std::byte pattern(std::int64_t sample, std::int64_t byte) {
   return static_cast<std::byte>((sample * 31 + byte * 7 + (byte >> 8)) % 251);
 }
@@ -87,19 +51,9 @@ inline int run_script(const std::string& script, const std::string& arguments) {
 
 /// A file that h5py wrote; the cases are described in the script.
 inline std::string h5py_file(const ScratchFolder& folder, const std::string& name) {
-  std::string path = folder / (name + ".h5");
+  std::string path = folder.file(name + ".h5");
   EXPECT_EQ(run_script("make_foreign_file.py", name + " '" + path + "'"), 0);
   return path;
-}
-
-inline std::vector<char> file_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-inline void write_bytes(const std::string& path, const std::vector<char>& bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 template <class T>
@@ -140,20 +94,6 @@ inline void write_pattern(DatasetWriter& writer, const DatasetSpec& spec) {
     const std::int64_t first = chunk * writer.chunk_samples();
     const std::int64_t count = std::min(writer.chunk_samples(), spec.num_samples - first);
     writer.write_chunk(chunk, pattern_rows(first, count, sample_bytes));
-  }
-}
-
-/// Runs `call`, which must throw an Error of that code whose message is one line naming `part`.
-template <class Call>
-void expect_error(ErrorCode code, const std::string& part, Call call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error, expected " << to_string(code) << " about " << part;
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    const std::string message = error.what();
-    EXPECT_NE(message.find(part), std::string::npos) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
 }
 

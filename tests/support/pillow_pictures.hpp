@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,19 +11,6 @@
 #include "scratch.hpp"
 
 namespace chunkio::test {
-
-inline std::vector<std::uint8_t> read_bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-inline void write_bytes(const std::string& path, std::span<const std::uint8_t> bytes) {
-  std::ofstream out(path, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(bytes.data()),
-            static_cast<std::streamsize>(bytes.size()));
-  if (!out.flush()) throw std::runtime_error("cannot write " + path);
-}
 
 /// A scratch folder filled by make_pictures.py.
 class PillowPictures {

@@ -1,19 +1,17 @@
 /// Small inputs for the tests of picture sources.
 #pragma once
 
-#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "errors.hpp"
 #include "sources/listing.hpp"
-#include <chunkio/error.hpp>
 
 namespace chunkio::test {
 
@@ -47,22 +45,6 @@ inline std::vector<std::string> relative_paths(const h5pack::Split& split,
     paths.push_back(path.substr(root.size() + 1));
   }
   return paths;
-}
-
-/// Expects an Error of that code whose message is one line and holds all of `parts`.
-inline void expect_error(const std::function<void()>& call, ErrorCode code,
-                         const std::vector<std::string>& parts) {
-  try {
-    call();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-    for (const std::string& part : parts) {
-      EXPECT_NE(message.find(part), std::string::npos) << "'" << part << "' in: " << message;
-    }
-  }
 }
 
 }  // namespace chunkio::test

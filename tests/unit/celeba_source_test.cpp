@@ -38,7 +38,7 @@ class CelebaSource : public ::testing::Test {
   }
   [[nodiscard]] Listing list() const { return list_celeba(root()); }
   void expect_failure(ErrorCode code, const std::vector<std::string>& parts) const {
-    expect_error([&] { (void)list(); }, code, parts);
+    expect_error(code, parts, [&] { (void)list(); });
   }
 
   chunkio::test::ScratchFolder scratch_;
@@ -147,7 +147,7 @@ TEST_F(CelebaSource, MissingPartsAreNamed) {
   expect_failure(ErrorCode::not_found, {"list_attr_celeba"});
   fs::remove_all(pictures());
   expect_failure(ErrorCode::not_found, {"img_align_celeba"});
-  expect_error([&] { (void)list_celeba(root() + "/absent"); }, ErrorCode::not_found, {"absent"});
+  expect_error(ErrorCode::not_found, {"absent"}, [&] { (void)list_celeba(root() + "/absent"); });
 }
 
 }  // namespace

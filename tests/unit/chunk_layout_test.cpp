@@ -9,6 +9,8 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/error.hpp>
 
+#include "errors.hpp"
+
 namespace {
 
 using chunkio::choose_chunk_samples;
@@ -19,6 +21,7 @@ using chunkio::ErrorCode;
 using chunkio::recommend_cache;
 using chunkio::Shape;
 using chunkio::StoredLayout;
+using chunkio::test::refusal;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Each;
@@ -29,18 +32,6 @@ using ::testing::Not;
 
 constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-
-template <class Call>
-std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 StoredLayout chunked(Shape shape, Shape chunk_shape, std::vector<std::string> filters = {}) {
   return {shape, DType::uint8, true, chunk_shape, std::move(filters)};

@@ -2,17 +2,18 @@
 /// same places.
 #include "base/chunk_source.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <random>
 #include <thread>
 
 #include <gtest/gtest.h>
 
-#include "h5/dataset_impl.hpp"
-#include "io/source_select.hpp"
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 
+#include "h5/dataset_impl.hpp"
+#include "io/source_select.hpp"
 #include "pixels.hpp"
 #include "scratch.hpp"
 
@@ -52,16 +53,11 @@ const std::vector<Case>& cases() {
 
 class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<SourceKind, Case>> {
  protected:
-  static void SetUpTestSuite() {
-    scratch_ = std::make_unique<test::ScratchFolder>();
-    for (const Case& c : cases()) test::write_packed(scratch_->file(c.name + ".h5"), c.file);
-  }
-  static void TearDownTestSuite() { scratch_.reset(); }
-
   void SetUp() override {
     const Case& c = std::get<1>(GetParam());
     file_ = c.file;
-    dataset_.emplace(Dataset::open(scratch_->file(c.name + ".h5")));
+    test::write_packed(scratch_.file("pictures.h5"), file_);
+    dataset_.emplace(Dataset::open(scratch_.file("pictures.h5")));
     source_ =
         io::select_source(dataset_->impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
   }
@@ -100,13 +96,11 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<SourceKind, C
     }
   }
 
-  static std::unique_ptr<test::ScratchFolder> scratch_;
+  test::ScratchFolder scratch_;
   test::PackedFile file_;
   std::optional<Dataset> dataset_;
   std::unique_ptr<ChunkSource> source_;
 };
-
-std::unique_ptr<test::ScratchFolder> ChunkSourceTest::scratch_;
 
 TEST_P(ChunkSourceTest, PlacesWholeGroups) {
   for (std::int64_t g = 0; g < num_groups(); ++g) {
@@ -162,8 +156,7 @@ TEST_P(ChunkSourceTest, StopsOnRequest) {
 }
 
 TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
-  // A copy, so that the other tests keep theirs.
-  const std::string path = scratch_->file("cut.h5");
+  const std::string path = scratch_.file("cut.h5");
   std::filesystem::copy_file(dataset_->info().path, path,
                              std::filesystem::copy_options::overwrite_existing);
   const Dataset dataset = Dataset::open(path);
@@ -180,14 +173,41 @@ TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
   EXPECT_THROW((void)source->place(group(last), rows, std::stop_token()), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sources, ChunkSourceTest,
-                         ::testing::Combine(::testing::Values(SourceKind::scatter,
-                                                              SourceKind::hdf5),
-                                            ::testing::ValuesIn(cases())),
-                         [](const auto& instance) {
-                           return std::string(to_string(std::get<0>(instance.param))) + "_" +
-                                  std::get<1>(instance.param).name;
-                         });
+TEST_P(ChunkSourceTest, FileRewrittenWhileReadingIsAnError) {
+  const std::string path = scratch_.file("rewritten.h5");
+  std::filesystem::copy_file(dataset_->info().path, path,
+                             std::filesystem::copy_options::overwrite_existing);
+  const Dataset dataset = Dataset::open(path);
+  const auto source =
+      io::select_source(dataset.impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
+  std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
+  const std::vector<RowTarget> rows{{.row = 0, .target = memory.data()}};
+  (void)source->place(group(0), rows, std::stop_token());
+  std::filesystem::last_write_time(
+      path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  EXPECT_THROW((void)source->place(group(0), rows, std::stop_token()), Error);
+}
+
+TEST_P(ChunkSourceTest, FileReplacedWhileReadingGoesOnWithTheOldOne) {
+  const std::string path = scratch_.file("replaced.h5");
+  std::filesystem::copy_file(dataset_->info().path, path,
+                             std::filesystem::copy_options::overwrite_existing);
+  const Dataset dataset = Dataset::open(path);
+  source_ = io::select_source(dataset.impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
+  std::filesystem::copy_file(dataset_->info().path, path + ".new",
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::rename(path + ".new", path);
+  check(0, {0}, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sources, ChunkSourceTest,
+    ::testing::Combine(::testing::Values(SourceKind::mapped, SourceKind::scatter, SourceKind::hdf5),
+                       ::testing::ValuesIn(cases())),
+    [](const auto& instance) {
+      return std::string(to_string(std::get<0>(instance.param))) + "_" +
+             std::get<1>(instance.param).name;
+    });
 
 }  // namespace
 }  // namespace chunkio

@@ -55,7 +55,7 @@ class CifarSource : public ::testing::Test {
   }
   [[nodiscard]] std::string root() const { return scratch_.path().string(); }
   void expect_failure(ErrorCode code, const std::vector<std::string>& parts) const {
-    expect_error([&] { (void)list_cifar(root()); }, code, parts);
+    expect_error(code, parts, [&] { (void)list_cifar(root()); });
   }
 
   chunkio::test::ScratchFolder scratch_;
@@ -106,7 +106,7 @@ TEST_F(CifarSource, ThePythonVersionIsRecognised) {
 
 TEST_F(CifarSource, MissingFilesAreNamed) {
   expect_failure(ErrorCode::not_found, {root(), "data_batch_1.bin"});
-  expect_error([&] { (void)list_cifar(root() + "/absent"); }, ErrorCode::not_found, {"absent"});
+  expect_error(ErrorCode::not_found, {"absent"}, [&] { (void)list_cifar(root() + "/absent"); });
   for (const char* name : {"data_batch_3.bin", "test_batch.bin", "batches.meta.txt"}) {
     write_cifar10(scratch_.path());
     fs::remove(scratch_.path() / name);
@@ -143,8 +143,8 @@ TEST_F(CifarSource, LabelsOutOfRangeAreLocated) {
   chunkio::test::ScratchFolder other;
   write_cifar100(other.path());
   write_text(other.path() / "test.bin", record({20, 0}, 0));
-  expect_error([&] { (void)list_cifar(other.path().string()); }, ErrorCode::corrupt_data,
-               {"test.bin", "label 20", "byte 0"});
+  expect_error(ErrorCode::corrupt_data, {"test.bin", "label 20", "byte 0"},
+               [&] { (void)list_cifar(other.path().string()); });
 }
 
 TEST_F(CifarSource, WrongNumberOfClassNamesIsAnError) {

@@ -1,16 +1,14 @@
 #include "sources/csv_source.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "sources/csv_reader.hpp"
-
 #include "scratch.hpp"
 #include "source_files.hpp"
+#include "sources/csv_reader.hpp"
 
 namespace h5pack {
 namespace {
@@ -55,12 +53,14 @@ TEST(CsvReader, CountsLinesInsideQuotes) {
 }
 
 TEST(CsvReader, MalformedQuotesAreLocated) {
-  expect_error([] { (void)parse("a\nb\"c\n"); }, ErrorCode::corrupt_data,
-               {"'t.csv' line 2", "quote"});
-  expect_error([] { (void)parse("a\n\"b\"c\n"); }, ErrorCode::corrupt_data,
-               {"'t.csv' line 2", "closing quote"});
-  expect_error([] { (void)parse("a\n\"b\nc"); }, ErrorCode::corrupt_data,
-               {"'t.csv' line 2", "never closed"});
+  expect_error(ErrorCode::corrupt_data, {"'t.csv' line 2", "quote"},
+               [] { (void)parse("a\nb\"c\n"); });
+  expect_error(ErrorCode::corrupt_data, {"'t.csv' line 2", "closing quote"},
+               [] { (void)parse("a\n\"b\"c\n"); });
+  expect_error(ErrorCode::corrupt_data, {"'t.csv' line 2", "never closed"},
+               [] { (void)parse("a\n\"b\nc"); });
+  expect_error(ErrorCode::corrupt_data, {"'t.csv'", "zero bytes", "UTF-8"},
+               [] { (void)parse(std::string("a\nb\0c", 5)); });
 }
 
 class CsvSource : public ::testing::Test {
@@ -76,7 +76,7 @@ class CsvSource : public ::testing::Test {
   }
   void expect_failure(const std::string& text, ErrorCode code,
                       const std::vector<std::string>& parts, const CsvOptions& options = {}) {
-    expect_error([&] { (void)list(text, options); }, code, parts);
+    expect_error(code, parts, [&] { (void)list(text, options); });
   }
 
   chunkio::test::ScratchFolder scratch_;
@@ -134,8 +134,8 @@ TEST_F(CsvSource, EmptyAndMissingFilesAreErrors) {
   expect_failure("", ErrorCode::corrupt_data, {"list.csv", "empty"});
   expect_failure("\n\n", ErrorCode::corrupt_data, {"list.csv", "no header"});
   expect_failure("path,label\n", ErrorCode::not_found, {"list.csv", "no pictures"});
-  expect_error([&] { (void)list_csv(scratch_.file("absent.csv"), {}); }, ErrorCode::not_found,
-               {"absent.csv"});
+  expect_error(ErrorCode::not_found, {"absent.csv"},
+               [&] { (void)list_csv(scratch_.file("absent.csv"), {}); });
 }
 
 }  // namespace

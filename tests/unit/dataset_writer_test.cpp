@@ -15,12 +15,12 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <chunkio/dataset_writer.hpp>
+
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
-#include <chunkio/dataset_writer.hpp>
-
 #include "h5_files.hpp"
 
 namespace chunkio {
@@ -68,7 +68,7 @@ class DatasetWriterTest : public testing::Test {
   }
 
   test::ScratchFolder folder_;
-  std::string path_ = folder_ / "out.h5";
+  std::string path_ = folder_.file("out.h5");
 };
 
 struct RoundTrip {
@@ -181,11 +181,11 @@ TEST_F(DatasetWriterTest, KeepsLongNamesTablesAndFurtherFields) {
   table.attribute_names = {"Smiling", "Young"};
   table.fields = {test::field("labels", std::vector<std::uint8_t>(24, 1), Shape{2})};
   {
-    DatasetWriter writer(folder_ / "table.h5", table, {});
+    DatasetWriter writer(folder_.file("table.h5"), table, {});
     test::write_pattern(writer, table);
     writer.close();
   }
-  const Dataset second = Dataset::open(folder_ / "table.h5");
+  const Dataset second = Dataset::open(folder_.file("table.h5"));
   EXPECT_EQ(second.info().attribute_names, table.attribute_names);
   EXPECT_EQ(second.info().labels->row_shape, (Shape{2}));
   EXPECT_NE(second.info().uuid, dataset.info().uuid);
@@ -201,18 +201,18 @@ TEST_F(DatasetWriterTest, AConstantChannelLeavesStatisticsOut) {
   EXPECT_EQ(Dataset::open(path_).info().class_counts, (std::vector<std::int64_t>{2, 1, 1}));
 }
 
-// --- Outputs that are in the way
-// -----------------------------------------------------------------------------
+// ---- Outputs that are in the way ----
 
 TEST_F(DatasetWriterTest, AnExistingOutputIsNotTouchedUnlessAskedFor) {
   test::write_bytes(path_, {'o', 'l', 'd'});
-  expect_error(ErrorCode::output_exists, "--force", [&] { write_file(path_, small_spec(4), {}); });
-  EXPECT_EQ(test::file_bytes(path_), (std::vector<char>{'o', 'l', 'd'}));
+  expect_error(ErrorCode::output_exists, {"--force"},
+               [&] { write_file(path_, small_spec(4), {}); });
+  EXPECT_EQ(test::read_bytes(path_), (std::vector<std::uint8_t>{'o', 'l', 'd'}));
   {
     const DatasetWriter unfinished(path_, small_spec(4), {.overwrite = true});
-    EXPECT_EQ(test::file_bytes(path_).size(), 3U);
+    EXPECT_EQ(test::read_bytes(path_).size(), 3U);
   }
-  EXPECT_EQ(test::file_bytes(path_), (std::vector<char>{'o', 'l', 'd'}));
+  EXPECT_EQ(test::read_bytes(path_), (std::vector<std::uint8_t>{'o', 'l', 'd'}));
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
   write_file(path_, small_spec(4), {.overwrite = true});
   expect_complete(4);
@@ -223,17 +223,17 @@ TEST_F(DatasetWriterTest, AnOutputThatAppearsMeanwhileIsNotReplaced) {
   DatasetWriter writer(path_, spec, {});
   test::write_pattern(writer, spec);
   test::write_bytes(path_, {'n', 'e', 'w'});
-  expect_error(ErrorCode::output_exists, path_, [&] { writer.close(); });
-  EXPECT_EQ(test::file_bytes(path_).size(), 3U);
+  expect_error(ErrorCode::output_exists, {path_}, [&] { writer.close(); });
+  EXPECT_EQ(test::read_bytes(path_).size(), 3U);
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
-  expect_error(ErrorCode::invalid_argument, "earlier close failed", [&] { writer.close(); });
+  expect_error(ErrorCode::invalid_argument, {"earlier close failed"}, [&] { writer.close(); });
 }
 
 TEST_F(DatasetWriterTest, ALeftoverPartialIsNamed) {
   test::write_bytes(path_ + ".partial", {'x'});
-  expect_error(ErrorCode::output_exists, path_ + ".partial is left over",
+  expect_error(ErrorCode::output_exists, {path_ + ".partial is left over"},
                [&] { write_file(path_, small_spec(4), {}); });
-  EXPECT_EQ(test::file_bytes(path_ + ".partial").size(), 1U);
+  EXPECT_EQ(test::read_bytes(path_ + ".partial").size(), 1U);
   write_file(path_, small_spec(4), {.overwrite = true});
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
 }
@@ -242,7 +242,7 @@ TEST_F(DatasetWriterTest, APartialInUseIsLeftAloneEvenWithOverwrite) {
   const DatasetSpec spec = small_spec(4);
   DatasetWriter first(path_, spec, {});
   for (const bool overwrite : {false, true}) {
-    expect_error(ErrorCode::output_exists, "in use by another process",
+    expect_error(ErrorCode::output_exists, {"in use by another process"},
                  [&] { write_file(path_, spec, {.overwrite = overwrite}); });
   }
   test::write_pattern(first, spec);
@@ -258,15 +258,24 @@ TEST_F(DatasetWriterTest, AStolenPartialIsNotPublished) {
   test::write_bytes(path_ + ".partial", {'x'});
   EXPECT_THROW(writer.close(), Error);
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
-  EXPECT_EQ(test::file_bytes(path_ + ".partial").size(), 1U) << "somebody else's file";
+  EXPECT_EQ(test::read_bytes(path_ + ".partial").size(), 1U) << "somebody else's file";
+}
+
+TEST_F(DatasetWriterTest, OnlyARegularFileIsEverReplaced) {
+  const std::string fifo = folder_.file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  expect_error(ErrorCode::output_exists, {fifo, "not a regular file"},
+               [&] { write_file(fifo, small_spec(4), {.overwrite = true}); });
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"fifo"});
 }
 
 TEST_F(DatasetWriterTest, FoldersThatCannotBeWrittenToAreNamed) {
-  expect_error(ErrorCode::not_found, "make the folder " + (folder_ / "no"),
-               [&] { write_file(folder_ / "no/out.h5", small_spec(4), {}); });
-  expect_error(ErrorCode::output_exists, "is a folder",
+  expect_error(ErrorCode::not_found, {"make the folder " + folder_.file("no")},
+               [&] { write_file(folder_.file("no/out.h5"), small_spec(4), {}); });
+  expect_error(ErrorCode::output_exists, {"is a folder"},
                [&] { write_file(folder_.path().string(), small_spec(4), {.overwrite = true}); });
-  expect_error(ErrorCode::invalid_argument, "no name", [&] { write_file("", small_spec(4), {}); });
+  expect_error(ErrorCode::invalid_argument, {"no name"},
+               [&] { write_file("", small_spec(4), {}); });
 
   // As somebody who is not root, since root may write anywhere.
   const int status = in_child([&] {
@@ -322,25 +331,25 @@ TEST_F(DatasetWriterTest, MoreThanTheDiskHoldsIsAnErrorAtOnce) {
   EXPECT_TRUE(folder_.names().empty());
 }
 
-// --- Wrong use
-// -------------------------------------------------------------------------------------------------
+// ---- Wrong use ----
 
 TEST_F(DatasetWriterTest, EveryChunkIsWrittenOnceAndWhole) {
   const DatasetSpec spec = small_spec(10);
   DatasetWriter writer(path_, spec, {.chunk_samples = 4});
   const auto rows = test::pattern_rows(0, 4, 90);
-  expect_error(ErrorCode::invalid_argument, "takes 180 bytes",
+  expect_error(ErrorCode::invalid_argument, {"takes 180 bytes"},
                [&] { writer.write_chunk(2, rows); });
-  expect_error(ErrorCode::invalid_argument, "3 chunks", [&] { writer.write_chunk(3, rows); });
-  expect_error(ErrorCode::invalid_argument, "3 chunks", [&] { writer.write_chunk(-1, rows); });
+  expect_error(ErrorCode::invalid_argument, {"3 chunks"}, [&] { writer.write_chunk(3, rows); });
+  expect_error(ErrorCode::invalid_argument, {"3 chunks"}, [&] { writer.write_chunk(-1, rows); });
   writer.write_chunk(0, rows);
-  expect_error(ErrorCode::invalid_argument, "written twice", [&] { writer.write_chunk(0, rows); });
-  expect_error(ErrorCode::invalid_argument, "chunk 1 was not written", [&] { writer.close(); });
+  expect_error(ErrorCode::invalid_argument, {"written twice"},
+               [&] { writer.write_chunk(0, rows); });
+  expect_error(ErrorCode::invalid_argument, {"chunk 1 was not written"}, [&] { writer.close(); });
   // That was a mistake of the caller, which can be made good.
   writer.write_chunk(1, test::pattern_rows(4, 4, 90));
   writer.write_chunk(2, test::pattern_rows(8, 2, 90));
   writer.close();
-  expect_error(ErrorCode::invalid_argument, "after close", [&] { writer.write_chunk(0, rows); });
+  expect_error(ErrorCode::invalid_argument, {"after close"}, [&] { writer.write_chunk(0, rows); });
   expect_complete(10);
 }
 
@@ -350,7 +359,7 @@ TEST_F(DatasetWriterTest, SpecificationsThatCannotBeAreRefused) {
     SCOPED_TRACE(part);
     DatasetSpec spec = small_spec(6);
     change(spec);
-    expect_error(ErrorCode::invalid_argument, part, [&] { DatasetWriter(path_, spec, {}); });
+    expect_error(ErrorCode::invalid_argument, {part}, [&] { DatasetWriter(path_, spec, {}); });
     EXPECT_TRUE(folder_.names().empty());
   };
   refused("at least 1", [](DatasetSpec& s) { s.num_samples = 0; });
@@ -374,30 +383,29 @@ TEST_F(DatasetWriterTest, SpecificationsThatCannotBeAreRefused) {
   }
   refused("zero byte", [](DatasetSpec& s) { s.class_names[1] = std::string("a\0b", 3); });
   refused("longer than", [](DatasetSpec& s) { s.class_names[1] = std::string(5000, 'x'); });
-  expect_error(ErrorCode::invalid_argument, "chunk_samples",
+  expect_error(ErrorCode::invalid_argument, {"chunk_samples"},
                [&] { DatasetWriter(path_, small_spec(6), {.chunk_samples = -1}); });
-  expect_error(ErrorCode::invalid_argument, "chunk",
+  expect_error(ErrorCode::invalid_argument, {"chunk"},
                [&] { DatasetWriter(path_, small_spec(6), {.chunk_bytes = 0}); });
 }
 
 TEST_F(DatasetWriterTest, StatisticsThatCannotBeAreRefused) {
   DatasetWriter writer(path_, small_spec(6), {});
-  expect_error(ErrorCode::invalid_argument, "3 channels", [&] {
+  expect_error(ErrorCode::invalid_argument, {"3 channels"}, [&] {
     writer.set_statistics({{{0.1}, {0.1}}, {}});
   });
-  expect_error(ErrorCode::invalid_argument, "finite", [&] {
+  expect_error(ErrorCode::invalid_argument, {"finite"}, [&] {
     writer.set_statistics({{{0.1, 0.1, 0.1}, {0.1, 0.1, 0.0 / 0.0}}, {}});
   });
-  expect_error(ErrorCode::invalid_argument, "2 class counts for 3", [&] {
+  expect_error(ErrorCode::invalid_argument, {"2 class counts for 3"}, [&] {
     writer.set_statistics({{}, {3, 3}});
   });
-  expect_error(ErrorCode::invalid_argument, "class counts", [&] {
+  expect_error(ErrorCode::invalid_argument, {"class counts"}, [&] {
     writer.set_statistics({{}, {3, 4, -1}});
   });
 }
 
-// --- Interruptions
-// ---------------------------------------------------------------------------------------------
+// ---- Interruptions ----
 
 TEST_F(DatasetWriterTest, AnUnfinishedWriterLeavesNothing) {
   { const DatasetWriter unused(path_, small_spec(4), {}); }
@@ -420,7 +428,7 @@ TEST_F(DatasetWriterTest, PixelsThatTheDiskLostAreNoticed) {
   const base::FileDescriptor file(::open(partial.c_str(), O_RDWR | O_CLOEXEC));
   base::write_at(file.get(), offset + 16 * 90 + 5, std::vector<std::byte>{std::byte{0xff}},
                  partial);
-  expect_error(ErrorCode::digest_mismatch, "chunk 1", [&] { writer.close(); });
+  expect_error(ErrorCode::digest_mismatch, {"chunk 1"}, [&] { writer.close(); });
   EXPECT_TRUE(folder_.names().empty());
 }
 
@@ -442,7 +450,7 @@ TEST_F(DatasetWriterTest, AProcessThatDiesBetweenStepsLeavesTheOutputAsItWas) {
       EXPECT_EQ(std::filesystem::exists(path_), existed);
       EXPECT_TRUE(std::filesystem::exists(path_ + ".partial"));
       if (existed) {
-        EXPECT_EQ(test::file_bytes(path_).size(), 3U);
+        EXPECT_EQ(test::read_bytes(path_).size(), 3U);
       }
     }
   }
@@ -451,11 +459,7 @@ TEST_F(DatasetWriterTest, AProcessThatDiesBetweenStepsLeavesTheOutputAsItWas) {
 }
 
 TEST_F(DatasetWriterTest, AKillAtAnyMomentLeavesNoneOrAWholeOutput) {
-  const char* text = std::getenv("CHUNKIO_TEST_SEED");
-  const unsigned seed =
-      text != nullptr ? static_cast<unsigned>(std::stoul(text)) : std::random_device{}();
-  SCOPED_TRACE("CHUNKIO_TEST_SEED=" + std::to_string(seed));
-  std::mt19937 random(seed);
+  std::mt19937_64 random(test::test_seed());
   const auto start = std::chrono::steady_clock::now();
   write_file(path_, small_spec(60), {.chunk_samples = 4});
   const std::chrono::duration<double> whole_run = std::chrono::steady_clock::now() - start;
@@ -485,8 +489,7 @@ TEST_F(DatasetWriterTest, AKillAtAnyMomentLeavesNoneOrAWholeOutput) {
   RecordProperty("finished", finished);
 }
 
-// --- Locks of libhdf5
-// ------------------------------------------------------------------------------------------
+// ---- Locks of libhdf5 ----
 
 class DatasetWriterLocking : public testing::TestWithParam<const char*> {};
 

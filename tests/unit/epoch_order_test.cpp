@@ -11,6 +11,7 @@
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
 
+#include "errors.hpp"
 #include "golden_vectors.hpp"
 
 namespace {
@@ -22,23 +23,11 @@ using chunkio::OrderMode;
 using chunkio::OrderOptions;
 using chunkio::RowGroups;
 using chunkio::Uneven;
+using chunkio::test::refusal;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 using Rows = std::vector<std::int64_t>;
-
-/// The message of the invalid_argument error that `call` throws.
-template <class Call>
-std::string refusal(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 std::string refusal_of(const OrderOptions& options, std::int64_t num_samples = 1000,
                        std::int64_t epoch = 0) {
@@ -87,7 +76,7 @@ EpochOrder order_of(const nlohmann::json& entry, std::int64_t rank) {
 
 TEST(EpochOrder, MatchesTheReference) {
   int cases = 0;
-  for (const auto& entry : chunkio::testing::golden_vectors("orders.json")) {
+  for (const auto& entry : chunkio::test::golden_vectors("orders.json")) {
     SCOPED_TRACE(entry["name"].get<std::string>());
     std::int64_t steps = 0;
     for (std::int64_t rank = 0; rank < entry["world_size"]; ++rank) {

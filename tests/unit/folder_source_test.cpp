@@ -121,7 +121,7 @@ TEST_F(FolderSource, LinksAreFollowedAndLoopsEnd) {
 TEST_F(FolderSource, DanglingLinksAreNamed) {
   add("a/1.jpg");
   fs::create_symlink("nowhere", scratch_.path() / "a" / "gone.jpg");
-  expect_error([&] { (void)list(); }, ErrorCode::not_found, {"gone.jpg", "link"});
+  expect_error(ErrorCode::not_found, {"gone.jpg", "link"}, [&] { (void)list(); });
 }
 
 TEST_F(FolderSource, PipesAreLeftOutAndCounted) {
@@ -145,19 +145,19 @@ TEST_F(FolderSource, StrangeNamesStayAsTheyAre) {
 }
 
 TEST_F(FolderSource, EmptyFoldersAndClassesAreErrors) {
-  expect_error([&] { (void)list(); }, ErrorCode::not_found, {root(), "no pictures"});
+  expect_error(ErrorCode::not_found, {root(), "no pictures"}, [&] { (void)list(); });
   add("a/1.jpg");
   fs::create_directories(scratch_.path() / "empty");
-  expect_error([&] { (void)list(); }, ErrorCode::not_found, {"class folder 'empty'"});
+  expect_error(ErrorCode::not_found, {"class folder 'empty'"}, [&] { (void)list(); });
   fs::remove_all(scratch_.path() / "a");
-  expect_error([&] { (void)list(); }, ErrorCode::not_found, {root(), "no pictures"});
+  expect_error(ErrorCode::not_found, {root(), "no pictures"}, [&] { (void)list(); });
 }
 
 TEST_F(FolderSource, MissingFoldersAndFilesAreErrors) {
-  expect_error([&] { (void)list_folder(root() + "/absent"); }, ErrorCode::not_found, {"absent"});
+  expect_error(ErrorCode::not_found, {"absent"}, [&] { (void)list_folder(root() + "/absent"); });
   add("file.txt");
-  expect_error([&] { (void)list_folder(root() + "/file.txt"); }, ErrorCode::not_found,
-               {"file.txt", "not a folder"});
+  expect_error(ErrorCode::not_found, {"file.txt", "not a folder"},
+               [&] { (void)list_folder(root() + "/file.txt"); });
 }
 
 }  // namespace

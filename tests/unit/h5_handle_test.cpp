@@ -6,7 +6,6 @@
 #include "h5/error_stack.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
-
 #include "h5_files.hpp"
 
 namespace chunkio::h5 {
@@ -46,11 +45,11 @@ TEST(UniqueId, AssignmentClosesWhatWasHeld) {
 }
 
 TEST(CheckId, TurnsTheErrorStackIntoOneLine) {
-  test::expect_error(ErrorCode::hdf5_failed, "cannot open gone.h5: libhdf5: ", [] {
+  test::expect_error(ErrorCode::hdf5_failed, {"cannot open gone.h5: libhdf5: "}, [] {
     const auto guard = Library::lock();
     check_id(H5Fopen("gone.h5", H5F_ACC_RDONLY, H5P_DEFAULT), "open", "gone.h5");
   });
-  test::expect_error(ErrorCode::hdf5_failed, "(h5_handle_test.cpp:", [] {
+  test::expect_error(ErrorCode::hdf5_failed, {"(h5_handle_test.cpp:"}, [] {
     const auto guard = Library::lock();
     check_status(H5Sclose(-1), "close", "a file");
   });

@@ -1,6 +1,5 @@
 #include "h5/hdf5_source.hpp"
 
-#include <atomic>
 #include <random>
 #include <thread>
 
@@ -40,12 +39,7 @@ class Hdf5SourceTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Hdf5SourceTest, PlacesAnyRowsOfAnyGroup) {
-  const char* text = std::getenv("CHUNKIO_TEST_SEED");
-  const unsigned seed =
-      text != nullptr ? static_cast<unsigned>(std::stoul(text)) : std::random_device{}();
-  RecordProperty("seed", std::to_string(seed));
-  SCOPED_TRACE("CHUNKIO_TEST_SEED=" + std::to_string(seed));
-  std::mt19937 random(seed);
+  std::mt19937_64 random(test::test_seed());
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
   const std::int64_t n = dataset.size();
   const std::int64_t k =
@@ -80,11 +74,11 @@ TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
   spec.height = 100;
   spec.width = 100;
   {
-    DatasetWriter writer(folder / "a.h5", spec, {.chunk_samples = 32});
+    DatasetWriter writer(folder.file("a.h5"), spec, {.chunk_samples = 32});
     test::write_pattern(writer, spec);
     writer.close();
   }
-  const Dataset dataset = Dataset::open(folder / "a.h5");
+  const Dataset dataset = Dataset::open(folder.file("a.h5"));
   const Hdf5Source source(dataset.impl(), 32);
   EXPECT_EQ(expect_rows(source, dataset, {32, 32}, {1, 30}), 2 * 30000);
   // Two rows apart by less than a call costs: read in one sweep.
@@ -111,7 +105,7 @@ TEST(Hdf5Source, StopsWhenAsked) {
   stop.request_stop();
   std::vector<std::byte> out(192);
   const RowTarget target{0, out.data()};
-  test::expect_error(ErrorCode::cancelled, "stopped", [&] {
+  test::expect_error(ErrorCode::cancelled, {"stopped"}, [&] {
     source.place({0, 40}, {&target, 1}, stop.get_token());
   });
 }
@@ -134,11 +128,12 @@ TEST(Hdf5Source, ThreadsShareOneSource) {
 TEST(Hdf5Source, DamagedChunksAreErrors) {
   test::ScratchFolder folder;
   const std::string path = test::h5py_file(folder, "fletcher");
-  auto bytes = test::file_bytes(path);
+  auto bytes = test::read_bytes(path);
   // One byte of pixels: found by its neighbours, as the checksum leaves data itself unchanged.
-  const std::vector<char> start = {
-      static_cast<char>(test::pattern(0, 0)), static_cast<char>(test::pattern(0, 1)),
-      static_cast<char>(test::pattern(0, 3)), static_cast<char>(test::pattern(0, 4))};
+  const std::vector<std::uint8_t> start = {static_cast<std::uint8_t>(test::pattern(0, 0)),
+                                           static_cast<std::uint8_t>(test::pattern(0, 1)),
+                                           static_cast<std::uint8_t>(test::pattern(0, 3)),
+                                           static_cast<std::uint8_t>(test::pattern(0, 4))};
   const auto found = std::search(bytes.begin(), bytes.end(), start.begin(), start.end());
   ASSERT_NE(found, bytes.end());
   ++*found;
@@ -147,7 +142,9 @@ TEST(Hdf5Source, DamagedChunksAreErrors) {
   const Hdf5Source source(dataset.impl(), 7);
   std::vector<std::byte> out(192);
   const RowTarget target{0, out.data()};
-  test::expect_error(ErrorCode::hdf5_failed, path, [&] { source.place({0, 7}, {&target, 1}, {}); });
+  test::expect_error(ErrorCode::hdf5_failed, {path}, [&] {
+    source.place({0, 7}, {&target, 1}, {});
+  });
 }
 
 }  // namespace

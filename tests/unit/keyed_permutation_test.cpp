@@ -27,7 +27,7 @@ void expect_bijection(const KeyedPermutation& permutation) {
 
 TEST(KeyedPermutation, MatchesTheReference) {
   int entries = 0;
-  for (const auto& entry : chunkio::testing::golden_vectors("permutations.json")) {
+  for (const auto& entry : chunkio::test::golden_vectors("permutations.json")) {
     SCOPED_TRACE(entry.dump());
     const bool table = entry["kind"] == "table";
     const auto purpose =

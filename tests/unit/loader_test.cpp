@@ -1,3 +1,5 @@
+#include <filesystem>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -79,7 +81,7 @@ TEST_F(LoaderTest, SourcesAndThreadsDeliverTheSameBatches) {
   for (const OrderMode mode :
        {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
     std::vector<std::vector<std::int64_t>> runs;
-    for (const SourceKind source : {SourceKind::scatter, SourceKind::hdf5}) {
+    for (const SourceKind source : {SourceKind::mapped, SourceKind::scatter, SourceKind::hdf5}) {
       for (const std::int64_t threads : {1, 2, 7}) {
         LoaderOptions options = small();
         options.order = mode;
@@ -173,11 +175,12 @@ TEST_F(LoaderTest, BatchLargerThanTheDatasetIsOneShortBatch) {
   EXPECT_EQ(static_cast<std::int64_t>(samples.size()), file_.num_samples);
 }
 
-TEST_F(LoaderTest, LargeUnfilteredChunksAreCutSoThatWindowsMix) {
+TEST_F(LoaderTest, UnfilteredChunksAboveHalfAWindowAreCut) {
   LoaderOptions options = small();
   options.window_bytes = 9 * 60;  // one chunk is more than half a window
   Loader loader(Dataset::open(path_), options);
-  EXPECT_EQ(loader.row_groups().group_samples(), file_.num_samples);  // 4 MiB hold all of them
+  EXPECT_EQ(loader.row_groups().group_samples(), 4);
+  EXPECT_EQ(loader.window_groups(), 2);
   EXPECT_EQ(static_cast<std::int64_t>(run_epoch(loader, 0).size()), file_.num_samples);
 }
 
@@ -191,6 +194,32 @@ TEST_F(LoaderTest, BatchesAreCopyableAndOutliveTheLoader) {
     kept = *batch;
   }
   expect_contents(kept);
+}
+
+TEST_F(LoaderTest, TruncationWhileStreamingIsAnErrorForEverySource) {
+  for (const SourceKind source : {SourceKind::mapped, SourceKind::scatter, SourceKind::hdf5}) {
+    const std::string path = scratch_.file(std::string(to_string(source)) + ".h5");
+    test::write_packed(path, file_);
+    LoaderOptions options = small(4);
+    options.source = source;
+    Loader loader(Dataset::open(path), options);
+    loader.start_epoch(0);
+    std::optional<Batch> batch = loader.next();
+    ASSERT_TRUE(batch);
+    // Somewhere among the pictures, inside a page.
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2 + 123);
+    bool failed = false;
+    try {
+      for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+        if (epoch > 0) loader.start_epoch(epoch);
+        for (; batch; batch = loader.next()) expect_contents(*batch);
+      }
+    } catch (const Error& error) {
+      failed = error.code() == ErrorCode::corrupt_data || error.code() == ErrorCode::io_failed;
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    }
+    EXPECT_TRUE(failed) << to_string(source);
+  }
 }
 
 TEST_F(LoaderTest, NonsenseOptionsAreRefused) {
@@ -208,6 +237,10 @@ TEST_F(LoaderTest, NonsenseOptionsAreRefused) {
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.batch_size = 0; }));
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.window_bytes = 0; }));
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.num_threads = -1; }));
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.num_threads = kHuge; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.prefetch_depth = kHuge; }));
+  EXPECT_TRUE(refused([](LoaderOptions& o) { o.max_held = kHuge; }));
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.prefetch_depth = 0; }));
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.max_held = 0; }));
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.num_epochs = -1; }));

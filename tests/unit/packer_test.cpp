@@ -11,13 +11,13 @@
 
 #include <gtest/gtest.h>
 
-#include "sources/folder_source.hpp"
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
 
 #include "pack_order.hpp"
 #include "pillow_pictures.hpp"
 #include "source_files.hpp"
+#include "sources/folder_source.hpp"
 #include "stop_signal.hpp"
 
 namespace h5pack {
@@ -196,14 +196,14 @@ TEST_F(Packer, ABrokenPictureEndsThePackAndLeavesNothing) {
   const std::string broken = paths()[7];
   const Bytes whole = read_bytes(broken);
   write_bytes(broken, std::span(whole).first(whole.size() / 2));
-  expect_error([&] { run(options_); }, ErrorCode::corrupt_data, {broken});
+  expect_error(ErrorCode::corrupt_data, {broken}, [&] { run(options_); });
   EXPECT_TRUE(left_behind().empty());
 }
 
 TEST_F(Packer, APictureThatVanishedEndsThePack) {
   const std::string gone = paths()[4];
   fs::remove(gone);
-  expect_error([&] { run(options_); }, ErrorCode::not_found, {gone});
+  expect_error(ErrorCode::not_found, {gone}, [&] { run(options_); });
   EXPECT_TRUE(left_behind().empty());
 }
 
@@ -212,8 +212,8 @@ TEST_F(Packer, DifferentSizesNameTwoFilesAndTheOption) {
   fs::copy_file(pillow_->file("oriented_jpg_6.jpg"), turned);
   listing_ = list_folder(scratch_.file("in"));
   options_.picture.orientation = OrientationMode::apply;  // 51x37 now.
-  expect_error([&] { run(options_); }, ErrorCode::unsupported,
-               {paths()[0], "37x51", turned, "51x37", "--resize"});
+  expect_error(ErrorCode::unsupported, {paths()[0], "37x51", turned, "51x37", "--resize"},
+               [&] { run(options_); });
   EXPECT_TRUE(left_behind().empty());
   options_.picture.resize = parse_resize("20x30");
   run(options_);
@@ -222,19 +222,19 @@ TEST_F(Packer, DifferentSizesNameTwoFilesAndTheOption) {
 
 TEST_F(Packer, AnExistingOutputStaysWithoutForce) {
   write_bytes(output(), Bytes{1, 2, 3});
-  expect_error([&] { run(options_); }, ErrorCode::output_exists, {output()});
+  expect_error(ErrorCode::output_exists, {output()}, [&] { run(options_); });
   EXPECT_EQ(read_bytes(output()), (Bytes{1, 2, 3}));
   options_.writer.overwrite = true;
   write_bytes(scratch_.file("in/ant/zz.jpg"), Bytes{1, 2, 3});
   listing_ = list_folder(scratch_.file("in"));
-  expect_error([&] { run(options_); }, ErrorCode::unsupported, {"zz.jpg"});
+  expect_error(ErrorCode::unsupported, {"zz.jpg"}, [&] { run(options_); });
   EXPECT_EQ(read_bytes(output()), (Bytes{1, 2, 3}));
 }
 
 TEST_F(Packer, ASignalStopsThePackAndLeavesNothing) {
   const StopSignal stop;
   ::raise(SIGTERM);
-  expect_error([&] { run(options_); }, ErrorCode::cancelled, {"SIGTERM"});
+  expect_error(ErrorCode::cancelled, {"SIGTERM"}, [&] { run(options_); });
   EXPECT_EQ(StopSignal::received(), SIGTERM);
   EXPECT_TRUE(left_behind().empty());
 }
@@ -249,8 +249,8 @@ TEST_F(Packer, PlanBoundsMemory) {
   large.threads = 16;
   EXPECT_EQ(plan_pack(listing_.splits[0], large).chunks_in_flight, 2);
   large.picture.resize = parse_resize("65535x65535");
-  expect_error([&] { (void)plan_pack(listing_.splits[0], large); }, ErrorCode::invalid_argument,
-               {"4 GiB"});
+  expect_error(ErrorCode::invalid_argument, {"4 GiB"},
+               [&] { (void)plan_pack(listing_.splits[0], large); });
 }
 
 TEST(PackOrder, IsAPermutationThatDependsOnTheSeedAlone) {

@@ -28,7 +28,7 @@ TEST(Philox, IsUsableInConstantExpressions) {
 
 TEST(Philox, MatchesTheReference) {
   int blocks = 0, streams = 0, draws = 0;
-  for (const auto& entry : chunkio::testing::golden_vectors("random_numbers.json")) {
+  for (const auto& entry : chunkio::test::golden_vectors("random_numbers.json")) {
     SCOPED_TRACE(entry.dump());
     const PhiloxKey key = entry.contains("key") ? entry["key"].get<PhiloxKey>() : PhiloxKey{};
     if (entry.contains("block")) {

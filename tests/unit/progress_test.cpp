@@ -1,6 +1,5 @@
 #include "progress.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>

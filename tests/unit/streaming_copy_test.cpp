@@ -1,6 +1,7 @@
 #include "base/streaming_copy.hpp"
 
-#include <cstdint>
+#include <cstddef>
+#include <initializer_list>
 #include <vector>
 
 #include <gtest/gtest.h>

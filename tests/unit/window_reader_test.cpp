@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -342,6 +342,7 @@ TEST(WindowReader, NextBeforeStartIsAnError) {
   Fixture fixture{Case{}};
   EXPECT_THROW((void)fixture.reader->next(), Error);
   EXPECT_THROW(fixture.reader->start(-1), Error);
+  EXPECT_THROW(fixture.reader->start(std::numeric_limits<std::int64_t>::max()), Error);
 }
 
 TEST(WindowReader, EpochWithoutAFullBatchIsEmptyWithDropLast) {

@@ -1,5 +1,4 @@
 /// h5pack info: what a file holds and whether its chunking suits training.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>

@@ -9,10 +9,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sources/celeba_source.hpp"
-#include "sources/cifar_source.hpp"
-#include "sources/csv_source.hpp"
-#include "sources/folder_source.hpp"
 #include <chunkio/error.hpp>
 
 #include "byte_size.hpp"
@@ -24,6 +20,11 @@
 #include "output_files.hpp"
 #include "packer.hpp"
 #include "picture_transform.hpp"
+#include "render_json.hpp"
+#include "sources/celeba_source.hpp"
+#include "sources/cifar_source.hpp"
+#include "sources/csv_source.hpp"
+#include "sources/folder_source.hpp"
 #include "stop_signal.hpp"
 
 namespace h5pack {
@@ -129,7 +130,6 @@ void finish_options(PackCommand& command) {
   }
   if (!command.pad.empty()) picture.pad = parse("--pad", command.pad, parse_picture_size);
   const PictureTransform checked(picture);
-  constexpr std::int64_t kMaxThreads = 1024;
   if (command.threads > kMaxThreads) {
     throw Error(ErrorCode::invalid_argument,
                 "--threads must be at most " + std::to_string(kMaxThreads));
@@ -305,7 +305,9 @@ ExitCode run_pack(PackCommand& command, const GlobalOptions& global) {
   } catch (const Error& error) {
     const std::string message = error.what() + pack_run.written();
     if (error.code() != ErrorCode::cancelled) throw Error(error.code(), message);
-    print_error(message + "; the unfinished file was removed");
+    const std::string stopped = message + "; the unfinished file was removed";
+    print_error(stopped);
+    if (global.json) print(error_json(to_string(error.code()), stopped));
     return static_cast<ExitCode>(128 + StopSignal::received());
   }
 }

@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #define XXH_INLINE_ALL
@@ -182,6 +181,7 @@ void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& acti
                                  "Order of the samples");
   add_choice<chunkio::SourceKind>(*command, "--source", loader.source,
                                   {{"auto", chunkio::SourceKind::automatic},
+                                   {"mapped", chunkio::SourceKind::mapped},
                                    {"scatter", chunkio::SourceKind::scatter},
                                    {"hdf5", chunkio::SourceKind::hdf5}},
                                   "How bytes come from the file");
@@ -200,6 +200,10 @@ void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& acti
                     "Stream once more and print a hash of all pictures that ignores their order");
   add_open_options(*command, options->open);
   command->callback([&global, &action, options] {
+    if (options->loader.num_threads > kMaxThreads) {
+      throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                           "--threads must be at most " + std::to_string(kMaxThreads));
+    }
     action = [&global, options] { return stream(*options, global); };
   });
 }

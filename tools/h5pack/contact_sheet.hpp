@@ -32,8 +32,10 @@ struct EncodedSheet {
 
 /// Draws and encodes. Small pictures are enlarged by a whole factor without smoothing, large ones
 /// shrunk. One channel is drawn as gray, three or four as RGB (the fourth left out), of other
-/// numbers the first as gray. \param extension  ".png" or ".jpg". \throws chunkio::Error
-/// out_of_resources (sheet too large for an image file), unsupported (encoder failed).
+/// numbers the first as gray.
+/// \param extension  ".png" or ".jpg".
+/// \throws chunkio::Error out_of_resources (sheet too large for an image file), unsupported
+///         (encoder failed).
 EncodedSheet draw_contact_sheet(const ContactSheet& sheet, const std::string& extension);
 
 }  // namespace h5pack

@@ -23,8 +23,9 @@ class PictureDecoder {
   ~PictureDecoder();
 
   /// Reads a file and tells the size of the picture, turned upright if orientation is applied.
-  /// Blocks on I/O. \throws Error not_found, io_failed, unsupported, corrupt_data,
-  /// refused_by_policy (too many pixels).
+  /// Blocks on I/O.
+  /// \throws Error not_found, io_failed, unsupported, corrupt_data, refused_by_policy (too many
+  ///         pixels).
   PictureSize open(const std::string& path);
 
   /// Decodes the opened file. To be called once after each open().

@@ -13,8 +13,9 @@ namespace h5pack {
 class FileBytes {
  public:
   /// Reads all of `path`. Blocks on I/O, but never on opening a pipe or device: only regular files
-  /// are read. \throws Error not_found, io_failed, unsupported (not a regular file, or above 2
-  /// GiB), corrupt_data (empty).
+  /// are read.
+  /// \throws Error not_found, io_failed, unsupported (not a regular file, or above 2 GiB),
+  ///         corrupt_data (empty).
   void read(const std::string& path);
 
   /// Valid until the next read(). Writable: decoders may rewrite it in place.

@@ -22,13 +22,14 @@ class JpegDecoder {
   /// Reads the header. Keeps a view of `jpeg` until the next open().
   /// \param path  for messages.
   /// \throws Error corrupt_data, unsupported (neither 1, 3 nor 4 components), refused_by_policy
-  /// (too large).
+  ///         (too large).
   PictureSize open(std::span<const std::uint8_t> jpeg, const std::string& path);
 
   /// Decodes the opened file to [H,W,C], C = 3 or 1 by `color`. To be called once after each
-  /// open(). \param target  height * width * C writable bytes. \throws Error corrupt_data: whatever
-  /// libjpeg only warns of (early end, bad codes, extraneous bytes) is an
-  ///         error here; `target` is unspecified then.
+  /// open().
+  /// \param target  height * width * C writable bytes.
+  /// \throws Error corrupt_data: whatever libjpeg only warns of (early end, bad codes, extraneous
+  ///         bytes) is an error here; `target` is unspecified then.
   void decode(ColorMode color, std::uint8_t* target, const std::string& path);
 
  private:

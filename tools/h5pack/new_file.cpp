@@ -97,6 +97,10 @@ void check_new_file(const std::string& path, bool overwrite) {
       throw Error(ErrorCode::output_exists, escape(path) + " is a folder; name a file with -o");
     }
     if (!overwrite) refuse_existing(path);
+    if (!S_ISREG(status.st_mode)) {
+      throw Error(ErrorCode::output_exists,
+                  escape(path) + " is no regular file and is not replaced; choose another -o");
+    }
   }
   const std::string folder = folder_of(path);
   if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {

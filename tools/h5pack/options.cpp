@@ -1,7 +1,6 @@
 #include "options.hpp"
 
 #include <charconv>
-#include <limits>
 #include <optional>
 
 #include "byte_size.hpp"

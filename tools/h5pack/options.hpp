@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +22,9 @@ namespace h5pack {
 /// default.
 CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t& target,
                            const std::string& description, std::int64_t smallest = 1);
+
+/// More threads than this would be a slip of the keyboard.
+inline constexpr std::int64_t kMaxThreads = 1024;
 
 /// A whole number, at least `smallest`.
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,

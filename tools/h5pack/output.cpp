@@ -26,7 +26,9 @@ void prepare_standard_streams() {
   for (int fd = 0; fd < static_cast<int>(std::size(kModes)); ++fd) {
     if (!is_open(fd) && ::open("/dev/null", kModes[fd]) != fd) std::_Exit(1);
   }
+  // Both would kill without a word; ignored, they are errors of the write.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 void print(std::string_view text) {

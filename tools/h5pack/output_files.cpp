@@ -1,11 +1,13 @@
 #include "output_files.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <variant>
 
 #include <chunkio/error.hpp>
 
@@ -39,9 +41,33 @@ void check_file(const std::string& path, bool force) {
                                           " is a folder; name a file in it, such as " +
                                           in_quotes((fs::path(path) / "images.h5").string()));
   }
-  if (fs::exists(status) && !force) {
+  if (fs::exists(fs::symlink_status(path, unknown)) && !force) {
     throw Error(ErrorCode::output_exists,
                 in_quotes(path) + " exists; --force replaces it, or choose another place with -o");
+  }
+  // Renaming onto /dev/null, say, would put a file in its place.
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw Error(ErrorCode::output_exists,
+                in_quotes(path) + " is no regular file and is not replaced; choose another -o");
+  }
+}
+
+/// \throws Error output_exists if writing `path` would replace what is to be packed.
+void check_is_no_input(const Listing& listing, const std::string& path) {
+  struct ::stat output {};
+  if (::lstat(path.c_str(), &output) != 0) return;
+  const auto check = [&](const std::string& input) {
+    struct ::stat status {};
+    if (::lstat(input.c_str(), &status) == 0 && status.st_dev == output.st_dev &&
+        status.st_ino == output.st_ino) {
+      throw Error(ErrorCode::output_exists,
+                  in_quotes(path) + " is one of the inputs; choose another -o");
+    }
+  };
+  check(listing.source.at("path").get<std::string>());
+  for (const Split& split : listing.splits) {
+    const auto* paths = std::get_if<std::vector<std::string>>(&split.pictures);
+    if (paths != nullptr) std::for_each(paths->begin(), paths->end(), check);
   }
 }
 
@@ -85,7 +111,10 @@ void check_outputs(const Listing& listing, const std::string& out, bool force) {
     }
     check_writable(folder);
   }
-  for (const std::string& path : output_paths(listing, out)) check_file(path, force);
+  for (const std::string& path : output_paths(listing, out)) {
+    check_file(path, force);
+    check_is_no_input(listing, path);
+  }
 }
 
 OutputFolder::OutputFolder(const std::string& path) {

@@ -180,8 +180,7 @@ chunkio::DatasetSpec make_spec(const Listing& listing, const Split& split, const
   return spec;
 }
 
-/// Decodes and writes all chunks with `plan.threads` threads, then merges what the threads summed
-/// up.
+/// Decodes and writes all chunks with `plan.threads` threads, then merges their sums.
 PixelStatistics pack_chunks(const Split& split, const PackPlan& plan,
                             const std::vector<std::int64_t>& order, const PackOptions& options,
                             chunkio::DatasetWriter& writer, Progress& progress) {
@@ -293,8 +292,8 @@ std::vector<std::int64_t> count_classes(const Split& split,
 PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan,
                 const std::string& path, const PackOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  cv::setNumThreads(
-      1);  // Pictures are decoded in parallel; threads inside one would only get in the way.
+  // Pictures are decoded in parallel; threads inside one would only get in the way.
+  cv::setNumThreads(1);
   const std::vector<std::int64_t> order = options.shuffled
                                               ? shuffled_order(plan.num_samples, options.seed)
                                               : source_order(plan.num_samples);

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "sources/listing.hpp"
 #include <chunkio/dataset_writer.hpp>
 
 #include "picture.hpp"
+#include "sources/listing.hpp"
 
 namespace h5pack {
 
@@ -43,8 +43,8 @@ struct PackPlan {
   std::int64_t chunk_samples = 0;
   std::int64_t num_chunks = 0;
   std::int64_t chunk_bytes = 0;
-  std::int64_t file_bytes =
-      0;  ///< Estimated: pictures and fields, without the few KiB of structure.
+  /// Estimated: pictures and fields, without the few KiB of structure.
+  std::int64_t file_bytes = 0;
   int threads = 0;
   std::int64_t chunks_in_flight = 0;
 
@@ -76,9 +76,8 @@ struct PackResult {
 /// row source_index[i]. The result does not depend on `threads`.
 ///
 /// \throws Error of the first picture that fails (with its name): corrupt_data, not_found,
-/// unsupported (also
-///         pictures of different sizes: two are named); cancelled; and as DatasetWriter. Nothing is
-///         left behind.
+///         unsupported (also pictures of different sizes: two are named); cancelled; and as
+///         DatasetWriter. Nothing is left behind.
 PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan,
                 const std::string& path, const PackOptions& options);
 

@@ -27,10 +27,10 @@ struct PictureFile {
 
 /// Recognises, checks and prepares a file for its decoder. Rewrites `bytes` in place: PNG chunks
 /// that do not change pixels are removed (their checksums are verified like all others), and a TIFF
-/// orientation is reset to 1, so that no decoder turns a picture on its own. \param path  for
-/// messages. \throws Error unsupported (not a picture, GIF, animated, several pages), corrupt_data
-/// (damaged structure),
-///         refused_by_policy (more than kMaxPixels).
+/// orientation is reset to 1, so that no decoder turns a picture on its own.
+/// \param path  for messages.
+/// \throws Error unsupported (not a picture, GIF, animated, several pages), corrupt_data (damaged
+///         structure), refused_by_policy (more than kMaxPixels).
 [[nodiscard]] PictureFile examine_picture(std::span<std::uint8_t> bytes, const std::string& path);
 
 /// \throws Error refused_by_policy if `size` exceeds kMaxPixels.

@@ -19,7 +19,7 @@ namespace h5pack {
 class PictureTransform {
  public:
   /// \throws Error invalid_argument if center_crop and pad are both given, or either cannot fit
-  /// `resize`.
+  ///         `resize`.
   explicit PictureTransform(const PictureOptions& options);
 
   /// The size of every output, if the options alone settle it.
@@ -33,7 +33,8 @@ class PictureTransform {
 
   /// \param in      [H,W,C] pixels.
   /// \param target  output_size(size) * C bytes, in the layout of the options; does not overlap
-  /// `in`. \pre output_size(size) does not throw.
+  ///                `in`.
+  /// \pre output_size(size) does not throw.
   void apply(const std::uint8_t* in, PictureSize size, std::uint8_t* target);
 
  private:

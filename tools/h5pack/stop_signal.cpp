@@ -12,7 +12,7 @@ namespace h5pack {
 
 namespace {
 
-constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
 
 // A handler reaches nothing but static storage; lock-free, so a store in it is safe.
 std::atomic<int> received_signal{0};
@@ -32,7 +32,7 @@ StopSignal::StopSignal() {
   ::sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], &action, &previous_[i]);
-    // A process started in the background with SIGINT ignored keeps ignoring it.
+    // A process started in the background with SIGINT ignored, or by nohup, keeps ignoring it.
     if (previous_[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &previous_[i], nullptr);
   }
 }
@@ -49,7 +49,9 @@ void StopSignal::check() {
   const int number = received();
   if (number == 0) return;
   throw chunkio::Error(chunkio::ErrorCode::cancelled,
-                       std::string("stopped by ") + (number == SIGINT ? "SIGINT" : "SIGTERM"));
+                       std::string("stopped by ") + (number == SIGINT    ? "SIGINT"
+                                                     : number == SIGTERM ? "SIGTERM"
+                                                                         : "SIGHUP"));
 }
 
 }  // namespace h5pack

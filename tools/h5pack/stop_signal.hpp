@@ -1,4 +1,4 @@
-/// SIGINT and SIGTERM as a polite request.
+/// SIGINT, SIGTERM and SIGHUP as a polite request.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace h5pack {
 
-/// While it lives, the first SIGINT or SIGTERM only sets a flag, so that partial output can be
+/// While it lives, the first of these signals only sets a flag, so that partial output can be
 /// removed; a second one ends the process at once. One at a time.
 class StopSignal {
  public:
@@ -22,7 +22,7 @@ class StopSignal {
   static void check();
 
  private:
-  std::array<struct ::sigaction, 2> previous_{};
+  std::array<struct ::sigaction, 3> previous_{};
 };
 
 }  // namespace h5pack

@@ -1,5 +1,4 @@
-/// How large a chunk should be, what a given chunking costs, and the cache settings to read it
-/// with.
+/// How large a chunk should be, what a given chunking costs, and cache settings to read it with.
 ///
 /// Pure arithmetic: no I/O, thread-safe.
 #pragma once
@@ -20,8 +19,8 @@ inline constexpr std::int64_t kDefaultChunkBytes = std::int64_t{4} << 20;
 inline constexpr std::int64_t kDefaultWindowBytes = std::int64_t{256} << 20;
 
 /// Samples in one chunk: max(1, chunk_bytes / sample_bytes), at most num_samples.
-/// \throws Error invalid_argument if an argument is < 1, or one chunk would reach 4 GiB (HDF5's
-/// limit).
+/// \throws Error invalid_argument if an argument is < 1, or one chunk would reach 4 GiB, HDF5's
+///         limit.
 CHUNKIO_EXPORT std::int64_t choose_chunk_samples(std::int64_t sample_bytes,
                                                  std::int64_t num_samples,
                                                  std::int64_t chunk_bytes = kDefaultChunkBytes);

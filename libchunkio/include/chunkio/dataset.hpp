@@ -19,8 +19,7 @@
 
 namespace chunkio {
 
-/// How to find and read the pictures of a file. Everything has a default that fits files of this
-/// library.
+/// How to find and read the pictures of a file. All defaults fit files of this library.
 struct OpenOptions {
   /// Path of the picture dataset inside the file. Empty: `images`, else the only 4-D uint8 dataset.
   std::string images = {};
@@ -59,14 +58,14 @@ struct DatasetInfo {
   std::optional<std::int64_t> format_version = {};  ///< Absent: a foreign file.
   std::string creator = {}, uuid = {}, split = {}, order = {};
   std::optional<std::uint64_t> seed = {};
-  std::string options_json = {};   ///< Packing options and source.
-  std::string channel_order = {};  ///< "RGB" or "gray".
-  std::vector<std::string> class_names = {};
-  std::vector<std::string> attribute_names = {};
-  std::vector<std::int64_t> class_counts = {};
+  std::string options_json = {};                  ///< Packing options and source.
+  std::string channel_order = {};                 ///< "RGB" or "gray".
+  std::vector<std::string> class_names = {};      ///< Of labels 0..K-1.
+  std::vector<std::string> attribute_names = {};  ///< Of the columns of a label table.
+  std::vector<std::int64_t> class_counts = {};    ///< Samples of each class.
   std::optional<ChannelStatistics> statistics = {};
-  std::vector<std::uint64_t> chunk_digests =
-      {};  ///< XXH3-64 of each stored chunk; empty if absent.
+  /// XXH3-64 of each stored chunk; empty if absent.
+  std::vector<std::uint64_t> chunk_digests = {};
 
   /// [H,W,C] or [C,H,W].
   [[nodiscard]] Shape sample_shape() const { return stored.shape.without_first_axis(); }
@@ -77,26 +76,28 @@ struct DatasetInfo {
 class CHUNKIO_EXPORT Dataset {
  public:
   /// Opens a file read-only and checks what it holds. Blocks on I/O; reads no pictures.
-  /// \throws Error not_found (no such file or dataset), corrupt_data (not HDF5, truncated,
-  /// inconsistent),
-  ///         unsupported (no suitable dataset: the message lists what there is), io_failed,
-  ///         invalid_argument (layout cannot be told: the message names the option).
+  /// \throws Error not_found (no such file or dataset), corrupt_data (not HDF5, truncated or
+  ///         inconsistent), unsupported (no suitable dataset: the message lists what there is),
+  ///         io_failed, invalid_argument (layout cannot be told: the message names the option).
   static Dataset open(const std::string& path, const OpenOptions& options = {});
 
   [[nodiscard]] const DatasetInfo& info() const noexcept;
   [[nodiscard]] std::int64_t size() const noexcept { return info().num_samples; }
 
   /// Reads pictures [first, first + count) through libhdf5 into `out`, in the file's layout.
+  /// Blocks on I/O.
   /// \pre out.size() == count * sample_bytes().
   /// \throws Error invalid_argument (range, size), hdf5_failed.
   void read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
-  /// Reads rows of a field (or of the labels, by their name) in the dtype that `find_field`
-  /// reports. \throws Error not_found, invalid_argument, hdf5_failed.
+  /// Reads rows [first, first + count) of a field (or of the labels, by their name) through
+  /// libhdf5 into `out`, row-major, in the dtype that find_field() reports. Blocks on I/O.
+  /// \pre out.size() == count * row_bytes(field).
+  /// \throws Error not_found, invalid_argument (range, size), hdf5_failed.
   void read_field(std::string_view name, std::int64_t first, std::int64_t count,
                   std::span<std::byte> out) const;
   /// The field of that name, labels included; absent if there is none.
   [[nodiscard]] std::optional<FieldInfo> find_field(std::string_view name) const;
-  /// Bytes of row-parallel data of one sample in field `field`.
+  /// Bytes of one row of `field`.
   static std::size_t row_bytes(const FieldInfo& field);
 
   /// Internal.

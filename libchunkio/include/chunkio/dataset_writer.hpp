@@ -44,6 +44,7 @@ struct DatasetSpec {
   std::string options_json = "{}";  ///< Packing options and source.
 };
 
+/// How a file is written.
 struct WriterOptions {
   /// Bytes of a chunk; samples per chunk = max(1, chunk_bytes / sample bytes). Default 4 MiB, >= 1.
   std::int64_t chunk_bytes = kDefaultChunkBytes;
@@ -59,12 +60,14 @@ struct DatasetStatistics {
   std::vector<std::int64_t> class_counts = {};
 };
 
+/// One file being written. write_chunk() may be called from several threads, everything else from
+/// one at a time.
 class CHUNKIO_EXPORT DatasetWriter {
  public:
   /// Creates PATH.partial with everything but the pixels. Blocks on I/O.
   /// \throws Error output_exists (PATH exists, or PATH.partial is left over or in use),
-  /// invalid_argument,
-  ///         no_space, io_failed, hdf5_failed. Nothing is left behind after a throw.
+  ///         invalid_argument, not_found (no such folder), no_space, io_failed, hdf5_failed.
+  ///         Nothing is left behind after a throw.
   DatasetWriter(const std::string& path, const DatasetSpec& spec,
                 const WriterOptions& options = {});
   DatasetWriter(DatasetWriter&&) noexcept;
@@ -78,19 +81,27 @@ class CHUNKIO_EXPORT DatasetWriter {
   [[nodiscard]] std::int64_t chunk_bytes() const noexcept;
 
   /// Writes chunk i: rows [i * chunk_samples, min((i+1) * chunk_samples, N)), each [H,W,C] or
-  /// [C,H,W]. Thread-safe for distinct chunks. Blocks on I/O. \param rows  exactly the chunk's
-  /// rows; a short last chunk is zero-filled by the writer. \throws Error invalid_argument,
-  /// io_failed, no_space.
+  /// [C,H,W]. Each chunk is written once, in any order. Thread-safe for distinct chunks. Blocks on
+  /// I/O.
+  /// \param rows  exactly the chunk's rows; a short last chunk is zero-filled by the writer.
+  /// \throws Error invalid_argument (chunk, size, written before, after close()), io_failed,
+  ///         no_space. A chunk that failed may be written again.
   void write_chunk(std::int64_t chunk, std::span<const std::byte> rows);
 
   /// To be called before close() if the statistics are to be stored.
+  /// \throws Error invalid_argument if counts or values do not fit the dataset or are not finite.
   void set_statistics(DatasetStatistics statistics);
 
   /// Finishes, verifies and publishes the file. Blocks on I/O (fsync, one read of everything).
+  /// Called again after it succeeded, it does nothing.
+  ///
+  /// After a throw PATH is as it was before, with one exception: if only the last step failed,
+  /// writing the folder of the renamed file to disk, PATH is the new file, whole and verified, but
+  /// its name may not survive a power failure; the error names the folder. After invalid_argument
+  /// for a missing chunk the writer goes on as before. After anything else PATH.partial is gone.
   /// \throws Error invalid_argument (a chunk was not written), output_exists (PATH appeared
-  /// meanwhile),
-  ///         digest_mismatch (the disk did not keep what was written), io_failed, no_space,
-  ///         hdf5_failed. After a throw PATH is as it was before.
+  ///         meanwhile), digest_mismatch (the disk did not keep what was written), io_failed,
+  ///         no_space, hdf5_failed.
   void close();
 
  private:

@@ -46,6 +46,7 @@ class CHUNKIO_EXPORT RowGroups {
   /// \param file_samples   samples of each file, each >= 1; rows are numbered through all of them.
   /// \throws Error invalid_argument.
   RowGroups(std::int64_t group_samples, std::span<const std::int64_t> file_samples);
+  /// One file of `num_samples`, >= 1.
   RowGroups(std::int64_t group_samples, std::int64_t num_samples);
 
   [[nodiscard]] std::int64_t group_samples() const noexcept { return group_samples_; }
@@ -91,10 +92,9 @@ struct OrderOptions {
 class CHUNKIO_EXPORT EpochOrder {
  public:
   /// O(number of row groups) up to 65,536 of them, O(1) above.
-  /// \throws Error invalid_argument: options out of range; lanes not a multiple of world_size or
-  /// not
-  ///         dividing the global batch (the message says which numbers would do); fewer samples
-  ///         than lanes; exact with drop_last.
+  /// \throws Error invalid_argument: options out of range; lanes not a multiple of world_size, or
+  ///         not dividing the global batch (the message says which numbers would do); fewer
+  ///         samples than lanes; exact with drop_last.
   EpochOrder(RowGroups groups, OrderOptions options, std::int64_t epoch);
   EpochOrder(EpochOrder&&) noexcept;
   EpochOrder& operator=(EpochOrder&&) noexcept;
@@ -112,8 +112,8 @@ class CHUNKIO_EXPORT EpochOrder {
   /// Samples this rank delivers in the whole epoch.
   [[nodiscard]] std::int64_t num_delivered() const noexcept;
   /// The rows of step t in delivery order. Costs one window of work for each lane: for inspection
-  /// and tests; a Loader plans whole windows instead. \throws Error invalid_argument for a step
-  /// that does not exist.
+  /// and tests; a Loader plans whole windows instead.
+  /// \throws Error invalid_argument for a step that does not exist.
   [[nodiscard]] std::vector<std::int64_t> batch(std::int64_t step) const;
 
   /// Internal. The implementation behind it, used by the window planner.

@@ -1,7 +1,8 @@
 /// Streams a dataset as shuffled uint8 batches.
 ///
 ///     chunkio::Loader loader(dataset, {.batch_size = 256, .seed = 7});
-///     for (const chunkio::Batch& batch : loader.epoch(0)) { train(batch.images(), batch.labels());
+///     for (const chunkio::Batch& batch : loader.epoch(0)) {
+///       train(batch.images(), batch.labels());
 ///     }
 ///
 /// Data flow: EpochOrder -> window plans -> worker threads -> ChunkSource -> ring slots -> Batch
@@ -33,10 +34,12 @@ enum class SourceKind : std::uint8_t {
   automatic = 0,  ///< The fastest that is correct for the file; LoaderStats says which and why.
   scatter = 1,    ///< Positional reads of whole row groups, rows copied to their places.
   hdf5 = 2,       ///< H5Dread of row ranges: everything libhdf5 can read.
+  mapped = 3,     ///< Rows copied from a memory mapping of a local file.
 };
 
 CHUNKIO_EXPORT std::string_view to_string(SourceKind kind) noexcept;
 
+/// What a Loader delivers, and what it may use for that.
 struct LoaderOptions {
   // Behaviour: what is delivered, and in which order.
 
@@ -59,12 +62,12 @@ struct LoaderOptions {
 
   // Performance: never changes what is delivered.
 
-  /// Worker threads; 0 (default): the CPUs this process may use, at most 8.
+  /// Worker threads, at most 1024; 0 (default): the CPUs this process may use, at most 8.
   std::int64_t num_threads = 0;
-  /// Batches kept complete ahead of the consumer at least, >= 1. More than two windows hold costs
-  /// memory.
+  /// Batches kept complete ahead of the consumer at least, 1 to 2^20. More than two windows
+  /// hold cost memory.
   std::int64_t prefetch_depth = 4;
-  /// Batches the consumer may hold at once, >= 1. One more is an error, not a hang.
+  /// Batches the consumer may hold at once, 1 to 2^20. One more is an error, not a hang.
   std::int64_t max_held = 4;
   /// Bytes the loader may allocate, held batches included. Default 1 GiB. Less than the window and
   /// batch sizes need is an error that names the minimum.
@@ -150,7 +153,8 @@ class CHUNKIO_EXPORT EpochRange {
 
     reference operator*() const noexcept { return *batch_; }
     pointer operator->() const noexcept { return &*batch_; }
-    /// Releases the current batch and waits for the next. \throws as Loader::next().
+    /// Releases the current batch and waits for the next.
+    /// \throws Error as Loader::next().
     Iterator& operator++();
     void operator++(int) { ++*this; }
     friend bool operator==(const Iterator& it, std::default_sentinel_t) noexcept {
@@ -164,7 +168,8 @@ class CHUNKIO_EXPORT EpochRange {
     std::optional<Batch> batch_;
   };
 
-  /// Waits for the first batch. To be called once. \throws as Loader::next().
+  /// Waits for the first batch. To be called once.
+  /// \throws Error as Loader::next().
   [[nodiscard]] Iterator begin() const { return Iterator(loader_); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
@@ -174,26 +179,30 @@ class CHUNKIO_EXPORT EpochRange {
   Loader* loader_;
 };
 
+/// Reads a dataset epoch by epoch. One thread at a time, except where a member says otherwise.
 class CHUNKIO_EXPORT Loader {
  public:
-  /// Reserves memory, reads labels and fields, starts threads and begins with nothing: pictures are
-  /// read from the first start_epoch() on. \throws Error invalid_argument, out_of_resources
-  /// (memory_budget below the minimum, which the message
-  ///         names), unsupported (the chosen source cannot read this file), io_failed, hdf5_failed.
+  /// Reserves memory, reads labels and fields and starts threads. Pictures are read from the first
+  /// start_epoch() on. Blocks on I/O.
+  /// \throws Error invalid_argument, not_found (no such field), out_of_resources (memory_budget
+  ///         below the minimum, which the message names), unsupported (the chosen source cannot
+  ///         read this file), io_failed, hdf5_failed.
   Loader(Dataset dataset, LoaderOptions options);
   Loader(Loader&&) noexcept;
   Loader& operator=(Loader&&) noexcept;
   /// Stops and joins the workers. Never blocks longer than the reads in flight.
   ~Loader();
 
-  /// Goes to the start of an epoch (>= 0) and returns its batches. An epoch that was prefetched
-  /// goes on without a gap; what is left of an earlier one is dropped.
+  /// Goes to the start of an epoch (0 to 2^62) and returns its batches. An epoch that was
+  /// prefetched goes on without a gap; what is left of an earlier one is dropped. May wait for
+  /// reads in flight. \throws Error invalid_argument (epoch out of range), and what next() throws
+  /// after a worker failed.
   [[nodiscard]] EpochRange epoch(std::int64_t epoch);
+  /// The same, for callers of next().
   void start_epoch(std::int64_t epoch);
   /// The next batch, or nothing at the end of the epoch. Blocks until it is complete.
   /// \throws Error out_of_resources (max_held batches are still held), and whatever a worker met:
-  /// io_failed,
-  ///         corrupt_data, hdf5_failed. After such an error every call throws it again.
+  ///         io_failed, corrupt_data, hdf5_failed. After such an error every call throws it again.
   [[nodiscard]] std::optional<Batch> next();
 
   /// Batches and samples of an epoch, the same for every epoch.

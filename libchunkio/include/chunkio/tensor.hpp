@@ -89,8 +89,8 @@ class CHUNKIO_EXPORT Shape {
   [[nodiscard]] std::int64_t num_elements() const;
   /// The shape without its first axis. \pre rank() >= 1.
   [[nodiscard]] Shape without_first_axis() const;
-  /// The shape with `n` put in front. \throws Error invalid_argument if the rank would exceed
-  /// kMaxRank.
+  /// The shape with `n` put in front.
+  /// \throws Error invalid_argument if the rank would exceed kMaxRank, or n is negative.
   [[nodiscard]] Shape with_first_axis(std::int64_t n) const;
   /// "[256,32,32,3]".
   [[nodiscard]] std::string to_string() const;

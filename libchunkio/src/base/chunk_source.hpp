@@ -39,8 +39,7 @@ class ChunkSource {
   /// \param group  lies inside the dataset.
   /// \param rows   ascending by row, targets disjoint; a row may be wanted more than once.
   /// \throws Error io_failed (with errno), corrupt_data (the file ends early), hdf5_failed,
-  /// cancelled (`stop`
-  ///         requested); targets are unspecified after a throw.
+  ///         cancelled (`stop` requested); targets are unspecified after a throw.
   /// Blocks on storage. Ends with a store fence: the rows are visible to any thread that is told of
   /// the return.
   virtual PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,

@@ -1,7 +1,8 @@
 #include <algorithm>
 
-#include "base/checked_math.hpp"
 #include <chunkio/tensor.hpp>
+
+#include "base/checked_math.hpp"
 
 namespace chunkio {
 

@@ -36,6 +36,9 @@ FileDescriptor::~FileDescriptor() {
 }
 
 FileDescriptor FileDescriptor::open_for_reading(const std::string& path) {
+  if (path.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::invalid_argument, "a file name holds a zero byte");
+  }
   // Non-blocking, so that a FIFO in the way is an error and not a hang; no effect on regular files.
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) throw system_error(errno, "open", path);

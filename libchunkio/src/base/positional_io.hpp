@@ -1,5 +1,4 @@
-/// Files by descriptor: whole-length positional reads and writes, retried on EINTR and short
-/// counts.
+/// Files by descriptor: whole-length positional I/O, retried on EINTR and short counts.
 ///
 /// Positional calls share no file position, so any number of threads may use one descriptor.
 #pragma once
@@ -44,8 +43,8 @@ class FileDescriptor {
 };
 
 /// Reads exactly out.size() bytes at `offset`.
-/// \throws Error io_failed (errno), corrupt_data (end of file comes first). `path` is for the
-/// message.
+/// \param path  for messages.
+/// \throws Error io_failed (errno), corrupt_data (end of file comes first).
 void read_at(int fd, std::int64_t offset, std::span<std::byte> out, const std::string& path);
 
 /// Writes all of `bytes` at `offset`.

@@ -12,8 +12,7 @@ namespace chunkio::base {
 #if defined(__SSE2__)
 
 void streaming_copy(std::byte* target, const std::byte* source, std::size_t size) noexcept {
-  // Whole cache lines only: a write-combining buffer that is flushed half full costs a read as
-  // well.
+  // Whole cache lines only: flushing a half-full write-combining buffer costs a read as well.
   constexpr std::size_t kLine = 64;
   const std::size_t head =
       (kLine - (reinterpret_cast<std::uintptr_t>(target) & (kLine - 1))) & (kLine - 1);

@@ -13,13 +13,14 @@
 #include <H5develop.h>  // H5Dget_chunk_index_type, in newer versions
 #endif
 
+#include <chunkio/dataset.hpp>
+
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
-#include <chunkio/dataset.hpp>
 
 namespace chunkio {
 namespace {
@@ -33,17 +34,20 @@ std::string without_leading_slash(const std::string& name) {
   return name.substr(std::min(name.find_first_not_of('/'), name.size()));
 }
 
-std::int64_t file_size(const base::FileDescriptor& file, const std::string& path) {
+struct stat status_of(const base::FileDescriptor& file, const std::string& path) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw base::system_error(errno, "inspect", path);
-  return status.st_size;
+  return status;
+}
+
+std::int64_t modified_at(const struct stat& status) {
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
 /// The signature stands at byte 0, or after a user block of 512, 1024, 2048, ... bytes.
 /// \throws Error corrupt_data if it is nowhere.
-void check_signature(const base::FileDescriptor& file, const std::string& path) {
+void check_signature(const base::FileDescriptor& file, std::int64_t size, const std::string& path) {
   constexpr std::array<unsigned char, 8> kSignature = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-  const std::int64_t size = file_size(file, path);
   for (std::int64_t offset = 0; offset + 8 <= size; offset = offset == 0 ? 512 : offset * 2) {
     std::array<std::byte, 8> bytes{};
     base::read_at(file.get(), offset, bytes, path);
@@ -95,7 +99,7 @@ std::string find_named(const FileId& file, const std::string& wanted, const File
   const LinkState state = follow_links(file, name, path, refusal);
   if (state == LinkState::refused) throw refused(path, refusal);
   if (state == LinkState::absent) {
-    throw Error(ErrorCode::not_found, "no dataset " + printable(name) + " in " + path +
+    throw Error(ErrorCode::not_found, "no dataset " + printable(wanted) + " in " + path +
                                           "; it holds " + contents.describe());
   }
   if (!is_dataset(file, name, path)) {
@@ -124,7 +128,11 @@ std::string find_images(const FileId& file, const OpenOptions& options,
   if (candidates.datasets.size() == 1 && contents.complete) return candidates.datasets.front().name;
   if (candidates.datasets.empty()) {
     throw Error(ErrorCode::unsupported,
-                path + " holds no 4-D uint8 dataset of pictures; it holds " + contents.describe());
+                path + " holds no 4-D uint8 dataset of pictures" +
+                    (contents.complete ? "; it holds "
+                                       : " among the objects that are looked at; if it has one, "
+                                         "name it with the option images (--images); it holds ") +
+                    contents.describe());
   }
   throw Error(ErrorCode::unsupported,
               path + " holds several 4-D uint8 datasets" +
@@ -165,13 +173,18 @@ std::optional<Layout> parse_layout(std::string text) {
   return std::nullopt;
 }
 
+/// Whether the file is marked as one of this library's format.
+bool has_format(const Dataset::Impl& impl) {
+  return check_status(H5Aexists(impl.file.get(), root_attribute::kFormat), "look for attributes in",
+                      impl.info.path) > 0;
+}
+
 /// The `layout` attribute. Foreign files may use the name for anything, so there it only counts if
 /// it fits.
 std::optional<Layout> stored_layout(const Dataset::Impl& impl) {
   const AttributeReader attributes(impl.images.get(), printable(impl.info.images_path),
                                    impl.info.path);
-  const bool ours = check_status(H5Aexists(impl.file.get(), root_attribute::kFormat),
-                                 "look for attributes in", impl.info.path) > 0;
+  const bool ours = has_format(impl);
   try {
     const auto text = attributes.text(image_attribute::kLayout);
     if (!text) return std::nullopt;
@@ -187,7 +200,14 @@ std::optional<Layout> stored_layout(const Dataset::Impl& impl) {
 void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted) {
   DatasetInfo& info = impl.info;
   const Shape& shape = info.stored.shape;
-  std::optional<Layout> layout = wanted ? wanted : stored_layout(impl);
+  const bool ours = has_format(impl);
+  std::optional<Layout> layout = wanted && !ours ? wanted : stored_layout(impl);
+  if (wanted && layout && *wanted != *layout) {
+    throw Error(ErrorCode::invalid_argument, info.path + " says that its pictures are " +
+                                                 std::string(to_string(*layout)) +
+                                                 "; leave out the option layout (--layout)");
+  }
+  if (!layout) layout = wanted;
   if (!layout) {
     const bool first = is_channel_count(shape[1]);
     const bool last = is_channel_count(shape[3]);
@@ -382,7 +402,7 @@ void inspect_storage(Dataset::Impl& impl) {
                            ? base::checked_multiply(info.num_chunks, chunk_bytes)
                            : base::checked_multiply(info.num_samples, info.sample_bytes());
     const auto end = bytes ? base::checked_add(*impl.linear_offset, *bytes) : std::nullopt;
-    const std::int64_t size = file_size(impl.descriptor, info.path);
+    const std::int64_t size = impl.file_bytes;
     if (!end || *impl.linear_offset < 0 || *end > size) {
       throw Error(ErrorCode::corrupt_data, info.path + " is truncated: the pictures end at byte " +
                                                (end ? std::to_string(*end) : "2^63") +
@@ -481,6 +501,21 @@ void find_fields(DatasetInfo& info, const FileContents& contents) {
   }
 }
 
+/// Missing labels read as the fill value, and a small file can lack any number of them.
+void check_stored(const DatasetId& labels, const DatasetInfo& info) {
+  const std::string action = "inspect the labels of";
+  const ListId creation(check_id(H5Dget_create_plist(labels.get()), action, info.path));
+  if (check_status(H5Pget_nfilters(creation.get()), action, info.path) > 0) return;
+  const TypeId type(check_id(H5Dget_type(labels.get()), action, info.path));
+  if (H5Dget_storage_size(labels.get()) / H5Tget_size(type.get()) >=
+      static_cast<hsize_t>(info.num_samples)) {
+    return;
+  }
+  throw Error(ErrorCode::corrupt_data,
+              info.path + ": " + printable(info.labels->name) + " lacks some of its " +
+                  std::to_string(info.num_samples) + " values; write the file again");
+}
+
 /// Labels index class names, so one out of range would be read beyond a table.
 void check_labels(const Dataset::Impl& impl) {
   const DatasetInfo& info = impl.info;
@@ -488,6 +523,7 @@ void check_labels(const Dataset::Impl& impl) {
   if (!info.labels || num_classes == 0 || info.labels->dtype != DType::int64) return;
   constexpr std::int64_t kPiece = 1 << 16;
   const DatasetId labels = open_dataset(impl.file, info.labels->name, info.path);
+  check_stored(labels, info);
   std::vector<std::int64_t> values(static_cast<std::size_t>(std::min(kPiece, info.num_samples)));
   for (std::int64_t first = 0; first < info.num_samples; first += kPiece) {
     const std::int64_t count = std::min(kPiece, info.num_samples - first);
@@ -553,13 +589,13 @@ void h5::read_rows(const DatasetId& dataset, const Shape& shape, DType dtype, st
                action, path);
 }
 
-void Dataset::Impl::check_not_truncated() const {
-  const std::int64_t size = file_size(descriptor, info.path);
-  if (size >= file_bytes) return;
+void Dataset::Impl::check_unchanged() const {
+  const struct stat status = status_of(descriptor, info.path);
+  if (status.st_size == file_bytes && modified_at(status) == modified_nanoseconds) return;
   throw Error(ErrorCode::corrupt_data,
-              info.path + " has " + std::to_string(size) + " bytes, it had " +
-                  std::to_string(file_bytes) +
-                  " when it was opened; it was truncated while being read");
+              info.path + " was changed while being read: it has " +
+                  std::to_string(status.st_size) + " bytes, it had " + std::to_string(file_bytes) +
+                  " when it was opened; open it again when its writer is done");
 }
 
 Dataset::Impl::~Impl() {
@@ -575,8 +611,10 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) try {
   DatasetInfo& info = impl->info;
   info.path = path;
   impl->descriptor = base::FileDescriptor::open_for_reading(path);
-  impl->file_bytes = file_size(impl->descriptor, path);
-  check_signature(impl->descriptor, path);
+  const struct stat status = status_of(impl->descriptor, path);
+  impl->file_bytes = status.st_size;
+  impl->modified_nanoseconds = modified_at(status);
+  check_signature(impl->descriptor, impl->file_bytes, path);
 
   const auto guard = Library::lock();
   impl->file = open_file(path);
@@ -609,7 +647,7 @@ void Dataset::read_images(std::int64_t first, std::int64_t count, std::span<std:
   const DatasetInfo& about = info();
   h5::read_rows(impl_->images, about.stored.shape, DType::uint8, first, count, out,
                 about.images_path, about.path);
-  impl_->check_not_truncated();
+  impl_->check_unchanged();
 }
 
 void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t count,
@@ -622,7 +660,7 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
   const DatasetId dataset = open_dataset(impl_->file, field->name, info().path);
   h5::read_rows(dataset, field->row_shape.with_first_axis(size()), field->dtype, first, count, out,
                 field->name, info().path);
-  impl_->check_not_truncated();
+  impl_->check_unchanged();
 }
 
 std::optional<FieldInfo> Dataset::find_field(std::string_view name) const {

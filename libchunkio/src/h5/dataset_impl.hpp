@@ -7,9 +7,10 @@
 #include <span>
 #include <string>
 
+#include <chunkio/dataset.hpp>
+
 #include "base/positional_io.hpp"
 #include "h5/handle.hpp"
-#include <chunkio/dataset.hpp>
 
 namespace chunkio {
 
@@ -19,7 +20,8 @@ struct Dataset::Impl {
 
   /// For positional reads; opened before libhdf5 looked at the file.
   base::FileDescriptor descriptor;
-  std::int64_t file_bytes = 0;  ///< Size of the file when it was opened.
+  std::int64_t file_bytes = 0;            ///< Size of the file when it was opened.
+  std::int64_t modified_nanoseconds = 0;  ///< Its modification time then, since 1970.
   h5::FileId file;
   h5::DatasetId images;
 
@@ -35,10 +37,13 @@ struct Dataset::Impl {
   /// rows directly.
   std::int64_t chunk_cache_bytes = 0;
 
-  /// To be called after reading through libhdf5, which delivers zeros for bytes beyond the end of
-  /// the file: what was read before a truncation that has not happened yet is right. \throws Error
-  /// corrupt_data if the file is shorter than when it was opened, io_failed.
-  void check_not_truncated() const;
+  /// To be called after reading bytes and before they are believed. A mapping reads zeros beyond
+  /// the end of a page that was cut off, libhdf5 reads zeros beyond the end of the file, and
+  /// whoever rewrote the file may be half done. Compares size and modification time; not the change
+  /// time, which also moves when the file is renamed, or unlinked because a new version took its
+  /// name: what was opened stays as it is then.
+  /// \throws Error corrupt_data if the file was changed since it was opened, io_failed.
+  void check_unchanged() const;
 
   ~Impl();
 };
@@ -46,8 +51,9 @@ struct Dataset::Impl {
 namespace h5 {
 
 /// Reads rows [first, first + count) of a dataset of shape `shape` as `dtype` into `out`, which has
-/// exactly their size. Takes Library::lock(). \param name, path  the dataset and its file, for
-/// messages. \throws Error invalid_argument (range, size), hdf5_failed.
+/// exactly their size. Takes Library::lock().
+/// \param name, path  the dataset and its file, for messages.
+/// \throws Error invalid_argument (range, size), hdf5_failed.
 void read_rows(const DatasetId& dataset, const Shape& shape, DType dtype, std::int64_t first,
                std::int64_t count, std::span<std::byte> out, const std::string& name,
                const std::string& path);

@@ -135,6 +135,9 @@ FileId open_file(const std::string& path) {
                     ": another process has it open for writing; wait until it is done, or set "
                     "HDF5_USE_FILE_LOCKING=FALSE if the file system knows no locks");
   }
+  if (cause.find("errno = ") != std::string::npos) {
+    throw Error(ErrorCode::io_failed, "cannot open " + path + " (libhdf5: " + cause + ")");
+  }
   if (cause.find("truncated file") != std::string::npos) {
     throw Error(ErrorCode::corrupt_data,
                 path + " is truncated (libhdf5: " + cause + "); copy or download it again");

@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "h5/handle.hpp"
 #include <chunkio/tensor.hpp>
+
+#include "h5/handle.hpp"
 
 namespace chunkio::h5 {
 

@@ -95,7 +95,7 @@ void Hdf5Source::place_run(const RowGroup& group, std::span<const RowTarget> row
   const auto run = scratch.first(static_cast<std::size_t>(count * sample_bytes_));
   read_rows(dataset_->images, info.stored.shape, DType::uint8, group.first_row + first, count, run,
             info.images_path, info.path);
-  dataset_->check_not_truncated();
+  dataset_->check_unchanged();
   for (const RowTarget& row : rows) {
     const auto from = static_cast<std::size_t>((row.row - first) * sample_bytes_);
     base::streaming_copy(row.target, run.data() + from, static_cast<std::size_t>(sample_bytes_));

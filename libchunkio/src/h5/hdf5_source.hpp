@@ -11,10 +11,11 @@
 #include <mutex>
 #include <vector>
 
+#include <chunkio/dataset.hpp>
+
 #include "base/chunk_source.hpp"
 #include "base/host_memory.hpp"
 #include "h5/dataset_impl.hpp"
-#include <chunkio/dataset.hpp>
 
 namespace chunkio::h5 {
 
@@ -41,8 +42,8 @@ class Hdf5Source final : public ChunkSource {
   /// cache holds would decode each chunk again and again. Taken before Library::lock().
   mutable std::mutex large_group_mutex_;
   mutable std::mutex scratch_mutex_;
-  mutable std::vector<base::HostBuffer>
-      scratch_;  ///< Buffers not in use; guarded by scratch_mutex_.
+  /// Buffers not in use; guarded by scratch_mutex_.
+  mutable std::vector<base::HostBuffer> scratch_;
 };
 
 }  // namespace chunkio::h5

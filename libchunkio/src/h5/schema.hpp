@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <hdf5.h>
@@ -79,14 +78,15 @@ class AttributeReader {
   AttributeReader(hid_t object, std::string object_name, std::string path);
 
   /// A string, fixed or of variable length, trailing zeros removed; absent if there is no such
-  /// attribute. \throws Error corrupt_data if it is something else or longer than kMaxTextBytes.
+  /// attribute.
+  /// \throws Error corrupt_data if it is something else or longer than kMaxTextBytes.
   [[nodiscard]] std::optional<std::string> text(const char* name) const;
   /// An array of strings.
   /// \throws Error corrupt_data: no strings, more than kMaxNames of them, or too long.
   [[nodiscard]] std::optional<std::vector<std::string>> texts(const char* name) const;
   /// Numbers, converted to T (int64, uint64 or double); a scalar is one number.
   /// \throws Error corrupt_data: not numeric, or the count differs from `count` (-1: at most
-  /// kMaxNames).
+  ///         kMaxNames).
   template <class T>
   [[nodiscard]] std::optional<std::vector<T>> numbers(const char* name, std::int64_t count) const;
 
@@ -100,11 +100,13 @@ class AttributeReader {
 };
 
 /// Strings are stored with a fixed length, UTF-8, padded with zeros, since variable-length strings
-/// need a global heap that nothing checksums. \throws Error hdf5_failed.
+/// need a global heap that nothing checksums.
+/// \throws Error hdf5_failed.
 void write_text(hid_t object, const char* name, const std::string& text, const std::string& path);
 void write_texts(hid_t object, const char* name, std::span<const std::string> texts,
                  const std::string& path);
-/// T is int64, uint64 or double. \throws Error hdf5_failed.
+/// T is int64, uint64 or double.
+/// \throws Error hdf5_failed.
 template <class T>
 void write_number(hid_t object, const char* name, T value, const std::string& path);
 template <class T>

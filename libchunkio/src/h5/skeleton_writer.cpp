@@ -51,7 +51,8 @@ void check_names(const std::vector<std::string>& names, const std::string& what)
 void check_field_name(const std::string& name, std::set<std::string>& taken) {
   const std::string shown = "field name '" + printable(name) + "'";
   if (name.empty() || name.front() == '/' || name.back() == '/' ||
-      name.find("//") != std::string::npos || ("/" + name + "/").find("/./") != std::string::npos) {
+      name.find("//") != std::string::npos || ("/" + name + "/").find("/./") != std::string::npos ||
+      ("/" + name + "/").find("/../") != std::string::npos) {
     throw invalid(shown + " is no path of a dataset");
   }
   check_text(name, kMaxNameBytes, shown);

@@ -39,6 +39,7 @@ PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget>
     begin = end;
   }
   base::store_fence();
+  dataset_->check_unchanged();
   return cost;
 }
 

@@ -9,9 +9,10 @@
 
 #include <memory>
 
+#include <chunkio/dataset.hpp>
+
 #include "base/chunk_source.hpp"
 #include "h5/dataset_impl.hpp"
-#include <chunkio/dataset.hpp>
 
 namespace chunkio::io {
 

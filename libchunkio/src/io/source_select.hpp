@@ -4,9 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "base/chunk_source.hpp"
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
+
+#include "base/chunk_source.hpp"
 
 namespace chunkio::io {
 

@@ -15,12 +15,13 @@
 #include <optional>
 #include <utility>
 
+#include <chunkio/dataset_writer.hpp>
+
 #include "base/checked_math.hpp"
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/skeleton_writer.hpp"
-#include <chunkio/dataset_writer.hpp>
 
 namespace chunkio {
 namespace {
@@ -180,10 +181,18 @@ class PartialFile {
 /// \throws Error output_exists, invalid_argument.
 void check_target(const std::string& path, bool overwrite) {
   if (path.empty()) throw Error(ErrorCode::invalid_argument, "the output has no name");
+  if (path.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::invalid_argument, "the output's name holds a zero byte");
+  }
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return;
   if (S_ISDIR(status.st_mode)) {
     throw Error(ErrorCode::output_exists, path + " is a folder; give the name of a file");
+  }
+  // A symbolic link would be replaced, too, and not what it points to.
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::output_exists,
+                path + " is not a regular file; give another name, or remove it first");
   }
   if (!overwrite) throw output_exists(path);
 }
@@ -408,8 +417,8 @@ void DatasetWriter::Impl::finish() {
   partial->sync();
   verify();
   partial->publish(target, overwrite);
-  published = true;
   sync_folder(folder_of(target));
+  published = true;
 }
 
 /// Reads everything back: a disk can lose what it said it wrote.

@@ -4,17 +4,21 @@
 #include <string>
 #include <utility>
 
+#include <chunkio/loader.hpp>
+
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
 #include "io/source_select.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/window_reader.hpp"
-#include <chunkio/loader.hpp>
 
 namespace chunkio {
 namespace {
 
 constexpr std::int64_t kMaxDefaultThreads = 8;
+// Far beyond use; they keep the sums of the memory budget in range.
+constexpr std::int64_t kMaxThreads = 1024;
+constexpr std::int64_t kMaxSlots = std::int64_t{1} << 20;
 // Stack pages touched, queues, the heap's own overhead: small against everything counted exactly.
 constexpr std::int64_t kOverheadPerThread = std::int64_t{256} << 10;
 
@@ -25,16 +29,17 @@ std::int64_t default_threads() {
   return std::clamp<std::int64_t>(count, 1, kMaxDefaultThreads);
 }
 
-/// k of libchunkio/doc/order.md: the samples of a full row group.
+/// The samples of a full row group, as libchunkio/doc/order.md defines it for a Loader.
 std::int64_t choose_group_samples(const DatasetInfo& info, std::int64_t window_bytes) {
   const std::int64_t sample_bytes = info.sample_bytes();
+  const std::int64_t half_window = window_bytes / 2 / sample_bytes;
   if (info.stored.chunked) {
     const std::int64_t chunk_rows = std::min(info.stored.chunk_shape[0], info.num_samples);
     const bool filtered = !info.stored.filters.empty();
-    // chunk_rows / half a window, without a product that could overflow
-    if (filtered || chunk_rows <= window_bytes / 2 / sample_bytes) return chunk_rows;
+    if (filtered || chunk_rows <= half_window) return chunk_rows;
   }
-  return std::clamp<std::int64_t>(kDefaultChunkBytes / sample_bytes, 1, info.num_samples);
+  const std::int64_t run = std::min(kDefaultChunkBytes / sample_bytes, half_window);
+  return std::clamp<std::int64_t>(run, 1, info.num_samples);
 }
 
 void require(bool condition, const char* message, std::int64_t got) {
@@ -42,12 +47,20 @@ void require(bool condition, const char* message, std::int64_t got) {
     throw Error(ErrorCode::invalid_argument, message + (", got " + std::to_string(got)));
 }
 
+void require_between(std::int64_t lowest, std::int64_t value, std::int64_t highest,
+                     const std::string& name) {
+  require(lowest <= value && value <= highest,
+          (name + " must be between " + std::to_string(lowest) + " and " + std::to_string(highest))
+              .c_str(),
+          value);
+}
+
 void check_options(const LoaderOptions& options) {
   require(options.batch_size >= 1, "batch_size must be >= 1", options.batch_size);
   require(options.window_bytes >= 1, "window_bytes must be >= 1", options.window_bytes);
-  require(options.num_threads >= 0, "num_threads must be >= 0 (0: choose)", options.num_threads);
-  require(options.prefetch_depth >= 1, "prefetch_depth must be >= 1", options.prefetch_depth);
-  require(options.max_held >= 1, "max_held must be >= 1", options.max_held);
+  require_between(0, options.num_threads, kMaxThreads, "num_threads");
+  require_between(1, options.prefetch_depth, kMaxSlots, "prefetch_depth");
+  require_between(1, options.max_held, kMaxSlots, "max_held");
   require(options.memory_budget >= 1, "memory_budget must be >= 1", options.memory_budget);
   require(!options.num_epochs || *options.num_epochs >= 0, "num_epochs must be >= 0",
           options.num_epochs.value_or(0));
@@ -161,8 +174,7 @@ struct Loader::Impl {
     if (product && field_bytes && *product < kSane && *field_bytes < kSane) {
       total = pipeline::Ring::footprint(layout, num_slots) + *field_bytes +
               source.memory_bytes(options.num_threads) + options.num_threads * kOverheadPerThread +
-              // plans: a PlannedRow for each row, a GroupVisit for each group, and planning's own
-              // tables
+              // plans: a PlannedRow for each row, a GroupVisit for each group, planning's tables
               4 * rows_in_flight * static_cast<std::int64_t>(sizeof(plan::PlannedRow)) +
               options.num_threads * groups->group_samples() *
                   static_cast<std::int64_t>(sizeof(RowTarget)) +

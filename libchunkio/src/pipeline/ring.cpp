@@ -1,5 +1,8 @@
 #include "pipeline/ring.hpp"
 
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace chunkio::pipeline {

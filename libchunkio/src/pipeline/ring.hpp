@@ -11,14 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
-#include <string>
 #include <vector>
 
-#include "base/host_memory.hpp"
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/tensor.hpp>
+
+#include "base/host_memory.hpp"
 
 namespace chunkio::pipeline {
 

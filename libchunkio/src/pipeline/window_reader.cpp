@@ -14,6 +14,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kEpochsRemembered = 8;
+// Leaves room for the epochs that are planned ahead.
+constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 62;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -74,8 +76,9 @@ WindowReader::~WindowReader() {
 }
 
 void WindowReader::start(std::int64_t epoch) {
-  if (epoch < 0) {
-    throw Error(ErrorCode::invalid_argument, "epoch must be >= 0, got " + std::to_string(epoch));
+  if (epoch < 0 || epoch > kMaxEpoch) {
+    throw Error(ErrorCode::invalid_argument,
+                "epoch must be between 0 and 2^62, got " + std::to_string(epoch));
   }
   std::unique_lock lock(ring_->mutex());
   rethrow_error();

@@ -33,11 +33,12 @@
 #include <thread>
 #include <vector>
 
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/loader.hpp>
+
 #include "base/chunk_source.hpp"
 #include "pipeline/ring.hpp"
 #include "plan/window_plan.hpp"
-#include <chunkio/epoch_order.hpp>
-#include <chunkio/loader.hpp>
 
 namespace chunkio::pipeline {
 
@@ -53,7 +54,8 @@ struct WindowReaderOptions {
 
 class WindowReader {
  public:
-  /// Starts the threads. \throws Error out_of_resources if one cannot be started.
+  /// Starts the threads.
+  /// \throws Error out_of_resources if one cannot be started.
   WindowReader(RowGroups groups, const WindowReaderOptions& options,
                std::unique_ptr<ChunkSource> source, ResidentFields fields,
                std::shared_ptr<Ring> ring);
@@ -121,9 +123,8 @@ class WindowReader {
   std::int64_t num_steps_ = 0;
   std::int64_t lane_batch_ = 0;
   std::int64_t first_lane_ = 0;
-  std::vector<std::int64_t> batch_rows_;  // of step 0 and of the last step
-  std::vector<std::int64_t>
-      last_lane_row_;  // per lane of this rank: its first row in the last batch
+  std::vector<std::int64_t> batch_rows_;     // of step 0 and of the last step
+  std::vector<std::int64_t> last_lane_row_;  // per own lane: first row in the last batch
 
   // Owned by the thread that set planning_ (or by reset(), when nobody works).
   std::vector<LaneCursor> cursors_;

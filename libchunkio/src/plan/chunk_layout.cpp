@@ -5,9 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "base/checked_math.hpp"
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/error.hpp>
+
+#include "base/checked_math.hpp"
 
 namespace chunkio {
 namespace {

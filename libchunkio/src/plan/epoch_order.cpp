@@ -4,9 +4,10 @@
 #include <string>
 #include <utility>
 
+#include <chunkio/error.hpp>
+
 #include "base/checked_math.hpp"
 #include "plan/epoch_order_impl.hpp"
-#include <chunkio/error.hpp>
 
 namespace chunkio {
 namespace {

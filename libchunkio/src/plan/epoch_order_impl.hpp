@@ -9,8 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/keyed_permutation.hpp"
 #include <chunkio/epoch_order.hpp>
+
+#include "base/keyed_permutation.hpp"
 
 namespace chunkio::plan {
 
@@ -46,14 +47,14 @@ struct Lane {
   std::int64_t index = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::int64_t delivered =
-      0;  ///< Delivery indexes: end - begin, or fewer (dropped), or one more (padded).
+  /// Delivery indexes: end - begin, or fewer (dropped), or one more (padded).
+  std::int64_t delivered = 0;
 
   [[nodiscard]] std::int64_t size() const noexcept { return end - begin; }
 };
 
-/// A window of a lane before anything is dropped: slots [first_slot, end_slot), positions [begin,
-/// end).
+/// A window of a lane before anything is dropped: slots [first_slot, end_slot) and positions
+/// [begin, end).
 struct WindowSpan {
   std::int64_t first_slot = 0;
   std::int64_t end_slot = 0;

@@ -33,8 +33,8 @@ struct WindowPlan {
   std::int64_t lane = 0;
   std::int64_t window = 0;       ///< Within the lane.
   std::int64_t first_index = 0;  ///< Delivery index in the lane of the window's first sample.
-  std::int64_t end_index =
-      0;  ///< One past the last delivery index (padding included, dropped excluded).
+  /// One past the last delivery index (padding included, dropped excluded).
+  std::int64_t end_index = 0;
   std::vector<GroupVisit> visits;
   std::vector<PlannedRow> rows;
 };

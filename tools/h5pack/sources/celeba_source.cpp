@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <optional>
 
-#include "sources/celeba_table.hpp"
-#include "sources/folder_source.hpp"
 #include <chunkio/error.hpp>
 
 #include "in_quotes.hpp"
+#include "sources/celeba_table.hpp"
+#include "sources/folder_source.hpp"
 
 namespace h5pack {
 

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <utility>
 
-#include "sources/csv_reader.hpp"
-#include "sources/listing.hpp"
 #include <chunkio/error.hpp>
 
 #include "file_bytes.hpp"
 #include "in_quotes.hpp"
+#include "sources/csv_reader.hpp"
+#include "sources/listing.hpp"
 
 namespace h5pack {
 

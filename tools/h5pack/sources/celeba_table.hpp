@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace h5pack {
@@ -22,8 +23,7 @@ class CelebaTable {
   /// Reads `path`, a csv table if its name ends so. Line ends may be LF or CRLF.
   /// \param columns  expected number of values a row; 0: as many as the header names.
   /// \throws Error not_found, io_failed; corrupt_data, naming the line: a wrong count of rows or
-  /// values, something
-  ///         that is no 32-bit integer, a file name for the second time.
+  ///         values, something that is no 32-bit integer, a file name for the second time.
   static CelebaTable read(const std::string& path, TxtHeader header, std::size_t columns);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

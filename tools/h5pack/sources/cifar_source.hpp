@@ -14,9 +14,9 @@ namespace h5pack {
 /// train and test; `labels` int64 [N] (CIFAR-100: fine), and `coarse_labels` int64 [N] for
 /// CIFAR-100.
 ///
+/// Blocks on I/O.
 /// \throws Error not_found (no batches, one missing, or only the Python version), corrupt_data
-/// (wrong length, label
-///         out of range: with the byte offset), io_failed. Blocks on I/O.
+///         (wrong length, label out of range: with the byte offset), io_failed.
 [[nodiscard]] Listing list_cifar(const std::string& dir);
 
 }  // namespace h5pack

@@ -20,6 +20,10 @@ CsvReader::CsvReader(std::string_view text, std::string path)
     : text_(text), path_(std::move(path)) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text_.starts_with(kByteOrderMark)) position_ = kByteOrderMark.size();
+  // Paths would end at it. Text in UTF-16 has one beside every letter.
+  if (text_.find('\0') != std::string_view::npos) {
+    throw_malformed(in_quotes(path_), "it contains zero bytes; save it as UTF-8 text");
+  }
 }
 
 std::string CsvReader::place() const {

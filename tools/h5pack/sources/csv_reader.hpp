@@ -1,5 +1,5 @@
-/// Comma-separated values by RFC 4180: quoted fields, doubled quotes, line ends inside quotes, LF
-/// or CRLF.
+/// Comma-separated values by RFC 4180: quoted fields, doubled quotes, line ends inside quotes,
+/// LF or CRLF.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,7 @@ class CsvReader {
 
   /// Reads the next record, reusing the memory of `fields`. False at the end.
   /// \throws Error corrupt_data, with the line: text after a closing quote, a quote inside an
-  /// unquoted field, or a
-  ///         quote that is never closed.
+  ///         unquoted field, or a quote that is never closed.
   bool next(std::vector<std::string>& fields);
 
   /// Line on which the record read last starts, from 1.

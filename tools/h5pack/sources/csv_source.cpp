@@ -9,11 +9,11 @@
 #include <optional>
 #include <system_error>
 
-#include "sources/csv_reader.hpp"
 #include <chunkio/error.hpp>
 
 #include "file_bytes.hpp"
 #include "in_quotes.hpp"
+#include "sources/csv_reader.hpp"
 
 namespace h5pack {
 

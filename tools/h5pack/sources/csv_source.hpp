@@ -17,11 +17,10 @@ struct CsvOptions {
 /// are all integers stay as they are (int64, no class names); otherwise the distinct names, sorted
 /// by bytes, give labels 0..K-1.
 ///
-/// \throws Error not_found (no such file, or a row's picture is missing: with its line),
-/// invalid_argument (no such
-///         column), unsupported (not a regular file), corrupt_data (malformed CSV, wrong number of
-///         fields, empty path or label), io_failed.
 /// Blocks on I/O.
+/// \throws Error not_found (no such file, or a row's picture is missing: with its line),
+///         invalid_argument (no such column), unsupported (not a regular file), corrupt_data
+///         (malformed CSV, wrong number of fields, empty path or label), io_failed.
 [[nodiscard]] Listing list_csv(const std::string& file, const CsvOptions& options);
 
 }  // namespace h5pack

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <set>
@@ -73,7 +72,9 @@ FolderContents read_folder(const std::string& path) {
 }
 
 void note_not_regular(std::int64_t count, std::vector<std::string>& notes) {
-  if (count > 0) {
+  if (count == 1) {
+    notes.push_back("1 entry named like a picture is no regular file and is left out");
+  } else if (count > 1) {
     notes.push_back(std::to_string(count) +
                     " entries named like pictures are no regular files and are left out");
   }

@@ -11,14 +11,14 @@ namespace h5pack {
 /// Lists DIR.
 ///
 /// - Class folders, sorted by bytes, give labels 0..K-1; pictures in nested folders belong to the
-/// top class folder.
-///   Within a class pictures are sorted by folder, then by name. Symbolic links are followed, loops
-///   are not.
+///   top class folder. Within a class pictures are sorted by folder, then by name. Symbolic links
+///   are followed, loops are not.
 /// - A folder with pictures but no folders gives one split without labels.
 /// - Two or more of train/, val/ and test/ are splits with one common class list, their union.
 ///
+/// Blocks on I/O.
 /// \throws Error not_found (no DIR, no pictures, a class without any, a dangling link), io_failed
-/// (unreadable). Blocks on I/O.
+///         (unreadable).
 [[nodiscard]] Listing list_folder(const std::string& dir);
 
 /// The pictures directly in `dir`, as paths, sorted by bytes; used by other sources, too.

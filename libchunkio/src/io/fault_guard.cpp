@@ -1,0 +1,112 @@
+#include "io/fault_guard.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <mutex>
+
+#include <chunkio/error.hpp>
+
+#include "base/positional_io.hpp"
+
+namespace chunkio::io {
+namespace {
+
+/// A guarded mapping. Read by the handler, so atomics that need no lock; `end` is written last and
+/// cleared first, and 0 means that the entry is free.
+struct Range {
+  std::atomic<std::uintptr_t> begin{0};
+  std::atomic<std::uintptr_t> end{0};
+  std::atomic<bool> faulted{false};
+};
+static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
+
+constexpr std::size_t kMaxRanges = 4096;
+
+// A signal handler has no argument to carry its state, so this is one of the few objects of static
+// storage.
+std::array<Range, kMaxRanges> g_ranges;
+struct sigaction g_previous;
+std::mutex g_mutex;  // guards taking and freeing entries, and the installation
+bool g_installed = false;
+
+void pass_on(int signal_number, siginfo_t* info, void* context) {
+  if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
+    g_previous.sa_sigaction(signal_number, info, context);
+  } else if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
+    g_previous.sa_handler(signal_number);
+  } else {
+    // The access is repeated on return and then ends the process as it would have without us.
+    ::signal(signal_number, SIG_DFL);
+  }
+}
+
+void on_sigbus(int signal_number, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  for (Range& range : g_ranges) {
+    const std::uintptr_t end = range.end.load(std::memory_order_acquire);
+    if (end == 0 || address >= end || address < range.begin.load(std::memory_order_relaxed))
+      continue;
+    range.faulted.store(true, std::memory_order_release);
+    const auto page_size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    void* page = reinterpret_cast<void*>(address / page_size * page_size);
+    // mmap is a plain system call here: safe in a handler on Linux, though POSIX does not list it.
+    if (::mmap(page, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+        page) {
+      errno = saved_errno;
+      return;
+    }
+    break;
+  }
+  pass_on(signal_number, info, context);
+  errno = saved_errno;
+}
+
+void install() {
+  if (g_installed) return;
+  struct sigaction action {};
+  action.sa_sigaction = on_sigbus;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  if (::sigaction(SIGBUS, &action, &g_previous) != 0) {
+    throw base::system_error(errno, "install a handler for", "SIGBUS",
+                             "choose another source than mapped");
+  }
+  g_installed = true;
+}
+
+}  // namespace
+
+FaultGuard::FaultGuard(const std::byte* begin, std::size_t size) : index_(kMaxRanges) {
+  const std::lock_guard lock(g_mutex);
+  install();
+  for (std::size_t i = 0; i < kMaxRanges; ++i) {
+    if (g_ranges[i].end.load(std::memory_order_relaxed) != 0) continue;
+    g_ranges[i].faulted.store(false, std::memory_order_relaxed);
+    g_ranges[i].begin.store(reinterpret_cast<std::uintptr_t>(begin), std::memory_order_relaxed);
+    g_ranges[i].end.store(reinterpret_cast<std::uintptr_t>(begin) + size,
+                          std::memory_order_release);
+    index_ = i;
+    return;
+  }
+  throw Error(ErrorCode::out_of_resources,
+              "more than " + std::to_string(kMaxRanges) +
+                  " files are mapped at once; choose the scatter source");
+}
+
+FaultGuard::~FaultGuard() {
+  const std::lock_guard lock(g_mutex);
+  g_ranges[index_].end.store(0, std::memory_order_release);
+}
+
+bool FaultGuard::faulted() const noexcept {
+  return g_ranges[index_].faulted.load(std::memory_order_acquire);
+}
+
+}  // namespace chunkio::io
