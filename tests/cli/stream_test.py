@@ -52,6 +52,9 @@ class StreamTest(CliTest):
         text = self.h5pack("stream", "photos.h5", "--epochs", 2)
         for part in ("images/s", "chunk loads", "hit rate", "stall", "source mapped", "60 images"):
             self.assertIn(part, text)
+        rows = [line.split() for line in text.splitlines() if line[:5].strip() in ("0", "1", "all")]
+        self.assertEqual([row[:2] for row in rows], [["0", "60"], ["1", "60"], ["all", "120"]])
+        self.assertNotRegex(self.h5pack("stream", "photos.h5"), r"(?m)^ *all ")
 
     def test_same_batches_however_they_are_read(self):
         self.pack()

@@ -128,6 +128,7 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
   options.loader.num_epochs = options.epochs;
   StreamSetup setup;
   std::vector<EpochReport> reports;
+  EpochReport total;
   const auto show = [&](const EpochReport& report) {
     print(global.json ? epoch_json(setup, report) : epoch_text(report));
   };
@@ -147,16 +148,21 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
     if (!global.json) print(stream_head_text(setup, use_colour(stdout)));
     for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
       reports.push_back(run_epoch(loader, epoch, options, global.quiet));
+      total.seconds += reports.back().seconds;
       if (!options.digest) {
         show(reports.back());
         reports.clear();
       }
     }
+    total.stats = loader.stats();
   }
   if (options.digest) {
     add_pixel_digests(dataset, options, global.quiet, reports);
     for (const EpochReport& report : reports) show(report);
-    if (!global.json) {
+  }
+  if (!global.json) {
+    if (options.epochs > 1) print(all_epochs_text(total));
+    if (options.digest) {
       print("Digests were taken in a second pass; the figures above are of the first.\n");
     }
   }

@@ -216,14 +216,27 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
   return out + bold(epoch_row(head), colour) + "\n";
 }
 
-std::string epoch_text(const EpochReport& report) {
+namespace {
+
+std::string report_row(const std::string& label, const EpochReport& report) {
   const chunkio::LoaderStats& stats = report.stats;
-  std::string out = epoch_row(
-      {std::to_string(report.epoch), format_count(stats.images), decimals(report.seconds, 3),
-       format_count(std::llround(report.images_per_second())),
-       decimals(report.bytes_per_second() / 1e9, 3), format_count(stats.chunk_loads),
-       percent(stats.hit_rate(), 2), decimals(stats.read_amplification(), 3),
-       percent(report.stall_fraction(), 1)});
+  return epoch_row({label, format_count(stats.images), decimals(report.seconds, 3),
+                    format_count(std::llround(report.images_per_second())),
+                    decimals(report.bytes_per_second() / 1e9, 3), format_count(stats.chunk_loads),
+                    percent(stats.hit_rate(), 2), decimals(stats.read_amplification(), 3),
+                    percent(report.stall_fraction(), 1)});
+}
+
+}  // namespace
+
+std::string all_epochs_text(const EpochReport& total) {
+  return report_row("all", total) +
+         "\nAn epoch begins with what was prefetched during the one before: \"all\" is the rate to "
+         "quote.\n";
+}
+
+std::string epoch_text(const EpochReport& report) {
+  std::string out = report_row(std::to_string(report.epoch), report);
   if (report.pixel_digest) {
     std::array<char, 96> digests{};
     std::snprintf(digests.data(), digests.size(),

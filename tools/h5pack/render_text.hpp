@@ -12,6 +12,8 @@ std::string info_text(const InfoReport& report, bool colour);
 std::string stream_head_text(const StreamSetup& setup, bool colour);
 /// One row of that table.
 std::string epoch_text(const EpochReport& report);
+/// The sum of all epochs, where there are several.
+std::string all_epochs_text(const EpochReport& total);
 std::string preview_text(const PreviewReport& report);
 
 }  // namespace h5pack
