@@ -19,7 +19,7 @@ class BadPicturesTest(CliTest):
         self.victim = self.dir / "photos" / "dog" / "002.jpg"
 
     def test_missing_folder(self):
-        self.assert_refused(["folder", "nowhere", "-o", "out.h5"], 1, ["nowhere"], r"No such file or directory")
+        self.assert_refused(["folder", "nowhere", "-o", "out.h5"], 1, ["nowhere"], r"No such file or directory; give a folder")
 
     def test_a_file_instead_of_a_folder(self):
         self.assert_refused(["folder", "photos/cat/000.jpg", "-o", "out.h5"], 1, ["000.jpg"], r"csv")

@@ -41,7 +41,9 @@ FileDescriptor FileDescriptor::open_for_reading(const std::string& path) {
   }
   // Non-blocking, so that a FIFO in the way is an error and not a hang; no effect on regular files.
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.valid()) throw system_error(errno, "open", path);
+  if (!file.valid()) {
+    throw system_error(errno, "open", path, "check the path and that you may read it");
+  }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw system_error(errno, "inspect", path);
   if (!S_ISREG(status.st_mode)) {

@@ -64,7 +64,8 @@ FolderContents read_folder(const std::string& path) {
   if (error) {
     throw Error(
         error == std::errc::no_such_file_or_directory ? ErrorCode::not_found : ErrorCode::io_failed,
-        "cannot list folder " + in_quotes(path) + ": " + error.message());
+        "cannot list folder " + in_quotes(path) + ": " + error.message() +
+            "; give a folder of pictures that you may read");
   }
   std::sort(contents.folders.begin(), contents.folders.end());
   std::sort(contents.pictures.begin(), contents.pictures.end());
