@@ -3,8 +3,8 @@
 /// For files whose rows lie in one unfiltered run (Dataset::Impl::linear_offset). A row group is
 /// read in pieces that stay in the second-level cache, and from there rows go to their places with
 /// non-temporal stores: each byte crosses the memory bus once on its way in and once on its way
-/// out. Ordinary stores would first fetch each line of the batch: with them the same loop reached 0.7
-/// instead of 1.0 times a parallel memcpy (libchunkio/doc/architecture.md).
+/// out. Ordinary stores would first fetch each line of the batch: with them the same loop reached
+/// 0.7 instead of 1.0 times a parallel memcpy (libchunkio/doc/architecture.md).
 #pragma once
 
 #include <memory>

@@ -13,9 +13,9 @@
 /// window drains while the next is filled.
 ///
 /// Work. Worker threads take, in this order: planning the next window (one thread at a time; some
-/// 3 % of the work with 32x32x3 pictures), visiting the next row group of an open window, waiting. Completion is
-/// counted by window, not by row: the rows of a shuffled window are spread over all its batches, so
-/// its first batch completes with nearly the last row group anyway.
+/// 3 % of the work with 32x32x3 pictures), visiting the next row group of an open window, waiting.
+/// Completion is counted by window, not by row: the rows of a shuffled window are spread over all
+/// its batches, so its first batch completes with nearly the last row group anyway.
 ///
 /// Thread safety: start(), next() and stats from one consumer thread; all state is guarded by
 /// Ring::mutex() except what belongs to the thread that holds the planning role (named below).
