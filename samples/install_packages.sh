@@ -7,10 +7,11 @@
 # shellcheck disable=SC2034  # Used by those who source this file.
 BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
-  libhdf5-dev libopencv-dev libtbb-dev libcli11-dev libxxhash-dev nlohmann-json3-dev libjpeg-dev
+  libhdf5-dev libopencv-dev libtbb-dev libcli11-dev libxxhash-dev libdeflate-dev nlohmann-json3-dev
+  libjpeg-dev
 )
 # shellcheck disable=SC2034
-TEST_PACKAGES=(libgtest-dev python3 python3-h5py python3-numpy python3-pil)
+TEST_PACKAGES=(libgtest-dev openmpi-bin python3 python3-h5py python3-numpy python3-pil strace)
 
 install_packages() {
   local missing=() package

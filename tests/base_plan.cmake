@@ -9,6 +9,9 @@ chunkio_add_unit_tests(
   unit/epoch_order_test.cpp
   unit/keyed_permutation_test.cpp
   unit/philox_test.cpp
+  unit/plan_cost_test.cpp
+  unit/ranks_test.cpp
+  unit/row_groups_test.cpp
   unit/shape_test.cpp
   unit/window_plan_test.cpp
   property/epoch_order_property_test.cpp

@@ -70,11 +70,11 @@ if(TARGET h5pack AND TARGET chunkio-train-softmax)
                                                      FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()
 
-if(TARGET loader_vs_baselines)
+if(TARGET reading)
   # Small: this is about its checks of every byte and about the program still running, not about figures.
-  add_test(NAME Bench.LoaderAgreesWithItsBaselines
-           COMMAND loader_vs_baselines --bytes 8MiB --rounds 1 --json
-                   ${CMAKE_CURRENT_BINARY_DIR}/loader_vs_baselines.json)
-  set_tests_properties(Bench.LoaderAgreesWithItsBaselines PROPERTIES LABELS short TIMEOUT 120
-                                                                     FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
+  add_test(NAME Bench.ReadingAgreesWithItsBaselines
+           COMMAND reading --bytes 8MiB --rounds 1 --only warm,deflate,loads,resume --json
+                   ${CMAKE_CURRENT_BINARY_DIR}/reading.json)
+  set_tests_properties(Bench.ReadingAgreesWithItsBaselines PROPERTIES LABELS short TIMEOUT 120
+                                                                      FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()

@@ -12,11 +12,16 @@ function(h5pack_add_cli_tests label)
   endforeach()
 endfunction()
 h5pack_add_cli_tests(short info preview)
-h5pack_add_cli_tests(medium bad_input pack program stream)
+h5pack_add_cli_tests(medium bad_input hostile pack program ranks stream)
 
 chunkio_add_unit_tests(
   h5pack_cli_test
-  SOURCES unit/byte_size_test.cpp unit/escape_test.cpp unit/progress_test.cpp
+  SOURCES unit/byte_size_test.cpp
+          unit/class_labels_test.cpp
+          unit/escape_test.cpp
+          unit/progress_test.cpp
+          unit/row_list_test.cpp
+          unit/shuffle_quality_test.cpp
   LIBRARIES h5pack_core)
 
 # White-box tests of decoding, sources and packing.

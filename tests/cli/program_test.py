@@ -52,6 +52,15 @@ class ProgramTest(CliTest):
                 shown = self.h5pack(command, "--help")
                 self.assertIn(f"h5pack {command}", shown)
 
+    def test_help_of_stream_is_in_groups(self):
+        shown = self.h5pack("stream", "--help")
+        headings = [line for line in shown.splitlines() if line and line[0] != " " and line.endswith(":")]
+        self.assertEqual(headings, ["Positionals:", "Options:", "The file:", "What is delivered:",
+                                    "How it is read (never changes what is delivered):", "Ranks:", "Report:"])
+        ranks = shown[shown.index("Ranks:"):shown.index("Report:")]
+        for option in ("--rank", "--world-size", "--ranks-from-env", "--lanes", "--uneven"):
+            self.assertIn(option, ranks)
+
     def test_wrong_usage_is_one_line_and_exit_code_2(self):
         nonsense = [
             (["fry"], "fry"),
@@ -73,6 +82,27 @@ class ProgramTest(CliTest):
             (["stream", "a.h5", "--window-bytes", "0"], "--window-bytes"),
             (["stream", "a.h5", "--consume-ms", "nan"], "--consume-ms"),
             (["stream", "a.h5", "--layout", "hwcn"], "nchw"),
+            (["stream", "a.h5", "--verify", "sometimes"], "first_epoch"),
+            (["stream", "a.h5", "--on-error", "hope"], "skip"),
+            (["stream", "a.h5", "--resident", "gpu"], "host"),
+            (["stream", "a.h5", "--uneven", "odd"], "exact"),
+            (["stream", "a.h5", "--rows", "1:1"], "--rows"),
+            (["stream", "a.h5", "--labels", ","], "--labels"),
+            (["stream", "a.h5", "--fields", "a,,b"], "--fields"),
+            (["stream", "a.h5", "--fields", ""], "--fields"),
+            (["stream", "a.h5", "--steps", "0"], "--steps"),
+            (["stream", "a.h5", "--prefetch", "0"], "--prefetch"),
+            (["stream", "a.h5", "--threads", "1025"], "--threads"),
+            (["stream", "a.h5", "--rank", "-1"], "--rank"),
+            (["stream", "a.h5", "--rank", "1"], "--world-size"),
+            (["stream", "a.h5", "--rank", "4", "--world-size", "4"], "--world-size"),
+            (["stream", "a.h5", "--world-size", "0"], "--world-size"),
+            (["stream", "a.h5", "--lanes", "-1"], "--lanes"),
+            (["stream", "a.h5", "--ranks-from-env", "--rank", "0"], "--rank"),
+            (["stream", "a.h5", "--ranks-from-env", "--world-size", "2"], "--world-size"),
+            (["stream", "a.h5", "--state-in", "s.json", "--batch", "2"], "--batch"),
+            (["stream", "a.h5", "--state-in", "s.json", "--window-bytes", "2"], "--window-bytes"),
+            (["stream", "a.h5", "--state-in", "s.json", "--lanes", "2"], "--lanes"),
             (["preview", "a.h5"], "--output"),
             (["preview", "a.h5", "-o", "a.gif"], "a.gif"),
             (["preview", "a.h5", "-o", "a.png", "--rows", "0"], "--rows"),

@@ -1,5 +1,9 @@
 """h5pack stream: what it reports, and that what it delivers never depends on how it reads."""
 
+import json
+import os
+import shutil
+import subprocess
 import unittest
 
 import h5py
@@ -7,9 +11,38 @@ import numpy as np
 
 from support import CliTest, make_class_folder, picture
 
-KEYS = {"epoch", "images", "batches", "seconds", "images_per_second", "bytes_per_second", "chunks",
-        "chunk_loads", "hit_rate", "read_amplification", "stall_fraction", "source", "source_reason",
-        "order_digest", "threads", "batch_size", "window_groups", "memory_bytes"}
+KEYS = {"epoch", "rank", "world_size", "images", "batches", "seconds", "images_per_second", "bytes_per_second",
+        "bytes_delivered", "bytes_read", "read_amplification", "chunks", "chunk_loads", "loads_per_chunk",
+        "hit_rate", "stall_seconds", "stall_fraction", "plan_seconds", "read_seconds", "decode_seconds",
+        "copy_seconds", "input_wait_seconds", "output_wait_seconds", "num_threads", "bound", "advice",
+        "skipped_images", "skipped", "source", "source_reason", "direct_io", "resident", "verify", "on_error",
+        "order", "seed", "samples", "batch_size", "drop_last", "lanes", "uneven", "chunk_samples",
+        "window_groups", "memory_bytes", "order_digest"}
+SOURCES = ("mapped", "scatter", "direct", "hdf5")
+
+
+class Delivered:
+    """Digests of samples, which add up mod 2^64."""
+
+    def __init__(self, epochs):
+        self.images = sum(e["images"] for e in epochs)
+        self.digests = {}
+        for epoch in epochs:
+            for name, digest in {"": epoch["pixel_digest"], **epoch["field_digests"]}.items():
+                self.digests[name] = (self.digests.get(name, 0) + int(digest, 16)) % 2**64
+
+    def __add__(self, other):
+        total = Delivered([])
+        total.images = self.images + other.images
+        total.digests = {name: (digest + other.digests[name]) % 2**64
+                         for name, digest in self.digests.items()}
+        return total
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+    def __repr__(self):
+        return f"{self.images} images, {self.digests}"
 
 
 class StreamTest(CliTest):
@@ -25,6 +58,10 @@ class StreamTest(CliTest):
     def digests(self, *arguments):
         return [(e["order_digest"], e["pixel_digest"])
                 for e in self.h5pack_json("stream", *arguments, "--digest")]
+
+    def delivered(self, *arguments):
+        """What all epochs of a run delivered: pixels, labels and fields; numbers that add up."""
+        return Delivered(self.h5pack_json("stream", *arguments, "--digest"))
 
     def test_report(self):
         self.pack()
@@ -47,14 +84,30 @@ class StreamTest(CliTest):
             self.assertRegex(epoch["order_digest"], r"^[0-9a-f]{16}$")
             self.assertNotIn("pixel_digest", epoch)
 
+    def test_times_of_the_report_fit_together(self):
+        self.pack()
+        for epoch in self.h5pack_json("stream", "photos.h5", "--epochs", 2, "--source", "hdf5"):
+            self.assertLessEqual(epoch["stall_seconds"], epoch["seconds"])
+            self.assertAlmostEqual(epoch["stall_fraction"], epoch["stall_seconds"] / epoch["seconds"])
+            stages = [epoch[f"{stage}_seconds"]
+                      for stage in ("plan", "read", "decode", "copy", "input_wait", "output_wait")]
+            self.assertGreater(sum(stages), 0)
+            self.assertGreaterEqual(min(stages), 0)
+            self.assertIn(epoch["bound"], ("disk", "decode", "copy", "plan", "consumer"))
+            self.assertRegex(epoch["advice"], r"^[A-Z].*\.$")
+            self.assertEqual((epoch["skipped_images"], epoch["skipped"]), (0, []))
+
     def test_text(self):
         self.pack()
-        text = self.h5pack("stream", "photos.h5", "--epochs", 2)
-        for part in ("images/s", "chunk loads", "hit rate", "stall", "source mapped", "60 images"):
+        text = self.h5pack("stream", "photos.h5", "--epochs", 2, "--digest", "--shuffle-quality")
+        for part in ("images/s", "chunk loads", "hit rate", "stall", "source mapped", "60 images", "plan",
+                     "input wait", "bound", "advice", "read amplification", "bits", "pixels"):
             self.assertIn(part, text)
-        rows = [line.split() for line in text.splitlines() if line[:5].strip() in ("0", "1", "all")]
-        self.assertEqual([row[:2] for row in rows], [["0", "60"], ["1", "60"], ["all", "120"]])
-        self.assertNotRegex(self.h5pack("stream", "photos.h5"), r"(?m)^ *all ")
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+        for label, images in (("epoch 0", 60), ("epoch 1", 60), ("all epochs", 120)):
+            self.assertRegex(text, rf"(?m)^{label} +{images} images in ")
+        self.assertNotIn("all epochs", self.h5pack("stream", "photos.h5"))
 
     def test_same_batches_however_they_are_read(self):
         self.pack()
@@ -63,7 +116,7 @@ class StreamTest(CliTest):
                 common = ["photos.h5", "--order", order, "--epochs", 2, "--batch", 8, "--seed", 3,
                           "--window-bytes", "64KiB"]
                 runs = [self.digests(*common, "--source", source, "--threads", threads)
-                        for source in ("mapped", "scatter", "hdf5") for threads in (1, 2)]
+                        for source in SOURCES for threads in (1, 2)]
                 for run in runs[1:]:
                     self.assertEqual(run, runs[0])
 
@@ -119,29 +172,401 @@ class StreamTest(CliTest):
             file["images"] = pixels
             file["labels"] = np.arange(250)
         epoch, = self.h5pack_json("stream", "cut.h5", "--digest")
-        self.assertEqual((epoch["source"], epoch["images"]), ("hdf5", 250))
+        self.assertEqual(epoch["images"], 250)
         self.assertEqual((epoch["chunks"], epoch["chunk_loads"]), (3, 3))
         self.assertEqual(epoch["pixel_digest"], self.digests("whole.h5")[0][1])
-        # What only libhdf5 can read is refused to others, with the way out.
+        # What needs chunks to be put together is refused to others, with the way out.
         for source in ("mapped", "scatter"):
-            self.assert_refused(["stream", "cut.h5", "--source", source], 1, ["cut.h5"], r"hdf5|auto")
+            self.assert_refused(["stream", "cut.h5", "--source", source], 1, ["cut.h5"], r"direct|hdf5|auto")
 
     def test_foreign_files(self):
+        """One set of pictures, masks, boxes and labels, stored as other programs store them."""
+        random = np.random.default_rng(3)
         for nchw in (False, True):
             pixels = self.pictures(40, nchw)
-            storages = {"contiguous": {}, "chunked": {"chunks": (6, *pixels.shape[1:])},
-                        "gzip": {"chunks": (6, *pixels.shape[1:]), "compression": "gzip"},
-                        "extendible": {"chunks": (6, *pixels.shape[1:]),
-                                       "maxshape": (None, *pixels.shape[1:])}}
-            digests = set()
+            shape = pixels.shape[1:]
+            storages = {"contiguous": {}, "chunked": {"chunks": (6, *shape)},
+                        "default": {"chunks": True},
+                        "gzip": {"chunks": (6, *shape), "compression": "gzip"},
+                        "shuffled_gzip": {"chunks": (6, *shape), "compression": "gzip", "shuffle": True},
+                        "checked": {"chunks": (6, *shape), "fletcher32": True},
+                        "odd_gzip": {"chunks": (7, *(size // 2 + 1 for size in shape)),
+                                     "compression": "gzip"},
+                        "extendible": {"chunks": (6, *shape), "maxshape": (None, *shape)}}
+            masks = random.integers(0, 65536, (40, 16, 16), dtype=np.uint16)
+            boxes = random.random((40, 4), dtype=np.float32)
+            results = {}
             for name, options in storages.items():
+                options = {key: value for key, value in options.items() if key != "chunks"}
+                chunks = storages[name].get("chunks")
                 with h5py.File(self.dir / f"{name}.h5", "w") as file:
-                    file.create_dataset("faces", data=pixels, **options)
-                epochs = self.h5pack_json("stream", f"{name}.h5", "--digest", "--batch", 7)
-                self.assertEqual(epochs[0]["images"], 40, name)
-                self.assertEqual(epochs[0]["chunk_loads"], epochs[0]["chunks"], name)
-                digests.add(epochs[0]["pixel_digest"])
-            self.assertEqual(len(digests), 1, "all hold the same pictures")
+                    file.create_dataset("faces", data=pixels, chunks=chunks, **options)
+                    field_options = {**options, "chunks": True if chunks else None}
+                    field_options.pop("maxshape", None)
+                    file.create_dataset("masks", data=masks, **field_options)
+                    file.create_dataset("boxes", data=boxes, **field_options)
+                    file["labels"] = np.arange(40) % 3
+                for source in ("auto", *SOURCES):
+                    arguments = ["stream", f"{name}.h5", "--batch", 7, "--fields", "masks,boxes", "--source",
+                                 source]
+                    result = self.run_h5pack(*arguments, "--digest", "--json")
+                    if result.returncode != 0:
+                        self.assertIn(source, ("mapped", "scatter", "direct"))
+                        self.assert_refused(arguments, 1, [f"{name}.h5"], r"direct|hdf5|auto")
+                        continue
+                    epoch = json.loads(result.stdout)
+                    self.assertEqual(epoch["chunk_loads"], epoch["chunks"], name)
+                    self.assertEqual(set(epoch["field_digests"]), {"labels", "masks", "boxes"})
+                    results[name, source] = Delivered([epoch])
+            self.assertEqual(len({repr(result) for result in results.values()}), 1, results)
+            self.assertEqual(results["gzip", "auto"].images, 40)
+            for name in storages:
+                self.assertIn((name, "hdf5"), results)
+            # direct reads all of it without libhdf5; the others what is stored as it is in memory.
+            for name in storages:
+                self.assertIn((name, "direct"), results)
+            for source in ("mapped", "scatter"):
+                for name in ("contiguous", "chunked", "extendible"):
+                    self.assertIn((name, source), results)
+
+    def test_large_fields_are_streamed_alike(self):
+        """With a small budget the masks are read row group by row group instead of kept."""
+        masks = np.random.default_rng(5).integers(0, 65536, (400, 48, 48), dtype=np.uint16)
+        pixels = np.random.default_rng(6).integers(0, 256, (400, 8, 8, 3), dtype=np.uint8)
+        with h5py.File(self.dir / "masks.h5", "w") as file:
+            file.create_dataset("images", data=pixels, chunks=(20, 8, 8, 3))
+            file.create_dataset("masks", data=masks, chunks=(20, 48, 48), compression="gzip")
+        common = ["masks.h5", "--fields", "masks", "--batch", 16, "--window-bytes", "8KiB", "--threads", 1]
+        small = self.h5pack_json("stream", *common, "--memory-budget", "6MiB", "--digest")
+        large = self.h5pack_json("stream", *common, "--digest")
+        self.assertEqual(Delivered(small), Delivered(large))
+        self.assertEqual(small[0]["order_digest"], large[0]["order_digest"])
+        self.assertLessEqual(small[0]["memory_bytes"], 6 << 20)
+        # Streamed fields count as delivered, kept ones do not.
+        self.assertEqual(small[0]["bytes_delivered"], pixels.nbytes + masks.nbytes)
+        self.assertEqual(large[0]["bytes_delivered"], pixels.nbytes)
+
+    def test_ways_of_reading_do_not_change_what_is_delivered(self):
+        self.pack()
+        expected = self.digests("photos.h5", "--epochs", 2, "--batch", 8, "--window-bytes", "64KiB")
+        for options in (["--direct-io", "--source", "scatter"], ["--direct-io", "--source", "direct"],
+                        ["--resident", "host"], ["--prefetch", 20], ["--verify", "always"],
+                        ["--verify", "first_epoch"], ["--on-error", "skip"]):
+            with self.subTest(options):
+                self.assertEqual(self.digests("photos.h5", "--epochs", 2, "--batch", 8, "--window-bytes",
+                                              "64KiB", *options), expected)
+
+    def test_resident_reads_once(self):
+        self.pack()
+        epochs = self.h5pack_json("stream", "photos.h5", "--epochs", 3, "--resident", "host")
+        self.assertEqual([epoch["resident"] for epoch in epochs], ["host"] * 3)
+        self.assertEqual(sum(epoch["bytes_read"] for epoch in epochs), 60 * 3072)
+        self.assertEqual(sum(epoch["chunk_loads"] for epoch in epochs), 9)
+        self.assertIn("resident host", self.h5pack("stream", "photos.h5", "--resident", "host"))
+
+    def test_rows(self):
+        self.pack()
+        every = self.delivered("photos.h5")
+        chosen = self.delivered("photos.h5", "--rows", "0:10,17,40:60", "--batch", 8)
+        others = self.delivered("photos.h5", "--rows", "18:40,10:17")
+        self.assertEqual((chosen.images, others.images), (31, 29))
+        self.assertEqual(chosen + others, every)
+        self.assertIn("31 of them chosen", self.h5pack("stream", "photos.h5", "--rows", "0:10,17,40:60"))
+        for rows, names in (("0:61", ["60", "--rows"]), ("5:3", ["5:3"]), ("a", ["'a'"]), ("1,,2", ["''"]),
+                            ("3,1:5", ["--rows", "3"]), ("", ["--rows"])):
+            self.assert_refused(["stream", "photos.h5", "--rows", rows], 2, names, r"rows?")
+
+    def test_labels(self):
+        self.pack()
+        every = self.delivered("photos.h5")
+        cats = self.delivered("photos.h5", "--labels", "cat", "--batch", 7)
+        dogs = self.delivered("photos.h5", "--labels", 1)
+        self.assertEqual((cats.images, dogs.images), (30, 30))
+        self.assertEqual(cats + dogs, every)
+        self.assertEqual(self.delivered("photos.h5", "--labels", "dog,cat"), every)
+        with h5py.File(self.dir / "photos.h5", "r") as file:
+            rows = np.flatnonzero(file["labels"][:20] == 0)
+        both = self.h5pack_json("stream", "photos.h5", "--labels", "cat", "--rows", "0:20")
+        self.assertEqual((both[0]["images"], both[0]["samples"]), (len(rows), len(rows)))
+
+    def test_labels_that_do_not_exist(self):
+        self.pack()
+        stream = ["stream", "photos.h5", "--labels"]
+        self.assert_refused([*stream, "cot"], 2, ["photos.h5", "'cot'"], r"did you mean cat\?")
+        self.assert_refused([*stream, "cat,horse"], 2, ["photos.h5", "'horse'"], r"has cat, dog")
+        self.assert_refused([*stream, "7"], 2, ["photos.h5", "7"], r"--labels")
+        with h5py.File(self.dir / "plain.h5", "w") as file:
+            file["images"] = self.pictures(4)
+        self.assert_refused(["stream", "plain.h5", "--labels", "0"], 1, ["plain.h5", "no labels"], r"rows")
+
+    def test_state(self):
+        """A run in three parts, read in different ways, delivers what one run delivers."""
+        self.pack()
+        common = ["photos.h5", "--batch", 8, "--epochs", 3, "--window-bytes", "64KiB", "--seed", 5]
+        again = ["photos.h5", "--epochs", 3, "--seed", 5]  # the rest is in the state
+        every = self.delivered(*common)
+        first = self.delivered(*common, "--steps", 3, "--state-out", "a.json")
+        second = self.delivered(*again, "--state-in", "a.json", "--steps", 11, "--state-out", "b.json",
+                                "--source", "hdf5", "--threads", 1)
+        third = self.delivered(*again, "--state-in", "b.json", "--source", "direct", "--prefetch", 1)
+        self.assertEqual((first.images, second.images), (24, 36 + 48))
+        self.assertEqual(first + second + third, every)
+        # The state knows nothing of the parts, and the batches are the same, one by one.
+        until = self.delivered(*common, "--steps", 14, "--state-out", "c.json")
+        self.assertEqual(first + second, until)
+        self.assertEqual((self.dir / "b.json").read_text(), (self.dir / "c.json").read_text())
+        one_more = self.digests(*common, "--steps", 9)[1]  # batch 0 of epoch 1
+        self.h5pack("stream", *common, "--steps", 8, "--state-out", "d.json")
+        after = self.digests(*again, "--state-in", "d.json", "--steps", 1)
+        self.assertEqual(after[-1], one_more)
+
+    def test_state_on_standard_streams(self):
+        self.pack()
+        common = ["photos.h5", "--batch", 8, "--json", "--digest"]
+        epoch, state = self.h5pack("stream", *common, "--steps", 5, "--state-out", "-").splitlines()
+        self.assertEqual(json.loads(state)["step"], 5)
+        rest = json.loads(self.h5pack("stream", "photos.h5", "--json", "--digest", "--state-in", "-",
+                                      input=state))
+        self.assertEqual(Delivered([json.loads(epoch)]) + Delivered([rest]),
+                         self.delivered("photos.h5", "--batch", 8))
+
+    def test_states_that_do_not_fit(self):
+        self.pack()
+        self.h5pack("stream", "photos.h5", "--batch", 8, "--steps", 2, "--state-out", "state.json")
+        self.h5pack("folder", "photos", "-o", "other.h5", "--order", "source")
+        stream = ["stream", "photos.h5", "--state-in"]
+        self.assert_refused(["stream", "other.h5", "--state-in", "state.json"], 2,
+                            ["state.json", "other.h5", "another file"], r"open the file")
+        self.assert_refused([*stream, "state.json", "--seed", 1], 2, ["state.json", "seed is 0"], r"use")
+        self.assert_refused([*stream, "state.json", "--rows", "0:30"], 2, ["selection", "samples"], r"use")
+        self.assert_refused([*stream, "state.json", "--batch", 4], 2, ["--batch", "--state-in"], r"excludes")
+        self.assert_refused([*stream, "state.json", "--world-size", 3], 2, ["world_size 3"], r"use one")
+        self.assert_refused([*stream, "nowhere.json"], 1, ["nowhere.json"], r"No such file")
+        self.assert_refused([*stream, "photos.h5"], 1, ["photos.h5"], r"--state-out")
+        (self.dir / "text.json").write_text("{}")
+        self.assert_refused([*stream, "text.json"], 2, ["text.json", "not a loader state"], r"Loader::state|--state")
+        (self.dir / "empty.json").touch()
+        self.assert_refused([*stream, "empty.json"], 1, ["empty.json"], r"empty")
+        # An epoch beyond the last one.
+        self.h5pack("stream", "photos.h5", "--batch", 8, "--epochs", 2, "--steps", 12, "--state-out", "late.json")
+        self.assert_refused([*stream, "late.json"], 2, ["late.json", "epoch 1"], r"--epochs 2")
+        # Only states are replaced.
+        self.h5pack("stream", "photos.h5", "--state-out", "late.json")
+        self.assert_refused(["stream", "photos.h5", "--state-out", "photos.h5"], 1, ["photos.h5"],
+                            r"choose another name")
+        self.assert_refused(["stream", "photos.h5", "--state-out", "no/s.json"], 1, ["no/s.json"], r"create it")
+
+    def damage(self, name, row):
+        """Spoils the chunk with that row; returns its rows."""
+        with h5py.File(self.dir / name, "r") as file:
+            data = file["images"]
+            for i in range(data.id.get_num_chunks()):
+                chunk = data.id.get_chunk_info(i)
+                if chunk.chunk_offset[0] <= row < chunk.chunk_offset[0] + data.chunks[0]:
+                    rows = (chunk.chunk_offset[0], min(chunk.chunk_offset[0] + data.chunks[0], len(data)))
+                    break
+        with open(self.dir / name, "r+b") as file:
+            file.seek(chunk.byte_offset + chunk.size // 2)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 0xff]))
+        return rows
+
+    def assert_fails_midway(self, arguments, names):
+        result = self.run_h5pack(*arguments, "--quiet")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        for name in names:
+            self.assertIn(name, result.stderr)
+
+    def assert_skips(self, name, rows, *arguments):
+        """All but `rows` are delivered, and what is left out is named."""
+        first, end = rows
+        others = ",".join(part for part in (f"0:{first}" if first else "", f"{end}:40" if end < 40 else "")
+                          if part)
+        arguments = [name, "--batch", 8, "--epochs", 2, *arguments, "--on-error", "skip"]
+        result = self.run_h5pack("stream", *arguments, "--json", "--digest", "--quiet")
+        self.assertEqual((result.returncode, result.stderr), (3, ""))
+        epochs = [json.loads(line) for line in result.stdout.splitlines()]
+        for epoch in epochs:
+            self.assertEqual((epoch["images"], epoch["skipped_images"]), (40 - (end - first), end - first))
+            self.assertEqual([(s["first_row"], s["num_rows"]) for s in epoch["skipped"]],
+                             [(first, end - first)])
+            self.assertIn(name, epoch["skipped"][0]["reason"])
+        self.assertEqual(Delivered(epochs[:1]), self.delivered(name, "--rows", others))
+        self.assertEqual(Delivered(epochs[:1]), Delivered(epochs[1:]))
+        text = self.run_h5pack("stream", *arguments, "--quiet")
+        self.assertEqual(text.returncode, 3)
+        self.assertRegex(text.stdout, rf"(?m)^skipped +rows {first} to {end - 1}: ")
+
+    def test_damaged_chunk(self):
+        with h5py.File(self.dir / "gzip.h5", "w") as file:
+            file.create_dataset("images", data=self.pictures(40), chunks=(7, 32, 32, 3), compression="gzip")
+            file["labels"] = np.arange(40) % 5
+        rows = self.damage("gzip.h5", 16)
+        self.assertEqual(rows, (14, 21))
+        for source in ("direct", "hdf5"):
+            with self.subTest(source):
+                self.assert_fails_midway(["stream", "gzip.h5", "--source", source],
+                                         ["gzip.h5", "images", "14"])
+                self.assert_skips("gzip.h5", rows, "--source", source)
+
+    def test_verify(self):
+        self.pack(count=40)
+        good = self.delivered("photos.h5")
+        rows = self.damage("photos.h5", 39)
+        self.assertEqual(rows, (35, 40))
+        self.assertNotEqual(self.delivered("photos.h5"), good)
+        for source in SOURCES:
+            with self.subTest(source):
+                for verify in ("first_epoch", "always"):
+                    self.assert_fails_midway(["stream", "photos.h5", "--verify", verify, "--source", source],
+                                             ["photos.h5", "images", "35"])
+                self.assert_skips("photos.h5", rows, "--verify", "always", "--source", source)
+        with h5py.File(self.dir / "foreign.h5", "w") as file:
+            file["images"] = self.pictures(4)
+        self.assert_refused(["stream", "foreign.h5", "--verify", "always"], 1, ["foreign.h5", "digests"],
+                            r"verify")
+
+    def test_allow_external(self):
+        pixels = self.pictures(12)
+        with h5py.File(self.dir / "target.h5", "w") as file:
+            file["x"] = pixels
+        with h5py.File(self.dir / "whole.h5", "w") as file:
+            file["images"] = pixels
+        with h5py.File(self.dir / "link.h5", "w") as file:
+            file["images"] = h5py.ExternalLink("target.h5", "/x")
+        layout = h5py.VirtualLayout(pixels.shape, np.uint8)
+        layout[:] = h5py.VirtualSource("target.h5", "x", pixels.shape)
+        with h5py.File(self.dir / "virtual.h5", "w") as file:
+            file.create_virtual_dataset("images", layout)
+        expected = self.delivered("whole.h5")
+        for name in ("link.h5", "virtual.h5"):
+            with self.subTest(name):
+                for command in (["info", name], ["stream", name], ["preview", name, "-o", "sheet.png"]):
+                    self.assert_refused(command, 1, [name], r"\w")
+                    self.h5pack(*command, "--allow-external", *(["--force"] if command[0] == "preview" else []))
+                (self.dir / "sheet.png").unlink()
+                self.assertEqual(self.delivered(name, "--allow-external"), expected)
+
+    def shuffle_quality(self, *arguments):
+        return [epoch["shuffle_quality"]
+                for epoch in self.h5pack_json("stream", *arguments, "--shuffle-quality")]
+
+    def test_shuffle_quality(self):
+        self.pack(count=200, chunk=10)
+        self.h5pack("folder", "photos", "-o", "sorted.h5", "--chunk", 10, "--order", "source")
+        tiny = ["--batch", 20, "--window-bytes", "60KiB"]  # two chunks
+        bad, again = (self.shuffle_quality("sorted.h5", *tiny) for _ in range(2))
+        self.assertEqual(bad, again)
+        bad, = bad
+        self.assertTrue(bad["sorted_by_class"])
+        self.assertLess(bad["label_entropy_ratio"], 0.7)
+        self.assertAlmostEqual(bad["label_entropy"] / bad["global_label_entropy"], bad["label_entropy_ratio"])
+        self.assertAlmostEqual(bad["same_chunk_pair_rate"], 9 / 19)  # a batch is two whole chunks
+        self.assertAlmostEqual(bad["global_same_chunk_pair_rate"], 9 / 199)
+        random = self.shuffle_quality("sorted.h5", "--batch", 20, "--order", "random", "--epochs", 10)
+        self.assertAlmostEqual(np.mean([q["label_entropy_ratio"] for q in random]), 1, delta=0.02)
+        self.assertAlmostEqual(np.mean([q["same_chunk_pair_rate"] for q in random]), 9 / 199, delta=0.005)
+        shuffled, = self.shuffle_quality("photos.h5", *tiny)
+        self.assertFalse(shuffled["sorted_by_class"])
+        self.assertGreater(shuffled["label_entropy_ratio"], 0.9)
+        self.assertIn("warning: the file is sorted by class",
+                      " ".join(self.h5pack("stream", "sorted.h5", "--shuffle-quality").split()))
+        self.assertNotIn("warning", self.h5pack("stream", "photos.h5", "--shuffle-quality"))
+
+    def test_shuffle_quality_without_labels(self):
+        with h5py.File(self.dir / "plain.h5", "w") as file:
+            file.create_dataset("images", data=self.pictures(40), chunks=(10, 32, 32, 3))
+        quality, = self.shuffle_quality("plain.h5", "--batch", 10, "--order", "sequential")
+        self.assertEqual(quality, {"label_entropy": None, "global_label_entropy": None,
+                                   "label_entropy_ratio": None, "same_chunk_pair_rate": 1,
+                                   "global_same_chunk_pair_rate": quality["global_same_chunk_pair_rate"],
+                                   "sorted_by_class": False})
+        self.assertAlmostEqual(quality["global_same_chunk_pair_rate"], 9 / 39)
+        self.assertIn("no labels", self.h5pack("stream", "plain.h5", "--shuffle-quality"))
+        # A table of attributes is no class of a sample.
+        with h5py.File(self.dir / "plain.h5", "r+") as file:
+            file["labels"] = np.arange(120).reshape(40, 3).astype(np.uint8) % 2
+        self.assertIsNone(self.shuffle_quality("plain.h5")[0]["label_entropy"])
+
+    def test_steps(self):
+        self.pack()
+        epochs = self.h5pack_json("stream", "photos.h5", "--batch", 16, "--epochs", 5, "--steps", 6)
+        self.assertEqual([(e["epoch"], e["batches"], e["images"]) for e in epochs], [(0, 4, 60), (1, 2, 32)])
+
+
+def strace_works():
+    """Whether system calls may be watched here; containers often forbid it."""
+    strace = shutil.which("strace")
+    return strace and subprocess.run([strace, "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+@unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+class FailingStorageTest(CliTest):
+    """Errors of storage that cannot be made on disk: strace puts them in the place of system calls."""
+
+    def setUp(self):
+        super().setUp()
+        pixels = np.random.default_rng(2).integers(0, 256, (600, 8, 8, 3), dtype=np.uint8)
+        with h5py.File(self.dir / "plain.h5", "w") as file:
+            file.create_dataset("images", data=pixels, chunks=(2, 8, 8, 3))
+        with h5py.File(self.dir / "gzip.h5", "w") as file:
+            file.create_dataset("images", data=pixels, chunks=(2, 8, 8, 3), compression="gzip")
+
+    def run_with(self, injections, *arguments):
+        """h5pack while system calls on files fail as `injections` say."""
+        trace = [part for injection in injections for part in ("-e", f"inject={injection}")]
+        # LeakSanitizer cannot work under ptrace.
+        variables = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+        return subprocess.run(
+            ["strace", "-f", "-o", "trace.txt", "-e", "trace=pread64,preadv,preadv2", *trace,
+             "-P", str(self.dir / "plain.h5"), "-P", str(self.dir / "gzip.h5"),
+             os.environ.get("H5PACK", "h5pack"), *map(str, arguments), "--quiet"],
+            cwd=self.dir, env=variables, timeout=120, text=True, capture_output=True)
+
+    def injected(self, error):
+        """How many calls were made to fail so."""
+        return sum(error in line and "(INJECTED)" in line
+                   for line in (self.dir / "trace.txt").read_text().splitlines())
+
+    # Small windows, so that there are many reads.
+    CASES = [["stream", name, "--source", source, "--window-bytes", 768]
+             for name, sources in (("plain.h5", ("scatter", "direct", "hdf5")), ("gzip.h5", ("direct", "hdf5")))
+             for source in sources]
+
+    def test_interrupted_calls_are_repeated(self):
+        for arguments in self.CASES:
+            with self.subTest(arguments[1:4]):
+                expected = json.loads(self.h5pack(*arguments, "--digest", "--json"))
+                result = self.run_with(["pread64,preadv,preadv2:error=EINTR:when=3+5"], *arguments, "--digest",
+                                       "--json")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertGreater(self.injected("EINTR"), 10)
+                self.assertEqual(json.loads(result.stdout)["pixel_digest"], expected["pixel_digest"])
+
+    def test_failing_reads_end_the_run(self):
+        for arguments in self.CASES:
+            with self.subTest(arguments[1:4]):
+                # Reads that may not block are left to those that may.
+                result = self.run_with(["preadv2:error=EAGAIN", "pread64,preadv:error=EIO:when=150+"], *arguments)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertGreater(self.injected("EIO"), 0)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertIn(arguments[1], result.stderr)
+                self.assertRegex(result.stderr, r"^h5pack: ")
+
+    def test_failing_reads_can_be_skipped(self):
+        for arguments in self.CASES:
+            with self.subTest(arguments[1:4]):
+                result = self.run_with(["preadv2:error=EAGAIN", "pread64,preadv:error=EIO:when=150"], *arguments,
+                                       "--on-error", "skip", "--threads", 1, "--json")
+                self.assertEqual(result.returncode, 3, result.stderr)
+                self.assertEqual(self.injected("EIO"), 1)
+                epoch = json.loads(result.stdout)
+                self.assertEqual(len(epoch["skipped"]), 1)
+                self.assertEqual(epoch["images"] + epoch["skipped"][0]["num_rows"], 600)
+                self.assertIn(arguments[1], epoch["skipped"][0]["reason"])
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ TEST(DamagedFile, TruncatedWhileOpenIsAnErrorOfTheRead) {
   const test::ScratchFolder folder;
   const std::string path = own_file(folder);
   const Dataset dataset = Dataset::open(path);
-  const std::int64_t offset = *dataset.impl()->linear_offset;
+  const std::int64_t offset = *dataset.impl()->images->linear_offset;
   std::filesystem::resize_file(path, static_cast<std::uintmax_t>(offset));
   std::vector<std::byte> row(90);
   test::expect_error(ErrorCode::corrupt_data, {path},
@@ -84,7 +84,7 @@ TEST(DamagedFile, ChangedMetadataNeverGivesOtherPixels) {
   const std::string path = own_file(folder);
   const auto whole = test::read_bytes(path);
   const auto pixels = test::pattern_rows(0, 40, 90);
-  const std::int64_t begin = *Dataset::open(path).impl()->linear_offset;
+  const std::int64_t begin = *Dataset::open(path).impl()->images->linear_offset;
   const std::int64_t end = begin + 3 * 16 * 90;
   int errors = 0;
   for (std::int64_t at = 0; at < static_cast<std::int64_t>(whole.size()); at += 13) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,6 +22,7 @@ using chunkio::EpochOrder;
 using chunkio::OrderMode;
 using chunkio::OrderOptions;
 using chunkio::RowGroups;
+using chunkio::RowSelection;
 using chunkio::Uneven;
 using namespace chunkio::plan;
 
@@ -31,16 +33,19 @@ constexpr int kRounds = 300;
 struct Case {
   std::int64_t group_samples = 1;
   Rows files;
+  Rows selected;  // all rows if there are several files
   OrderOptions options;
   std::int64_t epoch = 0;
 
-  [[nodiscard]] std::int64_t num_samples() const {
-    return std::accumulate(files.begin(), files.end(), std::int64_t{0});
+  [[nodiscard]] std::int64_t num_samples() const { return std::ssize(selected); }
+  [[nodiscard]] RowGroups groups() const {
+    if (files.size() > 1) return RowGroups(group_samples, files);
+    return RowGroups(group_samples, files[0], RowSelection::of(selected));
   }
   [[nodiscard]] EpochOrder order(std::int64_t rank) const {
     OrderOptions with_rank = options;
     with_rank.rank = rank;
-    return EpochOrder(RowGroups(group_samples, files), with_rank, epoch);
+    return EpochOrder(groups(), with_rank, epoch);
   }
   /// The same lanes and global batch on another number of ranks.
   [[nodiscard]] Case on_ranks(std::int64_t world_size) const {
@@ -52,6 +57,7 @@ struct Case {
   [[nodiscard]] std::string text() const {
     std::string line = "k " + std::to_string(group_samples) + " files";
     for (const std::int64_t file : files) line.append(" ").append(std::to_string(file));
+    line += " selected " + std::to_string(selected.size());
     return line + " " + std::string(to_string(options.mode)) + " seed " +
            std::to_string(options.seed) + " batch " + std::to_string(options.batch_size) + " W " +
            std::to_string(options.window_groups) + " R " + std::to_string(options.world_size) +
@@ -81,8 +87,33 @@ class EpochOrderProperty : public ::testing::Test {
     options.uneven = static_cast<Uneven>(between(0, 2));
     options.drop_last = options.uneven != Uneven::exact && between(0, 1) == 1;
     made.epoch = between(0, 1000);
-    if (made.num_samples() < options.lanes) made.files.push_back(options.lanes);
+    const auto total = [&made] {
+      return std::accumulate(made.files.begin(), made.files.end(), std::int64_t{0});
+    };
+    if (total() < options.lanes) made.files.push_back(options.lanes);
+    // Half the cases are some rows of one file.
+    if (between(0, 1) == 1) made.files = {total()};
+    made.selected.resize(static_cast<std::size_t>(total()));
+    std::iota(made.selected.begin(), made.selected.end(), 0);
+    if (made.files.size() == 1) select_runs(made);
     return made;
+  }
+
+  /// Keeps at least as many rows as there are lanes, in runs of random length.
+  void select_runs(Case& made) {
+    Rows kept;
+    const std::int64_t stay = between(0, 20);
+    bool in = true;
+    std::int64_t may_go = std::ssize(made.selected) - made.options.lanes;
+    for (const std::int64_t row : made.selected) {
+      if (between(0, stay) == 0) in = !in;
+      if (in || may_go == 0) {
+        kept.push_back(row);
+      } else {
+        --may_go;
+      }
+    }
+    made.selected = std::move(kept);
   }
 
   std::mt19937_64 random_{chunkio::test::test_seed()};
@@ -106,6 +137,7 @@ Rows planned_lane(const EpochOrder& order, std::int64_t lane, std::map<std::int6
   Rows rows(static_cast<std::size_t>(lane_delivered(order, lane)), -1);
   std::int64_t expected_first = 0;
   WindowPlan plan;
+  std::vector<std::uint32_t> offsets;
   for (std::int64_t w = 0; w < num_windows(order, lane); ++w) {
     plan_window(order, lane, w, plan);
     const WindowExtent extent = window_extent(order, lane, w);
@@ -123,6 +155,8 @@ Rows planned_lane(const EpochOrder& order, std::int64_t lane, std::map<std::int6
       EXPECT_EQ(visit.first, next);
       EXPECT_GE(visit.count, 1U);
       next += visit.count;
+      order.groups().offsets(visit.group, offsets);
+      const std::int64_t first_row = order.groups().extent(visit.group).begin;
       for (std::uint32_t i = visit.first; i < next; ++i) {
         const PlannedRow planned = plan.rows[i];
         EXPECT_LT(planned.row, order.groups().length(visit.group));
@@ -131,7 +165,7 @@ Rows planned_lane(const EpochOrder& order, std::int64_t lane, std::map<std::int6
         }
         const auto index = static_cast<std::size_t>(plan.first_index + planned.index);
         EXPECT_EQ(rows.at(index), -1) << "delivered twice";
-        rows.at(index) = order.groups().first_row(visit.group) + planned.row;
+        rows.at(index) = first_row + offsets.at(planned.row);
       }
     }
     EXPECT_EQ(next, plan.rows.size());
@@ -148,9 +182,7 @@ TEST_F(EpochOrderProperty, ExactDeliversEachSampleOnce) {
     SCOPED_TRACE(made.text());
     Rows rows = epoch_rows(made);
     std::sort(rows.begin(), rows.end());
-    Rows expected(static_cast<std::size_t>(made.num_samples()));
-    std::iota(expected.begin(), expected.end(), 0);
-    ASSERT_EQ(rows, expected);
+    ASSERT_EQ(rows, made.selected);
   }
 }
 
@@ -282,6 +314,67 @@ TEST_F(EpochOrderProperty, WindowBoundHoldsForRunsOfWindows) {
           ASSERT_LE(covered, max_window_samples(order, end - first));
         }
       }
+    }
+  }
+}
+
+TEST_F(EpochOrderProperty, EachSampleIsInTheWindowThatDeliversIt) {
+  for (int round = 0; round < kRounds; ++round) {
+    const Case made = make_case();
+    SCOPED_TRACE(made.text());
+    const EpochOrder order = made.order(0);
+    for (std::int64_t lane = 0; lane < made.options.lanes; ++lane) {
+      for (std::int64_t w = 0; w < num_windows(order, lane); ++w) {
+        const WindowExtent extent = window_extent(order, lane, w);
+        for (std::int64_t i = extent.first_index; i < extent.end_index; ++i) {
+          ASSERT_EQ(window_of(order, lane, i), w) << "lane " << lane << " index " << i;
+        }
+      }
+    }
+  }
+}
+
+/// What a plan delivers: (row group, which of its samples), by delivery index in the lane.
+std::map<std::int64_t, std::pair<std::int64_t, std::uint32_t>> deliveries(const WindowPlan& plan) {
+  std::map<std::int64_t, std::pair<std::int64_t, std::uint32_t>> found;
+  for (const GroupVisit& visit : plan.visits) {
+    for (std::uint32_t i = visit.first; i < visit.first + visit.count; ++i) {
+      found[plan.first_index + plan.rows[i].index] = {visit.group, plan.rows[i].row};
+    }
+  }
+  return found;
+}
+
+TEST_F(EpochOrderProperty, APlanCutAnywhereDeliversTheRestOfIt) {
+  for (int round = 0; round < kRounds; ++round) {
+    const Case made = make_case();
+    SCOPED_TRACE(made.text());
+    const EpochOrder order = made.order(0);
+    const std::int64_t lane = between(0, made.options.lanes - 1);
+    const std::int64_t window = between(0, num_windows(order, lane) - 1);
+    WindowPlan full;
+    plan_window(order, lane, window, full);
+    for (std::int64_t index = full.first_index; index <= full.end_index; ++index) {
+      WindowPlan rest = full;
+      drop_before(rest, index);
+      ASSERT_EQ(rest.lane, lane);
+      ASSERT_EQ(rest.window, window);
+      ASSERT_EQ(rest.first_index, index);
+      ASSERT_EQ(rest.end_index, full.end_index);
+      ASSERT_EQ(std::ssize(rest.rows), full.end_index - index);
+      auto expected = deliveries(full);
+      expected.erase(expected.begin(), expected.lower_bound(index));
+      ASSERT_EQ(deliveries(rest), expected) << "from " << index;
+      std::uint32_t next = 0;
+      for (const GroupVisit& visit : rest.visits) {
+        ASSERT_EQ(visit.first, next);
+        ASSERT_GE(visit.count, 1U);
+        next += visit.count;
+        for (std::uint32_t i = visit.first + 1; i < next; ++i) {
+          ASSERT_LE(rest.rows[i - 1].row, rest.rows[i].row);
+        }
+      }
+      ASSERT_EQ(next, rest.rows.size());
     }
   }
 }

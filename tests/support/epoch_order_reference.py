@@ -109,10 +109,16 @@ class Order:
             rows = list(range(num_samples, num_samples + samples))
             groups += [rows[i : i + k] for i in range(0, samples, k)]
             num_samples += samples
+        if "select" in case:
+            wanted = {row for begin, end in case["select"] for row in range(begin, end)}
+            groups = [[row for row in group if row in wanted] for group in groups]
+            groups = [group for group in groups if group]
+            num_samples = len(wanted)
 
         if case["mode"] == "random":
+            samples = [row for group in groups for row in group]
             perm = permutation(num_samples, stream_key(seed, epoch, 0, 3), 3)
-            sequence = [(None, perm(p)) for p in range(num_samples)]
+            sequence = [(None, samples[perm(p)]) for p in range(num_samples)]
         else:
             slots = range(len(groups))
             if case["mode"] == "chunk_shuffled":
@@ -312,6 +318,41 @@ def small_cases():
     yield case("random", 97, 10, 1, batch_size=16, seed=2)
 
 
+def selected_cases():
+    """Some rows of one file, as [begin, end) ranges."""
+    shuffled_mode, big_seed = "chunk_shuffled", 2**64 - 3
+    thirds = [[row, row + 1] for row in range(1, 61, 3)]
+    # Of 12 groups 1, 6 and 10 whole, 4, 5 and 8 not at all, the others cut; the last one is short.
+    mixed = [[2, 5], [5, 10], [11, 12], [14, 16], [19, 20], [30, 35], [36, 38], [47, 56], [57, 58]]
+    # One row; the first; the last; all but one; all, which is no selection.
+    yield case(shuffled_mode, 37, 5, 2, select=[[17, 18]])
+    yield case(shuffled_mode, 37, 5, 2, select=[[0, 1]])
+    yield case(shuffled_mode, 37, 5, 2, select=[[36, 37]])
+    yield case(shuffled_mode, 37, 5, 2, select=[[0, 16], [17, 37]])
+    yield case(shuffled_mode, 37, 5, 2, select=[[0, 37]])
+    # Whole groups; a range that cuts two; groups of one row; one group.
+    yield case(shuffled_mode, 60, 5, 2, batch_size=6, select=[[10, 30], [45, 60]], seed=4)
+    yield case(shuffled_mode, 60, 5, 3, batch_size=6, select=[[13, 44]], seed=4)
+    yield case(shuffled_mode, 60, 1, 7, batch_size=6, select=thirds, seed=4)
+    yield case(shuffled_mode, 60, 60, 1, batch_size=6, select=thirds, seed=4)
+    # All modes, seeds and epochs of all sizes.
+    for mode in (shuffled_mode, "sequential", "random"):
+        yield case(mode, 58, 5, 3, batch_size=7, select=mixed)
+        yield case(mode, 58, 5, 2, batch_size=7, select=mixed, seed=big_seed, epoch=2**40 + 5)
+        yield case(mode, 61, 4, 4, batch_size=7, select=thirds, seed=7, epoch=3)
+        # As many lanes as samples.
+        yield case(mode, 58, 5, 2, 29, 29, batch_size=1, select=mixed, seed=3)
+    # The same lanes shared out among 1, 2, 3 and 6 ranks.
+    for world_size in (1, 2, 3, 6):
+        yield case(shuffled_mode, 58, 5, 2, 6, world_size, 12 // world_size, select=mixed, seed=11, epoch=3)
+    # Ends.
+    for uneven, drop_last in (("pad", False), ("pad", True), ("drop", False), ("drop", True), ("exact", False)):
+        end = {"uneven": uneven, "drop_last": drop_last, "seed": 5}
+        for mode in (shuffled_mode, "sequential", "random"):
+            yield case(mode, 58, 5, 2, 4, 2, batch_size=6, select=mixed, **end)
+            yield case(mode, 61, 4, 2, 3, 3, batch_size=4, select=thirds, **end)
+
+
 def large_cases():
     """(case, [(lane, step), ...]): 65,536 groups are a table, one more a Feistel network."""
     yield case("chunk_shuffled", 65536, 1, 64, batch_size=8, seed=1), [(0, 0), (0, 9), (0, 8191)]
@@ -334,17 +375,23 @@ def large_cases():
     yield case("sequential", 10**10, 100, 1, 3, 3, 10, uneven="exact"), [(0, 0), (1, 5), (2, 333_333_333)]
 
 
+def whole_order(name, made):
+    order = Order(made)
+    ranks = [list(rank_steps(order, made, r)) for r in range(made["world_size"])]
+    return {"name": name, **made, "num_steps": [len(steps) for steps in ranks]} | {
+        "batches": [[r, t, rows] for r, steps in enumerate(ranks) for t, rows in enumerate(steps)]
+    }
+
+
 def orders():
     for number, made in enumerate(small_cases()):
-        order = Order(made)
-        ranks = [list(rank_steps(order, made, r)) for r in range(made["world_size"])]
-        yield {"name": f"small_{number}", **made, "num_steps": [len(steps) for steps in ranks]} | {
-            "batches": [[r, t, rows] for r, steps in enumerate(ranks) for t, rows in enumerate(steps)]
-        }
+        yield whole_order(f"small_{number}", made)
     for number, (made, wanted) in enumerate(large_cases()):
         order = LargeOrder(made)
         batches = [[lane, step, order.batch(lane, step)] for lane, step in wanted]
         yield {"name": f"large_{number}", **made, "batches": batches}
+    for number, made in enumerate(selected_cases()):
+        yield whole_order(f"selected_{number}", made)
 
 
 def random_numbers():

@@ -19,9 +19,9 @@ def labels(n):
     return np.arange(n) % 7
 
 
-def images(name="images", shape=(40, 8, 8, 3), **options):
+def images(name="images", shape=(40, 8, 8, 3), libver=None, **options):
     def make(path):
-        with h5py.File(path, "w") as file:
+        with h5py.File(path, "w", libver=libver) as file:
             file.create_dataset(name, data=pattern(shape), **options)
             file.create_dataset("labels", data=labels(shape[0]).astype(np.int32))
     return make
@@ -83,6 +83,12 @@ def soft_link_labels(path):
         file["labels"] = h5py.SoftLink("/y")
 
 
+def soft_loop(path):
+    with h5py.File(path, "w") as file:
+        file["images"] = h5py.SoftLink("/b")
+        file["b"] = h5py.SoftLink("/images")
+
+
 def external_link(path):
     with h5py.File(path + ".other", "w") as file:
         file["x"] = pattern((5, 8, 8, 3))
@@ -120,6 +126,144 @@ def unallocated_chunks(path):
     with h5py.File(path, "w") as file:
         data = file.create_dataset("images", (6, 8, 8, 3), np.uint8, chunks=(2, 8, 8, 3), fillvalue=9)
         data[2:4] = pattern((6, 8, 8, 3))[2:4]
+
+
+def never_filled(path):
+    """Chunks without storage in a file that tells libhdf5 not to fill memory for them."""
+    with h5py.File(path, "w") as file:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((2, 8, 8, 3))
+        creation.set_fill_value(np.array(9, np.uint8))
+        creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        space = h5py.h5s.create_simple((12, 8, 8, 3))
+        data = h5py.Dataset(h5py.h5d.create(file.id, b"images", h5py.h5t.STD_U8LE, space, creation))
+        data[2:4] = pattern((12, 8, 8, 3))[2:4]
+        data[8:10] = pattern((12, 8, 8, 3))[8:10]
+
+
+def indexed(libver="latest", user_block=0, maxshape=None, **options):
+    """40 pictures in chunks of 7 whole ones, behind the index that libver and maxshape lead to."""
+    def make(path):
+        with h5py.File(path, "w", libver=libver, userblock_size=user_block) as file:
+            data = file.create_dataset("images", (40, 8, 8, 3), np.uint8, chunks=(7, 8, 8, 3),
+                                       maxshape=maxshape, **options)
+            pictures = pattern((40, 8, 8, 3))
+            for first in (28, 0, 35, 14, 7, 21):  # so that they do not lie in order
+                data[first:first + 7] = pictures[first:first + 7]
+    return make
+
+
+def masked_chunks(path):
+    """Deflate and shuffle, but chunk 1 without deflate, chunk 2 without shuffle, chunk 3 with neither."""
+    import zlib
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("images", (40, 8, 8, 3), np.uint8, chunks=(10, 8, 8, 3), shuffle=True,
+                                   compression="gzip")
+        pictures = pattern((40, 8, 8, 3))
+        for chunk, mask in enumerate((0, 2, 1, 3)):
+            raw = pictures[10 * chunk:10 * chunk + 10].tobytes()  # shuffling single bytes changes nothing
+            data.id.write_direct_chunk((10 * chunk, 0, 0, 0), raw if mask & 2 else zlib.compress(raw), mask)
+
+
+def masks(path, n=400):
+    """Pictures with fields of other types and other chunks."""
+    row = np.arange(n)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("images", data=pattern((n, 16, 12, 3)), chunks=(16, 16, 12, 3), compression="gzip")
+        file["labels"] = labels(n)
+        place = np.arange(16 * 12).reshape(16, 12)
+        file.create_dataset("masks", data=(row[:, None, None] * 7 + place).astype(np.uint16),
+                            chunks=(9, 5, 7), compression="gzip", shuffle=True)
+        file.create_dataset("depth", data=(row[:, None, None] + place / 256).astype(np.float32),
+                            chunks=(50, 16, 12), fletcher32=True)
+        file["heat"] = (row[:, None, None] * 2 + place).astype(">i4")
+        file["flow"] = (row[:, None, None, None] - place[:, :, None] * np.array([1, -1])).astype(np.int16)
+
+
+def fletcher32(data):
+    """As libhdf5 stores it: sums of big-endian words, the checksum itself little-endian."""
+    words = np.frombuffer(data + b"\0" * (len(data) % 2), ">u2")
+    one = two = 0
+    for word in words.tolist():
+        one = (one + word) % 65535
+        two = (two + one) % 65535
+    # Sums with end-around carry never return to 0.
+    one, two = (one or 65535, two or 65535) if words.any() else (0, 0)
+    return data + (two << 16 | one).to_bytes(4, "little")
+
+
+def masked_fields(path):
+    """Fields whose eight chunks each skip another set of filters, in two orders of filters."""
+    import zlib
+    with h5py.File(path, "w") as file:
+        file["images"] = pattern((40, 8, 8, 3))
+        for name, dtype, order in (("float32", "<f4", "shuffle deflate fletcher32"),
+                                   ("uint16", "<u2", "fletcher32 shuffle deflate")):
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            creation.set_chunk((5, 7))
+            for step in order.split():
+                {"shuffle": creation.set_shuffle, "deflate": lambda: creation.set_deflate(6),
+                 "fletcher32": creation.set_fletcher32}[step]()
+            space = h5py.h5s.create_simple((40, 7))
+            data = h5py.Dataset(h5py.h5d.create(file.id, name.encode(), h5py.h5t.py_create(np.dtype(dtype)),
+                                                space, creation))
+            values = (np.arange(280).reshape(40, 7) * 3.25).astype(dtype)
+            size = values.itemsize
+            for mask in range(8):
+                stored = values[5 * mask:5 * mask + 5].tobytes()
+                for bit, step in enumerate(order.split()):
+                    if mask >> bit & 1:
+                        continue
+                    if step == "shuffle":
+                        whole = len(stored) // size * size
+                        planes = np.frombuffer(stored[:whole], np.uint8).reshape(-1, size).T.tobytes()
+                        stored = planes + stored[whole:]
+                    elif step == "deflate":
+                        stored = zlib.compress(stored)
+                    else:
+                        stored = fletcher32(stored)
+                data.id.write_direct_chunk((5 * mask, 0), stored, mask)
+
+
+def typed_fields(path):
+    """Fields of several types and ranks, chunked otherwise than the pictures, or not at all."""
+    n = 50
+    all_filters = dict(shuffle=True, compression="gzip", fletcher32=True)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("images", data=pattern((n, 8, 8, 3)), chunks=(16, 8, 8, 3), compression="gzip")
+        masks = (np.arange(n * 9 * 10, dtype=np.int64) ** 2 % 60000).astype(np.uint16).reshape(n, 9, 10)
+        file.create_dataset("masks", data=masks, chunks=(7, 4, 3), **all_filters)
+        file.create_dataset("masks_plain", data=masks, chunks=(60, 9, 10), maxshape=(None, 9, 10))
+        depth = np.sqrt(np.arange(n * 33)).astype(np.float32).reshape(n, 33)
+        file.create_dataset("depth", data=depth, chunks=(3, 5), **all_filters)
+        file["depth_contiguous"] = depth
+        file.create_dataset("weight", data=np.linspace(0, 1, n), chunks=(11,), compression="gzip")
+        file.create_dataset("id", data=np.arange(n, dtype=np.int64) - 7, chunks=(64,), maxshape=(None,),
+                            shuffle=True, fletcher32=True)
+        box = file.create_dataset("box", (n, 4), np.float32, chunks=(6, 3), fillvalue=-1.5, compression="gzip")
+        box[12:20] = np.arange(32).reshape(8, 4)
+        flag = file.create_dataset("flag", (n, 5), np.uint8, chunks=(8, 2), fillvalue=3)
+        flag[20:30, :2] = 1
+        planes = np.arange(n * 2 * 3 * 4 * 5, dtype=np.int32).reshape(n, 2, 3, 4, 5)
+        file.create_dataset("planes", data=planes, chunks=(4, 2, 2, 4, 5), shuffle=True)
+
+
+def many_masks(path):
+    masks(path, 4000)
+
+
+def scaleoffset(path):
+    """A field with a filter that is part of libhdf5 and of nothing else."""
+    with h5py.File(path, "w") as file:
+        file["images"] = pattern((20, 8, 8, 3))
+        file.create_dataset("depth", data=np.arange(20 * 6, dtype=np.int32).reshape(20, 6), chunks=(8, 4),
+                            scaleoffset=0, compression="gzip")
+
+
+def many_chunks(path):
+    """100,000 chunks of one picture each behind the B-tree of early versions."""
+    with h5py.File(path, "w", libver="earliest") as file:
+        file.create_dataset("images", data=pattern((100000, 2, 2, 1)), chunks=(1, 2, 2, 1))
 
 
 def layout_attribute(path):
@@ -164,13 +308,31 @@ CASES = {
     "fletcher": images(chunks=(7, 5, 8, 2), fletcher32=True),
     "large_deflate": images(shape=(72, 3, 400, 400), chunks=(72, 1, 150, 400), compression="gzip",
                             compression_opts=1),
+    "btree1": indexed("earliest"),
+    "implicit": indexed(),
+    "fixed_array": indexed(fletcher32=True),
+    "extensible_array": indexed(maxshape=(None, 8, 8, 3)),
+    "btree2": indexed(maxshape=(None, None, 8, 3)),
+    "btree1_user_block": indexed("earliest", user_block=1024),
+    "extensible_array_user_block": indexed(user_block=512, maxshape=(None, 8, 8, 3)),
+    "default_chunks": images(shape=(40, 64, 48, 3), chunks=True),
+    "odd_chunks": images(shape=(40, 9, 8, 3), chunks=(7, 5, 3, 2)),
+    "odd_chunks_checked": images(shape=(40, 9, 8, 3), chunks=(7, 5, 3, 2), compression="gzip", shuffle=True,
+                                 fletcher32=True),
+    "odd_chunks_btree1": images(shape=(40, 9, 8, 3), libver="earliest", chunks=(7, 5, 3, 2),
+                                compression="gzip"),
+    "default_chunks_deflate": images(shape=(40, 64, 48, 3), chunks=True, compression="gzip"),
+    "large_chunk": images(shape=(40, 100, 131, 3), chunks=(40, 100, 131, 3), maxshape=(None, 100, 131, 3)),
+    "large_rows_cut": images(shape=(5, 512, 701, 3), chunks=(3, 300, 701, 2)),
+    "odd_chunks_deflate": images(shape=(40, 9, 8, 3), chunks=(7, 5, 3, 2), compression="gzip", shuffle=True),
     "ambiguous": images(shape=(4, 3, 8, 3)),
     "no_channel_axis": images(shape=(4, 5, 8, 6)),
 }
 for make in (celeba_chunks, fields, attribute_table, two_candidates, no_candidate, soft_link,
-             soft_link_in_path, soft_link_labels, external_link, external_storage, virtual, user_block,
-             unallocated, unallocated_chunks, layout_attribute, no_samples, huge_shape, unknown_filter,
-             group_loop):
+             soft_link_in_path, soft_link_labels, soft_loop, external_link, external_storage, virtual,
+             user_block, unallocated, unallocated_chunks, never_filled, layout_attribute, no_samples,
+             huge_shape, unknown_filter, group_loop, masked_chunks, masked_fields, many_chunks, many_masks,
+             masks, scaleoffset, typed_fields):
     CASES[make.__name__] = make
 
 if __name__ == "__main__":

@@ -58,10 +58,15 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<SourceKind, C
     file_ = c.file;
     test::write_packed(scratch_.file("pictures.h5"), file_);
     dataset_.emplace(Dataset::open(scratch_.file("pictures.h5")));
-    source_ =
-        io::select_source(dataset_->impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
+    source_ = make_source(*dataset_);
   }
 
+  [[nodiscard]] std::unique_ptr<ChunkSource> make_source(const Dataset& dataset) const {
+    return io::select_source(
+               dataset.impl(), dataset.impl()->images,
+               {.kind = std::get<0>(GetParam()), .group_samples = file_.chunk_samples})
+        .source;
+  }
   [[nodiscard]] RowGroup group(std::int64_t index) const {
     const std::int64_t first = index * file_.chunk_samples;
     return {.first_row = first,
@@ -160,11 +165,10 @@ TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
   std::filesystem::copy_file(dataset_->info().path, path,
                              std::filesystem::copy_options::overwrite_existing);
   const Dataset dataset = Dataset::open(path);
-  const auto source =
-      io::select_source(dataset.impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
+  const auto source = make_source(dataset);
   // The pictures lie in the middle of the file or at its end; half of it is surely gone after this.
   std::filesystem::resize_file(
-      path, static_cast<std::uintmax_t>(dataset.impl()->linear_offset.value() +
+      path, static_cast<std::uintmax_t>(dataset.impl()->images->linear_offset.value() +
                                         file_.num_samples * file_.sample_bytes() / 2));
   const std::int64_t last = num_groups() - 1;
   std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
@@ -178,8 +182,7 @@ TEST_P(ChunkSourceTest, FileRewrittenWhileReadingIsAnError) {
   std::filesystem::copy_file(dataset_->info().path, path,
                              std::filesystem::copy_options::overwrite_existing);
   const Dataset dataset = Dataset::open(path);
-  const auto source =
-      io::select_source(dataset.impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
+  const auto source = make_source(dataset);
   std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
   const std::vector<RowTarget> rows{{.row = 0, .target = memory.data()}};
   (void)source->place(group(0), rows, std::stop_token());
@@ -193,21 +196,22 @@ TEST_P(ChunkSourceTest, FileReplacedWhileReadingGoesOnWithTheOldOne) {
   std::filesystem::copy_file(dataset_->info().path, path,
                              std::filesystem::copy_options::overwrite_existing);
   const Dataset dataset = Dataset::open(path);
-  source_ = io::select_source(dataset.impl(), std::get<0>(GetParam()), file_.chunk_samples).source;
+  source_ = make_source(dataset);
   std::filesystem::copy_file(dataset_->info().path, path + ".new",
                              std::filesystem::copy_options::overwrite_existing);
   std::filesystem::rename(path + ".new", path);
   check(0, {0}, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Sources, ChunkSourceTest,
-    ::testing::Combine(::testing::Values(SourceKind::mapped, SourceKind::scatter, SourceKind::hdf5),
-                       ::testing::ValuesIn(cases())),
-    [](const auto& instance) {
-      return std::string(to_string(std::get<0>(instance.param))) + "_" +
-             std::get<1>(instance.param).name;
-    });
+INSTANTIATE_TEST_SUITE_P(Sources, ChunkSourceTest,
+                         ::testing::Combine(::testing::Values(SourceKind::mapped,
+                                                              SourceKind::scatter,
+                                                              SourceKind::direct, SourceKind::hdf5),
+                                            ::testing::ValuesIn(cases())),
+                         [](const auto& instance) {
+                           return std::string(to_string(std::get<0>(instance.param))) + "_" +
+                                  std::get<1>(instance.param).name;
+                         });
 
 }  // namespace
 }  // namespace chunkio

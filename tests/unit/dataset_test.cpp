@@ -55,7 +55,7 @@ class DatasetTest : public testing::Test {
     EXPECT_TRUE(test::read_rows(dataset, n / 2, 1) ==
                 test::pattern_rows(n / 2, 1, dataset.info().sample_bytes()));
     EXPECT_TRUE(test::read_rows(dataset, n, 0).empty());
-    if (const auto offset = dataset.impl()->linear_offset) {
+    if (const auto offset = dataset.impl()->images->linear_offset) {
       // What positional reads would deliver.
       std::vector<std::byte> bytes(expected.size());
       base::read_at(dataset.impl()->descriptor.get(), *offset, bytes, "file");
@@ -106,7 +106,7 @@ TEST_F(DatasetTest, ReadsEverythingAFileOfThisLibrarySays) {
   EXPECT_EQ(info.statistics->mean, (std::vector<double>{0.25, 0.5, 0.75}));
   EXPECT_EQ(info.statistics->std, (std::vector<double>{0.1, 0.2, 0.3}));
   EXPECT_EQ(info.chunk_digests.size(), 3U);
-  EXPECT_TRUE(dataset.impl()->linear_offset);
+  EXPECT_TRUE(dataset.impl()->images->linear_offset);
   expect_pattern(dataset);
 }
 
@@ -126,12 +126,12 @@ TEST_F(DatasetTest, ContiguousDataIsOneRun) {
   EXPECT_EQ(dataset.info().num_chunks, 0);
   EXPECT_FALSE(dataset.info().format_version);
   EXPECT_TRUE(dataset.info().class_names.empty());
-  EXPECT_TRUE(dataset.impl()->linear_offset);
+  EXPECT_TRUE(dataset.impl()->images->linear_offset);
   EXPECT_EQ(read_labels(dataset)[8], 1);  // int32 in the file
   expect_pattern(dataset);
 }
 
-TEST_F(DatasetTest, ChunksThatCutSamplesAreReadThroughTheLibrary) {
+TEST_F(DatasetTest, ChunksMayCutSamples) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "celeba_chunks"));
   const DatasetInfo& info = dataset.info();
   EXPECT_EQ(info.layout, Layout::nchw);
@@ -139,8 +139,9 @@ TEST_F(DatasetTest, ChunksThatCutSamplesAreReadThroughTheLibrary) {
   EXPECT_EQ(info.width, 178);
   EXPECT_EQ(info.stored.chunk_shape, (Shape{100, 3, 217, 178}));
   EXPECT_EQ(info.num_chunks, 4);
-  EXPECT_EQ(dataset.impl()->nonlinear_reason, "chunks cut samples");
-  EXPECT_GE(dataset.impl()->chunk_cache_bytes, 2 * 2 * 100 * 3 * 217 * 178);
+  EXPECT_FALSE(dataset.impl()->images->whole_rows());
+  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "");
+  EXPECT_GE(dataset.impl()->images->chunk_cache_bytes, 2 * 2 * 100 * 3 * 217 * 178);
   ASSERT_TRUE(info.labels);
   EXPECT_EQ(read_labels(dataset)[129], 129 % 7);
   expect_pattern(dataset);
@@ -149,7 +150,8 @@ TEST_F(DatasetTest, ChunksThatCutSamplesAreReadThroughTheLibrary) {
 TEST_F(DatasetTest, FiltersAreNamedInOrder) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "deflate"));
   EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "deflate"}));
-  EXPECT_EQ(dataset.impl()->nonlinear_reason, "deflate filter");
+  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "");
+  EXPECT_FALSE(dataset.impl()->images->linear_offset);
   EXPECT_LT(dataset.info().stored_bytes, 40 * 8 * 8 * 3);
   expect_pattern(dataset);
   expect_pattern(Dataset::open(h5py_file(folder_, "fletcher")));
@@ -157,8 +159,8 @@ TEST_F(DatasetTest, FiltersAreNamedInOrder) {
 
 TEST_F(DatasetTest, ChunksBehindAnIndexAreNoRunThoughTheyMayLieInOne) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "whole_chunks"));
-  EXPECT_EQ(dataset.impl()->nonlinear_reason, "chunks lie anywhere in the file");
-  EXPECT_EQ(dataset.impl()->chunk_cache_bytes, 0);
+  EXPECT_FALSE(dataset.impl()->images->linear_offset);
+  EXPECT_EQ(dataset.impl()->images->chunk_cache_bytes, 0);
   expect_pattern(dataset);
   expect_pattern(Dataset::open(h5py_file(folder_, "one_chunk")));
 }
@@ -276,15 +278,46 @@ TEST_F(DatasetTest, LinksAndDataElsewhereAreRefused) {
   EXPECT_EQ(Dataset::open(path).info().images_path, "group/x");
 }
 
-TEST_F(DatasetTest, UserBlockIsReadThroughTheLibrary) {
+TEST_F(DatasetTest, WhatLiesElsewhereIsReadWhenAllowed) {
+  OpenOptions options;
+  options.allow_external = true;
+  for (const char* name : {"soft_link", "external_link", "virtual"}) {
+    SCOPED_TRACE(name);
+    const Dataset dataset = Dataset::open(h5py_file(folder_, name), options);
+    EXPECT_EQ(dataset.size(), 5);
+    expect_pattern(dataset);
+  }
+  EXPECT_EQ(read_labels(Dataset::open(h5py_file(folder_, "soft_link_labels"), options)),
+            (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+  const Dataset external = Dataset::open(h5py_file(folder_, "external_storage"), options);
+  EXPECT_EQ(external.impl()->images->needs_libhdf5, "external storage");
+  EXPECT_EQ(test::read_rows(external, 4, 1), std::vector<std::byte>(192, std::byte{'s'}));
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "virtual"), options).impl()->images->needs_libhdf5,
+            "virtual dataset");
+  options.images = "alias/x";
+  expect_pattern(Dataset::open(h5py_file(folder_, "soft_link_in_path"), options));
+}
+
+TEST_F(DatasetTest, AllowedLinksThatLeadNowhereAreNoDatasets) {
+  OpenOptions options;
+  options.allow_external = true;
+  const std::string path = h5py_file(folder_, "external_link");
+  std::filesystem::remove(path + ".other");
+  expect_error(ErrorCode::unsupported, {path}, [&] { Dataset::open(path, options); });
+  const std::string loop = h5py_file(folder_, "soft_loop");
+  expect_error(ErrorCode::corrupt_data, {loop, "too many links"},
+               [&] { Dataset::open(loop, options); });
+}
+
+TEST_F(DatasetTest, AUserBlockShiftsEveryPosition) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "user_block"));
-  EXPECT_EQ(dataset.impl()->nonlinear_reason, "the file has a user block");
+  EXPECT_TRUE(dataset.impl()->images->linear_offset);
   expect_pattern(dataset);
 }
 
 TEST_F(DatasetTest, StorageThatWasNeverWrittenGivesTheFillValue) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "unallocated"));
-  EXPECT_EQ(dataset.impl()->nonlinear_reason, "storage is not allocated");
+  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "storage is not allocated");
   EXPECT_EQ(test::read_rows(dataset, 5, 1), std::vector<std::byte>(192));
   const Dataset chunks = Dataset::open(h5py_file(folder_, "unallocated_chunks"));
   EXPECT_EQ(test::read_rows(chunks, 0, 1), std::vector<std::byte>(192, std::byte{9}));

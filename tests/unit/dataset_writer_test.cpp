@@ -94,7 +94,7 @@ TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
             0);
   const Dataset dataset = Dataset::open(path_);
   EXPECT_EQ(dataset.info().layout, layout);
-  ASSERT_TRUE(dataset.impl()->linear_offset) << dataset.impl()->nonlinear_reason;
+  ASSERT_TRUE(dataset.impl()->images->linear_offset) << dataset.impl()->images->needs_libhdf5;
   expect_complete(n);
 
   // The stored chunks, last one included, are what the digests say; unused rows are zero.
@@ -102,7 +102,7 @@ TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
   std::vector<std::byte> chunk(static_cast<std::size_t>(chunk_bytes));
   for (std::int64_t i = 0; i < dataset.info().num_chunks; ++i) {
     base::read_at(dataset.impl()->descriptor.get(),
-                  *dataset.impl()->linear_offset + i * chunk_bytes, chunk, path_);
+                  *dataset.impl()->images->linear_offset + i * chunk_bytes, chunk, path_);
     EXPECT_EQ(base::digest(chunk), dataset.info().chunk_digests[static_cast<std::size_t>(i)]);
   }
   const std::int64_t used = (n - (dataset.info().num_chunks - 1) * std::min(k, n)) * 90;
@@ -132,7 +132,7 @@ TEST_F(DatasetWriterTest, UsesTheImplicitChunkIndexOnAlignedSpace) {
     ASSERT_GE(H5Dget_chunk_index_type(images.get(), &index), 0);
     EXPECT_EQ(index, H5D_CHUNK_IDX_NONE);
   }
-  EXPECT_EQ(*Dataset::open(path_).impl()->linear_offset % 4096, 0);
+  EXPECT_EQ(*Dataset::open(path_).impl()->images->linear_offset % 4096, 0);
 }
 
 TEST_F(DatasetWriterTest, ChunksMayComeInAnyOrderFromAnyThread) {
@@ -424,7 +424,7 @@ TEST_F(DatasetWriterTest, PixelsThatTheDiskLostAreNoticed) {
   DatasetWriter writer(path_, spec, {.chunk_samples = 16});
   test::write_pattern(writer, spec);
   const std::string partial = path_ + ".partial";
-  const std::int64_t offset = *Dataset::open(partial).impl()->linear_offset;
+  const std::int64_t offset = *Dataset::open(partial).impl()->images->linear_offset;
   const base::FileDescriptor file(::open(partial.c_str(), O_RDWR | O_CLOEXEC));
   base::write_at(file.get(), offset + 16 * 90 + 5, std::vector<std::byte>{std::byte{0xff}},
                  partial);

@@ -22,6 +22,8 @@ using chunkio::ErrorCode;
 using chunkio::OrderMode;
 using chunkio::OrderOptions;
 using chunkio::RowGroups;
+using chunkio::RowRange;
+using chunkio::RowSelection;
 using chunkio::Uneven;
 using chunkio::test::refusal;
 using ::testing::AllOf;
@@ -59,9 +61,16 @@ Uneven uneven_named(const std::string& name) {
   throw std::invalid_argument(name);
 }
 
-EpochOrder order_of(const nlohmann::json& entry, std::int64_t rank) {
+RowGroups groups_of(const nlohmann::json& entry) {
   const Rows files = entry["files"];
-  return EpochOrder(RowGroups(entry["k"], files),
+  if (!entry.contains("select")) return RowGroups(entry["k"], files);
+  std::vector<RowRange> ranges;
+  for (const auto& range : entry["select"]) ranges.push_back({range[0], range[1]});
+  return RowGroups(entry["k"], files.at(0), RowSelection(ranges));
+}
+
+EpochOrder order_of(const nlohmann::json& entry, std::int64_t rank) {
+  return EpochOrder(groups_of(entry),
                     {.mode = mode_named(entry["mode"]),
                      .seed = entry["seed"],
                      .batch_size = entry["batch_size"],
@@ -100,39 +109,7 @@ TEST(EpochOrder, MatchesTheReference) {
     }
     ++cases;
   }
-  EXPECT_GE(cases, 60);
-}
-
-TEST(RowGroups, LastGroupOfEachFileMayBeShort) {
-  const Rows files{10, 8, 3};
-  const RowGroups groups(4, files);
-  EXPECT_EQ(groups.num_samples(), 21);
-  EXPECT_EQ(groups.num_groups(), 3 + 2 + 1);
-  Rows first, length;
-  for (std::int64_t g = 0; g < groups.num_groups(); ++g) {
-    first.push_back(groups.first_row(g));
-    length.push_back(groups.length(g));
-  }
-  EXPECT_EQ(first, (Rows{0, 4, 8, 10, 14, 18}));
-  EXPECT_EQ(length, (Rows{4, 4, 2, 4, 4, 3}));
-  const Rows short_groups(groups.short_groups().begin(), groups.short_groups().end());
-  EXPECT_EQ(short_groups, (Rows{2, 5}));
-}
-
-TEST(RowGroups, AGroupMayBeLargerThanTheData) {
-  const RowGroups groups(100, 7);
-  EXPECT_EQ(groups.num_groups(), 1);
-  EXPECT_EQ(groups.length(0), 7);
-}
-
-TEST(RowGroups, RefusesNonsense) {
-  EXPECT_THAT(refusal([] { RowGroups(0, 5); }), HasSubstr("at least 1 sample"));
-  EXPECT_THAT(refusal([] { RowGroups(5, 0); }), HasSubstr("at least 1 sample"));
-  EXPECT_THAT(refusal([] { RowGroups(5, std::span<const std::int64_t>()); }), HasSubstr("file"));
-  const Rows too_many{std::numeric_limits<std::int64_t>::max() - 4, 10};
-  EXPECT_THAT(refusal([&] { RowGroups(1, too_many); }), HasSubstr("63 bits"));
-  EXPECT_THAT(refusal([] { RowGroups(1000, std::numeric_limits<std::int64_t>::max()); }),
-              HasSubstr("63 bits"));
+  EXPECT_GE(cases, 110);
 }
 
 TEST(EpochOrder, SequentialIsFileOrder) {
@@ -247,6 +224,58 @@ TEST(EpochOrder, PlansTenBillionSamples) {
     EXPECT_GT(rows.back() - rows.front(), kSamples / 4);
   }
   EXPECT_EQ(order.batch_rows(order.num_steps() - 1), kSamples / 8 % 256);
+}
+
+TEST(EpochOrder, ASelectionOfAllRowsIsNone) {
+  const auto rows_of = [](const RowGroups& groups) {
+    return all_rows(EpochOrder(groups, {.seed = 5, .batch_size = 8, .window_groups = 3}, 1));
+  };
+  EXPECT_EQ(rows_of(RowGroups(4, 50, RowSelection({{20, 50}, {0, 20}}))),
+            rows_of(RowGroups(4, 50)));
+}
+
+TEST(EpochOrder, ASelectionOfManyGroupsIsDeliveredOnce) {
+  // More groups than a table permutes, of 1 to 3 rows each.
+  Rows selected;
+  for (std::int64_t row = 0; row < 210'000; ++row) {
+    if (row % 3 == 0 || row % 7 < 3) selected.push_back(row);
+  }
+  const RowGroups groups(3, 210'000, RowSelection::of(selected));
+  ASSERT_EQ(groups.num_groups(), 70'000);
+  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    Rows rows;
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+      const Rows part = all_rows(EpochOrder(groups,
+                                            {.mode = mode,
+                                             .seed = 2,
+                                             .batch_size = 1 << 14,
+                                             .window_groups = 1000,
+                                             .rank = rank,
+                                             .world_size = 2,
+                                             .uneven = Uneven::exact},
+                                            3));
+      rows.insert(rows.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(std::is_sorted(rows.begin(), rows.end()), mode == OrderMode::sequential);
+    std::sort(rows.begin(), rows.end());
+    EXPECT_TRUE(rows == selected);
+  }
+}
+
+TEST(EpochOrder, RefusesMoreLanesThanSelectedRows) {
+  const RowGroups groups(10, 1000, RowSelection({{100, 107}}));
+  EXPECT_THAT(refusal([&] { EpochOrder(groups, {.batch_size = 8, .lanes = 8}, 0); }),
+              AllOf(HasSubstr("7 samples"), HasSubstr("8 lanes")));
+  EXPECT_NO_THROW(EpochOrder(groups, {.batch_size = 7, .lanes = 7}, 0));
+}
+
+TEST(EpochOrder, ASelectionMayMakeLongGroupsShortEnough) {
+  const std::int64_t many = std::int64_t{1} << 40;
+  const RowSelection few({{7, 9}, {many - 3, many}});
+  const EpochOrder order(RowGroups(1 << 20, many, few),
+                         {.mode = OrderMode::sequential, .batch_size = 5, .window_groups = 1 << 20},
+                         0);
+  EXPECT_EQ(order.batch(0), (Rows{7, 8, many - 3, many - 2, many - 1}));
 }
 
 TEST(EpochOrder, WindowsWiderThanTheDataAreOneWindow) {

@@ -1,3 +1,8 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -105,6 +110,33 @@ TEST(LibraryGuard, LoadsNoPluginsWhileHeld) {
   EXPECT_EQ(during, 0U);
   EXPECT_EQ(after, before);
 }
+
+#if !defined(__SANITIZE_THREAD__)  // which does not follow a process with threads through fork
+TEST(LibraryGuard, ALockLostByForkingIsAnErrorNotAHang) {
+  std::atomic<bool> held{false};
+  std::atomic<bool> release{false};
+  std::thread holder([&] {
+    const auto guard = Library::lock();
+    held = true;
+    while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  while (!held) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      const auto guard = Library::lock();
+    } catch (const Error& error) {
+      ::_exit(error.code() == ErrorCode::unsupported ? 0 : 1);
+    }
+    ::_exit(2);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  release = true;
+  holder.join();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+#endif
 
 }  // namespace
 }  // namespace chunkio::h5

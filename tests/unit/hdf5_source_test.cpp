@@ -44,7 +44,7 @@ TEST_P(Hdf5SourceTest, PlacesAnyRowsOfAnyGroup) {
   const std::int64_t n = dataset.size();
   const std::int64_t k =
       dataset.info().stored.chunked ? std::min(n, dataset.info().stored.chunk_shape[0]) : 7;
-  const Hdf5Source source(dataset.impl(), k);
+  const Hdf5Source source(dataset.impl(), dataset.impl()->images, k);
   for (std::int64_t first = 0; first < n; first += k) {
     const RowGroup group{first, std::min(k, n - first)};
     std::vector<std::uint32_t> all;
@@ -79,7 +79,7 @@ TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
     writer.close();
   }
   const Dataset dataset = Dataset::open(folder.file("a.h5"));
-  const Hdf5Source source(dataset.impl(), 32);
+  const Hdf5Source source(dataset.impl(), dataset.impl()->images, 32);
   EXPECT_EQ(expect_rows(source, dataset, {32, 32}, {1, 30}), 2 * 30000);
   // Two rows apart by less than a call costs: read in one sweep.
   EXPECT_EQ(expect_rows(source, dataset, {32, 32}, {1, 3}), 3 * 30000);
@@ -89,7 +89,7 @@ TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
 TEST(Hdf5Source, MemoryCountsScratchAndCache) {
   test::ScratchFolder folder;
   const Dataset cut = Dataset::open(test::h5py_file(folder, "celeba_chunks"));
-  const Hdf5Source source(cut.impl(), 100);
+  const Hdf5Source source(cut.impl(), cut.impl()->images, 100);
   const std::int64_t group_bytes = 2 * 100 * 3 * 217 * 178;
   EXPECT_GE(source.memory_bytes(1), 2 * group_bytes);
   const std::int64_t scratch = source.memory_bytes(2) - source.memory_bytes(1);
@@ -100,7 +100,7 @@ TEST(Hdf5Source, MemoryCountsScratchAndCache) {
 TEST(Hdf5Source, StopsWhenAsked) {
   test::ScratchFolder folder;
   const Dataset dataset = Dataset::open(test::h5py_file(folder, "contiguous"));
-  const Hdf5Source source(dataset.impl(), 40);
+  const Hdf5Source source(dataset.impl(), dataset.impl()->images, 40);
   std::stop_source stop;
   stop.request_stop();
   std::vector<std::byte> out(192);
@@ -113,7 +113,7 @@ TEST(Hdf5Source, StopsWhenAsked) {
 TEST(Hdf5Source, ThreadsShareOneSource) {
   test::ScratchFolder folder;
   const Dataset dataset = Dataset::open(test::h5py_file(folder, "deflate"));
-  const Hdf5Source source(dataset.impl(), 16);
+  const Hdf5Source source(dataset.impl(), dataset.impl()->images, 16);
   std::vector<std::jthread> threads;
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
@@ -139,7 +139,7 @@ TEST(Hdf5Source, DamagedChunksAreErrors) {
   ++*found;
   test::write_bytes(path, bytes);
   const Dataset dataset = Dataset::open(path);
-  const Hdf5Source source(dataset.impl(), 7);
+  const Hdf5Source source(dataset.impl(), dataset.impl()->images, 7);
   std::vector<std::byte> out(192);
   const RowTarget target{0, out.data()};
   test::expect_error(ErrorCode::hdf5_failed, {path}, [&] {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <numeric>
@@ -81,7 +82,8 @@ TEST_F(LoaderTest, SourcesAndThreadsDeliverTheSameBatches) {
   for (const OrderMode mode :
        {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
     std::vector<std::vector<std::int64_t>> runs;
-    for (const SourceKind source : {SourceKind::mapped, SourceKind::scatter, SourceKind::hdf5}) {
+    for (const SourceKind source :
+         {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
       for (const std::int64_t threads : {1, 2, 7}) {
         LoaderOptions options = small();
         options.order = mode;
@@ -197,7 +199,8 @@ TEST_F(LoaderTest, BatchesAreCopyableAndOutliveTheLoader) {
 }
 
 TEST_F(LoaderTest, TruncationWhileStreamingIsAnErrorForEverySource) {
-  for (const SourceKind source : {SourceKind::mapped, SourceKind::scatter, SourceKind::hdf5}) {
+  for (const SourceKind source :
+       {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     const std::string path = scratch_.file(std::string(to_string(source)) + ".h5");
     test::write_packed(path, file_);
     LoaderOptions options = small(4);
@@ -220,6 +223,78 @@ TEST_F(LoaderTest, TruncationWhileStreamingIsAnErrorForEverySource) {
     }
     EXPECT_TRUE(failed) << to_string(source);
   }
+}
+
+TEST_F(LoaderTest, SkipLeavesOutADamagedChunkAndSaysWhich) {
+  // One byte of row 40, in the chunk of rows 36 to 44.
+  std::vector<std::uint8_t> bytes = test::read_bytes(path_);
+  const auto row = test::picture(40, file_.sample_bytes());
+  const auto found = std::search(bytes.begin(), bytes.end(), row.begin(), row.end(),
+                                 [](std::uint8_t byte, std::byte wanted) {
+                                   return byte == static_cast<std::uint8_t>(wanted);
+                                 });
+  ASSERT_NE(found, bytes.end());
+  *found ^= 1;
+  test::write_bytes(path_, bytes);
+
+  const Dataset dataset = Dataset::open(path_);
+  for (const SourceKind source :
+       {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
+    SCOPED_TRACE(std::string(to_string(source)));
+    LoaderOptions options = small();
+    options.source = source;
+    options.verify = Verify::always;
+    try {
+      Loader loader(dataset, options);
+      (void)run_epoch(loader, 0);
+      ADD_FAILURE() << "damage was not noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::digest_mismatch) << error.what();
+    }
+
+    options.on_error = OnError::skip;
+    Loader loader(dataset, options);
+    for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+      const std::vector<std::int64_t> samples = run_epoch(loader, epoch);
+      EXPECT_EQ(static_cast<std::int64_t>(samples.size()), file_.num_samples - 9);
+      for (const std::int64_t sample : samples) EXPECT_NE(sample / 9, 4);
+      EXPECT_EQ(loader.epoch_stats(epoch).skipped_images, 9);
+    }
+    const std::vector<SkippedRows> skipped = loader.skipped();
+    ASSERT_EQ(skipped.size(), 1U);
+    EXPECT_EQ(skipped[0].first_row, 36);
+    EXPECT_EQ(skipped[0].num_rows, 9);
+    EXPECT_NE(skipped[0].reason.find(path_), std::string::npos) << skipped[0].reason;
+  }
+}
+
+TEST_F(LoaderTest, SkipDoesNotHideAFileThatWasCutShort) {
+  LoaderOptions options = small(4);
+  options.on_error = OnError::skip;
+  Loader loader(Dataset::open(path_), options);
+  loader.start_epoch(0);
+  ASSERT_TRUE(loader.next());
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) / 2 + 123);
+  const auto drain = [&] {
+    for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+      while (const auto batch = loader.next()) expect_contents(*batch);
+      loader.start_epoch(epoch + 1);
+    }
+  };
+  EXPECT_THROW(drain(), Error);
+}
+
+TEST_F(LoaderTest, StatisticsNameTheBoundOnceSomethingWasDelivered) {
+  Loader loader(Dataset::open(path_), small());
+  EXPECT_EQ(loader.stats().bound, Bound::none);
+  EXPECT_TRUE(loader.stats().advice.empty());
+  (void)run_epoch(loader, 0);
+  for (const LoaderStats& stats : {loader.stats(), loader.epoch_stats(0)}) {
+    EXPECT_NE(stats.bound, Bound::none);
+    EXPECT_FALSE(stats.advice.empty());
+    EXPECT_EQ(stats.num_threads, loader.num_threads());
+  }
+  EXPECT_EQ(loader.epoch_stats(7).bound, Bound::none);
 }
 
 TEST_F(LoaderTest, NonsenseOptionsAreRefused) {

@@ -13,6 +13,7 @@ using chunkio::EpochOrder;
 using chunkio::OrderMode;
 using chunkio::OrderOptions;
 using chunkio::RowGroups;
+using chunkio::RowSelection;
 using chunkio::Uneven;
 using namespace chunkio::plan;
 
@@ -94,7 +95,7 @@ TEST(WindowPlan, PaddingIsAVisitOfItsOwnInTheLastWindow) {
   ASSERT_EQ(visit.count, 1U);
   const PlannedRow padded = plan.rows[visit.first];
   EXPECT_EQ(plan.first_index + padded.index, 5);
-  EXPECT_EQ(order.groups().first_row(visit.group) + padded.row, order.batch(0).front());
+  EXPECT_EQ(order.groups().row(visit.group, padded.row), order.batch(0).front());
 }
 
 TEST(WindowPlan, WindowsBeyondWhatDropLastKeepsAreEmpty) {
@@ -163,6 +164,89 @@ TEST(WindowPlan, AWindowOfTenBillionSamplesIsPlannedAlone) {
   EXPECT_EQ(plan.visits.size(), 64U);
   EXPECT_EQ(plan.rows.size(), 64U * 36U);
   EXPECT_EQ(lane_batch(order), 256);
+}
+
+TEST(WindowPlan, RowsOfASelectionCountOnlySelectedOnes) {
+  // Groups of 4: 1 keeps rows 5 and 7, 3 keeps 12; the others nothing.
+  const EpochOrder order(RowGroups(4, 20, RowSelection({{5, 6}, {7, 8}, {12, 13}})),
+                         {.mode = OrderMode::sequential, .batch_size = 3}, 0);
+  ASSERT_EQ(num_windows(order, 0), 2);
+  const WindowPlan first = plan_of(order, 0, 0);
+  const WindowPlan second = plan_of(order, 0, 1);
+  EXPECT_EQ(groups_visited(first), (Rows{0}));
+  ASSERT_EQ(first.rows.size(), 2U);
+  EXPECT_EQ(first.rows[1].row, 1U);
+  EXPECT_EQ(groups_visited(second), (Rows{1}));
+  ASSERT_EQ(second.rows.size(), 1U);
+  EXPECT_EQ(second.rows[0].row, 0U);
+  EXPECT_EQ(order.batch(0), (Rows{5, 7, 12}));
+}
+
+TEST(WindowPlan, ASelectionNeedsNoMoreThanItsLongestGroups) {
+  // One row in each group of 10: windows of 4 groups hold 4 samples.
+  Rows tens(100);
+  for (std::size_t i = 0; i < tens.size(); ++i) tens[i] = static_cast<std::int64_t>(10 * i + 3);
+  const EpochOrder order(RowGroups(10, 1000, RowSelection::of(tens)),
+                         {.batch_size = 2, .window_groups = 4}, 0);
+  EXPECT_EQ(max_window_samples(order, 1), 4 + 1);  // one more for padding
+  EXPECT_EQ(max_window_samples(order, 5), 20 + 1);
+  EXPECT_EQ(max_window_samples(order, 50), 100);
+}
+
+TEST(WindowPlan, ThePaddingSampleIsInTheLastWindow) {
+  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    // Lanes of 5 and 6: lane 0 is padded.
+    const EpochOrder order(RowGroups(2, 11), {.mode = mode, .batch_size = 4, .world_size = 2}, 0);
+    ASSERT_EQ(lane_delivered(order, 0), 6);
+    const std::int64_t last = num_windows(order, 0) - 1;
+    ASSERT_GT(last, 0);
+    EXPECT_EQ(window_of(order, 0, 5), last);
+    EXPECT_EQ(window_of(order, 0, 4), last);
+    EXPECT_EQ(window_of(order, 0, 0), 0);
+  }
+}
+
+TEST(WindowPlan, AWindowOfTenBillionSamplesIsFound) {
+  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    const EpochOrder order(
+        RowGroups(36, 10'000'000'000),
+        {.mode = mode, .batch_size = 256, .window_groups = 64, .rank = 0, .world_size = 8}, 0);
+    for (const std::int64_t index :
+         {std::int64_t{0}, std::int64_t{777'777'777}, lane_delivered(order, 5) - 1}) {
+      const WindowExtent extent = window_extent(order, 5, window_of(order, 5, index));
+      EXPECT_LE(extent.first_index, index);
+      EXPECT_GT(extent.end_index, index);
+    }
+  }
+}
+
+TEST(WindowPlan, DroppingNothingOrEverythingIsFine) {
+  const EpochOrder order(RowGroups(10, 1000), {.seed = 6, .batch_size = 32, .window_groups = 3}, 0);
+  const WindowPlan full = plan_of(order, 0, 2);
+  ASSERT_EQ(full.first_index, 60);
+  WindowPlan plan = full;
+  drop_before(plan, 0);
+  EXPECT_EQ(plan.first_index, 60);
+  EXPECT_EQ(plan.rows.size(), 30U);
+  drop_before(plan, 1000);
+  EXPECT_EQ(plan.first_index, 90);
+  EXPECT_EQ(plan.end_index, 90);
+  EXPECT_TRUE(plan.visits.empty());
+  EXPECT_TRUE(plan.rows.empty());
+}
+
+TEST(WindowPlan, DroppingLeavesOutRowGroupsWithNothingLeft) {
+  const EpochOrder order(RowGroups(4, 40), {.mode = OrderMode::random, .seed = 3, .batch_size = 10},
+                         0);
+  WindowPlan plan = plan_of(order, 0, 1);
+  ASSERT_GT(plan.visits.size(), 1U);
+  drop_before(plan, plan.end_index - 1);
+  ASSERT_EQ(plan.visits.size(), 1U);
+  EXPECT_EQ(plan.visits[0].first, 0U);
+  EXPECT_EQ(plan.visits[0].count, 1U);
+  ASSERT_EQ(plan.rows.size(), 1U);
+  EXPECT_EQ(plan.rows[0].index, 0U);
+  EXPECT_EQ(order.groups().row(plan.visits[0].group, plan.rows[0].row), order.batch(1).back());
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include "pipeline/window_reader.hpp"
 
-#include <atomic>
+#include <time.h>
+
 #include <chrono>
-#include <cstring>
-#include <functional>
 #include <limits>
 #include <random>
 #include <string>
@@ -11,109 +10,19 @@
 
 #include <gtest/gtest.h>
 
-#include "pixels.hpp"
 #include "scratch.hpp"
+#include "window_reader_fixture.hpp"
 
 namespace chunkio::pipeline {
 namespace {
 
-constexpr std::int64_t kSampleBytes = 24;
+using test::expect_batch;
+using test::expect_epoch;
+using test::expect_rest;
+using Case = test::ReaderCase;
+using Fixture = test::ReaderFixture;
 
-/// Knows its pictures; does what it is told at the n-th call.
-class FakeSource final : public ChunkSource {
- public:
-  struct Script {
-    std::atomic<std::int64_t> calls{0};
-    std::int64_t fail_at = -1;
-    std::chrono::microseconds delay{0};
-    std::function<void(std::int64_t)> at_call;
-  };
-  explicit FakeSource(std::shared_ptr<Script> script) : script_(std::move(script)) {}
-
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override {
-    const std::int64_t call = script_->calls.fetch_add(1);
-    if (script_->at_call) script_->at_call(call);
-    if (call == script_->fail_at) throw Error(ErrorCode::io_failed, "call " + std::to_string(call));
-    if (script_->delay.count() > 0) std::this_thread::sleep_for(script_->delay);
-    if (stop.stop_requested()) throw Error(ErrorCode::cancelled, "stopped");
-    for (const RowTarget& row : rows) {
-      EXPECT_LT(row.row, group.num_rows);
-      const auto bytes = test::picture(group.first_row + row.row, kSampleBytes);
-      std::memcpy(row.target, bytes.data(), bytes.size());
-    }
-    return {.bytes_read = static_cast<std::int64_t>(rows.size()) * kSampleBytes};
-  }
-  [[nodiscard]] std::int64_t memory_bytes(std::int64_t) const noexcept override { return 0; }
-
- private:
-  std::shared_ptr<Script> script_;
-};
-
-struct Case {
-  std::int64_t num_samples = 100;
-  std::int64_t group_samples = 7;
-  OrderOptions order{.seed = 5, .batch_size = 8, .window_groups = 3};
-  std::int64_t threads = 2;
-  std::int64_t max_held = 3;
-  std::optional<std::int64_t> num_epochs;
-};
-
-struct Fixture {
-  explicit Fixture(const Case& setup)
-      : order(RowGroups(setup.group_samples, setup.num_samples), setup.order, 0) {
-    RingLayout layout{
-        .rows = std::max<std::int64_t>(order.num_steps() == 0 ? 1 : order.batch_rows(0), 1),
-        .sample_shape = Shape{2, 4, 3},
-        .sample_bytes = kSampleBytes,
-        .has_labels = true,
-        .fields = {{.info = {"labels", DType::int64, Shape{}}, .row_bytes = 8}}};
-    const std::int64_t window = plan::max_window_samples(order, 1);
-    const std::int64_t span = window / plan::lane_batch(order) + 2;
-    ring = std::make_shared<Ring>(std::move(layout), 2 * span + setup.max_held);
-    std::vector<std::int64_t> labels;
-    for (std::int64_t row = 0; row < setup.num_samples; ++row)
-      labels.push_back(test::label_of(row));
-    reader = std::make_unique<WindowReader>(RowGroups(setup.group_samples, setup.num_samples),
-                                            WindowReaderOptions{.order = setup.order,
-                                                                .num_threads = setup.threads,
-                                                                .max_held = setup.max_held,
-                                                                .num_epochs = setup.num_epochs},
-                                            std::make_unique<FakeSource>(script),
-                                            ResidentFields{test::as_bytes(labels)}, ring);
-  }
-
-  EpochOrder order;
-  std::shared_ptr<FakeSource::Script> script = std::make_shared<FakeSource::Script>();
-  std::shared_ptr<Ring> ring;
-  std::unique_ptr<WindowReader> reader;
-};
-
-void expect_batch(const internal::BatchSlot& slot, const std::vector<std::int64_t>& samples) {
-  ASSERT_EQ(slot.rows, static_cast<std::int64_t>(samples.size()));
-  for (std::size_t row = 0; row < samples.size(); ++row) {
-    ASSERT_EQ(slot.sample_ids[row], samples[row]) << "row " << row;
-    const auto expected = test::picture(samples[row], kSampleBytes);
-    ASSERT_EQ(std::memcmp(slot.images + row * kSampleBytes, expected.data(), expected.size()), 0);
-    std::int64_t label = -1;
-    std::memcpy(&label, slot.fields[0] + row * 8, 8);
-    ASSERT_EQ(label, test::label_of(samples[row]));
-  }
-}
-
-void expect_epoch(Fixture& fixture, const Case& setup, std::int64_t epoch) {
-  const EpochOrder order(RowGroups(setup.group_samples, setup.num_samples), setup.order, epoch);
-  fixture.reader->start(epoch);
-  for (std::int64_t step = 0; step < order.num_steps(); ++step) {
-    const auto slot = fixture.reader->next();
-    ASSERT_TRUE(slot) << "epoch " << epoch << " ended at step " << step;
-    EXPECT_EQ(slot->epoch, epoch);
-    EXPECT_EQ(slot->step, step);
-    expect_batch(*slot, order.batch(step));
-  }
-  EXPECT_FALSE(fixture.reader->next());
-  EXPECT_FALSE(fixture.reader->next()) << "the end of an epoch must stay the end";
-}
+constexpr std::int64_t kSampleBytes = Fixture::kSampleBytes;
 
 TEST(WindowReader, DeliversTheEpochOrderInEveryMode) {
   for (const OrderMode mode :
@@ -172,10 +81,98 @@ TEST(WindowReader, RandomSetups) {
     setup.order.drop_last = draw(0, 1) == 1;
     setup.order.uneven = draw(0, 1) == 1 ? Uneven::pad : Uneven::drop;
     setup.threads = draw(1, 4);
+    setup.masks = draw(0, 1) == 1;
     SCOPED_TRACE("seed " + std::to_string(seed) + " round " + std::to_string(round));
     Fixture fixture(setup);
     for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
   }
+}
+
+TEST(WindowReader, DeliversSelectionsOfRows) {
+  const std::uint64_t seed = test::test_seed();
+  std::mt19937_64 random(seed);
+  for (const OrderMode mode :
+       {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    for (int round = 0; round < 12; ++round) {
+      SCOPED_TRACE(std::string(to_string(mode)) + " seed " + std::to_string(seed) + " round " +
+                   std::to_string(round));
+      Case setup;
+      setup.num_samples = 150;
+      setup.order.mode = mode;
+      setup.order.lanes = static_cast<std::int64_t>(1 + random() % 4);
+      setup.order.batch_size = 3 * setup.order.lanes;
+      setup.masks = round % 2 == 0;
+      // From nearly none to nearly all.
+      std::vector<std::int64_t> rows;
+      for (std::int64_t row = 0; row < setup.num_samples; ++row) {
+        if (static_cast<int>(random() % 12) <= round) rows.push_back(row);
+      }
+      while (static_cast<std::int64_t>(rows.size()) < setup.order.lanes) {
+        rows.push_back(setup.num_samples + static_cast<std::int64_t>(rows.size()));
+        setup.num_samples += 10;
+      }
+      setup.rows = RowSelection::of(rows);
+      Fixture fixture(setup);
+      for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+    }
+  }
+}
+
+TEST(WindowReader, StreamedFieldsAreReadAtTheSameVisits) {
+  Case setup;
+  setup.masks = true;
+  setup.num_epochs = 1;
+  Fixture fixture(setup);
+  expect_epoch(fixture, setup, 0);
+  const LoaderStats stats = fixture.reader->stats();
+  EXPECT_EQ(stats.chunk_loads, setup.groups().num_groups());
+  EXPECT_EQ(fixture.script->calls, 2 * setup.groups().num_groups());
+  EXPECT_EQ(stats.bytes_read, setup.num_samples * (kSampleBytes + Fixture::kMaskBytes));
+  EXPECT_EQ(stats.bytes_delivered, stats.bytes_read);
+}
+
+TEST(WindowReader, CountsItsTime) {
+  Case setup;
+  setup.num_epochs = 2;
+  Fixture fixture(setup);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+  const LoaderStats all = fixture.reader->stats();
+  const LoaderStats first = fixture.reader->epoch_stats(0);
+  EXPECT_EQ(all.num_threads, setup.threads);
+  EXPECT_EQ(first.num_threads, setup.threads);
+  EXPECT_GE(all.seconds, first.seconds);
+  EXPECT_GE(all.seconds, all.stall_seconds);
+  EXPECT_GE(all.plan_seconds, first.plan_seconds);
+  EXPECT_GT(first.plan_seconds, 0);
+  EXPECT_GT(first.copy_seconds, 0) << "what the source does not account for is copying";
+  EXPECT_EQ(first.read_seconds, 0);
+  EXPECT_EQ(first.decode_seconds, 0);
+}
+
+TEST(WindowReader, SlowConsumerCostsNoProcessorTime) {
+  const Case setup;
+  Fixture fixture(setup);
+  fixture.reader->start(0);
+  auto held = fixture.reader->next();
+  // The ring fills, then all workers wait.
+  std::int64_t calls = -1;
+  while (calls != fixture.script->calls) {
+    calls = fixture.script->calls;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const auto processor_seconds = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double before = processor_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_LT(processor_seconds() - before, 0.1);
+  held.reset();
+  while (fixture.reader->next()) {
+  }
+  // The rest of the epoch did not fit the ring, so at least one worker was woken for it.
+  EXPECT_GE(fixture.reader->stats().output_wait_seconds, 0.4);
 }
 
 TEST(WindowReader, JumpsBetweenEpochs) {
@@ -183,7 +180,7 @@ TEST(WindowReader, JumpsBetweenEpochs) {
   Fixture fixture(setup);
   for (const std::int64_t epoch : {3, 0, 0, 7, 8}) {
     fixture.reader->start(epoch);
-    const EpochOrder order(RowGroups(setup.group_samples, setup.num_samples), setup.order, epoch);
+    const EpochOrder order = setup.order_of(epoch);
     for (std::int64_t step = 0; step < 3; ++step) {
       const auto slot = fixture.reader->next();
       ASSERT_TRUE(slot);
@@ -198,7 +195,7 @@ TEST(WindowReader, VisitsEachGroupOnceAnEpochAndNothingBeyondTheLast) {
   setup.num_epochs = 2;
   Fixture fixture(setup);
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
-  const std::int64_t groups = RowGroups(setup.group_samples, setup.num_samples).num_groups();
+  const std::int64_t groups = setup.groups().num_groups();
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     const LoaderStats stats = fixture.reader->epoch_stats(epoch);
     EXPECT_EQ(stats.chunk_loads, groups);
@@ -215,7 +212,7 @@ TEST(WindowReader, PrefetchesTheNextEpochWhileOneDrains) {
   const Case setup;
   Fixture fixture(setup);
   expect_epoch(fixture, setup, 0);
-  const std::int64_t groups = RowGroups(setup.group_samples, setup.num_samples).num_groups();
+  const std::int64_t groups = setup.groups().num_groups();
   while (fixture.script->calls <= groups) std::this_thread::yield();
   expect_epoch(fixture, setup, 1);
   EXPECT_EQ(fixture.reader->epoch_stats(1).chunk_loads, groups);
@@ -266,55 +263,6 @@ TEST(WindowReader, BatchOutlivesItsReader) {
   const std::vector<std::int64_t> samples = fixture->order.batch(0);
   fixture.reset();
   expect_batch(*held, samples);
-}
-
-TEST(WindowReader, ErrorOfAnyCallReachesTheConsumerAndStays) {
-  const Case setup;
-  const std::int64_t calls = 2 * RowGroups(setup.group_samples, setup.num_samples).num_groups();
-  for (std::int64_t fail_at = 0; fail_at < calls; ++fail_at) {
-    Fixture fixture(setup);
-    fixture.script->fail_at = fail_at;
-    std::string message;
-    const EpochOrder order1(RowGroups(setup.group_samples, setup.num_samples), setup.order, 1);
-    try {
-      for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
-        fixture.reader->start(epoch);
-        std::int64_t step = 0;
-        while (const auto slot = fixture.reader->next()) {
-          if (epoch < 2) expect_batch(*slot, (epoch == 0 ? fixture.order : order1).batch(step++));
-        }
-      }
-    } catch (const Error& error) {
-      message = error.what();
-    }
-    EXPECT_EQ(message, "call " + std::to_string(fail_at));
-    EXPECT_THROW((void)fixture.reader->next(), Error);
-    EXPECT_THROW(fixture.reader->start(0), Error);
-  }
-}
-
-TEST(WindowReader, CanBeDestroyedAtAnyMoment) {
-  std::mt19937_64 random(test::test_seed());
-  for (int round = 0; round < 300; ++round) {
-    Case setup;
-    setup.threads = static_cast<std::int64_t>(random() % 4 + 1);
-    Fixture fixture(setup);
-    fixture.script->delay = std::chrono::microseconds(random() % 50);
-    if (random() % 8 == 0) fixture.script->fail_at = static_cast<std::int64_t>(random() % 20);
-    std::vector<std::shared_ptr<const internal::BatchSlot>> held;
-    try {
-      const std::uint64_t batches = random() % 20;
-      if (random() % 8 != 0) fixture.reader->start(0);
-      for (std::uint64_t i = 0; i < batches; ++i) {
-        auto slot = fixture.reader->next();
-        if (!slot) fixture.reader->start(1);
-        if (random() % 2 == 0) held.assign(1, std::move(slot));
-      }
-    } catch (const Error&) {
-      // A scripted failure, or next() before start(): both must leave it destroyable.
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
-  }
 }
 
 TEST(WindowReader, BatchesMayBeReleasedOnOtherThreads) {

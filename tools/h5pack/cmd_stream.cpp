@@ -1,4 +1,5 @@
 /// h5pack stream: runs epochs through the loader without a trainer and says what it cost.
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstddef>
@@ -8,34 +9,31 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 
+#include "class_labels.hpp"
 #include "command.hpp"
-#include "options.hpp"
+#include "escape.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "render_json.hpp"
-#include "render_text.hpp"
+#include "shuffle_quality.hpp"
+#include "state_file.hpp"
+#include "stream_options.hpp"
+#include "stream_text.hpp"
 
 namespace h5pack {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct StreamOptions {
-  std::string file = {};
-  chunkio::OpenOptions open = {};
-  chunkio::LoaderOptions loader = {};
-  std::int64_t epochs = 1;
-  double consume_ms = 0;
-  bool digest = false;
-};
 
 static_assert(std::endian::native == std::endian::little,
               "the order digest is defined over little-endian numbers");
@@ -52,26 +50,6 @@ class OrderDigest {
  private:
   XXH3_state_t state_{};
 };
-
-/// Runs one epoch and takes its time.
-EpochReport run_epoch(chunkio::Loader& loader, std::int64_t epoch, const StreamOptions& options,
-                      bool quiet) {
-  Progress progress("epoch " + std::to_string(epoch), "images", loader.samples_per_epoch(), quiet);
-  const std::chrono::duration<double, std::milli> pretend_step(options.consume_ms);
-  EpochReport report;
-  report.epoch = epoch;
-  OrderDigest order;
-  const Clock::time_point start = Clock::now();
-  for (const chunkio::Batch& batch : loader.epoch(epoch)) {
-    order.add(batch.sample_ids());
-    if (options.consume_ms > 0) std::this_thread::sleep_for(pretend_step);
-    progress.add(batch.size());
-  }
-  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  report.stats = loader.epoch_stats(epoch);
-  report.order_digest = order.value();
-  return report;
-}
 
 /// What a sample was called in its source: `source_index` if the file has it, else the row itself.
 /// So files packed in different orders from the same source have the same pixel digest.
@@ -91,82 +69,222 @@ class SourceIds {
   std::vector<std::int64_t> ids_;
 };
 
-/// Streams all epochs once more, with a loader of its own, and adds the pixel digests to the
-/// reports. A pass of its own because the loader reads ahead while a digest is computed: inside the
-/// timed pass the figures would flatter it.
-void add_pixel_digests(const chunkio::Dataset& dataset, const StreamOptions& options, bool quiet,
-                       std::vector<EpochReport>& reports) {
-  const SourceIds source_ids(dataset);
-  const auto sample_bytes = static_cast<std::size_t>(dataset.info().sample_bytes());
-  chunkio::Loader loader(dataset, options.loader);
-  for (EpochReport& report : reports) {
-    Progress progress("digest of epoch " + std::to_string(report.epoch), "images",
-                      loader.samples_per_epoch(), quiet);
-    OrderDigest order;
-    std::uint64_t sum = 0;
-    for (const chunkio::Batch& batch : loader.epoch(report.epoch)) {
-      const std::span<const std::int64_t> ids = batch.sample_ids();
-      const std::byte* const pixels = batch.images().data();
-      order.add(ids);
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        sum += XXH3_64bits_withSeed(pixels + i * sample_bytes, sample_bytes, source_ids.of(ids[i]));
-      }
-      progress.add(batch.size());
+/// A run through the file: one for the figures and, if asked for, one more that looks at what is
+/// delivered. Both deliver the same batches.
+class StreamRun {
+ public:
+  /// \param state  to continue from; empty: from the start.
+  StreamRun(const chunkio::Dataset& dataset, const StreamOptions& options, bool quiet,
+            const std::string& state)
+      : loader_(make_loader(dataset, options, state)),
+        options_(options),
+        // Several bars on one terminal would be none.
+        quiet_(quiet || options.loader.rank != 0),
+        steps_left_(options.steps),
+        first_epoch_(loader_.position().epoch) {
+    if (first_epoch_ >= options.epochs) {
+      throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                           "--state-in " + escape(options.state_in) + " is in epoch " +
+                               std::to_string(first_epoch_) + ", and --epochs " +
+                               std::to_string(options.epochs) + " ends before it; use --epochs " +
+                               std::to_string(first_epoch_ + 1) + " or more");
     }
+  }
+
+  /// Calls `visit` with the number of each epoch until the end of the run.
+  template <class Visit>
+  void for_each_epoch(const Visit& visit) {
+    for (std::int64_t epoch = first_epoch_; epoch < options_.epochs && steps_left_ > 0; ++epoch) {
+      visit(epoch);
+    }
+  }
+
+  /// Calls `take` for the batches of an epoch, as far as the run goes.
+  template <class Take>
+  void for_each_batch(std::int64_t epoch, const std::string& what, const Take& take) {
+    Progress progress(what + " " + std::to_string(epoch), "images",
+                      std::max<std::int64_t>(loader_.samples_per_epoch(), 1), quiet_);
+    loader_.start_epoch(epoch);
+    while (steps_left_ > 0) {
+      const std::optional<chunkio::Batch> batch = loader_.next();
+      if (!batch) return;
+      --steps_left_;
+      take(*batch);
+      progress.add(batch->size());
+    }
+  }
+
+  [[nodiscard]] chunkio::Loader& loader() noexcept { return loader_; }
+  [[nodiscard]] const chunkio::Loader& loader() const noexcept { return loader_; }
+
+ private:
+  static chunkio::Loader make_loader(const chunkio::Dataset& dataset, const StreamOptions& options,
+                                     const std::string& state) {
+    if (state.empty()) return {dataset, options.loader};
+    try {
+      return chunkio::Loader::resume(dataset, options.loader, state);
+    } catch (const chunkio::Error& error) {
+      if (error.code() != chunkio::ErrorCode::invalid_argument) throw;
+      throw chunkio::Error(error.code(), "--state-in " + options.state_in + ": " + error.what());
+    }
+  }
+
+  chunkio::Loader loader_;
+  const StreamOptions& options_;
+  bool quiet_;
+  std::int64_t steps_left_;
+  std::int64_t first_epoch_;
+};
+
+/// Runs one epoch and takes its time.
+EpochReport run_epoch(StreamRun& run, std::int64_t epoch, const StreamOptions& options) {
+  const std::chrono::duration<double, std::milli> pretend_step(options.consume_ms);
+  EpochReport report;
+  report.epoch = epoch;
+  OrderDigest order;
+  const Clock::time_point start = Clock::now();
+  run.for_each_batch(epoch, "epoch", [&](const chunkio::Batch& batch) {
+    order.add(batch.sample_ids());
+    if (options.consume_ms > 0) std::this_thread::sleep_for(pretend_step);
+  });
+  report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  report.stats = run.loader().epoch_stats(epoch);
+  report.skipped = run.loader().skipped();
+  report.order_digest = order.value();
+  return report;
+}
+
+/// Adds up digests of the samples of one array of the batches.
+class SampleDigests {
+ public:
+  explicit SampleDigests(const SourceIds& source_ids) : source_ids_(source_ids) {}
+  void add(std::span<const std::int64_t> rows, const chunkio::TensorView& view) {
+    if (rows.empty()) return;
+    const std::size_t row_bytes = view.size_bytes() / rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      sum_ += XXH3_64bits_withSeed(view.data() + i * row_bytes, row_bytes, source_ids_.of(rows[i]));
+    }
+  }
+  [[nodiscard]] std::uint64_t sum() const noexcept { return sum_; }
+
+ private:
+  const SourceIds& source_ids_;
+  std::uint64_t sum_ = 0;
+};
+
+/// Goes through all epochs once more and adds digests and shuffle quality to the reports. A pass of
+/// its own because the loader reads ahead while its batches are looked at: inside the timed pass
+/// the figures would flatter it.
+void inspect(const chunkio::Dataset& dataset, const StreamOptions& options, bool quiet,
+             const std::string& state, std::vector<EpochReport>& reports) {
+  const SourceIds source_ids(dataset);
+  const std::optional<chunkio::FieldInfo>& labels = dataset.info().labels;
+  StreamRun run(dataset, options, quiet, state);
+  std::optional<LabelSummary> label_summary;
+  if (options.shuffle_quality) {
+    label_summary = summarize_labels(dataset, run.loader().row_groups());
+  }
+  for (EpochReport& report : reports) {
+    OrderDigest order;
+    SampleDigests pixels(source_ids);
+    SampleDigests label_digests(source_ids);
+    std::vector<SampleDigests> fields(options.loader.fields.size(), SampleDigests(source_ids));
+    ShuffleMeter meter(label_summary, run.loader().row_groups());
+    run.for_each_batch(report.epoch, "second pass, epoch", [&](const chunkio::Batch& batch) {
+      const std::span<const std::int64_t> rows = batch.sample_ids();
+      order.add(rows);
+      if (options.digest) {
+        pixels.add(rows, batch.images());
+        if (labels) label_digests.add(rows, batch.labels());
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+          fields[i].add(rows, batch.field(options.loader.fields[i]));
+        }
+      }
+      if (options.shuffle_quality) {
+        meter.add(rows, label_summary ? batch.labels().values<std::int64_t>()
+                                      : std::span<const std::int64_t>());
+      }
+    });
     if (order.value() != report.order_digest) {
       throw chunkio::Error(chunkio::ErrorCode::corrupt_data,
                            escape(options.file) + ": two passes over epoch " +
                                std::to_string(report.epoch) +
-                               " differ in order; is something writing to the file?");
+                               " differ in what they delivered; is something writing to the file?");
     }
-    report.pixel_digest = sum;
+    if (options.digest) {
+      report.pixel_digest = pixels.sum();
+      if (labels) report.field_digests.push_back({labels->name, label_digests.sum()});
+      for (std::size_t i = 0; i < fields.size(); ++i) {
+        report.field_digests.push_back({options.loader.fields[i], fields[i].sum()});
+      }
+    }
+    if (options.shuffle_quality) report.shuffle = meter.quality();
   }
+}
+
+StreamSetup describe(const chunkio::Loader& loader, std::int64_t epochs) {
+  const chunkio::RowGroups& groups = loader.row_groups();
+  return {.dataset = loader.dataset().info(),
+          .options = loader.options(),
+          .source = loader.source(),
+          .source_reason = loader.source_reason(),
+          .num_samples = groups.num_samples(),
+          .num_groups = groups.num_groups(),
+          .group_samples = groups.group_samples(),
+          .window_groups = loader.window_groups(),
+          .memory_bytes = loader.memory_bytes(),
+          .num_epochs = epochs - loader.position().epoch};
 }
 
 ExitCode stream(StreamOptions options, const GlobalOptions& global) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(options.file, options.open);
-  options.loader.num_epochs = options.epochs;
+  options.loader.only_labels = labels_of(dataset.info(), options.labels);
+  if (!options.state_out.empty()) check_state_output(options.state_out);
+  const std::string state_in =
+      options.state_in.empty() ? std::string() : read_state(options.state_in);
+  const bool second_pass = options.digest || options.shuffle_quality;
+
   StreamSetup setup;
   std::vector<EpochReport> reports;
   EpochReport total;
+  total.epochs = 0;
+  chunkio::LoaderStats last;  // of one epoch: not with what was read ahead for the next
+  std::string state_out;
+  const bool colour = use_colour(stdout);
   const auto show = [&](const EpochReport& report) {
-    print(global.json ? epoch_json(setup, report) : epoch_text(report));
+    print(global.json ? epoch_json(setup, report) : epoch_text(setup, report, colour));
   };
   {
-    chunkio::Loader loader(dataset, options.loader);
-    setup = {.dataset = dataset.info(),
-             .source = loader.source(),
-             .source_reason = loader.source_reason(),
-             .order = options.loader.order,
-             .batch_size = options.loader.batch_size,
-             .num_threads = loader.num_threads(),
-             .num_groups = loader.row_groups().num_groups(),
-             .group_samples = loader.row_groups().group_samples(),
-             .window_groups = loader.window_groups(),
-             .memory_bytes = loader.memory_bytes(),
-             .seed = options.loader.seed};
-    if (!global.json) print(stream_head_text(setup, use_colour(stdout)));
-    for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-      reports.push_back(run_epoch(loader, epoch, options, global.quiet));
+    StreamRun run(dataset, options, global.quiet, state_in);
+    setup = describe(run.loader(), options.epochs);
+    if (!global.json) print(stream_head_text(setup, colour));
+    run.for_each_epoch([&](std::int64_t epoch) {
+      reports.push_back(run_epoch(run, epoch, options));
       total.seconds += reports.back().seconds;
-      if (!options.digest) {
+      last = reports.back().stats;
+      ++total.epochs;
+      if (!second_pass) {
         show(reports.back());
         reports.clear();
       }
-    }
-    total.stats = loader.stats();
+    });
+    total.stats = total.epochs == 1 ? last : run.loader().stats();
+    total.skipped = run.loader().skipped();
+    if (!options.state_out.empty()) state_out = run.loader().state();
   }
-  if (options.digest) {
-    add_pixel_digests(dataset, options, global.quiet, reports);
+  if (second_pass) {
+    inspect(dataset, options, global.quiet, state_in, reports);
     for (const EpochReport& report : reports) show(report);
   }
   if (!global.json) {
-    if (options.epochs > 1) print(all_epochs_text(total));
-    if (options.digest) {
-      print("Digests were taken in a second pass; the figures above are of the first.\n");
-    }
+    setup.num_epochs = total.epochs;
+    print(stream_end_text(setup, total, colour) +
+          (second_pass ? "Digests and shuffle quality are of a second pass, the figures of the "
+                         "first.\n"
+                       : ""));
   }
-  return ExitCode::ok;
+  if (!options.state_out.empty()) write_state(options.state_out, state_out);
+  return total.stats.skipped_images > 0 ? ExitCode::skipped : ExitCode::ok;
 }
 
 }  // namespace
@@ -175,41 +293,9 @@ void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& acti
   CLI::App* const command = app.add_subcommand(
       "stream", "Stream epochs without a trainer and show what the file and machine can do");
   const auto options = std::make_shared<StreamOptions>();
-  chunkio::LoaderOptions& loader = options->loader;
-  command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
-  add_integer(*command, "--batch", loader.batch_size, 1, "Samples in a batch");
-  add_integer(*command, "--epochs", options->epochs, 1, "How often to go through the file");
-  add_seed(*command, "--seed", loader.seed, "Seed of the order");
-  add_choice<chunkio::OrderMode>(*command, "--order", loader.order,
-                                 {{"chunk_shuffled", chunkio::OrderMode::chunk_shuffled},
-                                  {"sequential", chunkio::OrderMode::sequential},
-                                  {"random", chunkio::OrderMode::random}},
-                                 "Order of the samples");
-  add_choice<chunkio::SourceKind>(*command, "--source", loader.source,
-                                  {{"auto", chunkio::SourceKind::automatic},
-                                   {"mapped", chunkio::SourceKind::mapped},
-                                   {"scatter", chunkio::SourceKind::scatter},
-                                   {"hdf5", chunkio::SourceKind::hdf5}},
-                                  "How bytes come from the file");
-  add_byte_size(*command, "--memory-budget", loader.memory_budget, "Memory the loader may use");
-  add_byte_size(*command, "--window-bytes", loader.window_bytes,
-                "Bytes mixed together: more mixes better and needs more memory");
-  add_integer(*command, "--threads", loader.num_threads, 0, "Reading threads; 0 chooses");
-  command->add_option("--fields", loader.fields, "Further fields to deliver, separated by commas")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("NAMES");
-  command->add_flag("--drop-last", loader.drop_last, "Leave out the last, smaller batch");
-  add_milliseconds(*command, "--consume-ms", options->consume_ms,
-                   "Pretend to train: wait so long after each batch");
-  command->add_flag("--digest", options->digest,
-                    "Stream once more and print a hash of all pictures that ignores their order");
-  add_open_options(*command, options->open);
+  add_stream_options(*command, *options);
   command->callback([&global, &action, options] {
-    if (options->loader.num_threads > kMaxThreads) {
-      throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
-                           "--threads must be at most " + std::to_string(kMaxThreads));
-    }
+    finish_stream_options(*options);
     action = [&global, options] { return stream(*options, global); };
   });
 }

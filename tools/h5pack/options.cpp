@@ -82,14 +82,20 @@ CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& ta
       ->default_str("0");
 }
 
-void add_open_options(CLI::App& app, chunkio::OpenOptions& target) {
+void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::string& group) {
   app.add_option("--images", target.images,
                  "Path of the picture dataset in the file (default: images, or the only one)")
-      ->type_name("PATH");
+      ->type_name("PATH")
+      ->group(group);
   using Choice = std::optional<chunkio::Layout>;
   add_choice<Choice>(app, "--layout", target.layout,
                      {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
-                     "Axis order of the pictures, if the file does not tell");
+                     "Axis order of the pictures, if the file does not tell")
+      ->group(group);
+  app.add_flag("--allow-external", target.allow_external,
+               "Read also what the file only refers to: links, external storage, virtual "
+               "datasets. For files you trust")
+      ->group(group);
 }
 
 }  // namespace h5pack

@@ -38,8 +38,10 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& tar
 CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& target,
                               const std::string& description);
 
-/// --images and --layout, for files that do not describe themselves.
-void add_open_options(CLI::App& app, chunkio::OpenOptions& target);
+/// --images and --layout, for files that do not describe themselves, and --allow-external.
+/// \param group  their heading in the help.
+void add_open_options(CLI::App& app, chunkio::OpenOptions& target,
+                      const std::string& group = "Options");
 
 /// One of the named values.
 template <class T>

@@ -32,10 +32,15 @@ void prepare_standard_streams() {
 }
 
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw chunkio::Error(
-        chunkio::ErrorCode::io_failed,
-        std::string("cannot write the results to standard output: ") + std::strerror(errno));
+  while (!text.empty()) {
+    const ::ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      throw chunkio::Error(
+          chunkio::ErrorCode::io_failed,
+          std::string("cannot write the results to standard output: ") + std::strerror(errno));
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 

@@ -12,7 +12,8 @@ namespace h5pack {
 /// of print(). Call it first.
 void prepare_standard_streams();
 
-/// Writes results to stdout and flushes.
+/// Writes results to stdout, all of `text` in one piece if the system takes it so: what several
+/// processes print into one file, or up to 4,096 bytes into one pipe, is not mixed within a report.
 /// \throws chunkio::Error io_failed: a full disk or closed pipe must not look like success.
 void print(std::string_view text);
 

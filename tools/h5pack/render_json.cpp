@@ -1,9 +1,12 @@
 #include "render_json.hpp"
 
-#include <array>
-#include <cstdio>
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "digest_text.hpp"
 
 namespace h5pack {
 namespace {
@@ -12,13 +15,6 @@ using Json = nlohmann::ordered_json;
 
 std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-/// 64-bit digests as text: JSON numbers are doubles to many readers.
-std::string hex(std::uint64_t value) {
-  std::array<char, 17> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%016llx", static_cast<unsigned long long>(value));
-  return buffer.data();
 }
 
 Json shape_json(const chunkio::Shape& shape) {
@@ -47,6 +43,24 @@ Json named_counts_json(const std::vector<std::string>& names,
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
+}
+
+Json skipped_json(const std::vector<chunkio::SkippedRows>& skipped) {
+  Json json = Json::array();
+  for (const chunkio::SkippedRows& rows : skipped) {
+    json.push_back(
+        {{"first_row", rows.first_row}, {"num_rows", rows.num_rows}, {"reason", rows.reason}});
+  }
+  return json;
+}
+
+Json shuffle_json(const ShuffleQuality& quality) {
+  return {{"label_entropy", or_null(quality.label_entropy)},
+          {"global_label_entropy", or_null(quality.global_label_entropy)},
+          {"label_entropy_ratio", or_null(quality.entropy_ratio())},
+          {"same_chunk_pair_rate", or_null(quality.pair_rate)},
+          {"global_same_chunk_pair_rate", quality.global_pair_rate},
+          {"sorted_by_class", quality.sorted_by_class}};
 }
 
 }  // namespace
@@ -106,29 +120,61 @@ std::string info_json(const InfoReport& report) {
 
 std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   const chunkio::LoaderStats& stats = report.stats;
+  const chunkio::LoaderOptions& options = setup.options;
   Json json;
   json["epoch"] = report.epoch;
+  json["rank"] = options.rank;
+  json["world_size"] = options.world_size;
   json["images"] = stats.images;
   json["batches"] = stats.batches;
   json["seconds"] = report.seconds;
   json["images_per_second"] = report.images_per_second();
   json["bytes_per_second"] = report.bytes_per_second();
+  json["bytes_delivered"] = stats.bytes_delivered;
+  json["bytes_read"] = stats.bytes_read;
+  json["read_amplification"] = stats.read_amplification();
   json["chunks"] = setup.num_groups;
   json["chunk_loads"] = stats.chunk_loads;
+  json["loads_per_chunk"] = report.loads_per_chunk(setup);
   json["hit_rate"] = stats.hit_rate();
-  json["read_amplification"] = stats.read_amplification();
+  json["stall_seconds"] = stats.stall_seconds;
   json["stall_fraction"] = report.stall_fraction();
+  json["plan_seconds"] = stats.plan_seconds;
+  json["read_seconds"] = stats.read_seconds;
+  json["decode_seconds"] = stats.decode_seconds;
+  json["copy_seconds"] = stats.copy_seconds;
+  json["input_wait_seconds"] = stats.input_wait_seconds;
+  json["output_wait_seconds"] = stats.output_wait_seconds;
+  json["num_threads"] = options.num_threads;
+  json["bound"] = to_string(stats.bound);
+  json["advice"] = stats.advice;
+  json["skipped_images"] = stats.skipped_images;
+  json["skipped"] = skipped_json(report.skipped);
   json["source"] = to_string(setup.source);
   json["source_reason"] = setup.source_reason;
-  json["order"] = to_string(setup.order);
-  json["seed"] = setup.seed;
-  json["batch_size"] = setup.batch_size;
-  json["threads"] = setup.num_threads;
+  json["direct_io"] = options.direct_io;
+  json["resident"] = to_string(options.resident);
+  json["verify"] = to_string(options.verify);
+  json["on_error"] = to_string(options.on_error);
+  json["order"] = to_string(options.order);
+  json["seed"] = options.seed;
+  json["samples"] = setup.num_samples;
+  json["batch_size"] = options.batch_size;
+  json["drop_last"] = options.drop_last;
+  json["lanes"] = options.lanes;
+  json["uneven"] = to_string(options.uneven);
   json["chunk_samples"] = setup.group_samples;
   json["window_groups"] = setup.window_groups;
   json["memory_bytes"] = setup.memory_bytes;
   json["order_digest"] = hex(report.order_digest);
-  if (report.pixel_digest) json["pixel_digest"] = hex(*report.pixel_digest);
+  if (report.pixel_digest) {
+    json["pixel_digest"] = hex(*report.pixel_digest);
+    json["field_digests"] = Json::object();
+    for (const FieldDigest& field : report.field_digests) {
+      json["field_digests"][field.name] = hex(field.digest);
+    }
+  }
+  if (report.shuffle) json["shuffle_quality"] = shuffle_json(*report.shuffle);
   return line(json);
 }
 

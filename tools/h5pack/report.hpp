@@ -10,6 +10,8 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 
+#include "shuffle_quality.hpp"
+
 namespace h5pack {
 
 /// `h5pack info`.
@@ -27,29 +29,41 @@ struct InfoReport {
 /// What stays the same over the epochs of one `h5pack stream`.
 struct StreamSetup {
   chunkio::DatasetInfo dataset = {};
+  chunkio::LoaderOptions options = {};  ///< As the loader has resolved them.
   chunkio::SourceKind source = chunkio::SourceKind::automatic;
   std::string source_reason = {};
-  chunkio::OrderMode order = chunkio::OrderMode::chunk_shuffled;
-  std::int64_t batch_size = 0;
-  std::int64_t num_threads = 0;
-  std::int64_t num_groups = 0;  ///< Row groups an epoch visits: the chunks of a file packed here.
+  std::int64_t num_samples = 0;  ///< Chosen by rows and labels; of all ranks.
+  std::int64_t num_groups = 0;   ///< Row groups an epoch visits: the chunks of a file packed here.
   std::int64_t group_samples = 0;  ///< Samples of a full one.
   std::int64_t window_groups = 0;
   std::int64_t memory_bytes = 0;
-  std::uint64_t seed = 0;
+  std::int64_t num_epochs = 1;  ///< That this run goes through.
 };
 
-/// One epoch of `h5pack stream`.
+/// What was delivered of one field, in whatever order; see EpochReport::pixel_digest.
+struct FieldDigest {
+  std::string name = {};
+  std::uint64_t digest = 0;
+};
+
+/// One epoch of `h5pack stream`, or what is left of it.
 struct EpochReport {
   std::int64_t epoch = 0;
   /// Wall time from asking for the epoch until its last batch was released.
   double seconds = 0;
   chunkio::LoaderStats stats = {};
+  /// Rows left out, in this epoch and those before.
+  std::vector<chunkio::SkippedRows> skipped = {};
   /// XXH3-64 of the delivered sample ids, as little-endian int64 in delivery order.
   std::uint64_t order_digest = 0;
   /// Sum mod 2^64 of XXH3-64(pixels of a sample, seed = its source id): tells whether the same
-  /// pictures were delivered, in whatever order. Taken in a pass of its own, outside `seconds`.
+  /// pictures were delivered, in whatever order and to whichever rank. Taken in a pass of its own,
+  /// outside `seconds`.
   std::optional<std::uint64_t> pixel_digest = {};
+  /// The same of the labels, if there are any, and of the fields that were asked for.
+  std::vector<FieldDigest> field_digests = {};
+  /// Taken in a pass of its own, too.
+  std::optional<ShuffleQuality> shuffle = {};
 
   [[nodiscard]] double images_per_second() const {
     return seconds > 0 ? static_cast<double>(stats.images) / seconds : 0;
@@ -61,6 +75,13 @@ struct EpochReport {
   [[nodiscard]] double stall_fraction() const {
     return seconds > 0 ? stats.stall_seconds / seconds : 0;
   }
+  /// How often a row group was loaded, on average.
+  [[nodiscard]] double loads_per_chunk(const StreamSetup& setup) const {
+    const std::int64_t visits = setup.num_groups * epochs;
+    return visits > 0 ? static_cast<double>(stats.chunk_loads) / static_cast<double>(visits) : 0;
+  }
+  /// That the figures are of.
+  std::int64_t epochs = 1;
 };
 
 /// `h5pack preview`.

@@ -8,5 +8,6 @@
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
+#include <chunkio/ranks.hpp>
 #include <chunkio/tensor.hpp>
 // IWYU pragma: end_exports

@@ -27,6 +27,10 @@ struct OpenOptions {
   std::string labels = {};
   /// Axis order. Absent: the `layout` attribute, else the axis whose size is 1, 3 or 4.
   std::optional<Layout> layout = {};
+  /// Read also what lies outside of the file: through soft and external links, external storage and
+  /// virtual datasets. Only for files you trust: they can name any file this process may read. A
+  /// source file that a virtual dataset lacks reads as the fill value.
+  bool allow_external = false;
 };
 
 /// One dataset that runs parallel to the pictures: a value of shape `row_shape` for each sample.

@@ -35,9 +35,48 @@ enum class SourceKind : std::uint8_t {
   scatter = 1,    ///< Positional reads of whole row groups, rows copied to their places.
   hdf5 = 2,       ///< H5Dread of row ranges: everything libhdf5 can read.
   mapped = 3,     ///< Rows copied from a memory mapping of a local file.
+  direct = 4,     ///< Stored chunks read and decoded in parallel, without libhdf5.
+};
+
+/// When stored chunk digests are compared with what was read.
+enum class Verify : std::uint8_t {
+  off = 0,          ///< Never: fastest.
+  first_epoch = 1,  ///< Each chunk at the first visit of this loader.
+  always = 2,       ///< At every visit.
+};
+
+/// What happens when a chunk cannot be read or is damaged (io_failed, corrupt_data,
+/// digest_mismatch, hdf5_failed).
+enum class OnError : std::uint8_t {
+  raise = 0,  ///< next() throws.
+  /// Its rows are left out of their batches, counted and reported. Rows behind them in the batch
+  /// move up, so batches get shorter, maybe empty, but never later. The next epoch tries again. A
+  /// file that was changed as a whole is an error all the same.
+  skip = 1,
+};
+
+/// Whether pictures stay in memory.
+enum class Resident : std::uint8_t {
+  none = 0,
+  host = 1,  ///< Read once, in the first epoch, and kept; the budget must hold them all.
+};
+
+/// The stage that an epoch waits for.
+enum class Bound : std::uint8_t {
+  none = 0,      ///< Nothing was delivered yet.
+  disk = 1,      ///< Storage.
+  decode = 2,    ///< Undoing filters, checking digests.
+  copy = 3,      ///< Bringing rows to their places: memory bandwidth.
+  plan = 4,      ///< Computing the order.
+  bus = 5,       ///< The copy to a device.
+  consumer = 6,  ///< Whoever takes the batches: the loader is fast enough.
 };
 
 CHUNKIO_EXPORT std::string_view to_string(SourceKind kind) noexcept;
+CHUNKIO_EXPORT std::string_view to_string(Verify verify) noexcept;
+CHUNKIO_EXPORT std::string_view to_string(OnError on_error) noexcept;
+CHUNKIO_EXPORT std::string_view to_string(Resident resident) noexcept;
+CHUNKIO_EXPORT std::string_view to_string(Bound bound) noexcept;
 
 /// What a Loader delivers, and what it may use for that.
 struct LoaderOptions {
@@ -57,8 +96,17 @@ struct LoaderOptions {
   /// Bytes of the row groups mixed together: larger mixes better, needs more memory (two windows
   /// for each lane are held) and delays the first batch. Default 256 MiB, >= 1. Part of the order.
   std::int64_t window_bytes = kDefaultWindowBytes;
-  /// Names of further fields to deliver beside pictures and labels.
+  /// Names of further fields to deliver beside pictures and labels. Small ones (and the labels) are
+  /// read once and kept; large ones, masks say, are read row group by row group like the pictures.
   std::vector<std::string> fields = {};
+  /// Deliver only these rows. The order is that of libchunkio/doc/order.md over what is left.
+  std::optional<RowSelection> rows = {};
+  /// Deliver only samples with one of these labels; needs labels that are one number a sample. With
+  /// `rows`: samples that meet both.
+  std::vector<std::int64_t> only_labels = {};
+  /// Whether digests are compared while reading; needs a file that has them.
+  Verify verify = Verify::off;
+  OnError on_error = OnError::raise;
 
   // Performance: never changes what is delivered.
 
@@ -73,6 +121,10 @@ struct LoaderOptions {
   /// batch sizes need is an error that names the minimum.
   std::int64_t memory_budget = std::int64_t{1} << 30;
   SourceKind source = SourceKind::automatic;
+  /// Go round the page cache (O_DIRECT; scatter and direct sources), so that data far larger than
+  /// memory does not push everything else out of it. Reads as usual where the file system refuses.
+  bool direct_io = false;
+  Resident resident = Resident::none;
   /// The epoch after which nothing is prefetched: set it to the number of epochs if that is known,
   /// so that no bytes are read in vain. Absent: the next epoch is prefetched while one drains.
   std::optional<std::int64_t> num_epochs = {};
@@ -102,7 +154,8 @@ class CHUNKIO_EXPORT Batch {
   [[nodiscard]] TensorView field(std::string_view name) const;
   /// Row numbers in the file, one a sample.
   [[nodiscard]] std::span<const std::int64_t> sample_ids() const;
-  /// Samples in this batch: batch_size, or less at the end of an epoch.
+  /// Samples in this batch: batch_size, or less at the end of an epoch and where damaged chunks
+  /// were skipped (OnError::skip), then maybe 0.
   [[nodiscard]] std::int64_t size() const;
   [[nodiscard]] std::int64_t epoch() const;
   /// Position of the batch in its epoch, from 0.
@@ -114,17 +167,34 @@ class CHUNKIO_EXPORT Batch {
   std::shared_ptr<const internal::BatchSlot> slot_;
 };
 
-/// What was delivered and what it cost. Seconds are wall time unless said.
+/// What was delivered and what it cost. Seconds are wall time unless said; those of workers are
+/// counted when a piece of work or a wait ends. What is prefetched counts for its own epoch, so an
+/// epoch's workers may have been busy before it started.
 struct LoaderStats {
   std::int64_t batches = 0;          ///< Handed out.
   std::int64_t images = 0;           ///< Handed out.
-  std::int64_t bytes_delivered = 0;  ///< Picture bytes handed out.
-  std::int64_t bytes_read = 0;       ///< Picture bytes asked of the file (raw bytes for hdf5).
+  std::int64_t bytes_delivered = 0;  ///< Picture and streamed field bytes handed out.
+  std::int64_t bytes_read = 0;       ///< Stored bytes asked of the file (raw bytes for hdf5).
   std::int64_t chunk_loads = 0;      ///< Row-group visits that fetched bytes.
-  double stall_seconds = 0;          ///< The consumer waited inside next().
-  double read_seconds = 0;           ///< Summed over workers: inside the chunk source.
-  double plan_seconds = 0;           ///< Summed over workers: computing windows.
-  double idle_seconds = 0;           ///< Summed over workers: no free batch buffer to fill.
+  std::int64_t skipped_images = 0;   ///< Left out by OnError::skip.
+  std::int64_t num_threads = 0;      ///< Workers, for the sums below.
+
+  /// From the start of the epoch (of the first epoch, for all) to the last batch handed out.
+  double seconds = 0;
+  double stall_seconds = 0;  ///< The consumer waited inside next().
+
+  // Summed over workers: what they were busy with ...
+  double plan_seconds = 0;    ///< Computing windows.
+  double read_seconds = 0;    ///< Waiting for storage.
+  double decode_seconds = 0;  ///< Undoing filters, checking digests.
+  double copy_seconds = 0;    ///< Bringing rows to their places; copies out of the page cache.
+  // ... and what they waited for.
+  double input_wait_seconds = 0;   ///< For the plan of the next window, or others' last reads.
+  double output_wait_seconds = 0;  ///< For a free batch buffer: the consumer is the slow one.
+
+  /// What the time went to, and the one change that would help most (a sentence).
+  Bound bound = Bound::none;
+  std::string advice = {};
 
   /// 1 - chunk_loads / images; 0 when nothing was delivered.
   [[nodiscard]] double hit_rate() const noexcept {
@@ -136,6 +206,19 @@ struct LoaderStats {
                ? 0.0
                : static_cast<double>(bytes_read) / static_cast<double>(bytes_delivered);
   }
+};
+
+/// Rows that OnError::skip left out.
+struct SkippedRows {
+  std::int64_t first_row = 0;  ///< In the file.
+  std::int64_t num_rows = 0;
+  std::string reason = {};
+};
+
+/// A place between two batches.
+struct LoaderPosition {
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;  ///< Of the next batch; num_steps() at the end of the epoch.
 };
 
 class Loader;
@@ -180,6 +263,10 @@ class CHUNKIO_EXPORT EpochRange {
 };
 
 /// Reads a dataset epoch by epoch. One thread at a time, except where a member says otherwise.
+///
+/// After fork() the child has no workers: there every member that would need them, or wait, throws
+/// Error unsupported, batches that were held stay readable, and destructors return without freeing
+/// anything. Make a new Loader in the child, of a Dataset opened there. The parent goes on.
 class CHUNKIO_EXPORT Loader {
  public:
   /// Reserves memory, reads labels and fields and starts threads. Pictures are read from the first
@@ -188,6 +275,13 @@ class CHUNKIO_EXPORT Loader {
   ///         below the minimum, which the message names), unsupported (the chosen source cannot
   ///         read this file), io_failed, hdf5_failed.
   Loader(Dataset dataset, LoaderOptions options);
+  /// A loader that continues from `state`, which another loader's state() returned, maybe with
+  /// another world_size: batch_size, window_bytes and lanes are taken from the state, so that the
+  /// global batches are identical; world_size must divide the lanes. Everything else of `options`
+  /// must agree with the state.
+  /// \throws Error invalid_argument (not a state; another file, seed or option: the message names
+  ///         the difference), and as the constructor.
+  static Loader resume(Dataset dataset, LoaderOptions options, std::string_view state);
   Loader(Loader&&) noexcept;
   Loader& operator=(Loader&&) noexcept;
   /// Stops and joins the workers. Never blocks longer than the reads in flight.
@@ -205,6 +299,21 @@ class CHUNKIO_EXPORT Loader {
   ///         io_failed, corrupt_data, hdf5_failed. After such an error every call throws it again.
   [[nodiscard]] std::optional<Batch> next();
 
+  /// Where the loader stands: a short JSON text that counts the batches handed out, not those
+  /// prefetched. It names the contents of the file by a fingerprint, never a path or time. Equal on
+  /// all ranks that have called next() equally often; with Uneven::exact, where a rank may have one
+  /// batch less than another, the call that finds nothing counts.
+  [[nodiscard]] std::string state() const;
+  /// Goes to the place of `state`. start_epoch() or epoch() of the epoch in it continues there
+  /// instead of at its start; so does next(). The loader must have the same order: num_threads,
+  /// memory_budget, source and other performance options may differ, and so may rank and world_size
+  /// if the lanes and the global batch are equal.
+  /// \throws Error invalid_argument (not a state; another file, seed or option: the message names
+  ///         the difference).
+  void restore(std::string_view state);
+  /// The next batch, as epoch and step.
+  [[nodiscard]] LoaderPosition position() const;
+
   /// Batches and samples of an epoch, the same for every epoch.
   [[nodiscard]] std::int64_t num_steps() const noexcept;
   [[nodiscard]] std::int64_t samples_per_epoch() const noexcept;
@@ -214,6 +323,10 @@ class CHUNKIO_EXPORT Loader {
   /// Of one epoch; exact once the epoch has been drained. Zeros for one that was not touched or is
   /// older than the last eight.
   [[nodiscard]] LoaderStats epoch_stats(std::int64_t epoch) const;
+
+  /// Row groups that OnError::skip left out since construction, ascending, each once, at most
+  /// 10,000, with the reason of the first time (at most 512 bytes). Any thread.
+  [[nodiscard]] std::vector<SkippedRows> skipped() const;
 
   [[nodiscard]] const LoaderOptions& options() const noexcept;
   [[nodiscard]] const Dataset& dataset() const noexcept;

@@ -24,9 +24,21 @@ struct RowGroup {
   std::int64_t num_rows = 0;
 };
 
-/// What one place() cost.
+/// What one place() cost. The seconds are busy time of the calling thread and add up to about what
+/// the call took.
 struct PlaceCost {
-  std::int64_t bytes_read = 0;  ///< Raw picture bytes asked of the file.
+  std::int64_t bytes_read = 0;  ///< Stored bytes asked of the file (raw bytes for hdf5).
+  double read_seconds = 0;      ///< Waiting for storage.
+  double decode_seconds = 0;    ///< Undoing filters and checking digests.
+  double copy_seconds = 0;      ///< Bringing rows to their places; copies out of the page cache.
+
+  PlaceCost& operator+=(const PlaceCost& other) noexcept {
+    bytes_read += other.bytes_read;
+    read_seconds += other.read_seconds;
+    decode_seconds += other.decode_seconds;
+    copy_seconds += other.copy_seconds;
+    return *this;
+  }
 };
 
 /// Brings the rows of one row group to their places in batch buffers.
@@ -38,12 +50,18 @@ class ChunkSource {
   ///
   /// \param group  lies inside the dataset.
   /// \param rows   ascending by row, targets disjoint; a row may be wanted more than once.
-  /// \throws Error io_failed (with errno), corrupt_data (the file ends early), hdf5_failed,
-  ///         cancelled (`stop` requested); targets are unspecified after a throw.
+  /// \throws Error io_failed (with errno), corrupt_data (the file ends early, or a filter fails),
+  ///         digest_mismatch, hdf5_failed, cancelled (`stop` requested); targets are unspecified
+  ///         after a throw.
   /// Blocks on storage. Ends with a store fence: the rows are visible to any thread that is told of
   /// the return.
   virtual PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                           std::stop_token stop) const = 0;
+
+  /// Says that `group` will be placed soon, so that its bytes can be on their way from storage.
+  /// Advice: never fails, may do nothing, blocks no longer than it takes to queue the requests. May
+  /// be called concurrently.
+  virtual void will_need(const RowGroup& group) const noexcept { static_cast<void>(group); }
 
   /// Bytes this source allocates for `threads` concurrent callers; part of the memory budget.
   [[nodiscard]] virtual std::int64_t memory_bytes(std::int64_t threads) const noexcept = 0;

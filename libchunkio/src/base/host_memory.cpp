@@ -32,42 +32,39 @@ HostBuffer::HostBuffer(std::size_t size) : size_(size) {
   if (size == 0) return;
   const bool huge = size >= kHugePage;
   // One huge page more of address space (not of memory) makes room for alignment.
-  mapping_size_ = footprint(size) + (huge ? kHugePage : 0);
-  mapping_ = ::mmap(nullptr, mapping_size_, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping_ == MAP_FAILED) {
-    const int error_number = errno;
-    mapping_ = nullptr;
-    throw Error(ErrorCode::out_of_resources,
-                "cannot reserve " + std::to_string(mapping_size_) +
-                    " bytes of memory: " + std::strerror(error_number));
+  const std::size_t wanted = footprint(size);
+  const std::size_t mapped = wanted + (huge ? kHugePage : 0);
+  void* const mapping = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) {
+    throw Error(ErrorCode::out_of_resources, "cannot reserve " + std::to_string(mapped) +
+                                                 " bytes of memory: " + std::strerror(errno));
   }
-  auto address = reinterpret_cast<std::uintptr_t>(mapping_);
+  data_ = static_cast<std::byte*>(mapping);
   if (huge) {
-    address = round_up(address, kHugePage);
+    const auto begin = reinterpret_cast<std::uintptr_t>(mapping);
+    const std::size_t before = round_up(begin, kHugePage) - begin;
+    data_ += before;
+    // The rest is given back, so that what is mapped is what is counted.
+    if (before > 0) ::munmap(mapping, before);
+    if (before < kHugePage) ::munmap(data_ + wanted, kHugePage - before);
     // Advice only: without transparent huge pages the buffer is merely slower.
-    ::madvise(reinterpret_cast<void*>(address), footprint(size), MADV_HUGEPAGE);
+    ::madvise(data_, wanted, MADV_HUGEPAGE);
   }
-  data_ = reinterpret_cast<std::byte*>(address);
 }
 
 HostBuffer::HostBuffer(HostBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      mapping_(std::exchange(other.mapping_, nullptr)),
-      mapping_size_(std::exchange(other.mapping_size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   HostBuffer moved(std::move(other));
   std::swap(data_, moved.data_);
   std::swap(size_, moved.size_);
-  std::swap(mapping_, moved.mapping_);
-  std::swap(mapping_size_, moved.mapping_size_);
   return *this;
 }
 
 HostBuffer::~HostBuffer() {
-  if (mapping_ != nullptr) ::munmap(mapping_, mapping_size_);
+  if (data_ != nullptr) ::munmap(data_, footprint(size_));
 }
 
 }  // namespace chunkio::base

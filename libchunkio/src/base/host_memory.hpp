@@ -28,8 +28,6 @@ class HostBuffer {
  private:
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  void* mapping_ = nullptr;
-  std::size_t mapping_size_ = 0;
 };
 
 }  // namespace chunkio::base

@@ -52,6 +52,11 @@ class KeyedPermutation {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// Bytes of the tables.
+  [[nodiscard]] std::int64_t memory_bytes() const noexcept {
+    return static_cast<std::int64_t>((forward_.capacity() + backward_.capacity()) *
+                                     sizeof(std::uint32_t));
+  }
 
   /// The image of x. \pre x < size().
   [[nodiscard]] std::uint64_t operator()(std::uint64_t x) const noexcept {

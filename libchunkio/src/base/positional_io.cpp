@@ -2,13 +2,25 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "base/stopwatch.hpp"
+
 namespace chunkio::base {
+namespace {
+
+Error ends_early(std::int64_t offset, std::size_t missing, const std::string& path) {
+  return Error(ErrorCode::corrupt_data,
+               path + " ends at byte " + std::to_string(offset) + ", " + std::to_string(missing) +
+                   " more were expected; it is truncated or was changed while being read");
+}
+
+}  // namespace
 
 Error system_error(int error_number, const std::string& action, const std::string& path,
                    const std::string& hint) {
@@ -67,15 +79,36 @@ void read_at(int fd, std::int64_t offset, std::span<std::byte> out, const std::s
       if (errno == EINTR) continue;
       throw system_error(errno, "read", path);
     }
-    if (count == 0) {
-      throw Error(ErrorCode::corrupt_data,
-                  path + " ends at byte " + std::to_string(offset) + ", " +
-                      std::to_string(out.size()) +
-                      " more were expected; it is truncated or was changed while being read");
-    }
+    if (count == 0) throw ends_early(offset, out.size(), path);
     offset += count;
     out = out.subspan(static_cast<std::size_t>(count));
   }
+}
+
+ReadTime read_at_timed(int fd, std::int64_t offset, std::span<std::byte> out,
+                       const std::string& path) {
+  ReadTime time;
+  Stopwatch watch;
+  while (!out.empty()) {
+    const iovec target{.iov_base = out.data(), .iov_len = out.size()};
+    ssize_t count = ::preadv2(fd, &target, 1, offset, RWF_NOWAIT);
+    time.copied_seconds += watch.lap();
+    if (count <= 0) {
+      // Not in the cache (EAGAIN), or nobody knows. An error of the storage itself, or the end of the
+      // file, comes again.
+      count = ::pread(fd, out.data(), out.size(), offset);
+      const int error = errno;
+      time.waited_seconds += watch.lap();
+      if (count < 0) {
+        if (error == EINTR) continue;
+        throw system_error(error, "read", path);
+      }
+    }
+    if (count == 0) throw ends_early(offset, out.size(), path);
+    offset += count;
+    out = out.subspan(static_cast<std::size_t>(count));
+  }
+  return time;
 }
 
 void write_at(int fd, std::int64_t offset, std::span<const std::byte> bytes,

@@ -47,6 +47,18 @@ class FileDescriptor {
 /// \throws Error io_failed (errno), corrupt_data (end of file comes first).
 void read_at(int fd, std::int64_t offset, std::span<std::byte> out, const std::string& path);
 
+/// Where the time of a read went.
+struct ReadTime {
+  double waited_seconds = 0;  ///< For storage.
+  double copied_seconds = 0;  ///< Out of the page cache.
+};
+
+/// The same as read_at, and tells what it cost: what lies in the page cache is taken first
+/// (RWF_NOWAIT), and only the rest is waited for. Where the file system cannot tell the two apart,
+/// all of it counts as waiting.
+ReadTime read_at_timed(int fd, std::int64_t offset, std::span<std::byte> out,
+                       const std::string& path);
+
 /// Writes all of `bytes` at `offset`.
 /// \throws Error io_failed, no_space.
 void write_at(int fd, std::int64_t offset, std::span<const std::byte> bytes,

@@ -7,11 +7,9 @@
 #include <iterator>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include <hdf5.h>
-#if __has_include(<H5develop.h>)
-#include <H5develop.h>  // H5Dget_chunk_index_type, in newer versions
-#endif
 
 #include <chunkio/dataset.hpp>
 
@@ -26,9 +24,6 @@ namespace chunkio {
 namespace {
 
 using namespace h5;  // NOLINT(google-build-using-namespace): this file is part of that layer
-
-/// Whole chunks of compressed data are held in memory, so a small file could ask for a lot of it.
-constexpr std::int64_t kMaxFilteredChunkBytes = std::int64_t{256} << 20;
 
 std::string without_leading_slash(const std::string& name) {
   return name.substr(std::min(name.find_first_not_of('/'), name.size()));
@@ -79,11 +74,15 @@ void check_same_file(const Dataset::Impl& impl) {
 }
 
 Error refused(const std::string& path, const std::string& what) {
-  return Error(
-      ErrorCode::refused_by_policy,
-      path + ": " + what +
-          ", and chunkio reads only what lies in the file itself; name the dataset that has "
-          "the data, or copy it all into one file");
+  return Error(ErrorCode::refused_by_policy,
+               path + ": " + what +
+                   ", and only what lies in the file itself is read; name the dataset that has the "
+                   "data, copy it all into one file, or set the option allow_external "
+                   "(--allow-external)");
+}
+
+External policy(const OpenOptions& options) {
+  return options.allow_external ? External::allowed : External::refused;
 }
 
 bool is_picture_dataset(const DatasetSummary& dataset) {
@@ -92,11 +91,11 @@ bool is_picture_dataset(const DatasetSummary& dataset) {
 
 /// The path of the dataset `name`.
 /// \throws Error not_found, refused_by_policy, unsupported.
-std::string find_named(const FileId& file, const std::string& wanted, const FileContents& contents,
-                       const std::string& path) {
+std::string find_named(const FileId& file, const std::string& wanted, const OpenOptions& options,
+                       const FileContents& contents, const std::string& path) {
   std::string name = without_leading_slash(wanted);
   std::string refusal;
-  const LinkState state = follow_links(file, name, path, refusal);
+  const LinkState state = follow_links(file, name, path, policy(options), refusal);
   if (state == LinkState::refused) throw refused(path, refusal);
   if (state == LinkState::absent) {
     throw Error(ErrorCode::not_found, "no dataset " + printable(wanted) + " in " + path +
@@ -112,13 +111,14 @@ std::string find_named(const FileId& file, const std::string& wanted, const File
 
 std::string find_images(const FileId& file, const OpenOptions& options,
                         const FileContents& contents, const std::string& path) {
-  if (!options.images.empty()) return find_named(file, options.images, contents, path);
+  if (!options.images.empty()) return find_named(file, options.images, options, contents, path);
 
   std::string refusal;
-  const LinkState state = follow_links(file, kImages, path, refusal);
+  const LinkState state = follow_links(file, kImages, path, policy(options), refusal);
   if (state == LinkState::refused) throw refused(path, refusal);
-  if (state == LinkState::hard && is_dataset(file, kImages, path)) {
-    const DatasetSummary images = summarize(open_dataset(file, kImages, path), kImages, path);
+  if (state == LinkState::present && is_dataset(file, kImages, path)) {
+    const DatasetSummary images =
+        summarize(open_dataset(file, kImages, path), kImages, path, policy(options));
     if (is_picture_dataset(images) || !images.refusal.empty()) return kImages;
   }
 
@@ -182,7 +182,7 @@ bool has_format(const Dataset::Impl& impl) {
 /// The `layout` attribute. Foreign files may use the name for anything, so there it only counts if
 /// it fits.
 std::optional<Layout> stored_layout(const Dataset::Impl& impl) {
-  const AttributeReader attributes(impl.images.get(), printable(impl.info.images_path),
+  const AttributeReader attributes(impl.images->dataset.get(), printable(impl.info.images_path),
                                    impl.info.path);
   const bool ours = has_format(impl);
   try {
@@ -227,211 +227,6 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted) {
   info.channels = shape[channels_last ? 3 : 1];
 }
 
-std::string filter_name(H5Z_filter_t filter) {
-  switch (filter) {
-    case H5Z_FILTER_DEFLATE:
-      return "deflate";
-    case H5Z_FILTER_SHUFFLE:
-      return "shuffle";
-    case H5Z_FILTER_FLETCHER32:
-      return "fletcher32";
-    case H5Z_FILTER_SZIP:
-      return "szip";
-    case H5Z_FILTER_NBIT:
-      return "nbit";
-    case H5Z_FILTER_SCALEOFFSET:
-      return "scaleoffset";
-    default:
-      return "filter " + std::to_string(filter);
-  }
-}
-
-/// Names of the filters. \throws Error unsupported if libhdf5 lacks one; plugins are not looked
-/// for.
-std::vector<std::string> read_filters(hid_t creation, const DatasetInfo& info) {
-  std::vector<std::string> names;
-  const int count = check_status(H5Pget_nfilters(creation), "inspect the pictures of", info.path);
-  for (int i = 0; i < count; ++i) {
-    unsigned int flags = 0;
-    std::size_t num_values = 0;
-    unsigned int config = 0;
-    const H5Z_filter_t filter = H5Pget_filter2(creation, static_cast<unsigned int>(i), &flags,
-                                               &num_values, nullptr, 0, nullptr, &config);
-    check_status(filter, "inspect the filters of", info.path);
-    names.push_back(filter_name(filter));
-    if (check_status(H5Zfilter_avail(filter), "look for filters of", info.path) == 0) {
-      throw Error(ErrorCode::unsupported,
-                  info.path + ": " + printable(info.images_path) + " is stored with " +
-                      names.back() +
-                      ", which this libhdf5 lacks (plugins are not loaded); rewrite the "
-                      "file with h5repack -f NONE or -f GZIP=1");
-    }
-  }
-  return names;
-}
-
-/// Where row 0 of unfiltered chunks of whole samples lies, if libhdf5 computes chunk addresses
-/// instead of looking them up: it then keeps all chunks in one run. Only the file can say so;
-/// addresses of some chunks that happen to fit prove nothing about the others.
-std::optional<std::int64_t> implicit_chunk_base(const Dataset::Impl& impl, std::string& reason) {
-  const DatasetInfo& info = impl.info;
-  const std::string action = "locate the chunks of " + printable(info.images_path) + " in";
-  H5D_chunk_index_t index = H5D_CHUNK_IDX_BTREE;
-  check_status(H5Dget_chunk_index_type(impl.images.get(), &index), action, info.path);
-  if (index != H5D_CHUNK_IDX_NONE && index != H5D_CHUNK_IDX_SINGLE) {
-    reason = "chunks lie anywhere in the file";
-    return std::nullopt;
-  }
-  const auto chunk_bytes = static_cast<hsize_t>(info.stored.chunk_shape.num_elements());
-  const auto address_of = [&](std::int64_t chunk) -> haddr_t {
-    const std::array<hsize_t, 4> origin = {
-        static_cast<hsize_t>(chunk) * static_cast<hsize_t>(info.stored.chunk_shape[0]), 0, 0, 0};
-    unsigned int mask = 0;
-    haddr_t address = HADDR_UNDEF;
-    hsize_t size = 0;
-    check_status(
-        H5Dget_chunk_info_by_coord(impl.images.get(), origin.data(), &mask, &address, &size),
-        action, info.path);
-    if (address != HADDR_UNDEF && size != chunk_bytes) {
-      throw Error(ErrorCode::corrupt_data, info.path + ": chunk " + std::to_string(chunk) + " of " +
-                                               printable(info.images_path) + " has " +
-                                               std::to_string(size) + " bytes, expected " +
-                                               std::to_string(chunk_bytes));
-    }
-    return address;
-  };
-  const haddr_t first = address_of(0);
-  const haddr_t last = address_of(info.num_chunks - 1);
-  if (first == HADDR_UNDEF || last == HADDR_UNDEF) {
-    reason = "storage is not allocated";
-    return std::nullopt;
-  }
-  const hsize_t span = static_cast<hsize_t>(info.num_chunks - 1) * chunk_bytes;
-  if (last < first || last - first != span) {
-    throw Error(ErrorCode::corrupt_data, info.path + ": the chunks of " +
-                                             printable(info.images_path) +
-                                             " do not lie where its index says");
-  }
-  return static_cast<std::int64_t>(first);
-}
-
-std::optional<std::int64_t> find_linear_offset(const Dataset::Impl& impl, H5D_layout_t layout,
-                                               std::string& reason) {
-  const DatasetInfo& info = impl.info;
-  const ListId creation(check_id(H5Fget_create_plist(impl.file.get()), "inspect", info.path));
-  hsize_t user_block = 0;
-  check_status(H5Pget_userblock(creation.get(), &user_block), "inspect", info.path);
-  if (user_block != 0) {
-    // Versions of libhdf5 differ in whether reported addresses count it.
-    reason = "the file has a user block";
-    return std::nullopt;
-  }
-  if (layout == H5D_COMPACT) {
-    reason = "compact storage";
-    return std::nullopt;
-  }
-  if (layout == H5D_CONTIGUOUS) {
-    const haddr_t address = H5Dget_offset(impl.images.get());
-    if (address == HADDR_UNDEF) {
-      reason = "storage is not allocated";
-      return std::nullopt;
-    }
-    return static_cast<std::int64_t>(address);
-  }
-  if (!info.stored.filters.empty()) {
-    reason = info.stored.filters.back() +
-             (info.stored.filters.back().starts_with("filter") ? "" : " filter");
-    return std::nullopt;
-  }
-  if (info.stored.chunk_shape.without_first_axis() != info.sample_shape()) {
-    reason = "chunks cut samples";
-    return std::nullopt;
-  }
-  return implicit_chunk_base(impl, reason);
-}
-
-/// Fills what the storage of the pictures says, checks it against the file, and reopens the dataset
-/// with the chunk cache it needs: libhdf5 takes the cache of whoever opens a dataset first.
-void inspect_storage(Dataset::Impl& impl) {
-  DatasetInfo& info = impl.info;
-  StoredLayout& stored = info.stored;
-  const std::string action = "inspect the storage of " + printable(info.images_path) + " in";
-  const ListId creation(check_id(H5Dget_create_plist(impl.images.get()), action, info.path));
-  const H5D_layout_t layout = H5Pget_layout(creation.get());
-  stored.chunked = layout == H5D_CHUNKED;
-  std::int64_t chunk_bytes = 0;
-  std::int64_t group_chunks = 1;
-  if (stored.chunked) {
-    std::array<hsize_t, 4> dims{};
-    if (check_status(H5Pget_chunk(creation.get(), 4, dims.data()), action, info.path) != 4) {
-      throw Error(ErrorCode::corrupt_data, info.path + ": chunks of " +
-                                               printable(info.images_path) +
-                                               " have another rank than the dataset");
-    }
-    std::array<std::int64_t, 4> chunk{};
-    info.num_chunks = 1;
-    for (std::size_t axis = 0; axis < 4; ++axis) {
-      if (dims[axis] == 0 || !std::in_range<std::uint32_t>(dims[axis])) {
-        throw Error(ErrorCode::corrupt_data,
-                    info.path + ": impossible chunk shape of " + printable(info.images_path));
-      }
-      chunk[axis] = static_cast<std::int64_t>(dims[axis]);
-      // Cannot overflow: at most one chunk an element.
-      const std::int64_t along = base::ceil_divide(stored.shape[axis], chunk[axis]);
-      info.num_chunks *= along;
-      if (axis > 0) group_chunks *= along;
-    }
-    stored.chunk_shape = Shape(chunk);
-    stored.filters = read_filters(creation.get(), info);
-    const auto product = base::checked_product(stored.chunk_shape.dims());
-    if (!product || (!stored.filters.empty() && *product > kMaxFilteredChunkBytes)) {
-      throw Error(ErrorCode::unsupported,
-                  info.path + ": chunks " + stored.chunk_shape.to_string() + " of " +
-                      printable(info.images_path) +
-                      " are too large to decode; rewrite the file with smaller ones (h5repack)");
-    }
-    chunk_bytes = *product;
-  }
-  info.stored_bytes = static_cast<std::int64_t>(
-      std::min<hsize_t>(H5Dget_storage_size(impl.images.get()),
-                        static_cast<hsize_t>(std::numeric_limits<std::int64_t>::max())));
-
-  impl.linear_offset = find_linear_offset(impl, layout, impl.nonlinear_reason);
-  if (impl.linear_offset) {
-    const auto bytes = stored.chunked
-                           ? base::checked_multiply(info.num_chunks, chunk_bytes)
-                           : base::checked_multiply(info.num_samples, info.sample_bytes());
-    const auto end = bytes ? base::checked_add(*impl.linear_offset, *bytes) : std::nullopt;
-    const std::int64_t size = impl.file_bytes;
-    if (!end || *impl.linear_offset < 0 || *end > size) {
-      throw Error(ErrorCode::corrupt_data, info.path + " is truncated: the pictures end at byte " +
-                                               (end ? std::to_string(*end) : "2^63") +
-                                               ", the file at " + std::to_string(size) +
-                                               "; copy or download it again");
-    }
-  }
-
-  std::size_t cache_slots = 1;
-  if (stored.chunked &&
-      (!stored.filters.empty() || stored.chunk_shape.without_first_axis() != info.sample_shape())) {
-    const auto group_bytes = base::checked_multiply(group_chunks, chunk_bytes);
-    const auto cache_bytes =
-        group_bytes ? base::checked_multiply(*group_bytes, std::int64_t{2}) : std::nullopt;
-    if (!cache_bytes) {
-      throw Error(ErrorCode::unsupported, info.path + ": the chunks of one sample are too large");
-    }
-    const ChunkCacheSettings cache = recommend_cache(info.num_chunks, chunk_bytes, *cache_bytes);
-    cache_slots = cache.rdcc_nslots;
-    impl.chunk_cache_bytes = *cache_bytes + static_cast<std::int64_t>(cache_slots * sizeof(void*));
-  }
-  if (!stored.chunked) return;
-  const ListId access(check_id(H5Pcreate(H5P_DATASET_ACCESS), action, info.path));
-  const auto nbytes = static_cast<std::size_t>(impl.chunk_cache_bytes);
-  check_status(H5Pset_chunk_cache(access.get(), cache_slots, nbytes, 1.0), action, info.path);
-  impl.images.reset();
-  impl.images = open_dataset(impl.file, info.images_path, info.path, access.get());
-}
-
 /// The dataset as a field, if it runs parallel to the pictures.
 std::optional<FieldInfo> as_field(const DatasetSummary& dataset, std::int64_t num_samples) {
   if (!dataset.dtype || !dataset.shape || !dataset.refusal.empty()) return std::nullopt;
@@ -458,11 +253,11 @@ std::optional<FieldInfo> as_labels(std::optional<FieldInfo> field) {
 void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileContents& contents) {
   DatasetInfo& info = impl.info;
   const auto summary_of = [&](const std::string& name) {
-    return summarize(open_dataset(impl.file, name, info.path), name, info.path);
+    return summarize(open_dataset(impl.file, name, info.path), name, info.path, impl.external);
   };
   if (!options.labels.empty()) {
     const DatasetSummary labels =
-        summary_of(find_named(impl.file, options.labels, contents, info.path));
+        summary_of(find_named(impl.file, options.labels, options, contents, info.path));
     if (!labels.refusal.empty()) throw refused(info.path, labels.describe());
     info.labels = as_labels(as_field(labels, info.num_samples));
     if (!info.labels) {
@@ -475,7 +270,7 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
   }
   for (const char* name : {kLabels, "label"}) {
     std::string refusal;
-    const LinkState state = follow_links(impl.file, name, info.path, refusal);
+    const LinkState state = follow_links(impl.file, name, info.path, impl.external, refusal);
     // Pictures without their labels would be a surprise, so what looks like labels is not passed
     // over.
     if (state == LinkState::refused) throw refused(info.path, refusal);
@@ -552,6 +347,29 @@ void check_range(std::int64_t size, std::int64_t first, std::int64_t count, cons
   }
 }
 
+/// Puts the fill value into `out` if libhdf5 will not: it leaves memory as it is, with what another
+/// row left there, where a chunk has no storage and the file says never to fill.
+void fill_if_never_filled(const DatasetId& dataset, DType dtype, std::span<std::byte> out,
+                          const std::string& action, const std::string& path) {
+  const ListId creation(check_id(H5Dget_create_plist(dataset.get()), action, path));
+  H5D_fill_time_t fill = H5D_FILL_TIME_ERROR;
+  H5D_alloc_time_t allocation = H5D_ALLOC_TIME_ERROR;
+  check_status(H5Pget_fill_time(creation.get(), &fill), action, path);
+  check_status(H5Pget_alloc_time(creation.get(), &allocation), action, path);
+  // Files of DatasetWriter: nothing is missing.
+  if (fill != H5D_FILL_TIME_NEVER || allocation == H5D_ALLOC_TIME_EARLY) return;
+  std::vector<std::byte> element(size_of(dtype));
+  H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+  check_status(H5Pfill_value_defined(creation.get(), &defined), action, path);
+  if (defined == H5D_FILL_VALUE_USER_DEFINED) {
+    check_status(H5Pget_fill_value(creation.get(), memory_type(dtype), element.data()), action,
+                 path);
+  }
+  for (std::size_t at = 0; at < out.size(); at += element.size()) {
+    std::copy(element.begin(), element.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+}
+
 }  // namespace
 
 void h5::read_rows(const DatasetId& dataset, const Shape& shape, DType dtype, std::int64_t first,
@@ -584,6 +402,7 @@ void h5::read_rows(const DatasetId& dataset, const Shape& shape, DType dtype, st
                action, path);
   const SpaceId memory_space(check_id(
       H5Screate_simple(static_cast<int>(shape.rank()), block.data(), nullptr), action, path));
+  fill_if_never_filled(dataset, dtype, out, action, path);
   check_status(H5Dread(dataset.get(), memory_type(dtype), memory_space.get(), file_space.get(),
                        H5P_DEFAULT, out.data()),
                action, path);
@@ -596,12 +415,6 @@ void Dataset::Impl::check_unchanged() const {
               info.path + " was changed while being read: it has " +
                   std::to_string(status.st_size) + " bytes, it had " + std::to_string(file_bytes) +
                   " when it was opened; open it again when its writer is done");
-}
-
-Dataset::Impl::~Impl() {
-  const auto guard = Library::lock();
-  images.reset();
-  file.reset();
 }
 
 Dataset::Dataset(std::shared_ptr<const Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -619,17 +432,19 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) try {
   const auto guard = Library::lock();
   impl->file = open_file(path);
   check_same_file(*impl);
-  const FileContents contents = list_datasets(impl->file, path);
+  impl->external = policy(options);
+  const FileContents contents = list_datasets(impl->file, path, impl->external);
   info.images_path = find_images(impl->file, options, contents, path);
-  impl->images = open_dataset(impl->file, info.images_path, path);
-  const DatasetSummary images = summarize(impl->images, info.images_path, path);
+  const DatasetSummary images = summarize(open_dataset(impl->file, info.images_path, path),
+                                          info.images_path, path, impl->external);
   check_pictures(images, path);
-  info.stored.shape = *images.shape;
-  info.stored.dtype = DType::uint8;
+  impl->images = open_array(*impl, info.images_path, *images.shape, DType::uint8);
+  info.stored = impl->images->stored;
+  info.num_chunks = impl->images->num_chunks;
+  info.stored_bytes = impl->images->stored_bytes;
   info.num_samples = info.stored.shape[0];
   set_layout(*impl, options.layout);
-  inspect_storage(*impl);
-  read_description(impl->file.get(), impl->images.get(), info);
+  read_description(impl->file.get(), impl->images->dataset.get(), info);
   find_labels(*impl, options, contents);
   find_fields(info, contents);
   check_labels(*impl);
@@ -645,7 +460,7 @@ const DatasetInfo& Dataset::info() const noexcept { return impl_->info; }
 
 void Dataset::read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const {
   const DatasetInfo& about = info();
-  h5::read_rows(impl_->images, about.stored.shape, DType::uint8, first, count, out,
+  h5::read_rows(impl_->images->dataset, about.stored.shape, DType::uint8, first, count, out,
                 about.images_path, about.path);
   impl_->check_unchanged();
 }

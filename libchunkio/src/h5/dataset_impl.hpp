@@ -3,18 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 
 #include <chunkio/dataset.hpp>
 
 #include "base/positional_io.hpp"
+#include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
+#include "h5/stored_array.hpp"
 
 namespace chunkio {
 
-/// Immutable after open(), except that libhdf5 calls on `file` and `images` hold Library::lock().
+/// Immutable after open(), except that libhdf5 calls on `file` hold Library::lock().
 struct Dataset::Impl {
   DatasetInfo info;
 
@@ -23,19 +25,8 @@ struct Dataset::Impl {
   std::int64_t file_bytes = 0;            ///< Size of the file when it was opened.
   std::int64_t modified_nanoseconds = 0;  ///< Its modification time then, since 1970.
   h5::FileId file;
-  h5::DatasetId images;
-
-  /// File offset of row 0 if all rows lie in one unfiltered run in row order (contiguous data, and
-  /// chunks of whole samples behind an implicit or single-chunk index): row r is at *linear_offset
-  /// + r * sample_bytes. Checked to lie inside the file.
-  std::optional<std::int64_t> linear_offset;
-  /// If there is no such run: why, as a clause ("chunks cut samples", "deflate filter", ...).
-  std::string nonlinear_reason;
-
-  /// Bytes that the chunk cache of `images` may take: two row groups where libhdf5 must read whole
-  /// chunks to deliver a row (filtered, or chunks that cut samples), else none, since it then reads
-  /// rows directly.
-  std::int64_t chunk_cache_bytes = 0;
+  h5::External external = h5::External::refused;
+  std::shared_ptr<const h5::StoredArray> images;
 
   /// To be called after reading bytes and before they are believed. A mapping reads zeros beyond
   /// the end of a page that was cut off, libhdf5 reads zeros beyond the end of the file, and
@@ -45,10 +36,17 @@ struct Dataset::Impl {
   /// \throws Error corrupt_data if the file was changed since it was opened, io_failed.
   void check_unchanged() const;
 
-  ~Impl();
 };
 
 namespace h5 {
+
+/// Looks at the dataset `name` of an open file, pictures or a field. Takes Library::lock().
+/// \param shape, dtype  what it was found to have; the type to deliver.
+/// \throws Error corrupt_data, unsupported (a filter that libhdf5 lacks, chunks too large),
+///         hdf5_failed.
+[[nodiscard]] std::shared_ptr<const StoredArray> open_array(const Dataset::Impl& file,
+                                                            const std::string& name,
+                                                            const Shape& shape, DType dtype);
 
 /// Reads rows [first, first + count) of a dataset of shape `shape` as `dtype` into `out`, which has
 /// exactly their size. Takes Library::lock().

@@ -63,7 +63,8 @@ herr_t collect_hard_link(hid_t /*group*/, const char* name, const H5L_info_t* in
 
 class Walk {
  public:
-  Walk(const std::string& path, FileContents& contents) : path_(path), contents_(contents) {}
+  Walk(const std::string& path, External external, FileContents& contents)
+      : path_(path), external_(external), contents_(contents) {}
 
   void visit_group(hid_t group, const std::string& prefix, int depth) {
     LinkNames links;
@@ -99,11 +100,12 @@ class Walk {
     } else if (type == H5I_DATASET) {
       const DatasetId dataset(
           check_id(H5Dopen2(group, link.c_str(), H5P_DEFAULT), "open a dataset of", path_));
-      contents_.datasets.push_back(summarize(dataset, name, path_));
+      contents_.datasets.push_back(summarize(dataset, name, path_, external_));
     }
   }
 
   const std::string& path_;
+  External external_;
   FileContents& contents_;
   std::set<ObjectKey> seen_;
   std::size_t num_objects_ = 0;
@@ -157,8 +159,8 @@ std::string DatasetSummary::describe() const {
   return text;
 }
 
-DatasetSummary summarize(const DatasetId& dataset, const std::string& name,
-                         const std::string& path) {
+DatasetSummary summarize(const DatasetId& dataset, const std::string& name, const std::string& path,
+                         External external) {
   DatasetSummary summary;
   summary.name = name;
   const std::string action = "inspect dataset " + printable(name) + " of";
@@ -168,11 +170,12 @@ DatasetSummary summarize(const DatasetId& dataset, const std::string& name,
 
   // Before the dataspace: that of a virtual dataset can make libhdf5 open its source files.
   const ListId creation(check_id(H5Dget_create_plist(dataset.get()), action, path));
-  if (H5Pget_layout(creation.get()) == H5D_VIRTUAL) {
+  if (external == External::refused && H5Pget_layout(creation.get()) == H5D_VIRTUAL) {
     summary.refusal = "virtual dataset: its data lies in other datasets";
     return summary;
   }
-  if (check_status(H5Pget_external_count(creation.get()), action, path) > 0) {
+  if (external == External::refused &&
+      check_status(H5Pget_external_count(creation.get()), action, path) > 0) {
     summary.refusal = "external storage: its data lies in another file";
   }
 
@@ -205,18 +208,18 @@ std::string FileContents::describe() const {
   return text;
 }
 
-FileContents list_datasets(const FileId& file, const std::string& path) {
+FileContents list_datasets(const FileId& file, const std::string& path, External external) {
   FileContents contents;
   const GroupId root(
       check_id(H5Gopen2(file.get(), "/", H5P_DEFAULT), "open the root group of", path));
-  Walk(path, contents).visit_group(root.get(), "", 0);
+  Walk(path, external, contents).visit_group(root.get(), "", 0);
   std::sort(contents.datasets.begin(), contents.datasets.end(),
             [](const DatasetSummary& a, const DatasetSummary& b) { return a.name < b.name; });
   return contents;
 }
 
 LinkState follow_links(const FileId& file, const std::string& name, const std::string& path,
-                       std::string& refusal) {
+                       External external, std::string& refusal) {
   const std::string action = "look up " + printable(name) + " in";
   std::string prefix;
   for (std::size_t begin = 0; begin < name.size();) {
@@ -238,13 +241,19 @@ LinkState follow_links(const FileId& file, const std::string& name, const std::s
     }
     H5L_info_t info;
     check_status(H5Lget_info(file.get(), prefix.c_str(), &info, H5P_DEFAULT), action, path);
-    if (info.type != H5L_TYPE_HARD) {
+    if (info.type != H5L_TYPE_HARD && external == External::allowed) {
+      // A link that leads nowhere is as good as none. libhdf5 itself stops at loops.
+      if (check_status(H5Oexists_by_name(file.get(), prefix.c_str(), H5P_DEFAULT), action, path) ==
+          0) {
+        return LinkState::absent;
+      }
+    } else if (info.type != H5L_TYPE_HARD) {
       refusal = printable(prefix) + " is " + std::string(link_kind(info.type));
       return LinkState::refused;
     }
     begin = end + 1;
   }
-  return prefix.empty() ? LinkState::absent : LinkState::hard;
+  return prefix.empty() ? LinkState::absent : LinkState::present;
 }
 
 bool is_dataset(const FileId& file, const std::string& name, const std::string& path) {

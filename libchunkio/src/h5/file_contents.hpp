@@ -1,8 +1,9 @@
 /// Opening files of unknown origin, and finding out which datasets they hold.
 ///
-/// Only hard links are followed: soft links can loop, external links and user-defined links lead to
-/// other files. Datasets whose data lies elsewhere (external storage, virtual datasets) are named
-/// but never read. All functions are called while Library::lock() is held.
+/// Unless External::allowed, only hard links are followed: soft links can loop, external links and
+/// user-defined links lead to other files; and datasets whose data lies elsewhere (external
+/// storage, virtual datasets) are named but never read. All functions are called while
+/// Library::lock() is held.
 #pragma once
 
 #include <optional>
@@ -20,6 +21,10 @@ namespace chunkio::h5 {
 /// a writer).
 [[nodiscard]] FileId open_file(const std::string& path);
 
+/// Whether what a file borrows from elsewhere may be read: a file from a stranger could name any
+/// file of ours.
+enum class External { refused, allowed };
+
 /// What is known about a dataset without reading it.
 struct DatasetSummary {
   std::string name;            ///< Path without the leading slash.
@@ -34,7 +39,7 @@ struct DatasetSummary {
 
 /// \param name  for the summary.
 [[nodiscard]] DatasetSummary summarize(const DatasetId& dataset, const std::string& name,
-                                       const std::string& path);
+                                       const std::string& path, External external);
 
 struct FileContents {
   std::vector<DatasetSummary> datasets;  ///< Ascending by name.
@@ -45,16 +50,18 @@ struct FileContents {
 };
 
 /// All datasets reachable by hard links, each once.
-[[nodiscard]] FileContents list_datasets(const FileId& file, const std::string& path);
+[[nodiscard]] FileContents list_datasets(const FileId& file, const std::string& path,
+                                         External external);
 
 /// What a path inside a file leads to.
-enum class LinkState { absent, hard, refused };
+enum class LinkState { absent, present, refused };
 
 /// Follows `name` link by link. `refusal` is set for LinkState::refused: "images is a soft link".
 [[nodiscard]] LinkState follow_links(const FileId& file, const std::string& name,
-                                     const std::string& path, std::string& refusal);
+                                     const std::string& path, External external,
+                                     std::string& refusal);
 
-/// Whether `name`, of which follow_links said `hard`, is a dataset.
+/// Whether `name`, of which follow_links said `present`, is a dataset.
 [[nodiscard]] bool is_dataset(const FileId& file, const std::string& name, const std::string& path);
 
 /// \param access  dataset access property list, H5P_DEFAULT for none.

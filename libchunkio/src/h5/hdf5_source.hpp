@@ -3,18 +3,18 @@
 /// For filtered data, chunks that cut samples and chunks that lie anywhere. Rows are read in runs
 /// into scratch memory under the library's lock, and go to their places outside of it. Where
 /// libhdf5 must read whole chunks, its chunk cache holds two row groups
-/// (Dataset::Impl::chunk_cache_bytes), so that each chunk is decoded once for each visit of its
+/// (StoredArray::chunk_cache_bytes), so that each chunk is decoded once for each visit of its
 /// group.
 #pragma once
 
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include <chunkio/dataset.hpp>
 
 #include "base/chunk_source.hpp"
 #include "base/host_memory.hpp"
+#include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
 
 namespace chunkio::h5 {
@@ -22,28 +22,25 @@ namespace chunkio::h5 {
 class Hdf5Source final : public ChunkSource {
  public:
   /// \param group_samples  rows in a full row group, >= 1.
-  Hdf5Source(std::shared_ptr<const Dataset::Impl> dataset, std::int64_t group_samples);
+  Hdf5Source(std::shared_ptr<const Dataset::Impl> file, std::shared_ptr<const StoredArray> array,
+             std::int64_t group_samples);
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
-  class ScratchLease;
-
   /// Reads the rows from rows.front() to rows.back() in one call, and places them.
   void place_run(const RowGroup& group, std::span<const RowTarget> rows,
-                 std::span<std::byte> scratch) const;
+                 std::span<std::byte> scratch, PlaceCost& cost) const;
 
-  std::shared_ptr<const Dataset::Impl> dataset_;
-  std::int64_t sample_bytes_;
+  std::shared_ptr<const Dataset::Impl> file_;
+  std::shared_ptr<const StoredArray> array_;
   std::int64_t scratch_rows_;
   /// Taken for groups that need several reads of cached chunks: more groups at a time than the
   /// cache holds would decode each chunk again and again. Taken before Library::lock().
   mutable std::mutex large_group_mutex_;
-  mutable std::mutex scratch_mutex_;
-  /// Buffers not in use; guarded by scratch_mutex_.
-  mutable std::vector<base::HostBuffer> scratch_;
+  mutable base::ScratchPool<base::HostBuffer> scratch_;
 };
 
 }  // namespace chunkio::h5

@@ -1,9 +1,15 @@
 #include "h5/library.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include <hdf5.h>
+
+#include <chunkio/error.hpp>
 
 #include "h5/handle.hpp"
 
@@ -23,7 +29,12 @@ struct Settings {
 struct State {
   std::recursive_mutex mutex;
   Settings settings;
+  pid_t process = ::getpid();
+  std::atomic<bool> lost{false};  // see acquire()
 };
+
+// Far longer than a forked child's own threads hold the mutex.
+constexpr std::chrono::seconds kForkedPatience{5};
 
 /// Never destroyed: a Dataset in static storage may close its ids after this file's statics are
 /// gone.
@@ -34,9 +45,28 @@ State& state() {
 
 std::atomic<std::int64_t> live_id_count{0};
 
+/// Locks the mutex. In a child forked while another thread held it, nobody is left to release it,
+/// and libhdf5's own lock is as lost: that is an error instead of a hang.
+std::unique_lock<std::recursive_mutex> acquire() {
+  State& shared = state();
+  if (::getpid() == shared.process) return std::unique_lock(shared.mutex);
+  const auto give_up = std::chrono::steady_clock::now() + kForkedPatience;
+  while (true) {
+    std::unique_lock lock(shared.mutex, std::try_to_lock);
+    if (lock) return lock;
+    if (shared.lost || std::chrono::steady_clock::now() > give_up) {
+      shared.lost = true;
+      throw Error(ErrorCode::unsupported,
+                  "this process was forked while another thread used libhdf5, which cannot go on "
+                  "here; fork before reading starts, or start processes by spawning");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
-Library::Guard::Guard() : lock_(state().mutex) {
+Library::Guard::Guard() : lock_(acquire()) {
   Settings& settings = state().settings;
   if (settings.depth++ > 0) return;
   // Per thread in thread-safe builds, so it is set anew by whichever thread comes in. Reading fails
@@ -64,9 +94,13 @@ namespace internal {
 void count_id() noexcept { ++live_id_count; }
 
 int close_id(CloseFunction close, hid_t id) noexcept {
-  const auto guard = Library::lock();
   --live_id_count;
-  return close(id);
+  try {
+    const auto guard = Library::lock();
+    return close(id);
+  } catch (const Error&) {
+    return -1;  // a forked child: the id is its parent's
+  }
 }
 
 }  // namespace internal

@@ -15,6 +15,8 @@ class Library {
   /// Holds the process-wide lock; may be nested in one thread.
   class [[nodiscard]] Guard {
    public:
+    /// \throws Error unsupported in a child forked while another thread held the lock, after a few
+    ///         seconds.
     Guard();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;

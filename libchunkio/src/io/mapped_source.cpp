@@ -1,8 +1,6 @@
 #include "io/mapped_source.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -15,7 +13,10 @@
 #include <utility>
 
 #include "base/positional_io.hpp"
+#include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
+#include "io/page_cache.hpp"
+#include "io/row_extents.hpp"
 
 #ifndef MADV_POPULATE_READ  // Linux 5.14; headers may be older than the kernel
 #define MADV_POPULATE_READ 22
@@ -23,9 +24,6 @@
 
 namespace chunkio::io {
 namespace {
-
-// What the kernel reads ahead by default; a longer request is cut to it silently.
-constexpr std::size_t kReadaheadBytes = std::size_t{128} << 10;
 
 // File systems whose pages can vanish or go stale under a mapping, by their magic numbers
 // (statfs(2)).
@@ -60,19 +58,15 @@ std::int64_t cacheable_bytes() {
 
 }  // namespace
 
-MappedSource::MappedSource(std::shared_ptr<const Dataset::Impl> dataset)
-    : dataset_(std::move(dataset)),
-      sample_bytes_(static_cast<std::size_t>(dataset_->info.sample_bytes())),
-      page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))) {
-  const auto page = static_cast<std::int64_t>(page_bytes_);
-  map_offset_ = *dataset_->linear_offset / page * page;
-  first_row_offset_ = static_cast<std::size_t>(*dataset_->linear_offset - map_offset_);
-  map_bytes_ =
-      first_row_offset_ + static_cast<std::size_t>(dataset_->info.num_samples) * sample_bytes_;
-  void* map =
-      ::mmap(nullptr, map_bytes_, PROT_READ, MAP_SHARED, dataset_->descriptor.get(), map_offset_);
+MappedSource::MappedSource(std::shared_ptr<const Dataset::Impl> file,
+                           std::shared_ptr<const h5::StoredArray> array)
+    : file_(std::move(file)),
+      array_(std::move(array)),
+      page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
+      map_bytes_(static_cast<std::size_t>(file_->file_bytes)) {
+  void* map = ::mmap(nullptr, map_bytes_, PROT_READ, MAP_SHARED, file_->descriptor.get(), 0);
   if (map == MAP_FAILED) {
-    throw base::system_error(errno, "map", dataset_->info.path, "choose the scatter source");
+    throw base::system_error(errno, "map", file_->info.path, "choose the scatter source");
   }
   map_ = static_cast<std::byte*>(map);
   try {
@@ -88,84 +82,109 @@ MappedSource::~MappedSource() {
   ::munmap(map_, map_bytes_);
 }
 
-std::int64_t MappedSource::memory_bytes(std::int64_t) const noexcept { return 0; }
-
-bool MappedSource::resident(std::size_t offset) const {
-  std::byte byte{};
-  const iovec target{.iov_base = &byte, .iov_len = 1};
-  // Answers EAGAIN instead of reading from the disk. Where it is unknown, say no: that costs only
-  // time.
-  return ::preadv2(dataset_->descriptor.get(), &target, 1,
-                   map_offset_ + static_cast<std::int64_t>(offset), RWF_NOWAIT) == 1;
+std::int64_t MappedSource::memory_bytes(std::int64_t) const noexcept {
+  return array_->linear_offset ? 0 : array_->index->memory_bytes();
 }
 
-void MappedSource::populate(std::size_t begin, std::size_t end) const {
-  // Two probes stand for the run: it was read as a whole, and is mostly evicted as a whole.
-  if (!resident(begin) || !resident(end - 1)) {
-    for (std::size_t offset = begin; offset < end; offset += kReadaheadBytes) {
-      // Advice: what it does not bring in, the accesses below do.
-      (void)::readahead(dataset_->descriptor.get(), map_offset_ + static_cast<std::int64_t>(offset),
-                        std::min(kReadaheadBytes, end - offset));
-    }
+void MappedSource::will_need(const RowGroup& group) const noexcept {
+  try {
+    for_each_extent(
+        *array_, group,
+        [&](std::int64_t first, std::int64_t count, const std::optional<std::int64_t>& origin) {
+          if (!origin) return;
+          const std::int64_t begin = *origin + first * array_->row_bytes;
+          read_ahead(file_->descriptor.get(), begin, begin + count * array_->row_bytes);
+        });
+  } catch (const std::exception&) {
+    // place() will meet it again, and can say so.
   }
+}
+
+bool MappedSource::populate(std::size_t begin, std::size_t end) const {
   const std::size_t first_page = begin / page_bytes_ * page_bytes_;
   while (::madvise(map_ + first_page, end - first_page, MADV_POPULATE_READ) != 0) {
     if (errno == EINTR) continue;
-    if (errno == EINVAL) return;  // an older kernel: the copy faults pages in one by one
-    throw Error(ErrorCode::io_failed,
-                "cannot read " + dataset_->info.path + " between bytes " +
-                    std::to_string(map_offset_ + static_cast<std::int64_t>(begin)) + " and " +
-                    std::to_string(map_offset_ + static_cast<std::int64_t>(end)) +
-                    ": the file was truncated or its disk is failing");
+    if (errno == EINVAL) return true;  // an older kernel: the copy faults pages in one by one
+    return false;
   }
+  return true;
 }
 
 PlaceCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                               std::stop_token stop) const {
   PlaceCost cost;
-  const std::string& path = dataset_->info.path;
-  const std::byte* first =
-      map_ + first_row_offset_ + static_cast<std::size_t>(group.first_row) * sample_bytes_;
-  const auto offset_of = [&](std::uint32_t row) {
-    return static_cast<std::size_t>(first - map_) + std::size_t{row} * sample_bytes_;
-  };
-  std::size_t begin = 0;
-  while (begin < rows.size()) {
-    if (stop.stop_requested())
-      throw Error(ErrorCode::cancelled, "reading " + path + " was stopped");
-    // Rows that touch the same or neighbouring pages are brought in together.
-    std::size_t end = begin + 1;
-    while (end < rows.size() &&
-           offset_of(rows[end].row) <= offset_of(rows[end - 1].row) + sample_bytes_ + page_bytes_) {
-      ++end;
-    }
-    const std::size_t run_begin = offset_of(rows[begin].row);
-    const std::size_t run_end = offset_of(rows[end - 1].row) + sample_bytes_;
-    populate(run_begin, run_end);
-    for (std::size_t i = begin; i < end; ++i) {
-      base::streaming_copy(rows[i].target, map_ + offset_of(rows[i].row), sample_bytes_);
-    }
-    cost.bytes_read += static_cast<std::int64_t>(run_end - run_begin);
-    begin = end;
-  }
+  const auto row_bytes = static_cast<std::size_t>(array_->row_bytes);
+  bool readable = true;
+  for_each_extent(*array_, group, rows,
+                  [&](std::span<const RowTarget> part, const std::optional<std::int64_t>& origin) {
+                    if (origin) {
+                      readable = readable && place_extent(part, *origin, stop, cost);
+                      return;
+                    }
+                    for (const RowTarget& row : part) {
+                      fill_row(row.target, row_bytes, array_->fill_value);
+                    }
+                  });
   base::store_fence();
-  if (guard_->faulted()) {
+  if (!readable || guard_->faulted()) {
     throw Error(ErrorCode::io_failed,
-                "cannot read " + path + ": the file was truncated or its disk is failing");
+                array_->describe_rows(group.first_row + rows.front().row,
+                                      group.first_row + rows.back().row, file_->info.path) +
+                    " cannot be read: the file was truncated or its disk is "
+                    "failing");
   }
-  dataset_->check_unchanged();
+  file_->check_unchanged();
   return cost;
 }
 
-std::optional<std::string> reason_not_to_map(const Dataset::Impl& dataset) {
+bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t origin,
+                                const std::stop_token& stop, PlaceCost& cost) const {
+  const auto row_bytes = static_cast<std::size_t>(array_->row_bytes);
+  const auto offset_of = [&](std::uint32_t row) {
+    return static_cast<std::size_t>(origin + std::int64_t{row} * array_->row_bytes);
+  };
+  base::Stopwatch watch;
+  std::size_t begin = 0;
+  while (begin < rows.size()) {
+    if (stop.stop_requested()) {
+      throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
+    }
+    // Rows that touch the same or neighbouring pages are brought in together.
+    std::size_t end = begin + 1;
+    while (end < rows.size() &&
+           offset_of(rows[end].row) <= offset_of(rows[end - 1].row) + row_bytes + page_bytes_) {
+      ++end;
+    }
+    const std::size_t run_begin = offset_of(rows[begin].row);
+    const std::size_t run_end = offset_of(rows[end - 1].row) + row_bytes;
+    const int fd = file_->descriptor.get();
+    const bool cached = in_page_cache(fd, static_cast<std::int64_t>(run_begin)) &&
+                        in_page_cache(fd, static_cast<std::int64_t>(run_end) - 1);
+    if (!cached) {
+      read_ahead(fd, static_cast<std::int64_t>(run_begin), static_cast<std::int64_t>(run_end));
+    }
+    if (!populate(run_begin, run_end)) return false;
+    if (!cached) cost.read_seconds += watch.lap();
+    for (std::size_t i = begin; i < end; ++i) {
+      base::streaming_copy(rows[i].target, map_ + offset_of(rows[i].row), row_bytes);
+    }
+    cost.copy_seconds += watch.lap();
+    cost.bytes_read += static_cast<std::int64_t>(run_end - run_begin);
+    begin = end;
+  }
+  return true;
+}
+
+std::optional<std::string> reason_not_to_map(const Dataset::Impl& file,
+                                             const h5::StoredArray& array) {
   struct statfs file_system {};
-  if (::fstatfs(dataset.descriptor.get(), &file_system) != 0) return "unknown file system";
+  if (::fstatfs(file.descriptor.get(), &file_system) != 0) return "unknown file system";
   const auto type = static_cast<long>(file_system.f_type);
   if (std::find(kRemoteFileSystems.begin(), kRemoteFileSystems.end(), type) !=
       kRemoteFileSystems.end()) {
     return "not on a local file system";
   }
-  if (dataset.info.stored_bytes > cacheable_bytes() / 2) return "larger than half of the memory";
+  if (array.stored_bytes > cacheable_bytes() / 2) return "larger than half of the memory";
   return std::nullopt;
 }
 

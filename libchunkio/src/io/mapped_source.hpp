@@ -1,8 +1,8 @@
 /// Rows copied straight from a mapping of the file.
 ///
-/// For files whose rows lie in one unfiltered run (Dataset::Impl::linear_offset) on a local disk,
-/// and small enough for the page cache. The one copy that remains, page cache to batch, is the
-/// whole work: no system call copies bytes, and non-temporal stores keep the batch out of this
+/// For unfiltered arrays of whole rows, in one run or chunk by chunk (row_extents.hpp), on a local
+/// disk, and small enough for the page cache. The one copy that remains, page cache to batch, is
+/// the whole work: no system call copies bytes, and non-temporal stores keep the batch out of this
 /// core's cache.
 ///
 /// A file that is cut short under the mapping, or a disk that fails, ends in an Error: most pages
@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <chunkio/dataset.hpp>
 
@@ -25,32 +26,37 @@ namespace chunkio::io {
 
 class MappedSource final : public ChunkSource {
  public:
-  /// \pre dataset->linear_offset.
+  /// \pre has_row_extents(*array).
   /// \throws Error io_failed, out_of_resources.
-  explicit MappedSource(std::shared_ptr<const Dataset::Impl> dataset);
+  MappedSource(std::shared_ptr<const Dataset::Impl> file,
+               std::shared_ptr<const h5::StoredArray> array);
   ~MappedSource() override;
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
+  void will_need(const RowGroup& group) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
-  /// Brings bytes [begin, end) of the mapping into memory, all requests to the disk at once.
-  void populate(std::size_t begin, std::size_t end) const;
-  [[nodiscard]] bool resident(std::size_t offset) const;
+  /// Brings bytes [begin, end) of the file into memory, all requests to the disk at once. \returns
+  /// false if they cannot be read.
+  [[nodiscard]] bool populate(std::size_t begin, std::size_t end) const;
+  /// Rows of one stored run; row 0 of their group is (or would be) at file offset `origin`.
+  /// \returns false if they cannot be read.
+  [[nodiscard]] bool place_extent(std::span<const RowTarget> rows, std::int64_t origin,
+                                  const std::stop_token& stop, PlaceCost& cost) const;
 
-  std::shared_ptr<const Dataset::Impl> dataset_;
-  std::size_t sample_bytes_;
+  std::shared_ptr<const Dataset::Impl> file_;
+  std::shared_ptr<const h5::StoredArray> array_;
   std::size_t page_bytes_;
-  std::int64_t map_offset_ = 0;       // in the file; a multiple of the page size
-  std::size_t first_row_offset_ = 0;  // in the mapping
-  std::size_t map_bytes_ = 0;
+  std::size_t map_bytes_ = 0;  // the whole file
   std::byte* map_ = nullptr;
   std::optional<FaultGuard> guard_;
 };
 
-/// Whether `dataset` should be mapped by default: on a local file system, and not larger than half
+/// Whether an array should be mapped by default: on a local file system, and not larger than half
 /// of the memory that this process may use for the page cache. If not: why, as a clause.
-[[nodiscard]] std::optional<std::string> reason_not_to_map(const Dataset::Impl& dataset);
+[[nodiscard]] std::optional<std::string> reason_not_to_map(const Dataset::Impl& file,
+                                                           const h5::StoredArray& array);
 
 }  // namespace chunkio::io

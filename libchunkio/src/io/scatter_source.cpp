@@ -1,84 +1,69 @@
 #include "io/scatter_source.hpp"
 
-#include <algorithm>
+#include <exception>
 #include <utility>
 
-#include "base/host_memory.hpp"
 #include "base/streaming_copy.hpp"
+#include "io/row_extents.hpp"
+#include "io/row_sweep.hpp"
 
 namespace chunkio::io {
-namespace {
 
-// Half of a common second-level cache: the piece must still be there when its rows are copied out.
-constexpr std::int64_t kPieceBytes = std::int64_t{512} << 10;
-// Reading over a hole this small costs less than another system call and a broken read-ahead.
-constexpr std::int64_t kHoleBytes = std::int64_t{64} << 10;
-
-std::span<std::byte> scratch() {
-  thread_local base::HostBuffer buffer(static_cast<std::size_t>(kPieceBytes));
-  return buffer.bytes();
-}
-
-}  // namespace
-
-ScatterSource::ScatterSource(std::shared_ptr<const Dataset::Impl> dataset)
-    : dataset_(std::move(dataset)), sample_bytes_(dataset_->info.sample_bytes()) {}
+ScatterSource::ScatterSource(std::shared_ptr<const Dataset::Impl> file,
+                             std::shared_ptr<const h5::StoredArray> array, bool direct_io)
+    : file_(std::move(file)), array_(std::move(array)), reader_(file_, direct_io) {}
 
 PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                                std::stop_token stop) const {
   PlaceCost cost;
-  std::size_t begin = 0;
-  while (begin < rows.size()) {
-    std::size_t end = begin + 1;
-    while (end < rows.size() &&
-           (std::int64_t{rows[end].row} - std::int64_t{rows[end - 1].row} - 1) * sample_bytes_ <=
-               kHoleBytes) {
-      ++end;
-    }
-    cost.bytes_read += place_run(group.first_row, rows.subspan(begin, end - begin), stop);
-    begin = end;
+  const auto scratch = scratch_.take([this] {
+    return std::make_unique<base::HostBuffer>(reader_.scratch_bytes(reader_.piece_bytes()));
+  });
+  try {
+    for_each_extent(
+        *array_, group, rows,
+        [&](std::span<const RowTarget> part, const std::optional<std::int64_t>& origin) {
+          if (!origin) {
+            for (const RowTarget& row : part) {
+              fill_row(row.target, static_cast<std::size_t>(array_->row_bytes), array_->fill_value);
+            }
+            return;
+          }
+          sweep_rows(reader_, {*origin, array_->row_bytes}, part, reader_.piece_bytes(),
+                     scratch->bytes(), stop, cost,
+                     [](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
+                       base::streaming_copy(row.target + from, bytes.data(), bytes.size());
+                     });
+        });
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    throw Error(error.code(),
+                array_->describe_rows(group.first_row + rows.front().row,
+                                      group.first_row + rows.back().row, file_->info.path) +
+                    ": " + error.what());
   }
   base::store_fence();
-  dataset_->check_unchanged();
+  file_->check_unchanged();
   return cost;
 }
 
-std::int64_t ScatterSource::place_run(std::int64_t first_row, std::span<const RowTarget> rows,
-                                      std::stop_token stop) const {
-  const DatasetInfo& info = dataset_->info;
-  const std::int64_t run_begin =
-      *dataset_->linear_offset + (first_row + rows.front().row) * sample_bytes_;
-  const std::int64_t run_end =
-      *dataset_->linear_offset + (first_row + rows.back().row + 1) * sample_bytes_;
-  // Pieces of whole rows where rows are small; a row larger than the piece is copied in parts.
-  const std::int64_t piece_bytes =
-      sample_bytes_ < kPieceBytes ? kPieceBytes / sample_bytes_ * sample_bytes_ : kPieceBytes;
-
-  std::size_t first = 0;  // the first row that reaches into the current piece or beyond
-  for (std::int64_t piece = run_begin; piece < run_end; piece += piece_bytes) {
-    if (stop.stop_requested())
-      throw Error(ErrorCode::cancelled, "reading " + info.path + " was stopped");
-    const std::int64_t piece_end = std::min(piece + piece_bytes, run_end);
-    const std::span<std::byte> bytes = scratch().first(static_cast<std::size_t>(piece_end - piece));
-    base::read_at(dataset_->descriptor.get(), piece, bytes, info.path);
-
-    for (std::size_t i = first; i < rows.size(); ++i) {
-      const std::int64_t row_begin =
-          *dataset_->linear_offset + (first_row + rows[i].row) * sample_bytes_;
-      const std::int64_t row_end = row_begin + sample_bytes_;
-      if (row_begin >= piece_end) break;
-      const std::int64_t from = std::max(row_begin, piece);
-      const std::int64_t to = std::min(row_end, piece_end);
-      base::streaming_copy(rows[i].target + (from - row_begin), bytes.data() + (from - piece),
-                           static_cast<std::size_t>(to - from));
-      if (row_end <= piece_end) first = i + 1;
-    }
+void ScatterSource::will_need(const RowGroup& group) const noexcept {
+  try {
+    for_each_extent(
+        *array_, group,
+        [&](std::int64_t first, std::int64_t count, const std::optional<std::int64_t>& origin) {
+          if (!origin) return;
+          reader_.will_need(*origin + first * array_->row_bytes, count * array_->row_bytes);
+        });
+  } catch (const std::exception&) {
+    // place() will meet it again, and can say so.
   }
-  return run_end - run_begin;
 }
 
 std::int64_t ScatterSource::memory_bytes(std::int64_t threads) const noexcept {
-  return threads * kPieceBytes;
+  const auto scratch = base::HostBuffer::footprint(reader_.scratch_bytes(reader_.piece_bytes()));
+  return threads * static_cast<std::int64_t>(scratch) +
+         (array_->linear_offset ? 0 : array_->index->memory_bytes());
 }
 
 }  // namespace chunkio::io

@@ -1,10 +1,7 @@
 /// Positional reads of whole runs of rows, without libhdf5 and without its lock.
 ///
-/// For files whose rows lie in one unfiltered run (Dataset::Impl::linear_offset). A row group is
-/// read in pieces that stay in the second-level cache, and from there rows go to their places with
-/// non-temporal stores: each byte crosses the memory bus once on its way in and once on its way
-/// out. Ordinary stores would first fetch each line of the batch: with them the same loop reached
-/// 0.7 instead of 1.0 times a parallel memcpy (libchunkio/doc/architecture.md).
+/// For unfiltered arrays of whole rows, in one run or chunk by chunk (row_extents.hpp). Rows are
+/// read in pieces and go to their places from the cache (row_sweep.hpp).
 #pragma once
 
 #include <memory>
@@ -12,26 +9,30 @@
 #include <chunkio/dataset.hpp>
 
 #include "base/chunk_source.hpp"
+#include "base/host_memory.hpp"
+#include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
+#include "io/range_reader.hpp"
 
 namespace chunkio::io {
 
 class ScatterSource final : public ChunkSource {
  public:
-  /// \pre dataset->linear_offset.
-  explicit ScatterSource(std::shared_ptr<const Dataset::Impl> dataset);
+  /// \param direct_io  go round the page cache if the file system allows it.
+  /// \pre has_row_extents(*array).
+  ScatterSource(std::shared_ptr<const Dataset::Impl> file,
+                std::shared_ptr<const h5::StoredArray> array, bool direct_io);
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
+  void will_need(const RowGroup& group) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
-  /// Reads the rows `rows`, which lie close together, in one sweep.
-  std::int64_t place_run(std::int64_t first_row, std::span<const RowTarget> rows,
-                         std::stop_token stop) const;
-
-  std::shared_ptr<const Dataset::Impl> dataset_;
-  std::int64_t sample_bytes_;
+  std::shared_ptr<const Dataset::Impl> file_;
+  std::shared_ptr<const h5::StoredArray> array_;
+  RangeReader reader_;
+  mutable base::ScratchPool<base::HostBuffer> scratch_;
 };
 
 }  // namespace chunkio::io

@@ -355,7 +355,7 @@ void DatasetWriter::Impl::write_structure(const DatasetSpec& dataset) {
   partial->while_library_writes([&] { h5::write_skeleton(partial->path(), dataset, options); });
 
   // The pixels' place comes from the file, by the way every reader takes.
-  base_offset = *open_partial().impl()->linear_offset;
+  base_offset = *open_partial().impl()->images->linear_offset;
   struct stat status {};
   if (::fstat(partial->fd(), &status) != 0) {
     throw base::system_error(errno, "inspect", partial->path());
@@ -368,10 +368,9 @@ void DatasetWriter::Impl::write_structure(const DatasetSpec& dataset) {
 /// \throws Error hdf5_failed if the pixels do not lie in one run.
 Dataset DatasetWriter::Impl::open_partial() const {
   Dataset dataset = Dataset::open(partial->path());
-  if (!dataset.impl()->linear_offset) {
-    throw Error(ErrorCode::hdf5_failed, "this libhdf5 does not keep the chunks of " +
-                                            partial->path() + " in one run (" +
-                                            dataset.impl()->nonlinear_reason + ")");
+  if (!dataset.impl()->images->linear_offset) {
+    throw Error(ErrorCode::hdf5_failed,
+                "this libhdf5 does not keep the chunks of " + partial->path() + " in one run");
   }
   return dataset;
 }
@@ -425,7 +424,8 @@ void DatasetWriter::Impl::finish() {
 void DatasetWriter::Impl::verify() const {
   {
     const Dataset dataset = open_partial();
-    if (*dataset.impl()->linear_offset != base_offset || dataset.info().chunk_digests != digests) {
+    if (*dataset.impl()->images->linear_offset != base_offset ||
+        dataset.info().chunk_digests != digests) {
       throw Error(ErrorCode::digest_mismatch,
                   target + ": the file does not say what was written to it; check the disk");
     }

@@ -8,8 +8,11 @@
 
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
-#include "io/source_select.hpp"
+#include "pipeline/bottleneck.hpp"
+#include "pipeline/loader_state.hpp"
+#include "pipeline/open_arrays.hpp"
 #include "pipeline/ring.hpp"
+#include "pipeline/row_filter.hpp"
 #include "pipeline/window_reader.hpp"
 
 namespace chunkio {
@@ -22,11 +25,11 @@ constexpr std::int64_t kMaxSlots = std::int64_t{1} << 20;
 // Stack pages touched, queues, the heap's own overhead: small against everything counted exactly.
 constexpr std::int64_t kOverheadPerThread = std::int64_t{256} << 10;
 
-std::int64_t default_threads() {
+/// CPUs this process may use.
+std::int64_t usable_cpus() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
-  const int count = ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-  return std::clamp<std::int64_t>(count, 1, kMaxDefaultThreads);
+  return ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? std::max(CPU_COUNT(&cpus), 1) : 1;
 }
 
 /// The samples of a full row group, as libchunkio/doc/order.md defines it for a Loader.
@@ -109,21 +112,27 @@ struct Loader::Impl {
       : dataset(std::move(dataset_in)), options(std::move(options_in)) {
     const DatasetInfo& info = dataset.info();
     check_options(options);
-    if (options.num_threads == 0) options.num_threads = default_threads();
+    if (options.num_threads == 0) {
+      options.num_threads = std::min(usable_cpus(), kMaxDefaultThreads);
+    }
+    selection = pipeline::filter_rows(dataset, options);
     const std::int64_t group_samples = choose_group_samples(info, options.window_bytes);
-    groups.emplace(group_samples, info.num_samples);
-    io::SelectedSource selected = io::select_source(dataset.impl(), options.source, group_samples);
-    source_kind = selected.kind;
-    source_reason = std::move(selected.reason);
+    groups = selection ? RowGroups(group_samples, info.num_samples, *selection)
+                       : RowGroups(group_samples, info.num_samples);
 
     pipeline::WindowReaderOptions reader_options{
         .order = order_options(options, *groups, info.sample_bytes()),
         .num_threads = options.num_threads,
         .max_held = options.max_held,
-        .num_epochs = options.num_epochs};
+        .num_epochs = options.num_epochs,
+        .on_error = options.on_error,
+        .check_whole_file = [file = dataset.impl()] { file->check_unchanged(); }};
     window_groups = reader_options.order.window_groups;
     const EpochOrder order(*groups, reader_options.order, 0);
     steps = order.num_steps();
+    // Lanes, and so ranks, differ by one sample at most; the last lane is as long as any.
+    global_steps = base::ceil_divide(plan::lane_delivered(order, order.options().lanes - 1),
+                                     plan::lane_batch(order));
     samples = order.num_delivered();
     options.lanes = order.options().lanes;
 
@@ -132,18 +141,46 @@ struct Loader::Impl {
                                 .sample_bytes = static_cast<std::size_t>(info.sample_bytes()),
                                 .has_labels = info.labels.has_value(),
                                 .fields = choose_fields(dataset, options)};
+    pipeline::OpenedArrays opened = pipeline::open_arrays(dataset, *groups, options, layout);
+    source_kind = opened.source;
+    source_reason = std::move(opened.reason);
+    std::vector<pipeline::StreamedArray> arrays = std::move(opened.arrays);
     const std::int64_t num_slots = ring_slots(order);
-    reserve(order, layout, num_slots, *selected.source);
+    reserve(order, layout, num_slots, arrays);
+    facts = {.source = source_kind,
+             .filtered = !info.stored.filters.empty(),
+             .resident = options.resident == Resident::host,
+             .num_cpus = usable_cpus(),
+             .picture_bytes = groups->num_samples() * info.sample_bytes(),
+             .spare_bytes = options.memory_budget - memory};
 
-    pipeline::ResidentFields resident;
-    for (const pipeline::RingField& field : layout.fields) {
-      std::vector<std::byte> values(static_cast<std::size_t>(info.num_samples) * field.row_bytes);
-      dataset.read_field(field.info.name, 0, info.num_samples, values);
-      resident.push_back(std::move(values));
-    }
+    pipeline::ResidentFields resident = read_resident(layout, arrays);
     ring = std::make_shared<pipeline::Ring>(std::move(layout), num_slots);
-    reader = std::make_unique<pipeline::WindowReader>(
-        *groups, reader_options, std::move(selected.source), std::move(resident), ring);
+    reader = std::make_unique<pipeline::WindowReader>(*groups, std::move(reader_options),
+                                                      std::move(arrays), std::move(resident), ring);
+  }
+
+  /// Whether this is a child forked from the process of the loader.
+  [[nodiscard]] bool forked() const noexcept { return !ring->in_own_process(); }
+
+  static bool is_streamed(std::size_t field, const std::vector<pipeline::StreamedArray>& arrays) {
+    return std::any_of(arrays.begin(), arrays.end(),
+                       [&](const auto& array) { return array.field == field; });
+  }
+
+  /// All rows of the fields that are not streamed.
+  [[nodiscard]] pipeline::ResidentFields read_resident(
+      const pipeline::RingLayout& layout,
+      const std::vector<pipeline::StreamedArray>& arrays) const {
+    pipeline::ResidentFields resident(layout.fields.size());
+    const std::int64_t num_rows = dataset.info().num_samples;
+    for (std::size_t i = 0; i < resident.size(); ++i) {
+      if (is_streamed(i, arrays)) continue;
+      const pipeline::RingField& field = layout.fields[i];
+      resident[i].resize(static_cast<std::size_t>(num_rows) * field.row_bytes);
+      dataset.read_field(field.info.name, 0, num_rows, resident[i]);
+    }
+    return resident;
   }
 
   /// Slots for two windows in flight (see WindowReader), for the batches wanted ahead, and for
@@ -158,28 +195,33 @@ struct Loader::Impl {
 
   /// Adds up what will be allocated and refuses what does not fit.
   void reserve(const EpochOrder& order, const pipeline::RingLayout& layout, std::int64_t num_slots,
-               const ChunkSource& source) {
+               const std::vector<pipeline::StreamedArray>& arrays) {
     const DatasetInfo& info = dataset.info();
     const std::int64_t rows_in_flight =
         num_slots * layout.rows + plan::max_window_samples(order, 1);
-    std::int64_t field_row_bytes = 0;
-    for (const auto& field : layout.fields)
-      field_row_bytes += static_cast<std::int64_t>(field.row_bytes);
+    std::int64_t field_row_bytes = 0;     // of all fields
+    std::int64_t resident_row_bytes = 0;  // of those kept in memory
+    for (std::size_t i = 0; i < layout.fields.size(); ++i) {
+      const auto row_bytes = static_cast<std::int64_t>(layout.fields[i].row_bytes);
+      field_row_bytes += row_bytes;
+      if (!is_streamed(i, arrays)) resident_row_bytes += row_bytes;
+    }
 
     const auto product = base::checked_multiply(
         num_slots * layout.rows, info.sample_bytes() + field_row_bytes + std::int64_t{8});
-    const auto field_bytes = base::checked_multiply(info.num_samples, field_row_bytes);
+    const auto resident_bytes = base::checked_multiply(info.num_samples, resident_row_bytes);
     constexpr std::int64_t kSane = std::int64_t{1} << 50;
     std::int64_t total = kSane;
-    if (product && field_bytes && *product < kSane && *field_bytes < kSane) {
-      total = pipeline::Ring::footprint(layout, num_slots) + *field_bytes +
-              source.memory_bytes(options.num_threads) + options.num_threads * kOverheadPerThread +
+    if (product && resident_bytes && *product < kSane && *resident_bytes < kSane) {
+      total = pipeline::Ring::footprint(layout, num_slots) + *resident_bytes +
+              options.num_threads * (kOverheadPerThread + visit_bytes(arrays.size())) +
               // plans: a PlannedRow for each row, a GroupVisit for each group, planning's tables
               4 * rows_in_flight * static_cast<std::int64_t>(sizeof(plan::PlannedRow)) +
-              options.num_threads * groups->group_samples() *
-                  static_cast<std::int64_t>(sizeof(RowTarget)) +
-              // permutations of the row groups of two epochs and the one of the constructor
-              3 * std::min<std::int64_t>(groups->num_groups(), 65536) * 8;
+              // the selection, and the orders of two epochs and of the constructor
+              groups->memory_bytes() + 3 * order.memory_bytes() + skipped_bytes();
+      for (const pipeline::StreamedArray& array : arrays) {
+        total += array.source->memory_bytes(options.num_threads);
+      }
     }
     if (total > options.memory_budget) {
       throw Error(ErrorCode::out_of_resources,
@@ -192,15 +234,99 @@ struct Loader::Impl {
     memory = total;
   }
 
+  /// Of one worker: where the rows of a row group go, and which of its rows are selected.
+  [[nodiscard]] std::int64_t visit_bytes(std::size_t num_arrays) const {
+    const auto target_bytes = static_cast<std::int64_t>(num_arrays * sizeof(RowTarget));
+    const auto offset_bytes = static_cast<std::int64_t>(sizeof(std::uint32_t));
+    return groups->max_length() * (target_bytes + (groups->is_selection() ? offset_bytes : 0));
+  }
+
+  /// Of the list of row groups left out.
+  [[nodiscard]] std::int64_t skipped_bytes() const {
+    if (options.on_error != OnError::skip) return 0;
+    constexpr std::int64_t kNodeBytes = 128;  // of the map, its key, the string and the heap
+    return std::min(groups->num_groups(), pipeline::WindowReader::kMaxSkippedGroups) *
+           (static_cast<std::int64_t>(pipeline::WindowReader::kMaxReasonBytes) + kNodeBytes);
+  }
+
+  /// The order and contents, and the place where the consumer stands.
+  [[nodiscard]] pipeline::LoaderState state() {
+    if (!fingerprint) fingerprint = pipeline::contents_fingerprint(dataset.info());
+    const LoaderPosition position = reader->position();
+    return {.epoch = position.epoch,
+            .step = position.step == steps && ended ? global_steps : position.step,
+            .seed = options.seed,
+            .samples = groups->num_samples(),
+            .group_samples = groups->group_samples(),
+            .window_groups = window_groups,
+            .lanes = options.lanes,
+            .global_batch = options.batch_size * options.world_size,
+            .order = options.order,
+            .uneven = options.uneven,
+            .drop_last = options.drop_last,
+            .selection = pipeline::selection_digest(selection ? &*selection : nullptr,
+                                                    dataset.info().num_samples),
+            .fingerprint = *fingerprint};
+  }
+
+  void restore(const pipeline::LoaderState& wanted) {
+    require_same_order(wanted, state(), dataset.info().path);
+    if (wanted.step > global_steps) {
+      throw Error(ErrorCode::invalid_argument,
+                  dataset.info().path + ": the loader state is damaged: it is at batch " +
+                      std::to_string(wanted.step) + " of epochs of " +
+                      std::to_string(global_steps) + " batches");
+    }
+    reader->start(wanted.epoch, std::min(wanted.step, steps));
+    ended = wanted.step == global_steps;
+    restored_epoch = wanted.epoch;
+  }
+
+  void start_epoch(std::int64_t epoch) {
+    // Where restore() went is kept until the first batch is asked for.
+    if (restored_epoch == epoch) {
+      const LoaderPosition position = reader->position();
+      reader->start(epoch, position.step);
+    } else {
+      reader->start(epoch);
+      ended = false;
+    }
+    restored_epoch.reset();
+  }
+
+  [[nodiscard]] std::shared_ptr<const internal::BatchSlot> next() {
+    auto slot = reader->next();
+    if (!slot) ended = true;
+    restored_epoch.reset();
+    return slot;
+  }
+
+  [[nodiscard]] LoaderStats explain(LoaderStats stats) const {
+    pipeline::Bottleneck found = pipeline::find_bottleneck(stats, facts);
+    stats.bound = found.bound;
+    stats.advice = std::move(found.advice);
+    return stats;
+  }
+
   Dataset dataset;
   LoaderOptions options;
+  std::optional<RowSelection> selection;  // absent: all rows
   std::optional<RowGroups> groups;
   SourceKind source_kind = SourceKind::automatic;
   std::string source_reason;
   std::int64_t window_groups = 0;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;         // of this rank
+  std::int64_t global_steps = 0;  // of the rank that has most
   std::int64_t samples = 0;
   std::int64_t memory = 0;
+  pipeline::ReaderFacts facts;
+  std::optional<std::string> fingerprint;  // computed when a state is asked for
+
+  // Of the consumer's thread.
+  /// next() has said that the epoch is over. With Uneven::exact a rank may have one batch less than
+  /// another; being told so is its part of the last global batch.
+  bool ended = false;
+  std::optional<std::int64_t> restored_epoch;  // no batch of it was asked for yet
   std::shared_ptr<pipeline::Ring> ring;
   std::unique_ptr<pipeline::WindowReader> reader;
 };
@@ -208,28 +334,75 @@ struct Loader::Impl {
 Loader::Loader(Dataset dataset, LoaderOptions options)
     : impl_(std::make_unique<Impl>(std::move(dataset), std::move(options))) {}
 Loader::Loader(Loader&&) noexcept = default;
-Loader& Loader::operator=(Loader&&) noexcept = default;
-Loader::~Loader() = default;
+Loader& Loader::operator=(Loader&& other) noexcept {
+  Loader moved(std::move(other));
+  std::swap(impl_, moved.impl_);
+  return *this;
+}
+Loader::~Loader() {
+  // In a forked child there are no threads to join, but mutexes they may hold and condition
+  // variables that wait for them: what lies there is left to the end of the process.
+  if (impl_ && impl_->forked()) static_cast<void>(impl_.release());
+}
+
+Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view state) {
+  const pipeline::LoaderState wanted = pipeline::parse_state(state);
+  const DatasetInfo& info = dataset.info();
+  const std::string fingerprint = pipeline::contents_fingerprint(info);
+  pipeline::require_same_contents(wanted, fingerprint, info.path);
+
+  require(options.world_size >= 1, "world_size must be >= 1", options.world_size);
+  if (wanted.global_batch % options.world_size != 0 || wanted.lanes % options.world_size != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                info.path + ": the loader state has " + std::to_string(wanted.lanes) +
+                    " lanes and global batches of " + std::to_string(wanted.global_batch) +
+                    ", and world_size " + std::to_string(options.world_size) +
+                    " does not divide both; use one that does");
+  }
+  options.batch_size = wanted.global_batch / options.world_size;
+  options.lanes = wanted.lanes;
+  // The smallest window that gives the same k and W (libchunkio/doc/order.md).
+  const auto group_bytes = base::checked_multiply(wanted.group_samples, info.sample_bytes());
+  const auto window_bytes =
+      group_bytes ? base::checked_multiply(wanted.window_groups, *group_bytes) : group_bytes;
+  if (!window_bytes) {
+    throw Error(ErrorCode::invalid_argument,
+                info.path + ": the loader state is damaged: its windows have more than 2^63 bytes");
+  }
+  options.window_bytes = *window_bytes;
+
+  Loader loader(std::move(dataset), std::move(options));
+  loader.impl_->restore(wanted);
+  return loader;
+}
 
 EpochRange Loader::epoch(std::int64_t epoch) {
   start_epoch(epoch);
   return EpochRange(this);
 }
 
-void Loader::start_epoch(std::int64_t epoch) { impl_->reader->start(epoch); }
+void Loader::start_epoch(std::int64_t epoch) { impl_->start_epoch(epoch); }
 
 std::optional<Batch> Loader::next() {
-  auto slot = impl_->reader->next();
+  auto slot = impl_->next();
   if (!slot) return std::nullopt;
   return Batch(std::move(slot));
 }
 
+std::string Loader::state() const { return pipeline::to_json(impl_->state()); }
+void Loader::restore(std::string_view state) {
+  impl_->reader->require_own_process();
+  impl_->restore(pipeline::parse_state(state));
+}
+LoaderPosition Loader::position() const { return impl_->reader->position(); }
+
 std::int64_t Loader::num_steps() const noexcept { return impl_->steps; }
 std::int64_t Loader::samples_per_epoch() const noexcept { return impl_->samples; }
-LoaderStats Loader::stats() const { return impl_->reader->stats(); }
+LoaderStats Loader::stats() const { return impl_->explain(impl_->reader->stats()); }
 LoaderStats Loader::epoch_stats(std::int64_t epoch) const {
-  return impl_->reader->epoch_stats(epoch);
+  return impl_->explain(impl_->reader->epoch_stats(epoch));
 }
+std::vector<SkippedRows> Loader::skipped() const { return impl_->reader->skipped(); }
 const LoaderOptions& Loader::options() const noexcept { return impl_->options; }
 const Dataset& Loader::dataset() const noexcept { return impl_->dataset; }
 SourceKind Loader::source() const noexcept { return impl_->source_kind; }

@@ -1,5 +1,7 @@
 #include "pipeline/ring.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,6 +84,9 @@ std::shared_ptr<const internal::BatchSlot> Ring::lease(std::int64_t index) {
 }
 
 void Ring::return_lease(std::int64_t index) noexcept {
+  // Nobody in a forked child fills the slot again. A ring whose loader is alive is leaked there
+  // with its loader, so neither the mutex nor the condition variable is touched.
+  if (!in_own_process()) return;
   {
     const std::lock_guard lock(mutex_);
     free_.push_back(index);  // Never allocates: the vector once held every slot.
@@ -91,6 +96,30 @@ void Ring::return_lease(std::int64_t index) noexcept {
 }
 
 }  // namespace chunkio::pipeline
+
+namespace chunkio::internal {
+
+std::int64_t BatchSlot::close_gaps() noexcept {
+  std::int64_t* const end = sample_ids + rows;
+  std::int64_t* const first = std::find(sample_ids, end, kLeftOut);
+  if (first == end) return 0;
+  auto kept = static_cast<std::size_t>(first - sample_ids);
+  for (std::size_t row = kept; row < static_cast<std::size_t>(rows); ++row) {
+    if (sample_ids[row] == kLeftOut) continue;
+    sample_ids[kept] = sample_ids[row];
+    const auto move_up = [&](std::byte* values, std::size_t row_bytes) {
+      std::memcpy(values + kept * row_bytes, values + row * row_bytes, row_bytes);
+    };
+    move_up(images, layout->sample_bytes);
+    for (std::size_t f = 0; f < fields.size(); ++f) move_up(fields[f], layout->fields[f].row_bytes);
+    ++kept;
+  }
+  const std::int64_t left_out = rows - static_cast<std::int64_t>(kept);
+  rows = static_cast<std::int64_t>(kept);
+  return left_out;
+}
+
+}  // namespace chunkio::internal
 
 namespace chunkio {
 

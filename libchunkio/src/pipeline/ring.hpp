@@ -4,7 +4,12 @@
 /// free, being filled, or leased to the consumer. The ring is shared by the loader and by every
 /// lease, so that a batch outlives its loader; it also owns the one mutex under which loader state
 /// changes (see WindowReader), which makes returning a lease and waking a worker one step.
+///
+/// Fields lie beside the pictures of a slot, each from a cache line on, so that large ones are
+/// written with non-temporal stores as the pictures are.
 #pragma once
+
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstddef>
@@ -46,6 +51,9 @@ namespace chunkio::internal {
 /// while leased.
 class BatchSlot {
  public:
+  /// In the place of a sample id: this row was left out.
+  static constexpr std::int64_t kLeftOut = -1;
+
   const pipeline::RingLayout* layout = nullptr;
   std::int64_t index = 0;  ///< Within the ring.
   std::byte* images = nullptr;
@@ -55,6 +63,9 @@ class BatchSlot {
   std::int64_t rows = 0;
   std::int64_t epoch = 0;
   std::int64_t step = 0;
+
+  /// Moves rows up over those that were left out, and returns how many there were.
+  std::int64_t close_gaps() noexcept;
 };
 
 }  // namespace chunkio::internal
@@ -70,6 +81,10 @@ class Ring : public std::enable_shared_from_this<Ring> {
 
   /// Bytes a ring takes from the system.
   [[nodiscard]] static std::int64_t footprint(const RingLayout& layout, std::int64_t num_slots);
+
+  /// Whether this is the process that made the ring, not a child forked from it: there the workers
+  /// do not exist, and a mutex that one of them held stays locked.
+  [[nodiscard]] bool in_own_process() const noexcept { return ::getpid() == process_; }
 
   [[nodiscard]] const RingLayout& layout() const noexcept { return layout_; }
   [[nodiscard]] internal::BatchSlot& slot(std::int64_t index) noexcept {
@@ -96,6 +111,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
  private:
   void return_lease(std::int64_t index) noexcept;
 
+  const ::pid_t process_ = ::getpid();
   RingLayout layout_;
   base::HostBuffer images_;
   base::HostBuffer side_;

@@ -1,35 +1,46 @@
 /// Keeps windows in flight and turns them into complete batches, in order.
 ///
-/// Problem. Batches 0, 1, 2, ... of consecutive epochs must become complete in order. A window
-/// (plan/window_plan.hpp) spreads its rows over a range of batches; each batch takes rows from one
-/// or more windows of every lane of this rank. A window may be read as soon as every batch it
-/// touches has a slot in the ring.
+/// Problem. Batches t, t+1, t+2, ... of an epoch and of those after it must become complete in
+/// order. A window (plan/window_plan.hpp) spreads its rows over a range of batches; each batch
+/// takes rows from one or more windows of every lane of this rank. A window may be read as soon as
+/// every batch it touches has a slot in the ring.
 ///
 /// Invariant. Slots are given to batches in order, and windows are opened in order of the first
 /// batch they touch. So every window opened before the one that completes batch s starts at or
 /// before s, and all of them touch only batches below s + span, span being the most batches one
 /// window can touch. With span slots beyond those that the consumer holds, the window that
 /// completes the next batch can always be opened: there is no deadlock, and with twice that, one
-/// window drains while the next is filled.
+/// window drains while the next is filled. Starting in the middle of an epoch cuts the first window
+/// of each lane, which only makes it touch fewer batches.
 ///
-/// Work. Worker threads take, in this order: planning the next window (one thread at a time; some
-/// 3 % of the work with 32x32x3 pictures), visiting the next row group of an open window, waiting.
-/// Completion is counted by window, not by row: the rows of a shuffled window are spread over all
-/// its batches, so its first batch completes with nearly the last row group anyway.
+/// Work. Worker threads take, in this order: telling the sources what will be needed soon, planning
+/// the next window (one thread at a time; some 3 % of the work with 32x32x3 pictures), visiting the
+/// next row group of an open window, waiting. Completion is counted by window, not by row: the rows
+/// of a shuffled window are spread over all its batches, so its first batch completes with nearly
+/// the last row group anyway.
 ///
-/// Thread safety: start(), next() and stats from one consumer thread; all state is guarded by
-/// Ring::mutex() except what belongs to the thread that holds the planning role (named below).
+/// Rows left out (OnError::skip) keep their places until the batch is handed out: next() moves the
+/// rows behind them up, so nothing else depends on what was damaged.
+///
+/// Thread safety: start(), next() and position() from one consumer thread, the statistics and
+/// skipped() from any; all state is guarded by Ring::mutex() except what belongs to the thread that
+/// holds the planning role (named below). In a process forked from the one that made the reader
+/// every call throws, and the reader must not be destroyed: condition variables would wait for
+/// threads that do not exist.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -42,7 +53,15 @@
 
 namespace chunkio::pipeline {
 
-/// All rows of the labels and small fields, as RingLayout::fields, read once.
+/// An array that is read row group by row group: the pictures, or a large field.
+struct StreamedArray {
+  std::unique_ptr<ChunkSource> source;
+  std::size_t row_bytes = 0;
+  std::optional<std::size_t> field = {};  ///< Index in RingLayout::fields; absent: the pictures.
+};
+
+/// All rows of the labels and small fields, as RingLayout::fields, read once. An empty entry is a
+/// streamed field.
 using ResidentFields = std::vector<std::vector<std::byte>>;
 
 struct WindowReaderOptions {
@@ -50,36 +69,59 @@ struct WindowReaderOptions {
   std::int64_t num_threads = 1;
   std::int64_t max_held = 1;
   std::optional<std::int64_t> num_epochs = {};
+  OnError on_error = OnError::raise;
+  /// Throws if the whole file has become unusable: then no row group is skipped. May be empty.
+  std::function<void()> check_whole_file = {};
 };
 
 class WindowReader {
  public:
+  /// Row groups that skipped() lists at most, and the bytes of each reason.
+  static constexpr std::int64_t kMaxSkippedGroups = 10'000;
+  static constexpr std::size_t kMaxReasonBytes = 512;
+  /// How far ahead of the visits the sources know what comes, in bytes of pictures: some 30 ms of a
+  /// disk at 2 GB/s, so that its queue does not run dry between two visits, and little beside the
+  /// page cache.
+  static constexpr std::int64_t kReadaheadBytes = std::int64_t{64} << 20;
+
   /// Starts the threads.
-  /// \throws Error out_of_resources if one cannot be started.
-  WindowReader(RowGroups groups, const WindowReaderOptions& options,
-               std::unique_ptr<ChunkSource> source, ResidentFields fields,
-               std::shared_ptr<Ring> ring);
+  /// \param arrays  read one after the other at each visit of a row group.
+  /// \throws Error out_of_resources if a thread cannot be started.
+  WindowReader(RowGroups groups, WindowReaderOptions options, std::vector<StreamedArray> arrays,
+               ResidentFields fields, std::shared_ptr<Ring> ring);
   ~WindowReader();
   WindowReader(const WindowReader&) = delete;
   WindowReader& operator=(const WindowReader&) = delete;
 
-  /// Goes to the start of `epoch`; see Loader::start_epoch.
-  void start(std::int64_t epoch);
+  /// Goes to batch `step` of `epoch`, 0 <= step <= the epoch's batches, unless it is there already.
+  /// See Loader::start_epoch.
+  void start(std::int64_t epoch, std::int64_t step = 0);
   /// See Loader::next.
   [[nodiscard]] std::shared_ptr<const internal::BatchSlot> next();
+  /// See Loader::position.
+  [[nodiscard]] LoaderPosition position() const;
 
+  /// Without `bound` and `advice`.
   [[nodiscard]] LoaderStats stats() const;
   [[nodiscard]] LoaderStats epoch_stats(std::int64_t epoch) const;
+  /// See Loader::skipped.
+  [[nodiscard]] std::vector<SkippedRows> skipped() const;
+  /// \throws Error unsupported in a child forked from the process of the reader.
+  void require_own_process() const;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   /// A window being read.
   struct Task {
     plan::WindowPlan plan;
     std::int64_t epoch = 0;
-    std::int64_t first_batch = 0;  ///< Batch numbers since start(), through all epochs.
+    std::int64_t first_batch = 0;  ///< Batches counted from step 0 of the epoch of start().
     std::int64_t last_batch = 0;
     std::size_t next_visit = 0;
     std::size_t visits_left = 0;
+    std::size_t next_announced = 0;  ///< The visit to tell the sources of next, ...
+    std::size_t announced_end = 0;   ///< ... before this one.
     /// Of batches first_batch to last_batch, from the moment the window is open.
     std::vector<internal::BatchSlot*> slots;
   };
@@ -91,35 +133,69 @@ class WindowReader {
   /// Where planning stands in one lane.
   struct LaneCursor {
     std::int64_t epoch = 0;
-    std::int64_t window = 0;
+    /// Nothing before this delivery index is wanted.
+    std::int64_t from_index = 0;
+    /// The next window; absent: the one that holds from_index, to be looked up.
+    std::optional<std::int64_t> window = {};
   };
+  /// A field that is copied from memory.
+  struct ResidentField {
+    std::size_t field = 0;
+    std::size_t row_bytes = 0;
+    const std::byte* values = nullptr;
+  };
+  /// What a worker has for itself, kept from visit to visit.
+  struct Scratch {
+    std::vector<std::vector<RowTarget>> targets;  // as arrays_
+    std::vector<std::uint32_t> offsets;
+  };
+
   void work(std::stop_token stop);
+  void work_until(const std::stop_token& stop);
   // Called with the mutex held by `lock`; they release it while they work.
+  [[nodiscard]] bool announce_ahead(std::unique_lock<std::mutex>& lock);
   void plan_next(std::unique_lock<std::mutex>& lock);
-  void visit(std::unique_lock<std::mutex>& lock, Task& task, std::vector<RowTarget>& targets);
+  void visit(std::unique_lock<std::mutex>& lock, Task& task, Scratch& scratch);
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
   // Called with the mutex held.
   void open_planned();
   [[nodiscard]] Task* task_with_visit();
   void complete(Task& task);
+  void count(const PlaceCost& cost, std::int64_t epoch);
+  void remember_skipped(std::int64_t group, std::string reason);
   [[nodiscard]] LoaderStats& stats_of(std::int64_t epoch);
   void fail(std::exception_ptr error);
   void rethrow_error() const;
-  void reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch);
+  [[nodiscard]] bool stands_at(std::int64_t epoch, std::int64_t step) const;
+  void reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch, std::int64_t step);
 
   // Called with the planning role.
   [[nodiscard]] bool plan_window(Task& task);
+  /// The window that the lane needs next, or nothing beyond the last epoch.
+  [[nodiscard]] std::optional<plan::WindowExtent> next_window(LaneCursor& cursor,
+                                                              std::int64_t lane);
   [[nodiscard]] const EpochOrder& order_of(std::int64_t epoch);
 
   // Called by the worker that does the visit, without the mutex: it alone writes these rows.
-  void fill_targets(const Task& task, const plan::GroupVisit& visit,
-                    std::vector<RowTarget>& targets);
+  void fill_targets(const Task& task, const plan::GroupVisit& visit, Scratch& scratch) const;
+  void leave_out(const Task& task, const plan::GroupVisit& visit) const;
+  /// Calls `row_at(PlannedRow::row, slot, row of the slot)` for each row of a visit.
+  template <class RowAt>
+  void for_each_row(const Task& task, const plan::GroupVisit& visit, RowAt row_at) const;
+  /// Why the rows of a failed visit are left out; or nothing, and `error` is what to raise.
+  [[nodiscard]] std::optional<std::string> reason_to_skip(std::exception_ptr& error) const;
+
+  [[nodiscard]] RowGroup row_group(std::int64_t group) const noexcept;
+  [[nodiscard]] std::int64_t picture_bytes(const RowGroup& group) const noexcept;
 
   const WindowReaderOptions options_;
   const RowGroups groups_;
-  const std::unique_ptr<ChunkSource> source_;
+  const std::vector<StreamedArray> arrays_;
   const ResidentFields fields_;
   const std::shared_ptr<Ring> ring_;
   // The same for every epoch.
+  std::vector<ResidentField> resident_;
+  std::int64_t streamed_row_bytes_ = 0;  // of all arrays
   std::int64_t num_steps_ = 0;
   std::int64_t lane_batch_ = 0;
   std::int64_t first_lane_ = 0;
@@ -139,16 +215,20 @@ class WindowReader {
   std::int64_t num_working_ = 0;  // threads inside plan or place
   std::int64_t start_epoch_ = 0;
   std::int64_t epoch_limit_ = 0;  // no epoch from here on is planned
-  std::int64_t next_batch_ = 0;   // number of pending_.front()
+  std::int64_t next_batch_ = 0;   // number of pending_.front(), counted as Task::first_batch
   std::int64_t consumer_epoch_ = 0;
   std::deque<Pending> pending_;
   std::deque<std::unique_ptr<Task>> open_;
   std::unique_ptr<Task> planned_;             // waits for slots
   std::vector<std::unique_ptr<Task>> spare_;  // memory to reuse
+  std::int64_t ahead_bytes_ = 0;              // announced to the sources, not yet visited
   std::exception_ptr error_;
   LoaderStats total_;
   std::map<std::int64_t, LoaderStats> epochs_;
-  std::stop_source cancel_;  // of the reads in flight
+  std::optional<Clock::time_point> first_started_;
+  Clock::time_point epoch_started_;              // consumer_epoch_
+  std::map<std::int64_t, std::string> skipped_;  // row group -> reason
+  std::stop_source cancel_;                      // of the reads in flight
 
   std::vector<std::jthread> threads_;  // last: joined before anything they use is gone
 };

@@ -52,16 +52,6 @@ std::string fitting_lanes(const OrderOptions& options) {
   return either(lower, upper);
 }
 
-std::int64_t largest_group(const RowGroups& groups) {
-  // Only if all groups are short is the largest one shorter than k.
-  if (std::ssize(groups.short_groups()) < groups.num_groups()) return groups.group_samples();
-  std::int64_t largest = 0;
-  for (const std::int64_t group : groups.short_groups()) {
-    largest = std::max(largest, groups.length(group));
-  }
-  return largest;
-}
-
 /// Checks the options and resolves `lanes`.
 OrderOptions checked_options(const RowGroups& groups, OrderOptions options, std::int64_t epoch) {
   require_range("batch_size", options.batch_size, 1, kMaxWord);
@@ -98,7 +88,7 @@ OrderOptions checked_options(const RowGroups& groups, OrderOptions options, std:
             std::to_string(groups.num_samples()));
   }
 
-  const std::int64_t group = largest_group(groups);
+  const std::int64_t group = groups.max_length();
   if (group > kMaxWindowSamples) {
     invalid("row groups of " + std::to_string(group) + " samples are too long: use at most " +
             std::to_string(kMaxWindowSamples));
@@ -160,48 +150,18 @@ std::string_view to_string(Uneven uneven) noexcept {
   return "unknown";
 }
 
-RowGroups::RowGroups(std::int64_t group_samples, std::span<const std::int64_t> file_samples)
-    : group_samples_(group_samples), file_first_row_{0}, file_first_group_{0} {
-  if (group_samples < 1) {
-    invalid("a row group holds at least 1 sample, got " + std::to_string(group_samples));
-  }
-  if (file_samples.empty()) invalid("an order needs at least one file with samples");
-  std::int64_t full_rows = 0;  // as if every group were full; what SlotStarts counts with
-  for (const std::int64_t samples : file_samples) {
-    if (samples < 1) invalid("a file holds at least 1 sample, got " + std::to_string(samples));
-    const std::int64_t file_groups = base::ceil_divide(samples, group_samples);
-    const auto file_rows = base::checked_multiply(file_groups, group_samples);
-    const auto sum = file_rows ? base::checked_add(full_rows, *file_rows) : std::nullopt;
-    if (!sum) invalid("the files hold more samples than 63 bits count");
-    full_rows = *sum;
-    file_first_row_.push_back(file_first_row_.back() + samples);
-    file_first_group_.push_back(file_first_group_.back() + file_groups);
-    if (samples % group_samples != 0) short_groups_.push_back(file_first_group_.back() - 1);
-  }
-}
-
-RowGroups::RowGroups(std::int64_t group_samples, std::int64_t num_samples)
-    : RowGroups(group_samples, std::span<const std::int64_t>(&num_samples, 1)) {}
-
-std::int64_t RowGroups::first_row(std::int64_t group) const noexcept {
-  const auto next =
-      std::upper_bound(file_first_group_.begin(), std::prev(file_first_group_.end()), group);
-  const auto file = static_cast<std::size_t>(next - file_first_group_.begin() - 1);
-  return file_first_row_[file] + (group - file_first_group_[file]) * group_samples_;
-}
-
-std::int64_t RowGroups::length(std::int64_t group) const noexcept {
-  if (!std::binary_search(short_groups_.begin(), short_groups_.end(), group)) return group_samples_;
-  const auto next = std::upper_bound(file_first_group_.begin(), file_first_group_.end(), group);
-  const auto next_file = static_cast<std::size_t>(next - file_first_group_.begin());
-  return file_first_row_[next_file] - first_row(group);
-}
-
 namespace plan {
 
-SlotStarts::SlotStarts(const RowGroups& groups,
-                       const std::optional<base::KeyedPermutation>& permutation)
+SlotStarts::SlotStarts(const RowGroups& groups, const base::KeyedPermutation* permutation)
     : group_samples_(groups.group_samples()) {
+  if (groups.is_selection()) {
+    starts_.resize(static_cast<std::size_t>(groups.num_groups()) + 1);
+    for (std::size_t slot = 0; slot + 1 < starts_.size(); ++slot) {
+      const std::uint64_t group = permutation ? (*permutation)(slot) : slot;
+      starts_[slot + 1] = starts_[slot] + groups.length(static_cast<std::int64_t>(group));
+    }
+    return;
+  }
   short_slots_.reserve(groups.short_groups().size());
   for (const std::int64_t group : groups.short_groups()) {
     const std::int64_t slot =
@@ -221,6 +181,7 @@ SlotStarts::SlotStarts(const RowGroups& groups,
 }
 
 std::int64_t SlotStarts::start(std::int64_t slot) const noexcept {
+  if (!starts_.empty()) return starts_[static_cast<std::size_t>(slot)];
   const auto it =
       std::partition_point(short_slots_.begin(), short_slots_.end(),
                            [slot](const ShortSlot& entry) { return entry.slot < slot; });
@@ -228,10 +189,18 @@ std::int64_t SlotStarts::start(std::int64_t slot) const noexcept {
 }
 
 std::int64_t SlotStarts::slot_of(std::int64_t position) const noexcept {
+  if (!starts_.empty()) {
+    return std::upper_bound(starts_.begin(), starts_.end(), position) - starts_.begin() - 1;
+  }
   const auto it =
       std::partition_point(short_slots_.begin(), short_slots_.end(),
                            [position](const ShortSlot& entry) { return entry.end <= position; });
   return (position + lacking_before(it)) / group_samples_;
+}
+
+std::int64_t SlotStarts::memory_bytes() const noexcept {
+  return static_cast<std::int64_t>(short_slots_.capacity() * sizeof(ShortSlot) +
+                                   starts_.capacity() * sizeof(std::int64_t));
 }
 
 }  // namespace plan
@@ -245,7 +214,7 @@ EpochOrder::Impl::Impl(RowGroups row_groups, OrderOptions order_options, std::in
                        ? 1
                        : std::min(options.window_groups, groups.num_groups())),
       permutation(make_permutation(groups, options, epoch)),
-      slots(groups, options.mode == OrderMode::random ? std::nullopt : permutation) {}
+      slots(groups, options.mode == OrderMode::chunk_shuffled ? &*permutation : nullptr) {}
 
 plan::Lane EpochOrder::Impl::lane(std::int64_t index) const noexcept {
   const std::int64_t num_samples = groups.num_samples();
@@ -294,13 +263,16 @@ plan::WindowSpan EpochOrder::Impl::window_span(const plan::Lane& lane,
 }
 
 std::int64_t EpochOrder::Impl::group_in_slot(std::int64_t slot) const noexcept {
-  if (!permutation) return slot;
+  if (options.mode != OrderMode::chunk_shuffled) return slot;
   return static_cast<std::int64_t>((*permutation)(static_cast<std::uint64_t>(slot)));
 }
 
 std::int64_t EpochOrder::Impl::row_at(std::int64_t position) const noexcept {
+  if (options.mode == OrderMode::random) {
+    position = static_cast<std::int64_t>((*permutation)(static_cast<std::uint64_t>(position)));
+  }
   const std::int64_t slot = slots.slot_of(position);
-  return groups.first_row(group_in_slot(slot)) + (position - slots.start(slot));
+  return groups.row(group_in_slot(slot), position - slots.start(slot));
 }
 
 base::PhiloxStream EpochOrder::Impl::window_stream(const plan::Lane& lane,
@@ -346,6 +318,11 @@ std::int64_t EpochOrder::num_delivered() const noexcept {
   return samples;
 }
 
+std::int64_t EpochOrder::memory_bytes() const noexcept {
+  return impl_->slots.memory_bytes() +
+         (impl_->permutation ? impl_->permutation->memory_bytes() : 0);
+}
+
 // Written straight from the definition, one position after the other, and so a check on the window
 // planner.
 std::vector<std::int64_t> EpochOrder::batch(std::int64_t step) const {
@@ -365,30 +342,22 @@ std::vector<std::int64_t> EpochOrder::batch(std::int64_t step) const {
     std::vector<std::uint32_t> permuted;
     for (std::int64_t i = step * impl.lane_batch; i < end; ++i) {
       const std::int64_t position = lane.begin + i % lane.size();
-      switch (impl.options.mode) {
-        case OrderMode::sequential:
-          rows.push_back(position);
-          break;
-        case OrderMode::random:
-          rows.push_back(
-              static_cast<std::int64_t>((*impl.permutation)(static_cast<std::uint64_t>(position))));
-          break;
-        case OrderMode::chunk_shuffled:
-          if (const std::int64_t window = impl.window_of(lane, position);
-              window != permuted_window) {
-            permuted_window = window;
-            span = impl.window_span(lane, window);
-            permuted.resize(static_cast<std::size_t>(span.size()));
-            std::iota(permuted.begin(), permuted.end(), 0U);
-            base::PhiloxStream stream = impl.window_stream(lane, span);
-            base::fisher_yates(permuted.size(), stream, [&](std::uint64_t a, std::uint64_t b) {
-              std::swap(permuted[a], permuted[b]);
-            });
-          }
-          rows.push_back(
-              impl.row_at(span.begin + permuted[static_cast<std::size_t>(position - span.begin)]));
-          break;
+      if (impl.options.mode != OrderMode::chunk_shuffled) {
+        rows.push_back(impl.row_at(position));
+        continue;
       }
+      if (const std::int64_t window = impl.window_of(lane, position); window != permuted_window) {
+        permuted_window = window;
+        span = impl.window_span(lane, window);
+        permuted.resize(static_cast<std::size_t>(span.size()));
+        std::iota(permuted.begin(), permuted.end(), 0U);
+        base::PhiloxStream stream = impl.window_stream(lane, span);
+        base::fisher_yates(permuted.size(), stream, [&](std::uint64_t a, std::uint64_t b) {
+          std::swap(permuted[a], permuted[b]);
+        });
+      }
+      rows.push_back(
+          impl.row_at(span.begin + permuted[static_cast<std::size_t>(position - span.begin)]));
     }
   }
   return rows;

@@ -16,16 +16,19 @@
 namespace chunkio::plan {
 
 /// Where slots begin. Nothing is stored for a full group: a slot begins at q * k less what the
-/// short groups in the slots before it lack, and there is at most one short group a file.
+/// short groups in the slots before it lack, and there is at most one short group a file. The
+/// groups of a selection are of any length, so there the start of each slot is.
 class SlotStarts {
  public:
-  /// \param permutation  slot -> group; none: slot q holds group q.
-  SlotStarts(const RowGroups& groups, const std::optional<base::KeyedPermutation>& permutation);
+  /// \param permutation  slot -> group; null: slot q holds group q. Not kept.
+  SlotStarts(const RowGroups& groups, const base::KeyedPermutation* permutation);
 
-  /// First position of a slot, 0 <= slot <= number of groups. O(log files).
+  /// First position of a slot, 0 <= slot <= number of groups. O(log files), O(1) with a selection.
   [[nodiscard]] std::int64_t start(std::int64_t slot) const noexcept;
-  /// The slot that holds a position, 0 <= position < N. O(log files).
+  /// The slot that holds a position, 0 <= position < N. O(log files), O(log groups) with a
+  /// selection.
   [[nodiscard]] std::int64_t slot_of(std::int64_t position) const noexcept;
+  [[nodiscard]] std::int64_t memory_bytes() const noexcept;
 
  private:
   struct ShortSlot {
@@ -40,6 +43,7 @@ class SlotStarts {
 
   std::int64_t group_samples_;
   std::vector<ShortSlot> short_slots_;  // ascending
+  std::vector<std::int64_t> starts_;    // of a selection: one more than groups; else empty
 };
 
 /// Lane v: positions [begin, end) of the sequence.
@@ -76,15 +80,19 @@ struct EpochOrder::Impl {
   std::int64_t epoch;
   std::int64_t lane_batch;    // b
   std::int64_t window_slots;  // W, at most the number of groups; 1 in sequential order
-  /// slot -> group in chunk_shuffled, index -> row in random; none in sequential order.
+  /// slot -> group in chunk_shuffled, index -> sample in random; none in sequential order.
   std::optional<base::KeyedPermutation> permutation;
-  /// Of the sequence; in random order, of the file's own order: slot = group, position = row.
+  /// Of the sequence; in random order, of the file's own order: slot = group, position = sample.
   plan::SlotStarts slots;
 
   [[nodiscard]] plan::Lane lane(std::int64_t index) const noexcept;
   /// The lanes that options.rank delivers: [first, end).
   [[nodiscard]] std::int64_t first_lane() const noexcept;
   [[nodiscard]] std::int64_t end_lane() const noexcept;
+
+  [[nodiscard]] std::int64_t group_in_slot(std::int64_t slot) const noexcept;
+  /// The row of the dataset at a position of the sequence.
+  [[nodiscard]] std::int64_t row_at(std::int64_t position) const noexcept;
 
   // The rest has no meaning in random order.
 
@@ -93,8 +101,6 @@ struct EpochOrder::Impl {
                                              std::int64_t window) const noexcept;
   [[nodiscard]] std::int64_t window_of(const plan::Lane& lane,
                                        std::int64_t position) const noexcept;
-  [[nodiscard]] std::int64_t group_in_slot(std::int64_t slot) const noexcept;
-  [[nodiscard]] std::int64_t row_at(std::int64_t position) const noexcept;
   /// The stream that permutes a window's samples.
   [[nodiscard]] base::PhiloxStream window_stream(const plan::Lane& lane,
                                                  const plan::WindowSpan& span) const noexcept;

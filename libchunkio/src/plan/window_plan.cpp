@@ -78,7 +78,7 @@ void plan_slots(const EpochOrder::Impl& impl, const Lane& lane, WindowPlan& plan
 }
 
 void plan_random(const EpochOrder::Impl& impl, const Lane& lane, WindowPlan& plan) {
-  std::vector<std::pair<std::int64_t, std::uint32_t>> wanted;  // row of the dataset, index
+  std::vector<std::pair<std::int64_t, std::uint32_t>> wanted;  // sample, delivery index
   wanted.reserve(static_cast<std::size_t>(plan.end_index - plan.first_index));
   for (std::int64_t i = plan.first_index; i < plan.end_index; ++i) {
     const auto position = static_cast<std::uint64_t>(lane.begin + i % lane.size());
@@ -89,14 +89,14 @@ void plan_random(const EpochOrder::Impl& impl, const Lane& lane, WindowPlan& pla
 
   std::int64_t group_begin = 0;
   std::int64_t group_end = 0;
-  for (const auto& [row, index] : wanted) {
-    if (row >= group_end) {
-      const std::int64_t group = impl.slots.slot_of(row);
+  for (const auto& [sample, index] : wanted) {
+    if (sample >= group_end) {
+      const std::int64_t group = impl.slots.slot_of(sample);
       group_begin = impl.slots.start(group);
       group_end = impl.slots.start(group + 1);
       plan.visits.push_back({group, static_cast<std::uint32_t>(plan.rows.size()), 0});
     }
-    plan.rows.push_back({static_cast<std::uint32_t>(row - group_begin), index});
+    plan.rows.push_back({static_cast<std::uint32_t>(sample - group_begin), index});
     ++plan.visits.back().count;
   }
 }
@@ -142,6 +142,34 @@ void plan_window(const EpochOrder& order, std::int64_t lane, std::int64_t window
   }
 }
 
+std::int64_t window_of(const EpochOrder& order, std::int64_t lane, std::int64_t index) {
+  const EpochOrder::Impl& impl = order.impl();
+  if (impl.options.mode == OrderMode::random) return index / impl.lane_batch;
+  const Lane geometry = impl.lane(lane);
+  // The sample that pads a lane comes with the last window.
+  return impl.window_of(geometry, geometry.begin + std::min(index, geometry.size() - 1));
+}
+
+void drop_before(WindowPlan& plan, std::int64_t index) {
+  index = std::clamp(index, plan.first_index, plan.end_index);
+  const std::int64_t dropped = index - plan.first_index;
+  if (dropped == 0) return;
+  std::uint32_t kept = 0;
+  std::size_t visits_kept = 0;
+  for (const GroupVisit visit : plan.visits) {
+    const std::uint32_t first = kept;
+    for (std::uint32_t i = visit.first; i < visit.first + visit.count; ++i) {
+      const PlannedRow planned = plan.rows[i];
+      if (planned.index < dropped) continue;
+      plan.rows[kept++] = {planned.row, planned.index - static_cast<std::uint32_t>(dropped)};
+    }
+    if (kept > first) plan.visits[visits_kept++] = {visit.group, first, kept - first};
+  }
+  plan.visits.resize(visits_kept);
+  plan.rows.resize(kept);
+  plan.first_index = index;
+}
+
 std::int64_t lane_delivered(const EpochOrder& order, std::int64_t lane) {
   return order.impl().lane(lane).delivered;
 }
@@ -155,8 +183,7 @@ std::int64_t max_window_samples(const EpochOrder& order, std::int64_t count) {
   const std::int64_t longest = impl.lane(options.lanes - 1).delivered;
   const bool random = options.mode == OrderMode::random;
   // At most the number of groups times k, which RowGroups keeps within 63 bits.
-  const std::int64_t one =
-      random ? impl.lane_batch : impl.window_slots * impl.groups.group_samples();
+  const std::int64_t one = random ? impl.lane_batch : impl.window_slots * impl.groups.max_length();
   const auto all = base::checked_multiply(one, count);
   const bool padded = !random && options.uneven == Uneven::pad;
   if (!all || *all >= longest) return longest;

@@ -14,7 +14,9 @@
 namespace chunkio::plan {
 
 struct PlannedRow {
-  std::uint32_t row = 0;    ///< Within its row group.
+  /// Which of the samples of its row group: without a selection the row within the group, with one
+  /// an index into RowGroups::offsets.
+  std::uint32_t row = 0;
   std::uint32_t index = 0;  ///< Delivery index in the lane, relative to WindowPlan::first_index.
 };
 
@@ -52,6 +54,15 @@ struct WindowExtent {
 /// Computes the rows of a window into `plan`, reusing its memory. O(samples in the window), except
 /// in random order: O(b log b). Thread-safe for distinct plans.
 void plan_window(const EpochOrder& order, std::int64_t lane, std::int64_t window, WindowPlan& plan);
+
+/// The window that delivers a sample: 0 <= index < lane_delivered(). O(log).
+[[nodiscard]] std::int64_t window_of(const EpochOrder& order, std::int64_t lane,
+                                     std::int64_t index);
+/// Removes what is delivered before `index` of the lane, for a run that goes on in the middle: the
+/// plan begins there (or at its own start or end, whichever is nearer), its delivery indexes are
+/// relative to that, and row groups of which nothing is left are not visited. In place,
+/// O(samples in the plan).
+void drop_before(WindowPlan& plan, std::int64_t index);
 
 /// Samples the lane delivers over all its steps (its used length, cut by drop_last).
 [[nodiscard]] std::int64_t lane_delivered(const EpochOrder& order, std::int64_t lane);

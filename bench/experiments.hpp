@@ -1,0 +1,30 @@
+/// The experiments behind the table. Each adds its figures for one picture size to the report.
+///
+/// What is compared is measured by turns within a round; ratios are taken within rounds.
+#pragma once
+
+#include <chunkio/loader.hpp>
+
+#include "epoch_case.hpp"
+#include "figure.hpp"
+
+namespace bench {
+
+/// Page cache warm: the sources against copies of the same rows in memory and against H5Dread.
+void measure_warm(const Case& pictures, Report& report);
+/// Against h5py + DataLoader, FFCV, and whole chunks with NumPy.
+void measure_peers(const Case& pictures, Report& report);
+/// Nothing in the page cache: the sources against fio.
+void measure_cold(const Case& pictures, Report& report);
+/// A deflate file: threads against each other and against libdeflate.
+void measure_deflate(const Case& pictures, Report& report);
+/// Data four times the memory, against fio.
+void measure_limited(const Case& pictures, Report& report);
+/// What is read, and how often.
+void measure_loads(const Case& pictures, Report& report);
+/// What is allocated, and whether it grows with the dataset.
+void measure_memory(const Case& pictures, Report& report);
+/// How long the first batch takes, at the start of an epoch and in its middle.
+void measure_resume(const Case& pictures, Report& report);
+
+}  // namespace bench

@@ -1,0 +1,33 @@
+/// What the disk can do, as fio sees it: the ceiling of cold reading.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace bench {
+
+/// Bytes a second, read from the file with nothing of it in the page cache.
+struct FioRates {
+  double random_direct = 0;        ///< 1 MiB random, io_uring, queue depth 32, O_DIRECT.
+  double sequential_buffered = 0;  ///< 1 MiB after 1 MiB through the page cache.
+
+  [[nodiscard]] double higher() const noexcept {
+    return random_direct > sequential_buffered ? random_direct : sequential_buffered;
+  }
+};
+
+/// Empty, or why fio cannot be run.
+std::string reason_without_fio();
+std::string fio_version();
+
+/// Reads all of `path` twice, once each way.
+/// \param before_exec  as run_child().
+/// \throws std::runtime_error with fio's complaint.
+FioRates measure_fio(const std::string& path, const std::function<bool()>& before_exec = {});
+
+/// Puts the file out of the page cache (posix_fadvise DONTNEED) after writing back what is dirty.
+/// Pages that are mapped somewhere stay.
+/// \throws std::system_error.
+void drop_from_page_cache(const std::string& path);
+
+}  // namespace bench

@@ -1,0 +1,53 @@
+// What a whole process allocates (RssAnon + RssShmem of /proc/self/status, sampled each
+// millisecond) beyond a memory budget that is exactly what the loader says it needs, for N pictures
+// in 16 epochs and for 16 N in one, so that both deliver as much. The files are hollow: they take
+// no disk, and reading them allocates page cache as any file does. Both are read by the scatter
+// source, since the larger would not be mapped.
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "epoch_child.hpp"
+#include "experiments.hpp"
+#include "fio.hpp"
+
+namespace bench {
+
+void measure_memory(const Case& pictures, Report& report) {
+  constexpr double kMiB = 1 << 20;
+  const std::string size = pictures.size.name;
+  // N pictures fill the loader's two windows, so that what grows after that grows with N.
+  const std::int64_t smaller =
+      std::max(pictures.num_samples, (std::int64_t{1} << 30) / pictures.size.bytes());
+  nlohmann::ordered_json detail;
+  double beyond[2] = {};
+  double peak[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    const std::int64_t num_samples = smaller * (i == 0 ? 1 : 16);
+    const std::string path = pictures.scratch.file(size + "-hollow.h5");
+    write_hollow_file(path, pictures.size, num_samples);
+    const nlohmann::ordered_json result =
+        run_epoch_in_child({.path = path,
+                            .source = "scatter",
+                            .threads = pictures.options.threads,
+                            .batch_size = pictures.options.batch_size,
+                            .memory_budget = -1,
+                            .watch_memory = true,
+                            .num_epochs = i == 0 ? 16 : 1});
+    if (result.at("images") != 16 * smaller) throw std::runtime_error("samples were left out");
+    peak[i] = result.at("peak_bytes").get<double>();
+    beyond[i] = peak[i] - result.at("memory_budget").get<double>();
+    detail[i == 0 ? "N" : "16 N"] = result;
+    drop_from_page_cache(path);
+    std::filesystem::remove(path);
+  }
+  const auto mebibytes = [](double bytes) { return std::vector<double>{bytes / kMiB}; };
+  report.add({"peak RssAnon + RssShmem beyond the budget", size, at_most(32, " MiB"),
+              mebibytes(std::max(beyond[0], beyond[1]))});
+  report.add({"its growth from N to 16 N", size, at_most(1, " MiB"), mebibytes(peak[1] - peak[0])});
+  report.add_detail(size, "memory", detail);
+}
+
+}  // namespace bench

@@ -1,0 +1,47 @@
+/// A peer of bench/peers, kept alive between rounds so that its start-up is not timed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace bench {
+
+class PeerProcess {
+ public:
+  /// Starts it and waits until it has checked what it delivers.
+  /// \throws std::runtime_error with the last line of what it wrote to `log`.
+  PeerProcess(const std::vector<std::string>& arguments, std::string log);
+  PeerProcess(const PeerProcess&) = delete;
+  PeerProcess& operator=(const PeerProcess&) = delete;
+  /// Ends it, and what it has started.
+  ~PeerProcess();
+
+  /// What it said about itself: versions, settings, what it tried.
+  [[nodiscard]] const nlohmann::ordered_json& about() const noexcept { return about_; }
+  /// Seconds of an epoch, and how many pictures it delivered.
+  struct Epoch {
+    double seconds = 0;
+    std::int64_t images = 0;
+  };
+  Epoch run_epoch();
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
+  nlohmann::ordered_json read_line();
+
+  std::string log_;
+  pid_t child_ = -1;
+  std::unique_ptr<std::FILE, CloseFile> requests_;
+  std::unique_ptr<std::FILE, CloseFile> answers_;
+  nlohmann::ordered_json about_;
+};
+
+}  // namespace bench

@@ -1,0 +1,99 @@
+"""What all peers share: options, the check before the clock, and rounds on request.
+
+A peer first checks that an epoch delivers every picture once with the right pixels, and finds out
+which of its settings is fastest. Then it prints one JSON line about itself. With --rounds N it
+times N epochs; without, it times one for each line on its standard input, so that a program can
+run rounds of several peers by turns. Each epoch is one more JSON line.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import sys
+import time
+
+import h5py
+import numpy as np
+
+
+def parse_options(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("file", help="HDF5 file with a dataset 'images' [N,H,W,C] of uint8")
+    parser.add_argument("--batch", type=int, default=256, help="pictures a batch")
+    parser.add_argument("--threads", type=int, default=2, help="threads or processes that read")
+    parser.add_argument("--dir", default=".", help="where files may be put that the caller removes")
+    parser.add_argument("--rounds", type=int, default=0,
+                        help="epochs to time; 0: one for each line on standard input")
+    return parser.parse_args()
+
+
+def load_reference(path):
+    """All pictures, as the check compares with them. [N,H,W,C] uint8."""
+    with h5py.File(path, "r") as file:
+        return file["images"][:]
+
+
+def check_epoch(batches, reference, what):
+    """`batches` yields (pictures [B,H,W,C] uint8, their row numbers [B])."""
+    seen = np.zeros(len(reference), dtype=bool)
+    in_file_order = True
+    previous = -1
+    for pictures, rows in batches:
+        pictures = np.asarray(pictures)
+        rows = np.asarray(rows).reshape(-1)
+        if pictures.dtype != np.uint8 or pictures.shape != (len(rows),) + reference.shape[1:]:
+            raise SystemExit(f"{what} delivered {pictures.dtype} {pictures.shape}")
+        if len(np.unique(rows)) != len(rows) or seen[rows].any():
+            raise SystemExit(f"{what} delivered a picture twice")
+        seen[rows] = True
+        if not np.array_equal(pictures, reference[rows]):
+            raise SystemExit(f"{what} delivered wrong pixels")
+        in_file_order &= bool((np.diff(rows, prepend=previous) == 1).all())
+        previous = rows[-1]
+    if not seen.all():
+        raise SystemExit(f"{what} left out pictures")
+    if in_file_order:
+        raise SystemExit(f"{what} did not shuffle")
+
+
+def timed(run_epoch):
+    start = time.perf_counter()
+    images = run_epoch()
+    return images, time.perf_counter() - start
+
+
+def fastest(candidates, num_images):
+    """Times each of {name: run_epoch} once. Returns the best name and all rates in images/s."""
+    rates = {}
+    for name, run_epoch in candidates.items():
+        images, seconds = timed(run_epoch)
+        if images != num_images:
+            raise SystemExit(f"{name} delivered {images} of {num_images} pictures")
+        rates[name] = images / seconds
+    return max(rates, key=rates.get), rates
+
+
+def serve(peer, versions, settings, best, rates, run_epoch, options):
+    def say(line):
+        print(json.dumps(line), flush=True)
+
+    say({"peer": peer,
+         "versions": {"python": platform.python_version(), "numpy": np.__version__, **versions},
+         "settings": settings,
+         "best": best,
+         "tried_images_per_second": rates})
+    if options.rounds > 0:
+        for _ in range(options.rounds):
+            images, seconds = timed(run_epoch)
+            say({"images": images, "seconds": seconds, "images_per_second": images / seconds})
+    else:
+        for _ in sys.stdin:
+            images, seconds = timed(run_epoch)
+            say({"images": images, "seconds": seconds})
+    sys.stdout.flush()
+    # Without waiting for the threads of the libraries, some of which never end.
+    for process in multiprocessing.active_children():
+        process.kill()
+    os._exit(0)

@@ -1,0 +1,134 @@
+// Warm page cache. Each round times, one after the other:
+//
+//   mapped, scatter, direct  one epoch through chunkio::Loader with that source
+//   memcpy                   the same rows from a huge-page buffer in file order to a ring of the
+//                            loader's size in delivered order, row group by row group as the loader
+//                            visits them, with as many threads
+//   streaming                the same with non-temporal stores
+//   h5dread                  one H5Dread a sample in the same order, one thread, chunk cache as
+//                            chunkio recommends it; a prefix of the epoch, scaled to all of it
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/chunk_layout.hpp>
+
+#include "base/streaming_copy.hpp"
+#include "copies.hpp"
+#include "experiments.hpp"
+#include "one_by_one.hpp"
+#include "spread.hpp"
+
+namespace bench {
+
+void measure_warm(const Case& pictures, Report& report) {
+  using chunkio::SourceKind;
+  const Options& options = pictures.options;
+  const std::span<const std::byte> pixels = pictures.pixels.bytes();
+  const chunkio::Dataset dataset = chunkio::Dataset::open(pictures.path);
+
+  std::vector<std::pair<std::string, chunkio::Loader>> loaders;
+  for (const auto& [name, kind] : {std::pair{"mapped", SourceKind::mapped},
+                                   {"scatter", SourceKind::scatter},
+                                   {"direct", SourceKind::direct}}) {
+    loaders.emplace_back(name, chunkio::Loader(dataset, pictures.loader_options(kind)));
+    if (check_epoch(loaders.back().second, pixels) != pictures.order) {
+      throw std::runtime_error(std::string(name) + " delivers another order");
+    }
+  }
+  const chunkio::Loader& first = loaders.front().second;
+  const std::int64_t threads = first.num_threads();
+  const CopyPlan plan = plan_copies(first, pictures.order);
+  const chunkio::DatasetInfo& info = dataset.info();
+  const chunkio::ChunkCacheSettings cache =
+      chunkio::recommend_cache(info.num_chunks, info.stored.chunk_shape[0] * pictures.size.bytes());
+  const auto prefix =
+      std::span(pictures.order)
+          .first(static_cast<std::size_t>(
+              std::min(options.h5dread_samples, static_cast<std::int64_t>(pictures.order.size()))));
+  const double scale =
+      static_cast<double>(pictures.order.size()) / static_cast<double>(prefix.size());
+  const chunkio::base::HostBuffer ring(static_cast<std::size_t>(
+      first.memory_bytes() / pictures.size.bytes() * pictures.size.bytes()));
+
+  const auto run_copy = [&](Copy copy) {
+    copy_rows(plan, pixels, ring.bytes(), pictures.sample_bytes(), threads, copy);
+  };
+  const auto run_h5dread = [&] {
+    read_one_by_one(pictures.path, cache, prefix, ring.bytes(), pictures.sample_bytes());
+  };
+  // Checked, and warm: the file in the page cache, the ring backed by memory.
+  run_copy(plain_copy);
+  check_ring("memcpy", pictures.order, pixels, ring.bytes(), pictures.sample_bytes());
+  run_copy(chunkio::base::streaming_copy);
+  check_ring("streaming", pictures.order, pixels, ring.bytes(), pictures.sample_bytes());
+  run_h5dread();
+  check_ring("h5dread", prefix, pixels, ring.bytes(), pictures.sample_bytes());
+
+  for (auto& [name, loader] : loaders) run_epoch(loader);
+
+  std::map<std::string, std::vector<double>> seconds;
+  for (std::int64_t round = 0; round < options.rounds; ++round) {
+    // A baseline after each loader, so that none has the quiet end of a round.
+    seconds["mapped"].push_back(seconds_of([&] { run_epoch(loaders[0].second); }));
+    seconds["memcpy"].push_back(seconds_of([&] { run_copy(plain_copy); }));
+    seconds["scatter"].push_back(seconds_of([&] { run_epoch(loaders[1].second); }));
+    seconds["streaming"].push_back(seconds_of([&] { run_copy(chunkio::base::streaming_copy); }));
+    seconds["direct"].push_back(seconds_of([&] { run_epoch(loaders[2].second); }));
+    seconds["h5dread"].push_back(scale * seconds_of(run_h5dread));
+  }
+
+  const auto speed = [&](const std::string& of, const std::string& against) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < seconds[of].size(); ++i) {
+      ratios.push_back(seconds[against][i] / seconds[of][i]);
+    }
+    return ratios;
+  };
+  const std::string size = pictures.size.name;
+  const bool small = pictures.size.bytes() < 16384;
+  report.add(
+      {"warm mapped / non-temporal copy", size, at_least(0.9), speed("mapped", "streaming")});
+  report.add({"warm mapped / memcpy", size, at_least(1.2), speed("mapped", "memcpy")});
+  report.add(
+      {"warm scatter / memcpy", size, at_least(small ? 1.0 : 0.8), speed("scatter", "memcpy")});
+  report.add(
+      {"warm direct, unfiltered file / memcpy", size, at_least(0.7), speed("direct", "memcpy")});
+  report.add({"warm mapped / H5Dread of each picture", size, {}, speed("mapped", "h5dread")});
+  report.add({"warm scatter / H5Dread of each picture", size, {}, speed("scatter", "h5dread")});
+
+  for (const char* name : {"mapped", "scatter", "direct", "memcpy", "streaming", "h5dread"}) {
+    std::vector<double> gigabytes;
+    for (const double time : seconds[name])
+      gigabytes.push_back(pictures.total_bytes() / time / 1e9);
+    report.add({std::string("warm ") + name + ", GB/s", size, {}, gigabytes});
+  }
+
+  nlohmann::ordered_json rates;
+  for (const auto& [name, times] : seconds) {
+    std::vector<double> rate;
+    for (const double time : times) rate.push_back(pictures.total_bytes() / time);
+    rates[name] = to_json(spread_of(rate));
+  }
+  report.add_detail(size, "warm",
+                    {{"threads", threads},
+                     {"ring_bytes", ring.size()},
+                     {"chunk_samples", info.stored.chunk_shape[0]},
+                     {"window_groups", first.window_groups()},
+                     {"window_bytes", first.options().window_bytes},
+                     {"h5dread_samples", prefix.size()},
+                     {"h5dread_cache",
+                      {{"rdcc_nslots", cache.rdcc_nslots},
+                       {"rdcc_nbytes", cache.rdcc_nbytes},
+                       {"rdcc_w0", cache.rdcc_w0}}},
+                     {"seconds", seconds},
+                     {"bytes_per_second", rates}});
+}
+
+}  // namespace bench

@@ -1,0 +1,60 @@
+/// Working memory for callers that come and go: one object for each that is here at the same time,
+/// kept for the next.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace chunkio::base {
+
+template <class T>
+class ScratchPool {
+ public:
+  /// Takes an object and puts it back at its end.
+  class Lease {
+   public:
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    ~Lease() {
+      const std::lock_guard lock(pool_.mutex_);
+      pool_.free_.push_back(std::move(object_));
+    }
+    [[nodiscard]] T& operator*() const noexcept { return *object_; }
+    [[nodiscard]] T* operator->() const noexcept { return object_.get(); }
+
+   private:
+    friend class ScratchPool;
+    template <class Make>
+    Lease(ScratchPool& pool, Make make) : pool_(pool) {
+      {
+        const std::lock_guard lock(pool_.mutex_);
+        if (!pool_.free_.empty()) {
+          object_ = std::move(pool_.free_.back());
+          pool_.free_.pop_back();
+          return;
+        }
+        // Room to put it back, so that the destructor cannot fail.
+        pool_.free_.reserve(++pool_.made_);
+      }
+      object_ = make();
+    }
+
+    ScratchPool& pool_;
+    std::unique_ptr<T> object_;
+  };
+
+  /// \param make  returns a new std::unique_ptr<T>; called without a lock, if all are taken.
+  template <class Make>
+  [[nodiscard]] Lease take(Make make) {
+    return Lease(*this, std::move(make));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t made_ = 0;                  // guarded by mutex_
+  std::vector<std::unique_ptr<T>> free_;  // guarded by mutex_
+};
+
+}  // namespace chunkio::base

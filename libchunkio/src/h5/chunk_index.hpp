@@ -1,0 +1,79 @@
+/// Where the chunks of a dataset lie in the file.
+///
+/// Problem. libhdf5 1.10.8 can list the addresses of n chunks only in time n^2
+/// (H5Dget_chunk_info walks the index from its start at each call) and reports them without the
+/// file's user block; H5Dchunk_iter came with 1.10.10 and 1.12.3. A lookup inside H5Dread_chunk,
+/// however, costs O(log n) whatever kind of index the file has. So a file driver that notes which
+/// bytes it is asked for, and returns without reading them, tells position and stored size of a
+/// chunk (probe_driver.hpp), user block included, and H5Dread_chunk itself returns the filter mask.
+/// Where there is H5Dchunk_iter, the first lookup lists all chunks with it.
+///
+/// Entries are looked up as they are asked for and kept as long as the index. Each is checked:
+/// inside the file, overlapping no chunk found before. Thread-safe; takes Library::lock() before
+/// its own mutex.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <chunkio/tensor.hpp>
+
+namespace chunkio::h5 {
+
+/// One chunk as it is stored.
+struct ChunkEntry {
+  /// Byte position in the file, user block included; -1 if no storage is allocated: all elements
+  /// have the fill value.
+  std::int64_t file_offset = -1;
+  std::int64_t stored_bytes = 0;
+  /// Bit i set: filter i of the pipeline was skipped when this chunk was written.
+  std::uint32_t filter_mask = 0;
+
+  [[nodiscard]] bool allocated() const noexcept { return file_offset >= 0; }
+};
+
+class ChunkIndex {
+ public:
+  /// More chunks than this are not worth an index.
+  static constexpr std::int64_t kMaxChunks = std::int64_t{1} << 24;
+
+  /// Where the chunks to be found are.
+  struct Target {
+    std::string path = {};        ///< Of the file, for messages.
+    std::string dataset = {};     ///< Path of the dataset inside the file.
+    Shape shape = {};             ///< Of the dataset.
+    Shape chunk = {};             ///< Same rank.
+    std::int64_t file_bytes = 0;  ///< Chunks must end there or before.
+    /// The exact stored size of every chunk if there are no filters; else 0.
+    std::int64_t raw_bytes = 0;
+  };
+
+  /// Looks up nothing yet.
+  /// \param fd  the open file; duplicated.
+  /// \pre at most kMaxChunks chunks.
+  /// \throws Error io_failed, out_of_resources.
+  ChunkIndex(int fd, Target target);
+  ~ChunkIndex();
+  ChunkIndex(const ChunkIndex&) = delete;
+  ChunkIndex& operator=(const ChunkIndex&) = delete;
+
+  /// The chunk at grid position `coord` (chunks, not elements; one number an axis).
+  /// \pre inside grid().
+  /// \throws Error corrupt_data (the entry cannot be true), hdf5_failed.
+  [[nodiscard]] ChunkEntry find(std::span<const std::int64_t> coord) const;
+
+  /// Chunks along each axis.
+  [[nodiscard]] std::span<const std::int64_t> grid() const noexcept;
+  [[nodiscard]] std::int64_t num_chunks() const noexcept;
+  /// Bytes the index takes when all chunks are known; part of the memory budget.
+  [[nodiscard]] std::int64_t memory_bytes() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chunkio::h5

@@ -1,0 +1,136 @@
+#include "h5/probe_driver.hpp"
+
+#if !CHUNKIO_HAVE_CHUNK_ITER
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "base/positional_io.hpp"
+#include "h5/error_stack.hpp"
+
+namespace chunkio::h5 {
+namespace {
+
+/// Handed through the file access property list, which copies it byte by byte.
+struct ProbeSettings {
+  int fd = -1;
+  ProbedRange* range = nullptr;
+};
+
+/// libhdf5 knows the first member only.
+struct ProbeFile {
+  H5FD_t base = {};
+  ProbeSettings settings = {};
+  haddr_t end_of_allocation = 0;
+  haddr_t end_of_file = 0;
+};
+
+ProbeFile& as_probe(H5FD_t* file) { return *reinterpret_cast<ProbeFile*>(file); }
+const ProbeFile& as_probe(const H5FD_t* file) { return *reinterpret_cast<const ProbeFile*>(file); }
+
+// Called by libhdf5: no exception may leave these.
+
+H5FD_t* open_file(const char* /*name*/, unsigned /*flags*/, hid_t access, haddr_t /*end*/) {
+  const auto* settings = static_cast<const ProbeSettings*>(H5Pget_driver_info(access));
+  struct stat status {};
+  if (settings == nullptr || ::fstat(settings->fd, &status) != 0) return nullptr;
+  auto* file = new (std::nothrow) ProbeFile;
+  if (file == nullptr) return nullptr;
+  file->settings = *settings;
+  file->end_of_file = static_cast<haddr_t>(status.st_size);
+  return &file->base;
+}
+
+herr_t close_file(H5FD_t* file) {
+  delete &as_probe(file);  // the descriptor belongs to whoever opened the probe
+  return 0;
+}
+
+herr_t query(const H5FD_t* /*file*/, unsigned long* flags) {
+  if (flags != nullptr) *flags = 0;  // no sieve buffer and no aggregation: one request a chunk
+  return 0;
+}
+
+haddr_t get_end_of_allocation(const H5FD_t* file, H5FD_mem_t /*type*/) {
+  return as_probe(file).end_of_allocation;
+}
+
+herr_t set_end_of_allocation(H5FD_t* file, H5FD_mem_t /*type*/, haddr_t address) {
+  as_probe(file).end_of_allocation = address;
+  return 0;
+}
+
+haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t /*type*/) {
+  return as_probe(file).end_of_file;
+}
+
+herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t address, std::size_t size,
+            void* buffer) {
+  const ProbeSettings& settings = as_probe(file).settings;
+  if (!std::in_range<std::int64_t>(address)) return -1;
+  if (type == H5FD_MEM_DRAW) {
+    settings.range->file_offset = static_cast<std::int64_t>(address);
+    settings.range->bytes = static_cast<std::int64_t>(size);
+    ++settings.range->requests;
+    return 0;
+  }
+  try {
+    base::read_at(settings.fd, static_cast<std::int64_t>(address),
+                  std::span(static_cast<std::byte*>(buffer), size), "the file");
+    return 0;
+  } catch (const Error& error) {
+    settings.range->failure = error;
+    return -1;
+  } catch (...) {
+    return -1;
+  }
+}
+
+herr_t write(H5FD_t* /*file*/, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t /*address*/,
+             std::size_t /*size*/, const void* /*buffer*/) {
+  return -1;
+}
+
+H5FD_class_t driver_class() {
+  H5FD_class_t driver = {};
+  driver.name = "chunkio_probe";
+  driver.maxaddr = static_cast<haddr_t>(std::numeric_limits<std::int64_t>::max());
+  driver.fc_degree = H5F_CLOSE_WEAK;
+  driver.fapl_size = sizeof(ProbeSettings);
+  driver.open = open_file;
+  driver.close = close_file;
+  driver.query = query;
+  driver.get_eoa = get_end_of_allocation;
+  driver.set_eoa = set_end_of_allocation;
+  driver.get_eof = get_end_of_file;
+  driver.read = read;
+  driver.write = write;
+  const H5FD_mem_t dichotomy[] = H5FD_FLMAP_DICHOTOMY;
+  std::copy(std::begin(dichotomy), std::end(dichotomy), std::begin(driver.fl_map));
+  return driver;
+}
+
+}  // namespace
+
+FileId open_probe(int fd, ProbedRange& range, const std::string& path) {
+  static const H5FD_class_t kClass = driver_class();
+  // Registered for each file and forgotten with it, so that nothing is left in libhdf5, which may
+  // be closed and opened again by the program around us. The file's access list keeps it alive.
+  const UniqueId<&H5FDunregister> driver(
+      check_id(H5FDregister(&kClass), "look up chunks of", path));
+  const ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "look up chunks of", path));
+  const ProbeSettings settings{.fd = fd, .range = &range};
+  check_status(H5Pset_driver(access.get(), driver.get(), &settings), "look up chunks of", path);
+  return FileId(
+      check_id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), "look up chunks of", path));
+}
+
+}  // namespace chunkio::h5
+
+#endif

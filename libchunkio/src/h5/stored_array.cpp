@@ -1,0 +1,322 @@
+#include "h5/stored_array.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include <hdf5.h>
+#if __has_include(<H5develop.h>)
+#include <H5develop.h>  // H5Dget_chunk_index_type, in newer versions
+#endif
+
+#include <chunkio/error.hpp>
+
+#include "base/checked_math.hpp"
+#include "h5/dataset_impl.hpp"
+#include "h5/error_stack.hpp"
+#include "h5/file_contents.hpp"
+#include "h5/library.hpp"
+#include "h5/probe_driver.hpp"
+#include "h5/schema.hpp"
+
+namespace chunkio::h5 {
+namespace {
+
+/// Whole chunks of compressed data are held in memory, so a small file could ask for a lot of it.
+constexpr std::int64_t kMaxFilteredChunkBytes = std::int64_t{256} << 20;
+
+std::string filter_name(H5Z_filter_t filter) {
+  switch (filter) {
+    case H5Z_FILTER_DEFLATE:
+      return "deflate";
+    case H5Z_FILTER_SHUFFLE:
+      return "shuffle";
+    case H5Z_FILTER_FLETCHER32:
+      return "fletcher32";
+    case H5Z_FILTER_SZIP:
+      return "szip";
+    case H5Z_FILTER_NBIT:
+      return "nbit";
+    case H5Z_FILTER_SCALEOFFSET:
+      return "scaleoffset";
+    default:
+      return "filter " + std::to_string(filter);
+  }
+}
+
+/// Looks at one dataset; a class only to share what every step needs.
+class Inspection {
+ public:
+  Inspection(const Dataset::Impl& file, StoredArray& array)
+      : file_(file),
+        path_(file.info.path),
+        array_(array),
+        action_("inspect the storage of " + printable(array.name) + " in"),
+        creation_(check_id(H5Dget_create_plist(array.dataset.get()), action_, path_)) {}
+
+  void run() {
+    const H5D_layout_t layout = H5Pget_layout(creation_.get());
+    array_.stored.chunked = layout == H5D_CHUNKED;
+    array_.stored_bytes = static_cast<std::int64_t>(
+        std::min<hsize_t>(H5Dget_storage_size(array_.dataset.get()),
+                          static_cast<hsize_t>(std::numeric_limits<std::int64_t>::max())));
+    if (array_.stored.chunked) {
+      read_chunk_shape();
+      read_filters();
+      limit_chunks();
+    }
+    read_elements();
+    array_.needs_libhdf5 = why_only_libhdf5(layout);
+    if (array_.needs_libhdf5.empty()) {
+      if (array_.stored.chunked) {
+        make_index();
+      } else {
+        array_.linear_offset = static_cast<std::int64_t>(H5Dget_offset(array_.dataset.get()));
+      }
+      check_linear_extent();
+    }
+    if (array_.stored.chunked) reopen_with_cache();
+  }
+
+ private:
+  [[nodiscard]] std::string name() const { return printable(array_.name); }
+  [[nodiscard]] Error corrupt(const std::string& what) const {
+    return Error(ErrorCode::corrupt_data, path_ + ": " + what);
+  }
+
+  void read_chunk_shape() {
+    const Shape& shape = array_.stored.shape;
+    const std::size_t rank = shape.rank();
+    std::array<hsize_t, H5S_MAX_RANK> dims{};
+    if (check_status(H5Pget_chunk(creation_.get(), H5S_MAX_RANK, dims.data()), action_, path_) !=
+        static_cast<int>(rank)) {
+      throw corrupt("chunks of " + name() + " have another rank than the dataset");
+    }
+    std::vector<std::int64_t> chunk;
+    array_.num_chunks = 1;
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      if (dims[axis] == 0 || !std::in_range<std::uint32_t>(dims[axis])) {
+        throw corrupt("impossible chunk shape of " + name());
+      }
+      chunk.push_back(static_cast<std::int64_t>(dims[axis]));
+      // Cannot overflow: at most one chunk an element.
+      const std::int64_t along = base::ceil_divide(shape[axis], chunk[axis]);
+      array_.num_chunks *= along;
+      if (axis > 0) group_chunks_ *= along;
+    }
+    array_.stored.chunk_shape = Shape(chunk);
+  }
+
+  /// \throws Error unsupported if libhdf5 lacks a filter; plugins are not looked for.
+  void read_filters() {
+    const int count = check_status(H5Pget_nfilters(creation_.get()), action_, path_);
+    for (int i = 0; i < count; ++i) {
+      unsigned int flags = 0;
+      unsigned int config = 0;
+      std::array<unsigned int, 20> values{};
+      std::size_t num_values = values.size();
+      const H5Z_filter_t filter =
+          H5Pget_filter2(creation_.get(), static_cast<unsigned int>(i), &flags, &num_values,
+                         values.data(), 0, nullptr, &config);
+      check_status(filter, action_, path_);
+      FilterStep step{.id = filter, .name = filter_name(filter)};
+      num_values = std::min(num_values, values.size());
+      step.values.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(num_values));
+      array_.stored.filters.push_back(step.name);
+      if (check_status(H5Zfilter_avail(filter), action_, path_) == 0) {
+        throw Error(
+            ErrorCode::unsupported,
+            path_ + ": " + name() + " is stored with " + step.name +
+                ", which this libhdf5 lacks (plugins are not loaded); rewrite the file with "
+                "h5repack -f NONE or -f GZIP=1");
+      }
+      array_.filters.push_back(std::move(step));
+    }
+    unsigned int options = 0;
+    check_status(H5Pget_chunk_opts(creation_.get(), &options), action_, path_);
+    array_.partial_chunks_filtered = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0;
+  }
+
+  void limit_chunks() {
+    const auto elements = base::checked_product(array_.stored.chunk_shape.dims());
+    const auto bytes = elements
+                           ? base::checked_multiply(
+                                 *elements, static_cast<std::int64_t>(size_of(array_.stored.dtype)))
+                           : std::nullopt;
+    if (!bytes || (!array_.filters.empty() && *bytes > kMaxFilteredChunkBytes)) {
+      throw Error(ErrorCode::unsupported,
+                  path_ + ": chunks " + array_.stored.chunk_shape.to_string() + " of " + name() +
+                      " are too large to decode; rewrite the file with smaller ones (h5repack)");
+    }
+    chunk_bytes_ = *bytes;
+  }
+
+  void read_elements() {
+    const TypeId type(check_id(H5Dget_type(array_.dataset.get()), action_, path_));
+    const hid_t memory = memory_type(array_.stored.dtype);
+    array_.native_elements = check_status(H5Tequal(type.get(), memory), action_, path_) > 0;
+    array_.fill_value.resize(size_of(array_.stored.dtype));
+    H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
+    check_status(H5Pfill_value_defined(creation_.get(), &defined), action_, path_);
+    if (defined == H5D_FILL_VALUE_USER_DEFINED) {
+      check_status(H5Pget_fill_value(creation_.get(), memory, array_.fill_value.data()), action_,
+                   path_);
+    }
+  }
+
+  /// An external link leads to a dataset whose positions are those of another file.
+  [[nodiscard]] bool lies_in_another_file() const {
+#if H5_VERSION_GE(1, 12, 0)
+    H5O_info2_t ours;
+    H5O_info2_t theirs;
+    check_status(H5Oget_info3(file_.file.get(), &ours, H5O_INFO_BASIC), action_, path_);
+    check_status(H5Oget_info3(array_.dataset.get(), &theirs, H5O_INFO_BASIC), action_, path_);
+#else
+    H5O_info_t ours;
+    H5O_info_t theirs;
+    check_status(H5Oget_info2(file_.file.get(), &ours, H5O_INFO_BASIC), action_, path_);
+    check_status(H5Oget_info2(array_.dataset.get(), &theirs, H5O_INFO_BASIC), action_, path_);
+#endif
+    return ours.fileno != theirs.fileno;
+  }
+
+  [[nodiscard]] std::string why_only_libhdf5(H5D_layout_t layout) const {
+    if (lies_in_another_file()) return "it lies in another file";
+    if (layout == H5D_VIRTUAL) return "virtual dataset";
+    if (layout == H5D_COMPACT) return "compact storage";
+    if (check_status(H5Pget_external_count(creation_.get()), action_, path_) > 0) {
+      return "external storage";
+    }
+    if (!array_.native_elements) return "elements in another byte order";
+    if (layout == H5D_CONTIGUOUS) {
+      if (H5Dget_offset(array_.dataset.get()) == HADDR_UNDEF) return "storage is not allocated";
+      return {};
+    }
+    for (const FilterStep& step : array_.filters) {
+      if (step.id == FilterStep::kDeflate || step.id == FilterStep::kShuffle ||
+          step.id == FilterStep::kFletcher32) {
+        continue;
+      }
+      return step.name + (step.name.starts_with("filter") ? "" : " filter");
+    }
+    if (array_.num_chunks > ChunkIndex::kMaxChunks) return "too many chunks for an index";
+#if CHUNKIO_HAVE_CHUNK_ITER
+    const ListId creation(check_id(H5Fget_create_plist(file_.file.get()), action_, path_));
+    hsize_t user_block = 0;
+    check_status(H5Pget_userblock(creation.get(), &user_block), action_, path_);
+    // Versions differ in whether the addresses they list count it.
+    if (user_block != 0) return "chunks behind a user block";
+#endif
+    return {};
+  }
+
+  void make_index() {
+    array_.index = std::make_unique<ChunkIndex>(
+        file_.descriptor.get(),
+        ChunkIndex::Target{.path = path_,
+                           .dataset = array_.name,
+                           .shape = array_.stored.shape,
+                           .chunk = array_.stored.chunk_shape,
+                           .file_bytes = file_.file_bytes,
+                           .raw_bytes = array_.filters.empty() ? chunk_bytes_ : 0});
+    if (array_.filters.empty() && array_.whole_rows()) find_implicit_base();
+  }
+
+  /// Sets linear_offset if libhdf5 computes chunk addresses instead of looking them up: it then
+  /// keeps all chunks in one run. Only the file can say so; addresses of some chunks that happen to
+  /// fit prove nothing about the others.
+  void find_implicit_base() {
+    H5D_chunk_index_t kind = H5D_CHUNK_IDX_BTREE;
+    check_status(H5Dget_chunk_index_type(array_.dataset.get(), &kind), action_, path_);
+    if (kind != H5D_CHUNK_IDX_NONE && kind != H5D_CHUNK_IDX_SINGLE) return;
+    std::array<std::int64_t, Shape::kMaxRank> coord{};
+    const auto chunk = std::span(coord).first(array_.stored.shape.rank());
+    const ChunkEntry first = array_.index->find(chunk);
+    coord[0] = array_.num_chunks - 1;
+    const ChunkEntry last = array_.index->find(chunk);
+    if (!first.allocated() || !last.allocated()) return;
+    if (last.file_offset - first.file_offset != (array_.num_chunks - 1) * chunk_bytes_) {
+      throw corrupt("the chunks of " + name() + " do not lie where its index says");
+    }
+    array_.linear_offset = first.file_offset;
+  }
+
+  void check_linear_extent() const {
+    if (!array_.linear_offset) return;
+    const auto bytes = array_.stored.chunked
+                           ? base::checked_multiply(array_.num_chunks, chunk_bytes_)
+                           : base::checked_multiply(array_.stored.shape[0], array_.row_bytes);
+    const auto end = bytes ? base::checked_add(*array_.linear_offset, *bytes) : std::nullopt;
+    if (!end || *array_.linear_offset < 0 || *end > file_.file_bytes) {
+      throw Error(ErrorCode::corrupt_data, path_ + " is truncated: " + name() + " ends at byte " +
+                                               (end ? std::to_string(*end) : "2^63") +
+                                               ", the file at " + std::to_string(file_.file_bytes) +
+                                               "; copy or download it again");
+    }
+  }
+
+  /// libhdf5 takes the chunk cache of whoever opens a dataset first.
+  void reopen_with_cache() {
+    std::size_t cache_slots = 1;
+    if (!array_.filters.empty() || !array_.whole_rows()) {
+      const auto group_bytes = base::checked_multiply(group_chunks_, chunk_bytes_);
+      const auto cache_bytes =
+          group_bytes ? base::checked_multiply(*group_bytes, std::int64_t{2}) : std::nullopt;
+      if (!cache_bytes) {
+        throw Error(ErrorCode::unsupported,
+                    path_ + ": the chunks of one row of " + name() + " are too large");
+      }
+      const ChunkCacheSettings cache =
+          recommend_cache(array_.num_chunks, chunk_bytes_, *cache_bytes);
+      cache_slots = cache.rdcc_nslots;
+      array_.chunk_cache_bytes =
+          *cache_bytes + static_cast<std::int64_t>(cache_slots * sizeof(void*));
+    }
+    const ListId access(check_id(H5Pcreate(H5P_DATASET_ACCESS), action_, path_));
+    check_status(H5Pset_chunk_cache(access.get(), cache_slots,
+                                    static_cast<std::size_t>(array_.chunk_cache_bytes), 1.0),
+                 action_, path_);
+    array_.dataset.reset();
+    array_.dataset = open_dataset(file_.file, array_.name, path_, access.get());
+  }
+
+  const Dataset::Impl& file_;
+  const std::string& path_;
+  StoredArray& array_;
+  const std::string action_;
+  const ListId creation_;
+  std::int64_t chunk_bytes_ = 0;
+  std::int64_t group_chunks_ = 1;
+};
+
+}  // namespace
+
+std::string StoredArray::describe_chunk(std::int64_t chunk, const std::string& path) const {
+  const std::int64_t first = chunk * stored.chunk_shape[0];
+  const std::int64_t last = std::min(first + stored.chunk_shape[0], stored.shape[0]) - 1;
+  return "chunk " + std::to_string(chunk) + " (rows " + std::to_string(first) + " to " +
+         std::to_string(last) + ") of " + printable(name) + " in " + path;
+}
+
+std::string StoredArray::describe_rows(std::int64_t first, std::int64_t last,
+                                       const std::string& path) const {
+  return "rows " + std::to_string(first) + " to " + std::to_string(last) + " of " +
+         printable(name) + " in " + path;
+}
+
+std::shared_ptr<const StoredArray> open_array(const Dataset::Impl& file, const std::string& name,
+                                              const Shape& shape, DType dtype) {
+  const auto guard = Library::lock();
+  auto array = std::make_shared<StoredArray>();
+  array->name = name;
+  array->stored.shape = shape;
+  array->stored.dtype = dtype;
+  array->row_bytes =
+      shape.without_first_axis().num_elements() * static_cast<std::int64_t>(size_of(dtype));
+  array->dataset = open_dataset(file.file, name, file.info.path);
+  Inspection(file, *array).run();
+  return array;
+}
+
+}  // namespace chunkio::h5

@@ -1,0 +1,76 @@
+/// One dataset of a file as it is stored: all that a chunk source needs to know about it.
+///
+/// Pictures and streamed fields alike. Immutable after open(), except that its chunk index fills as
+/// chunks are looked up (thread-safe), and that libhdf5 calls on `dataset` hold Library::lock().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <chunkio/chunk_layout.hpp>
+#include <chunkio/tensor.hpp>
+
+#include "h5/chunk_index.hpp"
+#include "h5/handle.hpp"
+
+namespace chunkio::h5 {
+
+/// One filter of a pipeline. Values are HDF5's registered ids.
+struct FilterStep {
+  static constexpr int kDeflate = 1;
+  static constexpr int kShuffle = 2;
+  static constexpr int kFletcher32 = 3;
+
+  int id = 0;
+  std::string name = {};  ///< "deflate", "filter 32015", ...
+  /// Client values stored in the file (level of deflate, element size of shuffle, ...).
+  std::vector<unsigned int> values = {};
+};
+
+struct StoredArray {
+  std::string name = {};                 ///< Path of the dataset inside the file.
+  StoredLayout stored = {};              ///< Shape [N,...], element type, chunking.
+  std::int64_t row_bytes = 0;            ///< Bytes of one row of axis 0, >= 1.
+  std::int64_t num_chunks = 0;           ///< 0 if not chunked.
+  std::int64_t stored_bytes = 0;         ///< In the file, after filters.
+  std::vector<FilterStep> filters = {};  ///< In the order in which they were applied when writing.
+  /// False: chunks that reach beyond the dataset were left unfiltered, whatever their filter mask
+  /// says (H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS).
+  bool partial_chunks_filtered = true;
+  /// Bytes in the file, after filters are undone, are the elements as this machine has them.
+  bool native_elements = true;
+  /// One element, for chunks without storage.
+  std::vector<std::byte> fill_value = {};
+  DatasetId dataset;
+
+  /// File offset of row 0 if all rows lie in one unfiltered run in row order (contiguous data, and
+  /// chunks of whole rows behind an implicit or single-chunk index): row r is at *linear_offset + r
+  /// * row_bytes. Checked to lie inside the file.
+  std::optional<std::int64_t> linear_offset = {};
+  /// For chunked data whose elements are native: where each chunk lies. Null otherwise.
+  std::unique_ptr<ChunkIndex> index = {};
+  /// What libhdf5 alone can do with this array, as a clause ("big-endian elements", "szip filter");
+  /// empty if its bytes can be read without it.
+  std::string needs_libhdf5 = {};
+
+  /// Bytes that libhdf5's chunk cache of `dataset` may take: two row groups where it must read
+  /// whole chunks to deliver a row (filtered, or chunks that cut rows), else none.
+  std::int64_t chunk_cache_bytes = 0;
+
+  /// Chunks hold whole rows: all axes but the first are uncut. Also true of contiguous data.
+  [[nodiscard]] bool whole_rows() const {
+    return !stored.chunked ||
+           stored.chunk_shape.without_first_axis() == stored.shape.without_first_axis();
+  }
+  /// "chunk 12 (rows 400 to 499) of images in FILE"; `chunk` counts along axis 0.
+  [[nodiscard]] std::string describe_chunk(std::int64_t chunk, const std::string& path) const;
+  /// "rows 400 to 499 of images in FILE".
+  [[nodiscard]] std::string describe_rows(std::int64_t first, std::int64_t last,
+                                          const std::string& path) const;
+};
+
+}  // namespace chunkio::h5

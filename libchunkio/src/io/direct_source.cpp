@@ -1,0 +1,252 @@
+#include "io/direct_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/host_memory.hpp"
+#include "base/stopwatch.hpp"
+#include "base/streaming_copy.hpp"
+#include "io/row_part.hpp"
+#include "io/row_sweep.hpp"
+
+namespace chunkio::io {
+namespace {
+
+std::size_t whole_pages(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+}  // namespace
+
+/// What one caller of place() works in.
+struct DirectSource::Scratch {
+  explicit Scratch(const DirectSource& source)
+      : buffer(source.home_bytes_ + source.other_bytes_),
+        home(buffer.bytes().first(source.home_bytes_)),
+        other(buffer.bytes().subspan(source.home_bytes_)) {
+    if (!source.array_->filters.empty()) {
+      decoder.emplace(source.array_->filters, static_cast<std::size_t>(source.chunk_bytes_));
+    }
+  }
+
+  base::HostBuffer buffer;
+  std::span<std::byte> home;
+  std::span<std::byte> other;
+  std::optional<ChunkDecoder> decoder;
+};
+
+std::optional<std::string> DirectSource::reason_against(const h5::StoredArray& array) {
+  if (!array.needs_libhdf5.empty()) return array.needs_libhdf5;
+  if (!array.native_elements) return "elements of another machine";
+  if (const h5::FilterStep* filter = first_foreign_filter(array.filters)) {
+    return filter->name + " filter";
+  }
+  if (!array.linear_offset && array.index == nullptr) return "no storage of its own";
+  return std::nullopt;
+}
+
+DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
+                           std::shared_ptr<const h5::StoredArray> array, bool direct_io)
+    : file_(std::move(file)), array_(std::move(array)), reader_(file_, direct_io) {
+  if (const auto reason = reason_against(*array_)) {
+    throw Error(ErrorCode::unsupported, file_->info.path + ": the direct source cannot read " +
+                                            array_->name + " (" + *reason +
+                                            "); use the hdf5 source, or let it be chosen");
+  }
+  piece_bytes_ = reader_.piece_bytes();
+  if (chunked()) {
+    const StoredLayout& stored = array_->stored;
+    const auto element_bytes = static_cast<std::int64_t>(size_of(stored.dtype));
+    row_shape_ = stored.shape.without_first_axis();
+    chunk_row_shape_ = stored.chunk_shape.without_first_axis();
+    chunk_rows_ = stored.chunk_shape[0];
+    chunk_bytes_ = stored.chunk_shape.num_elements() * element_bytes;
+    piece_bytes_ = std::min(piece_bytes_, chunk_bytes_);
+    if (!array_->filters.empty()) {
+      const ChunkDecoder decoder(array_->filters, static_cast<std::size_t>(chunk_bytes_));
+      max_stored_bytes_ = decoder.max_stored_bytes();
+      other_bytes_ = decoder.buffer_bytes();
+    }
+  }
+  home_bytes_ = whole_pages(
+      reader_.scratch_bytes(std::max(piece_bytes_, static_cast<std::int64_t>(max_stored_bytes_))));
+}
+
+DirectSource::~DirectSource() = default;
+
+std::int64_t DirectSource::memory_bytes(std::int64_t threads) const noexcept {
+  const std::size_t scratch = base::HostBuffer::footprint(home_bytes_ + other_bytes_) +
+                              (other_bytes_ > 0 ? ChunkDecoder::kStateBytes : 0);
+  return threads * static_cast<std::int64_t>(scratch) +
+         (array_->index != nullptr ? array_->index->memory_bytes() : 0);
+}
+
+template <class Visit>
+void DirectSource::for_each_column(std::int64_t chunk, Visit visit) const {
+  const std::span<const std::int64_t> grid = array_->index->grid();
+  std::array<std::int64_t, Shape::kMaxRank> position{};
+  position[0] = chunk;
+  for (;;) {
+    visit(std::span<const std::int64_t>(position.data(), grid.size()));
+    std::size_t axis = grid.size() - 1;
+    for (; axis > 0; --axis) {
+      if (++position[axis] < grid[axis]) break;
+      position[axis] = 0;
+    }
+    if (axis == 0) return;
+  }
+}
+
+PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                              std::stop_token stop) const {
+  PlaceCost cost;
+  if (rows.empty()) return cost;
+  const auto scratch = scratch_.take([this] { return std::make_unique<Scratch>(*this); });
+  if (!chunked()) {
+    place_linear({group.first_row, rows}, *scratch, stop, cost);
+  } else {
+    for (std::size_t first = 0; first < rows.size();) {
+      const std::int64_t chunk = (group.first_row + rows[first].row) / chunk_rows_;
+      std::size_t last = first + 1;
+      while (last < rows.size() && (group.first_row + rows[last].row) / chunk_rows_ == chunk) {
+        ++last;
+      }
+      for_each_column(chunk, [&](std::span<const std::int64_t> position) {
+        place_chunk(position, {group.first_row, rows.subspan(first, last - first)}, *scratch, stop,
+                    cost);
+      });
+      first = last;
+    }
+  }
+  base::store_fence();
+  file_->check_unchanged();
+  return cost;
+}
+
+void DirectSource::place_linear(const Wanted& wanted, Scratch& scratch, const std::stop_token& stop,
+                                PlaceCost& cost) const {
+  const std::int64_t row_bytes = array_->row_bytes;
+  try {
+    sweep_rows(reader_, {*array_->linear_offset + wanted.group_first_row * row_bytes, row_bytes},
+               wanted.rows, piece_bytes_, scratch.home, stop, cost,
+               [](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
+                 base::streaming_copy(row.target + from, bytes.data(), bytes.size());
+               });
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    throw Error(
+        error.code(),
+        array_->describe_rows(wanted.group_first_row + wanted.rows.front().row,
+                              wanted.group_first_row + wanted.rows.back().row, file_->info.path) +
+            ": " + error.what());
+  }
+}
+
+bool DirectSource::stored_raw(std::span<const std::int64_t> position,
+                              const h5::ChunkEntry& entry) const noexcept {
+  const StoredLayout& stored = array_->stored;
+  for (std::size_t axis = 0; axis < position.size() && !array_->partial_chunks_filtered; ++axis) {
+    if ((position[axis] + 1) * stored.chunk_shape[axis] > stored.shape[axis]) return true;
+  }
+  // More filters than mask bits: the rest cannot be skipped.
+  const std::size_t count = array_->filters.size();
+  const std::uint64_t all = (std::uint64_t{1} << std::min<std::size_t>(count, 33)) - 1;
+  return (entry.filter_mask & all) == all;
+}
+
+void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
+                               Scratch& scratch, const std::stop_token& stop,
+                               PlaceCost& cost) const {
+  if (stop.stop_requested()) {
+    throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
+  }
+  const h5::ChunkEntry entry = array_->index->find(position);
+  const RowPart part(row_shape_, chunk_row_shape_, position.subspan(1),
+                     static_cast<std::int64_t>(size_of(array_->stored.dtype)));
+  // Row 0 of the group, counted from the first row of the chunk; negative if it lies before it.
+  const std::int64_t group_row = wanted.group_first_row - position[0] * chunk_rows_;
+
+  if (!entry.allocated()) {
+    base::Stopwatch watch;
+    for (const RowTarget& row : wanted.rows) part.fill(row.target, array_->fill_value);
+    cost.copy_seconds += watch.lap();
+    return;
+  }
+  try {
+    if (stored_raw(position, entry)) {
+      if (entry.stored_bytes != chunk_bytes_) {
+        throw DamagedChunk("it takes " + std::to_string(entry.stored_bytes) +
+                           " bytes in the file instead of " + std::to_string(chunk_bytes_));
+      }
+      const std::int64_t row_bytes = part.stored_bytes();
+      sweep_rows(reader_, {entry.file_offset + group_row * row_bytes, row_bytes}, wanted.rows,
+                 piece_bytes_, scratch.home, stop, cost,
+                 [&](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
+                   part.copy(row.target, from, bytes);
+                 });
+      return;
+    }
+    scratch.decoder->check_stored_bytes(static_cast<std::size_t>(entry.stored_bytes));
+    const std::span<const std::byte> stored =
+        reader_.read(entry.file_offset, entry.stored_bytes, scratch.home, cost);
+    base::Stopwatch watch;
+    const std::span<const std::byte> raw =
+        scratch.decoder->decode(stored, entry.filter_mask, scratch.home, scratch.other);
+    cost.decode_seconds += watch.lap();
+    const auto row_bytes = static_cast<std::size_t>(part.stored_bytes());
+    for (const RowTarget& row : wanted.rows) {
+      part.copy(row.target, 0,
+                raw.subspan(static_cast<std::size_t>(group_row + row.row) * row_bytes, row_bytes));
+    }
+    cost.copy_seconds += watch.lap();
+  } catch (const DamagedChunk& error) {
+    throw damaged(position[0], error.what());
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    throw Error(error.code(),
+                array_->describe_chunk(position[0], file_->info.path) + ": " + error.what());
+  }
+}
+
+Error DirectSource::damaged(std::int64_t chunk, const std::string& reason) const {
+  // If the file was changed meanwhile, that is what happened.
+  file_->check_unchanged();
+  return Error(ErrorCode::corrupt_data, array_->describe_chunk(chunk, file_->info.path) +
+                                            " is damaged: " + reason +
+                                            "; copy or download the file again");
+}
+
+void DirectSource::will_need(const RowGroup& group) const noexcept {
+  if (reader_.direct() || group.num_rows < 1) return;
+  const std::int64_t end = group.first_row + group.num_rows;
+  if (!chunked()) {
+    reader_.will_need(*array_->linear_offset + group.first_row * array_->row_bytes,
+                      group.num_rows * array_->row_bytes);
+    return;
+  }
+  try {
+    for (std::int64_t chunk = group.first_row / chunk_rows_; chunk * chunk_rows_ < end; ++chunk) {
+      for_each_column(chunk, [&](std::span<const std::int64_t> position) {
+        const h5::ChunkEntry entry = array_->index->find(position);
+        if (!entry.allocated()) return;
+        std::int64_t begin_row = 0;
+        std::int64_t end_row = chunk_rows_;
+        if (stored_raw(position, entry)) {
+          begin_row = std::max(begin_row, group.first_row - chunk * chunk_rows_);
+          end_row = std::min(end_row, end - chunk * chunk_rows_);
+        }
+        const std::int64_t bytes = entry.stored_bytes;
+        reader_.will_need(entry.file_offset + bytes / chunk_rows_ * begin_row,
+                          begin_row == 0 && end_row == chunk_rows_
+                              ? bytes
+                              : bytes / chunk_rows_ * (end_row - begin_row));
+      });
+    }
+  } catch (const std::exception&) {
+    // place() meets it again and says so.
+  }
+}
+
+}  // namespace chunkio::io

@@ -1,0 +1,87 @@
+/// Reads stored chunks without libhdf5, and undoes their filters in parallel.
+///
+/// For chunked and contiguous data, whatever lies where: filtered chunks are read whole into
+/// scratch memory, decoded outside of any lock, and their rows go to their places; of unfiltered
+/// ones only the wanted rows are read. Rows that chunks cut are put together from all of them;
+/// chunks without storage give the fill value. libhdf5 is asked for nothing but where a chunk lies,
+/// once each.
+///
+/// What is shared with another row group is decoded again for each: groups are meant to be whole
+/// chunks (plan), and only fields chunked otherwise than the pictures are not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/chunk_source.hpp"
+#include "base/scratch_pool.hpp"
+#include "h5/dataset_impl.hpp"
+#include "h5/stored_array.hpp"
+#include "io/filters.hpp"
+#include "io/range_reader.hpp"
+
+namespace chunkio::io {
+
+class DirectSource final : public ChunkSource {
+ public:
+  /// \param file       holds `array`.
+  /// \param direct_io  go round the page cache if the file system allows it.
+  /// \throws Error unsupported if only libhdf5 can read `array`: the message says why.
+  DirectSource(std::shared_ptr<const Dataset::Impl> file,
+               std::shared_ptr<const h5::StoredArray> array, bool direct_io);
+  ~DirectSource() override;
+
+  /// As the contract says; errors name the chunk, its rows, the dataset and the file.
+  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                  std::stop_token stop) const override;
+  void will_need(const RowGroup& group) const noexcept override;
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
+
+  /// Reads go round the page cache; false if the file system refused.
+  [[nodiscard]] bool direct_io() const noexcept { return reader_.direct(); }
+
+  /// Why only libhdf5 can read `array`, as a clause; absent if this source can.
+  [[nodiscard]] static std::optional<std::string> reason_against(const h5::StoredArray& array);
+
+ private:
+  struct Scratch;
+
+  /// The wanted rows of a group that lie in one chunk, or in one row of chunks that cut rows.
+  struct Wanted {
+    std::int64_t group_first_row = 0;
+    std::span<const RowTarget> rows;
+  };
+
+  [[nodiscard]] bool chunked() const noexcept { return !array_->linear_offset.has_value(); }
+  /// Calls visit(position) for the position in the grid of each chunk of row `chunk` of chunks.
+  template <class Visit>
+  void for_each_column(std::int64_t chunk, Visit visit) const;
+  void place_linear(const Wanted& wanted, Scratch& scratch, const std::stop_token& stop,
+                    PlaceCost& cost) const;
+  void place_chunk(std::span<const std::int64_t> position, const Wanted& wanted, Scratch& scratch,
+                   const std::stop_token& stop, PlaceCost& cost) const;
+  /// The chunk is stored as it is: there are no filters, or all were skipped.
+  [[nodiscard]] bool stored_raw(std::span<const std::int64_t> position,
+                                const h5::ChunkEntry& entry) const noexcept;
+  [[nodiscard]] Error damaged(std::int64_t chunk, const std::string& reason) const;
+
+  std::shared_ptr<const Dataset::Impl> file_;
+  std::shared_ptr<const h5::StoredArray> array_;
+  RangeReader reader_;
+  Shape row_shape_ = {};        // of the dataset
+  Shape chunk_row_shape_ = {};  // of a chunk
+  std::int64_t chunk_rows_ = 0;
+  std::int64_t chunk_bytes_ = 0;      // raw
+  std::int64_t piece_bytes_ = 0;      // read at a time where rows are stored as they are
+  std::size_t max_stored_bytes_ = 0;  // of a filtered chunk
+  std::size_t home_bytes_ = 0;        // scratch for stored bytes
+  std::size_t other_bytes_ = 0;       // scratch for decoding
+  mutable base::ScratchPool<Scratch> scratch_;
+};
+
+}  // namespace chunkio::io

@@ -1,0 +1,56 @@
+/// Byte ranges of one file, read into scratch memory through the page cache or round it.
+///
+/// Round it (O_DIRECT) for data far larger than memory: a training run then does not push
+/// everything else out of the page cache. Such reads begin and end at blocks of the storage, so
+/// they may bring more than was asked for, and the scratch memory must have room for that. Where
+/// the file system refuses, reads go through the page cache as usual.
+///
+/// Immutable; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/chunk_source.hpp"
+#include "base/positional_io.hpp"
+#include "h5/dataset_impl.hpp"
+
+namespace chunkio::io {
+
+class RangeReader {
+ public:
+  /// \param direct_io  go round the page cache if the file system allows it.
+  RangeReader(std::shared_ptr<const Dataset::Impl> file, bool direct_io);
+
+  [[nodiscard]] const std::string& path() const noexcept { return file_->info.path; }
+  /// Reads go round the page cache.
+  [[nodiscard]] bool direct() const noexcept { return direct_.valid(); }
+
+  /// Bytes to read at a time where rows are copied out of scratch memory piece by piece. Through
+  /// the page cache 512 KiB: half of a common second-level cache, in which the piece must still be
+  /// when its rows are copied out. Round it 4 MiB, since a disk is faster then.
+  [[nodiscard]] std::int64_t piece_bytes() const noexcept;
+
+  /// Scratch memory that reading `size` bytes anywhere in the file takes.
+  [[nodiscard]] std::size_t scratch_bytes(std::int64_t size) const noexcept;
+
+  /// Reads [offset, offset + size) and adds what that took to `cost`.
+  /// \param scratch  at least scratch_bytes(size), aligned to a page.
+  /// \returns those bytes, inside `scratch`.
+  /// \throws Error io_failed (errno), corrupt_data (the file ends early).
+  std::span<std::byte> read(std::int64_t offset, std::int64_t size, std::span<std::byte> scratch,
+                            PlaceCost& cost) const;
+
+  /// Says that [offset, offset + size) will be read soon.
+  void will_need(std::int64_t offset, std::int64_t size) const noexcept;
+
+ private:
+  std::shared_ptr<const Dataset::Impl> file_;
+  base::FileDescriptor direct_;   // invalid: reads go through the page cache
+  std::int64_t block_bytes_ = 1;  // direct reads begin and end at multiples of it
+};
+
+}  // namespace chunkio::io

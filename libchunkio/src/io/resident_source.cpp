@@ -1,0 +1,121 @@
+#include "io/resident_source.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <chunkio/error.hpp>
+
+#include "base/checked_math.hpp"
+#include "base/stopwatch.hpp"
+#include "base/streaming_copy.hpp"
+
+namespace chunkio::io {
+
+ResidentSource::ResidentSource(RowGroups groups, std::int64_t row_bytes,
+                               std::unique_ptr<ChunkSource> source)
+    : groups_(std::move(groups)),
+      row_bytes_(static_cast<std::size_t>(row_bytes)),
+      source_(std::move(source)),
+      rows_(static_cast<std::size_t>(groups_.num_samples()) * row_bytes_) {
+  const std::int64_t last = groups_.extent(groups_.num_groups() - 1).begin;
+  group_of_.assign(static_cast<std::size_t>(last / groups_.group_samples() + 1), -1);
+  first_sample_.resize(group_of_.size());
+  states_.resize(group_of_.size());
+  std::int64_t sample = 0;
+  for (std::int64_t group = 0; group < groups_.num_groups(); ++group) {
+    const auto number =
+        static_cast<std::size_t>(groups_.extent(group).begin / groups_.group_samples());
+    group_of_[number] = group;
+    first_sample_[number] = sample;
+    sample += groups_.length(group);
+  }
+}
+
+std::size_t ResidentSource::number_of(const RowGroup& group) const noexcept {
+  return static_cast<std::size_t>(group.first_row / groups_.group_samples());
+}
+
+std::byte* ResidentSource::memory_of(std::size_t number) const noexcept {
+  return rows_.data() + static_cast<std::size_t>(first_sample_[number]) * row_bytes_;
+}
+
+PlaceCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                                std::stop_token stop) const {
+  PlaceCost cost;
+  if (rows.empty()) return cost;
+  const std::size_t number = number_of(group);
+  make_present(group, number, stop, cost);
+  base::Stopwatch watch;
+  const std::byte* const samples = memory_of(number);
+  if (groups_.is_selection()) {
+    thread_local std::vector<std::uint32_t> offsets;
+    groups_.offsets(group_of_[number], offsets);
+    auto sample = offsets.begin();  // both are ascending
+    for (const RowTarget& row : rows) {
+      sample = std::lower_bound(sample, offsets.end(), row.row);
+      const auto at = static_cast<std::size_t>(sample - offsets.begin());
+      base::streaming_copy(row.target, samples + at * row_bytes_, row_bytes_);
+    }
+  } else {
+    for (const RowTarget& row : rows) {
+      base::streaming_copy(row.target, samples + row.row * row_bytes_, row_bytes_);
+    }
+  }
+  base::store_fence();
+  cost.copy_seconds += watch.lap();
+  return cost;
+}
+
+void ResidentSource::make_present(const RowGroup& group, std::size_t number,
+                                  const std::stop_token& stop, PlaceCost& cost) const {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return states_[number] != State::loading; });
+    if (states_[number] == State::present) return;
+    states_[number] = State::loading;
+  }
+  State result = State::absent;
+  const auto finish = [&] {
+    {
+      const std::lock_guard lock(mutex_);
+      states_[number] = result;
+    }
+    changed_.notify_all();
+  };
+  try {
+    std::vector<std::uint32_t> offsets;
+    groups_.offsets(group_of_[number], offsets);
+    std::vector<RowTarget> targets;
+    targets.reserve(offsets.size());
+    std::byte* target = memory_of(number);
+    for (const std::uint32_t row : offsets) {
+      targets.push_back({.row = row, .target = target});
+      target += row_bytes_;
+    }
+    cost += source_->place(group, targets, stop);
+    result = State::present;
+  } catch (...) {
+    finish();
+    throw;
+  }
+  finish();
+}
+
+void ResidentSource::will_need(const RowGroup& group) const noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (states_[number_of(group)] != State::absent) return;
+  }
+  source_->will_need(group);
+}
+
+std::int64_t ResidentSource::memory_bytes(std::int64_t threads) const noexcept {
+  const auto tables =
+      static_cast<std::int64_t>(group_of_.size() * (2 * sizeof(std::int64_t) + sizeof(State)));
+  const auto lists = threads * groups_.group_samples() *
+                     static_cast<std::int64_t>(sizeof(RowTarget) + 2 * sizeof(std::uint32_t));
+  return source_->memory_bytes(threads) + tables + lists +
+         static_cast<std::int64_t>(base::HostBuffer::footprint(rows_.size()));
+}
+
+}  // namespace chunkio::io

@@ -1,0 +1,55 @@
+/// Keeps what was read, so that each row comes from the file once.
+///
+/// Wraps another source. The first visit of a row group brings all its samples to memory, and every
+/// visit copies rows from there. For datasets that fit in memory (Resident::host).
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <chunkio/epoch_order.hpp>
+
+#include "base/chunk_source.hpp"
+#include "base/host_memory.hpp"
+
+namespace chunkio::io {
+
+class ResidentSource final : public ChunkSource {
+ public:
+  /// Reserves the memory; the kernel provides it as rows arrive.
+  /// \throws Error out_of_resources.
+  ResidentSource(RowGroups groups, std::int64_t row_bytes, std::unique_ptr<ChunkSource> source);
+
+  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                  std::stop_token stop) const override;
+  void will_need(const RowGroup& group) const noexcept override;
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
+
+ private:
+  enum class State : std::uint8_t { absent, loading, present };
+
+  /// Number of the group among all groups of the file.
+  [[nodiscard]] std::size_t number_of(const RowGroup& group) const noexcept;
+  /// Where the samples of a group lie, one after the other.
+  [[nodiscard]] std::byte* memory_of(std::size_t number) const noexcept;
+  void make_present(const RowGroup& group, std::size_t number, const std::stop_token& stop,
+                    PlaceCost& cost) const;
+
+  RowGroups groups_;
+  std::size_t row_bytes_;
+  std::unique_ptr<ChunkSource> source_;
+  base::HostBuffer rows_;
+  /// Of each group of the file: its number in groups_ (-1: no samples), and its first sample's
+  /// place.
+  std::vector<std::int64_t> group_of_;
+  std::vector<std::int64_t> first_sample_;
+
+  mutable std::mutex mutex_;  // innermost; guards states_
+  mutable std::condition_variable changed_;
+  mutable std::vector<State> states_;
+};
+
+}  // namespace chunkio::io

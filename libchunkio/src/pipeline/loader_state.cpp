@@ -1,0 +1,279 @@
+#include "pipeline/loader_state.hpp"
+
+#include <array>
+#include <limits>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/error.hpp>
+#include <chunkio/tensor.hpp>
+
+#include "base/digest.hpp"
+
+namespace chunkio::pipeline {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kVersionKey = "chunkio_state";
+constexpr std::int64_t kVersion = 1;
+// Far above what to_json() writes; what is longer is something else.
+constexpr std::size_t kMaxStateBytes = 4096;
+constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 62;
+
+Error not_a_state(const std::string& why) {
+  return Error(ErrorCode::invalid_argument,
+               "this is not a loader state: " + why + "; pass what Loader::state() returned");
+}
+
+std::string hexadecimal(std::uint64_t value) {
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
+  return text;
+}
+
+bool is_hexadecimal(const std::string& text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+/// Takes the members of a state one by one, each once and of its type.
+class Members {
+ public:
+  explicit Members(std::string_view text) {
+    if (text.size() > kMaxStateBytes) throw not_a_state("it is too long");
+    std::set<std::string> names;
+    std::string repeated;
+    const auto notice_repetition = [&](int depth, json::parse_event_t event, json& parsed) {
+      if (event == json::parse_event_t::key && depth == 1 &&
+          !names.insert(parsed.get<std::string>()).second) {
+        repeated = parsed.get<std::string>();
+      }
+      return true;
+    };
+    object_ = json::parse(text, notice_repetition, /*allow_exceptions=*/false);
+    if (!object_.is_object()) throw not_a_state("it is not a JSON object");
+    if (!repeated.empty()) throw not_a_state(quoted(repeated) + " is there twice");
+  }
+
+  [[nodiscard]] std::int64_t number(const std::string& name, std::int64_t lowest,
+                                    std::int64_t highest) {
+    const json value = take(name);
+    const bool fits = value.is_number_unsigned() &&
+                      value.get<std::uint64_t>() <= static_cast<std::uint64_t>(highest) &&
+                      value.get<std::uint64_t>() >= static_cast<std::uint64_t>(lowest);
+    if (!fits) {
+      throw not_a_state(quoted(name) + " is not a whole number from " + std::to_string(lowest) +
+                        " to " + std::to_string(highest));
+    }
+    return value.get<std::int64_t>();
+  }
+
+  [[nodiscard]] std::uint64_t unsigned_number(const std::string& name) {
+    const json value = take(name);
+    if (!value.is_number_unsigned()) {
+      throw not_a_state(quoted(name) + " is not a whole number from 0 to 2^64 - 1");
+    }
+    return value.get<std::uint64_t>();
+  }
+
+  [[nodiscard]] bool flag(const std::string& name) {
+    const json value = take(name);
+    if (!value.is_boolean()) throw not_a_state(quoted(name) + " is not true or false");
+    return value.get<bool>();
+  }
+
+  [[nodiscard]] std::string text(const std::string& name) {
+    const json value = take(name);
+    if (!value.is_string()) throw not_a_state(quoted(name) + " is not a text");
+    return value.get<std::string>();
+  }
+
+  /// One of `choices`, by its name.
+  template <class Choice, std::size_t n>
+  [[nodiscard]] Choice choice(const std::string& name, const std::array<Choice, n>& choices) {
+    const std::string wanted = text(name);
+    for (const Choice candidate : choices) {
+      if (wanted == to_string(candidate)) return candidate;
+    }
+    throw not_a_state(quoted(name) + " has a value that is not known");
+  }
+
+  /// To be called last.
+  void require_none_left() const {
+    if (!object_.empty()) throw not_a_state(quoted(object_.begin().key()) + " is not known");
+  }
+
+ private:
+  /// Names come from outside: nothing but plain letters goes into a message.
+  static std::string quoted(const std::string& name) {
+    const bool plain = name.size() <= 32 &&
+                       name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos;
+    return plain ? "'" + name + "'" : std::string("a member");
+  }
+
+  json take(const std::string& name) {
+    const auto found = object_.find(name);
+    if (found == object_.end()) throw not_a_state(quoted(name) + " is missing");
+    json value = std::move(*found);
+    object_.erase(found);
+    return value;
+  }
+
+  json object_;
+};
+
+/// Collects what differs, as "NAME is A in the state and B here".
+class Differences {
+ public:
+  void compare(const char* name, const std::string& in_state, const std::string& here) {
+    if (in_state == here) return;
+    text_ += (text_.empty() ? "" : ", ");
+    text_ += name;
+    text_ += " is " + in_state + " in the state and " + here + " here";
+  }
+  void compare(const char* name, std::int64_t in_state, std::int64_t here) {
+    compare(name, std::to_string(in_state), std::to_string(here));
+  }
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+};
+
+void add_number(base::RunningDigest& digest, std::uint64_t value) {
+  std::array<std::byte, 8> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(value >> (8 * i) & 0xFF);
+  }
+  digest.add(bytes);
+}
+
+void add_text(base::RunningDigest& digest, std::string_view text) {
+  add_number(digest, text.size());
+  digest.add(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void add_shape(base::RunningDigest& digest, const Shape& shape) {
+  add_number(digest, shape.rank());
+  for (const std::int64_t dim : shape.dims()) add_number(digest, static_cast<std::uint64_t>(dim));
+}
+
+}  // namespace
+
+std::string to_json(const LoaderState& state) {
+  // Ordered, so that the text reads from the place to the order it belongs to.
+  const nlohmann::ordered_json object = {{kVersionKey, kVersion},
+                                         {"epoch", state.epoch},
+                                         {"step", state.step},
+                                         {"seed", state.seed},
+                                         {"samples", state.samples},
+                                         {"group_samples", state.group_samples},
+                                         {"window_groups", state.window_groups},
+                                         {"lanes", state.lanes},
+                                         {"global_batch", state.global_batch},
+                                         {"order", to_string(state.order)},
+                                         {"uneven", to_string(state.uneven)},
+                                         {"drop_last", state.drop_last},
+                                         {"selection", state.selection},
+                                         {"fingerprint", state.fingerprint}};
+  return object.dump();
+}
+
+LoaderState parse_state(std::string_view text) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  Members members(text);
+  const std::int64_t version = members.number(kVersionKey, 0, kMax);
+  if (version != kVersion) {
+    throw Error(ErrorCode::invalid_argument,
+                "the loader state has version " + std::to_string(version) +
+                    ", and this library reads version " + std::to_string(kVersion) +
+                    "; use the library that wrote it");
+  }
+  LoaderState state;
+  state.epoch = members.number("epoch", 0, kMaxEpoch);
+  state.step = members.number("step", 0, kMax);
+  state.seed = members.unsigned_number("seed");
+  state.samples = members.number("samples", 1, kMax);
+  state.group_samples = members.number("group_samples", 1, kMax);
+  state.window_groups = members.number("window_groups", 1, kMax);
+  state.lanes = members.number("lanes", 1, kMax);
+  state.global_batch = members.number("global_batch", 1, kMax);
+  state.order = members.choice(
+      "order", std::array{OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random});
+  state.uneven = members.choice("uneven", std::array{Uneven::pad, Uneven::drop, Uneven::exact});
+  state.drop_last = members.flag("drop_last");
+  state.selection = members.text("selection");
+  if (state.selection != "all" && !is_hexadecimal(state.selection)) {
+    throw not_a_state("'selection' is neither 'all' nor a digest");
+  }
+  state.fingerprint = members.text("fingerprint");
+  if (!is_hexadecimal(state.fingerprint)) throw not_a_state("'fingerprint' is not a digest");
+  members.require_none_left();
+  return state;
+}
+
+void require_same_contents(const LoaderState& state, const std::string& fingerprint,
+                           const std::string& path) {
+  if (state.fingerprint == fingerprint) return;
+  throw Error(ErrorCode::invalid_argument,
+              path + ": the loader state is of another file: the fingerprint of its contents is " +
+                  state.fingerprint + " in the state and " + fingerprint +
+                  " here; open the file that the state was taken from");
+}
+
+void require_same_order(const LoaderState& state, const LoaderState& own, const std::string& path) {
+  require_same_contents(state, own.fingerprint, path);
+  const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
+  Differences differences;
+  differences.compare("seed", std::to_string(state.seed), std::to_string(own.seed));
+  differences.compare("order", std::string(to_string(state.order)),
+                      std::string(to_string(own.order)));
+  differences.compare("selection of rows", state.selection, own.selection);
+  differences.compare("samples", state.samples, own.samples);
+  differences.compare("uneven", std::string(to_string(state.uneven)),
+                      std::string(to_string(own.uneven)));
+  differences.compare("drop_last", flag(state.drop_last), flag(own.drop_last));
+  differences.compare("lanes", state.lanes, own.lanes);
+  differences.compare("global batch (batch_size * world_size)", state.global_batch,
+                      own.global_batch);
+  differences.compare("samples of a row group (window_bytes)", state.group_samples,
+                      own.group_samples);
+  differences.compare("row groups of a window (window_bytes)", state.window_groups,
+                      own.window_groups);
+  if (differences.text().empty()) return;
+  throw Error(ErrorCode::invalid_argument,
+              path + ": the loader state is of another order: " + differences.text() +
+                  "; use the options that the state was taken with (Loader::resume takes "
+                  "batch_size, window_bytes and lanes from it)");
+}
+
+std::string contents_fingerprint(const DatasetInfo& info) {
+  base::RunningDigest digest;
+  add_shape(digest, info.stored.shape);
+  add_text(digest, to_string(info.layout));
+  add_text(digest, to_string(info.stored.dtype));
+  add_shape(digest, info.stored.chunked ? info.stored.chunk_shape : Shape{});
+  if (info.format_version) {
+    add_text(digest, info.uuid);
+    for (const std::uint64_t chunk : info.chunk_digests) add_number(digest, chunk);
+  } else {
+    add_number(digest, static_cast<std::uint64_t>(info.stored_bytes));
+  }
+  return hexadecimal(digest.value());
+}
+
+std::string selection_digest(const RowSelection* selection, std::int64_t num_rows) {
+  if (selection == nullptr || selection->count() == num_rows) return "all";
+  base::RunningDigest digest;
+  for (const RowRange& range : selection->ranges()) {
+    add_number(digest, static_cast<std::uint64_t>(range.begin));
+    add_number(digest, static_cast<std::uint64_t>(range.end));
+  }
+  return hexadecimal(digest.value());
+}
+
+}  // namespace chunkio::pipeline

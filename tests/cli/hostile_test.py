@@ -1,0 +1,240 @@
+"""Files from strangers: what they point to is never opened, no code of theirs runs, and damage never becomes
+pixels. `info` and `stream` are the ways in."""
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import unittest
+import zlib
+
+import h5py
+import numpy as np
+
+from support import H5PACK, CliTest, picture
+
+PLUGIN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((constructor)) static void ran(void) {
+  FILE *file = fopen(getenv("H5PACK_TEST_MARK"), "w");
+  if (file) fclose(file);
+}
+int H5PLget_plugin_type(void) { return 0; }
+const void *H5PLget_plugin_info(void) { return 0; }
+"""
+
+
+def pictures(n=40, height=8, width=8):
+    return np.random.default_rng(n).integers(0, 256, (n, height, width, 3), dtype=np.uint8)
+
+
+class HostileFileTest(CliTest):
+    def reads(self, file, *options):
+        """The commands that read a file."""
+        return [["info", file, *options], ["stream", file, *options]]
+
+    def refuse(self, code, names, way_out, file="x.h5"):
+        for command in self.reads(file):
+            self.assert_refused(command, code, [file, *names], way_out)
+
+    def fails_while_reading(self, arguments, names, way_out):
+        """`stream` has said what it reads before it meets the damage."""
+        result = self.run_h5pack("stream", *arguments, "--quiet")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        for name in names:
+            self.assertIn(name, result.stderr)
+        self.assertRegex(result.stderr, way_out)
+        self.assertNotIn("images/s", result.stdout)
+
+    # ---- What a file points to ----
+
+    def secret(self):
+        path = self.dir / "secret"
+        path.write_bytes(b"TOP SECRET " * 1000)
+        return path
+
+    def opened_files(self, *arguments):
+        """Every name that h5pack and its threads opened. Skips where processes may not be traced."""
+        log = self.dir.parent / (self.dir.name + ".strace")
+        self.addCleanup(lambda: log.unlink(missing_ok=True))
+        try:
+            subprocess.run(["strace", "-f", "-o", log, "-e", "trace=open,openat", H5PACK, *arguments],
+                           cwd=self.dir, capture_output=True, timeout=120)
+        except FileNotFoundError:
+            self.skipTest("strace is not installed")
+        text = log.read_text(errors="replace")
+        if "x.h5" not in text:
+            self.skipTest("strace cannot trace here: " + text[:200])
+        return re.findall(r'open(?:at)?\([^"]*"([^"]*)"', text)
+
+    def test_external_storage_is_never_opened(self):
+        secret = self.secret()
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file.create_dataset("images", (40, 8, 8, 3), np.uint8, external=[(str(secret), 0, 7680)])
+        self.refuse(1, ["external storage"], r"allow-external")
+        for command in self.reads("x.h5"):
+            self.assertFalse([name for name in self.opened_files(*command) if "secret" in name])
+
+    def test_an_external_link_is_never_followed(self):
+        with h5py.File(self.dir / "secret.h5", "w") as file:
+            file["pictures"] = pictures()
+        for name, link in (("images", h5py.ExternalLink("secret.h5", "/pictures")),
+                           ("group", h5py.ExternalLink("secret.h5", "/"))):
+            with self.subTest(name):
+                with h5py.File(self.dir / "x.h5", "w") as file:
+                    file[name] = link
+                path = "images" if name == "images" else "group/pictures"
+                for command in self.reads("x.h5", "--images", path):
+                    self.assert_refused(command, 1, ["x.h5", "external link"], r"allow-external")
+                    self.assertFalse([name for name in self.opened_files(*command) if "secret" in name])
+
+    def test_a_virtual_dataset_is_never_followed(self):
+        with h5py.File(self.dir / "secret.h5", "w") as file:
+            file["pictures"] = pictures()
+        layout = h5py.VirtualLayout((40, 8, 8, 3), np.uint8)
+        layout[:] = h5py.VirtualSource("secret.h5", "pictures", (40, 8, 8, 3))
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file.create_virtual_dataset("images", layout)
+        self.refuse(1, ["virtual dataset"], r"allow-external")
+        for command in self.reads("x.h5"):
+            self.assertFalse([name for name in self.opened_files(*command) if "secret" in name])
+
+    # ---- Code ----
+
+    def test_a_filter_plugin_does_not_run(self):
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        (self.dir / "plugin.c").write_text(PLUGIN)
+        plugins = self.dir / "plugins"
+        plugins.mkdir()
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", plugins / "libevil.so", self.dir / "plugin.c"],
+                       check=True)
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            creation.set_chunk((10, 8, 8, 3))
+            creation.set_filter(32001, h5py.h5z.FLAG_OPTIONAL, (1, 2))
+            data = h5py.h5d.create(file.id, b"images", h5py.h5t.STD_U8LE,
+                                   h5py.h5s.create_simple((40, 8, 8, 3)), creation)
+            h5py.Dataset(data).id.write_direct_chunk((0, 0, 0, 0), b"?" * 100)
+        mark = self.dir / "mark"
+        environment = {"HDF5_PLUGIN_PATH": str(plugins), "H5PACK_TEST_MARK": str(mark)}
+        for command in self.reads("x.h5"):
+            result = self.run_h5pack(*command, environment=environment)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("filter 32001", result.stderr)
+        self.assertFalse(mark.exists(), "the plugin ran")
+        # The plugin is one that would: libhdf5 itself loads it.
+        subprocess.run(["/usr/bin/python3", "-c", "import h5py; h5py.File('x.h5')['images'][:1]"],
+                       cwd=self.dir, env={**os.environ, **environment}, capture_output=True)
+        self.assertTrue(mark.exists(), "the test's plugin cannot run at all")
+
+    # ---- Shapes and types ----
+
+    def test_types_that_are_no_pictures(self):
+        n = (40, 8, 8, 3)
+        kinds = {"int8": np.zeros(n, np.int8), "uint16": np.zeros(n, np.uint16), "float32": np.zeros(n, np.float32),
+                 "compound": np.zeros(n, [("a", "u1"), ("b", "u1")]), "rank": np.zeros((40, 192), np.uint8),
+                 "big_endian": np.zeros(n, ">u2")}
+        for name, data in kinds.items():
+            with self.subTest(name):
+                with h5py.File(self.dir / "x.h5", "w") as file:
+                    file["images"] = data
+                self.refuse(1, ["images"], r"4-D uint8")
+
+    def test_variable_length_data(self):
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file.create_dataset("images", (4, 8, 8, 3), h5py.vlen_dtype(np.uint8))
+        self.refuse(1, ["images"], r"4-D uint8")
+
+    def test_dimensions_whose_product_wraps_to_nothing(self):
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file.create_dataset("images", (2**40, 4096, 4096, 3), np.uint8, chunks=(1, 64, 64, 3))
+        self.refuse(1, ["images"], r"larger than any dataset")
+
+    def test_chunks_larger_than_the_dataset(self):
+        data = pictures(5)
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file.create_dataset("images", data=data, chunks=(64, 16, 16, 4), maxshape=(None,) * 4,
+                                compression="gzip")
+        report = self.h5pack_json("stream", "x.h5", "--digest")[0]
+        with h5py.File(self.dir / "plain.h5", "w") as file:
+            file["images"] = data
+        self.assertEqual(report["pixel_digest"], self.h5pack_json("stream", "plain.h5", "--digest")[0]["pixel_digest"])
+
+    # ---- Compressed data ----
+
+    def test_a_deflate_bomb_takes_no_memory(self):
+        raw_bytes = 40 * 8 * 8 * 3
+        bomb = zlib.compress(bytes(1 << 28), 9)
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            data = file.create_dataset("images", (40, 8, 8, 3), np.uint8, chunks=(40, 8, 8, 3), compression="gzip")
+            data.id.write_direct_chunk((0, 0, 0, 0), bomb)
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, 400 << 20))
+
+        result = self.run_h5pack("stream", "x.h5", "--window-bytes", "1MiB", "--memory-budget", "64MiB",
+                                 "--threads", "2", "--source", "direct", preexec_fn=limit)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"x\.h5.*more than|x\.h5.*instead of " + str(raw_bytes))
+        self.assertIn("rows 0 to 39", result.stderr)
+
+    def test_chunks_too_large_to_decode(self):
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file.create_dataset("images", (40, 4096, 4096, 3), np.uint8, chunks=(40, 2048, 2048, 3), compression="gzip")
+        self.refuse(1, ["chunks"], r"h5repack")
+
+    def test_a_chunk_that_decodes_to_another_size(self):
+        for size in (0, 1, 7679, 7681):
+            with self.subTest(size):
+                with h5py.File(self.dir / "x.h5", "w") as file:
+                    data = file.create_dataset("images", (40, 8, 8, 3), np.uint8, chunks=(40, 8, 8, 3),
+                                               compression="gzip")
+                    data.id.write_direct_chunk((0, 0, 0, 0), zlib.compress(bytes(size)))
+                self.fails_while_reading(["x.h5"], ["x.h5", "rows 0 to 39"], r"copy or download")
+
+    # ---- Files somebody else has open, or had when it died ----
+
+    def test_a_file_whose_writer_died_says_so(self):
+        with h5py.File(self.dir / "x.h5", "w", libver="latest") as file:
+            file["images"] = pictures()
+            file.flush()
+            shutil.copy(self.dir / "x.h5", self.dir / "dead.h5")
+        self.refuse(1, [], r"still being written, or its writer died", file="dead.h5")
+
+    def test_a_file_that_is_being_written_says_so(self):
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file["images"] = pictures()
+            for command in self.reads("x.h5"):
+                result = self.run_h5pack(*command)
+                self.assertEqual(result.returncode, 1)
+                self.assertRegex(result.stderr, r"x\.h5.*(open for writing|still being written)")
+
+    def test_a_byte_changed_in_every_chunk_is_noticed(self):
+        for i in range(20):
+            file = self.dir / "photos" / ("cat" if i % 2 else "dog") / f"{i}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            from PIL import Image
+            Image.fromarray(picture(i, 16, 16)).save(file)
+        self.h5pack("folder", "photos", "-o", "x.h5", "--chunk-bytes", "3KiB", "--quiet")
+        whole = (self.dir / "x.h5").read_bytes()
+        with h5py.File(self.dir / "x.h5") as file:
+            first = file["images"].id.get_chunk_info(0).byte_offset
+            chunk_bytes = int(np.prod(file["images"].chunks))
+            chunks = -(-20 // file["images"].chunks[0])
+            chunk_rows = file["images"].chunks[0]
+        self.assertGreater(chunks, 3)
+        for chunk in range(chunks):
+            with self.subTest(chunk):
+                damaged = bytearray(whole)
+                damaged[first + chunk * chunk_bytes + 100] ^= 0x10
+                (self.dir / "x.h5").write_bytes(damaged)
+                for verify in ("first_epoch", "always"):
+                    self.fails_while_reading(["x.h5", "--verify", verify],
+                                             ["x.h5", f"chunk {chunk} (rows {chunk * chunk_rows} to"], r"digest")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,190 @@
+/// Everything a Loader allocates is inside what it says (memory_bytes), which is inside the budget.
+///
+/// This program replaces malloc and its kin, mmap, munmap and mlock by versions that count. Not for
+/// sanitizer builds, which replace them as well.
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/loader.hpp>
+
+#include "h5_files.hpp"
+#include "pixels.hpp"
+#include "scratch.hpp"
+
+namespace {
+
+std::atomic<std::int64_t> g_heap{0};
+std::atomic<std::int64_t> g_heap_peak{0};
+std::atomic<std::int64_t> g_mapped{0};
+std::atomic<std::int64_t> g_locked{0};
+
+void* counted(void* pointer) {
+  if (pointer == nullptr) return nullptr;
+  const auto bytes = static_cast<std::int64_t>(malloc_usable_size(pointer));
+  const std::int64_t now = g_heap.fetch_add(bytes) + bytes;
+  std::int64_t peak = g_heap_peak.load();
+  while (now > peak && !g_heap_peak.compare_exchange_weak(peak, now)) {
+  }
+  return pointer;
+}
+
+void uncounted(void* pointer) {
+  if (pointer != nullptr) g_heap -= static_cast<std::int64_t>(malloc_usable_size(pointer));
+}
+
+}  // namespace
+
+// glibc keeps its own under these names.
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* pointer, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+void __libc_free(void* pointer);
+
+void* malloc(std::size_t size) { return counted(__libc_malloc(size)); }
+void* calloc(std::size_t count, std::size_t size) { return counted(__libc_calloc(count, size)); }
+void* realloc(void* pointer, std::size_t size) {
+  uncounted(pointer);
+  void* const moved = __libc_realloc(pointer, size);
+  if (moved != nullptr) return counted(moved);
+  if (size != 0) counted(pointer);
+  return nullptr;
+}
+void* memalign(std::size_t alignment, std::size_t size) {
+  return counted(__libc_memalign(alignment, size));
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  return counted(__libc_memalign(alignment, size));
+}
+int posix_memalign(void** out, std::size_t alignment, std::size_t size) {
+  *out = counted(__libc_memalign(alignment, size));
+  return *out == nullptr ? ENOMEM : 0;
+}
+void free(void* pointer) {
+  uncounted(pointer);
+  __libc_free(pointer);
+}
+
+void* mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) {
+  const long result = ::syscall(SYS_mmap, address, size, protection, flags, fd, offset);
+  if (result == -1) return MAP_FAILED;
+  if ((flags & MAP_ANONYMOUS) != 0) g_mapped += static_cast<std::int64_t>(size);
+  return reinterpret_cast<void*>(result);
+}
+int munmap(void* address, std::size_t size) {
+  // Of anonymous memory or of a file? Both are counted down, and only anonymous memory up: so a
+  // test below looks while its file is still mapped.
+  const int result = static_cast<int>(::syscall(SYS_munmap, address, size));
+  if (result == 0) g_mapped -= static_cast<std::int64_t>(size);
+  return result;
+}
+int mlock(const void* address, std::size_t size) {
+  const int result = static_cast<int>(::syscall(SYS_mlock, address, size));
+  if (result == 0) g_locked += static_cast<std::int64_t>(size);
+  return result;
+}
+}
+
+namespace chunkio {
+namespace {
+
+struct Case {
+  std::string name;
+  SourceKind source = SourceKind::automatic;
+  std::string file = "packed";
+  LoaderOptions options = {};
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class MemoryBudgetTest : public testing::TestWithParam<Case> {};
+
+TEST_P(MemoryBudgetTest, HoldsEverythingHeldBatchesIncluded) {
+  const test::ScratchFolder scratch;
+  std::string path = scratch.file("packed.h5");
+  if (GetParam().file == "packed") {
+    test::write_packed(
+        path, {.num_samples = 6000, .height = 64, .width = 64, .channels = 3, .chunk_samples = 64});
+  } else {
+    path = test::h5py_file(scratch, GetParam().file);
+  }
+  // What libhdf5 and the C++ runtime set up once is not the loader's.
+  {
+    Loader warm_up(Dataset::open(path), {.batch_size = 4, .num_threads = 1});
+    for (const Batch& batch : warm_up.epoch(0)) (void)batch;
+  }
+  const Dataset dataset = Dataset::open(path);
+  LoaderOptions options = GetParam().options;
+  options.source = GetParam().source;
+  options.memory_budget = std::int64_t{400} << 20;
+
+  const std::int64_t heap = g_heap;
+  const std::int64_t mapped = g_mapped;
+  g_heap_peak = heap;
+  Loader loader(dataset, options);
+  EXPECT_LE(loader.memory_bytes(), options.memory_budget);
+  std::int64_t most_mapped = g_mapped - mapped;
+  std::vector<Batch> held;
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    loader.start_epoch(epoch);
+    while (std::optional<Batch> batch = loader.next()) {
+      held.push_back(*std::move(batch));
+      if (static_cast<std::int64_t>(held.size()) == options.max_held) held.erase(held.begin());
+      most_mapped = std::max(most_mapped, g_mapped - mapped);
+    }
+  }
+  const std::int64_t used = most_mapped + g_heap_peak - heap + g_locked;
+  RecordProperty("used", std::to_string(used));
+  RecordProperty("said", std::to_string(loader.memory_bytes()));
+  EXPECT_LE(used, loader.memory_bytes());
+  // It must not be true because anything would be: most of what is said is in use.
+  EXPECT_GE(used, loader.memory_bytes() / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Loaders, MemoryBudgetTest,
+    testing::Values(
+        Case{"mapped", SourceKind::mapped, "packed", {.window_bytes = 8 << 20, .num_threads = 2}},
+        Case{"scatter", SourceKind::scatter, "packed", {.window_bytes = 8 << 20, .num_threads = 4}},
+        Case{"direct", SourceKind::direct, "packed", {.window_bytes = 8 << 20, .num_threads = 4}},
+        Case{"hdf5", SourceKind::hdf5, "packed", {.window_bytes = 8 << 20, .num_threads = 2}},
+        Case{"many_held",
+             SourceKind::scatter,
+             "packed",
+             {.window_bytes = 2 << 20, .num_threads = 1, .prefetch_depth = 1, .max_held = 30}},
+        Case{"random_order",
+             SourceKind::mapped,
+             "packed",
+             {.order = OrderMode::random, .num_threads = 2, .prefetch_depth = 8}},
+        Case{"fields",
+             SourceKind::scatter,
+             "packed",
+             {.window_bytes = 8 << 20, .fields = {"weights"}, .num_threads = 2}},
+        Case{"resident",
+             SourceKind::scatter,
+             "packed",
+             {.window_bytes = 8 << 20, .num_threads = 2, .resident = Resident::host}},
+        Case{"deflate_direct",
+             SourceKind::direct,
+             "large_deflate",
+             {.batch_size = 16, .window_bytes = 8 << 20, .num_threads = 4}},
+        Case{"deflate_hdf5",
+             SourceKind::hdf5,
+             "large_deflate",
+             {.batch_size = 16, .window_bytes = 8 << 20, .num_threads = 4}}),
+    [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace chunkio

@@ -1,0 +1,202 @@
+/// A WindowReader over pictures that a scripted source makes up, and what must come out of it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "pipeline/window_reader.hpp"
+#include "pixels.hpp"
+
+namespace chunkio::test {
+
+/// What sources are to do, and what they were asked for. Shared by all sources of one reader.
+struct SourceScript {
+  struct Event {
+    bool placed = false;  ///< Else announced.
+    bool mask = false;    ///< Of the streamed field, not of the pictures.
+    std::int64_t first_row = 0;
+  };
+
+  std::atomic<std::int64_t> calls{0};
+  std::int64_t fail_at = -1;  ///< The call that throws ...
+  ErrorCode fail_code = ErrorCode::io_failed;
+  /// ... and the row groups that always do.
+  std::function<bool(std::int64_t first_row, bool mask)> damaged;
+  std::chrono::microseconds delay{0};
+  std::function<void(std::int64_t call)> at_call;
+
+  [[nodiscard]] std::vector<Event> events() {
+    const std::lock_guard lock(mutex);
+    return log;
+  }
+  void record(const Event& event) {
+    const std::lock_guard lock(mutex);
+    log.push_back(event);
+  }
+
+  std::mutex mutex;
+  std::vector<Event> log;
+};
+
+/// Delivers picture(row + salt) of `row_bytes` bytes.
+class FakeSource final : public ChunkSource {
+ public:
+  FakeSource(std::shared_ptr<SourceScript> script, std::int64_t row_bytes, std::int64_t salt = 0)
+      : script_(std::move(script)), row_bytes_(row_bytes), salt_(salt) {}
+
+  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                  std::stop_token stop) const override {
+    const std::int64_t call = script_->calls.fetch_add(1);
+    script_->record({.placed = true, .mask = salt_ != 0, .first_row = group.first_row});
+    if (script_->at_call) script_->at_call(call);
+    std::size_t written = 0;
+    const bool fails = call == script_->fail_at ||
+                       (script_->damaged && script_->damaged(group.first_row, salt_ != 0));
+    if (script_->delay.count() > 0) std::this_thread::sleep_for(script_->delay);
+    if (stop.stop_requested()) throw Error(ErrorCode::cancelled, "stopped");
+    std::int64_t previous = -1;
+    for (const RowTarget& row : rows) {
+      EXPECT_LT(row.row, group.num_rows);
+      EXPECT_GE(std::int64_t{row.row}, previous);
+      previous = row.row;
+      // A failure comes in the middle: some rows are there, some are not.
+      if (fails && written++ >= rows.size() / 2) break;
+      const auto bytes = picture(group.first_row + row.row + salt_, row_bytes_);
+      std::memcpy(row.target, bytes.data(), bytes.size());
+    }
+    if (fails) throw Error(script_->fail_code, "call " + std::to_string(call));
+    return {.bytes_read = static_cast<std::int64_t>(rows.size()) * row_bytes_};
+  }
+  void will_need(const RowGroup& group) const noexcept override {
+    script_->record({.placed = false, .mask = salt_ != 0, .first_row = group.first_row});
+  }
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t) const noexcept override { return 0; }
+
+ private:
+  std::shared_ptr<SourceScript> script_;
+  std::int64_t row_bytes_;
+  std::int64_t salt_;
+};
+
+struct ReaderCase {
+  std::int64_t num_samples = 100;
+  std::int64_t group_samples = 7;
+  OrderOptions order{.seed = 5, .batch_size = 8, .window_groups = 3};
+  std::int64_t threads = 2;
+  std::int64_t max_held = 3;
+  std::optional<std::int64_t> num_epochs = {};
+  std::optional<RowSelection> rows = {};
+  bool masks = false;  ///< A streamed field beside the pictures.
+  OnError on_error = OnError::raise;
+  std::function<void()> check_whole_file = {};
+
+  [[nodiscard]] RowGroups groups() const {
+    return rows ? RowGroups(group_samples, num_samples, *rows)
+                : RowGroups(group_samples, num_samples);
+  }
+  [[nodiscard]] EpochOrder order_of(std::int64_t epoch) const {
+    return EpochOrder(groups(), order, epoch);
+  }
+};
+
+struct ReaderFixture {
+  static constexpr std::int64_t kSampleBytes = 24;
+  static constexpr std::int64_t kMaskBytes = 10;
+  static constexpr std::int64_t kMaskSalt = 1'000'000;
+
+  explicit ReaderFixture(const ReaderCase& setup) : order(setup.order_of(0)) {
+    pipeline::RingLayout layout{
+        .rows = std::max<std::int64_t>(order.num_steps() == 0 ? 1 : order.batch_rows(0), 1),
+        .sample_shape = Shape{2, 4, 3},
+        .sample_bytes = kSampleBytes,
+        .has_labels = true,
+        .fields = {{.info = {"labels", DType::int64, Shape{}}, .row_bytes = 8}}};
+    std::vector<std::int64_t> labels;
+    for (std::int64_t row = 0; row < setup.num_samples; ++row) labels.push_back(label_of(row));
+    pipeline::ResidentFields resident{as_bytes(labels)};
+    std::vector<pipeline::StreamedArray> arrays;
+    arrays.push_back(
+        {.source = std::make_unique<FakeSource>(script, kSampleBytes), .row_bytes = kSampleBytes});
+    if (setup.masks) {
+      layout.fields.push_back(
+          {.info = {"masks", DType::uint8, Shape{kMaskBytes}}, .row_bytes = kMaskBytes});
+      resident.emplace_back();
+      arrays.push_back({.source = std::make_unique<FakeSource>(script, kMaskBytes, kMaskSalt),
+                        .row_bytes = kMaskBytes,
+                        .field = 1});
+    }
+    const std::int64_t window = plan::max_window_samples(order, 1);
+    const std::int64_t span = window / plan::lane_batch(order) + 2;
+    ring = std::make_shared<pipeline::Ring>(std::move(layout), 2 * span + setup.max_held);
+    reader = std::make_unique<pipeline::WindowReader>(
+        setup.groups(),
+        pipeline::WindowReaderOptions{.order = setup.order,
+                                      .num_threads = setup.threads,
+                                      .max_held = setup.max_held,
+                                      .num_epochs = setup.num_epochs,
+                                      .on_error = setup.on_error,
+                                      .check_whole_file = setup.check_whole_file},
+        std::move(arrays), std::move(resident), ring);
+  }
+
+  EpochOrder order;  ///< Of epoch 0.
+  std::shared_ptr<SourceScript> script = std::make_shared<SourceScript>();
+  std::shared_ptr<pipeline::Ring> ring;
+  std::unique_ptr<pipeline::WindowReader> reader;
+};
+
+/// Every byte of a batch is what `samples` say.
+inline void expect_batch(const internal::BatchSlot& slot,
+                         const std::vector<std::int64_t>& samples) {
+  ASSERT_EQ(slot.rows, static_cast<std::int64_t>(samples.size()));
+  const auto expect_row = [](const std::byte* values, std::size_t row,
+                             const std::vector<std::byte>& expected) {
+    ASSERT_EQ(std::memcmp(values + row * expected.size(), expected.data(), expected.size()), 0)
+        << "row " << row;
+  };
+  for (std::size_t row = 0; row < samples.size(); ++row) {
+    ASSERT_EQ(slot.sample_ids[row], samples[row]) << "row " << row;
+    expect_row(slot.images, row, picture(samples[row], ReaderFixture::kSampleBytes));
+    std::int64_t label = -1;
+    std::memcpy(&label, slot.fields[0] + row * 8, 8);
+    ASSERT_EQ(label, label_of(samples[row]));
+    if (slot.fields.size() == 1) continue;
+    expect_row(slot.fields[1], row,
+               picture(samples[row] + ReaderFixture::kMaskSalt, ReaderFixture::kMaskBytes));
+  }
+}
+
+/// The rest of an epoch from `step` on, to which the reader was brought, and its end.
+inline void expect_rest(ReaderFixture& fixture, const ReaderCase& setup, std::int64_t epoch,
+                        std::int64_t step) {
+  const EpochOrder order = setup.order_of(epoch);
+  for (; step < order.num_steps(); ++step) {
+    const auto slot = fixture.reader->next();
+    ASSERT_TRUE(slot) << "epoch " << epoch << " ended at step " << step;
+    EXPECT_EQ(slot->epoch, epoch);
+    EXPECT_EQ(slot->step, step);
+    expect_batch(*slot, order.batch(step));
+    EXPECT_EQ(fixture.reader->position().epoch, epoch);
+    EXPECT_EQ(fixture.reader->position().step, step + 1);
+  }
+  EXPECT_FALSE(fixture.reader->next());
+  EXPECT_FALSE(fixture.reader->next()) << "the end of an epoch must stay the end";
+}
+
+inline void expect_epoch(ReaderFixture& fixture, const ReaderCase& setup, std::int64_t epoch) {
+  fixture.reader->start(epoch);
+  expect_rest(fixture, setup, epoch, 0);
+}
+
+}  // namespace chunkio::test

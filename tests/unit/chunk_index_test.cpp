@@ -1,0 +1,170 @@
+#include "h5/chunk_index.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <chunkio/dataset.hpp>
+
+#include "base/positional_io.hpp"
+#include "h5/dataset_impl.hpp"
+#include "h5/handle.hpp"
+#include "h5_files.hpp"
+
+namespace chunkio::h5 {
+namespace {
+
+using test::expect_error;
+
+class ChunkIndexTest : public testing::Test {
+ protected:
+  static ChunkEntry find(const Dataset& dataset, std::int64_t chunk) {
+    const std::array<std::int64_t, 4> coord{chunk, 0, 0, 0};
+    return dataset.impl()->images->index->find(coord);
+  }
+
+  /// Finds every chunk of whole samples and compares what lies there with the pattern.
+  static void expect_chunks(const Dataset& dataset) {
+    const StoredArray& images = *dataset.impl()->images;
+    const std::int64_t k = images.stored.chunk_shape[0];
+    const std::int64_t bytes = dataset.info().sample_bytes();
+    for (std::int64_t chunk = images.num_chunks - 1; chunk >= 0; --chunk) {
+      SCOPED_TRACE(chunk);
+      const ChunkEntry entry = find(dataset, chunk);
+      ASSERT_TRUE(entry.allocated());
+      EXPECT_GE(entry.stored_bytes, k * bytes);
+      EXPECT_EQ(entry.filter_mask, 0U);
+      const std::int64_t rows = std::min(k, dataset.size() - chunk * k);
+      std::vector<std::byte> stored(static_cast<std::size_t>(rows * bytes));
+      base::read_at(dataset.impl()->descriptor.get(), entry.file_offset, stored, "file");
+      ASSERT_TRUE(stored == test::pattern_rows(chunk * k, rows, bytes));
+    }
+  }
+
+  test::ScratchFolder folder_;
+};
+
+class ChunkIndexKindTest : public ChunkIndexTest,
+                           public testing::WithParamInterface<const char*> {};
+
+TEST_P(ChunkIndexKindTest, FindsEveryChunkWhereItLies) {
+  {
+    const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
+    ASSERT_TRUE(dataset.impl()->images->index);
+    EXPECT_EQ(dataset.impl()->images->index->num_chunks(), 6);
+    expect_chunks(dataset);
+    expect_chunks(dataset);  // once more, from memory
+  }
+  EXPECT_EQ(live_ids(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ChunkIndexKindTest,
+                         testing::Values("btree1", "implicit", "fixed_array", "extensible_array",
+                                         "btree2", "btree1_user_block",
+                                         "extensible_array_user_block"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+TEST_F(ChunkIndexTest, KnowsTheImplicitIndexFromTheOthers) {
+  EXPECT_TRUE(Dataset::open(test::h5py_file(folder_, "one_chunk")).impl()->images->index);
+  for (const char* name : {"btree1", "extensible_array", "btree2"}) {
+    EXPECT_FALSE(Dataset::open(test::h5py_file(folder_, name)).impl()->images->linear_offset)
+        << name;
+  }
+}
+
+TEST_F(ChunkIndexTest, TellsStoredSizesAndFilterMasks) {
+  const Dataset dataset = Dataset::open(test::h5py_file(folder_, "masked_chunks"));
+  const std::int64_t raw_bytes = 10 * 8 * 8 * 3;
+  EXPECT_LT(find(dataset, 0).stored_bytes, raw_bytes);
+  EXPECT_EQ(find(dataset, 0).filter_mask, 0U);
+  EXPECT_EQ(find(dataset, 1).stored_bytes, raw_bytes);
+  EXPECT_EQ(find(dataset, 1).filter_mask, 2U);
+  EXPECT_LT(find(dataset, 2).stored_bytes, raw_bytes);
+  EXPECT_EQ(find(dataset, 2).filter_mask, 1U);
+  EXPECT_EQ(find(dataset, 3).filter_mask, 3U);
+}
+
+TEST_F(ChunkIndexTest, ChunksWithoutStorageAreSaidToHaveNone) {
+  const Dataset dataset = Dataset::open(test::h5py_file(folder_, "unallocated_chunks"));
+  EXPECT_FALSE(find(dataset, 0).allocated());
+  EXPECT_TRUE(find(dataset, 1).allocated());
+  EXPECT_FALSE(find(dataset, 2).allocated());
+  EXPECT_EQ(dataset.impl()->images->fill_value, std::vector<std::byte>{std::byte{9}});
+}
+
+/// Listing them with H5Dget_chunk_info would take minutes, since it walks the index at each call.
+TEST_F(ChunkIndexTest, AHundredThousandChunksDoNotTakeQuadraticTime) {
+  const std::string path = test::h5py_file(folder_, "many_chunks");
+  const auto start = std::chrono::steady_clock::now();
+  const Dataset dataset = Dataset::open(path);
+  std::map<std::int64_t, std::int64_t> offsets;
+  for (std::int64_t i = 0; i < 100'000; ++i) {
+    const std::int64_t chunk = i * 7919 % 100'000;
+    offsets[chunk] = find(dataset, chunk).file_offset;
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  RecordProperty("milliseconds", static_cast<int>(seconds.count() * 1000));
+  EXPECT_EQ(offsets.size(), 100'000U);
+  EXPECT_LT(seconds.count(), 60);
+  std::vector<std::byte> stored(4);
+  base::read_at(dataset.impl()->descriptor.get(), offsets[77'777], stored, path);
+  EXPECT_EQ(stored, test::pattern_rows(77'777, 1, 4));
+}
+
+// ---- Entries that cannot be true ----
+
+/// A file with the address of chunk `chunk` in its index replaced by `address`. The B-tree of early
+/// versions has no checksum.
+std::string with_address(const test::ScratchFolder& folder, std::int64_t chunk,
+                         const std::function<std::uint64_t(std::uint64_t)>& change) {
+  std::string path = test::h5py_file(folder, "btree1");
+  std::uint64_t address = 0;
+  {
+    const Dataset dataset = Dataset::open(path);
+    const std::array<std::int64_t, 4> coord{chunk, 0, 0, 0};
+    address = static_cast<std::uint64_t>(dataset.impl()->images->index->find(coord).file_offset);
+  }
+  auto bytes = test::read_bytes(path);
+  int found = 0;
+  for (std::size_t at = 0; at + 8 <= bytes.size(); ++at) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + at, 8);
+    if (value != address) continue;
+    value = change(address);
+    std::memcpy(bytes.data() + at, &value, 8);
+    ++found;
+    break;
+  }
+  EXPECT_EQ(found, 1);
+  test::write_bytes(path, bytes);
+  return path;
+}
+
+TEST_F(ChunkIndexTest, AChunkBeyondTheEndOfTheFileIsAnError) {
+  for (const std::uint64_t address : {std::uint64_t{1} << 40, (std::uint64_t{1} << 63) - 2000,
+                                      ~std::uint64_t{0} - 1, std::uint64_t{1} << 63}) {
+    SCOPED_TRACE(address);
+    const std::string path = with_address(folder_, 3, [&](std::uint64_t) { return address; });
+    const Dataset dataset = Dataset::open(path);
+    EXPECT_TRUE(find(dataset, 2).allocated());
+    expect_error(ErrorCode::corrupt_data, {path, "chunk [3,0,0,0] (rows 21 to 27) of images", "copy or download"},
+                 [&] { (void)find(dataset, 3); });
+  }
+}
+
+TEST_F(ChunkIndexTest, AChunkThatOverlapsAnotherIsAnError) {
+  const std::string path =
+      with_address(folder_, 0, [](std::uint64_t address) { return address + 100; });
+  const Dataset dataset = Dataset::open(path);
+  expect_error(ErrorCode::corrupt_data, {path, "images", "overlaps another chunk"}, [&] {
+    for (std::int64_t chunk = 0; chunk < 6; ++chunk) (void)find(dataset, chunk);
+  });
+}
+
+}  // namespace
+}  // namespace chunkio::h5

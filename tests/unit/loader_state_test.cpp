@@ -1,0 +1,221 @@
+#include "pipeline/loader_state.hpp"
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "errors.hpp"
+
+namespace chunkio::pipeline {
+namespace {
+
+using nlohmann::json;
+
+LoaderState some_state() {
+  return {.epoch = 3,
+          .step = 120,
+          .seed = std::numeric_limits<std::uint64_t>::max(),
+          .samples = 50'000,
+          .group_samples = 341,
+          .window_groups = 256,
+          .lanes = 8,
+          .global_batch = 512,
+          .order = OrderMode::random,
+          .uneven = Uneven::exact,
+          .drop_last = true,
+          .selection = "0123456789abcdef",
+          .fingerprint = "fedcba9876543210"};
+}
+
+void expect_refused(const std::string& text, const std::vector<std::string>& parts) {
+  SCOPED_TRACE(text.substr(0, 200));
+  test::expect_error(ErrorCode::invalid_argument, parts, [&] { (void)parse_state(text); });
+}
+
+TEST(LoaderState, ReadsWhatItWrites) {
+  for (const OrderMode order :
+       {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    for (const Uneven uneven : {Uneven::pad, Uneven::drop, Uneven::exact}) {
+      LoaderState state = some_state();
+      state.order = order;
+      state.uneven = uneven;
+      state.drop_last = !state.drop_last;
+      const std::string text = to_json(state);
+      EXPECT_LT(text.size(), 512U);
+      EXPECT_EQ(text.find('\n'), std::string::npos);
+      const LoaderState read = parse_state(text);
+      EXPECT_EQ(to_json(read), text);
+      EXPECT_EQ(read.seed, state.seed);
+      EXPECT_EQ(read.epoch, 3);
+      EXPECT_EQ(read.step, 120);
+      EXPECT_NO_THROW(require_same_order(read, state, "f.h5"));
+    }
+  }
+  // White space and the order of members do not matter.
+  EXPECT_EQ(to_json(parse_state(json::parse(to_json(some_state())).dump(2))),
+            to_json(some_state()));
+}
+
+TEST(LoaderState, RefusesWhatIsNotAState) {
+  const std::string good = to_json(some_state());
+  expect_refused("", {"not a loader state"});
+  expect_refused("hello", {"not a loader state"});
+  expect_refused("[]", {"not a JSON object"});
+  expect_refused("{}", {"'chunkio_state' is missing"});
+  expect_refused("17", {"not a JSON object"});
+  expect_refused(good + good, {"not a loader state"});
+  expect_refused(std::string(5000, ' ') + good, {"too long"});
+  expect_refused(std::string(4000, '['), {"not a JSON object"});
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    expect_refused(good.substr(0, length), {"not a loader state"});
+  }
+}
+
+TEST(LoaderState, RefusesEveryMissingRepeatedOrUnknownMember) {
+  const json good = json::parse(to_json(some_state()));
+  for (const auto& [name, value] : good.items()) {
+    json without = good;
+    without.erase(name);
+    expect_refused(without.dump(), {"'" + name + "' is missing"});
+    std::string twice = good.dump();
+    twice.insert(1, json(name).dump() + ":" + value.dump() + ",");
+    expect_refused(twice, {"'" + name + "' is there twice"});
+  }
+  json more = good;
+  more["path"] = "/data";
+  expect_refused(more.dump(), {"'path' is not known"});
+  more = good;
+  more["a\nb\x1b[31m"] = 1;
+  expect_refused(more.dump(), {"a member is not known"});
+}
+
+TEST(LoaderState, RefusesValuesOfAnotherKind) {
+  const json good = json::parse(to_json(some_state()));
+  const std::vector<json> odd = {json(),           json(true),       json(-1),
+                                 json(1.5),        json(1.0),        json("x"),
+                                 json::array({1}), json::object({}), json(1e300)};
+  for (const auto& [name, value] : good.items()) {
+    for (const json& other : odd) {
+      if (value.is_boolean() && other.is_boolean()) continue;
+      json changed = good;
+      changed[name] = other;
+      expect_refused(changed.dump(), {"'" + name + "'"});
+    }
+  }
+  const auto with = [&](const char* name, const json& value) {
+    json changed = good;
+    changed[name] = value;
+    return changed.dump();
+  };
+  for (const char* name : {"samples", "group_samples", "window_groups", "lanes", "global_batch"}) {
+    expect_refused(with(name, 0), {name, "from 1"});
+    expect_refused(with(name, std::uint64_t{1} << 63), {name});
+  }
+  expect_refused(with("epoch", (std::uint64_t{1} << 62) + 1), {"epoch"});
+  EXPECT_NO_THROW((void)parse_state(with("epoch", std::uint64_t{1} << 62)));
+  expect_refused(with("selection", "0123456789ABCDEF"), {"selection"});
+  EXPECT_NO_THROW((void)parse_state(with("selection", "all")));
+  expect_refused(with("fingerprint", "all"), {"fingerprint"});
+  expect_refused(with("order", "shuffled"), {"order"});
+  expect_refused(with("chunkio_state", 2), {"version 2", "version 1"});
+}
+
+TEST(LoaderState, NamesEveryDifferenceWithBothValues) {
+  const LoaderState own = some_state();
+  const auto refused = [&](const std::function<void(LoaderState&)>& change,
+                           const std::vector<std::string>& parts) {
+    LoaderState state = own;
+    change(state);
+    std::vector<std::string> all = parts;
+    all.emplace_back("f.h5");
+    test::expect_error(ErrorCode::invalid_argument, all,
+                       [&] { require_same_order(state, own, "f.h5"); });
+  };
+  refused([](LoaderState& s) { s.seed = 7; },
+          {"seed is 7 in the state and 18446744073709551615 here"});
+  refused([](LoaderState& s) { s.samples = 49'999; },
+          {"samples is 49999 in the state and 50000 here"});
+  refused([](LoaderState& s) { s.group_samples = 340; }, {"340 in the state and 341 here"});
+  refused([](LoaderState& s) { s.window_groups = 255; }, {"255 in the state and 256 here"});
+  refused([](LoaderState& s) { s.lanes = 4; }, {"lanes is 4 in the state and 8 here"});
+  refused([](LoaderState& s) { s.global_batch = 64; },
+          {"batch_size * world_size", "64 in the state and 512 here"});
+  refused([](LoaderState& s) { s.order = OrderMode::sequential; },
+          {"order is sequential in the state and random here"});
+  refused([](LoaderState& s) { s.uneven = Uneven::pad; },
+          {"uneven is pad in the state and exact here"});
+  refused([](LoaderState& s) { s.drop_last = false; },
+          {"drop_last is false in the state and true here"});
+  refused([](LoaderState& s) { s.selection = "all"; },
+          {"selection", "all in the state and 0123456789abcdef here"});
+  refused([](LoaderState& s) { s.fingerprint = "0000000000000000"; },
+          {"another file", "0000000000000000", "fedcba9876543210"});
+  refused(
+      [](LoaderState& s) {
+        s.seed = 1;
+        s.lanes = 2;
+      },
+      {"seed is 1", "lanes is 2"});
+  // The place is not part of the order.
+  LoaderState elsewhere = own;
+  elsewhere.epoch = 0;
+  elsewhere.step = 0;
+  EXPECT_NO_THROW(require_same_order(elsewhere, own, "f.h5"));
+}
+
+TEST(LoaderState, FingerprintIsOfTheContentsAndNothingElse) {
+  DatasetInfo packed;
+  packed.path = "a.h5";
+  packed.num_samples = 10;
+  packed.stored = {.shape = Shape{10, 4, 4, 3}, .chunked = true, .chunk_shape = Shape{5, 4, 4, 3}};
+  packed.format_version = 1;
+  packed.uuid = "one";
+  packed.chunk_digests = {1, 2};
+  const std::string fingerprint = contents_fingerprint(packed);
+  EXPECT_EQ(fingerprint.size(), 16U);
+
+  DatasetInfo same = packed;
+  same.path = "b.h5";
+  same.creator = "somebody";
+  same.class_names = {"cat"};
+  EXPECT_EQ(contents_fingerprint(same), fingerprint);
+
+  const auto differs = [&](const std::function<void(DatasetInfo&)>& change) {
+    DatasetInfo other = packed;
+    change(other);
+    return contents_fingerprint(other) != fingerprint;
+  };
+  EXPECT_TRUE(differs([](DatasetInfo& i) { i.uuid = "two"; }));
+  EXPECT_TRUE(differs([](DatasetInfo& i) { i.chunk_digests[1] = 3; }));
+  EXPECT_TRUE(differs([](DatasetInfo& i) { i.layout = Layout::nchw; }));
+  EXPECT_TRUE(differs([](DatasetInfo& i) { i.stored.shape = Shape{11, 4, 4, 3}; }));
+  EXPECT_TRUE(differs([](DatasetInfo& i) { i.stored.chunk_shape = Shape{2, 4, 4, 3}; }));
+  EXPECT_TRUE(differs([](DatasetInfo& i) { i.stored.chunked = false; }));
+  EXPECT_TRUE(differs([](DatasetInfo& i) { i.stored.dtype = DType::uint16; }));
+
+  DatasetInfo foreign = packed;
+  foreign.format_version.reset();
+  foreign.stored_bytes = 480;
+  DatasetInfo compressed = foreign;
+  compressed.stored_bytes = 300;
+  EXPECT_NE(contents_fingerprint(foreign), contents_fingerprint(compressed));
+}
+
+TEST(LoaderState, SelectionDigestTellsSetsApart) {
+  EXPECT_EQ(selection_digest(nullptr, 10), "all");
+  const RowSelection all({{0, 10}});
+  EXPECT_EQ(selection_digest(&all, 10), "all");
+  const RowSelection some({{0, 3}, {5, 9}});
+  const RowSelection others({{0, 3}, {5, 8}});
+  const RowSelection same({{6, 9}, {0, 3}, {5, 6}});
+  EXPECT_EQ(selection_digest(&some, 10).size(), 16U);
+  EXPECT_NE(selection_digest(&some, 10), selection_digest(&others, 10));
+  EXPECT_EQ(selection_digest(&some, 10), selection_digest(&same, 10));
+}
+
+}  // namespace
+}  // namespace chunkio::pipeline

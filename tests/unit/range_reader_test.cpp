@@ -1,0 +1,155 @@
+#include "io/range_reader.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/host_memory.hpp"
+#include "errors.hpp"
+#include "scratch.hpp"
+
+namespace chunkio::io {
+namespace {
+
+struct File {
+  explicit File(const std::string& path, std::size_t size) : bytes(size) {
+    std::mt19937_64 random(1);
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+    test::write_bytes(path, bytes);
+    impl->info.path = path;
+    impl->descriptor = base::FileDescriptor::open_for_reading(path);
+  }
+  std::vector<std::uint8_t> bytes;
+  std::shared_ptr<Dataset::Impl> impl = std::make_shared<Dataset::Impl>();
+};
+
+/// Bytes of the file that lie in the page cache.
+std::size_t cached_bytes(const File& file) {
+  const std::size_t size = file.bytes.size();
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.impl->descriptor.get(), 0);
+  std::vector<unsigned char> resident((size + page - 1) / page);
+  EXPECT_EQ(::mincore(map, size, resident.data()), 0);
+  ::munmap(map, size);
+  return page * static_cast<std::size_t>(std::count_if(resident.begin(), resident.end(),
+                                                       [](unsigned char r) { return r % 2 == 1; }));
+}
+
+void drop_from_cache(const File& file) {
+  ::fdatasync(file.impl->descriptor.get());
+  ::posix_fadvise(file.impl->descriptor.get(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+void expect_range(const RangeReader& reader, const File& file, std::int64_t offset,
+                  std::int64_t size) {
+  const base::HostBuffer scratch(std::max<std::size_t>(reader.scratch_bytes(size), 1));
+  PlaceCost cost;
+  const auto bytes = reader.read(offset, size, scratch.bytes(), cost);
+  ASSERT_EQ(bytes.size(), static_cast<std::size_t>(size));
+  ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(),
+                         reinterpret_cast<const std::byte*>(file.bytes.data()) + offset))
+      << size << " bytes at " << offset;
+  EXPECT_GE(cost.bytes_read, size);
+  EXPECT_LE(cost.bytes_read, reader.direct() ? size + 8192 : size);
+}
+
+TEST(RangeReader, ReadsAnyRange) {
+  const test::ScratchFolder folder;
+  const File file(folder.file("file"), 123'457);
+  std::mt19937_64 random(test::test_seed());
+  for (const bool direct_io : {false, true}) {
+    const RangeReader reader(file.impl, direct_io);
+    const std::int64_t end = 123'457;
+    for (int round = 0; round < 300; ++round) {
+      const auto offset = static_cast<std::int64_t>(random() % 123'457);
+      const std::int64_t room = end - offset;
+      expect_range(reader, file, offset,
+                   random() % 4 == 0 ? room : static_cast<std::int64_t>(random() % 20000) % room);
+    }
+    expect_range(reader, file, 0, end);
+    expect_range(reader, file, 4096, 8192);
+    expect_range(reader, file, 122'880, 577);
+    expect_range(reader, file, end - 1, 1);
+  }
+}
+
+TEST(RangeReader, LeavesThePageCacheAloneWhenAskedTo) {
+  const test::ScratchFolder folder;
+  const File file(folder.file("file"), 1 << 20);
+  const RangeReader reader(file.impl, true);
+  if (!reader.direct()) GTEST_SKIP() << "this file system has no O_DIRECT";
+  drop_from_cache(file);
+  if (cached_bytes(file) != 0) GTEST_SKIP() << "this file system keeps its pages";
+  expect_range(reader, file, 1000, 900'000);
+  reader.will_need(0, 1 << 20);
+  EXPECT_EQ(cached_bytes(file), 0U);
+  // Whereas ordinary reads fill it.
+  expect_range(RangeReader(file.impl, false), file, 1000, 900'000);
+  EXPECT_GE(cached_bytes(file), 900'000U);
+}
+
+TEST(RangeReader, ReadsAsUsualWhereTheFileSystemRefuses) {
+  const auto file = std::make_shared<Dataset::Impl>();
+  file->info.path = "/proc/version";
+  file->descriptor = base::FileDescriptor::open_for_reading(file->info.path);
+  const std::vector<std::uint8_t> expected = test::read_bytes(file->info.path);
+  const RangeReader reader(file, true);
+  EXPECT_FALSE(reader.direct());
+  const base::HostBuffer scratch(reader.scratch_bytes(10));
+  PlaceCost cost;
+  const auto bytes = reader.read(3, 10, scratch.bytes(), cost);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(),
+                         reinterpret_cast<const std::byte*>(expected.data()) + 3));
+  EXPECT_EQ(cost.bytes_read, 10);
+}
+
+TEST(RangeReader, FetchesAheadOnRequest) {
+  const test::ScratchFolder folder;
+  const File file(folder.file("file"), 4 << 20);
+  drop_from_cache(file);
+  if (cached_bytes(file) != 0) GTEST_SKIP() << "this file system keeps its pages";
+  RangeReader(file.impl, false).will_need(1 << 20, 2 << 20);
+  // It does not wait for them.
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (cached_bytes(file) < std::size_t{2} << 20 && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_GE(cached_bytes(file), std::size_t{2} << 20);
+}
+
+TEST(RangeReader, ReadsTheFileThatWasOpenedNotTheOneThatTookItsName) {
+  const test::ScratchFolder folder;
+  const File file(folder.file("file"), 100'000);
+  test::write_bytes(folder.file("new"), std::vector<std::uint8_t>(100'000));
+  std::filesystem::rename(folder.file("new"), folder.file("file"));
+  for (const bool direct_io : {false, true}) {
+    expect_range(RangeReader(file.impl, direct_io), file, 5, 99'000);
+  }
+}
+
+TEST(RangeReader, TheEndOfTheFileIsAnError) {
+  const test::ScratchFolder folder;
+  const File file(folder.file("file"), 10'000);
+  for (const bool direct_io : {false, true}) {
+    const RangeReader reader(file.impl, direct_io);
+    const base::HostBuffer scratch(reader.scratch_bytes(100'000));
+    PlaceCost cost;
+    for (const std::int64_t offset : {0, 9'999, 10'000, 12'288, 1'000'000}) {
+      test::expect_error(ErrorCode::corrupt_data, {folder.file("file"), "ends at byte"},
+                         [&] { (void)reader.read(offset, 20'000, scratch.bytes(), cost); });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chunkio::io

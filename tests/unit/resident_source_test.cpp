@@ -1,0 +1,145 @@
+#include "io/resident_source.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/error.hpp>
+
+#include "pixels.hpp"
+#include "scratch.hpp"
+
+namespace chunkio::io {
+namespace {
+
+constexpr std::int64_t kRowBytes = 100;
+
+/// Counts how often each row was read, and fails when told to.
+class CountingSource final : public ChunkSource {
+ public:
+  struct Log {
+    std::mutex mutex;
+    std::map<std::int64_t, int> rows;
+    std::atomic<int> failures{0};
+    std::atomic<int> announcements{0};
+  };
+  explicit CountingSource(std::shared_ptr<Log> log) : log_(std::move(log)) {}
+
+  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                  std::stop_token /*stop*/) const override {
+    if (log_->failures > 0) {
+      --log_->failures;
+      throw Error(ErrorCode::io_failed, "told to fail");
+    }
+    for (const RowTarget& row : rows) {
+      const auto bytes = test::picture(group.first_row + row.row, kRowBytes);
+      std::memcpy(row.target, bytes.data(), bytes.size());
+      const std::lock_guard lock(log_->mutex);
+      ++log_->rows[group.first_row + row.row];
+    }
+    return {.bytes_read = static_cast<std::int64_t>(rows.size()) * kRowBytes};
+  }
+  void will_need(const RowGroup& /*group*/) const noexcept override { ++log_->announcements; }
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override {
+    return threads;
+  }
+
+ private:
+  std::shared_ptr<Log> log_;
+};
+
+class ResidentSourceTest : public testing::Test {
+ protected:
+  void make(const RowGroups& groups) {
+    groups_.emplace(groups);
+    source_ =
+        std::make_unique<ResidentSource>(groups, kRowBytes, std::make_unique<CountingSource>(log_));
+  }
+  [[nodiscard]] RowGroup group(std::int64_t number) const {
+    const RowRange rows = groups_->extent(number);
+    return {.first_row = rows.begin, .num_rows = rows.end - rows.begin};
+  }
+  /// Places some samples of a group and checks them. \returns bytes read.
+  std::int64_t visit(std::int64_t number, std::mt19937_64& random) const {
+    std::vector<std::uint32_t> offsets;
+    groups_->offsets(number, offsets);
+    std::erase_if(offsets, [&](std::uint32_t) { return random() % 2 == 0; });
+    std::vector<std::byte> memory(offsets.size() * kRowBytes);
+    std::vector<RowTarget> targets;
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      targets.push_back({.row = offsets[i], .target = memory.data() + i * kRowBytes});
+    }
+    const PlaceCost cost = source_->place(group(number), targets, std::stop_token());
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      const auto expected = test::picture(group(number).first_row + offsets[i], kRowBytes);
+      EXPECT_EQ(std::memcmp(targets[i].target, expected.data(), kRowBytes), 0);
+    }
+    return cost.bytes_read;
+  }
+
+  std::shared_ptr<CountingSource::Log> log_ = std::make_shared<CountingSource::Log>();
+  std::optional<RowGroups> groups_;
+  std::unique_ptr<ResidentSource> source_;
+};
+
+TEST_F(ResidentSourceTest, EachRowIsReadOnceHoweverManyThreadsAskForIt) {
+  make(RowGroups(7, 100));
+  const std::uint64_t seed = test::test_seed();
+  std::atomic<std::int64_t> bytes{0};
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        std::mt19937_64 random(seed + t);
+        for (int i = 0; i < 200; ++i) {
+          bytes += visit(static_cast<std::int64_t>(random() % 15), random);
+        }
+      });
+    }
+  }
+  for (const auto& [row, count] : log_->rows) EXPECT_EQ(count, 1) << "row " << row;
+  EXPECT_EQ(log_->rows.size(), 100U);
+  EXPECT_EQ(bytes, 100 * kRowBytes);
+}
+
+TEST_F(ResidentSourceTest, OnlySelectedRowsAreReadAndKept) {
+  make(RowGroups(7, 100, RowSelection({{3, 5}, {13, 30}, {70, 71}, {98, 100}})));
+  std::mt19937_64 random(test::test_seed());
+  for (int round = 0; round < 20; ++round) {
+    for (std::int64_t g = 0; g < groups_->num_groups(); ++g) visit(g, random);
+  }
+  EXPECT_EQ(log_->rows.size(), 22U);
+  EXPECT_TRUE(log_->rows.contains(3) && log_->rows.contains(99) && !log_->rows.contains(5));
+  for (const auto& [row, count] : log_->rows) EXPECT_EQ(count, 1) << "row " << row;
+  EXPECT_LT(source_->memory_bytes(1), 64 << 10);
+}
+
+TEST_F(ResidentSourceTest, AFailedReadIsTriedAgain) {
+  make(RowGroups(10, 20));
+  std::mt19937_64 random(1);
+  log_->failures = 2;
+  EXPECT_THROW(visit(0, random), Error);
+  EXPECT_THROW(visit(0, random), Error);
+  EXPECT_EQ(visit(0, random), 10 * kRowBytes);
+  EXPECT_EQ(visit(0, random), 0);
+}
+
+TEST_F(ResidentSourceTest, AnnouncesOnlyWhatIsNotThere) {
+  make(RowGroups(10, 20));
+  std::mt19937_64 random(1);
+  source_->will_need(group(0));
+  EXPECT_EQ(log_->announcements, 1);
+  visit(0, random);
+  source_->will_need(group(0));
+  source_->will_need(group(1));
+  EXPECT_EQ(log_->announcements, 2);
+}
+
+}  // namespace
+}  // namespace chunkio::io

@@ -1,0 +1,80 @@
+#include "state_file.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <span>
+#include <string_view>
+
+#include <chunkio/error.hpp>
+
+#include "file_bytes.hpp"
+#include "in_quotes.hpp"
+#include "new_file.hpp"
+#include "output.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+// Far above what any loader writes.
+constexpr std::size_t kMaxBytes = std::size_t{64} << 10;
+// How every state begins: Loader::state().
+constexpr std::string_view kBeginning = "{\"chunkio_state\"";
+
+std::string read_standard_input() {
+  std::string text(kMaxBytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), stdin));
+  if (std::ferror(stdin) != 0) {
+    throw Error(ErrorCode::io_failed, "cannot read the loader state from standard input");
+  }
+  return text;
+}
+
+std::string read_file(const std::string& path) {
+  FileBytes file;
+  file.read(path);
+  const std::span<const std::uint8_t> bytes = file.bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+std::string read_state(const std::string& path) {
+  std::string text = path == "-" ? read_standard_input() : read_file(path);
+  if (text.empty() || text.size() > kMaxBytes) {
+    throw Error(ErrorCode::corrupt_data,
+                (path == "-" ? "standard input" : in_quotes(path)) +
+                    (text.empty() ? " is empty" : " is too long for a loader state") +
+                    "; pass what --state-out wrote");
+  }
+  return text;
+}
+
+void check_state_output(const std::string& path) {
+  if (path == "-") return;
+  check_new_file(path, true);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return;
+  std::string beginning(kBeginning.size(), '\0');
+  file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  if (file.gcount() != 0 && beginning != kBeginning) {
+    throw Error(ErrorCode::output_exists, escape(path) +
+                                              " exists and is no loader state, so it is not "
+                                              "replaced; choose another name for --state-out");
+  }
+}
+
+void write_state(const std::string& path, const std::string& state) {
+  const std::string line = state + "\n";
+  if (path == "-") {
+    print(line);
+    return;
+  }
+  write_new_file(path, {reinterpret_cast<const unsigned char*>(line.data()), line.size()}, true);
+}
+
+}  // namespace h5pack

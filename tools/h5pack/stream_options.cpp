@@ -1,0 +1,205 @@
+#include "stream_options.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <chunkio/error.hpp>
+#include <chunkio/ranks.hpp>
+
+#include "in_quotes.hpp"
+#include "options.hpp"
+#include "row_list.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+constexpr const char* kFile = "The file";
+constexpr const char* kDelivered = "What is delivered";
+constexpr const char* kReading = "How it is read (never changes what is delivered)";
+constexpr const char* kRanks = "Ranks";
+constexpr const char* kReport = "Report";
+
+/// Names separated by commas. (CLI11's own splitting takes the next option for a name after ",".)
+CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                       const std::string& description, const std::string& type_name) {
+  const auto set = [&target, name](const std::string& text) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      if (end == at) {
+        throw Error(ErrorCode::invalid_argument,
+                    name + " must be names separated by commas, not " + in_quotes(text));
+      }
+      target.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  };
+  return app.add_option_function<std::string>(name, set, description)->type_name(type_name);
+}
+
+void add_rows(CLI::App& app, chunkio::LoaderOptions& loader) {
+  const auto set = [&loader](const std::string& text) {
+    try {
+      loader.rows = parse_row_list(text);
+    } catch (const Error& error) {
+      throw Error(error.code(), std::string("--rows: ") + error.what());
+    }
+  };
+  app.add_option_function<std::string>("--rows", set,
+                                       "Only these rows of the file, such as 0:1000,2000 (a range "
+                                       "ends before its second number)")
+      ->type_name("LIST")
+      ->group(kDelivered);
+}
+
+void add_delivered(CLI::App& app, StreamOptions& options) {
+  chunkio::LoaderOptions& loader = options.loader;
+  auto* const batch = add_integer(app, "--batch", loader.batch_size, 1, "Samples in a batch");
+  batch->group(kDelivered);
+  add_integer(app, "--epochs", options.epochs, 1, "How often to go through the file")
+      ->group(kDelivered);
+  add_integer(app, "--steps", options.steps, 1, "Stop after so many batches of the whole run")
+      ->default_str("")
+      ->group(kDelivered);
+  add_seed(app, "--seed", loader.seed, "Seed of the order")->group(kDelivered);
+  add_choice<chunkio::OrderMode>(app, "--order", loader.order,
+                                 {{"chunk_shuffled", chunkio::OrderMode::chunk_shuffled},
+                                  {"sequential", chunkio::OrderMode::sequential},
+                                  {"random", chunkio::OrderMode::random}},
+                                 "Order of the samples")
+      ->group(kDelivered);
+  auto* const window =
+      add_byte_size(app, "--window-bytes", loader.window_bytes,
+                    "Bytes mixed together: more mixes better and needs more memory");
+  window->group(kDelivered);
+  app.add_flag("--drop-last", loader.drop_last, "Leave out the last, smaller batch")
+      ->group(kDelivered);
+  add_names(app, "--fields", loader.fields, "Further fields to deliver, separated by commas",
+            "NAMES")
+      ->group(kDelivered);
+  add_rows(app, loader);
+  add_names(app, "--labels", options.labels,
+            "Only samples of these classes: names of the file, or numbers", "LIST")
+      ->group(kDelivered);
+  add_choice<chunkio::Verify>(app, "--verify", loader.verify,
+                              {{"off", chunkio::Verify::off},
+                               {"first_epoch", chunkio::Verify::first_epoch},
+                               {"always", chunkio::Verify::always}},
+                              "When stored digests are compared")
+      ->group(kDelivered);
+  add_choice<chunkio::OnError>(
+      app, "--on-error", loader.on_error,
+      {{"raise", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
+      "What is done about damaged rows; skipping ends with exit code 3")
+      ->group(kDelivered);
+  app.add_option("--state-out", options.state_out,
+                 "Write where the run has stopped to FILE, or to standard output (-)")
+      ->type_name("FILE")
+      ->group(kDelivered);
+  app.add_option("--state-in", options.state_in,
+                 "Continue there, up to the end of epoch --epochs; batch, window and lanes are "
+                 "those of the state")
+      ->type_name("FILE")
+      ->excludes(batch)
+      ->excludes(window)
+      ->group(kDelivered);
+}
+
+void add_reading(CLI::App& app, StreamOptions& options) {
+  chunkio::LoaderOptions& loader = options.loader;
+  add_choice<chunkio::SourceKind>(app, "--source", loader.source,
+                                  {{"auto", chunkio::SourceKind::automatic},
+                                   {"mapped", chunkio::SourceKind::mapped},
+                                   {"scatter", chunkio::SourceKind::scatter},
+                                   {"direct", chunkio::SourceKind::direct},
+                                   {"hdf5", chunkio::SourceKind::hdf5}},
+                                  "How bytes come from the file")
+      ->group(kReading);
+  app.add_flag("--direct-io", loader.direct_io,
+               "Go round the page cache (sources scatter and direct), for data far larger than "
+               "memory")
+      ->group(kReading);
+  add_choice<chunkio::Resident>(
+      app, "--resident", loader.resident,
+      {{"none", chunkio::Resident::none}, {"host", chunkio::Resident::host}},
+      "Where pictures stay after the first epoch")
+      ->group(kReading);
+  add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory the loader may use")
+      ->group(kReading);
+  add_integer(app, "--threads", loader.num_threads, 0, "Reading threads; 0 chooses")
+      ->group(kReading);
+  add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches ready ahead, at least")
+      ->group(kReading);
+}
+
+void add_ranks(CLI::App& app, StreamOptions& options) {
+  chunkio::LoaderOptions& loader = options.loader;
+  auto* const rank = add_integer(app, "--rank", loader.rank, 0, "Which reader this is");
+  auto* const world_size =
+      add_integer(app, "--world-size", loader.world_size, 1, "How many readers there are");
+  rank->group(kRanks);
+  world_size->group(kRanks);
+  app.add_flag("--ranks-from-env", options.ranks_from_env,
+               "Take both from what torchrun, Open MPI, PMI or Slurm have set")
+      ->excludes(rank)
+      ->excludes(world_size)
+      ->group(kRanks);
+  auto* const lanes =
+      add_integer(app, "--lanes", loader.lanes, 0,
+                  "Parts the order is cut into: a multiple of every world size that is to see the "
+                  "same global batches; 0: as many as readers");
+  lanes->excludes("--state-in");
+  lanes->group(kRanks);
+  add_choice<chunkio::Uneven>(app, "--uneven", loader.uneven,
+                              {{"pad", chunkio::Uneven::pad},
+                               {"drop", chunkio::Uneven::drop},
+                               {"exact", chunkio::Uneven::exact}},
+                              "What is done where readers differ by a sample")
+      ->group(kRanks);
+}
+
+void add_report(CLI::App& app, StreamOptions& options) {
+  add_milliseconds(app, "--consume-ms", options.consume_ms,
+                   "Pretend to train: wait so long after each batch")
+      ->group(kReport);
+  app.add_flag("--digest", options.digest,
+               "Stream once more and print a hash of all pictures that ignores their order")
+      ->group(kReport);
+  app.add_flag("--shuffle-quality", options.shuffle_quality,
+               "Stream once more and compare how batches are mixed with a global shuffle")
+      ->group(kReport);
+}
+
+}  // namespace
+
+void add_stream_options(CLI::App& app, StreamOptions& options) {
+  app.add_option("FILE", options.file, "An HDF5 file")->required()->type_name("");
+  add_open_options(app, options.open, kFile);
+  add_delivered(app, options);
+  add_reading(app, options);
+  add_ranks(app, options);
+  add_report(app, options);
+}
+
+void finish_stream_options(StreamOptions& options) {
+  chunkio::LoaderOptions& loader = options.loader;
+  if (loader.num_threads > kMaxThreads) {
+    throw Error(ErrorCode::invalid_argument,
+                "--threads must be at most " + std::to_string(kMaxThreads));
+  }
+  if (options.ranks_from_env) {
+    const chunkio::Ranks ranks = chunkio::Ranks::from_environment();
+    loader.rank = ranks.rank;
+    loader.world_size = ranks.world_size;
+  }
+  if (loader.rank >= loader.world_size) {
+    throw Error(ErrorCode::invalid_argument, "--rank must be below --world-size, which is " +
+                                                 std::to_string(loader.world_size) + ", not " +
+                                                 std::to_string(loader.rank));
+  }
+  loader.num_epochs = options.epochs;
+}
+
+}  // namespace h5pack

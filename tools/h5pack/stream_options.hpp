@@ -1,0 +1,39 @@
+/// The options of `h5pack stream`.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/loader.hpp>
+
+namespace h5pack {
+
+/// What the command line said.
+struct StreamOptions {
+  std::string file = {};
+  chunkio::OpenOptions open = {};
+  /// Without only_labels: names of classes can be looked up only in the open file.
+  chunkio::LoaderOptions loader = {};
+  std::vector<std::string> labels = {};
+  std::int64_t epochs = 1;
+  std::int64_t steps = std::numeric_limits<std::int64_t>::max();  ///< Batches of the whole run.
+  std::string state_in = {}, state_out = {};                      ///< Empty: not asked for.
+  bool ranks_from_env = false;
+  double consume_ms = 0;
+  bool digest = false;
+  bool shuffle_quality = false;
+};
+
+/// Adds them to `app`; `options` must outlive the parse. They check themselves as options.hpp says.
+void add_stream_options(CLI::App& app, StreamOptions& options);
+
+/// Completes the options after parsing (ranks from the environment) and finds contradictions.
+/// \throws chunkio::Error invalid_argument.
+void finish_stream_options(StreamOptions& options);
+
+}  // namespace h5pack

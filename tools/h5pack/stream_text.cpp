@@ -1,0 +1,198 @@
+#include "stream_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "byte_size.hpp"
+#include "digest_text.hpp"
+#include "escape.hpp"
+#include "progress_text.hpp"
+#include "text_layout.hpp"
+
+namespace h5pack {
+namespace {
+
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kTextColumns = kColumns - kLabelColumns;
+constexpr std::size_t kStageColumns = 10;
+constexpr std::size_t kSkippedShown = 10;
+
+std::string counted(std::int64_t count, const std::string& singular) {
+  return format_count(count) + " " + singular + (count == 1 ? "" : "s");
+}
+
+std::string rate_text(const EpochReport& report) {
+  const chunkio::LoaderStats& stats = report.stats;
+  return counted(stats.images, "image") + " in " + decimals(report.seconds, 3) +
+         " s: " + format_count(std::llround(report.images_per_second())) + " images/s, " +
+         decimals(report.bytes_per_second() / 1e9, 3) + " GB/s";
+}
+
+std::string loads_text(const StreamSetup& setup, const EpochReport& report) {
+  const chunkio::LoaderStats& stats = report.stats;
+  return format_count(stats.chunk_loads) + " (" + decimals(report.loads_per_chunk(setup), 3) +
+         " of each), hit rate " + percent(stats.hit_rate(), 2) + ", read amplification " +
+         decimals(stats.read_amplification(), 3);
+}
+
+/// Two lines: seconds, and the share of all the workers' time.
+std::string stages_text(const chunkio::LoaderStats& stats) {
+  struct Stage {
+    const char* name;
+    double seconds;
+  };
+  const std::array stages{Stage{"plan", stats.plan_seconds},
+                          Stage{"read", stats.read_seconds},
+                          Stage{"decode", stats.decode_seconds},
+                          Stage{"copy", stats.copy_seconds},
+                          Stage{"input wait", stats.input_wait_seconds},
+                          Stage{"buffer wait", stats.output_wait_seconds}};
+  double all = 0;
+  for (const Stage& stage : stages) all += stage.seconds;
+  std::string names;
+  std::string seconds;
+  std::string shares;
+  for (const Stage& stage : stages) {
+    const std::size_t columns = std::max(kStageColumns, std::string(stage.name).size() + 2);
+    names += right_aligned(stage.name, columns);
+    seconds += right_aligned(decimals(stage.seconds, 3), columns);
+    shares += right_aligned(all > 0 ? percent(stage.seconds / all, 1) : "-", columns);
+  }
+  return names + "\n" + seconds + "\n" + shares;
+}
+
+std::string quality_text(const ShuffleQuality& quality) {
+  std::string text;
+  if (quality.label_entropy && quality.global_label_entropy) {
+    text += "labels of a batch: " + decimals(*quality.label_entropy, 3) +
+            " bits; of a global shuffle: " + decimals(*quality.global_label_entropy, 3);
+    if (const std::optional<double> ratio = quality.entropy_ratio()) {
+      text += " (" + decimals(*ratio, 3) + " of it)";
+    }
+  } else {
+    text += "no labels that stand for classes, so no label entropy";
+  }
+  text = wrap(text, kTextColumns) + "\n";
+  text += quality.pair_rate
+              ? wrap("pairs of a batch from one chunk: " + percent(*quality.pair_rate, 3) +
+                         "; of a global shuffle: " + percent(quality.global_pair_rate, 3),
+                     kTextColumns)
+              : std::string("no batch has a pair of samples");
+  if (quality.sorted_by_class) {
+    text += "\n" + wrap(
+                       "warning: the file is sorted by class, so batches see the classes of few "
+                       "chunks at a time: pack it with --order shuffled, or raise --window-bytes",
+                       kTextColumns);
+  }
+  return text;
+}
+
+std::string block(const std::string& label, const StreamSetup& setup, const EpochReport& report,
+                  bool colour) {
+  const chunkio::LoaderStats& stats = report.stats;
+  const bool several = setup.options.world_size > 1;
+  std::string text = labelled(
+      label,
+      (several ? "rank " + std::to_string(setup.options.rank) + ": " : "") + rate_text(report),
+      colour);
+  text += labelled("  stall",
+                   decimals(stats.stall_seconds, 3) + " s, " + percent(report.stall_fraction(), 1) +
+                       " of the time; bound: " + std::string(to_string(stats.bound)),
+                   false);
+  text += labelled("  chunk loads", loads_text(setup, report), false);
+  text += labelled("  workers", stages_text(stats), false);
+  if (stats.skipped_images > 0) {
+    text += labelled("  skipped", counted(stats.skipped_images, "image"), false);
+  }
+  if (report.shuffle) text += labelled("  shuffle", quality_text(*report.shuffle), false);
+  if (report.pixel_digest) {
+    std::string digests =
+        "order " + hex(report.order_digest) + ", pixels " + hex(*report.pixel_digest);
+    for (const FieldDigest& field : report.field_digests) {
+      digests += ", " + escape(field.name) + " " + hex(field.digest);
+    }
+    text += labelled("  digests", wrap(digests, kTextColumns), false);
+  }
+  return text;
+}
+
+std::string skipped_text(const std::vector<chunkio::SkippedRows>& skipped) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(skipped.size(), kSkippedShown); ++i) {
+    const chunkio::SkippedRows& rows = skipped[i];
+    const std::string range = rows.num_rows == 1
+                                  ? "row " + std::to_string(rows.first_row)
+                                  : "rows " + std::to_string(rows.first_row) + " to " +
+                                        std::to_string(rows.first_row + rows.num_rows - 1);
+    text += (i == 0 ? "" : "\n") + wrap(range + ": " + escape(rows.reason), kTextColumns);
+  }
+  if (skipped.size() > kSkippedShown) {
+    text += "\nand " + format_count(static_cast<std::int64_t>(skipped.size() - kSkippedShown)) +
+            " more places (--json lists all)";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string stream_head_text(const StreamSetup& setup, bool colour) {
+  const chunkio::DatasetInfo& info = setup.dataset;
+  const chunkio::LoaderOptions& options = setup.options;
+  std::string images = escape(info.path) + ": " + format_count(info.num_samples) + " images of " +
+                       info.sample_shape().to_string();
+  if (setup.num_samples != info.num_samples) {
+    images += ", " + format_count(setup.num_samples) + " of them chosen,";
+  }
+  images += " in " + counted(setup.num_groups, info.stored.chunked ? "chunk" : "run") + " of " +
+            format_count(setup.group_samples);
+  std::string how = "source " + std::string(to_string(setup.source)) + " (" +
+                    escape(setup.source_reason) + "), order " +
+                    std::string(to_string(options.order));
+  if (options.order == chunkio::OrderMode::chunk_shuffled) {
+    how += " in windows of " + format_count(setup.window_groups);
+  }
+  how += ", batches of " + format_count(options.batch_size) + ", " +
+         counted(options.num_threads, "thread") + ", " + format_bytes(setup.memory_bytes) +
+         " of memory";
+  if (options.verify != chunkio::Verify::off) {
+    how += ", verify " + std::string(to_string(options.verify));
+  }
+  if (options.resident != chunkio::Resident::none) {
+    how += ", resident " + std::string(to_string(options.resident));
+  }
+  if (options.world_size > 1 || options.lanes > 1) {
+    how += ", rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
+           ", " + counted(options.lanes, "lane") + ", uneven " +
+           std::string(to_string(options.uneven));
+  }
+  return labelled("images", wrap(images, kTextColumns), colour) +
+         labelled("reading", wrap(how, kTextColumns), colour) + "\n";
+}
+
+std::string epoch_text(const StreamSetup& setup, const EpochReport& report, bool colour) {
+  return block("epoch " + std::to_string(report.epoch), setup, report, colour);
+}
+
+std::string stream_end_text(const StreamSetup& setup, const EpochReport& total, bool colour) {
+  std::string text;
+  if (setup.num_epochs > 1) {
+    text += block("all epochs", setup, total, colour);
+    text += labelled("",
+                     wrap("An epoch begins with what was prefetched during the one before: "
+                          "\"all epochs\" is the rate to quote.",
+                          kTextColumns),
+                     false);
+  }
+  if (!total.stats.advice.empty()) {
+    text += labelled("advice", wrap(total.stats.advice, kTextColumns), colour);
+  }
+  if (!total.skipped.empty()) {
+    text += labelled("skipped", skipped_text(total.skipped), colour);
+  }
+  return text;
+}
+
+}  // namespace h5pack
