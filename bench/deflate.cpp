@@ -73,17 +73,17 @@ void measure_deflate(const Case& pictures, Report& report) {
       static_cast<std::size_t>(dataset.info().stored.chunk_shape[0]) * pictures.sample_bytes();
   inflate_all(chunks, chunk_bytes, pictures.options.threads, pixels.bytes());
 
-  run_epoch(many);
+  run_epochs(many, 1);
 
   std::vector<double> scaling;
   std::vector<double> against_libdeflate;
   std::vector<double> rate;
   std::vector<double> libdeflate_rate;
   for (std::int64_t round = 0; round < pictures.options.rounds; ++round) {
-    const double many_seconds = seconds_of([&] { run_epoch(many); });
+    const double many_seconds = seconds_of([&] { run_epochs(many, 1); });
     const double libdeflate_seconds =
         seconds_of([&] { inflate_all(chunks, chunk_bytes, pictures.options.threads, {}); });
-    const double one_seconds = seconds_of([&] { run_epoch(one); });
+    const double one_seconds = seconds_of([&] { run_epochs(one, 1); });
     scaling.push_back(one_seconds / many_seconds);
     against_libdeflate.push_back(libdeflate_seconds / many_seconds);
     rate.push_back(pictures.total_bytes() / many_seconds);

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "noise.hpp"
+
 namespace bench {
 
 using chunkio::base::HostBuffer;
@@ -48,9 +50,11 @@ std::vector<std::int64_t> check_epoch(chunkio::Loader& loader, std::span<const s
   return order;
 }
 
-void run_epoch(chunkio::Loader& loader) {
-  loader.start_epoch(kEpoch);
-  while (loader.next()) {
+void run_epochs(chunkio::Loader& loader, std::int64_t count) {
+  for (std::int64_t epoch = kEpoch; epoch < kEpoch + count; ++epoch) {
+    loader.start_epoch(epoch);
+    while (loader.next()) {
+    }
   }
 }
 

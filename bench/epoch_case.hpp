@@ -62,8 +62,8 @@ Case make_case(const Options& options, const ScratchFolder& scratch, const Pictu
 /// \throws std::runtime_error for a wrong, repeated or missing picture.
 std::vector<std::int64_t> check_epoch(chunkio::Loader& loader, std::span<const std::byte> pixels);
 
-/// From start_epoch() to the release of the last batch.
-void run_epoch(chunkio::Loader& loader);
+/// `count` epochs from kEpoch on: from the first start_epoch() to the release of the last batch.
+void run_epochs(chunkio::Loader& loader, std::int64_t count);
 
 template <class Work>
 double seconds_of(Work work) {

@@ -99,7 +99,7 @@ int epoch_child_main(const std::vector<std::string>& arguments) {
     }
     chunkio::Loader loader(dataset, options);
     const double seconds =
-        seconds_of([&] { watch ? run_holding_epochs(loader, num_epochs) : run_epoch(loader); });
+        seconds_of([&] { watch ? run_holding_epochs(loader, num_epochs) : run_epochs(loader, 1); });
     if (watch) {
       watcher.request_stop();
       watcher.join();

@@ -9,7 +9,7 @@ namespace bench {
 void measure_loads(const Case& pictures, Report& report) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(pictures.path);
   chunkio::Loader loader(dataset, pictures.loader_options(chunkio::SourceKind::automatic));
-  run_epoch(loader);
+  run_epochs(loader, 1);
   const chunkio::LoaderStats stats = loader.epoch_stats(kEpoch);
   const std::string size = pictures.size.name;
   report.add(

@@ -76,10 +76,10 @@ void measure_peers(const Case& pictures, Report& report) {
               pictures.path, "--batch", std::to_string(options.batch_size), "--threads",
               std::to_string(options.threads), "--dir", pictures.scratch.file("")},
           pictures.scratch.file(peer.script + ".log"));
-      run_epoch(loader);
+      run_epochs(loader, 1);
       // One at a time: three peers and their caches would not fit beside each other everywhere.
       for (std::int64_t round = 0; round < options.rounds; ++round) {
-        const double seconds = seconds_of([&] { run_epoch(loader); });
+        const double seconds = seconds_of([&] { run_epochs(loader, 1); });
         const PeerProcess::Epoch epoch = peer.process->run_epoch();
         if (epoch.images != pictures.num_samples) throw std::runtime_error("left out pictures");
         peer.our_rates.push_back(static_cast<double>(pictures.num_samples) / seconds);

@@ -1,7 +1,6 @@
 #include "pictures.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <thread>
 
@@ -12,17 +11,12 @@
 #include <chunkio/dataset_writer.hpp>
 
 #include "hdf5_check.hpp"
+#include "noise.hpp"
 
 namespace bench {
 namespace {
 
 constexpr int kDeflateLevel = 4;  // h5py's default
-
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
 
 chunkio::DatasetSpec spec_of(const PictureSize& size, std::int64_t num_samples) {
   return {.num_samples = num_samples,
@@ -85,15 +79,6 @@ std::vector<std::byte> deflate(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
-
-void fill_with_noise(std::span<std::byte> bytes, std::uint64_t part) {
-  std::uint64_t state = mix(part + 1);
-  for (std::size_t i = 0; i < bytes.size(); i += sizeof(std::uint64_t)) {
-    state += 0x9E3779B97F4A7C15u;
-    const std::uint64_t word = mix(state);
-    std::memcpy(bytes.data() + i, &word, std::min(sizeof(word), bytes.size() - i));
-  }
-}
 
 void draw_pictures(const PictureSize& size, std::int64_t first, std::span<std::byte> bytes) {
   const auto picture_bytes = static_cast<std::size_t>(size.bytes());

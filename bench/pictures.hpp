@@ -19,9 +19,6 @@ struct PictureSize {
 inline constexpr PictureSize kPictureSizes[] = {{"CelebA-sized", 218, 178, 3},
                                                 {"CIFAR-sized", 32, 32, 3}};
 
-/// Noise, so that no byte can be mistaken for another. Part `part` of an endless stream.
-void fill_with_noise(std::span<std::byte> bytes, std::uint64_t part = 0);
-
 /// Pictures that compress about as photographs do: two colours that run into each other, a disc and
 /// a little grain. `bytes` holds whole pictures, the first of which has the given number.
 void draw_pictures(const PictureSize& size, std::int64_t first, std::span<std::byte> bytes);

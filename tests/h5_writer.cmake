@@ -1,6 +1,6 @@
 # Tests of libchunkio/src/h5 and of the dataset writer.
 chunkio_add_unit_tests(
-  h5_test
+  h5_test WITH_LONG
   SOURCES unit/chunk_index_test.cpp
           unit/dataset_test.cpp
           unit/h5_handle_test.cpp

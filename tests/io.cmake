@@ -6,11 +6,13 @@ chunkio_add_unit_tests(
           unit/fault_guard_test.cpp
           unit/filters_test.cpp
           unit/host_memory_test.cpp
+          unit/page_cache_test.cpp
           unit/positional_io_test.cpp
           unit/range_reader_test.cpp
           unit/resident_source_test.cpp
           unit/row_part_test.cpp
           unit/row_sweep_test.cpp
           unit/scratch_pool_test.cpp
+          unit/source_select_test.cpp
           unit/streaming_copy_test.cpp
           unit/verifying_source_test.cpp)

@@ -22,6 +22,7 @@ chunkio_add_unit_tests(
           unit/progress_test.cpp
           unit/row_list_test.cpp
           unit/shuffle_quality_test.cpp
+          unit/stream_text_test.cpp
   LIBRARIES h5pack_core)
 
 # White-box tests of decoding, sources and packing.

@@ -102,6 +102,45 @@ class HostileFileTest(CliTest):
         for command in self.reads("x.h5"):
             self.assertFalse([name for name in self.opened_files(*command) if "secret" in name])
 
+    def test_a_virtual_dataset_within_the_file_is_not_followed_either(self):
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file["pictures"] = pictures()
+            layout = h5py.VirtualLayout((40, 8, 8, 3), np.uint8)
+            layout[:] = h5py.VirtualSource(".", "pictures", (40, 8, 8, 3))
+            file.create_virtual_dataset("images", layout)
+        self.refuse(1, ["virtual dataset"], r"allow-external")
+        with h5py.File(self.dir / "plain.h5", "w") as file:
+            file["images"] = pictures()
+        self.assertEqual(
+            self.h5pack_json("stream", "x.h5", "--allow-external", "--digest")[0]["pixel_digest"],
+            self.h5pack_json("stream", "plain.h5", "--digest")[0]["pixel_digest"])
+
+    def test_soft_links_in_a_circle(self):
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file["images"] = h5py.SoftLink("/other")
+            file["other"] = h5py.SoftLink("/images")
+            file["group"] = h5py.SoftLink("/group/group")
+        self.refuse(1, ["images", "soft link"], r"allow-external")
+        for path in ("images", "other", "group/images"):
+            for command in self.reads("x.h5", "--images", path):
+                self.assert_refused(command, 1, ["x.h5", "soft link"], r"allow-external")
+                self.assert_refused([*command, "--allow-external"], 1, ["x.h5"], r"\w")
+
+    def test_a_user_defined_link_is_never_followed(self):
+        with h5py.File(self.dir / "x.h5", "w", libver="earliest") as file:
+            file["images"] = h5py.ExternalLink("secret.h5", "/pictures")
+        content = (self.dir / "x.h5").read_bytes()
+        # Version 1 of a link message, with a type (64: external), the length of the name and the name.
+        external = b"\x01\x08\x40\x06images"
+        self.assertEqual(content.count(external), 1)
+        (self.dir / "x.h5").write_bytes(content.replace(external, b"\x01\x08\x46\x06images"))
+        with h5py.File(self.dir / "secret.h5", "w") as file:
+            file["pictures"] = pictures()
+        self.refuse(1, ["images", "user-defined link"], r"copy it all into one file")
+        for command in self.reads("x.h5"):
+            self.assert_refused([*command, "--allow-external"], 1, ["x.h5"], r"\w")
+            self.assertFalse([name for name in self.opened_files(*command) if "secret" in name])
+
     # ---- Code ----
 
     def test_a_filter_plugin_does_not_run(self):
@@ -180,6 +219,27 @@ class HostileFileTest(CliTest):
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertRegex(result.stderr, r"x\.h5.*more than|x\.h5.*instead of " + str(raw_bytes))
         self.assertIn("rows 0 to 39", result.stderr)
+
+    def test_a_deflate_bomb_in_libhdf5_ends_at_the_limit_of_the_process(self):
+        """libhdf5 decodes whatever comes; where memory ends, there is an error, and labels are no other."""
+        pixels = pictures()
+        bomb = zlib.compress(bytes(1 << 28), 9)
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_DATA, (200 << 20, 200 << 20))
+
+        for bombed in ("images", "labels"):
+            with self.subTest(bombed):
+                with h5py.File(self.dir / "x.h5", "w") as file:
+                    data = {"images": file.create_dataset("images", data=pixels, chunks=pixels.shape, compression="gzip"),
+                            "labels": file.create_dataset("labels", data=np.arange(40), chunks=(40,), compression="gzip")}
+                    data[bombed].id.write_direct_chunk((0,) * data[bombed].ndim, bomb)
+                result = self.run_h5pack("stream", "x.h5", "--window-bytes", "1MiB", "--memory-budget", "64MiB",
+                                         "--threads", "2", "--source", "hdf5", "--quiet", preexec_fn=limit)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertRegex(result.stderr, rf"{bombed}.*x\.h5|x\.h5.*{bombed}")
+                self.assertNotIn("images/s", result.stdout)
 
     def test_chunks_too_large_to_decode(self):
         with h5py.File(self.dir / "x.h5", "w") as file:

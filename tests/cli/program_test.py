@@ -52,6 +52,11 @@ class ProgramTest(CliTest):
                 shown = self.h5pack(command, "--help")
                 self.assertIn(f"h5pack {command}", shown)
 
+    def test_help_fits_80_columns(self):
+        for command in ([], *([command] for command in COMMANDS)):
+            for line in self.h5pack(*command, "--help").splitlines():
+                self.assertLessEqual(len(line), 80, line)
+
     def test_help_of_stream_is_in_groups(self):
         shown = self.h5pack("stream", "--help")
         headings = [line for line in shown.splitlines() if line and line[0] != " " and line.endswith(":")]

@@ -12,11 +12,11 @@ import numpy as np
 from support import CliTest, make_class_folder, picture
 
 KEYS = {"epoch", "rank", "world_size", "images", "batches", "seconds", "images_per_second", "bytes_per_second",
-        "bytes_delivered", "bytes_read", "read_amplification", "chunks", "chunk_loads", "loads_per_chunk",
+        "bytes_delivered", "bytes_read", "read_amplification", "row_groups", "chunk_loads", "loads_per_group",
         "hit_rate", "stall_seconds", "stall_fraction", "plan_seconds", "read_seconds", "decode_seconds",
         "copy_seconds", "input_wait_seconds", "output_wait_seconds", "num_threads", "bound", "advice",
         "skipped_images", "skipped", "source", "source_reason", "direct_io", "resident", "verify", "on_error",
-        "order", "seed", "samples", "batch_size", "drop_last", "lanes", "uneven", "chunk_samples",
+        "order", "seed", "samples", "batch_size", "drop_last", "lanes", "uneven", "group_samples",
         "window_groups", "memory_bytes", "order_digest"}
 SOURCES = ("mapped", "scatter", "direct", "hdf5")
 
@@ -70,8 +70,8 @@ class StreamTest(CliTest):
         for epoch in epochs:
             self.assertLessEqual(KEYS, set(epoch))
             self.assertEqual((epoch["images"], epoch["batches"]), (60, 4))
-            self.assertEqual(epoch["chunks"], 9)
-            self.assertEqual(epoch["chunk_loads"], epoch["chunks"])
+            self.assertEqual(epoch["row_groups"], 9)
+            self.assertEqual(epoch["chunk_loads"], epoch["row_groups"])
             self.assertAlmostEqual(epoch["hit_rate"], 1 - 9 / 60)
             self.assertAlmostEqual(epoch["read_amplification"], 1, places=6)
             self.assertGreater(epoch["seconds"], 0)
@@ -173,7 +173,7 @@ class StreamTest(CliTest):
             file["labels"] = np.arange(250)
         epoch, = self.h5pack_json("stream", "cut.h5", "--digest")
         self.assertEqual(epoch["images"], 250)
-        self.assertEqual((epoch["chunks"], epoch["chunk_loads"]), (3, 3))
+        self.assertEqual((epoch["row_groups"], epoch["chunk_loads"]), (3, 3))
         self.assertEqual(epoch["pixel_digest"], self.digests("whole.h5")[0][1])
         # What needs chunks to be put together is refused to others, with the way out.
         for source in ("mapped", "scatter"):
@@ -215,7 +215,7 @@ class StreamTest(CliTest):
                         self.assert_refused(arguments, 1, [f"{name}.h5"], r"direct|hdf5|auto")
                         continue
                     epoch = json.loads(result.stdout)
-                    self.assertEqual(epoch["chunk_loads"], epoch["chunks"], name)
+                    self.assertEqual(epoch["chunk_loads"], epoch["row_groups"], name)
                     self.assertEqual(set(epoch["field_digests"]), {"labels", "masks", "boxes"})
                     results[name, source] = Delivered([epoch])
             self.assertEqual(len({repr(result) for result in results.values()}), 1, results)
@@ -323,7 +323,8 @@ class StreamTest(CliTest):
     def test_state_on_standard_streams(self):
         self.pack()
         common = ["photos.h5", "--batch", 8, "--json", "--digest"]
-        epoch, state = self.h5pack("stream", *common, "--steps", 5, "--state-out", "-").splitlines()
+        # Digests are of a second pass, and the state is there before it.
+        state, epoch = self.h5pack("stream", *common, "--steps", 5, "--state-out", "-").splitlines()
         self.assertEqual(json.loads(state)["step"], 5)
         rest = json.loads(self.h5pack("stream", "photos.h5", "--json", "--digest", "--state-in", "-",
                                       input=state))
@@ -355,6 +356,29 @@ class StreamTest(CliTest):
         self.assert_refused(["stream", "photos.h5", "--state-out", "photos.h5"], 1, ["photos.h5"],
                             r"choose another name")
         self.assert_refused(["stream", "photos.h5", "--state-out", "no/s.json"], 1, ["no/s.json"], r"create it")
+        self.assert_refused(["stream", "photos.h5", "--state-out", "empty.json"], 1, ["empty.json", "is empty"],
+                            r"choose another name")
+
+    def test_state_that_cannot_be_read_is_not_replaced(self):
+        self.pack()
+        self.dir.chmod(0o777)
+        for content in (b"somebody else's", b'{"chunkio_state"'):
+            (self.dir / "theirs.json").write_bytes(content)
+            (self.dir / "theirs.json").chmod(0)
+            self.assert_refused(["stream", "photos.h5", "--state-out", "theirs.json"], 1,
+                                ["theirs.json", "cannot be read"], r"choose another name", unprivileged=True)
+            self.assertEqual((self.dir / "theirs.json").stat().st_mode & 0o777, 0)
+            (self.dir / "theirs.json").chmod(0o600)
+            self.assertEqual((self.dir / "theirs.json").read_bytes(), content)
+
+    def test_state_survives_reports_that_cannot_be_written(self):
+        self.pack()
+        stream = ["stream", "photos.h5", "--json", "--batch", 8, "--steps", 2, "--state-out"]
+        self.h5pack(*stream, "expected.json")
+        with open("/dev/full", "w") as full:
+            result = self.run_h5pack(*stream, "state.json", "--digest", "--quiet", stdout=full)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual((self.dir / "state.json").read_text(), (self.dir / "expected.json").read_text())
 
     def damage(self, name, row):
         """Spoils the chunk with that row; returns its rows."""
@@ -555,6 +579,21 @@ class FailingStorageTest(CliTest):
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
                 self.assertIn(arguments[1], result.stderr)
                 self.assertRegex(result.stderr, r"^h5pack: ")
+
+    def test_failing_second_pass_leaves_the_state(self):
+        """Digests need the source rows, which nothing before them reads."""
+        with h5py.File(self.dir / "plain.h5", "w") as file:
+            file["images"] = np.zeros((600, 8, 8, 3), np.uint8)
+            file["source_index"] = np.arange(600)
+        stream = ["stream", "plain.h5", "--source", "mapped", "--batch", 100, "--steps", 2, "--state-out"]
+        result = self.run_with([], *stream, "expected.json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        # Injections are counted by thread, and all reads are of the first.
+        reads = sum("pread64(" in line for line in (self.dir / "trace.txt").read_text().splitlines())
+        result = self.run_with([f"pread64:error=EIO:when={reads + 1}+"], *stream, "state.json", "--digest")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertGreater(self.injected("EIO"), 0)
+        self.assertEqual((self.dir / "state.json").read_text(), (self.dir / "expected.json").read_text())
 
     def test_failing_reads_can_be_skipped(self):
         for arguments in self.CASES:

@@ -105,9 +105,16 @@ struct Case {
   SourceKind source = SourceKind::automatic;
   std::string file = "packed";
   LoaderOptions options = {};
+  std::int64_t memory_budget = std::int64_t{400} << 20;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+RowSelection every_third(std::int64_t num_rows) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < num_rows; row += 3) rows.push_back(row);
+  return RowSelection::of(rows);
+}
 
 class MemoryBudgetTest : public testing::TestWithParam<Case> {};
 
@@ -117,6 +124,9 @@ TEST_P(MemoryBudgetTest, HoldsEverythingHeldBatchesIncluded) {
   if (GetParam().file == "packed") {
     test::write_packed(
         path, {.num_samples = 6000, .height = 64, .width = 64, .channels = 3, .chunk_samples = 64});
+  } else if (GetParam().file == "small_pictures") {
+    test::write_packed(
+        path, {.num_samples = 60'000, .height = 8, .width = 8, .channels = 1, .chunk_samples = 2});
   } else {
     path = test::h5py_file(scratch, GetParam().file);
   }
@@ -128,7 +138,7 @@ TEST_P(MemoryBudgetTest, HoldsEverythingHeldBatchesIncluded) {
   const Dataset dataset = Dataset::open(path);
   LoaderOptions options = GetParam().options;
   options.source = GetParam().source;
-  options.memory_budget = std::int64_t{400} << 20;
+  options.memory_budget = GetParam().memory_budget;
 
   const std::int64_t heap = g_heap;
   const std::int64_t mapped = g_mapped;
@@ -176,6 +186,51 @@ INSTANTIATE_TEST_SUITE_P(
              SourceKind::scatter,
              "packed",
              {.window_bytes = 8 << 20, .num_threads = 2, .resident = Resident::host}},
+        Case{"batches_of_one",
+             SourceKind::scatter,
+             "packed",
+             {.batch_size = 1, .window_bytes = 8 << 20, .num_threads = 2, .max_held = 1000}},
+        Case{"batches_of_one_small_pictures",
+             SourceKind::mapped,
+             "small_pictures",
+             {.batch_size = 1, .window_bytes = 1 << 20, .num_threads = 2}},
+        Case{"batches_of_one_lanes",
+             SourceKind::scatter,
+             "small_pictures",
+             {.batch_size = 4, .lanes = 4, .window_bytes = 256 << 10, .num_threads = 2}},
+        Case{"streamed_fields",
+             SourceKind::automatic,
+             "many_masks",
+             {.batch_size = 30, .window_bytes = 4 << 20, .fields = {"flow"}, .num_threads = 2},
+             20 << 20},
+        Case{"verify",
+             SourceKind::scatter,
+             "packed",
+             {.window_bytes = 8 << 20, .verify = Verify::always, .num_threads = 2}},
+        Case{"direct_io",
+             SourceKind::scatter,
+             "packed",
+             {.window_bytes = 8 << 20, .num_threads = 2, .direct_io = true}},
+        Case{"skip",
+             SourceKind::scatter,
+             "packed",
+             {.window_bytes = 8 << 20, .on_error = OnError::skip, .num_threads = 2}},
+        Case{"single_rows",
+             SourceKind::mapped,
+             "small_pictures",
+             {.batch_size = 8,
+              .window_bytes = 64 << 10,
+              .rows = every_third(60'000),
+              .num_threads = 2,
+              .prefetch_depth = 500}},
+        Case{"single_rows_random",
+             SourceKind::mapped,
+             "small_pictures",
+             {.batch_size = 8,
+              .order = OrderMode::random,
+              .rows = every_third(60'000),
+              .num_threads = 2,
+              .prefetch_depth = 500}},
         Case{"deflate_direct",
              SourceKind::direct,
              "large_deflate",

@@ -1,7 +1,8 @@
 /// Short reads, interrupted reads and failing disks, under every chunk source.
 ///
-/// This program replaces pread and preadv2 by versions that misbehave when they are told to, also
-/// for libhdf5 below it.
+/// This program replaces pread, preadv2 and madvise by versions that misbehave when they are told
+/// to, also for libhdf5 below it.
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -10,8 +11,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
+#include <regex>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,7 +26,9 @@
 #include <chunkio/loader.hpp>
 
 #include "errors.hpp"
+#include "h5/dataset_impl.hpp"
 #include "h5_files.hpp"
+#include "io/source_select.hpp"
 #include "pixels.hpp"
 #include "scratch.hpp"
 
@@ -33,6 +41,7 @@ std::atomic<std::int64_t> g_fail_from{-1};  // EIO at this read and all after it
 std::atomic<std::int64_t> g_fail_count{0};  // ... so many of them
 std::atomic<int> g_interrupt_every{0};      // EINTR at every n-th read
 std::atomic<std::size_t> g_at_most{0};      // bytes a read returns at most; 0: no limit
+std::atomic<bool> g_old_kernel{false};      // without MADV_POPULATE_READ
 
 void behave() {
   g_reads = 0;
@@ -40,6 +49,7 @@ void behave() {
   g_fail_count = 0;
   g_interrupt_every = 0;
   g_at_most = 0;
+  g_old_kernel = false;
 }
 
 /// \returns bytes to read, or -1 with errno set.
@@ -73,6 +83,16 @@ ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) 
   if (allowed < 0) return -1;
   const iovec part{.iov_base = parts->iov_base, .iov_len = static_cast<std::size_t>(allowed)};
   return ::syscall(SYS_preadv2, fd, &part, 1, offset, 0L, flags);
+}
+int madvise(void* begin, std::size_t size, int advice) noexcept {
+  if (advice == 22 /* MADV_POPULATE_READ: the mapped source's read */) {
+    if (g_old_kernel) {
+      errno = EINVAL;
+      return -1;
+    }
+    if (misbehave(size) < 0) return -1;
+  }
+  return static_cast<int>(::syscall(SYS_madvise, begin, size, advice));
 }
 ssize_t preadv64v2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   return preadv2(fd, parts, count, offset, flags);
@@ -161,7 +181,12 @@ TEST_P(ReadFaultsTest, AFailingDiskIsAnErrorAtWhicheverRead) {
           << error.what();
       const std::string message = error.what();
       EXPECT_NE(message.find(path_), std::string::npos) << message;
-      EXPECT_NE(message.find("rows"), std::string::npos) << message;
+      std::smatch rows;
+      ASSERT_TRUE(std::regex_search(message, rows,
+                                    std::regex("rows ([0-9]+) to ([0-9]+)\\)? of images in ")))
+          << message;
+      EXPECT_LE(std::stoi(rows[1]), std::stoi(rows[2])) << message;
+      EXPECT_LT(std::stoi(rows[2]), 40) << message;
       EXPECT_EQ(message.find('\n'), std::string::npos) << message;
       EXPECT_THROW((void)loader.next(), Error);
     }
@@ -190,8 +215,36 @@ TEST_P(ReadFaultsTest, SkippingLosesTheRowsItNamesAndNoOthers) {
   EXPECT_EQ(drain(loader, 5).size(), 40U);
 }
 
+TEST_P(ReadFaultsTest, AFileCutShortWhileItIsReadEndsInAnErrorAlsoIfSkippingIsAllowed) {
+  for (const bool old_kernel : {false, true}) {
+    for (const OnError on_error : {OnError::raise, OnError::skip}) {
+      const std::string path = folder_.file("cut.h5");
+      std::filesystem::copy_file(path_, path, std::filesystem::copy_options::overwrite_existing);
+      g_old_kernel = old_kernel;
+      LoaderOptions cut = options();
+      cut.on_error = on_error;
+      cut.num_epochs = 0;
+      Loader loader(Dataset::open(path), cut);
+      EXPECT_EQ(drain(loader, 0).size(), 40U);
+      std::filesystem::resize_file(path, 2000);
+      try {
+        // What was read ahead is still right; drain() compares it.
+        for (std::int64_t epoch = 1; epoch < 100; ++epoch) (void)drain(loader, epoch);
+        ADD_FAILURE() << "a file cut short went on";
+      } catch (const Error& error) {
+        const std::string message = error.what();
+        EXPECT_TRUE(error.code() == ErrorCode::io_failed || error.code() == ErrorCode::corrupt_data)
+            << message;
+        EXPECT_NE(message.find(path), std::string::npos) << message;
+      }
+      behave();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sources, ReadFaultsTest,
-                         testing::Values(Case{"scatter", "whole_chunks", SourceKind::scatter},
+                         testing::Values(Case{"mapped", "whole_chunks", SourceKind::mapped},
+                                         Case{"scatter", "whole_chunks", SourceKind::scatter},
                                          Case{"direct_unfiltered", "whole_chunks",
                                               SourceKind::direct},
                                          Case{"direct_deflate", "deflate", SourceKind::direct},
@@ -199,6 +252,46 @@ INSTANTIATE_TEST_SUITE_P(Sources, ReadFaultsTest,
                                          Case{"hdf5_unfiltered", "whole_chunks", SourceKind::hdf5},
                                          Case{"hdf5_deflate", "deflate", SourceKind::hdf5}),
                          [](const auto& instance) { return instance.param.name; });
+
+/// Where the kernel cannot be asked for pages, touching those that are gone raises SIGBUS.
+TEST(MappedFaultsTest, OnlyVisitsOfPagesThatAreGoneFail) {
+  behave();
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("pictures.h5");
+  test::write_packed(path, {.num_samples = 64, .height = 64, .width = 64, .chunk_samples = 8});
+  const Dataset dataset = Dataset::open(path);
+  const std::int64_t sample_bytes = dataset.info().sample_bytes();
+  const auto source =
+      io::select_source(dataset.impl(), dataset.impl()->images, {.kind = SourceKind::mapped})
+          .source;
+  const auto place = [&](std::uint32_t row) {
+    std::vector<std::byte> picture(static_cast<std::size_t>(sample_bytes));
+    const RowTarget target{.row = row, .target = picture.data()};
+    (void)source->place({.first_row = 0, .num_rows = 64}, std::span(&target, 1), std::stop_token());
+    EXPECT_EQ(picture, test::picture(row, sample_bytes)) << row;
+  };
+  const auto time = std::filesystem::last_write_time(path);
+  const std::vector<std::uint8_t> bytes = test::read_bytes(path);
+  const std::int64_t begin = dataset.impl()->images->linear_offset.value();
+
+  g_old_kernel = true;
+  place(63);
+  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(begin + 32 * sample_bytes));
+  for (int visit = 0; visit < 2; ++visit) {
+    test::expect_error(ErrorCode::io_failed, {path, "rows 63 to 63 of images", "truncated"},
+                       [&] { place(63); });
+    test::expect_error(ErrorCode::corrupt_data, {path, "was changed"}, [&] { place(0); });
+  }
+  // As if it had been a disk that failed for a while.
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  std::filesystem::last_write_time(path, time);
+  for (const std::uint32_t row : {0U, 63U, 40U}) place(row);
+  behave();
+}
 
 }  // namespace
 }  // namespace chunkio

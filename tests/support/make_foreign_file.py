@@ -282,6 +282,48 @@ def huge_shape(path):
         file.create_dataset("images", (2**40, 4096, 4096, 3), np.uint8, chunks=(1, 64, 64, 3))
 
 
+def huge_field(path):
+    """Parallel to the pictures, but of 2^70 bytes: its number of chunks wraps to 0."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("images", (2**40, 2, 1, 1), np.uint8, chunks=(2**10, 2, 1, 1))
+        file.create_dataset("huge", (2**40, 2**30), np.uint8, chunks=(1, 1))
+        file.create_dataset("wide", (2**40, 2**20), np.int64, chunks=(2**20, 1))
+
+
+def implicit_chunks(path, n=2**24 + 5):
+    """More chunks than a table is made for, at addresses that libhdf5 computes."""
+    with h5py.File(path, "w", libver="latest") as file:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((1, 2, 1, 1))
+        creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        space = h5py.h5s.create_simple((n, 2, 1, 1))
+        data = h5py.h5d.create(file.id, b"images", h5py.h5t.STD_U8LE, space, creation)
+        base = data.get_chunk_info_by_coord((0, 0, 0, 0)).byte_offset
+    with open(path, "r+b") as file:
+        for row in (0, 1, n - 1):
+            file.seek(base + 2 * row)
+            file.write(bytes(((row * 31) % 251, (row * 31 + 7) % 251)))
+
+
+def large_chunk_of(name, dtype, elements):
+    """One row for each of four pictures in a deflated chunk of many more, which is damaged."""
+    def make(path):
+        with h5py.File(path, "w") as file:
+            file["images"] = pattern((4, 8, 8, 3))
+            data = file.create_dataset(name, (4,), dtype, chunks=(elements,), maxshape=(None,), compression="gzip")
+            data.id.write_direct_chunk((0,), b"no deflate", 0)
+    return make
+
+
+def label_pieces(path):
+    """All labels in one deflated chunk of 1.6 MB, more than libhdf5 keeps of a dataset by itself."""
+    with h5py.File(path, "w") as file:
+        file["images"] = pattern((200000, 2, 1, 1))
+        file.create_dataset("labels", data=np.arange(200000, dtype=np.int64) % 7, chunks=(200000,),
+                            compression="gzip")
+
+
 def unknown_filter(path):
     with h5py.File(path, "w") as file:
         creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -298,7 +340,24 @@ def group_loop(path):
         file["a/self"] = file["a"]
 
 
+def splits(changed_row=None):
+    """Datasets of one shape: one of its own contents, and one that is a copy; maybe with a byte changed."""
+    def make(path):
+        with h5py.File(path, "w") as file:
+            file["train/images"] = pattern((40, 8, 8, 3))
+            file["test/images"] = pattern((80, 8, 8, 3))[40:]
+            file["copy/images"] = pattern((40, 8, 8, 3))
+            if changed_row is not None:
+                pixel = file["train/images"][changed_row, 7, 7, 2]
+                file["train/images"][changed_row, 7, 7, 2] = pixel ^ 1
+    return make
+
+
 CASES = {
+    "splits": splits(),
+    "splits_changed_first": splits(0),
+    "splits_changed_middle": splits(20),
+    "splits_changed_last": splits(39),
     "contiguous": images(),
     "gray": images("x", (40, 8, 9, 1)),
     "nchw": images(shape=(40, 3, 8, 9)),
@@ -325,6 +384,11 @@ CASES = {
     "large_chunk": images(shape=(40, 100, 131, 3), chunks=(40, 100, 131, 3), maxshape=(None, 100, 131, 3)),
     "large_rows_cut": images(shape=(5, 512, 701, 3), chunks=(3, 300, 701, 2)),
     "odd_chunks_deflate": images(shape=(40, 9, 8, 3), chunks=(7, 5, 3, 2), compression="gzip", shuffle=True),
+    "label_bomb": large_chunk_of("labels", np.int64, 2**29 - 1),
+    "field_bomb": large_chunk_of("depth", np.int64, 2**29 - 1),
+    "damaged_field": large_chunk_of("depth", np.int64, 100),
+    # 128 MiB as they are stored, 1 GiB as they are delivered.
+    "small_labels": large_chunk_of("labels", np.uint8, 2**27),
     "ambiguous": images(shape=(4, 3, 8, 3)),
     "no_channel_axis": images(shape=(4, 5, 8, 6)),
 }
@@ -332,7 +396,7 @@ for make in (celeba_chunks, fields, attribute_table, two_candidates, no_candidat
              soft_link_in_path, soft_link_labels, soft_loop, external_link, external_storage, virtual,
              user_block, unallocated, unallocated_chunks, never_filled, layout_attribute, no_samples,
              huge_shape, unknown_filter, group_loop, masked_chunks, masked_fields, many_chunks, many_masks,
-             masks, scaleoffset, typed_fields):
+             masks, scaleoffset, typed_fields, huge_field, implicit_chunks, label_pieces):
     CASES[make.__name__] = make
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ struct SourceScript {
     bool placed = false;  ///< Else announced.
     bool mask = false;    ///< Of the streamed field, not of the pictures.
     std::int64_t first_row = 0;
+    RowRange wanted = {};  ///< Of what is announced.
   };
 
   std::atomic<std::int64_t> calls{0};
@@ -78,8 +79,12 @@ class FakeSource final : public ChunkSource {
     if (fails) throw Error(script_->fail_code, "call " + std::to_string(call));
     return {.bytes_read = static_cast<std::int64_t>(rows.size()) * row_bytes_};
   }
-  void will_need(const RowGroup& group) const noexcept override {
-    script_->record({.placed = false, .mask = salt_ != 0, .first_row = group.first_row});
+  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override {
+    EXPECT_GE(wanted.begin, group.first_row);
+    EXPECT_LT(wanted.begin, wanted.end);
+    EXPECT_LE(wanted.end, group.first_row + group.num_rows);
+    script_->record(
+        {.placed = false, .mask = salt_ != 0, .first_row = group.first_row, .wanted = wanted});
   }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t) const noexcept override { return 0; }
 
@@ -124,21 +129,22 @@ struct ReaderFixture {
         .fields = {{.info = {"labels", DType::int64, Shape{}}, .row_bytes = 8}}};
     std::vector<std::int64_t> labels;
     for (std::int64_t row = 0; row < setup.num_samples; ++row) labels.push_back(label_of(row));
-    pipeline::ResidentFields resident{as_bytes(labels)};
+    pipeline::KeptFields kept{as_bytes(labels)};
     std::vector<pipeline::StreamedArray> arrays;
     arrays.push_back(
         {.source = std::make_unique<FakeSource>(script, kSampleBytes), .row_bytes = kSampleBytes});
     if (setup.masks) {
       layout.fields.push_back(
           {.info = {"masks", DType::uint8, Shape{kMaskBytes}}, .row_bytes = kMaskBytes});
-      resident.emplace_back();
+      kept.emplace_back();
       arrays.push_back({.source = std::make_unique<FakeSource>(script, kMaskBytes, kMaskSalt),
                         .row_bytes = kMaskBytes,
                         .field = 1});
     }
     const std::int64_t window = plan::max_window_samples(order, 1);
     const std::int64_t span = window / plan::lane_batch(order) + 2;
-    ring = std::make_shared<pipeline::Ring>(std::move(layout), 2 * span + setup.max_held);
+    num_slots = 2 * span + setup.max_held;
+    ring = std::make_shared<pipeline::Ring>(std::move(layout), num_slots);
     reader = std::make_unique<pipeline::WindowReader>(
         setup.groups(),
         pipeline::WindowReaderOptions{.order = setup.order,
@@ -147,10 +153,11 @@ struct ReaderFixture {
                                       .num_epochs = setup.num_epochs,
                                       .on_error = setup.on_error,
                                       .check_whole_file = setup.check_whole_file},
-        std::move(arrays), std::move(resident), ring);
+        std::move(arrays), std::move(kept), ring);
   }
 
-  EpochOrder order;  ///< Of epoch 0.
+  EpochOrder order;            ///< Of epoch 0.
+  std::int64_t num_slots = 0;  ///< Of the ring.
   std::shared_ptr<SourceScript> script = std::make_shared<SourceScript>();
   std::shared_ptr<pipeline::Ring> ring;
   std::unique_ptr<pipeline::WindowReader> reader;

@@ -132,6 +132,19 @@ TEST_P(ChunkSourceTest, PlacesAnyRowsOfAGroupAlsoTwice) {
   }
 }
 
+TEST_P(ChunkSourceTest, PlacesNothingIfNothingIsWanted) {
+  const PlaceCost cost = source_->place(group(0), {}, std::stop_token());
+  EXPECT_EQ(cost.bytes_read, 0);
+}
+
+TEST_P(ChunkSourceTest, AnnouncesAnyRowsOfAGroup) {
+  const RowGroup last = group(num_groups() - 1);
+  const std::int64_t end = last.first_row + last.num_rows;
+  source_->will_need(last, {last.first_row, end});
+  source_->will_need(last, {end - 1, end});
+  check(num_groups() - 1, {static_cast<std::uint32_t>(last.num_rows - 1)}, 1);
+}
+
 TEST_P(ChunkSourceTest, WorksConcurrently) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -329,6 +331,87 @@ TEST_F(DatasetTest, ImpossibleShapesAreErrors) {
                [&] { Dataset::open(h5py_file(folder_, "no_samples")); });
   expect_error(ErrorCode::corrupt_data, {"larger than any dataset"},
                [&] { Dataset::open(h5py_file(folder_, "huge_shape")); });
+}
+
+TEST_F(DatasetTest, FieldsWhoseBytesCannotBeCountedAreNone) {
+  const std::string path = h5py_file(folder_, "huge_field");
+  const Dataset dataset = Dataset::open(path);
+  EXPECT_EQ(dataset.size(), std::int64_t{1} << 40);
+  EXPECT_TRUE(dataset.info().fields.empty());
+  std::vector<std::byte> row(8);
+  for (const char* name : {"huge", "wide"}) {
+    expect_error(ErrorCode::unsupported, {path, name, "is larger than any dataset"},
+                 [&] { (void)dataset.find_field(name); });
+    expect_error(ErrorCode::unsupported, {path, name, "is larger than any dataset"},
+                 [&] { dataset.read_field(name, 0, 1, row); });
+  }
+  OpenOptions options;
+  options.labels = "huge";
+  expect_error(ErrorCode::unsupported, {path, "huge", "is larger than any dataset"},
+               [&] { Dataset::open(path, options); });
+}
+
+/// A few bytes in the file would become 4 GiB of memory.
+TEST_F(DatasetTest, LabelsAndFieldsInHugeChunksAreNotDecoded) {
+  const std::string labels = h5py_file(folder_, "label_bomb");
+  expect_error(ErrorCode::unsupported, {labels, "of labels are too large to decode"},
+               [&] { Dataset::open(labels); });
+  const std::string path = h5py_file(folder_, "field_bomb");
+  const Dataset dataset = Dataset::open(path);
+  EXPECT_EQ(test::read_rows(dataset, 0, 4), test::pattern_rows(0, 4, 192));
+  std::vector<std::byte> values(4 * 8);
+  expect_error(ErrorCode::unsupported, {path, "of depth are too large to decode"},
+               [&] { dataset.read_field("depth", 0, 4, values); });
+  // Chunks count as they are stored, not as they are delivered.
+  EXPECT_TRUE(Dataset::open(h5py_file(folder_, "small_labels")).info().labels);
+}
+
+TEST_F(DatasetTest, RowsThatCannotBeReadAreNamed) {
+  const std::string path = h5py_file(folder_, "damaged_field");
+  const Dataset dataset = Dataset::open(path);
+  std::vector<std::byte> values(2 * 8);
+  expect_error(ErrorCode::hdf5_failed, {path, "rows 1 to 2 of depth"},
+               [&] { dataset.read_field("depth", 1, 2, values); });
+}
+
+/// Opened anew for each piece, libhdf5 would decode the chunk for each piece.
+TEST_F(DatasetTest, AFieldStaysOpenUntilItsLastRow) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "label_pieces"));
+  std::vector<std::int64_t> values(200000, -1);
+  const h5::StoredArray* opened = nullptr;
+  for (std::int64_t first = 0; first < 200000; first += 50000) {
+    dataset.read_field("labels", first, 50000,
+                       std::as_writable_bytes(std::span(values))
+                           .subspan(static_cast<std::size_t>(first) * 8, 50000 * 8));
+    if (first == 150000) break;
+    const h5::StoredArray* const now = dataset.impl()->field_in_use.get();
+    ASSERT_TRUE(now);
+    EXPECT_TRUE(opened == nullptr || now == opened);
+    EXPECT_GE(now->chunk_cache_bytes, 200000 * 8);
+    opened = now;
+  }
+  EXPECT_FALSE(dataset.impl()->field_in_use);
+  for (std::int64_t row = 0; row < 200000; ++row) {
+    ASSERT_EQ(values[static_cast<std::size_t>(row)], row % 7);
+  }
+}
+
+TEST_F(DatasetTest, DataInsideTheSuperblockIsAnError) {
+  const std::string path = h5py_file(folder_, "contiguous");
+  const std::array<std::int64_t, 2> place{Dataset::open(path).impl()->images->linear_offset.value(),
+                                          40 * 8 * 8 * 3};
+  const std::int64_t inside = 8;
+  auto bytes = test::read_bytes(path);
+  int found = 0;
+  for (std::size_t at = 0; at + sizeof(place) <= bytes.size(); ++at) {
+    if (std::memcmp(bytes.data() + at, place.data(), sizeof(place)) != 0) continue;
+    std::memcpy(bytes.data() + at, &inside, sizeof(inside));
+    ++found;
+  }
+  ASSERT_EQ(found, 1);
+  test::write_bytes(path, bytes);
+  expect_error(ErrorCode::corrupt_data, {path, "images begins at byte 8", "superblock"},
+               [&] { Dataset::open(path); });
 }
 
 TEST_F(DatasetTest, UnknownFiltersAreNamed) {

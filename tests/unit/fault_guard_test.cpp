@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -33,7 +35,7 @@ class FaultGuardTest : public ::testing::Test {
     ::close(fd_);
   }
   [[nodiscard]] std::byte at(std::size_t i) const { return map_[i]; }
-  [[nodiscard]] const std::byte* begin() const { return const_cast<const std::byte*>(map_); }
+  [[nodiscard]] std::byte* begin() const { return const_cast<std::byte*>(map_); }
 
   test::ScratchFolder scratch_;
   std::string path_ = scratch_.file("ones");
@@ -41,27 +43,77 @@ class FaultGuardTest : public ::testing::Test {
   volatile std::byte* map_ = nullptr;
 };
 
-TEST_F(FaultGuardTest, TruncationReadsZerosAndIsNoted) {
-  FaultGuard guard(begin(), kBytes);
-  EXPECT_EQ(at(5 * 4096), std::byte{1});
-  EXPECT_FALSE(guard.faulted());
+TEST_F(FaultGuardTest, ABadPageFailsTheCopiesThatTouchItAndNoOther) {
+  const FaultGuard guard(begin(), kBytes, fd_);
+  EXPECT_TRUE(guard.read([&] { EXPECT_EQ(at(5 * 4096), std::byte{1}); }));
   std::filesystem::resize_file(path_, 4096);
-  EXPECT_EQ(at(5 * 4096 + 17), std::byte{0});
-  EXPECT_TRUE(guard.faulted());
-  EXPECT_EQ(at(0), std::byte{1}) << "what is still there must stay readable";
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_FALSE(guard.read([&] { EXPECT_EQ(at(5 * 4096 + 17), std::byte{0}); })) << round;
+    EXPECT_TRUE(guard.read([&] { EXPECT_EQ(at(17), std::byte{1}); })) << round;
+  }
+  // Its zeros are not believed when the page is good again.
+  std::ofstream(path_) << std::string(kBytes, '\2');
+  EXPECT_TRUE(guard.read([&] { EXPECT_EQ(at(5 * 4096 + 17), std::byte{2}); }));
+}
+
+TEST_F(FaultGuardTest, ACopyBesideAFaultInAnotherThreadRunsAgain) {
+  const FaultGuard guard(begin(), kBytes, fd_);
+  std::filesystem::resize_file(path_, 4096);
+  int copies = 0;
+  EXPECT_TRUE(guard.read([&] {
+    EXPECT_EQ(at(17), std::byte{1});
+    if (++copies > 1) return;
+    std::thread([&] { EXPECT_FALSE(guard.read([&] { (void)at(5 * 4096); })); }).join();
+  }));
+  EXPECT_EQ(copies, 2);
+  // And one that meets the zeros of another thread touches the page itself when it runs again.
+  copies = 0;
+  EXPECT_FALSE(guard.read([&] {
+    if (++copies == 1) {
+      std::thread([&] { EXPECT_FALSE(guard.read([&] { (void)at(5 * 4096); })); }).join();
+    }
+    EXPECT_EQ(at(5 * 4096 + 17), std::byte{0});
+  }));
+  EXPECT_EQ(copies, 2);
+}
+
+TEST_F(FaultGuardTest, ManyThreadsNeverBelieveZeros) {
+  const FaultGuard guard(begin(), kBytes, fd_);
+  std::filesystem::resize_file(path_, 8 * 4096);
+  std::vector<std::jthread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t i = 0; i < 500; ++i) {
+        const std::size_t page = (i * 7 + t * 3) % 16;
+        std::byte seen{};
+        const bool whole = guard.read([&] { seen = at(page * 4096 + 5); });
+        ASSERT_EQ(whole, page < 8) << page;
+        ASSERT_EQ(seen, whole ? std::byte{1} : std::byte{0});
+      }
+    });
+  }
 }
 
 TEST_F(FaultGuardTest, GuardsAreApart) {
-  FaultGuard first(begin(), kBytes / 2);
+  void* other = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd_, 0);
+  ASSERT_NE(other, MAP_FAILED);
   {
-    FaultGuard second(begin() + kBytes / 2, kBytes / 2);
-    std::filesystem::resize_file(path_, 0);
-    EXPECT_EQ(at(kBytes - 1), std::byte{0});
-    EXPECT_TRUE(second.faulted());
-    EXPECT_FALSE(first.faulted());
+    const FaultGuard first(begin(), kBytes, fd_);
+    const FaultGuard second(static_cast<std::byte*>(other), kBytes, fd_);
+    std::filesystem::resize_file(path_, 4096);
+    int copies = 0;
+    EXPECT_TRUE(first.read([&] {
+      ++copies;
+      std::thread([&] {
+        EXPECT_FALSE(
+            second.read([&] { (void)static_cast<volatile std::byte*>(other)[kBytes - 1]; }));
+      }).join();
+    }));
+    EXPECT_EQ(copies, 1) << "a fault in another mapping must not disturb";
   }
-  FaultGuard reused(begin() + kBytes / 2, kBytes / 2);
-  EXPECT_FALSE(reused.faulted()) << "a new guard must not inherit a fault";
+  const FaultGuard reused(static_cast<std::byte*>(other), kBytes, fd_);
+  EXPECT_TRUE(reused.read([] {})) << "a new guard must not inherit a fault";
+  ::munmap(other, kBytes);
 }
 
 using FaultGuardDeathTest = FaultGuardTest;
@@ -70,7 +122,7 @@ TEST_F(FaultGuardDeathTest, FaultOutsideOfGuardsStillEndsTheProcess) {
   EXPECT_EXIT(
       {
         ::signal(SIGBUS, SIG_DFL);  // a sanitizer has put its own handler there
-        const FaultGuard guard(begin(), 4096);
+        const FaultGuard guard(begin(), 4096, fd_);
         std::filesystem::resize_file(path_, 4096);
         (void)at(2 * 4096);
         std::_Exit(0);
@@ -85,7 +137,7 @@ TEST_F(FaultGuardDeathTest, FaultOutsideOfGuardsGoesToTheHandlerThatWasThere) {
         struct sigaction action {};
         action.sa_handler = [](int) { std::_Exit(42); };
         ::sigaction(SIGBUS, &action, nullptr);
-        const FaultGuard guard(begin(), 4096);
+        const FaultGuard guard(begin(), 4096, fd_);
         std::filesystem::resize_file(path_, 4096);
         (void)at(2 * 4096);
         std::_Exit(0);

@@ -152,6 +152,29 @@ TEST_F(SomeRowsTest, AreKeptInMemoryAlone) {
   EXPECT_EQ(loader.epoch_stats(2).chunk_loads, 0);
 }
 
+TEST_F(SomeRowsTest, RanksReadUntilTheyHaveMetEveryRow) {
+  // A rank of two meets about half of the 25 row groups in an epoch, and others in the next.
+  constexpr std::int64_t kEpochs = 30;
+  LoaderOptions options{.batch_size = 16,
+                        .seed = 1,
+                        .world_size = 2,
+                        .window_bytes = 4 * 16 * 16 * 12 * 3,
+                        .resident = Resident::host,
+                        .num_epochs = kEpochs};
+  for (options.rank = 0; options.rank < 2; ++options.rank) {
+    Loader loader(dataset_, options);
+    const std::int64_t groups = loader.row_groups().num_groups();
+    for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+      EXPECT_EQ(drain(loader, epoch).size(), 200U);
+      if (epoch > 1) continue;
+      EXPECT_GT(loader.epoch_stats(epoch).chunk_loads, 0);
+      EXPECT_LT(loader.epoch_stats(epoch).chunk_loads, groups);
+    }
+    EXPECT_EQ(loader.stats().chunk_loads, groups) << "each once";
+    EXPECT_EQ(loader.epoch_stats(kEpochs - 1).chunk_loads, 0);
+  }
+}
+
 TEST_F(SomeRowsTest, MoreThanTheBudgetCannotBeKept) {
   expect_error(ErrorCode::out_of_resources, {"--resident", "400 rows", "memory_budget"}, [&] {
     const Loader loader(dataset_, {.batch_size = 16,
@@ -206,6 +229,20 @@ TEST_F(VerifiedTest, OrIsLeftOut) {
   EXPECT_EQ(skipped[0].first_row, 16);
   EXPECT_EQ(skipped[0].num_rows, 8);
   EXPECT_NE(skipped[0].reason.find("digest"), std::string::npos);
+}
+
+TEST_F(VerifiedTest, WhatIsKeptWasCheckedBefore) {
+  // The damaged chunk is never kept, so every epoch meets it; the others are read once.
+  Loader loader(Dataset::open(path_), {.batch_size = 4,
+                                       .verify = Verify::always,
+                                       .on_error = OnError::skip,
+                                       .resident = Resident::host,
+                                       .num_epochs = 3});
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_EQ(drain(loader, epoch).size(), 32U);
+    EXPECT_EQ(loader.epoch_stats(epoch).skipped_images, 8);
+    EXPECT_EQ(loader.epoch_stats(epoch).chunk_loads, epoch == 0 ? 4 : 0);
+  }
 }
 
 TEST_F(VerifiedTest, WithoutVerificationNothingIsNoticed) {

@@ -1,7 +1,9 @@
 #include "pipeline/loader_state.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "errors.hpp"
+#include "h5_files.hpp"
+#include "pixels.hpp"
+#include "scratch.hpp"
 
 namespace chunkio::pipeline {
 namespace {
@@ -167,42 +172,45 @@ TEST(LoaderState, NamesEveryDifferenceWithBothValues) {
   EXPECT_NO_THROW(require_same_order(elsewhere, own, "f.h5"));
 }
 
-TEST(LoaderState, FingerprintIsOfTheContentsAndNothingElse) {
-  DatasetInfo packed;
-  packed.path = "a.h5";
-  packed.num_samples = 10;
-  packed.stored = {.shape = Shape{10, 4, 4, 3}, .chunked = true, .chunk_shape = Shape{5, 4, 4, 3}};
-  packed.format_version = 1;
-  packed.uuid = "one";
-  packed.chunk_digests = {1, 2};
-  const std::string fingerprint = contents_fingerprint(packed);
-  EXPECT_EQ(fingerprint.size(), 16U);
-
-  DatasetInfo same = packed;
-  same.path = "b.h5";
-  same.creator = "somebody";
-  same.class_names = {"cat"};
-  EXPECT_EQ(contents_fingerprint(same), fingerprint);
-
-  const auto differs = [&](const std::function<void(DatasetInfo&)>& change) {
-    DatasetInfo other = packed;
-    change(other);
-    return contents_fingerprint(other) != fingerprint;
+TEST(LoaderState, FingerprintOfAPackedFileIsOfItsContentsAndNothingElse) {
+  const test::ScratchFolder folder;
+  const auto pack = [&](const std::string& name, const test::PackedFile& file) {
+    test::write_packed(folder.file(name), file);
+    return contents_fingerprint(Dataset::open(folder.file(name)));
   };
-  EXPECT_TRUE(differs([](DatasetInfo& i) { i.uuid = "two"; }));
-  EXPECT_TRUE(differs([](DatasetInfo& i) { i.chunk_digests[1] = 3; }));
-  EXPECT_TRUE(differs([](DatasetInfo& i) { i.layout = Layout::nchw; }));
-  EXPECT_TRUE(differs([](DatasetInfo& i) { i.stored.shape = Shape{11, 4, 4, 3}; }));
-  EXPECT_TRUE(differs([](DatasetInfo& i) { i.stored.chunk_shape = Shape{2, 4, 4, 3}; }));
-  EXPECT_TRUE(differs([](DatasetInfo& i) { i.stored.chunked = false; }));
-  EXPECT_TRUE(differs([](DatasetInfo& i) { i.stored.dtype = DType::uint16; }));
+  const std::string fingerprint = pack("a.h5", {});
+  EXPECT_EQ(fingerprint.size(), 16U);
+  std::filesystem::copy_file(folder.file("a.h5"), folder.file("copy.h5"));
+  EXPECT_EQ(contents_fingerprint(Dataset::open(folder.file("copy.h5"))), fingerprint);
 
-  DatasetInfo foreign = packed;
-  foreign.format_version.reset();
-  foreign.stored_bytes = 480;
-  DatasetInfo compressed = foreign;
-  compressed.stored_bytes = 300;
-  EXPECT_NE(contents_fingerprint(foreign), contents_fingerprint(compressed));
+  std::set<std::string> all{fingerprint};
+  all.insert(pack("b.h5", {.num_samples = 101}));
+  all.insert(pack("c.h5", {.chunk_samples = 8}));
+  all.insert(pack("d.h5", {.layout = Layout::nchw}));
+  all.insert(pack("e.h5", {.height = 4, .width = 5}));
+  EXPECT_EQ(all.size(), 5U);
+}
+
+TEST(LoaderState, FingerprintTellsForeignFilesAndTheirDatasetsApart) {
+  const test::ScratchFolder folder;
+  const std::string path = test::h5py_file(folder, "splits");
+  const auto fingerprint = [](const std::string& file, const std::string& images) {
+    return contents_fingerprint(Dataset::open(file, {.images = images}));
+  };
+  // Same shape, chunks and bytes; only the names and the pictures differ, or only the names.
+  const std::string first = fingerprint(path, "train/images");
+  EXPECT_NE(fingerprint(path, "test/images"), first);
+  EXPECT_NE(fingerprint(path, "copy/images"), first);
+
+  std::filesystem::copy_file(path, folder.file("copy.h5"));
+  EXPECT_EQ(fingerprint(folder.file("copy.h5"), "train/images"), first);
+
+  // The same file with other pictures.
+  for (const std::string changed :
+       {"splits_changed_first", "splits_changed_middle", "splits_changed_last"}) {
+    const std::string other = test::h5py_file(folder, changed);
+    EXPECT_NE(fingerprint(other, "train/images"), first) << changed;
+  }
 }
 
 TEST(LoaderState, SelectionDigestTellsSetsApart) {

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -322,6 +324,45 @@ TEST_F(LoaderTest, NonsenseOptionsAreRefused) {
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.rank = 1; }));
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.lanes = 3; }));
   EXPECT_TRUE(refused([](LoaderOptions& o) { o.memory_budget = 0; }));
+}
+
+TEST_F(LoaderTest, KeepsPrefetchDepthBatchesCompleteAhead) {
+  // Windows of 9 rows in batches of one; so many ahead that two windows are by far not enough.
+  LoaderOptions options = small(1);
+  options.order = OrderMode::sequential;
+  options.max_held = 1;
+  for (const std::int64_t depth : {1, 25, 26, 27, 28, 29, 100}) {
+    options.prefetch_depth = depth;
+    Loader loader(Dataset::open(path_), options);
+    const std::int64_t taken = 5;
+    loader.start_epoch(0);
+    for (std::int64_t i = 0; i < taken; ++i) ASSERT_TRUE(loader.next());
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (loader.stats().bytes_read < (taken + depth) * file_.sample_bytes()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "prefetch_depth " << depth;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+TEST_F(LoaderTest, PrintsNothing) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  {
+    Loader loader(Dataset::open(path_), small());
+    (void)run_epoch(loader, 0);
+    loader.restore(loader.state());
+  }
+  try {
+    LoaderOptions options = small();
+    options.memory_budget = 1;
+    const Loader refused(Dataset::open(path_), options);
+    ADD_FAILURE() << "one byte was enough";
+  } catch (const Error&) {
+    // Said by the exception, and nowhere else.
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(LoaderTest, RanksTogetherDeliverTheDatasetExactlyOnce) {

@@ -1,7 +1,6 @@
 #include "io/range_reader.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "base/host_memory.hpp"
+#include "cached_pages.hpp"
 #include "errors.hpp"
 #include "scratch.hpp"
 
@@ -33,22 +33,10 @@ struct File {
   std::shared_ptr<Dataset::Impl> impl = std::make_shared<Dataset::Impl>();
 };
 
-/// Bytes of the file that lie in the page cache.
 std::size_t cached_bytes(const File& file) {
-  const std::size_t size = file.bytes.size();
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.impl->descriptor.get(), 0);
-  std::vector<unsigned char> resident((size + page - 1) / page);
-  EXPECT_EQ(::mincore(map, size, resident.data()), 0);
-  ::munmap(map, size);
-  return page * static_cast<std::size_t>(std::count_if(resident.begin(), resident.end(),
-                                                       [](unsigned char r) { return r % 2 == 1; }));
+  return test::cached_bytes(file.impl->descriptor.get(), file.bytes.size());
 }
-
-void drop_from_cache(const File& file) {
-  ::fdatasync(file.impl->descriptor.get());
-  ::posix_fadvise(file.impl->descriptor.get(), 0, 0, POSIX_FADV_DONTNEED);
-}
+void drop_from_cache(const File& file) { test::drop_from_cache(file.impl->descriptor.get()); }
 
 void expect_range(const RangeReader& reader, const File& file, std::int64_t offset,
                   std::int64_t size) {

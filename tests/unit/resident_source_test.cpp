@@ -1,6 +1,8 @@
 #include "io/resident_source.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -28,11 +30,16 @@ class CountingSource final : public ChunkSource {
     std::map<std::int64_t, int> rows;
     std::atomic<int> failures{0};
     std::atomic<int> announcements{0};
+    std::chrono::milliseconds delay{0};
+    std::atomic<bool> placing{false};
+    RowRange wanted;  // of the last announcement
   };
   explicit CountingSource(std::shared_ptr<Log> log) : log_(std::move(log)) {}
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token /*stop*/) const override {
+    log_->placing = true;
+    std::this_thread::sleep_for(log_->delay);
     if (log_->failures > 0) {
       --log_->failures;
       throw Error(ErrorCode::io_failed, "told to fail");
@@ -45,7 +52,10 @@ class CountingSource final : public ChunkSource {
     }
     return {.bytes_read = static_cast<std::int64_t>(rows.size()) * kRowBytes};
   }
-  void will_need(const RowGroup& /*group*/) const noexcept override { ++log_->announcements; }
+  void will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept override {
+    ++log_->announcements;
+    log_->wanted = wanted;
+  }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override {
     return threads;
   }
@@ -133,12 +143,40 @@ TEST_F(ResidentSourceTest, AFailedReadIsTriedAgain) {
 TEST_F(ResidentSourceTest, AnnouncesOnlyWhatIsNotThere) {
   make(RowGroups(10, 20));
   std::mt19937_64 random(1);
-  source_->will_need(group(0));
+  source_->will_need(group(0), {2, 3});
   EXPECT_EQ(log_->announcements, 1);
+  EXPECT_EQ(log_->wanted, (RowRange{0, 10})) << "the first visit brings all samples";
   visit(0, random);
-  source_->will_need(group(0));
-  source_->will_need(group(1));
+  source_->will_need(group(0), {2, 3});
+  source_->will_need(group(1), {12, 13});
   EXPECT_EQ(log_->announcements, 2);
+}
+
+TEST_F(ResidentSourceTest, AnnouncesFromTheFirstToTheLastSelectedRow) {
+  make(RowGroups(10, 40, RowSelection({{3, 5}, {7, 8}, {32, 33}})));
+  source_->will_need(group(0), {4, 5});
+  EXPECT_EQ(log_->wanted, (RowRange{3, 8}));
+  source_->will_need(group(1), {32, 33});
+  EXPECT_EQ(log_->wanted, (RowRange{32, 33}));
+}
+
+TEST_F(ResidentSourceTest, WaitingForAnotherThreadCountsAsReading) {
+  make(RowGroups(10, 20));
+  log_->delay = std::chrono::milliseconds(100);
+  std::atomic<double> read_seconds{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&] {
+        std::vector<std::byte> memory(kRowBytes);
+        const RowTarget row{.row = 0, .target = memory.data()};
+        const PlaceCost cost = source_->place(group(0), std::span(&row, 1), std::stop_token());
+        read_seconds = std::max(read_seconds.load(), cost.read_seconds);
+      });
+      while (t == 0 && !log_->placing) std::this_thread::yield();
+    }
+  }
+  EXPECT_GT(read_seconds, 0.01) << "the second thread waited for the first";
 }
 
 }  // namespace

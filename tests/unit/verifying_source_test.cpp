@@ -1,12 +1,17 @@
 #include "io/verifying_source.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "cached_pages.hpp"
 #include "errors.hpp"
 #include "h5_files.hpp"
+#include "io/range_reader.hpp"
 #include "io/source_select.hpp"
 #include "pixels.hpp"
 #include "scratch.hpp"
@@ -37,20 +42,29 @@ class VerifyingSourceTest : public testing::Test {
   }
 
   static VerifyingSource make(const Dataset& dataset, Verify verify,
-                              SourceKind kind = SourceKind::scatter) {
-    return {dataset.impl(), verify,
-            select_source(dataset.impl(), dataset.impl()->images,
-                          {.kind = kind, .group_samples = kChunk})
-                .source};
+                              SourceKind kind = SourceKind::scatter, bool direct_io = false) {
+    SelectedSource selected =
+        select_source(dataset.impl(), dataset.impl()->images,
+                      {.kind = kind, .group_samples = kChunk, .direct_io = direct_io});
+    return {dataset.impl(), verify, std::move(selected.source), selected.direct_io};
   }
 
-  void place(const ChunkSource& source, std::int64_t first_row, std::int64_t num_rows,
-             std::uint32_t row) const {
+  PlaceCost place(const ChunkSource& source, std::int64_t first_row, std::int64_t num_rows,
+                  std::uint32_t row) const {
     std::vector<std::byte> picture(static_cast<std::size_t>(file_.sample_bytes()));
     const RowTarget target{.row = row, .target = picture.data()};
-    (void)source.place({.first_row = first_row, .num_rows = num_rows}, std::span(&target, 1),
-                       std::stop_token());
+    const PlaceCost cost = source.place({.first_row = first_row, .num_rows = num_rows},
+                                        std::span(&target, 1), std::stop_token());
     EXPECT_EQ(picture, test::picture(first_row + row, file_.sample_bytes()));
+    return cost;
+  }
+
+  /// The file as h5repack rewrites it, attributes and all; empty if that program is missing.
+  [[nodiscard]] std::string repacked(const std::string& arguments) const {
+    const std::string path = scratch_.file("repacked.h5");
+    const std::string command =
+        "h5repack " + arguments + " '" + path_ + "' '" + path + "' 2> /dev/null";
+    return std::system(command.c_str()) == 0 ? path : "";
   }
 
   test::ScratchFolder scratch_;
@@ -102,6 +116,80 @@ TEST_F(VerifyingSourceTest, AFileWithoutDigestsIsRefused) {
   const Dataset dataset = Dataset::open(foreign);
   expect_error(ErrorCode::unsupported, {foreign, "no digests", "verify"},
                [&] { make(dataset, Verify::always); });
+}
+
+TEST_F(VerifyingSourceTest, ChunksThatWereRewrittenAreRefused) {
+  if (repacked("").empty()) GTEST_SKIP() << "no h5repack";
+  struct Rewritten {
+    std::string arguments;
+    std::string reason;
+  };
+  for (const auto& [arguments, reason] :
+       {Rewritten{"-f images:GZIP=1", "deflate filter"}, Rewritten{"-f images:NBIT", "nbit filter"},
+        Rewritten{"-f images:SOFF=0,IN", "scaleoffset filter"}}) {
+    const std::string path = repacked(arguments);
+    ASSERT_NE(path, "") << arguments;
+    const Dataset dataset = Dataset::open(path);
+    expect_error(ErrorCode::unsupported, {path, "rewritten", reason, "--verify off"},
+                 [&] { make(dataset, Verify::always, SourceKind::automatic); });
+  }
+  // Not refused: the same chunks elsewhere in the file.
+  const Dataset dataset = Dataset::open(repacked(""));
+  place(make(dataset, Verify::always), 8, kChunk, 0);
+}
+
+TEST_F(VerifyingSourceTest, WhatIsHashedIsWhatIsDelivered) {
+  const Dataset dataset = Dataset::open(path_);
+  const VerifyingSource source = make(dataset, Verify::always, SourceKind::mapped);
+  // One read: the chunk. The wrapped source is not asked as long as there is something to compare.
+  const PlaceCost cost = place(source, 8, kChunk, 3);
+  EXPECT_EQ(cost.bytes_read, kChunk * file_.sample_bytes());
+  EXPECT_GT(cost.decode_seconds, 0);
+  const VerifyingSource once = make(dataset, Verify::first_epoch, SourceKind::scatter);
+  EXPECT_EQ(place(once, 8, kChunk, 3).bytes_read, kChunk * file_.sample_bytes());
+  EXPECT_EQ(place(once, 8, kChunk, 3).bytes_read, file_.sample_bytes());
+}
+
+TEST_F(VerifyingSourceTest, GoesRoundThePageCacheWithItsSource) {
+  // Chunks of several direct pieces, rows that straddle them.
+  file_ = {.num_samples = 16, .height = 700, .width = 701, .channels = 3, .chunk_samples = kChunk};
+  const std::string path = scratch_.file("large.h5");
+  test::write_packed(path, file_);
+  const Dataset dataset = Dataset::open(path);
+  const std::int64_t chunk_bytes = kChunk * file_.sample_bytes();
+  for (const bool direct_io : {false, true}) {
+    const VerifyingSource source = make(dataset, Verify::always, SourceKind::scatter, direct_io);
+    std::vector<std::byte> memory(static_cast<std::size_t>(2 * chunk_bytes));
+    std::vector<RowTarget> rows;
+    for (std::uint32_t row = 0; row < 16; ++row) {
+      rows.push_back({.row = row, .target = memory.data() + row * file_.sample_bytes()});
+    }
+    const int fd = dataset.impl()->descriptor.get();
+    const auto file_bytes = static_cast<std::size_t>(dataset.impl()->file_bytes);
+    test::drop_from_cache(fd);
+    const bool dropped = test::cached_bytes(fd, file_bytes) == 0;
+    const PlaceCost cost = source.place({.first_row = 0, .num_rows = 16}, rows, std::stop_token());
+    EXPECT_GE(cost.bytes_read, 2 * chunk_bytes);
+    for (std::int64_t row = 0; row < 16; ++row) {
+      const auto expected = test::picture(row, file_.sample_bytes());
+      EXPECT_TRUE(
+          std::equal(expected.begin(), expected.end(), memory.begin() + row * file_.sample_bytes()))
+          << "row " << row;
+    }
+    if (dropped && direct_io && RangeReader(dataset.impl(), true).direct()) {
+      EXPECT_EQ(test::cached_bytes(fd, file_bytes), 0U);
+    }
+  }
+}
+
+TEST_F(VerifyingSourceTest, AReadThatFailsNamesTheChunk) {
+  const Dataset dataset = Dataset::open(path_);
+  const VerifyingSource source = make(dataset, Verify::always);
+  const std::int64_t offset = *dataset.impl()->images->linear_offset;
+  std::filesystem::resize_file(
+      path_, static_cast<std::uintmax_t>(offset + 2 * kChunk * file_.sample_bytes() + 1));
+  expect_error(ErrorCode::corrupt_data, {path_, "chunk 2 (rows 16 to 23) of images"},
+               [&] { place(source, 16, kChunk, 0); });
 }
 
 }  // namespace

@@ -194,6 +194,29 @@ TEST(WindowReaderFault, SkippedRowsLeaveNoHoles) {
   }
 }
 
+TEST(WindowReaderFault, SkippedGroupsSayHowManyOfTheirRowsWereSelected) {
+  for (const OrderMode mode : {OrderMode::chunk_shuffled, OrderMode::sequential}) {
+    Case setup;
+    setup.on_error = OnError::skip;
+    setup.order.mode = mode;
+    std::vector<std::int64_t> rows;
+    for (std::int64_t row = 0; row < setup.num_samples; row += row % 5 + 1) rows.push_back(row);
+    setup.rows = RowSelection::of(rows);
+    Fixture fixture(setup);
+    fixture.script->damaged = [](std::int64_t first_row, bool) { return first_row % 2 == 0; };
+    fixture.reader->start(0);
+    while (fixture.reader->next()) {
+    }
+    std::int64_t selected = 0;
+    for (const SkippedRows& skipped : fixture.reader->skipped()) {
+      EXPECT_LT(skipped.num_selected, skipped.num_rows);
+      selected += skipped.num_selected;
+    }
+    EXPECT_GT(selected, 0);
+    EXPECT_EQ(selected, fixture.reader->epoch_stats(0).skipped_images);
+  }
+}
+
 TEST(WindowReaderFault, SkippedGroupIsTriedAgainInTheNextEpoch) {
   Case setup;
   setup.on_error = OnError::skip;

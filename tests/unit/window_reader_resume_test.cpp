@@ -205,6 +205,10 @@ TEST(WindowReaderAhead, ReachesNoFurtherThanItsBytes) {
       // All that may be is on its way when a visit begins.
       EXPECT_EQ(ahead, std::min(most, 40 - placed));
       ++placed;
+    } else {
+      const std::int64_t group = event.first_row / setup.group_samples;
+      EXPECT_EQ(event.wanted, (RowRange{rows[static_cast<std::size_t>(group)],
+                                        rows[static_cast<std::size_t>(group)] + 1}));
     }
     ahead += event.placed ? -1 : 1;
     furthest = std::max(furthest, ahead);

@@ -154,12 +154,17 @@ TEST(WindowReader, SlowConsumerCostsNoProcessorTime) {
   Fixture fixture(setup);
   fixture.reader->start(0);
   auto held = fixture.reader->next();
-  // The ring fills, then all workers wait.
-  std::int64_t calls = -1;
-  while (calls != fixture.script->calls) {
-    calls = fixture.script->calls;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // The ring fills, then all workers wait: these are the row groups of the windows that fit.
+  std::int64_t groups = 0;
+  for (std::int64_t window = 0; window < plan::num_windows(fixture.order, 0); ++window) {
+    plan::WindowPlan plan;
+    plan::plan_window(fixture.order, 0, window, plan);
+    const std::int64_t slots = (plan.end_index - 1) / setup.order.batch_size + 1;
+    if (slots > fixture.num_slots) break;
+    groups += static_cast<std::int64_t>(plan.visits.size());
   }
+  ASSERT_LT(groups, setup.groups().num_groups()) << "the whole epoch fits";
+  while (fixture.script->calls < groups) std::this_thread::yield();
   const auto processor_seconds = [] {
     timespec time{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -173,6 +178,60 @@ TEST(WindowReader, SlowConsumerCostsNoProcessorTime) {
   }
   // The rest of the epoch did not fit the ring, so at least one worker was woken for it.
   EXPECT_GE(fixture.reader->stats().output_wait_seconds, 0.4);
+}
+
+TEST(WindowReader, APauseBetweenTwoEpochsCountsForNeither) {
+  const Case setup;
+  Fixture fixture(setup);
+  constexpr double kPause = 0.5;
+  expect_epoch(fixture, setup, 0);
+  std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+  expect_epoch(fixture, setup, 1);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    const LoaderStats stats = fixture.reader->epoch_stats(epoch);
+    EXPECT_LT(stats.output_wait_seconds + stats.input_wait_seconds, kPause / 2) << epoch;
+    EXPECT_LT(stats.seconds, kPause / 2) << epoch;
+  }
+  // The next epoch did not fit the ring, so workers waited for the consumer all the time.
+  EXPECT_GE(fixture.reader->stats().output_wait_seconds, kPause / 2);
+}
+
+TEST(WindowReader, APauseInAnEpochCountsForIt) {
+  const Case setup;
+  Fixture fixture(setup);
+  constexpr double kPause = 0.4;
+  expect_epoch(fixture, setup, 0);
+  fixture.reader->start(1);
+  ASSERT_TRUE(fixture.reader->next());
+  std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+  expect_rest(fixture, setup, 1, 1);
+  EXPECT_LT(fixture.reader->epoch_stats(0).output_wait_seconds, kPause / 2);
+  EXPECT_GE(fixture.reader->epoch_stats(1).output_wait_seconds, kPause / 2);
+}
+
+TEST(WindowReader, RemembersTheLastEpochsInWhateverOrderTheyCame) {
+  const Case setup;
+  Fixture fixture(setup);
+  // Down, so that a newer epoch always has a smaller number.
+  for (std::int64_t epoch = 30; epoch > 20; --epoch) expect_epoch(fixture, setup, epoch);
+  for (std::int64_t epoch = 21; epoch <= 28; ++epoch) {
+    EXPECT_EQ(fixture.reader->epoch_stats(epoch).images, setup.num_samples) << epoch;
+    EXPECT_EQ(fixture.reader->epoch_stats(epoch).chunk_loads, setup.groups().num_groups());
+  }
+  EXPECT_EQ(fixture.reader->epoch_stats(30).images, 0);
+}
+
+TEST(WindowReader, AnEpochBegunAgainCountsAnew) {
+  const Case setup;
+  Fixture fixture(setup);
+  // The second time 1 comes by itself after 0, prefetched.
+  for (const std::int64_t epoch : {0, 1, 0, 1}) expect_epoch(fixture, setup, epoch);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    const LoaderStats stats = fixture.reader->epoch_stats(epoch);
+    EXPECT_EQ(stats.images, setup.num_samples);
+    EXPECT_EQ(stats.bytes_read, setup.num_samples * kSampleBytes);
+    EXPECT_EQ(stats.chunk_loads, setup.groups().num_groups());
+  }
 }
 
 TEST(WindowReader, JumpsBetweenEpochs) {

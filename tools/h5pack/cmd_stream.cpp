@@ -249,7 +249,6 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
   EpochReport total;
   total.epochs = 0;
   chunkio::LoaderStats last;  // of one epoch: not with what was read ahead for the next
-  std::string state_out;
   const bool colour = use_colour(stdout);
   const auto show = [&](const EpochReport& report) {
     print(global.json ? epoch_json(setup, report) : epoch_text(setup, report, colour));
@@ -270,7 +269,8 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
     });
     total.stats = total.epochs == 1 ? last : run.loader().stats();
     total.skipped = run.loader().skipped();
-    if (!options.state_out.empty()) state_out = run.loader().state();
+    // Before the second pass: whatever becomes of that, the epochs of this one were delivered.
+    if (!options.state_out.empty()) write_state(options.state_out, run.loader().state());
   }
   if (second_pass) {
     inspect(dataset, options, global.quiet, state_in, reports);
@@ -283,7 +283,6 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
                          "first.\n"
                        : ""));
   }
-  if (!options.state_out.empty()) write_state(options.state_out, state_out);
   return total.stats.skipped_images > 0 ? ExitCode::skipped : ExitCode::ok;
 }
 

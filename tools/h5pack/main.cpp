@@ -1,7 +1,9 @@
 /// Parses the command line, runs the chosen subcommand, and turns every failure into one line and
 /// an exit code.
+#include <cstddef>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include "command.hpp"
 #include "output.hpp"
 #include "render_json.hpp"
+#include "text_layout.hpp"
 
 namespace {
 
@@ -38,6 +41,22 @@ bool asks_for_json(int argc, char** argv) {
   return false;
 }
 
+/// Help that fits a terminal of 80 columns.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return h5pack::wrap(CLI::Formatter::make_option_desc(option), kColumns - get_column_width());
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    return h5pack::labelled(
+        "  " + command->get_name(),
+        h5pack::wrap(command->get_description(), kColumns - h5pack::kLabelColumns), false);
+  }
+
+ private:
+  static constexpr std::size_t kColumns = 80;
+};
+
 /// The command whose help is worth reading: "h5pack" or "h5pack stream".
 std::string command_name(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
@@ -58,6 +77,7 @@ ExitCode run(int argc, char** argv) {
                "h5pack");
   h5pack::GlobalOptions global;
   h5pack::Action action;
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "h5pack " H5PACK_VERSION "\n", "Print the version and exit");
   app.add_flag("--json", global.json, "Print results as JSON");
   app.add_flag("--quiet,-q", global.quiet, "Show no progress");

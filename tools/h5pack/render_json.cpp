@@ -133,9 +133,9 @@ std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   json["bytes_delivered"] = stats.bytes_delivered;
   json["bytes_read"] = stats.bytes_read;
   json["read_amplification"] = stats.read_amplification();
-  json["chunks"] = setup.num_groups;
+  json["row_groups"] = setup.num_groups;
   json["chunk_loads"] = stats.chunk_loads;
-  json["loads_per_chunk"] = report.loads_per_chunk(setup);
+  json["loads_per_group"] = report.loads_per_group(setup);
   json["hit_rate"] = stats.hit_rate();
   json["stall_seconds"] = stats.stall_seconds;
   json["stall_fraction"] = report.stall_fraction();
@@ -163,7 +163,7 @@ std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   json["drop_last"] = options.drop_last;
   json["lanes"] = options.lanes;
   json["uneven"] = to_string(options.uneven);
-  json["chunk_samples"] = setup.group_samples;
+  json["group_samples"] = setup.group_samples;
   json["window_groups"] = setup.window_groups;
   json["memory_bytes"] = setup.memory_bytes;
   json["order_digest"] = hex(report.order_digest);

@@ -76,7 +76,7 @@ struct EpochReport {
     return seconds > 0 ? stats.stall_seconds / seconds : 0;
   }
   /// How often a row group was loaded, on average.
-  [[nodiscard]] double loads_per_chunk(const StreamSetup& setup) const {
+  [[nodiscard]] double loads_per_group(const StreamSetup& setup) const {
     const std::int64_t visits = setup.num_groups * epochs;
     return visits > 0 ? static_cast<double>(stats.chunk_loads) / static_cast<double>(visits) : 0;
   }

@@ -1,14 +1,16 @@
 #include "state_file.hpp"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <span>
 #include <string_view>
+#include <system_error>
 
 #include <chunkio/error.hpp>
 
+#include "escape.hpp"
 #include "file_bytes.hpp"
 #include "in_quotes.hpp"
 #include "new_file.hpp"
@@ -57,14 +59,26 @@ std::string read_state(const std::string& path) {
 void check_state_output(const std::string& path) {
   if (path == "-") return;
   check_new_file(path, true);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return;
+  std::FILE* const file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr) {
+    const int number = errno;
+    if (number == ENOENT) return;
+    throw Error(ErrorCode::io_failed, escape(path) +
+                                          " exists and cannot be read, so it is not replaced: " +
+                                          std::generic_category().message(number) +
+                                          "; choose another name for --state-out");
+  }
   std::string beginning(kBeginning.size(), '\0');
-  file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
-  if (file.gcount() != 0 && beginning != kBeginning) {
-    throw Error(ErrorCode::output_exists, escape(path) +
-                                              " exists and is no loader state, so it is not "
-                                              "replaced; choose another name for --state-out");
+  beginning.resize(std::fread(beginning.data(), 1, beginning.size(), file));
+  const int number = std::ferror(file) != 0 ? errno : 0;
+  std::fclose(file);
+  if (number != 0 || beginning != kBeginning) {
+    throw Error(ErrorCode::output_exists,
+                escape(path) +
+                    (number != 0         ? " exists and cannot be read"
+                     : beginning.empty() ? " exists and is empty"
+                                         : " exists and is no loader state") +
+                    ", so it is not replaced; choose another name for --state-out");
   }
 }
 

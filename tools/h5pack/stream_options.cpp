@@ -95,7 +95,8 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
       "What is done about damaged rows; skipping ends with exit code 3")
       ->group(kDelivered);
   app.add_option("--state-out", options.state_out,
-                 "Write where the run has stopped to FILE, or to standard output (-)")
+                 "Write where the run has stopped to FILE, or to standard output (-), before any "
+                 "second pass")
       ->type_name("FILE")
       ->group(kDelivered);
   app.add_option("--state-in", options.state_in,

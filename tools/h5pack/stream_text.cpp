@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "byte_size.hpp"
 #include "digest_text.hpp"
@@ -33,7 +34,7 @@ std::string rate_text(const EpochReport& report) {
 
 std::string loads_text(const StreamSetup& setup, const EpochReport& report) {
   const chunkio::LoaderStats& stats = report.stats;
-  return format_count(stats.chunk_loads) + " (" + decimals(report.loads_per_chunk(setup), 3) +
+  return format_count(stats.chunk_loads) + " (" + decimals(report.loads_per_group(setup), 3) +
          " of each), hit rate " + percent(stats.hit_rate(), 2) + ", read amplification " +
          decimals(stats.read_amplification(), 3);
 }
@@ -49,7 +50,7 @@ std::string stages_text(const chunkio::LoaderStats& stats) {
                           Stage{"decode", stats.decode_seconds},
                           Stage{"copy", stats.copy_seconds},
                           Stage{"input wait", stats.input_wait_seconds},
-                          Stage{"buffer wait", stats.output_wait_seconds}};
+                          Stage{"output wait", stats.output_wait_seconds}};
   double all = 0;
   for (const Stage& stage : stages) all += stage.seconds;
   std::string names;
@@ -119,6 +120,29 @@ std::string block(const std::string& label, const StreamSetup& setup, const Epoc
   return text;
 }
 
+/// The library speaks of its own options; whoever reads this needs those of the program.
+std::string with_program_options(std::string advice) {
+  struct Name {
+    const char* library;
+    const char* program;
+  };
+  static constexpr std::array kNames{
+      Name{"num_threads", "--threads"}, Name{"prefetch_depth", "--prefetch"},
+      Name{"window_bytes", "--window-bytes"}, Name{"memory_budget", "--memory-budget"},
+      Name{"batch_size", "--batch"}, Name{"direct_io", "--direct-io"},
+      // Ordinary words but for the sign.
+      Name{"resident =", "--resident"}, Name{"verify =", "--verify"}, Name{"order =", "--order"},
+      Name{"source =", "--source"}};
+  for (const Name& name : kNames) {
+    const std::size_t at = advice.find(name.library);
+    if (at == std::string::npos) continue;
+    const std::string_view word =
+        std::string_view(name.library).substr(0, std::string_view(name.library).find(' '));
+    advice.insert(at + word.size(), std::string(" (") + name.program + ")");
+  }
+  return advice;
+}
+
 std::string skipped_text(const std::vector<chunkio::SkippedRows>& skipped) {
   std::string text;
   for (std::size_t i = 0; i < std::min(skipped.size(), kSkippedShown); ++i) {
@@ -146,8 +170,8 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
   if (setup.num_samples != info.num_samples) {
     images += ", " + format_count(setup.num_samples) + " of them chosen,";
   }
-  images += " in " + counted(setup.num_groups, info.stored.chunked ? "chunk" : "run") + " of " +
-            format_count(setup.group_samples);
+  images +=
+      " in " + counted(setup.num_groups, "row group") + " of " + format_count(setup.group_samples);
   std::string how = "source " + std::string(to_string(setup.source)) + " (" +
                     escape(setup.source_reason) + "), order " +
                     std::string(to_string(options.order));
@@ -187,7 +211,8 @@ std::string stream_end_text(const StreamSetup& setup, const EpochReport& total, 
                      false);
   }
   if (!total.stats.advice.empty()) {
-    text += labelled("advice", wrap(total.stats.advice, kTextColumns), colour);
+    text +=
+        labelled("advice", wrap(with_program_options(total.stats.advice), kTextColumns), colour);
   }
   if (!total.skipped.empty()) {
     text += labelled("skipped", skipped_text(total.skipped), colour);

@@ -96,10 +96,13 @@ class CHUNKIO_EXPORT Dataset {
   /// Reads rows [first, first + count) of a field (or of the labels, by their name) through
   /// libhdf5 into `out`, row-major, in the dtype that find_field() reports. Blocks on I/O.
   /// \pre out.size() == count * row_bytes(field).
-  /// \throws Error not_found, invalid_argument (range, size), hdf5_failed.
+  /// A field that is read in pieces stays open until its last row was read.
+  /// \throws Error not_found, invalid_argument (range, size), unsupported (chunks too large to
+  ///         decode, a filter that libhdf5 lacks), corrupt_data, hdf5_failed.
   void read_field(std::string_view name, std::int64_t first, std::int64_t count,
                   std::span<std::byte> out) const;
   /// The field of that name, labels included; absent if there is none.
+  /// \throws Error unsupported if it has a row for each picture, but impossibly many bytes.
   [[nodiscard]] std::optional<FieldInfo> find_field(std::string_view name) const;
   /// Bytes of one row of `field`.
   static std::size_t row_bytes(const FieldInfo& field);

@@ -42,7 +42,7 @@ enum class SourceKind : std::uint8_t {
 enum class Verify : std::uint8_t {
   off = 0,          ///< Never: fastest.
   first_epoch = 1,  ///< Each chunk at the first visit of this loader.
-  always = 2,       ///< At every visit.
+  always = 2,       ///< At every visit that reads it (see Resident).
 };
 
 /// What happens when a chunk cannot be read or is damaged (io_failed, corrupt_data,
@@ -58,7 +58,10 @@ enum class OnError : std::uint8_t {
 /// Whether pictures stay in memory.
 enum class Resident : std::uint8_t {
   none = 0,
-  host = 1,  ///< Read once, in the first epoch, and kept; the budget must hold them all.
+  /// Read once and kept; the budget must hold them all. A rank of several meets other row groups in
+  /// each epoch, so it goes on reading until it has met all of them. What is kept is not read
+  /// again, so Verify::always compares it at its first visit only.
+  host = 1,
 };
 
 /// The stage that an epoch waits for.
@@ -121,8 +124,9 @@ struct LoaderOptions {
   /// batch sizes need is an error that names the minimum.
   std::int64_t memory_budget = std::int64_t{1} << 30;
   SourceKind source = SourceKind::automatic;
-  /// Go round the page cache (O_DIRECT; scatter and direct sources), so that data far larger than
+  /// Go round the page cache (O_DIRECT; direct and scatter sources), so that data far larger than
   /// memory does not push everything else out of it. Reads as usual where the file system refuses.
+  /// Without it, `automatic` does so for files larger than the memory that could cache them.
   bool direct_io = false;
   Resident resident = Resident::none;
   /// The epoch after which nothing is prefetched: set it to the number of epochs if that is known,
@@ -188,11 +192,11 @@ struct LoaderStats {
   double read_seconds = 0;    ///< Waiting for storage.
   double decode_seconds = 0;  ///< Undoing filters, checking digests.
   double copy_seconds = 0;    ///< Bringing rows to their places; copies out of the page cache.
-  // ... and what they waited for.
+  // ... and what they waited for, while the consumer was in the epoch (between two: in all only).
   double input_wait_seconds = 0;   ///< For the plan of the next window, or others' last reads.
   double output_wait_seconds = 0;  ///< For a free batch buffer: the consumer is the slow one.
 
-  /// What the time went to, and the one change that would help most (a sentence).
+  /// What the time went to, and what would help most (a sentence).
   Bound bound = Bound::none;
   std::string advice = {};
 
@@ -208,10 +212,14 @@ struct LoaderStats {
   }
 };
 
-/// Rows that OnError::skip left out.
+/// A row group of which OnError::skip left out rows.
 struct SkippedRows {
   std::int64_t first_row = 0;  ///< In the file.
-  std::int64_t num_rows = 0;
+  std::int64_t num_rows = 0;   ///< Of the row group, wanted or not.
+  /// How many of them the loader would deliver in an epoch (all, without a selection): what
+  /// LoaderStats::skipped_images counts for the group, unless it is cut between lanes or ranks or
+  /// comes in several visits (random order).
+  std::int64_t num_selected = 0;
   std::string reason = {};
 };
 
@@ -296,13 +304,16 @@ class CHUNKIO_EXPORT Loader {
   void start_epoch(std::int64_t epoch);
   /// The next batch, or nothing at the end of the epoch. Blocks until it is complete.
   /// \throws Error out_of_resources (max_held batches are still held), and whatever a worker met:
-  ///         io_failed, corrupt_data, hdf5_failed. After such an error every call throws it again.
+  ///         io_failed, corrupt_data, digest_mismatch, hdf5_failed, unsupported. After such an
+  ///         error every call throws it again.
   [[nodiscard]] std::optional<Batch> next();
 
   /// Where the loader stands: a short JSON text that counts the batches handed out, not those
   /// prefetched. It names the contents of the file by a fingerprint, never a path or time. Equal on
   /// all ranks that have called next() equally often; with Uneven::exact, where a rank may have one
   /// batch less than another, the call that finds nothing counts.
+  /// \throws Error io_failed, hdf5_failed, corrupt_data: the first state of a foreign file reads
+  ///         three pictures, and they cannot be read.
   [[nodiscard]] std::string state() const;
   /// Goes to the place of `state`. start_epoch() or epoch() of the epoch in it continues there
   /// instead of at its start; so does next(). The loader must have the same order: num_threads,
@@ -320,8 +331,8 @@ class CHUNKIO_EXPORT Loader {
 
   /// Since construction. Safe to call at any time, from any thread.
   [[nodiscard]] LoaderStats stats() const;
-  /// Of one epoch; exact once the epoch has been drained. Zeros for one that was not touched or is
-  /// older than the last eight.
+  /// Of one epoch; exact once the epoch has been drained. Zeros for one that was not touched, or
+  /// was not among the last eight that the consumer was in. An epoch begun again counts anew.
   [[nodiscard]] LoaderStats epoch_stats(std::int64_t epoch) const;
 
   /// Row groups that OnError::skip left out since construction, ascending, each once, at most

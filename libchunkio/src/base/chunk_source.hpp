@@ -10,6 +10,8 @@
 #include <span>
 #include <stop_token>
 
+#include <chunkio/epoch_order.hpp>
+
 namespace chunkio {
 
 /// One wanted sample and where it goes.
@@ -58,10 +60,15 @@ class ChunkSource {
   virtual PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                           std::stop_token stop) const = 0;
 
-  /// Says that `group` will be placed soon, so that its bytes can be on their way from storage.
+  /// Says that rows of `group` will be placed soon, so that their bytes can be on their way from
+  /// storage.
+  /// \param wanted  rows of the dataset, within `group`, from the first to the last wanted one.
   /// Advice: never fails, may do nothing, blocks no longer than it takes to queue the requests. May
   /// be called concurrently.
-  virtual void will_need(const RowGroup& group) const noexcept { static_cast<void>(group); }
+  virtual void will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+    static_cast<void>(group);
+    static_cast<void>(wanted);
+  }
 
   /// Bytes this source allocates for `threads` concurrent callers; part of the memory budget.
   [[nodiscard]] virtual std::int64_t memory_bytes(std::int64_t threads) const noexcept = 0;

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <new>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <hdf5.h>
 
@@ -27,102 +31,207 @@ namespace chunkio::h5 {
 namespace {
 
 /// An entry as it is kept; zero bytes mean that it was not looked up yet, so that memory is taken
-/// only where chunks were.
+/// only where chunks were. Entries that cannot be true are kept, too: find() says so each time.
 struct Slot {
   static constexpr std::uint64_t kUnknown = 0;
   static constexpr std::uint64_t kUnallocated = 1;
-  static constexpr std::uint64_t kFirstOffset = 2;
+  static constexpr std::uint64_t kOverlaps = 2;
+  static constexpr std::uint64_t kFirstOffset = 3;
 
   std::uint64_t place = kUnknown;  // kFirstOffset + file offset
-  std::uint32_t stored_bytes = 0;  // HDF5's limit of a chunk is 4 GiB
+  /// HDF5's limit of a chunk is 4 GiB. For kOverlaps: the number of the other chunk.
+  std::uint32_t stored_bytes = 0;
   std::uint32_t filter_mask = 0;
 };
 
-/// A node of std::map with two numbers, as allocators round it.
+/// Bytes of the file that belong to a chunk, kept by their first one.
+struct Range {
+  std::int64_t end = 0;  // one past the last
+  std::int64_t owner = 0;
+};
+
+/// A node of std::map with three numbers, as allocators round it.
 constexpr std::int64_t kRangeBytes = 64;
+
+using Coord = std::array<std::int64_t, Shape::kMaxRank>;
 
 }  // namespace
 
 struct ChunkIndex::Impl {
-  Impl(int original, Target what) : target(std::move(what)), fd(duplicate(original)) {
+#if CHUNKIO_HAVE_CHUNK_ITER
+  Impl(int /*fd*/, const FileId& file, Target what)
+      : target(std::move(what)), dataset(open_dataset(file, target.dataset, target.path)) {
+    count_chunks();
+  }
+#else
+  Impl(int original, const FileId& /*file*/, Target what)
+      : target(std::move(what)), fd(::fcntl(original, F_DUPFD_CLOEXEC, 0)) {
+    if (!fd.valid()) throw base::system_error(errno, "open once more", target.path);
+    count_chunks();
+  }
+#endif
+
+  void count_chunks() {
     for (std::size_t axis = 0; axis < target.shape.rank(); ++axis) {
       grid[axis] = base::ceil_divide(target.shape[axis], target.chunk[axis]);
-      num_chunks *= grid[axis];
+      const auto product = base::checked_multiply(num_chunks, grid[axis]);
+      if (!product) {
+        throw Error(ErrorCode::corrupt_data, target.path + ": " + printable(target.dataset) +
+                                                 " has more chunks than can be counted");
+      }
+      num_chunks = *product;
     }
-    slots = base::HostBuffer(static_cast<std::size_t>(num_chunks) * sizeof(Slot));
-  }
-  [[nodiscard]] base::FileDescriptor duplicate(int original) const {
-    base::FileDescriptor copy(::fcntl(original, F_DUPFD_CLOEXEC, 0));
-    if (!copy.valid()) throw base::system_error(errno, "open once more", target.path);
-    return copy;
+    if (num_chunks <= kMaxChunks) {
+      slots = base::HostBuffer(static_cast<std::size_t>(num_chunks) * sizeof(Slot));
+    }
   }
 
-  [[nodiscard]] std::string where(std::span<const std::int64_t> coord) const {
+  [[nodiscard]] std::string describe(std::span<const std::int64_t> coord) const {
     std::string text = "chunk [";
     for (std::size_t axis = 0; axis < coord.size(); ++axis) {
       text += (axis == 0 ? "" : ",") + std::to_string(coord[axis]);
     }
     const std::int64_t first = coord[0] * target.chunk[0];
     const std::int64_t last = std::min(first + target.chunk[0], target.shape[0]) - 1;
-    return text + "] (rows " + std::to_string(first) + " to " + std::to_string(last) + ") of " +
-           printable(target.dataset) + " in " + target.path;
+    return text + "] (rows " + std::to_string(first) + " to " + std::to_string(last) + ")";
+  }
+  [[nodiscard]] std::string where(std::span<const std::int64_t> coord) const {
+    return describe(coord) + " of " + printable(target.dataset) + " in " + target.path;
   }
 
-  [[nodiscard]] Slot& slot_of(std::span<const std::int64_t> coord) const {
+  [[nodiscard]] std::int64_t number_of(std::span<const std::int64_t> coord) const {
     std::int64_t number = 0;
     for (std::size_t axis = 0; axis < coord.size(); ++axis) {
       number = number * grid[axis] + coord[axis];
     }
+    return number;
+  }
+  [[nodiscard]] Coord coord_of(std::int64_t number) const {
+    Coord coord{};
+    for (std::size_t axis = target.shape.rank(); axis-- > 0; number /= grid[axis]) {
+      coord[axis] = number % grid[axis];
+    }
+    return coord;
+  }
+  [[nodiscard]] Slot& slot(std::int64_t number) const {
     return reinterpret_cast<Slot*>(slots.data())[number];
   }
 
-  /// Checks an entry and keeps it. Library and `mutex` are held.
-  void keep(std::span<const std::int64_t> coord, std::int64_t file_offset,
-            std::int64_t stored_bytes, std::uint32_t filter_mask) {
-    const auto end = base::checked_add(file_offset, stored_bytes);
-    if (file_offset <= 0 || stored_bytes <= 0 || !end || *end > target.file_bytes ||
-        !std::in_range<std::uint32_t>(stored_bytes)) {
-      throw Error(ErrorCode::corrupt_data,
-                  where(coord) + " lies at byte " + std::to_string(file_offset) + " with " +
-                      std::to_string(stored_bytes) + " bytes, outside of the file's " +
-                      std::to_string(target.file_bytes) + "; copy or download the file again");
-    }
-    if (target.raw_bytes != 0 && stored_bytes != target.raw_bytes) {
-      throw Error(ErrorCode::corrupt_data,
-                  where(coord) + " has " + std::to_string(stored_bytes) + " bytes, expected " +
-                      std::to_string(target.raw_bytes) + "; copy or download the file again");
-    }
-    Slot& slot = slot_of(coord);
-    if (slot.place != Slot::kUnknown) return;
-    const auto after = ranges.lower_bound(file_offset);
-    const bool runs_into_next = after != ranges.end() && after->first < *end;
-    const bool runs_into_last = after != ranges.begin() && std::prev(after)->second > file_offset;
-    if (runs_into_next || runs_into_last) {
-      throw Error(ErrorCode::corrupt_data,
-                  where(coord) + " overlaps another chunk; copy or download the file again");
-    }
-    ranges.emplace_hint(after, file_offset, *end);
-    slot = {.place = Slot::kFirstOffset + static_cast<std::uint64_t>(file_offset),
-            .stored_bytes = static_cast<std::uint32_t>(stored_bytes),
-            .filter_mask = filter_mask};
+  [[nodiscard]] bool lies_inside(const ChunkEntry& entry) const {
+    const auto end = base::checked_add(entry.file_offset, entry.stored_bytes);
+    return entry.stored_bytes > 0 && entry.file_offset >= target.first_byte && end &&
+           *end <= target.file_bytes;
   }
 
-  void look_up(std::span<const std::int64_t> coord);
+  /// \throws Error corrupt_data.
+  void check(std::span<const std::int64_t> coord, const ChunkEntry& entry) const {
+    if (!lies_inside(entry)) {
+      throw Error(ErrorCode::corrupt_data,
+                  where(coord) + " lies at byte " + std::to_string(entry.file_offset) + " with " +
+                      std::to_string(entry.stored_bytes) +
+                      " bytes, outside of the file's bytes for data, " +
+                      std::to_string(target.first_byte) + " to " +
+                      std::to_string(target.file_bytes) + "; copy or download the file again");
+    }
+    if (target.raw_bytes != 0 && entry.stored_bytes != target.raw_bytes) {
+      throw Error(ErrorCode::corrupt_data,
+                  where(coord) + " has " + std::to_string(entry.stored_bytes) +
+                      " bytes, expected " + std::to_string(target.raw_bytes) +
+                      "; copy or download the file again");
+    }
+  }
+
+  /// What find() answers. `mutex` is held.
+  [[nodiscard]] ChunkEntry entry_of(std::span<const std::int64_t> coord) const {
+    const Slot& kept = slot(number_of(coord));
+    if (kept.place == Slot::kUnallocated) return {};
+    if (kept.place == Slot::kOverlaps) {
+      const Coord other = coord_of(kept.stored_bytes);
+      throw Error(ErrorCode::unsupported,
+                  describe(coord) + " and " + where(std::span(other).first(coord.size())) +
+                      " overlap, so one of them is wrong, and rows of it may have been delivered; "
+                      "copy or download the file again");
+    }
+    const ChunkEntry entry{
+        .file_offset = static_cast<std::int64_t>(kept.place - Slot::kFirstOffset),
+        .stored_bytes = kept.stored_bytes,
+        .filter_mask = kept.filter_mask};
+    check(coord, entry);
+    return entry;
+  }
+
+  /// Keeps an entry as it was found. `mutex` is held.
+  void keep(std::span<const std::int64_t> coord, const ChunkEntry& entry) {
+    const std::int64_t number = number_of(coord);
+    Slot& kept = slot(number);
+    if (kept.place != Slot::kUnknown) return;
+    if (!entry.allocated()) {
+      kept.place = Slot::kUnallocated;
+      return;
+    }
+    kept = {.place = Slot::kFirstOffset + static_cast<std::uint64_t>(entry.file_offset),
+            // 0 is as wrong as what does not fit.
+            .stored_bytes = std::in_range<std::uint32_t>(entry.stored_bytes)
+                                ? static_cast<std::uint32_t>(entry.stored_bytes)
+                                : 0,
+            .filter_mask = entry.filter_mask};
+    if (lies_inside(entry)) {
+      take_range(number, entry.file_offset, entry.file_offset + entry.stored_bytes);
+    }
+  }
+
+  /// Ranges that overlap become one, so that all are disjoint and whatever overlaps either of them
+  /// later is found.
+  void take_range(std::int64_t number, std::int64_t begin, std::int64_t end) {
+    const auto mark = [this](std::int64_t one, std::int64_t other) {
+      Slot& marked = slot(one);
+      if (marked.place == Slot::kOverlaps) return;
+      marked = {.place = Slot::kOverlaps, .stored_bytes = static_cast<std::uint32_t>(other)};
+    };
+    auto at = ranges.lower_bound(begin);
+    if (at != ranges.begin() && std::prev(at)->second.end > begin) --at;
+    while (at != ranges.end() && at->first < end) {
+      mark(number, at->second.owner);
+      mark(at->second.owner, number);
+      begin = std::min(begin, at->first);
+      end = std::max(end, at->second.end);
+      at = ranges.erase(at);
+    }
+    ranges.emplace_hint(at, begin, Range{.end = end, .owner = number});
+  }
+
+  /// Asks libhdf5 for one chunk. The library and `mutex` are held.
+  /// \throws Error corrupt_data, hdf5_failed.
+  [[nodiscard]] ChunkEntry look_up(std::span<const std::int64_t> coord);
+  /// Fills the slot of `coord`. The library and `mutex` are held.
+  /// \throws Error as look_up.
+  void fill(std::span<const std::int64_t> coord);
+
+  [[nodiscard]] std::array<hsize_t, Shape::kMaxRank> origin_of(
+      std::span<const std::int64_t> coord) const {
+    std::array<hsize_t, Shape::kMaxRank> origin{};
+    for (std::size_t axis = 0; axis < coord.size(); ++axis) {
+      origin[axis] = static_cast<hsize_t>(coord[axis] * target.chunk[axis]);
+    }
+    return origin;
+  }
 
   Target target;
-  base::FileDescriptor fd;
-  std::array<std::int64_t, Shape::kMaxRank> grid{};
+  Coord grid{};
   std::int64_t num_chunks = 1;
+#if !CHUNKIO_HAVE_CHUNK_ITER
+  base::FileDescriptor fd;
+#endif
 
   std::mutex mutex;  // guards what follows; taken after Library::lock()
   base::HostBuffer slots;
-  std::map<std::int64_t, std::int64_t> ranges;  // of chunks found: first byte, one past the last
+  std::map<std::int64_t, Range> ranges;  // of chunks found, by their first byte; disjoint
 #if CHUNKIO_HAVE_CHUNK_ITER
   bool listed = false;
 #else
   ProbedRange probed;
-#endif
   FileId file;
+#endif
   DatasetId dataset;
 };
 
@@ -130,10 +239,20 @@ struct ChunkIndex::Impl {
 
 namespace {
 
+/// Numbers of libhdf5 as ours. Those beyond 63 bits lie in no file, as does the largest.
+ChunkEntry as_entry(haddr_t address, hsize_t size, unsigned filter_mask) {
+  if (address == HADDR_UNDEF || size == 0) return {};
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  return {
+      .file_offset =
+          std::in_range<std::int64_t>(address) ? static_cast<std::int64_t>(address) : kMax,
+      .stored_bytes = std::in_range<std::int64_t>(size) ? static_cast<std::int64_t>(size) : kMax,
+      .filter_mask = filter_mask};
+}
+
 struct Listing {
-  ChunkIndex::Target const* target = nullptr;
-  std::vector<std::pair<std::array<std::int64_t, Shape::kMaxRank>, std::array<std::int64_t, 3>>>
-      chunks;
+  const ChunkIndex::Target* target = nullptr;
+  std::vector<std::pair<Coord, ChunkEntry>> chunks = {};
   bool failed = false;
 };
 
@@ -142,13 +261,11 @@ int collect_chunk(const hsize_t* offset, unsigned filter_mask, haddr_t address, 
                   void* data) noexcept {
   auto& listing = *static_cast<Listing*>(data);
   try {
-    std::array<std::int64_t, Shape::kMaxRank> coord{};
+    Coord coord{};
     for (std::size_t axis = 0; axis < listing.target->shape.rank(); ++axis) {
       coord[axis] = static_cast<std::int64_t>(offset[axis]) / listing.target->chunk[axis];
     }
-    listing.chunks.push_back({coord,
-                              {static_cast<std::int64_t>(address), static_cast<std::int64_t>(size),
-                               static_cast<std::int64_t>(filter_mask)}});
+    listing.chunks.emplace_back(coord, as_entry(address, size, filter_mask));
     return 0;
   } catch (...) {
     listing.failed = true;
@@ -158,36 +275,38 @@ int collect_chunk(const hsize_t* offset, unsigned filter_mask, haddr_t address, 
 
 }  // namespace
 
-void ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
+ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
+  unsigned filter_mask = 0;
+  haddr_t address = HADDR_UNDEF;
+  hsize_t size = 0;
+  check_status(H5Dget_chunk_info_by_coord(dataset.get(), origin_of(coord).data(), &filter_mask,
+                                          &address, &size),
+               "look up " + describe(coord) + " of " + printable(target.dataset) + " in",
+               target.path);
+  return as_entry(address, size, filter_mask);
+}
+
+void ChunkIndex::Impl::fill(std::span<const std::int64_t> coord) {
   if (!listed) {
-    const std::string action = "list the chunks of " + printable(target.dataset) + " in";
-    file = open_file(target.path);
-    dataset = open_dataset(file, target.dataset, target.path);
     Listing listing{.target = &target};
     const herr_t status = H5Dchunk_iter(dataset.get(), H5P_DEFAULT, &collect_chunk, &listing);
     if (listing.failed) throw std::bad_alloc();
-    check_status(status, action, target.path);
-    const std::size_t rank = target.shape.rank();
+    check_status(status, "list the chunks of " + printable(target.dataset) + " in", target.path);
     for (const auto& [place, entry] : listing.chunks) {
-      for (std::size_t axis = 0; axis < rank; ++axis) {
-        if (place[axis] < 0 || place[axis] >= grid[axis]) {
-          throw Error(ErrorCode::corrupt_data,
-                      where(std::span(place).first(rank)) + " lies outside of the dataset");
-        }
+      bool inside = true;  // nobody asks for chunks outside of the dataset
+      for (std::size_t axis = 0; axis < coord.size(); ++axis) {
+        inside = inside && place[axis] >= 0 && place[axis] < grid[axis];
       }
-      keep(std::span(place).first(rank), entry[0], entry[1], static_cast<std::uint32_t>(entry[2]));
+      if (inside) keep(std::span(place).first(coord.size()), entry);
     }
     listed = true;
-    dataset.reset();
-    file.reset();
   }
-  Slot& slot = slot_of(coord);
-  if (slot.place == Slot::kUnknown) slot.place = Slot::kUnallocated;
+  keep(coord, {});  // what was not listed has no storage
 }
 
 #else
 
-void ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
+ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
   probed = {};
   const auto failed = [&](const std::string& cause) {
     if (probed.failure) {
@@ -205,10 +324,7 @@ void ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
       throw failed(error.what());
     }
   }
-  std::array<hsize_t, Shape::kMaxRank> origin{};
-  for (std::size_t axis = 0; axis < coord.size(); ++axis) {
-    origin[axis] = static_cast<hsize_t>(coord[axis] * target.chunk[axis]);
-  }
+  const auto origin = origin_of(coord);
   std::uint32_t filter_mask = 0;
   std::byte unused{};
   // Fails for a chunk without storage, for which H5Dget_chunk_storage_size alone has a distinct
@@ -222,38 +338,42 @@ void ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
         (status < 0 ? describe_error_stack().find("not allocated") != std::string::npos
                     : stored_bytes == 0);
     if (!unallocated) throw failed(cause);
-    slot_of(coord).place = Slot::kUnallocated;
-    return;
+    return {};
   }
   if (probed.requests != 1) {
     throw Error(ErrorCode::hdf5_failed, where(coord) + " cannot be looked up: libhdf5 asked for " +
                                             std::to_string(probed.requests) + " runs of bytes");
   }
-  keep(coord, probed.file_offset, probed.bytes, filter_mask);
+  return {
+      .file_offset = probed.file_offset, .stored_bytes = probed.bytes, .filter_mask = filter_mask};
 }
+
+void ChunkIndex::Impl::fill(std::span<const std::int64_t> coord) { keep(coord, look_up(coord)); }
 
 #endif
 
-ChunkIndex::ChunkIndex(int fd, Target target)
-    : impl_(std::make_unique<Impl>(fd, std::move(target))) {}
+ChunkIndex::ChunkIndex(int fd, const FileId& file, Target target)
+    : impl_(std::make_unique<Impl>(fd, file, std::move(target))) {}
 ChunkIndex::~ChunkIndex() = default;
 
 ChunkEntry ChunkIndex::find(std::span<const std::int64_t> coord) const {
-  const auto as_entry = [](const Slot& slot) -> ChunkEntry {
-    if (slot.place == Slot::kUnallocated) return {};
-    return {.file_offset = static_cast<std::int64_t>(slot.place - Slot::kFirstOffset),
-            .stored_bytes = slot.stored_bytes,
-            .filter_mask = slot.filter_mask};
-  };
-  const Slot& slot = impl_->slot_of(coord);
+  const Slot& slot = impl_->slot(impl_->number_of(coord));
   {
     const std::lock_guard lock(impl_->mutex);
-    if (slot.place != Slot::kUnknown) return as_entry(slot);
+    if (slot.place != Slot::kUnknown) return impl_->entry_of(coord);
   }
   const auto guard = Library::lock();
   const std::lock_guard lock(impl_->mutex);
-  if (slot.place == Slot::kUnknown) impl_->look_up(coord);
-  return as_entry(slot);
+  if (slot.place == Slot::kUnknown) impl_->fill(coord);
+  return impl_->entry_of(coord);
+}
+
+ChunkEntry ChunkIndex::find_once(std::span<const std::int64_t> coord) const {
+  const auto guard = Library::lock();
+  const std::lock_guard lock(impl_->mutex);
+  const ChunkEntry entry = impl_->look_up(coord);
+  if (entry.allocated()) impl_->check(coord, entry);
+  return entry;
 }
 
 std::span<const std::int64_t> ChunkIndex::grid() const noexcept {

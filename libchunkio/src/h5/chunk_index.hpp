@@ -9,8 +9,13 @@
 /// Where there is H5Dchunk_iter, the first lookup lists all chunks with it.
 ///
 /// Entries are looked up as they are asked for and kept as long as the index. Each is checked:
-/// inside the file, overlapping no chunk found before. Thread-safe; takes Library::lock() before
-/// its own mutex.
+/// inside the file, of the only size there can be if nothing is filtered, overlapping no chunk
+/// found before. A bad entry is an error of its own chunk only; of two chunks that overlap either
+/// can be the wrong one, so both are errors from then on. The one asked for first was delivered
+/// before anything could be told about it: to know that it overlaps a chunk which nobody wants yet,
+/// all of them would have to be looked up. Therefore an overlap has an error code that is not
+/// skipped (OnError::skip): whoever goes on could have wrong rows already. Thread-safe; takes
+/// Library::lock() before its own mutex.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +25,8 @@
 #include <string>
 
 #include <chunkio/tensor.hpp>
+
+#include "h5/handle.hpp"
 
 namespace chunkio::h5 {
 
@@ -37,7 +44,7 @@ struct ChunkEntry {
 
 class ChunkIndex {
  public:
-  /// More chunks than this are not worth an index.
+  /// More chunks than this are not worth a table.
   static constexpr std::int64_t kMaxChunks = std::int64_t{1} << 24;
 
   /// Where the chunks to be found are.
@@ -46,29 +53,39 @@ class ChunkIndex {
     std::string dataset = {};     ///< Path of the dataset inside the file.
     Shape shape = {};             ///< Of the dataset.
     Shape chunk = {};             ///< Same rank.
+    std::int64_t first_byte = 0;  ///< Chunks begin there or behind: after the superblock.
     std::int64_t file_bytes = 0;  ///< Chunks must end there or before.
     /// The exact stored size of every chunk if there are no filters; else 0.
     std::int64_t raw_bytes = 0;
   };
 
   /// Looks up nothing yet.
-  /// \param fd  the open file; duplicated.
-  /// \pre at most kMaxChunks chunks.
-  /// \throws Error io_failed, out_of_resources.
-  ChunkIndex(int fd, Target target);
+  /// \param fd    the open file; duplicated.
+  /// \param file  the same, as libhdf5 has it open. Only what lies behind these two is looked at,
+  ///              never the path, which may lead to another file by now.
+  /// \throws Error io_failed, out_of_resources, corrupt_data (more chunks than can be counted),
+  ///         hdf5_failed.
+  ChunkIndex(int fd, const FileId& file, Target target);
   ~ChunkIndex();
   ChunkIndex(const ChunkIndex&) = delete;
   ChunkIndex& operator=(const ChunkIndex&) = delete;
 
   /// The chunk at grid position `coord` (chunks, not elements; one number an axis).
-  /// \pre inside grid().
-  /// \throws Error corrupt_data (the entry cannot be true), hdf5_failed.
+  /// \pre inside grid(); num_chunks() <= kMaxChunks.
+  /// \throws Error corrupt_data (the entry cannot be true), unsupported (it overlaps another, so
+  ///         nothing of the file can be believed), hdf5_failed.
   [[nodiscard]] ChunkEntry find(std::span<const std::int64_t> coord) const;
+  /// The same for any number of chunks: looks it up afresh and remembers nothing, so overlaps are
+  /// not found.
+  /// \pre inside grid().
+  /// \throws Error corrupt_data, hdf5_failed.
+  [[nodiscard]] ChunkEntry find_once(std::span<const std::int64_t> coord) const;
 
   /// Chunks along each axis.
   [[nodiscard]] std::span<const std::int64_t> grid() const noexcept;
   [[nodiscard]] std::int64_t num_chunks() const noexcept;
   /// Bytes the index takes when all chunks are known; part of the memory budget.
+  /// \pre num_chunks() <= kMaxChunks.
   [[nodiscard]] std::int64_t memory_bytes() const noexcept;
 
  private:

@@ -5,7 +5,9 @@
 #include <cctype>
 #include <cerrno>
 #include <iterator>
-#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,11 +16,13 @@
 #include <chunkio/dataset.hpp>
 
 #include "base/checked_math.hpp"
+#include "base/element_fill.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
+#include "h5/stored_array.hpp"
 
 namespace chunkio {
 namespace {
@@ -227,14 +231,33 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted) {
   info.channels = shape[channels_last ? 3 : 1];
 }
 
+/// Numbers for each picture, without being refused.
+bool is_parallel(const DatasetSummary& dataset, std::int64_t num_samples) {
+  return dataset.dtype && dataset.shape && dataset.refusal.empty() && dataset.shape->rank() > 0 &&
+         (*dataset.shape)[0] == num_samples;
+}
+
+/// Whether the bytes of its rows can be counted: no file holds more, but any file can say so.
+/// \pre is_parallel.
+bool is_oversized(const DatasetSummary& dataset) {
+  const auto elements = base::checked_product(dataset.shape->dims().subspan(1));
+  if (!elements || *elements > kMaxSampleBytes) return true;
+  const auto row_bytes = *elements * static_cast<std::int64_t>(size_of(*dataset.dtype));
+  return !base::checked_multiply((*dataset.shape)[0], row_bytes);
+}
+
+Error oversized(const DatasetSummary& dataset, const std::string& path) {
+  return Error(ErrorCode::unsupported, path + ": " + dataset.describe() +
+                                           " is larger than any dataset with a row for each "
+                                           "picture; leave it out, or write the file again");
+}
+
 /// The dataset as a field, if it runs parallel to the pictures.
 std::optional<FieldInfo> as_field(const DatasetSummary& dataset, std::int64_t num_samples) {
-  if (!dataset.dtype || !dataset.shape || !dataset.refusal.empty()) return std::nullopt;
-  const Shape& shape = *dataset.shape;
-  if (shape.rank() == 0 || shape[0] != num_samples) return std::nullopt;
-  const auto elements = base::checked_product(shape.dims().subspan(1));
-  if (!elements || *elements < 1 || *elements > kMaxSampleBytes) return std::nullopt;
-  return FieldInfo{dataset.name, *dataset.dtype, shape.without_first_axis()};
+  if (!is_parallel(dataset, num_samples) || is_oversized(dataset)) return std::nullopt;
+  const Shape row_shape = dataset.shape->without_first_axis();
+  if (row_shape.num_elements() < 1) return std::nullopt;
+  return FieldInfo{dataset.name, *dataset.dtype, row_shape};
 }
 
 bool is_integer(DType dtype) { return dtype != DType::float32 && dtype != DType::float64; }
@@ -255,11 +278,17 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
   const auto summary_of = [&](const std::string& name) {
     return summarize(open_dataset(impl.file, name, info.path), name, info.path, impl.external);
   };
+  const auto labels_from = [&](const DatasetSummary& labels) {
+    if (is_parallel(labels, info.num_samples) && is_oversized(labels)) {
+      throw oversized(labels, info.path);
+    }
+    return as_labels(as_field(labels, info.num_samples));
+  };
   if (!options.labels.empty()) {
     const DatasetSummary labels =
         summary_of(find_named(impl.file, options.labels, options, contents, info.path));
     if (!labels.refusal.empty()) throw refused(info.path, labels.describe());
-    info.labels = as_labels(as_field(labels, info.num_samples));
+    info.labels = labels_from(labels);
     if (!info.labels) {
       throw Error(ErrorCode::unsupported, info.path + ": " + labels.describe() +
                                               " cannot be labels: integers [" +
@@ -277,7 +306,7 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
     if (state == LinkState::absent || !is_dataset(impl.file, name, info.path)) continue;
     const DatasetSummary labels = summary_of(name);
     if (!labels.refusal.empty()) throw refused(info.path, labels.describe());
-    info.labels = as_labels(as_field(labels, info.num_samples));
+    info.labels = labels_from(labels);
     if (info.labels) return;
     if (info.format_version) {
       throw Error(ErrorCode::corrupt_data, info.path + ": " + labels.describe() + " does not fit " +
@@ -287,12 +316,17 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
   }
 }
 
-void find_fields(DatasetInfo& info, const FileContents& contents) {
+void find_fields(Dataset::Impl& impl, const FileContents& contents) {
+  DatasetInfo& info = impl.info;
   for (const DatasetSummary& dataset : contents.datasets) {
     if (dataset.name == info.images_path || (info.labels && dataset.name == info.labels->name)) {
       continue;
     }
-    if (auto field = as_field(dataset, info.num_samples)) info.fields.push_back(*std::move(field));
+    if (auto field = as_field(dataset, info.num_samples)) {
+      info.fields.push_back(*std::move(field));
+    } else if (is_parallel(dataset, info.num_samples) && is_oversized(dataset)) {
+      impl.oversized_fields.push_back(dataset);
+    }
   }
 }
 
@@ -311,13 +345,24 @@ void check_stored(const DatasetId& labels, const DatasetInfo& info) {
                   std::to_string(info.num_samples) + " values; write the file again");
 }
 
+/// Opens a field, or the labels, to be read through libhdf5.
+/// \throws Error as open_array: what cannot be decoded within bounds is not read.
+std::shared_ptr<const StoredArray> open_field(const Dataset::Impl& impl, const FieldInfo& field) {
+  // Two of the largest chunks that are decoded.
+  constexpr std::int64_t kMaxCacheBytes = std::int64_t{512} << 20;
+  return open_array(impl, field.name, field.row_shape.with_first_axis(impl.info.num_samples),
+                    field.dtype, kMaxCacheBytes);
+}
+
 /// Labels index class names, so one out of range would be read beyond a table.
 void check_labels(const Dataset::Impl& impl) {
   const DatasetInfo& info = impl.info;
+  if (!info.labels) return;
+  const std::shared_ptr<const StoredArray> array = open_field(impl, *info.labels);
   const auto num_classes = static_cast<std::int64_t>(info.class_names.size());
-  if (!info.labels || num_classes == 0 || info.labels->dtype != DType::int64) return;
+  if (num_classes == 0 || info.labels->dtype != DType::int64) return;
   constexpr std::int64_t kPiece = 1 << 16;
-  const DatasetId labels = open_dataset(impl.file, info.labels->name, info.path);
+  const DatasetId& labels = array->dataset;
   check_stored(labels, info);
   std::vector<std::int64_t> values(static_cast<std::size_t>(std::min(kPiece, info.num_samples)));
   for (std::int64_t first = 0; first < info.num_samples; first += kPiece) {
@@ -365,9 +410,7 @@ void fill_if_never_filled(const DatasetId& dataset, DType dtype, std::span<std::
     check_status(H5Pget_fill_value(creation.get(), memory_type(dtype), element.data()), action,
                  path);
   }
-  for (std::size_t at = 0; at < out.size(); at += element.size()) {
-    std::copy(element.begin(), element.end(), out.begin() + static_cast<std::ptrdiff_t>(at));
-  }
+  base::fill_elements(out, element);
 }
 
 }  // namespace
@@ -394,8 +437,8 @@ void h5::read_rows(const DatasetId& dataset, const Shape& shape, DType dtype, st
     block[axis] = static_cast<hsize_t>(axis == 0 ? count : shape[axis]);
   }
   start[0] = static_cast<hsize_t>(first);
-  const std::string action =
-      "read rows from " + std::to_string(first) + " of " + printable(name) + " in";
+  const std::string action = "read rows " + std::to_string(first) + " to " +
+                             std::to_string(first + count - 1) + " of " + printable(name) + " in";
   const SpaceId file_space(check_id(H5Dget_space(dataset.get()), action, path));
   check_status(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr,
                                    block.data(), nullptr),
@@ -446,7 +489,7 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) try {
   set_layout(*impl, options.layout);
   read_description(impl->file.get(), impl->images->dataset.get(), info);
   find_labels(*impl, options, contents);
-  find_fields(info, contents);
+  find_fields(*impl, contents);
   check_labels(*impl);
   return Dataset(std::move(impl));
 } catch (const Error& error) {
@@ -472,14 +515,22 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
     throw Error(ErrorCode::not_found, "no field " + printable(name) + " in " + info().path);
   }
   const auto guard = Library::lock();
-  const DatasetId dataset = open_dataset(impl_->file, field->name, info().path);
-  h5::read_rows(dataset, field->row_shape.with_first_axis(size()), field->dtype, first, count, out,
-                field->name, info().path);
+  std::shared_ptr<const StoredArray>& array = impl_->field_in_use;
+  if (!array || array->name != field->name) {
+    array.reset();
+    array = open_field(*impl_, *field);
+  }
+  h5::read_rows(array->dataset, array->stored.shape, field->dtype, first, count, out, field->name,
+                info().path);
+  if (first + count == size()) array.reset();
   impl_->check_unchanged();
 }
 
 std::optional<FieldInfo> Dataset::find_field(std::string_view name) const {
   const DatasetInfo& about = info();
+  for (const DatasetSummary& dataset : impl_->oversized_fields) {
+    if (dataset.name == name) throw oversized(dataset, about.path);
+  }
   if (about.labels && about.labels->name == name) return about.labels;
   const auto found = std::find_if(about.fields.begin(), about.fields.end(),
                                   [&](const FieldInfo& field) { return field.name == name; });

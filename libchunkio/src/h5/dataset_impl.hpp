@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <chunkio/dataset.hpp>
 
@@ -16,7 +17,8 @@
 
 namespace chunkio {
 
-/// Immutable after open(), except that libhdf5 calls on `file` hold Library::lock().
+/// Immutable after open(), except for field_in_use, and that libhdf5 calls on `file` hold
+/// Library::lock().
 struct Dataset::Impl {
   DatasetInfo info;
 
@@ -27,6 +29,11 @@ struct Dataset::Impl {
   h5::FileId file;
   h5::External external = h5::External::refused;
   std::shared_ptr<const h5::StoredArray> images;
+  /// Datasets parallel to the pictures that are too large to be fields.
+  std::vector<h5::DatasetSummary> oversized_fields;
+  /// The field that read_field() read last, unless to its end: whoever reads in pieces has each
+  /// chunk decoded once, and nothing stays in memory afterwards. Guarded by Library::lock().
+  mutable std::shared_ptr<const h5::StoredArray> field_in_use;
 
   /// To be called after reading bytes and before they are believed. A mapping reads zeros beyond
   /// the end of a page that was cut off, libhdf5 reads zeros beyond the end of the file, and
@@ -35,18 +42,9 @@ struct Dataset::Impl {
   /// name: what was opened stays as it is then.
   /// \throws Error corrupt_data if the file was changed since it was opened, io_failed.
   void check_unchanged() const;
-
 };
 
 namespace h5 {
-
-/// Looks at the dataset `name` of an open file, pictures or a field. Takes Library::lock().
-/// \param shape, dtype  what it was found to have; the type to deliver.
-/// \throws Error corrupt_data, unsupported (a filter that libhdf5 lacks, chunks too large),
-///         hdf5_failed.
-[[nodiscard]] std::shared_ptr<const StoredArray> open_array(const Dataset::Impl& file,
-                                                            const std::string& name,
-                                                            const Shape& shape, DType dtype);
 
 /// Reads rows [first, first + count) of a dataset of shape `shape` as `dtype` into `out`, which has
 /// exactly their size. Takes Library::lock().

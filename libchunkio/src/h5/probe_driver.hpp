@@ -14,12 +14,14 @@
 
 #include "h5/handle.hpp"
 
-// H5Dchunk_iter came with 1.10.10, 1.12.3 and 1.14.0.
-#if H5_VERSION_GE(1, 13, 0) || (H5_VERSION_GE(1, 12, 3) && !H5_VERSION_GE(1, 13, 0)) || \
-    (H5_VERSION_GE(1, 10, 10) && !H5_VERSION_GE(1, 12, 0))
+// H5Dchunk_iter came with 1.10.10, 1.12.3 and 1.14.0; the one of 1.13 gave other offsets.
+#ifndef CHUNKIO_HAVE_CHUNK_ITER
+#if H5_VERSION_GE(1, 14, 0) || (H5_VERSION_GE(1, 12, 3) && !H5_VERSION_GE(1, 13, 0)) || \
+    (H5_VERSION_GE(1, 10, 10) && !H5_VERSION_GE(1, 11, 0))
 #define CHUNKIO_HAVE_CHUNK_ITER 1
 #else
 #define CHUNKIO_HAVE_CHUNK_ITER 0
+#endif
 #endif
 
 #if !CHUNKIO_HAVE_CHUNK_ITER

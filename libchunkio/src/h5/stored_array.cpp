@@ -45,15 +45,20 @@ std::string filter_name(H5Z_filter_t filter) {
   }
 }
 
+/// The shortest superblock: that of versions 2 and 3, with addresses of 8 bytes.
+constexpr std::int64_t kSuperblockBytes = 48;
+
 /// Looks at one dataset; a class only to share what every step needs.
 class Inspection {
  public:
-  Inspection(const Dataset::Impl& file, StoredArray& array)
+  Inspection(const Dataset::Impl& file, StoredArray& array, std::int64_t max_cache_bytes)
       : file_(file),
         path_(file.info.path),
         array_(array),
+        max_cache_bytes_(max_cache_bytes),
         action_("inspect the storage of " + printable(array.name) + " in"),
-        creation_(check_id(H5Dget_create_plist(array.dataset.get()), action_, path_)) {}
+        creation_(check_id(H5Dget_create_plist(array.dataset.get()), action_, path_)),
+        type_(check_id(H5Dget_type(array.dataset.get()), action_, path_)) {}
 
   void run() {
     const H5D_layout_t layout = H5Pget_layout(creation_.get());
@@ -67,8 +72,10 @@ class Inspection {
       limit_chunks();
     }
     read_elements();
+    if (array_.stored.chunked) reopen_with_cache();  // before an index holds it open
     array_.needs_libhdf5 = why_only_libhdf5(layout);
     if (array_.needs_libhdf5.empty()) {
+      first_byte_ = user_block() + kSuperblockBytes;
       if (array_.stored.chunked) {
         make_index();
       } else {
@@ -76,7 +83,6 @@ class Inspection {
       }
       check_linear_extent();
     }
-    if (array_.stored.chunked) reopen_with_cache();
   }
 
  private:
@@ -100,10 +106,13 @@ class Inspection {
         throw corrupt("impossible chunk shape of " + name());
       }
       chunk.push_back(static_cast<std::int64_t>(dims[axis]));
-      // Cannot overflow: at most one chunk an element.
       const std::int64_t along = base::ceil_divide(shape[axis], chunk[axis]);
-      array_.num_chunks *= along;
-      if (axis > 0) group_chunks_ *= along;
+      const auto num_chunks = base::checked_multiply(array_.num_chunks, along);
+      const auto group_chunks = base::checked_multiply(group_chunks_, axis > 0 ? along : 1);
+      if (!num_chunks || !group_chunks)
+        throw corrupt(name() + " has more chunks than can be counted");
+      array_.num_chunks = *num_chunks;
+      group_chunks_ = *group_chunks;
     }
     array_.stored.chunk_shape = Shape(chunk);
   }
@@ -140,10 +149,9 @@ class Inspection {
 
   void limit_chunks() {
     const auto elements = base::checked_product(array_.stored.chunk_shape.dims());
-    const auto bytes = elements
-                           ? base::checked_multiply(
-                                 *elements, static_cast<std::int64_t>(size_of(array_.stored.dtype)))
-                           : std::nullopt;
+    // As it is stored: labels of any width are delivered as int64.
+    const auto element_bytes = static_cast<std::int64_t>(H5Tget_size(type_.get()));
+    const auto bytes = elements ? base::checked_multiply(*elements, element_bytes) : std::nullopt;
     if (!bytes || (!array_.filters.empty() && *bytes > kMaxFilteredChunkBytes)) {
       throw Error(ErrorCode::unsupported,
                   path_ + ": chunks " + array_.stored.chunk_shape.to_string() + " of " + name() +
@@ -153,9 +161,8 @@ class Inspection {
   }
 
   void read_elements() {
-    const TypeId type(check_id(H5Dget_type(array_.dataset.get()), action_, path_));
     const hid_t memory = memory_type(array_.stored.dtype);
-    array_.native_elements = check_status(H5Tequal(type.get(), memory), action_, path_) > 0;
+    array_.native_elements = check_status(H5Tequal(type_.get(), memory), action_, path_) > 0;
     array_.fill_value.resize(size_of(array_.stored.dtype));
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
     check_status(H5Pfill_value_defined(creation_.get(), &defined), action_, path_);
@@ -200,27 +207,34 @@ class Inspection {
       }
       return step.name + (step.name.starts_with("filter") ? "" : " filter");
     }
-    if (array_.num_chunks > ChunkIndex::kMaxChunks) return "too many chunks for an index";
 #if CHUNKIO_HAVE_CHUNK_ITER
-    const ListId creation(check_id(H5Fget_create_plist(file_.file.get()), action_, path_));
-    hsize_t user_block = 0;
-    check_status(H5Pget_userblock(creation.get(), &user_block), action_, path_);
     // Versions differ in whether the addresses they list count it.
-    if (user_block != 0) return "chunks behind a user block";
+    if (user_block() != 0) return "chunks behind a user block";
 #endif
     return {};
   }
 
+  [[nodiscard]] std::int64_t user_block() const {
+    const ListId creation(check_id(H5Fget_create_plist(file_.file.get()), action_, path_));
+    hsize_t bytes = 0;
+    check_status(H5Pget_userblock(creation.get(), &bytes), action_, path_);
+    return static_cast<std::int64_t>(bytes);
+  }
+
   void make_index() {
     array_.index = std::make_unique<ChunkIndex>(
-        file_.descriptor.get(),
+        file_.descriptor.get(), file_.file,
         ChunkIndex::Target{.path = path_,
                            .dataset = array_.name,
                            .shape = array_.stored.shape,
                            .chunk = array_.stored.chunk_shape,
+                           .first_byte = first_byte_,
                            .file_bytes = file_.file_bytes,
                            .raw_bytes = array_.filters.empty() ? chunk_bytes_ : 0});
     if (array_.filters.empty() && array_.whole_rows()) find_implicit_base();
+    if (array_.num_chunks <= ChunkIndex::kMaxChunks) return;
+    array_.index.reset();
+    if (!array_.linear_offset) array_.needs_libhdf5 = "too many chunks for an index";
   }
 
   /// Sets linear_offset if libhdf5 computes chunk addresses instead of looking them up: it then
@@ -232,9 +246,9 @@ class Inspection {
     if (kind != H5D_CHUNK_IDX_NONE && kind != H5D_CHUNK_IDX_SINGLE) return;
     std::array<std::int64_t, Shape::kMaxRank> coord{};
     const auto chunk = std::span(coord).first(array_.stored.shape.rank());
-    const ChunkEntry first = array_.index->find(chunk);
+    const ChunkEntry first = array_.index->find_once(chunk);
     coord[0] = array_.num_chunks - 1;
-    const ChunkEntry last = array_.index->find(chunk);
+    const ChunkEntry last = array_.index->find_once(chunk);
     if (!first.allocated() || !last.allocated()) return;
     if (last.file_offset - first.file_offset != (array_.num_chunks - 1) * chunk_bytes_) {
       throw corrupt("the chunks of " + name() + " do not lie where its index says");
@@ -248,7 +262,11 @@ class Inspection {
                            ? base::checked_multiply(array_.num_chunks, chunk_bytes_)
                            : base::checked_multiply(array_.stored.shape[0], array_.row_bytes);
     const auto end = bytes ? base::checked_add(*array_.linear_offset, *bytes) : std::nullopt;
-    if (!end || *array_.linear_offset < 0 || *end > file_.file_bytes) {
+    if (*array_.linear_offset < first_byte_) {
+      throw corrupt(name() + " begins at byte " + std::to_string(*array_.linear_offset) +
+                    ", where the file's own superblock is; copy or download it again");
+    }
+    if (!end || *end > file_.file_bytes) {
       throw Error(ErrorCode::corrupt_data, path_ + " is truncated: " + name() + " ends at byte " +
                                                (end ? std::to_string(*end) : "2^63") +
                                                ", the file at " + std::to_string(file_.file_bytes) +
@@ -270,8 +288,8 @@ class Inspection {
       const ChunkCacheSettings cache =
           recommend_cache(array_.num_chunks, chunk_bytes_, *cache_bytes);
       cache_slots = cache.rdcc_nslots;
-      array_.chunk_cache_bytes =
-          *cache_bytes + static_cast<std::int64_t>(cache_slots * sizeof(void*));
+      array_.chunk_cache_bytes = std::min(
+          *cache_bytes + static_cast<std::int64_t>(cache_slots * sizeof(void*)), max_cache_bytes_);
     }
     const ListId access(check_id(H5Pcreate(H5P_DATASET_ACCESS), action_, path_));
     check_status(H5Pset_chunk_cache(access.get(), cache_slots,
@@ -284,8 +302,11 @@ class Inspection {
   const Dataset::Impl& file_;
   const std::string& path_;
   StoredArray& array_;
+  const std::int64_t max_cache_bytes_;
   const std::string action_;
   const ListId creation_;
+  const TypeId type_;
+  std::int64_t first_byte_ = 0;
   std::int64_t chunk_bytes_ = 0;
   std::int64_t group_chunks_ = 1;
 };
@@ -306,7 +327,8 @@ std::string StoredArray::describe_rows(std::int64_t first, std::int64_t last,
 }
 
 std::shared_ptr<const StoredArray> open_array(const Dataset::Impl& file, const std::string& name,
-                                              const Shape& shape, DType dtype) {
+                                              const Shape& shape, DType dtype,
+                                              std::int64_t max_cache_bytes) {
   const auto guard = Library::lock();
   auto array = std::make_shared<StoredArray>();
   array->name = name;
@@ -315,7 +337,7 @@ std::shared_ptr<const StoredArray> open_array(const Dataset::Impl& file, const s
   array->row_bytes =
       shape.without_first_axis().num_elements() * static_cast<std::int64_t>(size_of(dtype));
   array->dataset = open_dataset(file.file, name, file.info.path);
-  Inspection(file, *array).run();
+  Inspection(file, *array, max_cache_bytes).run();
   return array;
 }
 

@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <chunkio/chunk_layout.hpp>
+#include <chunkio/dataset.hpp>
 #include <chunkio/tensor.hpp>
 
 #include "h5/chunk_index.hpp"
@@ -51,7 +53,8 @@ struct StoredArray {
   /// chunks of whole rows behind an implicit or single-chunk index): row r is at *linear_offset + r
   /// * row_bytes. Checked to lie inside the file.
   std::optional<std::int64_t> linear_offset = {};
-  /// For chunked data whose elements are native: where each chunk lies. Null otherwise.
+  /// Where each chunk lies. Null if the data is not chunked, if libhdf5 alone can read it, or if
+  /// linear_offset says it for more chunks than a table is worth.
   std::unique_ptr<ChunkIndex> index = {};
   /// What libhdf5 alone can do with this array, as a clause ("big-endian elements", "szip filter");
   /// empty if its bytes can be read without it.
@@ -72,5 +75,16 @@ struct StoredArray {
   [[nodiscard]] std::string describe_rows(std::int64_t first, std::int64_t last,
                                           const std::string& path) const;
 };
+
+/// Looks at the dataset `name` of an open file, pictures or a field. Takes Library::lock().
+/// \param shape, dtype     what it was found to have; the type to deliver. All rows together have
+///                         fewer than 2^63 bytes.
+/// \param max_cache_bytes  at most this much for chunk_cache_bytes. Less than it takes costs time:
+///                         chunks are decoded again.
+/// \throws Error corrupt_data, unsupported (a filter that libhdf5 lacks, chunks too large),
+///         hdf5_failed.
+[[nodiscard]] std::shared_ptr<const StoredArray> open_array(
+    const Dataset::Impl& file, const std::string& name, const Shape& shape, DType dtype,
+    std::int64_t max_cache_bytes = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace chunkio::h5

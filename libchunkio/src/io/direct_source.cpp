@@ -39,11 +39,9 @@ struct DirectSource::Scratch {
 
 std::optional<std::string> DirectSource::reason_against(const h5::StoredArray& array) {
   if (!array.needs_libhdf5.empty()) return array.needs_libhdf5;
-  if (!array.native_elements) return "elements of another machine";
   if (const h5::FilterStep* filter = first_foreign_filter(array.filters)) {
     return filter->name + " filter";
   }
-  if (!array.linear_offset && array.index == nullptr) return "no storage of its own";
   return std::nullopt;
 }
 
@@ -162,14 +160,15 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
   if (stop.stop_requested()) {
     throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
   }
+  base::Stopwatch watch;
   const h5::ChunkEntry entry = array_->index->find(position);
+  cost.read_seconds += watch.lap();
   const RowPart part(row_shape_, chunk_row_shape_, position.subspan(1),
                      static_cast<std::int64_t>(size_of(array_->stored.dtype)));
   // Row 0 of the group, counted from the first row of the chunk; negative if it lies before it.
   const std::int64_t group_row = wanted.group_first_row - position[0] * chunk_rows_;
 
   if (!entry.allocated()) {
-    base::Stopwatch watch;
     for (const RowTarget& row : wanted.rows) part.fill(row.target, array_->fill_value);
     cost.copy_seconds += watch.lap();
     return;
@@ -191,7 +190,7 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
     scratch.decoder->check_stored_bytes(static_cast<std::size_t>(entry.stored_bytes));
     const std::span<const std::byte> stored =
         reader_.read(entry.file_offset, entry.stored_bytes, scratch.home, cost);
-    base::Stopwatch watch;
+    watch.lap();
     const std::span<const std::byte> raw =
         scratch.decoder->decode(stored, entry.filter_mask, scratch.home, scratch.other);
     cost.decode_seconds += watch.lap();
@@ -218,30 +217,28 @@ Error DirectSource::damaged(std::int64_t chunk, const std::string& reason) const
                                             "; copy or download the file again");
 }
 
-void DirectSource::will_need(const RowGroup& group) const noexcept {
-  if (reader_.direct() || group.num_rows < 1) return;
-  const std::int64_t end = group.first_row + group.num_rows;
+void DirectSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
+  if (reader_.direct()) return;
   if (!chunked()) {
-    reader_.will_need(*array_->linear_offset + group.first_row * array_->row_bytes,
-                      group.num_rows * array_->row_bytes);
+    reader_.will_need(*array_->linear_offset + wanted.begin * array_->row_bytes,
+                      (wanted.end - wanted.begin) * array_->row_bytes);
     return;
   }
   try {
-    for (std::int64_t chunk = group.first_row / chunk_rows_; chunk * chunk_rows_ < end; ++chunk) {
+    for (std::int64_t chunk = wanted.begin / chunk_rows_; chunk * chunk_rows_ < wanted.end;
+         ++chunk) {
+      const std::int64_t chunk_row = chunk * chunk_rows_;
       for_each_column(chunk, [&](std::span<const std::int64_t> position) {
         const h5::ChunkEntry entry = array_->index->find(position);
         if (!entry.allocated()) return;
-        std::int64_t begin_row = 0;
-        std::int64_t end_row = chunk_rows_;
-        if (stored_raw(position, entry)) {
-          begin_row = std::max(begin_row, group.first_row - chunk * chunk_rows_);
-          end_row = std::min(end_row, end - chunk * chunk_rows_);
+        if (!stored_raw(position, entry)) {
+          reader_.will_need(entry.file_offset, entry.stored_bytes);
+          return;
         }
-        const std::int64_t bytes = entry.stored_bytes;
-        reader_.will_need(entry.file_offset + bytes / chunk_rows_ * begin_row,
-                          begin_row == 0 && end_row == chunk_rows_
-                              ? bytes
-                              : bytes / chunk_rows_ * (end_row - begin_row));
+        const std::int64_t begin = std::max(wanted.begin - chunk_row, std::int64_t{0});
+        const std::int64_t end = std::min(wanted.end - chunk_row, chunk_rows_);
+        const std::int64_t row_bytes = chunk_bytes_ / chunk_rows_;
+        reader_.will_need(entry.file_offset + begin * row_bytes, (end - begin) * row_bytes);
       });
     }
   } catch (const std::exception&) {

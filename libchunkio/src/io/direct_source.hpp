@@ -39,7 +39,7 @@ class DirectSource final : public ChunkSource {
   /// As the contract says; errors name the chunk, its rows, the dataset and the file.
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
-  void will_need(const RowGroup& group) const noexcept override;
+  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
   /// Reads go round the page cache; false if the file system refused.

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <mutex>
+#include <string>
+#include <thread>
 
 #include <chunkio/error.hpp>
 
@@ -22,7 +24,11 @@ namespace {
 struct Range {
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::uintptr_t> end{0};
-  std::atomic<bool> faulted{false};
+  /// Pages that the handler was about to replace, and has replaced, by zeros.
+  std::atomic<std::uint64_t> faults{0};
+  std::atomic<std::uint64_t> replaced{0};
+  /// Of `faults`, those whose zeros are gone again. Not touched by the handler.
+  std::atomic<std::uint64_t> repaired{0};
 };
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free);
 
@@ -34,6 +40,10 @@ std::array<Range, kMaxRanges> g_ranges;
 struct sigaction g_previous;
 std::mutex g_mutex;  // guards taking and freeing entries, and the installation
 bool g_installed = false;
+
+// Faults of this thread. The handler may only touch it because before_copy() did: in a library
+// that is loaded late, the first access of a thread can allocate.
+constinit thread_local std::atomic<std::uint64_t> t_faults{0};
 
 void pass_on(int signal_number, siginfo_t* info, void* context) {
   if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
@@ -53,12 +63,15 @@ void on_sigbus(int signal_number, siginfo_t* info, void* context) {
     const std::uintptr_t end = range.end.load(std::memory_order_acquire);
     if (end == 0 || address >= end || address < range.begin.load(std::memory_order_relaxed))
       continue;
-    range.faulted.store(true, std::memory_order_release);
+    range.faults.fetch_add(1);
+    t_faults.fetch_add(1, std::memory_order_relaxed);
     const auto page_size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     void* page = reinterpret_cast<void*>(address / page_size * page_size);
     // mmap is a plain system call here: safe in a handler on Linux, though POSIX does not list it.
-    if (::mmap(page, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-        page) {
+    const bool zeros =
+        ::mmap(page, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page;
+    range.replaced.fetch_add(1);
+    if (zeros) {
       errno = saved_errno;
       return;
     }
@@ -83,12 +96,13 @@ void install() {
 
 }  // namespace
 
-FaultGuard::FaultGuard(const std::byte* begin, std::size_t size) : index_(kMaxRanges) {
+FaultGuard::FaultGuard(std::byte* begin, std::size_t size, int fd)
+    : begin_(begin), size_(size), fd_(fd), index_(kMaxRanges) {
   const std::lock_guard lock(g_mutex);
   install();
   for (std::size_t i = 0; i < kMaxRanges; ++i) {
     if (g_ranges[i].end.load(std::memory_order_relaxed) != 0) continue;
-    g_ranges[i].faulted.store(false, std::memory_order_relaxed);
+    g_ranges[i].repaired.store(g_ranges[i].faults.load());
     g_ranges[i].begin.store(reinterpret_cast<std::uintptr_t>(begin), std::memory_order_relaxed);
     g_ranges[i].end.store(reinterpret_cast<std::uintptr_t>(begin) + size,
                           std::memory_order_release);
@@ -105,8 +119,39 @@ FaultGuard::~FaultGuard() {
   g_ranges[index_].end.store(0, std::memory_order_release);
 }
 
-bool FaultGuard::faulted() const noexcept {
-  return g_ranges[index_].faulted.load(std::memory_order_acquire);
+FaultGuard::Mark FaultGuard::before_copy() const {
+  const Range& range = g_ranges[index_];
+  for (;;) {
+    const Mark mark{.in_mapping = range.faults.load(),
+                    .in_thread = t_faults.load(std::memory_order_relaxed)};
+    if (range.repaired.load() == mark.in_mapping) return mark;
+    map_anew();
+  }
+}
+
+FaultGuard::Outcome FaultGuard::after_copy(const Mark& mark) const noexcept {
+  // What was copied was read before the counters.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (t_faults.load(std::memory_order_relaxed) != mark.in_thread) return Outcome::faulted;
+  return g_ranges[index_].faults.load() == mark.in_mapping ? Outcome::whole : Outcome::disturbed;
+}
+
+void FaultGuard::map_anew() const {
+  Range& range = g_ranges[index_];
+  const std::lock_guard lock(mapping_anew_);
+  // In this order: if both are the same, no handler is between the two.
+  const std::uint64_t replaced = range.replaced.load();
+  const std::uint64_t faults = range.faults.load();
+  if (replaced != faults) {
+    std::this_thread::yield();
+    return;
+  }
+  if (range.repaired.load() == faults) return;
+  // Threads that read the old pages meanwhile find them in the new mapping.
+  if (::mmap(begin_, size_, PROT_READ, MAP_SHARED | MAP_FIXED, fd_, 0) != begin_) {
+    throw base::system_error(errno, "map", "a file again", "choose the scatter source");
+  }
+  range.repaired.store(faults);
 }
 
 }  // namespace chunkio::io

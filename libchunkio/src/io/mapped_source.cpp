@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -37,24 +35,8 @@ constexpr std::array<long, 7> kRemoteFileSystems = {
     0x0BD00BD0,  // Lustre
 };
 
-/// Bytes of memory that may hold cached pages: what the system has available, or the limit of our
-/// cgroup.
-std::int64_t cacheable_bytes() {
-  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string key; meminfo >> key;) {
-    std::int64_t kibibytes = 0;
-    if (key == "MemAvailable:" && meminfo >> kibibytes) bytes = kibibytes * 1024;
-    meminfo.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream limit_file(path);
-    std::int64_t limit = 0;
-    if (limit_file >> limit) bytes = std::min(bytes, limit);  // "max" does not parse: no limit
-  }
-  return bytes;
-}
+// What the kernel maps around a page that faults, by default.
+constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -63,14 +45,15 @@ MappedSource::MappedSource(std::shared_ptr<const Dataset::Impl> file,
     : file_(std::move(file)),
       array_(std::move(array)),
       page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
-      map_bytes_(static_cast<std::size_t>(file_->file_bytes)) {
+      map_bytes_(static_cast<std::size_t>(file_->file_bytes)),
+      mapped_(map_bytes_ / kBlockBytes + 1) {
   void* map = ::mmap(nullptr, map_bytes_, PROT_READ, MAP_SHARED, file_->descriptor.get(), 0);
   if (map == MAP_FAILED) {
     throw base::system_error(errno, "map", file_->info.path, "choose the scatter source");
   }
   map_ = static_cast<std::byte*>(map);
   try {
-    guard_.emplace(map_, map_bytes_);
+    guard_.emplace(map_, map_bytes_, file_->descriptor.get());
   } catch (...) {
     ::munmap(map_, map_bytes_);
     throw;
@@ -83,29 +66,31 @@ MappedSource::~MappedSource() {
 }
 
 std::int64_t MappedSource::memory_bytes(std::int64_t) const noexcept {
-  return array_->linear_offset ? 0 : array_->index->memory_bytes();
+  return static_cast<std::int64_t>(mapped_.size()) +
+         (array_->linear_offset ? 0 : array_->index->memory_bytes());
 }
 
-void MappedSource::will_need(const RowGroup& group) const noexcept {
-  try {
-    for_each_extent(
-        *array_, group,
-        [&](std::int64_t first, std::int64_t count, const std::optional<std::int64_t>& origin) {
-          if (!origin) return;
-          const std::int64_t begin = *origin + first * array_->row_bytes;
-          read_ahead(file_->descriptor.get(), begin, begin + count * array_->row_bytes);
-        });
-  } catch (const std::exception&) {
-    // place() will meet it again, and can say so.
-  }
+void MappedSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
+  for_each_wanted_run(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
+    read_ahead(file_->descriptor.get(), offset, offset + bytes);
+  });
 }
 
-bool MappedSource::populate(std::size_t begin, std::size_t end) const {
+bool MappedSource::populate(std::size_t begin, std::size_t end, bool cached) const {
+  const auto first = mapped_.begin() + static_cast<std::ptrdiff_t>(begin / kBlockBytes);
+  const auto last = mapped_.begin() + static_cast<std::ptrdiff_t>((end - 1) / kBlockBytes) + 1;
+  const auto is_mapped = [](const auto& block) { return block.load(std::memory_order_relaxed); };
+  // Pages that were evicted meanwhile fault in one by one, if that ever happens to a part only.
+  if (cached && std::all_of(first, last, is_mapped)) return true;
+
   const std::size_t first_page = begin / page_bytes_ * page_bytes_;
   while (::madvise(map_ + first_page, end - first_page, MADV_POPULATE_READ) != 0) {
     if (errno == EINTR) continue;
     if (errno == EINVAL) return true;  // an older kernel: the copy faults pages in one by one
     return false;
+  }
+  for (auto block = first; block != last; ++block) {
+    block->store(true, std::memory_order_relaxed);
   }
   return true;
 }
@@ -113,20 +98,17 @@ bool MappedSource::populate(std::size_t begin, std::size_t end) const {
 PlaceCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                               std::stop_token stop) const {
   PlaceCost cost;
-  const auto row_bytes = static_cast<std::size_t>(array_->row_bytes);
-  bool readable = true;
-  for_each_extent(*array_, group, rows,
-                  [&](std::span<const RowTarget> part, const std::optional<std::int64_t>& origin) {
-                    if (origin) {
-                      readable = readable && place_extent(part, *origin, stop, cost);
-                      return;
-                    }
-                    for (const RowTarget& row : part) {
-                      fill_row(row.target, row_bytes, array_->fill_value);
-                    }
-                  });
+  if (rows.empty()) return cost;
+  bool populated = true;
+  const bool whole = guard_->read([&] {
+    populated = true;
+    for_each_extent(*array_, group, rows, cost,
+                    [&](std::span<const RowTarget> part, std::int64_t origin) {
+                      populated = populated && place_extent(part, origin, stop, cost);
+                    });
+  });
   base::store_fence();
-  if (!readable || guard_->faulted()) {
+  if (!populated || !whole) {
     throw Error(ErrorCode::io_failed,
                 array_->describe_rows(group.first_row + rows.front().row,
                                       group.first_row + rows.back().row, file_->info.path) +
@@ -149,10 +131,11 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
     if (stop.stop_requested()) {
       throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
     }
-    // Rows that touch the same or neighbouring pages are brought in together.
+    // Rows that lie close together are brought in together.
     std::size_t end = begin + 1;
     while (end < rows.size() &&
-           offset_of(rows[end].row) <= offset_of(rows[end - 1].row) + row_bytes + page_bytes_) {
+           offset_of(rows[end].row) <=
+               offset_of(rows[end - 1].row) + row_bytes + static_cast<std::size_t>(kHoleBytes)) {
       ++end;
     }
     const std::size_t run_begin = offset_of(rows[begin].row);
@@ -163,7 +146,7 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
     if (!cached) {
       read_ahead(fd, static_cast<std::int64_t>(run_begin), static_cast<std::int64_t>(run_end));
     }
-    if (!populate(run_begin, run_end)) return false;
+    if (!populate(run_begin, run_end, cached)) return false;
     if (!cached) cost.read_seconds += watch.lap();
     for (std::size_t i = begin; i < end; ++i) {
       base::streaming_copy(rows[i].target, map_ + offset_of(rows[i].row), row_bytes);
@@ -175,17 +158,11 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
   return true;
 }
 
-std::optional<std::string> reason_not_to_map(const Dataset::Impl& file,
-                                             const h5::StoredArray& array) {
+bool on_local_file_system(const Dataset::Impl& file) {
   struct statfs file_system {};
-  if (::fstatfs(file.descriptor.get(), &file_system) != 0) return "unknown file system";
-  const auto type = static_cast<long>(file_system.f_type);
-  if (std::find(kRemoteFileSystems.begin(), kRemoteFileSystems.end(), type) !=
-      kRemoteFileSystems.end()) {
-    return "not on a local file system";
-  }
-  if (array.stored_bytes > cacheable_bytes() / 2) return "larger than half of the memory";
-  return std::nullopt;
+  if (::fstatfs(file.descriptor.get(), &file_system) != 0) return false;
+  return std::find(kRemoteFileSystems.begin(), kRemoteFileSystems.end(),
+                   static_cast<long>(file_system.f_type)) == kRemoteFileSystems.end();
 }
 
 }  // namespace chunkio::io

@@ -11,10 +11,11 @@
 /// without any fault.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include <chunkio/dataset.hpp>
 
@@ -34,13 +35,14 @@ class MappedSource final : public ChunkSource {
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
-  void will_need(const RowGroup& group) const noexcept override;
+  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
-  /// Brings bytes [begin, end) of the file into memory, all requests to the disk at once. \returns
-  /// false if they cannot be read.
-  [[nodiscard]] bool populate(std::size_t begin, std::size_t end) const;
+  /// Brings bytes [begin, end) of the file into memory, all requests to the disk at once.
+  /// \param cached  they are in the page cache already.
+  /// \returns false if they cannot be read.
+  [[nodiscard]] bool populate(std::size_t begin, std::size_t end, bool cached) const;
   /// Rows of one stored run; row 0 of their group is (or would be) at file offset `origin`.
   /// \returns false if they cannot be read.
   [[nodiscard]] bool place_extent(std::span<const RowTarget> rows, std::int64_t origin,
@@ -51,12 +53,13 @@ class MappedSource final : public ChunkSource {
   std::size_t page_bytes_;
   std::size_t map_bytes_ = 0;  // the whole file
   std::byte* map_ = nullptr;
+  /// Of each block of the file (see populate): whether its pages were mapped once. Asking again for
+  /// pages that are there costs a tenth of copying them.
+  mutable std::vector<std::atomic<bool>> mapped_;
   std::optional<FaultGuard> guard_;
 };
 
-/// Whether an array should be mapped by default: on a local file system, and not larger than half
-/// of the memory that this process may use for the page cache. If not: why, as a clause.
-[[nodiscard]] std::optional<std::string> reason_not_to_map(const Dataset::Impl& file,
-                                                           const h5::StoredArray& array);
+/// Whether the file's pages stay valid under a mapping: those of network file systems can vanish.
+[[nodiscard]] bool on_local_file_system(const Dataset::Impl& file);
 
 }  // namespace chunkio::io

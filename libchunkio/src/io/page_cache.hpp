@@ -1,7 +1,8 @@
-/// What the kernel has of a file in memory, and asking it for more.
+/// What the kernel has of a file in memory, how much it can have, and asking it for more.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace chunkio::io {
 
@@ -12,5 +13,15 @@ namespace chunkio::io {
 /// ends are there already: what is read as a whole is mostly evicted as a whole. Advice: never
 /// fails.
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept;
+
+/// Unwanted bytes between two wanted rows that are read anyway: it costs less than another system
+/// call and a broken read-ahead.
+inline constexpr std::int64_t kHoleBytes = std::int64_t{64} << 10;
+
+/// Bytes of memory that may hold cached pages: what the system has available, or less if a control
+/// group of this process says so. The largest number there is if nothing can be found out.
+/// \param proc, control_groups  where those file systems are mounted.
+[[nodiscard]] std::int64_t cacheable_bytes(const std::string& proc = "/proc",
+                                           const std::string& control_groups = "/sys/fs/cgroup");
 
 }  // namespace chunkio::io

@@ -11,14 +11,22 @@
 
 namespace chunkio::io {
 
+namespace {
+
+/// Groups of the file up to the last that has samples.
+std::int64_t numbers_of(const RowGroups& groups) noexcept {
+  return groups.extent(groups.num_groups() - 1).begin / groups.group_samples() + 1;
+}
+
+}  // namespace
+
 ResidentSource::ResidentSource(RowGroups groups, std::int64_t row_bytes,
                                std::unique_ptr<ChunkSource> source)
     : groups_(std::move(groups)),
       row_bytes_(static_cast<std::size_t>(row_bytes)),
       source_(std::move(source)),
       rows_(static_cast<std::size_t>(groups_.num_samples()) * row_bytes_) {
-  const std::int64_t last = groups_.extent(groups_.num_groups() - 1).begin;
-  group_of_.assign(static_cast<std::size_t>(last / groups_.group_samples() + 1), -1);
+  group_of_.assign(static_cast<std::size_t>(numbers_of(groups_)), -1);
   first_sample_.resize(group_of_.size());
   states_.resize(group_of_.size());
   std::int64_t sample = 0;
@@ -29,6 +37,17 @@ ResidentSource::ResidentSource(RowGroups groups, std::int64_t row_bytes,
     first_sample_[number] = sample;
     sample += groups_.length(group);
   }
+}
+
+std::optional<std::int64_t> ResidentSource::kept_bytes(const RowGroups& groups,
+                                                       std::int64_t row_bytes) noexcept {
+  constexpr auto kTables =
+      static_cast<std::int64_t>(sizeof(std::int64_t) + sizeof(std::int64_t) + sizeof(State));
+  const auto rows = base::checked_multiply(groups.num_samples(), row_bytes);
+  // Far from the limit, so that rounding up to pages stays below it.
+  if (!rows || *rows > std::int64_t{1} << 62) return std::nullopt;
+  return static_cast<std::int64_t>(base::HostBuffer::footprint(static_cast<std::size_t>(*rows))) +
+         numbers_of(groups) * kTables;
 }
 
 std::size_t ResidentSource::number_of(const RowGroup& group) const noexcept {
@@ -70,7 +89,9 @@ void ResidentSource::make_present(const RowGroup& group, std::size_t number,
                                   const std::stop_token& stop, PlaceCost& cost) const {
   {
     std::unique_lock lock(mutex_);
+    base::Stopwatch watch;
     changed_.wait(lock, [&] { return states_[number] != State::loading; });
+    cost.read_seconds += watch.lap();  // another thread brings it
     if (states_[number] == State::present) return;
     states_[number] = State::loading;
   }
@@ -101,21 +122,24 @@ void ResidentSource::make_present(const RowGroup& group, std::size_t number,
   finish();
 }
 
-void ResidentSource::will_need(const RowGroup& group) const noexcept {
+void ResidentSource::will_need(const RowGroup& group, const RowRange& /*wanted*/) const noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (states_[number_of(group)] != State::absent) return;
   }
-  source_->will_need(group);
+  // The first visit brings all its samples.
+  const std::size_t number = number_of(group);
+  source_->will_need(group,
+                     {groups_.row(group_of_[number], 0),
+                      groups_.row(group_of_[number], groups_.length(group_of_[number]) - 1) + 1});
 }
 
 std::int64_t ResidentSource::memory_bytes(std::int64_t threads) const noexcept {
-  const auto tables =
-      static_cast<std::int64_t>(group_of_.size() * (2 * sizeof(std::int64_t) + sizeof(State)));
   const auto lists = threads * groups_.group_samples() *
                      static_cast<std::int64_t>(sizeof(RowTarget) + 2 * sizeof(std::uint32_t));
-  return source_->memory_bytes(threads) + tables + lists +
-         static_cast<std::int64_t>(base::HostBuffer::footprint(rows_.size()));
+  // What is constructed has a size.
+  return source_->memory_bytes(threads) + lists +
+         *kept_bytes(groups_, static_cast<std::int64_t>(row_bytes_));
 }
 
 }  // namespace chunkio::io

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <chunkio/epoch_order.hpp>
@@ -23,9 +24,13 @@ class ResidentSource final : public ChunkSource {
   /// \throws Error out_of_resources.
   ResidentSource(RowGroups groups, std::int64_t row_bytes, std::unique_ptr<ChunkSource> source);
 
+  /// Bytes that rows and tables take, which do not depend on the threads; absent beyond 2^63.
+  [[nodiscard]] static std::optional<std::int64_t> kept_bytes(const RowGroups& groups,
+                                                              std::int64_t row_bytes) noexcept;
+
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
-  void will_need(const RowGroup& group) const noexcept override;
+  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:

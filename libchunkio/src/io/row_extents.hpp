@@ -5,13 +5,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <exception>
 #include <optional>
 #include <span>
 
 #include <chunkio/tensor.hpp>
 
 #include "base/chunk_source.hpp"
+#include "base/element_fill.hpp"
+#include "base/stopwatch.hpp"
 #include "h5/stored_array.hpp"
 
 namespace chunkio::io {
@@ -21,63 +23,70 @@ namespace chunkio::io {
   return array.needs_libhdf5.empty() && array.filters.empty() && array.whole_rows();
 }
 
+/// File offset of row 0 of the dataset if all rows were stored as the chunk of `row` is; absent if
+/// that chunk has no storage. \pre has_row_extents(array). \throws Error corrupt_data, hdf5_failed.
+[[nodiscard]] inline std::optional<std::int64_t> row_origin(const h5::StoredArray& array,
+                                                            std::int64_t row) {
+  if (array.linear_offset) return array.linear_offset;
+  const std::int64_t chunk_rows = array.stored.chunk_shape[0];
+  std::array<std::int64_t, Shape::kMaxRank> coord{row / chunk_rows};
+  const h5::ChunkEntry entry = array.index->find(std::span(coord).first(array.stored.shape.rank()));
+  if (!entry.allocated()) return std::nullopt;
+  return entry.file_offset - coord[0] * chunk_rows * array.row_bytes;
+}
+
+/// One past the last row of the dataset that lies in the same stored run as `row`.
+[[nodiscard]] inline std::int64_t end_of_run(const h5::StoredArray& array, std::int64_t row) {
+  if (array.linear_offset) return array.stored.shape[0];
+  const std::int64_t chunk_rows = array.stored.chunk_shape[0];
+  return (row / chunk_rows + 1) * chunk_rows;
+}
+
 /// Calls visit(part, origin) for the parts of `rows` (ascending) that lie in one stored run each:
-/// row `row` of `group` is at file offset *origin + row * row_bytes. No origin: the chunk has no
-/// storage, its elements have the fill value. \pre has_row_extents(array). \throws Error
-/// corrupt_data, hdf5_failed, and what `visit` throws.
+/// row `row` of `group` is at file offset origin + row * row_bytes. Rows of chunks without storage
+/// get the fill value here. What that and finding chunks took is added to `cost`.
+/// \pre has_row_extents(array). \throws Error corrupt_data, hdf5_failed, and what `visit` throws.
 template <class Visit>
 void for_each_extent(const h5::StoredArray& array, const RowGroup& group,
-                     std::span<const RowTarget> rows, Visit&& visit) {
-  if (rows.empty()) return;
-  if (array.linear_offset) {
-    visit(rows, std::optional(*array.linear_offset + group.first_row * array.row_bytes));
-    return;
-  }
-  const std::int64_t chunk_rows = array.stored.chunk_shape[0];
-  std::array<std::int64_t, Shape::kMaxRank> coord{};
+                     std::span<const RowTarget> rows, PlaceCost& cost, Visit visit) {
   for (std::size_t begin = 0; begin < rows.size();) {
-    coord[0] = (group.first_row + rows[begin].row) / chunk_rows;
-    const std::int64_t chunk_end = (coord[0] + 1) * chunk_rows - group.first_row;
+    const std::int64_t first = group.first_row + rows[begin].row;
+    const std::int64_t run_end = end_of_run(array, first) - group.first_row;
     std::size_t end = begin + 1;
-    while (end < rows.size() && rows[end].row < chunk_end) ++end;
-    const h5::ChunkEntry entry =
-        array.index->find(std::span(coord).first(array.stored.shape.rank()));
-    std::optional<std::int64_t> origin;
-    if (entry.allocated()) {
-      origin = entry.file_offset + (group.first_row - coord[0] * chunk_rows) * array.row_bytes;
-    }
-    visit(rows.subspan(begin, end - begin), origin);
+    while (end < rows.size() && rows[end].row < run_end) ++end;
+    const auto part = rows.subspan(begin, end - begin);
     begin = end;
+
+    base::Stopwatch watch;
+    const std::optional<std::int64_t> origin = row_origin(array, first);
+    cost.read_seconds += watch.lap();
+    if (origin) {
+      visit(part, *origin + group.first_row * array.row_bytes);
+      continue;
+    }
+    for (const RowTarget& row : part) {
+      base::fill_elements({row.target, static_cast<std::size_t>(array.row_bytes)},
+                          array.fill_value);
+    }
+    cost.copy_seconds += watch.lap();
   }
 }
 
-/// The same for all rows of `group`: calls visit(first, count, origin).
+/// Calls visit(offset, bytes) for the stored runs of rows `wanted` of the dataset. Stops at a chunk
+/// that cannot be found: whoever places it meets the error again, and can say so.
+/// \pre has_row_extents(array).
 template <class Visit>
-void for_each_extent(const h5::StoredArray& array, const RowGroup& group, Visit&& visit) {
-  const std::int64_t chunk_rows = array.linear_offset ? 0 : array.stored.chunk_shape[0];
-  for (std::int64_t row = 0; row < group.num_rows;) {
-    const std::int64_t end =
-        array.linear_offset
-            ? group.num_rows
-            : std::min(group.num_rows,
-                       ((group.first_row + row) / chunk_rows + 1) * chunk_rows - group.first_row);
-    const RowTarget first{.row = static_cast<std::uint32_t>(row), .target = nullptr};
-    for_each_extent(array, group, std::span(&first, 1),
-                    [&](std::span<const RowTarget>, const std::optional<std::int64_t>& origin) {
-                      visit(row, end - row, origin);
-                    });
-    row = end;
-  }
-}
-
-/// Fills a row with copies of one element.
-inline void fill_row(std::byte* target, std::size_t row_bytes, std::span<const std::byte> element) {
-  if (element.size() == 1) {
-    std::memset(target, std::to_integer<int>(element[0]), row_bytes);
-    return;
-  }
-  for (std::size_t at = 0; at < row_bytes; at += element.size()) {
-    std::memcpy(target + at, element.data(), element.size());
+void for_each_wanted_run(const h5::StoredArray& array, const RowRange& wanted,
+                         Visit visit) noexcept {
+  try {
+    for (std::int64_t begin = wanted.begin; begin < wanted.end;) {
+      const std::int64_t end = std::min(wanted.end, end_of_run(array, begin));
+      if (const auto origin = row_origin(array, begin)) {
+        visit(*origin + begin * array.row_bytes, (end - begin) * array.row_bytes);
+      }
+      begin = end;
+    }
+  } catch (const std::exception&) {
   }
 }
 

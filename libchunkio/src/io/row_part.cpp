@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/element_fill.hpp"
 #include "base/streaming_copy.hpp"
 
 namespace chunkio::io {
@@ -141,20 +142,11 @@ void RowPart::copy(std::byte* row, std::int64_t from,
 }
 
 void RowPart::fill(std::byte* row, std::span<const std::byte> element) const noexcept {
-  const bool uniform = std::all_of(element.begin(), element.end(),
-                                   [&](std::byte byte) { return byte == element.front(); });
   for (std::int64_t i = 0; i < outer_count_; ++i) {
     const Place place = outer_place(i);
     for (std::int64_t r = 0; r < runs_.count; ++r) {
-      std::byte* run = row + place.row + r * runs_.row_stride;
-      if (uniform) {
-        std::memset(run, std::to_integer<int>(element.front()),
-                    static_cast<std::size_t>(run_bytes_));
-        continue;
-      }
-      for (std::byte* end = run + run_bytes_; run < end; run += element.size()) {
-        std::memcpy(run, element.data(), element.size());
-      }
+      base::fill_elements(
+          {row + place.row + r * runs_.row_stride, static_cast<std::size_t>(run_bytes_)}, element);
     }
   }
 }

@@ -16,6 +16,7 @@
 
 #include "base/chunk_source.hpp"
 #include "base/stopwatch.hpp"
+#include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
 
 namespace chunkio::io {
@@ -39,8 +40,6 @@ void sweep_rows(const RangeReader& reader, const StoredRows& stored,
                 std::span<const RowTarget> rows, std::int64_t piece_bytes,
                 std::span<std::byte> scratch, const std::stop_token& stop, PlaceCost& cost,
                 Copy copy) {
-  // Reading over a hole this small costs less than another system call and a broken read-ahead.
-  constexpr std::int64_t kHoleBytes = std::int64_t{64} << 10;
   const std::int64_t row_bytes = stored.row_bytes;
   const std::int64_t step =
       row_bytes < piece_bytes ? piece_bytes / row_bytes * row_bytes : piece_bytes;

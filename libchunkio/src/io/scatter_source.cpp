@@ -1,6 +1,5 @@
 #include "io/scatter_source.hpp"
 
-#include <exception>
 #include <utility>
 
 #include "base/streaming_copy.hpp"
@@ -16,20 +15,14 @@ ScatterSource::ScatterSource(std::shared_ptr<const Dataset::Impl> file,
 PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                                std::stop_token stop) const {
   PlaceCost cost;
+  if (rows.empty()) return cost;
   const auto scratch = scratch_.take([this] {
     return std::make_unique<base::HostBuffer>(reader_.scratch_bytes(reader_.piece_bytes()));
   });
   try {
     for_each_extent(
-        *array_, group, rows,
-        [&](std::span<const RowTarget> part, const std::optional<std::int64_t>& origin) {
-          if (!origin) {
-            for (const RowTarget& row : part) {
-              fill_row(row.target, static_cast<std::size_t>(array_->row_bytes), array_->fill_value);
-            }
-            return;
-          }
-          sweep_rows(reader_, {*origin, array_->row_bytes}, part, reader_.piece_bytes(),
+        *array_, group, rows, cost, [&](std::span<const RowTarget> part, std::int64_t origin) {
+          sweep_rows(reader_, {origin, array_->row_bytes}, part, reader_.piece_bytes(),
                      scratch->bytes(), stop, cost,
                      [](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                        base::streaming_copy(row.target + from, bytes.data(), bytes.size());
@@ -47,17 +40,11 @@ PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget>
   return cost;
 }
 
-void ScatterSource::will_need(const RowGroup& group) const noexcept {
-  try {
-    for_each_extent(
-        *array_, group,
-        [&](std::int64_t first, std::int64_t count, const std::optional<std::int64_t>& origin) {
-          if (!origin) return;
-          reader_.will_need(*origin + first * array_->row_bytes, count * array_->row_bytes);
-        });
-  } catch (const std::exception&) {
-    // place() will meet it again, and can say so.
-  }
+void ScatterSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
+  if (reader_.direct()) return;
+  for_each_wanted_run(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
+    reader_.will_need(offset, bytes);
+  });
 }
 
 std::int64_t ScatterSource::memory_bytes(std::int64_t threads) const noexcept {

@@ -25,8 +25,11 @@ class ScatterSource final : public ChunkSource {
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
-  void will_need(const RowGroup& group) const noexcept override;
+  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
+
+  /// Reads go round the page cache; false if the file system refused.
+  [[nodiscard]] bool direct_io() const noexcept { return reader_.direct(); }
 
  private:
   std::shared_ptr<const Dataset::Impl> file_;

@@ -1,13 +1,12 @@
 #include "io/source_select.hpp"
 
-#include <optional>
-#include <tuple>
 #include <utility>
 
 #include "h5/dataset_impl.hpp"
 #include "h5/hdf5_source.hpp"
 #include "io/direct_source.hpp"
 #include "io/mapped_source.hpp"
+#include "io/page_cache.hpp"
 #include "io/row_extents.hpp"
 #include "io/scatter_source.hpp"
 
@@ -22,29 +21,50 @@ std::string why_no_extents(const h5::StoredArray& array) {
   return {};
 }
 
-/// The fastest source that is correct, and why.
-std::pair<SourceKind, std::string> choose(const Dataset::Impl& file, const h5::StoredArray& array,
-                                          bool direct_io) {
-  if (const auto reason = DirectSource::reason_against(array)) return {SourceKind::hdf5, *reason};
+}  // namespace
+
+SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& array, bool direct_io,
+                           std::int64_t cacheable) {
+  if (const auto reason = DirectSource::reason_against(array)) {
+    return {SourceKind::hdf5, *reason + (direct_io ? "; direct_io has no effect" : "")};
+  }
+  // What is larger than the page cache is gone from it before the next epoch: then it only costs.
+  const bool beyond_memory = array.stored_bytes > cacheable;
   const std::string filtered_or_cut = why_no_extents(array);
-  if (!filtered_or_cut.empty()) return {SourceKind::direct, filtered_or_cut};
-  if (direct_io) return {SourceKind::direct, "direct_io"};
+  if (!filtered_or_cut.empty()) {
+    return {SourceKind::direct, filtered_or_cut, direct_io || beyond_memory};
+  }
   const std::string rows =
       array.linear_offset ? "unfiltered rows in one run of a" : "unfiltered chunks of a";
-  if (const auto reason = reason_not_to_map(file, array)) {
-    return {SourceKind::scatter, rows + " file " + *reason};
+  if (direct_io) return {SourceKind::direct, "direct_io", true};
+  if (!on_local_file_system(file)) {
+    return {SourceKind::scatter, rows + " file that is not on a local file system"};
+  }
+  if (beyond_memory) {
+    return {SourceKind::direct, rows + " file larger than the memory for it", true};
+  }
+  if (array.stored_bytes > cacheable / 2) {
+    return {SourceKind::scatter, rows + " file larger than half of the memory for it"};
   }
   return {SourceKind::mapped, rows + " local file that fits the page cache"};
 }
-
-}  // namespace
 
 SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
                              std::shared_ptr<const h5::StoredArray> array,
                              const SourceRequest& request) {
   SelectedSource selected{.source = nullptr, .kind = request.kind, .reason = "asked for"};
+  bool direct_io = request.direct_io;
   if (request.kind == SourceKind::automatic) {
-    std::tie(selected.kind, selected.reason) = choose(*file, *array, request.direct_io);
+    SourceChoice choice = choose_source(*file, *array, request.direct_io, cacheable_bytes());
+    selected.kind = choice.kind;
+    selected.reason = std::move(choice.reason);
+    direct_io = choice.direct_io;
+  } else if (direct_io &&
+             (request.kind == SourceKind::mapped || request.kind == SourceKind::hdf5)) {
+    throw Error(ErrorCode::invalid_argument,
+                "the " + std::string(to_string(request.kind)) +
+                    " source cannot go round the page cache (direct_io, --direct-io); use the "
+                    "direct or scatter source, or let it be chosen");
   }
   const std::string not_direct = DirectSource::reason_against(*array).value_or("");
   const std::string why_not = selected.kind == SourceKind::hdf5     ? ""
@@ -62,18 +82,27 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
     case SourceKind::mapped:
       selected.source = std::make_unique<MappedSource>(std::move(file), std::move(array));
       break;
-    case SourceKind::scatter:
-      selected.source =
-          std::make_unique<ScatterSource>(std::move(file), std::move(array), request.direct_io);
+    case SourceKind::scatter: {
+      auto source = std::make_unique<ScatterSource>(std::move(file), std::move(array), direct_io);
+      selected.direct_io = source->direct_io();
+      selected.source = std::move(source);
       break;
-    case SourceKind::direct:
-      selected.source =
-          std::make_unique<DirectSource>(std::move(file), std::move(array), request.direct_io);
+    }
+    case SourceKind::direct: {
+      auto source = std::make_unique<DirectSource>(std::move(file), std::move(array), direct_io);
+      selected.direct_io = source->direct_io();
+      selected.source = std::move(source);
       break;
+    }
     case SourceKind::hdf5:
       selected.source = std::make_unique<h5::Hdf5Source>(std::move(file), std::move(array),
                                                          request.group_samples);
       break;
+  }
+  if (selected.direct_io) {
+    selected.reason += "; read with O_DIRECT";
+  } else if (direct_io && selected.kind != SourceKind::hdf5) {
+    selected.reason += "; the file system refuses O_DIRECT";
   }
   return selected;
 }

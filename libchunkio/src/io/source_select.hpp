@@ -16,7 +16,8 @@ namespace chunkio::io {
 struct SelectedSource {
   std::unique_ptr<ChunkSource> source;
   SourceKind kind = SourceKind::automatic;
-  std::string reason;  ///< One clause.
+  std::string reason;      ///< One clause.
+  bool direct_io = false;  ///< It goes round the page cache.
 };
 
 /// What is asked of a source.
@@ -26,9 +27,23 @@ struct SourceRequest {
   bool direct_io = false;          ///< See LoaderOptions.
 };
 
+/// What to read an array with, and why.
+struct SourceChoice {
+  SourceKind kind = SourceKind::automatic;
+  std::string reason = {};  ///< One clause.
+  bool direct_io = false;   ///< Go round the page cache if the file system allows it.
+};
+
+/// The fastest source that is correct for the array.
+/// \param direct_io  asked for; the choice may be to go round the page cache even if it is not.
+/// \param cacheable  bytes of memory there are for cached pages (page_cache.hpp).
+[[nodiscard]] SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& array,
+                                         bool direct_io, std::int64_t cacheable);
+
 /// Makes the source asked for, or with `automatic` the fastest that is correct for the array.
 /// \throws Error unsupported if the source asked for cannot read this array; the message says why
-///         and which can.
+///         and which can. invalid_argument if the source asked for cannot go round the page cache
+///         and `direct_io` wants it to.
 [[nodiscard]] SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
                                            std::shared_ptr<const h5::StoredArray> array,
                                            const SourceRequest& request);

@@ -1,43 +1,60 @@
 /// Compares stored chunks with their digests (format.md) before their rows are believed.
 ///
-/// Wraps another source. The stored bytes of a chunk are hashed whole, also where only some of its
-/// rows are wanted; they come from the page cache, since the wrapped source has just read them, and
-/// do not count as bytes read.
+/// Wraps another source. A chunk that is to be compared is read whole, also where only some of its
+/// rows are wanted, and hashed on its way to the batch: the bytes that are hashed are those that
+/// are delivered. Only chunks that need no comparison (any more) come from the wrapped source.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <stop_token>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 
 #include "base/chunk_source.hpp"
+#include "base/host_memory.hpp"
+#include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
+#include "io/range_reader.hpp"
 
 namespace chunkio::io {
 
 class VerifyingSource final : public ChunkSource {
  public:
   /// Of the pictures of `file`.
-  /// \param verify  first_epoch: a chunk that matched is not hashed again.
-  /// \throws Error unsupported if the file has no digests.
+  /// \param verify     first_epoch: a chunk that matched is not hashed again.
+  /// \param source     reads the same pictures.
+  /// \param direct_io  `source` goes round the page cache; this one then does, too.
+  /// \throws Error unsupported if the file has no digests, or its chunks are not stored as they
+  ///         were when the digests were taken.
   VerifyingSource(std::shared_ptr<const Dataset::Impl> file, Verify verify,
-                  std::unique_ptr<ChunkSource> source);
+                  std::unique_ptr<ChunkSource> source, bool direct_io);
 
   /// \throws Error digest_mismatch, too.
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
-  void will_need(const RowGroup& group) const noexcept override { source_->will_need(group); }
+  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override {
+    source_->will_need(group, wanted);
+  }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
-  void check_chunk(std::int64_t chunk, const std::stop_token& stop) const;
+  /// Places `rows` of a group that begins at `group_first_row`, all of them in `chunk`.
+  void place_checked(std::int64_t chunk, std::int64_t group_first_row,
+                     std::span<const RowTarget> rows, const std::stop_token& stop,
+                     PlaceCost& cost) const;
 
   std::shared_ptr<const Dataset::Impl> file_;
   Verify verify_;
   std::unique_ptr<ChunkSource> source_;
+  RangeReader reader_;
+  std::int64_t chunk_bytes_ = 0;
+  std::int64_t piece_bytes_ = 0;  // read at a time
+  mutable base::ScratchPool<base::HostBuffer> scratch_;
   /// Of each chunk: whether it matched once. Two threads may find out at once; that is harmless.
   mutable std::vector<std::atomic<bool>> matched_;
 };

@@ -63,8 +63,12 @@ std::string copy_advice(const LoaderStats& stats, const ReaderFacts& facts) {
   return "Memory bandwidth limits: smaller pictures, or fewer other programs on this machine.";
 }
 
-std::string plan_advice() {
-  return "Computing the order limits: larger batches, or order = chunk_shuffled instead of random.";
+std::string plan_advice(const ReaderFacts& facts) {
+  if (facts.order == OrderMode::random) {
+    return "Computing the order limits: order = chunk_shuffled costs less than random.";
+  }
+  return "Computing the order limits, as it can with pictures of a few bytes: no option makes it "
+         "faster.";
 }
 
 }  // namespace
@@ -110,7 +114,7 @@ Bottleneck find_bottleneck(const LoaderStats& stats, const ReaderFacts& facts) {
       found.advice = copy_advice(stats, facts);
       break;
     default:
-      found.advice = plan_advice();
+      found.advice = plan_advice(facts);
   }
   return found;
 }

@@ -17,6 +17,7 @@ namespace chunkio::pipeline {
 /// What is known beside the counters.
 struct ReaderFacts {
   SourceKind source = SourceKind::automatic;
+  OrderMode order = OrderMode::chunk_shuffled;
   bool filtered = false;           ///< Pictures are stored compressed or otherwise filtered.
   bool resident = false;           ///< Pictures are kept in memory.
   std::int64_t num_cpus = 1;       ///< That this process may use.

@@ -146,18 +146,19 @@ struct Loader::Impl {
     source_reason = std::move(opened.reason);
     std::vector<pipeline::StreamedArray> arrays = std::move(opened.arrays);
     const std::int64_t num_slots = ring_slots(order);
-    reserve(order, layout, num_slots, arrays);
+    reserve(order, reader_options, layout, num_slots, arrays);
     facts = {.source = source_kind,
+             .order = options.order,
              .filtered = !info.stored.filters.empty(),
              .resident = options.resident == Resident::host,
              .num_cpus = usable_cpus(),
              .picture_bytes = groups->num_samples() * info.sample_bytes(),
              .spare_bytes = options.memory_budget - memory};
 
-    pipeline::ResidentFields resident = read_resident(layout, arrays);
+    pipeline::KeptFields kept = read_kept_fields(layout, arrays);
     ring = std::make_shared<pipeline::Ring>(std::move(layout), num_slots);
     reader = std::make_unique<pipeline::WindowReader>(*groups, std::move(reader_options),
-                                                      std::move(arrays), std::move(resident), ring);
+                                                      std::move(arrays), std::move(kept), ring);
   }
 
   /// Whether this is a child forked from the process of the loader.
@@ -169,56 +170,57 @@ struct Loader::Impl {
   }
 
   /// All rows of the fields that are not streamed.
-  [[nodiscard]] pipeline::ResidentFields read_resident(
+  [[nodiscard]] pipeline::KeptFields read_kept_fields(
       const pipeline::RingLayout& layout,
       const std::vector<pipeline::StreamedArray>& arrays) const {
-    pipeline::ResidentFields resident(layout.fields.size());
+    pipeline::KeptFields kept(layout.fields.size());
     const std::int64_t num_rows = dataset.info().num_samples;
-    for (std::size_t i = 0; i < resident.size(); ++i) {
+    for (std::size_t i = 0; i < kept.size(); ++i) {
       if (is_streamed(i, arrays)) continue;
       const pipeline::RingField& field = layout.fields[i];
-      resident[i].resize(static_cast<std::size_t>(num_rows) * field.row_bytes);
-      dataset.read_field(field.info.name, 0, num_rows, resident[i]);
+      kept[i].resize(static_cast<std::size_t>(num_rows) * field.row_bytes);
+      dataset.read_field(field.info.name, 0, num_rows, kept[i]);
     }
-    return resident;
+    return kept;
   }
 
-  /// Slots for two windows in flight (see WindowReader), for the batches wanted ahead, and for
-  /// those held.
+  /// Slots for two windows in flight (see WindowReader), and so many that the window that completes
+  /// the last batch wanted ahead can be opened; and for the batches held.
   [[nodiscard]] std::int64_t ring_slots(const EpochOrder& order) const {
     const std::int64_t window = plan::max_window_samples(order, 1);
     const std::int64_t span =
         window == 0 ? 0 : (window + plan::lane_batch(order) - 2) / plan::lane_batch(order) + 1;
     // A window never touches more batches than the epoch has.
-    return std::max(2 * std::min(span, steps), options.prefetch_depth) + options.max_held;
+    const std::int64_t touched = std::min(span, steps);
+    const std::int64_t ahead = options.prefetch_depth + std::max<std::int64_t>(touched - 1, 0);
+    return std::max(2 * touched, ahead) + options.max_held;
   }
 
   /// Adds up what will be allocated and refuses what does not fit.
-  void reserve(const EpochOrder& order, const pipeline::RingLayout& layout, std::int64_t num_slots,
+  void reserve(const EpochOrder& order, const pipeline::WindowReaderOptions& reader_options,
+               const pipeline::RingLayout& layout, std::int64_t num_slots,
                const std::vector<pipeline::StreamedArray>& arrays) {
     const DatasetInfo& info = dataset.info();
-    const std::int64_t rows_in_flight =
-        num_slots * layout.rows + plan::max_window_samples(order, 1);
-    std::int64_t field_row_bytes = 0;     // of all fields
-    std::int64_t resident_row_bytes = 0;  // of those kept in memory
+    const std::size_t num_arrays = 1 + layout.fields.size();  // pictures, and fields of either kind
+    std::int64_t field_row_bytes = 0;                         // of all fields
+    std::int64_t kept_row_bytes = 0;                          // of those kept in memory
     for (std::size_t i = 0; i < layout.fields.size(); ++i) {
       const auto row_bytes = static_cast<std::int64_t>(layout.fields[i].row_bytes);
       field_row_bytes += row_bytes;
-      if (!is_streamed(i, arrays)) resident_row_bytes += row_bytes;
+      if (!is_streamed(i, arrays)) kept_row_bytes += row_bytes;
     }
 
     const auto product = base::checked_multiply(
         num_slots * layout.rows, info.sample_bytes() + field_row_bytes + std::int64_t{8});
-    const auto resident_bytes = base::checked_multiply(info.num_samples, resident_row_bytes);
+    const auto kept_bytes = base::checked_multiply(info.num_samples, kept_row_bytes);
     constexpr std::int64_t kSane = std::int64_t{1} << 50;
     std::int64_t total = kSane;
-    if (product && resident_bytes && *product < kSane && *resident_bytes < kSane) {
-      total = pipeline::Ring::footprint(layout, num_slots) + *resident_bytes +
-              options.num_threads * (kOverheadPerThread + visit_bytes(arrays.size())) +
-              // plans: a PlannedRow for each row, a GroupVisit for each group, planning's tables
-              4 * rows_in_flight * static_cast<std::int64_t>(sizeof(plan::PlannedRow)) +
+    if (product && kept_bytes && *product < kSane && *kept_bytes < kSane) {
+      total = pipeline::Ring::footprint(layout, num_slots) + *kept_bytes +
+              options.num_threads * kOverheadPerThread +
+              pipeline::WindowReader::footprint(order, reader_options, num_slots, num_arrays) +
               // the selection, and the orders of two epochs and of the constructor
-              groups->memory_bytes() + 3 * order.memory_bytes() + skipped_bytes();
+              groups->memory_bytes() + 3 * order.memory_bytes();
       for (const pipeline::StreamedArray& array : arrays) {
         total += array.source->memory_bytes(options.num_threads);
       }
@@ -234,25 +236,10 @@ struct Loader::Impl {
     memory = total;
   }
 
-  /// Of one worker: where the rows of a row group go, and which of its rows are selected.
-  [[nodiscard]] std::int64_t visit_bytes(std::size_t num_arrays) const {
-    const auto target_bytes = static_cast<std::int64_t>(num_arrays * sizeof(RowTarget));
-    const auto offset_bytes = static_cast<std::int64_t>(sizeof(std::uint32_t));
-    return groups->max_length() * (target_bytes + (groups->is_selection() ? offset_bytes : 0));
-  }
-
-  /// Of the list of row groups left out.
-  [[nodiscard]] std::int64_t skipped_bytes() const {
-    if (options.on_error != OnError::skip) return 0;
-    constexpr std::int64_t kNodeBytes = 128;  // of the map, its key, the string and the heap
-    return std::min(groups->num_groups(), pipeline::WindowReader::kMaxSkippedGroups) *
-           (static_cast<std::int64_t>(pipeline::WindowReader::kMaxReasonBytes) + kNodeBytes);
-  }
-
   /// The order and contents, and the place where the consumer stands.
   [[nodiscard]] pipeline::LoaderState state() {
-    if (!fingerprint) fingerprint = pipeline::contents_fingerprint(dataset.info());
-    const LoaderPosition position = reader->position();
+    const LoaderPosition position = reader->position();  // throws in a forked child
+    if (!fingerprint) fingerprint = pipeline::contents_fingerprint(dataset);
     return {.epoch = position.epoch,
             .step = position.step == steps && ended ? global_steps : position.step,
             .seed = options.seed,
@@ -348,7 +335,7 @@ Loader::~Loader() {
 Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view state) {
   const pipeline::LoaderState wanted = pipeline::parse_state(state);
   const DatasetInfo& info = dataset.info();
-  const std::string fingerprint = pipeline::contents_fingerprint(info);
+  const std::string fingerprint = pipeline::contents_fingerprint(dataset);
   pipeline::require_same_contents(wanted, fingerprint, info.path);
 
   require(options.world_size >= 1, "world_size must be >= 1", options.world_size);

@@ -1,6 +1,8 @@
 #include "pipeline/loader_state.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
 #include <set>
 #include <span>
@@ -23,6 +25,8 @@ constexpr const char* kVersionKey = "chunkio_state";
 constexpr std::int64_t kVersion = 1;
 // Far above what to_json() writes; what is longer is something else.
 constexpr std::size_t kMaxStateBytes = 4096;
+// Of the start and of the end of a picture.
+constexpr std::size_t kFingerprintBytes = 1024;
 constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 62;
 
 Error not_a_state(const std::string& why) {
@@ -162,6 +166,18 @@ void add_shape(base::RunningDigest& digest, const Shape& shape) {
   for (const std::int64_t dim : shape.dims()) add_number(digest, static_cast<std::uint64_t>(dim));
 }
 
+/// The first and the last KiB of the first, the middle and the last picture.
+void add_some_pictures(base::RunningDigest& digest, const Dataset& dataset) {
+  std::vector<std::byte> picture(static_cast<std::size_t>(dataset.info().sample_bytes()));
+  const std::size_t part = std::min(picture.size(), kFingerprintBytes);
+  const std::int64_t num_rows = dataset.size();
+  for (const std::int64_t row : {std::int64_t{0}, num_rows / 2, num_rows - 1}) {
+    dataset.read_images(row, 1, picture);
+    digest.add(std::span(picture).first(part));
+    digest.add(std::span(picture).last(part));
+  }
+}
+
 }  // namespace
 
 std::string to_json(const LoaderState& state) {
@@ -251,7 +267,8 @@ void require_same_order(const LoaderState& state, const LoaderState& own, const 
                   "batch_size, window_bytes and lanes from it)");
 }
 
-std::string contents_fingerprint(const DatasetInfo& info) {
+std::string contents_fingerprint(const Dataset& dataset) {
+  const DatasetInfo& info = dataset.info();
   base::RunningDigest digest;
   add_shape(digest, info.stored.shape);
   add_text(digest, to_string(info.layout));
@@ -262,6 +279,8 @@ std::string contents_fingerprint(const DatasetInfo& info) {
     for (const std::uint64_t chunk : info.chunk_digests) add_number(digest, chunk);
   } else {
     add_number(digest, static_cast<std::uint64_t>(info.stored_bytes));
+    add_text(digest, info.images_path);
+    add_some_pictures(digest, dataset);
   }
   return hexadecimal(digest.value());
 }

@@ -4,7 +4,7 @@
 /// (libchunkio/doc/order.md), and the contents of the file by a fingerprint. It holds no path, time
 /// or thread count, so a copy of the file on another machine continues it.
 ///
-/// Pure functions; thread-safe.
+/// Pure functions, but for contents_fingerprint(), which may read pictures; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +54,14 @@ void require_same_contents(const LoaderState& state, const std::string& fingerpr
 void require_same_order(const LoaderState& state, const LoaderState& own, const std::string& path);
 
 /// The same for files of equal pictures: XXH3-64 over shape, axis order, element type and chunk
-/// shape, with the uuid and chunk digests of a file of our format, or the stored bytes of a foreign
-/// one. Sixteen hexadecimal digits. Costs O(chunks) where there are digests, else O(1).
-[[nodiscard]] std::string contents_fingerprint(const DatasetInfo& info);
+/// shape, with the uuid and chunk digests of a file of our format. Of a foreign one, instead: the
+/// stored bytes, the path of the pictures in the file, and the first and last KiB of the first, the
+/// middle and the last picture. That tells files and datasets apart, but not a file from a copy in
+/// which only other pictures were changed in place. Sixteen hexadecimal digits. Costs O(chunks)
+/// where there are digests, else reading three pictures through libhdf5.
+/// \throws Error io_failed, hdf5_failed, corrupt_data, if a picture of a foreign file cannot be
+/// read.
+[[nodiscard]] std::string contents_fingerprint(const Dataset& dataset);
 
 /// \param selection  may be null: all rows.
 /// \param num_rows   of the file.

@@ -6,6 +6,7 @@
 
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/stored_array.hpp"
 #include "io/resident_source.hpp"
 #include "io/source_select.hpp"
 #include "io/verifying_source.hpp"
@@ -13,11 +14,11 @@
 namespace chunkio::pipeline {
 namespace {
 
-constexpr std::int64_t kResidentShare = 8;
+constexpr std::int64_t kKeptShare = 8;
 
 bool is_large(const RingField& field, std::int64_t num_rows, std::int64_t memory_budget) {
   const auto bytes = base::checked_multiply(num_rows, static_cast<std::int64_t>(field.row_bytes));
-  return !bytes || *bytes > memory_budget / kResidentShare;
+  return !bytes || *bytes > memory_budget / kKeptShare;
 }
 
 std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
@@ -25,7 +26,7 @@ std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
                                             const LoaderOptions& options) {
   if (options.resident == Resident::none) return source;
   // Asked before the memory is reserved, so that the error is that of the budget.
-  const auto bytes = base::checked_multiply(groups.num_samples(), row_bytes);
+  const auto bytes = io::ResidentSource::kept_bytes(groups, row_bytes);
   if (!bytes || *bytes > options.memory_budget) {
     throw Error(ErrorCode::out_of_resources,
                 "resident = host (--resident) keeps " + std::to_string(groups.num_samples()) +
@@ -47,8 +48,8 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                             .direct_io = options.direct_io};
   io::SelectedSource pictures = io::select_source(file, file->images, request);
   if (options.verify != Verify::off) {
-    pictures.source =
-        std::make_unique<io::VerifyingSource>(file, options.verify, std::move(pictures.source));
+    pictures.source = std::make_unique<io::VerifyingSource>(
+        file, options.verify, std::move(pictures.source), pictures.direct_io);
   }
   OpenedArrays opened{.source = pictures.kind, .reason = std::move(pictures.reason)};
   opened.arrays.push_back({.source = keep_if_wanted(std::move(pictures.source),

@@ -34,14 +34,19 @@ std::size_t side_stride(const RingLayout& layout) {
 
 std::int64_t Ring::footprint(const RingLayout& layout, std::int64_t num_slots) {
   const auto slots = static_cast<std::size_t>(num_slots);
+  const std::size_t bookkeeping = sizeof(internal::BatchSlot) +
+                                  layout.fields.size() * sizeof(std::byte*) +
+                                  sizeof(std::int64_t);  // in free_
   return static_cast<std::int64_t>(base::HostBuffer::footprint(images_stride(layout) * slots) +
-                                   base::HostBuffer::footprint(side_stride(layout) * slots));
+                                   base::HostBuffer::footprint(side_stride(layout) * slots) +
+                                   bookkeeping * slots);
 }
 
 Ring::Ring(RingLayout layout, std::int64_t num_slots)
     : layout_(std::move(layout)),
       images_(images_stride(layout_) * static_cast<std::size_t>(num_slots)),
       side_(side_stride(layout_) * static_cast<std::size_t>(num_slots)),
+      fields_(layout_.fields.size() * static_cast<std::size_t>(num_slots)),
       slots_(static_cast<std::size_t>(num_slots)) {
   const auto rows = static_cast<std::size_t>(layout_.rows);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -52,11 +57,15 @@ Ring::Ring(RingLayout layout, std::int64_t num_slots)
     std::byte* side = side_.data() + i * side_stride(layout_);
     slot.sample_ids = reinterpret_cast<std::int64_t*>(side);
     side += align(rows * sizeof(std::int64_t), kFieldAlignment);
-    for (const RingField& field : layout_.fields) {
-      slot.fields.push_back(side);
-      side += align(rows * field.row_bytes, kFieldAlignment);
+    const auto fields =
+        std::span(fields_).subspan(i * layout_.fields.size(), layout_.fields.size());
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      fields[f] = side;
+      side += align(rows * layout_.fields[f].row_bytes, kFieldAlignment);
     }
+    slot.fields = fields;
   }
+  free_.reserve(slots_.size());
   // Taken from the back, so that slots are first used in order.
   for (std::int64_t i = num_slots - 1; i >= 0; --i) free_.push_back(i);
 }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
@@ -58,7 +59,7 @@ class BatchSlot {
   std::int64_t index = 0;  ///< Within the ring.
   std::byte* images = nullptr;
   std::int64_t* sample_ids = nullptr;
-  std::vector<std::byte*> fields = {};  ///< As RingLayout::fields.
+  std::span<std::byte* const> fields = {};  ///< As RingLayout::fields.
 
   std::int64_t rows = 0;
   std::int64_t epoch = 0;
@@ -79,7 +80,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  /// Bytes a ring takes from the system.
+  /// Bytes a ring takes: the batches, and what it keeps of each slot.
   [[nodiscard]] static std::int64_t footprint(const RingLayout& layout, std::int64_t num_slots);
 
   /// Whether this is the process that made the ring, not a child forked from it: there the workers
@@ -115,6 +116,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   RingLayout layout_;
   base::HostBuffer images_;
   base::HostBuffer side_;
+  std::vector<std::byte*> fields_;  // BatchSlot::fields of all slots
   std::vector<internal::BatchSlot> slots_;
 
   std::mutex mutex_;

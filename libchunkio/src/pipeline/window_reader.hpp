@@ -29,7 +29,6 @@
 /// threads that do not exist.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -48,6 +47,7 @@
 #include <chunkio/loader.hpp>
 
 #include "base/chunk_source.hpp"
+#include "pipeline/reader_statistics.hpp"
 #include "pipeline/ring.hpp"
 #include "plan/window_plan.hpp"
 
@@ -62,7 +62,7 @@ struct StreamedArray {
 
 /// All rows of the labels and small fields, as RingLayout::fields, read once. An empty entry is a
 /// streamed field.
-using ResidentFields = std::vector<std::vector<std::byte>>;
+using KeptFields = std::vector<std::vector<std::byte>>;
 
 struct WindowReaderOptions {
   OrderOptions order = {};
@@ -88,10 +88,16 @@ class WindowReader {
   /// \param arrays  read one after the other at each visit of a row group.
   /// \throws Error out_of_resources if a thread cannot be started.
   WindowReader(RowGroups groups, WindowReaderOptions options, std::vector<StreamedArray> arrays,
-               ResidentFields fields, std::shared_ptr<Ring> ring);
+               KeptFields fields, std::shared_ptr<Ring> ring);
   ~WindowReader();
   WindowReader(const WindowReader&) = delete;
   WindowReader& operator=(const WindowReader&) = delete;
+
+  /// Bytes that a reader takes at most, beside the ring, its sources, its fields and its orders.
+  /// \param num_arrays  streamed arrays and kept fields.
+  [[nodiscard]] static std::int64_t footprint(const EpochOrder& order,
+                                              const WindowReaderOptions& options,
+                                              std::int64_t num_slots, std::size_t num_arrays);
 
   /// Goes to batch `step` of `epoch`, 0 <= step <= the epoch's batches, unless it is there already.
   /// See Loader::start_epoch.
@@ -110,7 +116,7 @@ class WindowReader {
   void require_own_process() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = ReaderStatistics::Clock;
 
   /// A window being read.
   struct Task {
@@ -122,8 +128,11 @@ class WindowReader {
     std::size_t visits_left = 0;
     std::size_t next_announced = 0;  ///< The visit to tell the sources of next, ...
     std::size_t announced_end = 0;   ///< ... before this one.
-    /// Of batches first_batch to last_batch, from the moment the window is open.
-    std::vector<internal::BatchSlot*> slots;
+    // From the moment the window is open: where this lane's rows of each of the batches
+    // first_batch to last_batch begin, so that a row costs no look at its BatchSlot.
+    std::vector<std::int64_t*> ids;    // of each batch
+    std::vector<std::byte*> streamed;  // of each batch of each of arrays_
+    std::vector<std::byte*> kept;      // of each batch of each of kept_
   };
   /// A batch that has a slot and is not yet handed out.
   struct Pending {
@@ -139,15 +148,22 @@ class WindowReader {
     std::optional<std::int64_t> window = {};
   };
   /// A field that is copied from memory.
-  struct ResidentField {
+  struct KeptField {
     std::size_t field = 0;
     std::size_t row_bytes = 0;
     const std::byte* values = nullptr;
   };
+  /// A row of a visit.
+  struct RowPlace {
+    std::uint32_t offset = 0;  ///< In its row group.
+    std::uint32_t batch = 0;   ///< Counted from Task::first_batch.
+    std::uint32_t row = 0;     ///< In the lane's rows of that batch.
+  };
   /// What a worker has for itself, kept from visit to visit.
   struct Scratch {
-    std::vector<std::vector<RowTarget>> targets;  // as arrays_
-    std::vector<std::uint32_t> offsets;
+    std::vector<RowPlace> places;
+    std::vector<RowTarget> targets;      // of one array at a time
+    std::vector<std::uint32_t> offsets;  // of a selection
   };
 
   void work(std::stop_token stop);
@@ -159,11 +175,11 @@ class WindowReader {
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   // Called with the mutex held.
   void open_planned();
+  void find_places(Task& task) const;
+  void keep_spare(std::unique_ptr<Task> task);
   [[nodiscard]] Task* task_with_visit();
   void complete(Task& task);
-  void count(const PlaceCost& cost, std::int64_t epoch);
   void remember_skipped(std::int64_t group, std::string reason);
-  [[nodiscard]] LoaderStats& stats_of(std::int64_t epoch);
   void fail(std::exception_ptr error);
   void rethrow_error() const;
   [[nodiscard]] bool stands_at(std::int64_t epoch, std::int64_t step) const;
@@ -177,24 +193,27 @@ class WindowReader {
   [[nodiscard]] const EpochOrder& order_of(std::int64_t epoch);
 
   // Called by the worker that does the visit, without the mutex: it alone writes these rows.
-  void fill_targets(const Task& task, const plan::GroupVisit& visit, Scratch& scratch) const;
-  void leave_out(const Task& task, const plan::GroupVisit& visit) const;
-  /// Calls `row_at(PlannedRow::row, slot, row of the slot)` for each row of a visit.
-  template <class RowAt>
-  void for_each_row(const Task& task, const plan::GroupVisit& visit, RowAt row_at) const;
+  void place_rows(const Task& task, const plan::GroupVisit& visit, Scratch& scratch) const;
+  void fill_ids(const Task& task, const plan::GroupVisit& visit, Scratch& scratch) const;
+  void fill_kept(const Task& task, const plan::GroupVisit& visit, Scratch& scratch) const;
+  void fill_targets(const Task& task, std::size_t array, Scratch& scratch) const;
+  void leave_out(const Task& task, const Scratch& scratch) const;
   /// Why the rows of a failed visit are left out; or nothing, and `error` is what to raise.
   [[nodiscard]] std::optional<std::string> reason_to_skip(std::exception_ptr& error) const;
 
   [[nodiscard]] RowGroup row_group(std::int64_t group) const noexcept;
+  /// From the first to the last row that a visit wants.
+  [[nodiscard]] RowRange wanted_rows(const Task& task,
+                                     const plan::GroupVisit& visit) const noexcept;
   [[nodiscard]] std::int64_t picture_bytes(const RowGroup& group) const noexcept;
 
   const WindowReaderOptions options_;
   const RowGroups groups_;
   const std::vector<StreamedArray> arrays_;
-  const ResidentFields fields_;
+  const KeptFields fields_;
   const std::shared_ptr<Ring> ring_;
   // The same for every epoch.
-  std::vector<ResidentField> resident_;
+  std::vector<KeptField> kept_;
   std::int64_t streamed_row_bytes_ = 0;  // of all arrays
   std::int64_t num_steps_ = 0;
   std::int64_t lane_batch_ = 0;
@@ -223,10 +242,7 @@ class WindowReader {
   std::vector<std::unique_ptr<Task>> spare_;  // memory to reuse
   std::int64_t ahead_bytes_ = 0;              // announced to the sources, not yet visited
   std::exception_ptr error_;
-  LoaderStats total_;
-  std::map<std::int64_t, LoaderStats> epochs_;
-  std::optional<Clock::time_point> first_started_;
-  Clock::time_point epoch_started_;              // consumer_epoch_
+  ReaderStatistics statistics_;
   std::map<std::int64_t, std::string> skipped_;  // row group -> reason
   std::stop_source cancel_;                      // of the reads in flight
 

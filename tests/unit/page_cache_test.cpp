@@ -1,0 +1,78 @@
+#include "io/page_cache.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "scratch.hpp"
+
+namespace chunkio::io {
+namespace {
+
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+/// What a system with these files leaves this process.
+class CacheableBytesTest : public testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path path = scratch_.file(name);
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  [[nodiscard]] std::int64_t bytes() const {
+    return cacheable_bytes(scratch_.file("proc"), scratch_.file("cgroup"));
+  }
+
+  test::ScratchFolder scratch_;
+};
+
+TEST_F(CacheableBytesTest, WithoutControlGroupsItIsWhatTheSystemHasAvailable) {
+  EXPECT_EQ(bytes(), kNoLimit);
+  write("proc/meminfo",
+        "MemTotal:       16000000 kB\nMemFree:          100000 kB\nMemAvailable:    8000000 kB\n"
+        "Buffers:              12 kB\n");
+  EXPECT_EQ(bytes(), 8'000'000 * std::int64_t{1024});
+}
+
+TEST_F(CacheableBytesTest, TheLowestLimitOfTheGroupAndThoseAroundItCounts) {
+  write("proc/meminfo", "MemAvailable:    8000000 kB\n");
+  write("proc/self/cgroup", "0::/user.slice/job/step\n");
+  write("cgroup/user.slice/job/step/memory.max", "max\n");
+  EXPECT_EQ(bytes(), 8'000'000 * std::int64_t{1024});
+  write("cgroup/user.slice/memory.max", "5000000\n");
+  EXPECT_EQ(bytes(), 5'000'000);
+  write("cgroup/user.slice/job/memory.max", "3000000\n");
+  EXPECT_EQ(bytes(), 3'000'000);
+  write("cgroup/user.slice/job/step/memory.max", "4000000\n");
+  EXPECT_EQ(bytes(), 3'000'000);
+  // In a container the group is the root.
+  write("proc/self/cgroup", "0::/\n");
+  EXPECT_EQ(bytes(), 8'000'000 * std::int64_t{1024});
+  write("cgroup/memory.max", "2000000\n");
+  EXPECT_EQ(bytes(), 2'000'000);
+}
+
+TEST_F(CacheableBytesTest, TheFirstVersionOfControlGroupsHasAHierarchyForMemory) {
+  write("proc/self/cgroup",
+        "garbage\n5:cpu,cpuacct:/elsewhere\n4:memory:/docker/abc\n1:name=systemd:/x\n0::/y\n");
+  write("cgroup/memory/elsewhere/memory.limit_in_bytes", "10\n");
+  write("cgroup/elsewhere/memory.max", "20\n");
+  write("cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(bytes(), 9223372036854771712);
+  write("cgroup/memory/docker/abc/memory.limit_in_bytes", "7000000\n");
+  EXPECT_EQ(bytes(), 7'000'000);
+  write("proc/self/cgroup", "4:hugetlb,memory:/docker/abc\n");
+  EXPECT_EQ(bytes(), 7'000'000);
+}
+
+TEST(CacheableBytes, ThisSystemHasSome) {
+  EXPECT_GT(cacheable_bytes(), 0);
+  EXPECT_LT(cacheable_bytes(), std::int64_t{1} << 50);
+}
+
+}  // namespace
+}  // namespace chunkio::io
