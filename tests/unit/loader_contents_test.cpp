@@ -9,6 +9,7 @@
 
 #include <chunkio/loader.hpp>
 
+#include "delivered_rows.hpp"
 #include "errors.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5_files.hpp"
@@ -20,19 +21,9 @@ namespace {
 
 using test::expect_error;
 
-/// All rows of an epoch, checked against the pattern of h5_files.hpp.
+/// All rows of an epoch, ascending, each checked.
 std::vector<std::int64_t> drain(Loader& loader, std::int64_t epoch = 0) {
-  std::vector<std::int64_t> rows;
-  const std::int64_t bytes = loader.dataset().info().sample_bytes();
-  for (const Batch& batch : loader.epoch(epoch)) {
-    const std::byte* picture = batch.images().data();
-    for (const std::int64_t row : batch.sample_ids()) {
-      const auto expected = test::pattern_rows(row, 1, bytes);
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), picture)) << "row " << row;
-      picture += bytes;
-      rows.push_back(row);
-    }
-  }
+  std::vector<std::int64_t> rows = test::delivered_rows(loader, epoch);
   std::sort(rows.begin(), rows.end());
   return rows;
 }
