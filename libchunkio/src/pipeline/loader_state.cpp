@@ -27,7 +27,6 @@ constexpr std::int64_t kVersion = 1;
 constexpr std::size_t kMaxStateBytes = 4096;
 // Of the start and of the end of a picture.
 constexpr std::size_t kFingerprintBytes = 1024;
-constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 62;
 
 Error not_a_state(const std::string& why) {
   return Error(ErrorCode::invalid_argument,

@@ -16,6 +16,9 @@
 
 namespace chunkio::pipeline {
 
+/// The last epoch there is. Leaves room for the epochs that are planned ahead.
+inline constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 62;
+
 struct LoaderState {
   std::int64_t epoch = 0;
   /// Global batches handed out in the epoch.

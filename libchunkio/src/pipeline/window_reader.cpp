@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "base/checked_math.hpp"
+#include "pipeline/loader_state.hpp"
 
 namespace chunkio::pipeline {
 namespace {
 
-// Leaves room for the epochs that are planned ahead.
-constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 62;
 // Row groups announced before the worker looks for other work.
 constexpr std::size_t kAnnouncedAtOnce = 64;
 
