@@ -25,9 +25,10 @@ std::string fio_version();
 /// \throws std::runtime_error with fio's complaint.
 FioRates measure_fio(const std::string& path, const std::function<bool()>& before_exec = {});
 
-/// Puts the file out of the page cache (posix_fadvise DONTNEED) after writing back what is dirty.
-/// Pages that are mapped somewhere stay.
-/// \throws std::system_error.
+/// Puts the file out of the page cache after writing back what is dirty (madvise PAGEOUT for what
+/// this process has mapped, then posix_fadvise DONTNEED), and touches the memory that it will take
+/// there again.
+/// \throws chunkio::Error, std::system_error; std::runtime_error if more than 1 % of it stay.
 void drop_from_page_cache(const std::string& path);
 
 }  // namespace bench

@@ -13,16 +13,25 @@
 
 namespace chunkio::test {
 
-/// Bytes of the first `size` bytes of a file that lie in the page cache.
-inline std::size_t cached_bytes(int fd, std::size_t size) {
+/// Which pages of the first `size` bytes of a file lie in the page cache.
+inline std::vector<bool> cached_pages(int fd, std::size_t size) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* map = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   EXPECT_NE(map, MAP_FAILED);
   std::vector<unsigned char> resident((size + page - 1) / page);
   EXPECT_EQ(::mincore(map, size, resident.data()), 0);
   ::munmap(map, size);
-  return page * static_cast<std::size_t>(std::count_if(resident.begin(), resident.end(),
-                                                       [](unsigned char r) { return r % 2 == 1; }));
+  std::vector<bool> cached(resident.size());
+  std::transform(resident.begin(), resident.end(), cached.begin(),
+                 [](unsigned char r) { return r % 2 == 1; });
+  return cached;
+}
+
+/// Bytes of the first `size` bytes of a file that lie in the page cache, in whole pages.
+inline std::size_t cached_bytes(int fd, std::size_t size) {
+  const std::vector<bool> cached = cached_pages(fd, size);
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) *
+         static_cast<std::size_t>(std::count(cached.begin(), cached.end(), true));
 }
 
 /// Some file systems keep their pages all the same.

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <random>
 #include <string>
@@ -20,6 +19,7 @@
 
 #include "errors.hpp"
 #include "pixels.hpp"
+#include "process_counts.hpp"
 #include "scratch.hpp"
 
 namespace chunkio {
@@ -421,10 +421,6 @@ TEST_F(LoaderResumeTest, MovedLoadersGoOnAndMovedOverOnesEnd) {
   EXPECT_EQ(static_cast<std::int64_t>(rest(second).size()), second.num_steps() - 1);
 }
 
-std::int64_t entries_of(const char* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), {});
-}
-
 /// RssAnon of this process in bytes.
 std::int64_t anonymous_bytes() {
   std::ifstream status("/proc/self/status");
@@ -433,19 +429,6 @@ std::int64_t anonymous_bytes() {
   }
   ADD_FAILURE() << "no RssAnon";
   return 0;
-}
-
-/// Threads of this process, when no more of them end: the kernel takes a joined thread off the list
-/// a moment after the join.
-std::int64_t settled_threads() {
-  std::int64_t before = entries_of("/proc/self/task");
-  for (int same = 0; same < 20;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const std::int64_t now = entries_of("/proc/self/task");
-    same = now == before ? same + 1 : 0;
-    before = now;
-  }
-  return before;
 }
 
 TEST_F(LoaderResumeTest, AThousandLoadersLeaveNothingBehind) {
@@ -472,14 +455,14 @@ TEST_F(LoaderResumeTest, AThousandLoadersLeaveNothingBehind) {
   std::int64_t bytes = 0;
   for (int round = 0; round < 1000; ++round) {
     if (round == 100) {  // when pools and caches of the libraries have their size
-      threads = settled_threads();
-      files = entries_of("/proc/self/fd");
+      threads = test::settled_threads();
+      files = test::entries_of("/proc/self/fd");
       bytes = anonymous_bytes();
     }
     one(Dataset::open(path_));
   }
-  EXPECT_EQ(settled_threads(), threads);
-  EXPECT_EQ(entries_of("/proc/self/fd"), files);
+  EXPECT_EQ(test::settled_threads(), threads);
+  EXPECT_EQ(test::entries_of("/proc/self/fd"), files);
   // A ring of these sizes has 10 to 100 KiB: 900 of them would be far more.
   EXPECT_LT(anonymous_bytes() - bytes, std::int64_t{4} << 20);
 }

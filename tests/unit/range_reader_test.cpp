@@ -4,41 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/host_memory.hpp"
-#include "cached_pages.hpp"
 #include "errors.hpp"
+#include "noise_file.hpp"
 #include "scratch.hpp"
 
 namespace chunkio::io {
 namespace {
 
-struct File {
-  explicit File(const std::string& path, std::size_t size) : bytes(size) {
-    std::mt19937_64 random(1);
-    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
-    test::write_bytes(path, bytes);
-    impl->info.path = path;
-    impl->descriptor = base::FileDescriptor::open_for_reading(path);
-  }
-  std::vector<std::uint8_t> bytes;
-  std::shared_ptr<Dataset::Impl> impl = std::make_shared<Dataset::Impl>();
-};
-
-std::size_t cached_bytes(const File& file) {
-  return test::cached_bytes(file.impl->descriptor.get(), file.bytes.size());
-}
-void drop_from_cache(const File& file) { test::drop_from_cache(file.impl->descriptor.get()); }
-
-void expect_range(const RangeReader& reader, const File& file, std::int64_t offset,
+void expect_range(const RangeReader& reader, const test::NoiseFile& file, std::int64_t offset,
                   std::int64_t size) {
   const base::HostBuffer scratch(std::max<std::size_t>(reader.scratch_bytes(size), 1));
   PlaceCost cost;
@@ -53,7 +34,7 @@ void expect_range(const RangeReader& reader, const File& file, std::int64_t offs
 
 TEST(RangeReader, ReadsAnyRange) {
   const test::ScratchFolder folder;
-  const File file(folder.file("file"), 123'457);
+  const test::NoiseFile file(folder.file("file"), 123'457);
   std::mt19937_64 random(test::test_seed());
   for (const bool direct_io : {false, true}) {
     const RangeReader reader(file.impl, direct_io);
@@ -73,17 +54,16 @@ TEST(RangeReader, ReadsAnyRange) {
 
 TEST(RangeReader, LeavesThePageCacheAloneWhenAskedTo) {
   const test::ScratchFolder folder;
-  const File file(folder.file("file"), 1 << 20);
+  const test::NoiseFile file(folder.file("file"), 1 << 20);
   const RangeReader reader(file.impl, true);
   if (!reader.direct()) GTEST_SKIP() << "this file system has no O_DIRECT";
-  drop_from_cache(file);
-  if (cached_bytes(file) != 0) GTEST_SKIP() << "this file system keeps its pages";
+  file.drop_from_cache();
+  if (file.cached_bytes() != 0) GTEST_SKIP() << "this file system keeps its pages";
   expect_range(reader, file, 1000, 900'000);
-  reader.will_need(0, 1 << 20);
-  EXPECT_EQ(cached_bytes(file), 0U);
+  EXPECT_EQ(file.cached_bytes(), 0U);
   // Whereas ordinary reads fill it.
   expect_range(RangeReader(file.impl, false), file, 1000, 900'000);
-  EXPECT_GE(cached_bytes(file), 900'000U);
+  EXPECT_GE(file.cached_bytes(), 900'000U);
 }
 
 TEST(RangeReader, ReadsAsUsualWhereTheFileSystemRefuses) {
@@ -101,23 +81,9 @@ TEST(RangeReader, ReadsAsUsualWhereTheFileSystemRefuses) {
   EXPECT_EQ(cost.bytes_read, 10);
 }
 
-TEST(RangeReader, FetchesAheadOnRequest) {
-  const test::ScratchFolder folder;
-  const File file(folder.file("file"), 4 << 20);
-  drop_from_cache(file);
-  if (cached_bytes(file) != 0) GTEST_SKIP() << "this file system keeps its pages";
-  RangeReader(file.impl, false).will_need(1 << 20, 2 << 20);
-  // It does not wait for them.
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (cached_bytes(file) < std::size_t{2} << 20 && std::chrono::steady_clock::now() < patience) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_GE(cached_bytes(file), std::size_t{2} << 20);
-}
-
 TEST(RangeReader, ReadsTheFileThatWasOpenedNotTheOneThatTookItsName) {
   const test::ScratchFolder folder;
-  const File file(folder.file("file"), 100'000);
+  const test::NoiseFile file(folder.file("file"), 100'000);
   test::write_bytes(folder.file("new"), std::vector<std::uint8_t>(100'000));
   std::filesystem::rename(folder.file("new"), folder.file("file"));
   for (const bool direct_io : {false, true}) {
@@ -127,7 +93,7 @@ TEST(RangeReader, ReadsTheFileThatWasOpenedNotTheOneThatTookItsName) {
 
 TEST(RangeReader, TheEndOfTheFileIsAnError) {
   const test::ScratchFolder folder;
-  const File file(folder.file("file"), 10'000);
+  const test::NoiseFile file(folder.file("file"), 10'000);
   for (const bool direct_io : {false, true}) {
     const RangeReader reader(file.impl, direct_io);
     const base::HostBuffer scratch(reader.scratch_bytes(100'000));

@@ -113,7 +113,8 @@ struct LoaderOptions {
 
   // Performance: never changes what is delivered.
 
-  /// Worker threads, at most 1024; 0 (default): the CPUs this process may use, at most 8.
+  /// Worker threads, at most 1024; 0 (default): the CPUs this process may use, at most 8. While a
+  /// file is not in the page cache, four more may wait for the disk.
   std::int64_t num_threads = 0;
   /// Batches kept complete ahead of the consumer at least, 1 to 2^20. More than two windows
   /// hold cost memory.

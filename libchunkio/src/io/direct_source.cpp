@@ -46,8 +46,12 @@ std::optional<std::string> DirectSource::reason_against(const h5::StoredArray& a
 }
 
 DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
-                           std::shared_ptr<const h5::StoredArray> array, bool direct_io)
-    : file_(std::move(file)), array_(std::move(array)), reader_(file_, direct_io) {
+                           std::shared_ptr<const h5::StoredArray> array, bool direct_io,
+                           std::shared_ptr<ReadAhead> read_ahead)
+    : file_(std::move(file)),
+      array_(std::move(array)),
+      reader_(file_, direct_io),
+      read_ahead_(std::move(read_ahead)) {
   if (const auto reason = reason_against(*array_)) {
     throw Error(ErrorCode::unsupported, file_->info.path + ": the direct source cannot read " +
                                             array_->name + " (" + *reason +
@@ -219,9 +223,12 @@ Error DirectSource::damaged(std::int64_t chunk, const std::string& reason) const
 
 void DirectSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
   if (reader_.direct()) return;
+  const auto start = [this](std::int64_t offset, std::int64_t bytes) {
+    read_ahead_->start(file_, offset, offset + bytes);
+  };
   if (!chunked()) {
-    reader_.will_need(*array_->linear_offset + wanted.begin * array_->row_bytes,
-                      (wanted.end - wanted.begin) * array_->row_bytes);
+    start(*array_->linear_offset + wanted.begin * array_->row_bytes,
+          (wanted.end - wanted.begin) * array_->row_bytes);
     return;
   }
   try {
@@ -232,13 +239,13 @@ void DirectSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) 
         const h5::ChunkEntry entry = array_->index->find(position);
         if (!entry.allocated()) return;
         if (!stored_raw(position, entry)) {
-          reader_.will_need(entry.file_offset, entry.stored_bytes);
+          start(entry.file_offset, entry.stored_bytes);
           return;
         }
         const std::int64_t begin = std::max(wanted.begin - chunk_row, std::int64_t{0});
         const std::int64_t end = std::min(wanted.end - chunk_row, chunk_rows_);
         const std::int64_t row_bytes = chunk_bytes_ / chunk_rows_;
-        reader_.will_need(entry.file_offset + begin * row_bytes, (end - begin) * row_bytes);
+        start(entry.file_offset + begin * row_bytes, (end - begin) * row_bytes);
       });
     }
   } catch (const std::exception&) {

@@ -24,6 +24,7 @@
 #include "h5/stored_array.hpp"
 #include "io/filters.hpp"
 #include "io/range_reader.hpp"
+#include "io/read_ahead.hpp"
 
 namespace chunkio::io {
 
@@ -33,7 +34,8 @@ class DirectSource final : public ChunkSource {
   /// \param direct_io  go round the page cache if the file system allows it.
   /// \throws Error unsupported if only libhdf5 can read `array`: the message says why.
   DirectSource(std::shared_ptr<const Dataset::Impl> file,
-               std::shared_ptr<const h5::StoredArray> array, bool direct_io);
+               std::shared_ptr<const h5::StoredArray> array, bool direct_io,
+               std::shared_ptr<ReadAhead> read_ahead = std::make_shared<ReadAhead>(false));
   ~DirectSource() override;
 
   /// As the contract says; errors name the chunk, its rows, the dataset and the file.
@@ -73,6 +75,7 @@ class DirectSource final : public ChunkSource {
   std::shared_ptr<const Dataset::Impl> file_;
   std::shared_ptr<const h5::StoredArray> array_;
   RangeReader reader_;
+  std::shared_ptr<ReadAhead> read_ahead_;
   Shape row_shape_ = {};        // of the dataset
   Shape chunk_row_shape_ = {};  // of a chunk
   std::int64_t chunk_rows_ = 0;

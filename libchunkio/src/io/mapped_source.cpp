@@ -16,10 +16,6 @@
 #include "io/page_cache.hpp"
 #include "io/row_extents.hpp"
 
-#ifndef MADV_POPULATE_READ  // Linux 5.14; headers may be older than the kernel
-#define MADV_POPULATE_READ 22
-#endif
-
 namespace chunkio::io {
 namespace {
 
@@ -41,10 +37,11 @@ constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
 }  // namespace
 
 MappedSource::MappedSource(std::shared_ptr<const Dataset::Impl> file,
-                           std::shared_ptr<const h5::StoredArray> array)
+                           std::shared_ptr<const h5::StoredArray> array,
+                           std::shared_ptr<ReadAhead> read_ahead)
     : file_(std::move(file)),
       array_(std::move(array)),
-      page_bytes_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
+      read_ahead_(std::move(read_ahead)),
       map_bytes_(static_cast<std::size_t>(file_->file_bytes)),
       mapped_(map_bytes_ / kBlockBytes + 1) {
   void* map = ::mmap(nullptr, map_bytes_, PROT_READ, MAP_SHARED, file_->descriptor.get(), 0);
@@ -72,7 +69,7 @@ std::int64_t MappedSource::memory_bytes(std::int64_t) const noexcept {
 
 void MappedSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
   for_each_wanted_run(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
-    read_ahead(file_->descriptor.get(), offset, offset + bytes);
+    read_ahead_->start(file_, offset, offset + bytes);
   });
 }
 
@@ -83,12 +80,9 @@ bool MappedSource::populate(std::size_t begin, std::size_t end, bool cached) con
   // Pages that were evicted meanwhile fault in one by one, if that ever happens to a part only.
   if (cached && std::all_of(first, last, is_mapped)) return true;
 
-  const std::size_t first_page = begin / page_bytes_ * page_bytes_;
-  while (::madvise(map_ + first_page, end - first_page, MADV_POPULATE_READ) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == EINVAL) return true;  // an older kernel: the copy faults pages in one by one
-    return false;
-  }
+  const int error = map_in(map_ + begin, map_ + end);
+  // An older kernel cannot: then the copy faults pages in one by one.
+  if (error != 0) return error == EINVAL;
   for (auto block = first; block != last; ++block) {
     block->store(true, std::memory_order_relaxed);
   }
@@ -144,7 +138,8 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
     const bool cached = in_page_cache(fd, static_cast<std::int64_t>(run_begin)) &&
                         in_page_cache(fd, static_cast<std::int64_t>(run_end) - 1);
     if (!cached) {
-      read_ahead(fd, static_cast<std::int64_t>(run_begin), static_cast<std::int64_t>(run_end));
+      read_ahead_->fetch(file_, static_cast<std::int64_t>(run_begin),
+                         static_cast<std::int64_t>(run_end));
     }
     if (!populate(run_begin, run_end, cached)) return false;
     if (!cached) cost.read_seconds += watch.lap();

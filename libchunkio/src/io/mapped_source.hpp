@@ -22,6 +22,7 @@
 #include "base/chunk_source.hpp"
 #include "h5/dataset_impl.hpp"
 #include "io/fault_guard.hpp"
+#include "io/read_ahead.hpp"
 
 namespace chunkio::io {
 
@@ -30,7 +31,7 @@ class MappedSource final : public ChunkSource {
   /// \pre has_row_extents(*array).
   /// \throws Error io_failed, out_of_resources.
   MappedSource(std::shared_ptr<const Dataset::Impl> file,
-               std::shared_ptr<const h5::StoredArray> array);
+               std::shared_ptr<const h5::StoredArray> array, std::shared_ptr<ReadAhead> read_ahead);
   ~MappedSource() override;
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
@@ -50,7 +51,7 @@ class MappedSource final : public ChunkSource {
 
   std::shared_ptr<const Dataset::Impl> file_;
   std::shared_ptr<const h5::StoredArray> array_;
-  std::size_t page_bytes_;
+  std::shared_ptr<ReadAhead> read_ahead_;
   std::size_t map_bytes_ = 0;  // the whole file
   std::byte* map_ = nullptr;
   /// Of each block of the file (see populate): whether its pages were mapped once. Asking again for

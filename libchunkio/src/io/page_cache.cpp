@@ -1,13 +1,25 @@
 #include "io/page_cache.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <limits>
 #include <string>
+
+#ifndef MADV_POPULATE_READ  // Linux 5.14; headers may be older than the kernel
+#define MADV_POPULATE_READ 22
+#endif
+#ifndef SYS_cachestat  // Linux 6.5; headers may be older than the kernel
+#define SYS_cachestat 451
+#endif
 
 namespace chunkio::io {
 namespace {
@@ -15,6 +27,14 @@ namespace {
 // The kernel shortens a longer request, without saying so, to the largest that the device takes at
 // once or to what it reads ahead by default, which is this, whichever is more.
 constexpr std::int64_t kReadaheadBytes = std::int64_t{128} << 10;
+
+// As the kernel lays them out (linux/mman.h), which headers may not know yet.
+struct CachestatRange {
+  std::uint64_t offset, bytes;
+};
+struct Cachestat {
+  std::uint64_t cached, dirty, writeback, evicted, recently_evicted;
+};
 
 /// The lowest limit of the control group `group` and those around it, in the hierarchy mounted at
 /// `root`; files called `file` hold a number each, or "max".
@@ -71,12 +91,30 @@ bool in_page_cache(int fd, std::int64_t offset) noexcept {
   return ::preadv2(fd, &target, 1, offset, RWF_NOWAIT) == 1;
 }
 
+bool has_page(int fd, std::int64_t offset) noexcept {
+  CachestatRange range{.offset = static_cast<std::uint64_t>(offset), .bytes = 1};
+  Cachestat pages{};
+  if (::syscall(SYS_cachestat, fd, &range, &pages, 0) != 0) return in_page_cache(fd, offset);
+  return pages.cached != 0;
+}
+
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept {
-  if (begin >= end || (in_page_cache(fd, begin) && in_page_cache(fd, end - 1))) return;
+  if (begin >= end || (has_page(fd, begin) && has_page(fd, end - 1))) return;
   for (std::int64_t offset = begin; offset < end; offset += kReadaheadBytes) {
     (void)::readahead(fd, offset,
                       static_cast<std::size_t>(std::min(kReadaheadBytes, end - offset)));
   }
+}
+
+int map_in(const std::byte* begin, const std::byte* end) noexcept {
+  static const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t past_page = reinterpret_cast<std::uintptr_t>(begin) % page_bytes;
+  void* first_page = const_cast<std::byte*>(begin - past_page);
+  const std::size_t bytes = static_cast<std::size_t>(end - begin) + past_page;
+  while (::madvise(first_page, bytes, MADV_POPULATE_READ) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
 }
 
 }  // namespace chunkio::io

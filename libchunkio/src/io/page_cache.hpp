@@ -1,18 +1,30 @@
 /// What the kernel has of a file in memory, how much it can have, and asking it for more.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace chunkio::io {
 
-/// Whether the byte at `offset` is in the page cache. Where the kernel cannot tell: no.
+/// Whether the byte at `offset` can be read without waiting for the disk. Where the kernel cannot
+/// tell: no. If not, the kernel may begin to read it, alone: ask about what is announced already.
 [[nodiscard]] bool in_page_cache(int fd, std::int64_t offset) noexcept;
 
+/// Whether the page of the byte at `offset` is in the page cache or on its way there. Asks
+/// cachestat(2), which starts no read; an older kernel, or one that hides the cache of somebody
+/// else's file, is asked by a read that does not wait but may begin.
+[[nodiscard]] bool has_page(int fd, std::int64_t offset) noexcept;
+
 /// Starts reading bytes [begin, end) into the page cache and does not wait for them, unless both
-/// ends are there already: what is read as a whole is mostly evicted as a whole. Advice: never
-/// fails.
+/// ends are there or on their way already: what is read as a whole is mostly evicted as a whole.
+/// Advice: never fails.
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept;
+
+/// Waits until all pages of a file mapping that hold [begin, end) are in memory and mapped.
+/// \returns 0, or an error number: EFAULT if the file does not have them or its disk fails, EINVAL
+///          if the kernel is older than Linux 5.14.
+[[nodiscard]] int map_in(const std::byte* begin, const std::byte* end) noexcept;
 
 /// Unwanted bytes between two wanted rows that are read anyway: it costs less than another system
 /// call and a broken read-ahead.

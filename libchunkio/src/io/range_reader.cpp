@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/stopwatch.hpp"
-#include "io/page_cache.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -107,10 +106,6 @@ std::span<std::byte> RangeReader::read(std::int64_t offset, std::int64_t size,
   cost.bytes_read += at - begin;
   cost.read_seconds += watch.lap();
   return scratch.subspan(static_cast<std::size_t>(offset - begin), static_cast<std::size_t>(size));
-}
-
-void RangeReader::will_need(std::int64_t offset, std::int64_t size) const noexcept {
-  if (!direct()) read_ahead(file_->descriptor.get(), offset, offset + size);
 }
 
 }  // namespace chunkio::io

@@ -44,9 +44,6 @@ class RangeReader {
   std::span<std::byte> read(std::int64_t offset, std::int64_t size, std::span<std::byte> scratch,
                             PlaceCost& cost) const;
 
-  /// Says that [offset, offset + size) will be read soon.
-  void will_need(std::int64_t offset, std::int64_t size) const noexcept;
-
  private:
   std::shared_ptr<const Dataset::Impl> file_;
   base::FileDescriptor direct_;   // invalid: reads go through the page cache

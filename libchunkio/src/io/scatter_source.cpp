@@ -9,8 +9,11 @@
 namespace chunkio::io {
 
 ScatterSource::ScatterSource(std::shared_ptr<const Dataset::Impl> file,
-                             std::shared_ptr<const h5::StoredArray> array, bool direct_io)
-    : file_(std::move(file)), array_(std::move(array)), reader_(file_, direct_io) {}
+                             std::shared_ptr<const h5::StoredArray> array, bool direct_io,
+                             std::shared_ptr<ReadAhead> read_ahead)
+    : file_(std::move(file)),
+      array_(std::move(array)),
+      reader_(file_, direct_io), read_ahead_(std::move(read_ahead)) {}
 
 PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                                std::stop_token stop) const {
@@ -43,7 +46,7 @@ PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget>
 void ScatterSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
   if (reader_.direct()) return;
   for_each_wanted_run(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
-    reader_.will_need(offset, bytes);
+    read_ahead_->start(file_, offset, offset + bytes);
   });
 }
 

@@ -13,6 +13,7 @@
 #include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
 #include "io/range_reader.hpp"
+#include "io/read_ahead.hpp"
 
 namespace chunkio::io {
 
@@ -21,7 +22,8 @@ class ScatterSource final : public ChunkSource {
   /// \param direct_io  go round the page cache if the file system allows it.
   /// \pre has_row_extents(*array).
   ScatterSource(std::shared_ptr<const Dataset::Impl> file,
-                std::shared_ptr<const h5::StoredArray> array, bool direct_io);
+                std::shared_ptr<const h5::StoredArray> array, bool direct_io,
+                std::shared_ptr<ReadAhead> read_ahead);
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
@@ -35,6 +37,7 @@ class ScatterSource final : public ChunkSource {
   std::shared_ptr<const Dataset::Impl> file_;
   std::shared_ptr<const h5::StoredArray> array_;
   RangeReader reader_;
+  std::shared_ptr<ReadAhead> read_ahead_;
   mutable base::ScratchPool<base::HostBuffer> scratch_;
 };
 

@@ -80,16 +80,19 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
     case SourceKind::automatic:
       break;  // settled above
     case SourceKind::mapped:
-      selected.source = std::make_unique<MappedSource>(std::move(file), std::move(array));
+      selected.source =
+          std::make_unique<MappedSource>(std::move(file), std::move(array), request.read_ahead);
       break;
     case SourceKind::scatter: {
-      auto source = std::make_unique<ScatterSource>(std::move(file), std::move(array), direct_io);
+      auto source = std::make_unique<ScatterSource>(std::move(file), std::move(array), direct_io,
+                                                    request.read_ahead);
       selected.direct_io = source->direct_io();
       selected.source = std::move(source);
       break;
     }
     case SourceKind::direct: {
-      auto source = std::make_unique<DirectSource>(std::move(file), std::move(array), direct_io);
+      auto source = std::make_unique<DirectSource>(std::move(file), std::move(array), direct_io,
+                                                   request.read_ahead);
       selected.direct_io = source->direct_io();
       selected.source = std::move(source);
       break;

@@ -10,6 +10,7 @@
 
 #include "base/chunk_source.hpp"
 #include "h5/stored_array.hpp"
+#include "io/read_ahead.hpp"
 
 namespace chunkio::io {
 
@@ -25,6 +26,8 @@ struct SourceRequest {
   SourceKind kind = SourceKind::automatic;
   std::int64_t group_samples = 1;  ///< Rows in a full row group.
   bool direct_io = false;          ///< See LoaderOptions.
+  /// What brings ranges into the page cache; to be shared by what is read together.
+  std::shared_ptr<ReadAhead> read_ahead = std::make_shared<ReadAhead>(false);
 };
 
 /// What to read an array with, and why.

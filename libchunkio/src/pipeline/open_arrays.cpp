@@ -7,6 +7,8 @@
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/stored_array.hpp"
+#include "io/mapped_source.hpp"
+#include "io/read_ahead.hpp"
 #include "io/resident_source.hpp"
 #include "io/source_select.hpp"
 #include "io/verifying_source.hpp"
@@ -43,9 +45,11 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                          const LoaderOptions& options, const RingLayout& layout) {
   const std::shared_ptr<const Dataset::Impl>& file = dataset.impl();
   const std::int64_t num_rows = dataset.size();
-  io::SourceRequest request{.kind = options.source,
-                            .group_samples = groups.group_samples(),
-                            .direct_io = options.direct_io};
+  io::SourceRequest request{
+      .kind = options.source,
+      .group_samples = groups.group_samples(),
+      .direct_io = options.direct_io,
+      .read_ahead = std::make_shared<io::ReadAhead>(io::on_local_file_system(*file))};
   io::SelectedSource pictures = io::select_source(file, file->images, request);
   if (options.verify != Verify::off) {
     pictures.source = std::make_unique<io::VerifyingSource>(

@@ -1,0 +1,105 @@
+#include "io/read_ahead.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <utility>
+
+#include "io/page_cache.hpp"
+
+namespace chunkio::io {
+namespace {
+
+constexpr std::int64_t kFolioBytes = std::int64_t{2} << 20;
+
+/// Calls visit(begin, end) for the parts of [begin, end) that lie in one folio each.
+template <class Visit>
+void for_each_folio(std::int64_t begin, std::int64_t end, Visit visit) {
+  while (begin < end) {
+    const std::int64_t folio_end = (begin / kFolioBytes + 1) * kFolioBytes;
+    visit(begin, std::min(folio_end, end));
+    begin = folio_end;
+  }
+}
+
+bool has_both_ends(int fd, std::int64_t begin, std::int64_t end) noexcept {
+  return has_page(fd, begin) && has_page(fd, end - 1);
+}
+
+/// Reads the large folio that holds the byte at `offset`. \returns false if the kernel refuses.
+bool read_folio(int fd, std::int64_t offset) noexcept {
+  const std::int64_t folio = offset / kFolioBytes * kFolioBytes;
+  void* map = ::mmap(nullptr, kFolioBytes, PROT_READ, MAP_SHARED, fd, folio);
+  if (map == MAP_FAILED) return false;
+  const std::byte* byte = static_cast<std::byte*>(map) + (offset - folio);
+  // MADV_RANDOM: this folio, and not the next one too, which may not be wanted.
+  const bool read = ::madvise(map, kFolioBytes, MADV_HUGEPAGE) == 0 &&
+                    ::madvise(map, kFolioBytes, MADV_RANDOM) == 0 && map_in(byte, byte + 1) == 0;
+  ::munmap(map, kFolioBytes);
+  return read;
+}
+
+}  // namespace
+
+void ReadAhead::start(const File& file, std::int64_t begin, std::int64_t end) noexcept {
+  const int fd = file->descriptor.get();
+  if (begin >= end || has_both_ends(fd, begin, end)) return;
+  if (end - begin < kFolioBytes || !has_folios_ || !enqueue(file, begin, end)) {
+    read_ahead(fd, begin, end);
+  }
+}
+
+void ReadAhead::fetch(const File& file, std::int64_t begin, std::int64_t end) noexcept {
+  const int fd = file->descriptor.get();
+  if (begin >= end || has_both_ends(fd, begin, end)) return;
+  if (end - begin < kFolioBytes) return read_ahead(fd, begin, end);
+  for_each_folio(begin, end, [&](std::int64_t part_begin, std::int64_t part_end) {
+    read({.file = file, .begin = part_begin, .end = part_end});
+  });
+}
+
+bool ReadAhead::enqueue(const File& file, std::int64_t begin, std::int64_t end) {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (!threads_.front().joinable()) {
+      for (std::jthread& thread : threads_) {
+        thread = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+      }
+    }
+    for_each_folio(begin, end, [&](std::int64_t part_begin, std::int64_t part_end) {
+      queue_.push_back({.file = file, .begin = part_begin, .end = part_end});
+    });
+  } catch (const std::exception&) {
+    return false;
+  }
+  wake_.notify_all();
+  return true;
+}
+
+void ReadAhead::serve(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (wake_.wait(lock, stop, [this] { return !queue_.empty(); }) && !stop.stop_requested()) {
+    const Request request = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    read(request);
+    lock.lock();
+  }
+}
+
+void ReadAhead::read(const Request& request) noexcept {
+  const int fd = request.file->descriptor.get();
+  // In the middle, since single pages may be there at the ends: a header, or what in_page_cache()
+  // made the kernel read.
+  const std::int64_t middle = request.begin + (request.end - request.begin) / 2;
+  if (has_folios_) {
+    if (has_page(fd, middle)) return;
+    if (read_folio(fd, middle) && has_both_ends(fd, request.begin, request.end)) return;
+    has_folios_ = false;
+  }
+  read_ahead(fd, request.begin, request.end);
+}
+
+}  // namespace chunkio::io

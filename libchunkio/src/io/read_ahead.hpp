@@ -1,0 +1,66 @@
+/// Bringing parts of files into the page cache before they are needed.
+///
+/// What is announced to the kernel (readahead(2)) it reads into single pages of 4 KiB, and a disk
+/// takes only so many of those in one request: often 1 MiB. A fault in a mapping that wants huge
+/// pages (madvise(2), MADV_HUGEPAGE) reads 2 MiB into one large folio, in one request, on file
+/// systems that have large folios (XFS; ext4 since Linux 6.16; Btrfs), but waits for it. So a few
+/// threads do nothing but fault.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+#include "h5/dataset_impl.hpp"
+
+namespace chunkio::io {
+
+/// Thread-safe. Its own threads start with the first range that has to be read, and stop with it.
+class ReadAhead {
+ public:
+  using File = std::shared_ptr<const Dataset::Impl>;
+
+  /// \param large_folios  read with threads where the kernel can; false, for files whose pages can
+  ///                      vanish (on_local_file_system), to leave it all to the kernel.
+  explicit ReadAhead(bool large_folios) : has_folios_(large_folios) {}
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  /// Starts reading bytes [begin, end) of a file and does not wait for them, unless both ends are
+  /// there or on their way already: what is read as a whole is mostly evicted as a whole. Advice:
+  /// never fails.
+  void start(const File& file, std::int64_t begin, std::int64_t end) noexcept;
+
+  /// As start(), but reads large folios at once, in the calling thread.
+  void fetch(const File& file, std::int64_t begin, std::int64_t end) noexcept;
+
+ private:
+  /// Part of one huge page of a file.
+  struct Request {
+    File file;
+    std::int64_t begin = 0, end = 0;
+  };
+
+  /// \returns false if there can be no threads.
+  bool enqueue(const File& file, std::int64_t begin, std::int64_t end);
+  void serve(const std::stop_token& stop);
+  void read(const Request& request) noexcept;
+
+  /// Enough requests of 2 MiB to keep a disk busy.
+  static constexpr std::size_t kNumThreads = 4;
+
+  /// Cleared once the kernel was seen to read less than a folio.
+  std::atomic<bool> has_folios_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<Request> queue_;
+  std::array<std::jthread, kNumThreads> threads_;  // last: joined before anything they use is gone
+};
+
+}  // namespace chunkio::io
