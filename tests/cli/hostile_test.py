@@ -220,26 +220,45 @@ class HostileFileTest(CliTest):
         self.assertRegex(result.stderr, r"x\.h5.*more than|x\.h5.*instead of " + str(raw_bytes))
         self.assertIn("rows 0 to 39", result.stderr)
 
-    def test_a_deflate_bomb_in_libhdf5_ends_at_the_limit_of_the_process(self):
-        """libhdf5 decodes whatever comes; where memory ends, there is an error, and labels are no other."""
-        pixels = pictures()
+    def forge(self, name, chunk):
+        """Pictures, labels and a field, deflated; the one chunk of `name` becomes `chunk`."""
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            arrays = {"images": pictures(), "labels": np.arange(40),
+                      "masks": np.arange(80.0).reshape(40, 2)}
+            stored = {key: file.create_dataset(key, data=data, chunks=data.shape, compression="gzip")
+                      for key, data in arrays.items()}
+            stored[name].id.write_direct_chunk((0,) * stored[name].ndim, chunk)
+        return arrays[name].nbytes
+
+    def test_a_deflate_bomb_takes_no_memory_through_libhdf5_either(self):
         bomb = zlib.compress(bytes(1 << 28), 9)
 
         def limit():
             resource.setrlimit(resource.RLIMIT_DATA, (200 << 20, 200 << 20))
 
-        for bombed in ("images", "labels"):
+        for bombed in ("images", "labels", "masks"):
             with self.subTest(bombed):
-                with h5py.File(self.dir / "x.h5", "w") as file:
-                    data = {"images": file.create_dataset("images", data=pixels, chunks=pixels.shape, compression="gzip"),
-                            "labels": file.create_dataset("labels", data=np.arange(40), chunks=(40,), compression="gzip")}
-                    data[bombed].id.write_direct_chunk((0,) * data[bombed].ndim, bomb)
+                raw_bytes = self.forge(bombed, bomb)
                 result = self.run_h5pack("stream", "x.h5", "--window-bytes", "1MiB", "--memory-budget", "64MiB",
-                                         "--threads", "2", "--source", "hdf5", "--quiet", preexec_fn=limit)
+                                         "--threads", "2", "--source", "hdf5", "--fields", "masks", "--quiet",
+                                         preexec_fn=limit)
                 self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-                self.assertRegex(result.stderr, rf"{bombed}.*x\.h5|x\.h5.*{bombed}")
+                self.assertRegex(result.stderr, rf"rows 0 to 39\) of {bombed} in x\.h5 is damaged: .* more than its {raw_bytes}")
                 self.assertNotIn("images/s", result.stdout)
+
+    def test_chunks_of_another_size_are_not_read_through_libhdf5_either(self):
+        for name in ("images", "labels", "masks"):
+            raw_bytes = self.forge(name, zlib.compress(bytes(1)))
+            for size in (0, 1, raw_bytes - 1, raw_bytes + 1):
+                with self.subTest(name=name, size=size):
+                    self.forge(name, zlib.compress(bytes(size)))
+                    self.fails_while_reading(["x.h5", "--source", "hdf5", "--fields", "masks"],
+                                             ["x.h5", f"rows 0 to 39) of {name}"], r"copy or download")
+        self.forge("labels", zlib.compress(bytes(319)))
+        self.fails_while_reading(["x.h5", "--labels", "3"], ["x.h5", "rows 0 to 39) of labels"], r"copy or download")
+        self.forge("images", zlib.compress(bytes(319)))
+        self.fails_while_reading(["x.h5"], ["rows 0 to 39) of images"], r"copy or download")
 
     def test_chunks_too_large_to_decode(self):
         with h5py.File(self.dir / "x.h5", "w") as file:

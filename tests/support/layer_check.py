@@ -47,8 +47,8 @@ def check_library_source(relative, include, quoted):
         yield "only device may include CUDA"
     if TBB.match(include) and own not in ("io", "pipeline"):
         yield "only io and pipeline may include TBB"
-    if CODECS.match(include) and own != "io":
-        yield "only io may include codecs and I/O libraries"
+    if CODECS.match(include) and own not in ("h5", "io"):
+        yield "only h5 and io may include codecs and I/O libraries"
     if OPENCV.match(include):
         yield "the library does not use OpenCV"
 

@@ -370,7 +370,7 @@ TEST_F(DatasetTest, RowsThatCannotBeReadAreNamed) {
   const std::string path = h5py_file(folder_, "damaged_field");
   const Dataset dataset = Dataset::open(path);
   std::vector<std::byte> values(2 * 8);
-  expect_error(ErrorCode::hdf5_failed, {path, "rows 1 to 2 of depth"},
+  expect_error(ErrorCode::corrupt_data, {path, "rows 0 to 3) of depth", "deflate stream"},
                [&] { dataset.read_field("depth", 1, 2, values); });
 }
 

@@ -1,4 +1,4 @@
-#include "io/filters.hpp"
+#include "h5/filters.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,10 +14,9 @@
 #include "h5/handle.hpp"
 #include "scratch.hpp"
 
-namespace chunkio::io {
+namespace chunkio::h5 {
 namespace {
 
-using h5::FilterStep;
 using Bytes = std::vector<std::byte>;
 
 FilterStep deflate() { return {FilterStep::kDeflate, "deflate", {6}}; }
@@ -344,4 +343,4 @@ TEST(Unshuffle, VectorAndPortableCodeAgree) {
 }
 
 }  // namespace
-}  // namespace chunkio::io
+}  // namespace chunkio::h5

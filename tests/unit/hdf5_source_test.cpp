@@ -142,7 +142,7 @@ TEST(Hdf5Source, DamagedChunksAreErrors) {
   const Hdf5Source source(dataset.impl(), dataset.impl()->images, 7);
   std::vector<std::byte> out(192);
   const RowTarget target{0, out.data()};
-  test::expect_error(ErrorCode::hdf5_failed, {path}, [&] {
+  test::expect_error(ErrorCode::corrupt_data, {path, "rows 0 to 6", "fletcher32"}, [&] {
     source.place({0, 7}, {&target, 1}, {});
   });
 }

@@ -383,8 +383,13 @@ std::span<const std::int64_t> ChunkIndex::grid() const noexcept {
 std::int64_t ChunkIndex::num_chunks() const noexcept { return impl_->num_chunks; }
 
 std::int64_t ChunkIndex::memory_bytes() const noexcept {
+#if CHUNKIO_HAVE_CHUNK_ITER
+  constexpr std::int64_t kProbeBytes = 0;
+#else
+  constexpr std::int64_t kProbeBytes = kMetadataBytes;
+#endif
   return static_cast<std::int64_t>(base::HostBuffer::footprint(impl_->slots.bytes().size())) +
-         impl_->num_chunks * kRangeBytes;
+         impl_->num_chunks * kRangeBytes + kProbeBytes;
 }
 
 }  // namespace chunkio::h5

@@ -17,6 +17,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/element_fill.hpp"
+#include "h5/chunk_check.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
@@ -362,14 +363,12 @@ void check_labels(const Dataset::Impl& impl) {
   const auto num_classes = static_cast<std::int64_t>(info.class_names.size());
   if (num_classes == 0 || info.labels->dtype != DType::int64) return;
   constexpr std::int64_t kPiece = 1 << 16;
-  const DatasetId& labels = array->dataset;
-  check_stored(labels, info);
+  check_stored(array->dataset, info);
   std::vector<std::int64_t> values(static_cast<std::size_t>(std::min(kPiece, info.num_samples)));
   for (std::int64_t first = 0; first < info.num_samples; first += kPiece) {
     const std::int64_t count = std::min(kPiece, info.num_samples - first);
     const std::span piece(values.data(), static_cast<std::size_t>(count));
-    read_rows(labels, Shape{info.num_samples}, DType::int64, first, count,
-              std::as_writable_bytes(piece), info.labels->name, info.path);
+    read_rows(*array, first, count, std::as_writable_bytes(piece), info.path);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t label = piece[static_cast<std::size_t>(i)];
       if (label < 0 || label >= num_classes) {
@@ -413,24 +412,21 @@ void fill_if_never_filled(const DatasetId& dataset, DType dtype, std::span<std::
   base::fill_elements(out, element);
 }
 
-}  // namespace
+/// libhdf5 takes some 1.5 KiB for each chunk that a call of H5Dread touches.
+std::int64_t rows_at_once(const StoredArray& array) {
+  constexpr std::int64_t kMaxChunks = 1024;
+  const std::int64_t num_rows = array.stored.shape[0];
+  if (array.num_chunks <= kMaxChunks) return num_rows;
+  const std::int64_t chunk_rows = array.stored.chunk_shape[0];
+  const std::int64_t columns = array.num_chunks / base::ceil_divide(num_rows, chunk_rows);
+  return std::max<std::int64_t>(kMaxChunks / columns, 1) * chunk_rows;
+}
 
-void h5::read_rows(const DatasetId& dataset, const Shape& shape, DType dtype, std::int64_t first,
-                   std::int64_t count, std::span<std::byte> out, const std::string& name,
-                   const std::string& path) {
-  check_range(shape[0], first, count, name, path);
-  const std::size_t row_bytes =
-      static_cast<std::size_t>(shape.without_first_axis().num_elements()) * size_of(dtype);
-  const auto expected = base::checked_multiply(static_cast<std::size_t>(count), row_bytes);
-  if (!expected || out.size() != *expected) {
-    throw Error(ErrorCode::invalid_argument,
-                std::to_string(count) + " rows of " + printable(name) + " in " + path + " take " +
-                    std::to_string(row_bytes) + " bytes each, the buffer has " +
-                    std::to_string(out.size()));
-  }
-  if (count == 0) return;
-  const auto guard = Library::lock();
+/// One call of H5Dread.
+void read_block(const StoredArray& array, std::int64_t first, std::int64_t count,
+                std::span<std::byte> out, const std::string& path) {
   // Both dataspaces have the same rank: libhdf5 maps selections of unequal rank element by element.
+  const Shape& shape = array.stored.shape;
   std::array<hsize_t, Shape::kMaxRank> start{};
   std::array<hsize_t, Shape::kMaxRank> block{};
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
@@ -438,17 +434,45 @@ void h5::read_rows(const DatasetId& dataset, const Shape& shape, DType dtype, st
   }
   start[0] = static_cast<hsize_t>(first);
   const std::string action = "read rows " + std::to_string(first) + " to " +
-                             std::to_string(first + count - 1) + " of " + printable(name) + " in";
-  const SpaceId file_space(check_id(H5Dget_space(dataset.get()), action, path));
+                             std::to_string(first + count - 1) + " of " + printable(array.name) +
+                             " in";
+  const hid_t dataset = array.dataset.get();
+  const SpaceId file_space(check_id(H5Dget_space(dataset), action, path));
   check_status(H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr,
                                    block.data(), nullptr),
                action, path);
   const SpaceId memory_space(check_id(
       H5Screate_simple(static_cast<int>(shape.rank()), block.data(), nullptr), action, path));
-  fill_if_never_filled(dataset, dtype, out, action, path);
-  check_status(H5Dread(dataset.get(), memory_type(dtype), memory_space.get(), file_space.get(),
-                       H5P_DEFAULT, out.data()),
+  fill_if_never_filled(array.dataset, array.stored.dtype, out, action, path);
+  check_status(H5Dread(dataset, memory_type(array.stored.dtype), memory_space.get(),
+                       file_space.get(), H5P_DEFAULT, out.data()),
                action, path);
+}
+
+}  // namespace
+
+void h5::read_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
+                   std::span<std::byte> out, const std::string& path) {
+  check_range(array.stored.shape[0], first, count, array.name, path);
+  const auto row_bytes = static_cast<std::size_t>(array.row_bytes);
+  const auto expected = base::checked_multiply(static_cast<std::size_t>(count), row_bytes);
+  if (!expected || out.size() != *expected) {
+    throw Error(ErrorCode::invalid_argument,
+                std::to_string(count) + " rows of " + printable(array.name) + " in " + path +
+                    " take " + std::to_string(row_bytes) + " bytes each, the buffer has " +
+                    std::to_string(out.size()));
+  }
+  if (count == 0) return;
+  const auto guard = Library::lock();
+  if (has_checkable_chunks(array)) check_chunks(array, first, count, path);
+  const std::int64_t piece = rows_at_once(array);
+  for (std::int64_t done = 0; done < count; done += piece) {
+    const std::int64_t rows = std::min(piece, count - done);
+    read_block(array, first + done, rows,
+               out.subspan(static_cast<std::size_t>(done) * row_bytes,
+                           static_cast<std::size_t>(rows) * row_bytes),
+               path);
+  }
 }
 
 void Dataset::Impl::check_unchanged() const {
@@ -502,9 +526,7 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) try {
 const DatasetInfo& Dataset::info() const noexcept { return impl_->info; }
 
 void Dataset::read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const {
-  const DatasetInfo& about = info();
-  h5::read_rows(impl_->images->dataset, about.stored.shape, DType::uint8, first, count, out,
-                about.images_path, about.path);
+  h5::read_rows(*impl_->images, first, count, out, info().path);
   impl_->check_unchanged();
 }
 
@@ -520,8 +542,7 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
     array.reset();
     array = open_field(*impl_, *field);
   }
-  h5::read_rows(array->dataset, array->stored.shape, field->dtype, first, count, out, field->name,
-                info().path);
+  h5::read_rows(*array, first, count, out, info().path);
   if (first + count == size()) array.reset();
   impl_->check_unchanged();
 }

@@ -46,13 +46,12 @@ struct Dataset::Impl {
 
 namespace h5 {
 
-/// Reads rows [first, first + count) of a dataset of shape `shape` as `dtype` into `out`, which has
-/// exactly their size. Takes Library::lock().
-/// \param name, path  the dataset and its file, for messages.
-/// \throws Error invalid_argument (range, size), hdf5_failed.
-void read_rows(const DatasetId& dataset, const Shape& shape, DType dtype, std::int64_t first,
-               std::int64_t count, std::span<std::byte> out, const std::string& name,
-               const std::string& path);
+/// Reads rows [first, first + count) through libhdf5 into `out`, which has exactly their size.
+/// Takes Library::lock(). \param path  of the file, for messages. \throws Error invalid_argument
+/// (range, size), corrupt_data (see check_chunks), hdf5_failed,
+///         out_of_resources.
+void read_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
+               std::span<std::byte> out, const std::string& path);
 
 }  // namespace h5
 }  // namespace chunkio

@@ -124,9 +124,24 @@ std::string_view link_kind(H5L_type_t type) {
 
 }  // namespace
 
+void limit_metadata_cache(const ListId& access, const std::string& path) {
+  // In stored bytes, of which nodes of a B-tree take the fivefold in memory.
+  constexpr std::size_t kStoredBytes = kMetadataBytes / 8;
+  H5AC_cache_config_t cache{};
+  cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  check_status(H5Pget_mdc_config(access.get(), &cache), "prepare to open", path);
+  cache.set_initial_size = true;
+  cache.initial_size = cache.min_size = cache.max_size = kStoredBytes;
+  cache.incr_mode = H5C_incr__off;
+  cache.flash_incr_mode = H5C_flash_incr__off;
+  cache.decr_mode = H5C_decr__off;
+  check_status(H5Pset_mdc_config(access.get(), &cache), "prepare to open", path);
+}
+
 FileId open_file(const std::string& path) {
   ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "prepare to open", path));
   check_status(H5Pset_fapl_sec2(access.get()), "prepare to open", path);
+  limit_metadata_cache(access, path);
   FileId file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   if (file) return file;
 

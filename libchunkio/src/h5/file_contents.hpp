@@ -21,6 +21,13 @@ namespace chunkio::h5 {
 /// a writer).
 [[nodiscard]] FileId open_file(const std::string& path);
 
+/// What libhdf5 keeps of a file's metadata takes at most this much, whatever the number of chunks;
+/// of its own accord it would keep 32 MiB as they are stored.
+inline constexpr std::int64_t kMetadataBytes = std::int64_t{512} << 10;
+
+/// Says so in the access list of a file. \throws Error hdf5_failed.
+void limit_metadata_cache(const ListId& access, const std::string& path);
+
 /// Whether what a file borrows from elsewhere may be read: a file from a stranger could name any
 /// file of ours.
 enum class External { refused, allowed };

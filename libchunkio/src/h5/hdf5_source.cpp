@@ -6,6 +6,7 @@
 
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
+#include "h5/chunk_check.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -28,7 +29,8 @@ Hdf5Source::Hdf5Source(std::shared_ptr<const Dataset::Impl> file,
 std::int64_t Hdf5Source::memory_bytes(std::int64_t threads) const noexcept {
   const auto scratch =
       base::HostBuffer::footprint(static_cast<std::size_t>(scratch_rows_ * array_->row_bytes));
-  return threads * static_cast<std::int64_t>(scratch) + array_->chunk_cache_bytes;
+  return threads * static_cast<std::int64_t>(scratch) + array_->chunk_cache_bytes +
+         chunk_check_bytes(*array_);
 }
 
 PlaceCost Hdf5Source::place(const RowGroup& group, std::span<const RowTarget> rows,
@@ -67,8 +69,7 @@ void Hdf5Source::place_run(const RowGroup& group, std::span<const RowTarget> row
   const auto row_bytes = static_cast<std::size_t>(array_->row_bytes);
   const auto run = scratch.first(static_cast<std::size_t>(count) * row_bytes);
   base::Stopwatch watch;
-  read_rows(array_->dataset, array_->stored.shape, array_->stored.dtype, group.first_row + first,
-            count, run, array_->name, file_->info.path);
+  read_rows(*array_, group.first_row + first, count, run, file_->info.path);
   file_->check_unchanged();
   // What libhdf5 waits for and what it decodes cannot be told apart from here.
   (array_->filters.empty() ? cost.read_seconds : cost.decode_seconds) += watch.lap();

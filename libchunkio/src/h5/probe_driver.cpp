@@ -13,6 +13,7 @@
 
 #include "base/positional_io.hpp"
 #include "h5/error_stack.hpp"
+#include "h5/file_contents.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -127,6 +128,7 @@ FileId open_probe(int fd, ProbedRange& range, const std::string& path) {
   const ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "look up chunks of", path));
   const ProbeSettings settings{.fd = fd, .range = &range};
   check_status(H5Pset_driver(access.get(), driver.get(), &settings), "look up chunks of", path);
+  limit_metadata_cache(access, path);
   return FileId(
       check_id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), "look up chunks of", path));
 }

@@ -157,7 +157,7 @@ class Inspection {
                   path_ + ": chunks " + array_.stored.chunk_shape.to_string() + " of " + name() +
                       " are too large to decode; rewrite the file with smaller ones (h5repack)");
     }
-    chunk_bytes_ = *bytes;
+    array_.chunk_bytes = *bytes;
   }
 
   void read_elements() {
@@ -230,7 +230,7 @@ class Inspection {
                            .chunk = array_.stored.chunk_shape,
                            .first_byte = first_byte_,
                            .file_bytes = file_.file_bytes,
-                           .raw_bytes = array_.filters.empty() ? chunk_bytes_ : 0});
+                           .raw_bytes = array_.filters.empty() ? array_.chunk_bytes : 0});
     if (array_.filters.empty() && array_.whole_rows()) find_implicit_base();
     if (array_.num_chunks <= ChunkIndex::kMaxChunks) return;
     array_.index.reset();
@@ -250,7 +250,7 @@ class Inspection {
     coord[0] = array_.num_chunks - 1;
     const ChunkEntry last = array_.index->find_once(chunk);
     if (!first.allocated() || !last.allocated()) return;
-    if (last.file_offset - first.file_offset != (array_.num_chunks - 1) * chunk_bytes_) {
+    if (last.file_offset - first.file_offset != (array_.num_chunks - 1) * array_.chunk_bytes) {
       throw corrupt("the chunks of " + name() + " do not lie where its index says");
     }
     array_.linear_offset = first.file_offset;
@@ -259,7 +259,7 @@ class Inspection {
   void check_linear_extent() const {
     if (!array_.linear_offset) return;
     const auto bytes = array_.stored.chunked
-                           ? base::checked_multiply(array_.num_chunks, chunk_bytes_)
+                           ? base::checked_multiply(array_.num_chunks, array_.chunk_bytes)
                            : base::checked_multiply(array_.stored.shape[0], array_.row_bytes);
     const auto end = bytes ? base::checked_add(*array_.linear_offset, *bytes) : std::nullopt;
     if (*array_.linear_offset < first_byte_) {
@@ -278,7 +278,7 @@ class Inspection {
   void reopen_with_cache() {
     std::size_t cache_slots = 1;
     if (!array_.filters.empty() || !array_.whole_rows()) {
-      const auto group_bytes = base::checked_multiply(group_chunks_, chunk_bytes_);
+      const auto group_bytes = base::checked_multiply(group_chunks_, array_.chunk_bytes);
       const auto cache_bytes =
           group_bytes ? base::checked_multiply(*group_bytes, std::int64_t{2}) : std::nullopt;
       if (!cache_bytes) {
@@ -286,7 +286,7 @@ class Inspection {
                     path_ + ": the chunks of one row of " + name() + " are too large");
       }
       const ChunkCacheSettings cache =
-          recommend_cache(array_.num_chunks, chunk_bytes_, *cache_bytes);
+          recommend_cache(array_.num_chunks, array_.chunk_bytes, *cache_bytes);
       cache_slots = cache.rdcc_nslots;
       array_.chunk_cache_bytes = std::min(
           *cache_bytes + static_cast<std::int64_t>(cache_slots * sizeof(void*)), max_cache_bytes_);
@@ -307,7 +307,6 @@ class Inspection {
   const ListId creation_;
   const TypeId type_;
   std::int64_t first_byte_ = 0;
-  std::int64_t chunk_bytes_ = 0;
   std::int64_t group_chunks_ = 1;
 };
 

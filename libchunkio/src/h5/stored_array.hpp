@@ -1,7 +1,8 @@
 /// One dataset of a file as it is stored: all that a chunk source needs to know about it.
 ///
 /// Pictures and streamed fields alike. Immutable after open(), except that its chunk index fills as
-/// chunks are looked up (thread-safe), and that libhdf5 calls on `dataset` hold Library::lock().
+/// chunks are looked up (thread-safe), and that `checked` and libhdf5 calls on `dataset` are for
+/// holders of Library::lock().
 #pragma once
 
 #include <cstddef>
@@ -38,6 +39,7 @@ struct StoredArray {
   StoredLayout stored = {};              ///< Shape [N,...], element type, chunking.
   std::int64_t row_bytes = 0;            ///< Bytes of one row of axis 0, >= 1.
   std::int64_t num_chunks = 0;           ///< 0 if not chunked.
+  std::int64_t chunk_bytes = 0;          ///< Of a whole chunk before filters, as it is stored.
   std::int64_t stored_bytes = 0;         ///< In the file, after filters.
   std::vector<FilterStep> filters = {};  ///< In the order in which they were applied when writing.
   /// False: chunks that reach beyond the dataset were left unfiltered, whatever their filter mask
@@ -63,6 +65,10 @@ struct StoredArray {
   /// Bytes that libhdf5's chunk cache of `dataset` may take: two row groups where it must read
   /// whole chunks to deliver a row (filtered, or chunks that cut rows), else none.
   std::int64_t chunk_cache_bytes = 0;
+
+  /// Of the chunks along axis 0: whether check_chunks() found those there to be sound. Empty before
+  /// the first. Guarded by Library::lock().
+  mutable std::vector<bool> checked = {};
 
   /// Chunks hold whole rows: all axes but the first are uncut. Also true of contiguous data.
   [[nodiscard]] bool whole_rows() const {

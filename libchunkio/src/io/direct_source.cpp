@@ -34,12 +34,12 @@ struct DirectSource::Scratch {
   base::HostBuffer buffer;
   std::span<std::byte> home;
   std::span<std::byte> other;
-  std::optional<ChunkDecoder> decoder;
+  std::optional<h5::ChunkDecoder> decoder;
 };
 
 std::optional<std::string> DirectSource::reason_against(const h5::StoredArray& array) {
   if (!array.needs_libhdf5.empty()) return array.needs_libhdf5;
-  if (const h5::FilterStep* filter = first_foreign_filter(array.filters)) {
+  if (const h5::FilterStep* filter = h5::first_foreign_filter(array.filters)) {
     return filter->name + " filter";
   }
   return std::nullopt;
@@ -67,7 +67,7 @@ DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
     chunk_bytes_ = stored.chunk_shape.num_elements() * element_bytes;
     piece_bytes_ = std::min(piece_bytes_, chunk_bytes_);
     if (!array_->filters.empty()) {
-      const ChunkDecoder decoder(array_->filters, static_cast<std::size_t>(chunk_bytes_));
+      const h5::ChunkDecoder decoder(array_->filters, static_cast<std::size_t>(chunk_bytes_));
       max_stored_bytes_ = decoder.max_stored_bytes();
       other_bytes_ = decoder.buffer_bytes();
     }
@@ -80,7 +80,7 @@ DirectSource::~DirectSource() = default;
 
 std::int64_t DirectSource::memory_bytes(std::int64_t threads) const noexcept {
   const std::size_t scratch = base::HostBuffer::footprint(home_bytes_ + other_bytes_) +
-                              (other_bytes_ > 0 ? ChunkDecoder::kStateBytes : 0);
+                              (other_bytes_ > 0 ? h5::ChunkDecoder::kStateBytes : 0);
   return threads * static_cast<std::int64_t>(scratch) +
          (array_->index != nullptr ? array_->index->memory_bytes() : 0);
 }
@@ -180,8 +180,8 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
   try {
     if (stored_raw(position, entry)) {
       if (entry.stored_bytes != chunk_bytes_) {
-        throw DamagedChunk("it takes " + std::to_string(entry.stored_bytes) +
-                           " bytes in the file instead of " + std::to_string(chunk_bytes_));
+        throw h5::DamagedChunk("it takes " + std::to_string(entry.stored_bytes) +
+                               " bytes in the file instead of " + std::to_string(chunk_bytes_));
       }
       const std::int64_t row_bytes = part.stored_bytes();
       sweep_rows(reader_, {entry.file_offset + group_row * row_bytes, row_bytes}, wanted.rows,
@@ -204,7 +204,7 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
                 raw.subspan(static_cast<std::size_t>(group_row + row.row) * row_bytes, row_bytes));
     }
     cost.copy_seconds += watch.lap();
-  } catch (const DamagedChunk& error) {
+  } catch (const h5::DamagedChunk& error) {
     throw damaged(position[0], error.what());
   } catch (const Error& error) {
     if (error.code() == ErrorCode::cancelled) throw;

@@ -21,8 +21,8 @@
 #include "base/chunk_source.hpp"
 #include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/filters.hpp"
 #include "h5/stored_array.hpp"
-#include "io/filters.hpp"
 #include "io/range_reader.hpp"
 #include "io/read_ahead.hpp"
 

@@ -54,6 +54,8 @@ class ReadAhead {
 
   /// Enough requests of 2 MiB to keep a disk busy.
   static constexpr std::size_t kNumThreads = 4;
+  /// 256 MiB: what is announced ahead of the workers, and more.
+  static constexpr std::size_t kMaxRequests = 128;
 
   /// Cleared once the kernel was seen to read less than a folio.
   std::atomic<bool> has_folios_;

@@ -13,7 +13,8 @@ ScatterSource::ScatterSource(std::shared_ptr<const Dataset::Impl> file,
                              std::shared_ptr<ReadAhead> read_ahead)
     : file_(std::move(file)),
       array_(std::move(array)),
-      reader_(file_, direct_io), read_ahead_(std::move(read_ahead)) {}
+      reader_(file_, direct_io),
+      read_ahead_(std::move(read_ahead)) {}
 
 PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                                std::stop_token stop) const {

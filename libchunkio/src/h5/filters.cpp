@@ -1,4 +1,4 @@
-#include "io/filters.hpp"
+#include "h5/filters.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,10 +14,8 @@
 #include <emmintrin.h>
 #endif
 
-namespace chunkio::io {
+namespace chunkio::h5 {
 namespace {
-
-using h5::FilterStep;
 
 constexpr std::size_t kChecksumBytes = 4;
 
@@ -308,4 +306,4 @@ void unshuffle(std::span<const std::byte> in, std::size_t element_bytes,
 #endif
 }
 
-}  // namespace chunkio::io
+}  // namespace chunkio::h5

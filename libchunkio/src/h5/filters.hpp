@@ -21,12 +21,11 @@
 
 struct libdeflate_decompressor;
 
-namespace chunkio::io {
+namespace chunkio::h5 {
 
 /// The first filter that cannot be undone here (another filter, or a shuffle without its element
 /// size); null if all can.
-[[nodiscard]] const h5::FilterStep* first_foreign_filter(
-    std::span<const h5::FilterStep> filters) noexcept;
+[[nodiscard]] const FilterStep* first_foreign_filter(std::span<const FilterStep> filters) noexcept;
 
 /// A chunk that cannot be what was written. what() is a clause about it: "its deflate stream is
 /// damaged".
@@ -43,7 +42,7 @@ class ChunkDecoder {
   /// \param raw_bytes  exact size of a chunk before the pipeline.
   /// \pre first_foreign_filter(filters) is null.
   /// \throws Error out_of_resources.
-  ChunkDecoder(std::span<const h5::FilterStep> filters, std::size_t raw_bytes);
+  ChunkDecoder(std::span<const FilterStep> filters, std::size_t raw_bytes);
   ~ChunkDecoder();
   ChunkDecoder(ChunkDecoder&& other) noexcept;
   ChunkDecoder& operator=(ChunkDecoder&& other) noexcept;
@@ -102,4 +101,4 @@ void unshuffle(std::span<const std::byte> in, std::size_t element_bytes,
 void unshuffle_portable(std::span<const std::byte> in, std::size_t element_bytes,
                         std::span<std::byte> out) noexcept;
 
-}  // namespace chunkio::io
+}  // namespace chunkio::h5

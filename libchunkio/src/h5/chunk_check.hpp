@@ -1,0 +1,28 @@
+/// What libhdf5 does not check before it hands out the rows of a filtered chunk.
+///
+/// libhdf5 1.10.8 takes what the filters gave for a chunk whatever its size: of a shorter one it
+/// delivers the memory behind it, and a crafted stream grows until memory ends. So each chunk is
+/// decoded once here, into memory of a known size, before libhdf5 may read it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "h5/stored_array.hpp"
+
+namespace chunkio::h5 {
+
+/// Whether check_chunks() can look into the chunks of the array: all of its filters are among those
+/// of filters.hpp.
+[[nodiscard]] bool has_checkable_chunks(const StoredArray& array) noexcept;
+
+/// Bytes that checking takes, for the memory budget.
+[[nodiscard]] std::int64_t chunk_check_bytes(const StoredArray& array);
+
+/// Checks the chunks that hold rows [first, first + count), each of them once in the life of
+/// `array`. \pre Library::lock() is held; has_checkable_chunks(array).
+/// \throws Error corrupt_data naming the chunk, hdf5_failed, out_of_resources.
+void check_chunks(const StoredArray& array, std::int64_t first, std::int64_t count,
+                  const std::string& path);
+
+}  // namespace chunkio::h5
