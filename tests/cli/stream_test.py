@@ -604,7 +604,7 @@ class FailingStorageTest(CliTest):
                 self.assertEqual(self.injected("EIO"), 1)
                 epoch = json.loads(result.stdout)
                 self.assertEqual(len(epoch["skipped"]), 1)
-                self.assertEqual(epoch["images"] + epoch["skipped"][0]["num_rows"], 600)
+                self.assertEqual(epoch["images"] + epoch["skipped"][0]["num_selected"], 600)
                 self.assertIn(arguments[1], epoch["skipped"][0]["reason"])
 
 

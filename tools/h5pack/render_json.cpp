@@ -48,8 +48,10 @@ Json or_null(const std::optional<T>& value) {
 Json skipped_json(const std::vector<chunkio::SkippedRows>& skipped) {
   Json json = Json::array();
   for (const chunkio::SkippedRows& rows : skipped) {
-    json.push_back(
-        {{"first_row", rows.first_row}, {"num_rows", rows.num_rows}, {"reason", rows.reason}});
+    json.push_back({{"first_row", rows.first_row},
+                    {"num_rows", rows.num_rows},
+                    {"num_selected", rows.num_selected},
+                    {"reason", rows.reason}});
   }
   return json;
 }

@@ -46,7 +46,8 @@ enum class Verify : std::uint8_t {
 };
 
 /// What happens when a chunk cannot be read or is damaged (io_failed, corrupt_data,
-/// digest_mismatch, hdf5_failed).
+/// digest_mismatch, hdf5_failed). Chunks that overlap are thrown in any case (unsupported): rows of
+/// the wrong one may have been delivered.
 enum class OnError : std::uint8_t {
   raise = 0,  ///< next() throws.
   /// Its rows are left out of their batches, counted and reported. Rows behind them in the batch
