@@ -274,6 +274,21 @@ class HostileFileTest(CliTest):
                     data.id.write_direct_chunk((0, 0, 0, 0), zlib.compress(bytes(size)))
                 self.fails_while_reading(["x.h5"], ["x.h5", "rows 0 to 39"], r"copy or download")
 
+    # ---- Memory ----
+
+    def test_nothing_is_used_after_it_was_freed(self):
+        """Freed memory is overwritten at once: what still looks at it crashes."""
+        environment = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0", "MALLOC_PERTURB_": "85"}
+        for options in ({}, {"compression": "gzip"}, {"chunks": (7, 5, 8, 3)}):
+            with self.subTest(options):
+                with h5py.File(self.dir / "x.h5", "w") as file:
+                    file.create_dataset("images", data=pictures(), **({"chunks": (8, 8, 8, 3)} | options))
+                    file["labels"] = np.arange(40)
+                for source in ("auto", "scatter", "direct", "hdf5"):
+                    if source == "scatter" and options:
+                        continue
+                    self.h5pack("stream", "x.h5", "--source", source, "--quiet", environment=environment)
+
     # ---- Files somebody else has open, or had when it died ----
 
     def test_a_file_whose_writer_died_says_so(self):

@@ -117,6 +117,13 @@ def user_block(path):
         file["images"] = pattern((40, 8, 8, 3))
 
 
+def unallocated_behind_user_block(path):
+    """libhdf5 adds the user block to the offset that says that there is none."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["images"] = pattern((40, 8, 8, 3))
+        file.create_dataset("labels", (40,), np.int64, fillvalue=7)
+
+
 def unallocated(path):
     with h5py.File(path, "w") as file:
         file.create_dataset("images", (6, 8, 8, 3), np.uint8)
@@ -394,8 +401,8 @@ CASES = {
 }
 for make in (celeba_chunks, fields, attribute_table, two_candidates, no_candidate, soft_link,
              soft_link_in_path, soft_link_labels, soft_loop, external_link, external_storage, virtual,
-             user_block, unallocated, unallocated_chunks, never_filled, layout_attribute, no_samples,
-             huge_shape, unknown_filter, group_loop, masked_chunks, masked_fields, many_chunks, many_masks,
+             user_block, unallocated, unallocated_behind_user_block, unallocated_chunks, never_filled,
+             layout_attribute, no_samples, huge_shape, unknown_filter, group_loop, masked_chunks, masked_fields, many_chunks, many_masks,
              masks, scaleoffset, typed_fields, huge_field, implicit_chunks, label_pieces):
     CASES[make.__name__] = make
 

@@ -324,6 +324,10 @@ TEST_F(DatasetTest, StorageThatWasNeverWrittenGivesTheFillValue) {
   const Dataset chunks = Dataset::open(h5py_file(folder_, "unallocated_chunks"));
   EXPECT_EQ(test::read_rows(chunks, 0, 1), std::vector<std::byte>(192, std::byte{9}));
   EXPECT_EQ(test::read_rows(chunks, 2, 2), test::pattern_rows(2, 2, 192));
+  const Dataset shifted = Dataset::open(h5py_file(folder_, "unallocated_behind_user_block"));
+  std::int64_t label = 0;
+  shifted.read_field("labels", 39, 1, std::as_writable_bytes(std::span(&label, 1)));
+  EXPECT_EQ(label, 7);
 }
 
 TEST_F(DatasetTest, ImpossibleShapesAreErrors) {

@@ -230,7 +230,7 @@ struct ChunkIndex::Impl {
   bool listed = false;
 #else
   ProbedRange probed;
-  FileId file;
+  Probe probe;
 #endif
   DatasetId dataset;
 };
@@ -318,8 +318,8 @@ ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
   };
   if (!dataset) {
     try {
-      if (!file) file = open_probe(fd.get(), probed, target.path);
-      dataset = open_dataset(file, target.dataset, target.path);
+      if (!probe.file) probe = open_probe(fd.get(), probed, target.path);
+      dataset = open_dataset(probe.file, target.dataset, target.path);
     } catch (const Error& error) {
       throw failed(error.what());
     }

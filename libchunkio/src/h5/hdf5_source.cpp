@@ -69,7 +69,12 @@ void Hdf5Source::place_run(const RowGroup& group, std::span<const RowTarget> row
   const auto row_bytes = static_cast<std::size_t>(array_->row_bytes);
   const auto run = scratch.first(static_cast<std::size_t>(count) * row_bytes);
   base::Stopwatch watch;
-  read_rows(*array_, group.first_row + first, count, run, file_->info.path);
+  try {
+    read_rows(*array_, group.first_row + first, count, run, file_->info.path);
+  } catch (const Error&) {
+    file_->check_unchanged();  // if it was changed meanwhile, that is what happened
+    throw;
+  }
   file_->check_unchanged();
   // What libhdf5 waits for and what it decodes cannot be told apart from here.
   (array_->filters.empty() ? cost.read_seconds : cost.decode_seconds) += watch.lap();

@@ -119,18 +119,21 @@ H5FD_class_t driver_class() {
 
 }  // namespace
 
-FileId open_probe(int fd, ProbedRange& range, const std::string& path) {
+Probe open_probe(int fd, ProbedRange& range, const std::string& path) {
   static const H5FD_class_t kClass = driver_class();
   // Registered for each file and forgotten with it, so that nothing is left in libhdf5, which may
-  // be closed and opened again by the program around us. The file's access list keeps it alive.
-  const UniqueId<&H5FDunregister> driver(
-      check_id(H5FDregister(&kClass), "look up chunks of", path));
+  // be closed and opened again by the program around us.
+  Probe probe;
+  probe.driver =
+      UniqueId<&H5FDunregister>(check_id(H5FDregister(&kClass), "look up chunks of", path));
   const ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "look up chunks of", path));
   const ProbeSettings settings{.fd = fd, .range = &range};
-  check_status(H5Pset_driver(access.get(), driver.get(), &settings), "look up chunks of", path);
+  check_status(H5Pset_driver(access.get(), probe.driver.get(), &settings), "look up chunks of",
+               path);
   limit_metadata_cache(access, path);
-  return FileId(
+  probe.file = FileId(
       check_id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), "look up chunks of", path));
+  return probe;
 }
 
 }  // namespace chunkio::h5

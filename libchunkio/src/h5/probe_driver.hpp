@@ -37,10 +37,18 @@ struct ProbedRange {
   std::optional<Error> failure = {};
 };
 
+/// A file open for probing.
+struct Probe {
+  /// Outlives the file: libhdf5 1.10.8 drops the file's own hold on its driver before it calls the
+  /// driver to close the file.
+  UniqueId<&H5FDunregister> driver;
+  FileId file;
+};
+
 /// Opens `fd` for probing: raw data is not read, its place is written to `range` instead.
 /// \param fd, range  must outlive the file.
 /// \throws Error hdf5_failed.
-[[nodiscard]] FileId open_probe(int fd, ProbedRange& range, const std::string& path);
+[[nodiscard]] Probe open_probe(int fd, ProbedRange& range, const std::string& path);
 
 }  // namespace chunkio::h5
 

@@ -197,7 +197,8 @@ class Inspection {
     }
     if (!array_.native_elements) return "elements in another byte order";
     if (layout == H5D_CONTIGUOUS) {
-      if (H5Dget_offset(array_.dataset.get()) == HADDR_UNDEF) return "storage is not allocated";
+      // Not by its offset, to which libhdf5 adds the user block also if there is none.
+      if (array_.stored_bytes == 0) return "storage is not allocated";
       return {};
     }
     for (const FilterStep& step : array_.filters) {
