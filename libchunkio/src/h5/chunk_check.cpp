@@ -35,8 +35,7 @@ class Checker {
     if (stored_bytes == 0 && !is_stored(start)) return;
     if (!array_.partial_chunks_filtered && is_partial(start)) {
       if (stored_bytes != static_cast<hsize_t>(array_.chunk_bytes)) {
-        throw DamagedChunk("it takes " + std::to_string(stored_bytes) +
-                           " bytes in the file instead of " + std::to_string(array_.chunk_bytes));
+        throw wrong_unfiltered_size(static_cast<std::int64_t>(stored_bytes), array_.chunk_bytes);
       }
       return;
     }

@@ -128,6 +128,11 @@ const FilterStep* first_foreign_filter(std::span<const FilterStep> filters) noex
   return foreign == filters.end() ? nullptr : &*foreign;
 }
 
+DamagedChunk wrong_unfiltered_size(std::int64_t stored_bytes, std::int64_t raw_bytes) {
+  return DamagedChunk("it takes " + std::to_string(stored_bytes) +
+                      " bytes in the file instead of " + std::to_string(raw_bytes));
+}
+
 ChunkDecoder::ChunkDecoder(std::span<const FilterStep> filters, std::size_t raw_bytes)
     : raw_bytes_(raw_bytes), max_stored_bytes_(raw_bytes) {
   bool deflated = false;

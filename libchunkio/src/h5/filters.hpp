@@ -34,6 +34,9 @@ class DamagedChunk : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A chunk that was left unfiltered and does not take `raw_bytes` in the file.
+[[nodiscard]] DamagedChunk wrong_unfiltered_size(std::int64_t stored_bytes, std::int64_t raw_bytes);
+
 /// Undoes the pipeline of one dataset. Owns a decompressor and no buffers: one for each concurrent
 /// caller.
 class ChunkDecoder {

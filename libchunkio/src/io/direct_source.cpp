@@ -180,8 +180,7 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
   try {
     if (stored_raw(position, entry)) {
       if (entry.stored_bytes != chunk_bytes_) {
-        throw h5::DamagedChunk("it takes " + std::to_string(entry.stored_bytes) +
-                               " bytes in the file instead of " + std::to_string(chunk_bytes_));
+        throw h5::wrong_unfiltered_size(entry.stored_bytes, chunk_bytes_);
       }
       const std::int64_t row_bytes = part.stored_bytes();
       sweep_rows(reader_, {entry.file_offset + group_row * row_bytes, row_bytes}, wanted.rows,
