@@ -52,6 +52,12 @@ def attribute_table(path):
         file["labels"] = (np.arange(36) % 2).astype(np.uint8).reshape(9, 4)
 
 
+def uint64_labels(path):
+    with h5py.File(path, "w") as file:
+        file["images"] = pattern((9, 8, 8, 3))
+        file["labels"] = np.array([2**63 - 1, 0, 1, 2, 3, 4, 5, 6, 2**63], np.uint64)
+
+
 def two_candidates(path):
     with h5py.File(path, "w") as file:
         file["train/x"] = pattern((5, 8, 8, 3))
@@ -399,7 +405,7 @@ CASES = {
     "ambiguous": images(shape=(4, 3, 8, 3)),
     "no_channel_axis": images(shape=(4, 5, 8, 6)),
 }
-for make in (celeba_chunks, fields, attribute_table, two_candidates, no_candidate, soft_link,
+for make in (celeba_chunks, fields, attribute_table, uint64_labels, two_candidates, no_candidate, soft_link,
              soft_link_in_path, soft_link_labels, soft_loop, external_link, external_storage, virtual,
              user_block, unallocated, unallocated_behind_user_block, unallocated_chunks, never_filled,
              layout_attribute, no_samples, huge_shape, unknown_filter, group_loop, masked_chunks, masked_fields, many_chunks, many_masks,

@@ -355,6 +355,19 @@ TEST_F(DatasetTest, FieldsWhoseBytesCannotBeCountedAreNone) {
                [&] { Dataset::open(path, options); });
 }
 
+TEST_F(DatasetTest, LabelsBeyondInt64AreNotClipped) {
+  const std::string path = h5py_file(folder_, "uint64_labels");
+  const Dataset dataset = Dataset::open(path);
+  std::int64_t label = 0;
+  const auto out = std::as_writable_bytes(std::span(&label, 1));
+  dataset.read_field("labels", 0, 1, out);
+  EXPECT_EQ(label, std::numeric_limits<std::int64_t>::max());
+  expect_error(ErrorCode::unsupported, {path, "rows 8 to 8", "of labels", "int64 cannot hold"},
+               [&] { dataset.read_field("labels", 8, 1, out); });
+  dataset.read_field("labels", 7, 1, out);
+  EXPECT_EQ(label, 6);
+}
+
 /// A few bytes in the file would become 4 GiB of memory.
 TEST_F(DatasetTest, LabelsAndFieldsInHugeChunksAreNotDecoded) {
   const std::string labels = h5py_file(folder_, "label_bomb");

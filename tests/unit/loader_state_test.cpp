@@ -73,6 +73,7 @@ TEST(LoaderState, RefusesWhatIsNotAState) {
   expect_refused("{}", {"'chunkio_state' is missing"});
   expect_refused("17", {"not a JSON object"});
   expect_refused(good + good, {"not a loader state"});
+  expect_refused(good + std::string(1, '\0') + "more", {"not a JSON object"});
   expect_refused(std::string(5000, ' ') + good, {"too long"});
   expect_refused(std::string(4000, '['), {"not a JSON object"});
   for (std::size_t length = 0; length < good.size(); ++length) {

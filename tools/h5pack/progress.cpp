@@ -12,6 +12,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -42,7 +43,11 @@ int terminal_columns() {
 struct Progress::Impl {
   Impl(ProgressState state_in, const std::atomic<std::int64_t>& done_in)
       : state(std::move(state_in)), done(done_in), redraw(can_redraw()) {
-    thread = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    try {
+      thread = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    } catch (const std::system_error&) {
+      // The work goes on without being watched.
+    }
   }
 
   void run(const std::stop_token& stop) {

@@ -98,7 +98,8 @@ class CHUNKIO_EXPORT Dataset {
   /// \pre out.size() == count * row_bytes(field).
   /// A field that is read in pieces stays open until its last row was read.
   /// \throws Error not_found, invalid_argument (range, size), unsupported (chunks too large to
-  ///         decode, a filter that libhdf5 lacks), corrupt_data, hdf5_failed.
+  ///         decode, a filter that libhdf5 lacks, a uint64 label beyond int64), corrupt_data,
+  ///         hdf5_failed.
   void read_field(std::string_view name, std::int64_t first, std::int64_t count,
                   std::span<std::byte> out) const;
   /// The field of that name, labels included; absent if there is none.

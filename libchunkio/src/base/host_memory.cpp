@@ -38,7 +38,8 @@ HostBuffer::HostBuffer(std::size_t size) : size_(size) {
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
     throw Error(ErrorCode::out_of_resources, "cannot reserve " + std::to_string(mapped) +
-                                                 " bytes of memory: " + std::strerror(errno));
+                                                 " bytes of memory: " + std::strerror(errno) +
+                                                 "; ask for less, or raise the process limit");
   }
   data_ = static_cast<std::byte*>(mapping);
   if (huge) {

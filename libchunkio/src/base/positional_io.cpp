@@ -15,9 +15,11 @@ namespace chunkio::base {
 namespace {
 
 Error ends_early(std::int64_t offset, std::size_t missing, const std::string& path) {
-  return Error(ErrorCode::corrupt_data,
-               path + " ends at byte " + std::to_string(offset) + ", " + std::to_string(missing) +
-                   " more were expected; it is truncated or was changed while being read");
+  return Error(ErrorCode::corrupt_data, path + " ends at byte " + std::to_string(offset) + ", " +
+                                            std::to_string(missing) +
+                                            " more were expected; it is truncated or was changed "
+                                            "while being read: copy or download it "
+                                            "again");
 }
 
 }  // namespace
@@ -31,7 +33,11 @@ Error system_error(int error_number, const std::string& action, const std::strin
     code = ErrorCode::not_found;
   }
   std::string message = "cannot " + action + " " + path + ": " + std::strerror(error_number);
-  if (!hint.empty()) message += "; " + hint;
+  if (!hint.empty()) {
+    message += "; " + hint;
+  } else if (error_number == EMFILE) {
+    message += "; raise the limit of open files (ulimit -n)";
+  }
   return Error(code, message);
 }
 
@@ -94,8 +100,8 @@ ReadTime read_at_timed(int fd, std::int64_t offset, std::span<std::byte> out,
     ssize_t count = ::preadv2(fd, &target, 1, offset, RWF_NOWAIT);
     time.copied_seconds += watch.lap();
     if (count <= 0) {
-      // Not in the cache (EAGAIN), or nobody knows. An error of the storage itself, or the end of the
-      // file, comes again.
+      // Not in the cache (EAGAIN), or nobody knows. An error of the storage itself, or the end of
+      // the file, comes again.
       count = ::pread(fd, out.data(), out.size(), offset);
       const int error = errno;
       time.waited_seconds += watch.lap();

@@ -422,6 +422,17 @@ std::int64_t rows_at_once(const StoredArray& array) {
   return std::max<std::int64_t>(kMaxChunks / columns, 1) * chunk_rows;
 }
 
+/// Called by libhdf5 for a number that the delivered type cannot hold, which it would clip: a label
+/// of type uint64 beyond int64. \param beyond set to true.
+H5T_conv_ret_t stop_at_clipped(H5T_conv_except_t what, hid_t /*from*/, hid_t /*to*/,
+                               void* /*source*/, void* /*target*/, void* beyond) {
+  if (what != H5T_CONV_EXCEPT_RANGE_HI && what != H5T_CONV_EXCEPT_RANGE_LOW) {
+    return H5T_CONV_UNHANDLED;
+  }
+  *static_cast<bool*>(beyond) = true;
+  return H5T_CONV_ABORT;
+}
+
 /// One call of H5Dread.
 void read_block(const StoredArray& array, std::int64_t first, std::int64_t count,
                 std::span<std::byte> out, const std::string& path) {
@@ -444,9 +455,19 @@ void read_block(const StoredArray& array, std::int64_t first, std::int64_t count
   const SpaceId memory_space(check_id(
       H5Screate_simple(static_cast<int>(shape.rank()), block.data(), nullptr), action, path));
   fill_if_never_filled(array.dataset, array.stored.dtype, out, action, path);
-  check_status(H5Dread(dataset, memory_type(array.stored.dtype), memory_space.get(),
-                       file_space.get(), H5P_DEFAULT, out.data()),
-               action, path);
+  const ListId transfer(check_id(H5Pcreate(H5P_DATASET_XFER), action, path));
+  bool beyond = false;
+  check_status(H5Pset_type_conv_cb(transfer.get(), &stop_at_clipped, &beyond), action, path);
+  const herr_t status = H5Dread(dataset, memory_type(array.stored.dtype), memory_space.get(),
+                                file_space.get(), transfer.get(), out.data());
+  if (beyond) {
+    throw Error(ErrorCode::unsupported, path + ": rows " + std::to_string(first) + " to " +
+                                            std::to_string(first + count - 1) + " of " +
+                                            printable(array.name) +
+                                            " have a number that int64 cannot hold; write smaller "
+                                            "ones");
+  }
+  check_status(status, action, path);
 }
 
 }  // namespace

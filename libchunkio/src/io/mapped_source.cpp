@@ -106,8 +106,8 @@ PlaceCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> 
     throw Error(ErrorCode::io_failed,
                 array_->describe_rows(group.first_row + rows.front().row,
                                       group.first_row + rows.back().row, file_->info.path) +
-                    " cannot be read: the file was truncated or its disk is "
-                    "failing");
+                    " cannot be read: the file was truncated or its disk is failing; copy or "
+                    "download it again, and look at the kernel's log");
   }
   file_->check_unchanged();
   return cost;

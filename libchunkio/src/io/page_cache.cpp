@@ -99,7 +99,6 @@ bool has_page(int fd, std::int64_t offset) noexcept {
 }
 
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept {
-  if (begin >= end || (has_page(fd, begin) && has_page(fd, end - 1))) return;
   for (std::int64_t offset = begin; offset < end; offset += kReadaheadBytes) {
     (void)::readahead(fd, offset,
                       static_cast<std::size_t>(std::min(kReadaheadBytes, end - offset)));

@@ -16,9 +16,8 @@ namespace chunkio::io {
 /// else's file, is asked by a read that does not wait but may begin.
 [[nodiscard]] bool has_page(int fd, std::int64_t offset) noexcept;
 
-/// Starts reading bytes [begin, end) into the page cache and does not wait for them, unless both
-/// ends are there or on their way already: what is read as a whole is mostly evicted as a whole.
-/// Advice: never fails.
+/// Starts reading bytes [begin, end) into the page cache and does not wait for them. Advice: never
+/// fails.
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept;
 
 /// Waits until all pages of a file mapping that hold [begin, end) are in memory and mapped.

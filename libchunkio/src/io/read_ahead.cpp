@@ -24,6 +24,7 @@ void for_each_folio(std::int64_t begin, std::int64_t end, Visit visit) {
   }
 }
 
+/// What is read as a whole is mostly evicted as a whole.
 bool has_both_ends(int fd, std::int64_t begin, std::int64_t end) noexcept {
   return has_page(fd, begin) && has_page(fd, end - 1);
 }
@@ -101,6 +102,7 @@ void ReadAhead::read(const Request& request) noexcept {
     if (read_folio(fd, middle) && has_both_ends(fd, request.begin, request.end)) return;
     has_folios_ = false;
   }
+  if (has_both_ends(fd, request.begin, request.end)) return;
   read_ahead(fd, request.begin, request.end);
 }
 

@@ -48,6 +48,8 @@ class Members {
  public:
   explicit Members(std::string_view text) {
     if (text.size() > kMaxStateBytes) throw not_a_state("it is too long");
+    // The parser takes NUL for the end of the text.
+    if (text.find('\0') != text.npos) throw not_a_state("it is not a JSON object");
     std::set<std::string> names;
     std::string repeated;
     const auto notice_repetition = [&](int depth, json::parse_event_t event, json& parsed) {

@@ -97,7 +97,7 @@ std::int64_t WindowReader::footprint(const EpochOrder& order, const WindowReader
 
   // Windows in flight: as many as fit the ring and one that is planned. With a selection a group
   // may have a single sample; and each lane and epoch may begin and end with a short window.
-  const std::int64_t rows = num_slots * lane_batch * num_lanes + window;
+  const std::int64_t rows = num_slots * std::max<std::int64_t>(order.batch_rows(0), 1) + window;
   const bool uneven = groups.is_selection() && resolved.mode != OrderMode::random;
   const std::int64_t groups_a_window =
       resolved.mode == OrderMode::chunk_shuffled ? resolved.window_groups : 1;
