@@ -6,4 +6,22 @@ chunkio_add_unit_tests(
           unit/h5_handle_test.cpp
           unit/hdf5_source_test.cpp
           fault/damaged_file_test.cpp)
-chunkio_add_unit_tests(dataset_writer_test SOURCES unit/dataset_writer_test.cpp)
+chunkio_add_unit_tests(
+  dataset_writer_test
+  SOURCES unit/dataset_writer_resume_test.cpp
+          unit/dataset_writer_test.cpp
+          unit/journal_test.cpp)
+
+
+# A writer that is killed and hindered at every call.
+add_executable(writer_child fault/writer_child.cpp)
+target_link_libraries(writer_child PRIVATE chunkio::chunkio chunkio_warnings)
+set(write_faults ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/fault/write_faults_test.py)
+add_test(NAME fault.write_faults COMMAND ${write_faults})
+add_test(NAME fault.write_faults_all COMMAND ${write_faults} EveryCallTest)
+set_tests_properties(
+  fault.write_faults fault.write_faults_all
+  PROPERTIES FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
+             ENVIRONMENT "WRITER_CHILD=$<TARGET_FILE:writer_child>;PYTHONDONTWRITEBYTECODE=1")
+set_tests_properties(fault.write_faults PROPERTIES LABELS medium TIMEOUT 600)
+set_tests_properties(fault.write_faults_all PROPERTIES LABELS long TIMEOUT 1800)

@@ -24,6 +24,7 @@
 #include <gtest/gtest.h>
 
 #include <chunkio/loader.hpp>
+#include <chunkio/verify.hpp>
 
 #include "delivered_rows.hpp"
 #include "errors.hpp"
@@ -285,6 +286,57 @@ TEST(MappedFaultsTest, OnlyVisitsOfPagesThatAreGoneFail) {
   std::filesystem::last_write_time(path, time);
   for (const std::uint32_t row : {0U, 63U, 40U}) place(row);
   behave();
+}
+
+// ---- Verifying all chunks ----
+
+class VerifyFaultsTest : public testing::Test {
+ protected:
+  VerifyFaultsTest() {
+    behave();
+    test::write_packed(path_, {.num_samples = 100, .chunk_samples = 7});
+  }
+  ~VerifyFaultsTest() override { behave(); }
+
+  static std::vector<DamagedChunk> damage_of(const Dataset& dataset) {
+    return verify_chunks(dataset, {.num_threads = 1}).damaged;
+  }
+
+  test::ScratchFolder folder_;
+  std::string path_ = folder_.file("pictures.h5");
+};
+
+TEST_F(VerifyFaultsTest, ShortAndInterruptedReadsAreNoDamage) {
+  const Dataset dataset = Dataset::open(path_);
+  for (const std::size_t at_most : {65U, 512U, 4096U}) {
+    behave();
+    g_at_most = at_most;
+    g_interrupt_every = 3;
+    EXPECT_TRUE(damage_of(dataset).empty()) << at_most;
+    EXPECT_GT(g_reads, 1);
+  }
+}
+
+TEST_F(VerifyFaultsTest, OnlyWhatCannotBeReadIsDamaged) {
+  const Dataset dataset = Dataset::open(path_);
+  std::size_t most = 0;
+  for (std::int64_t failures = 0; failures <= 40; ++failures) {
+    behave();
+    g_fail_from = 0;
+    g_fail_count = failures;
+    const std::vector<DamagedChunk> damaged = damage_of(dataset);
+    // The disk recovers: chunks from the first on are lost, and none behind a good one.
+    for (std::size_t i = 0; i < damaged.size(); ++i) {
+      EXPECT_EQ(damaged[i].chunk, static_cast<std::int64_t>(i)) << failures;
+      EXPECT_EQ(damaged[i].code, ErrorCode::io_failed);
+      EXPECT_NE(damaged[i].reason.find("rows " + std::to_string(7 * i) + " to"), std::string::npos);
+    }
+    EXPECT_GE(damaged.size(), most);
+    most = damaged.size();
+  }
+  EXPECT_EQ(most, 15U);
+  behave();
+  EXPECT_TRUE(damage_of(dataset).empty());
 }
 
 }  // namespace

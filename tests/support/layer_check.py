@@ -21,7 +21,7 @@ TBB = re.compile(r"(tbb|oneapi)/")
 CODECS = re.compile(r"(libdeflate|liburing|zlib|jpeglib|lz4|zstd)\w*\.h$")
 # The only files of h5pack that know OpenCV: they turn bytes into pictures, reshape them, or draw. Whoever sets
 # up threads may also tell OpenCV how many it has.
-OPENCV_TOOLS = re.compile(r"(decode|transform|preview|contact_sheet)")
+OPENCV_TOOLS = re.compile(r"(decode|encoder|transform|preview|contact_sheet)")
 OPENCV_SETTINGS = "opencv2/core/utility.hpp"
 
 
@@ -68,7 +68,7 @@ def check_program(relative, include):
         yield "only libchunkio/src/device may include CUDA"
     if relative.parts[0] == "tools" and OPENCV.match(include):
         if not OPENCV_TOOLS.search(relative.stem) and include != OPENCV_SETTINGS:
-            yield "within tools, only decoding, transforming and previewing may include OpenCV"
+            yield "within tools, only decoding, encoding, transforming and previewing may include OpenCV"
 
 
 def check_file(relative, text):

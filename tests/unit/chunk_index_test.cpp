@@ -1,5 +1,6 @@
 #include "h5/chunk_index.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -12,6 +13,7 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
+#include <chunkio/verify.hpp>
 
 #include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
@@ -208,6 +210,32 @@ TEST_F(ChunkIndexTest, WhatOverlapsABadChunkIsBadToo) {
     expect_error(ErrorCode::unsupported, {"overlap"}, [&] { (void)find(dataset, chunk); });
   }
   EXPECT_TRUE(find(dataset, 1).allocated());
+}
+
+TEST_F(ChunkIndexTest, VerifyingTheIndexNamesEveryBadChunk) {
+  const auto bad_chunks = [&](std::int64_t chunk, const auto& move) {
+    const VerifyResult result =
+        verify_chunk_index(Dataset::open(with_address(folder_, chunk, move)));
+    EXPECT_EQ(result.num_chunks, 6);
+    EXPECT_EQ(result.bytes_read, 0);
+    std::vector<std::int64_t> chunks;
+    for (const DamagedChunk& damaged : result.damaged) {
+      chunks.push_back(damaged.chunk);
+      EXPECT_EQ(damaged.rows.begin, damaged.chunk * 7);
+      EXPECT_EQ(damaged.rows.end, std::min<std::int64_t>(damaged.chunk * 7 + 7, 40));
+      EXPECT_NE(damaged.reason.find("images"), std::string::npos) << damaged.reason;
+    }
+    return chunks;
+  };
+  using Chunks = std::vector<std::int64_t>;
+  EXPECT_EQ(bad_chunks(3, [](std::uint64_t address) { return address; }), Chunks{});
+  EXPECT_EQ(bad_chunks(3, [](std::uint64_t) { return std::uint64_t{1} << 40; }), Chunks{3});
+  EXPECT_EQ(bad_chunks(0, [](std::uint64_t address) { return address + 100; }), (Chunks{0, 5}));
+}
+
+TEST_F(ChunkIndexTest, VerifyingAnIndexThatIsComputedLooksNothingUp) {
+  const Dataset dataset = Dataset::open(test::h5py_file(folder_, "implicit_chunks"));
+  EXPECT_EQ(verify_chunk_index(dataset).num_chunks, 0);
 }
 
 TEST_F(ChunkIndexTest, ChunksThatOverlapAreNotSkipped) {

@@ -403,6 +403,18 @@ TEST_F(DatasetWriterTest, StatisticsThatCannotBeAreRefused) {
   expect_error(ErrorCode::invalid_argument, {"class counts"}, [&] {
     writer.set_statistics({{}, {3, 4, -1}});
   });
+  expect_error(ErrorCode::invalid_argument, {"mean_picture_std", "3 channels"}, [&] {
+    writer.set_statistics({{}, {}, {0.1}, {}});
+  });
+  const std::vector<SourceSizes> impossible = {
+      {0, 9, 1, 9, {{9, 9, 6}}},           {9, 8, 1, 9, {{9, 9, 6}}}, {1, 9, 1, 9, {{9, 10, 6}}},
+      {1, 9, 1, 9, {{9, 9, 7}}},           {1, 9, 1, 9, {{9, 9, 0}}}, {1, 9, 1, 9, {}},
+      {1, 9, 1, 9, {{9, 9, 4}, {8, 8, 3}}}};
+  for (const SourceSizes& sizes : impossible) {
+    expect_error(ErrorCode::invalid_argument, {"source sizes"}, [&] {
+      writer.set_statistics({{}, {}, {}, sizes});
+    });
+  }
 }
 
 // ---- Interruptions ----
@@ -495,9 +507,10 @@ class DatasetWriterLocking : public testing::TestWithParam<const char*> {};
 
 /// libhdf5 reads the variable once, when it starts: so a new process for each setting.
 TEST_P(DatasetWriterLocking, WritesWhateverTheEnvironmentSays) {
-  const std::string command = std::string("HDF5_USE_FILE_LOCKING=") + GetParam() + " '" +
-                              std::filesystem::read_symlink("/proc/self/exe").string() +
-                              "' --gtest_filter='DatasetWriterTest.*Partial*:Shapes/*' > /dev/null";
+  const std::string command =
+      std::string("HDF5_USE_FILE_LOCKING=") + GetParam() + " '" +
+      std::filesystem::read_symlink("/proc/self/exe").string() +
+      "' --gtest_filter='DatasetWriterTest.*Partial*:DatasetWriterResume.*:Shapes/*' > /dev/null";
   EXPECT_EQ(std::system(command.c_str()), 0);
 }
 

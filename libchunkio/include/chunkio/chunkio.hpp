@@ -10,4 +10,5 @@
 #include <chunkio/loader.hpp>
 #include <chunkio/ranks.hpp>
 #include <chunkio/tensor.hpp>
+#include <chunkio/verify.hpp>
 // IWYU pragma: end_exports

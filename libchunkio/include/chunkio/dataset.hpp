@@ -46,6 +46,18 @@ struct ChannelStatistics {
   std::vector<double> std = {};
 };
 
+/// How large the pictures were in the source, before they were resized. In pixels, all >= 1.
+struct SourceSizes {
+  struct Count {
+    std::int64_t height = 0, width = 0;
+    std::int64_t pictures = 0;
+  };
+  std::int64_t min_height = 0, max_height = 0;
+  std::int64_t min_width = 0, max_width = 0;
+  /// The most frequent exact sizes, most frequent first. They need not add up to all pictures.
+  std::vector<Count> most_frequent = {};
+};
+
 /// What a file says about itself. For foreign files only the first block is filled.
 struct DatasetInfo {
   std::string path = {};         ///< As given to open().
@@ -68,6 +80,10 @@ struct DatasetInfo {
   std::vector<std::string> attribute_names = {};  ///< Of the columns of a label table.
   std::vector<std::int64_t> class_counts = {};    ///< Samples of each class.
   std::optional<ChannelStatistics> statistics = {};
+  /// Of each channel: mean over all pictures of the standard deviation within each, on the scale
+  /// 0..1. Leaves out how pictures differ from each other, so it is below `statistics->std`.
+  std::vector<double> mean_picture_std = {};
+  std::optional<SourceSizes> source_sizes = {};
   /// XXH3-64 of each stored chunk; empty if absent.
   std::vector<std::uint64_t> chunk_digests = {};
 

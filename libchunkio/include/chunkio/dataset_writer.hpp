@@ -3,15 +3,21 @@
 /// Construction writes the complete HDF5 structure to `PATH.partial` and reserves its space; from
 /// then on pixels go to known offsets with positional writes, from any number of threads and
 /// without libhdf5. `close()` adds what is only known at the end, checks the file by reading it
-/// back and renames it to PATH. A writer destroyed without a successful close() removes the partial
-/// file; PATH stays as it was.
+/// back and renames it to PATH. Until then PATH stays as it was, whatever ends the process.
+///
+/// With an `identity` the writer keeps `PATH.partial.journal`, which says what of the partial file
+/// has reached the disk, and another run with the same identity and `resume` goes on from there.
+/// Without one, a writer destroyed without a successful close() removes the partial file.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <chunkio/chunk_layout.hpp>
@@ -46,51 +52,113 @@ struct DatasetSpec {
 
 /// How a file is written.
 struct WriterOptions {
+  // Behaviour.
+
   /// Bytes of a chunk; samples per chunk = max(1, chunk_bytes / sample bytes). Default 4 MiB, >= 1.
   std::int64_t chunk_bytes = kDefaultChunkBytes;
   /// Samples per chunk; 0 (default): from chunk_bytes.
   std::int64_t chunk_samples = 0;
-  /// Replace an existing PATH (at close, atomically) and discard a leftover PATH.partial.
+  /// Replace an existing PATH (at close, atomically) and, without `resume`, discard a leftover
+  /// PATH.partial.
   bool overwrite = false;
+  /// What makes two runs the same beside the DatasetSpec: a JSON object whose values are strings,
+  /// numbers and booleans (a digest of the source list, options, ...). Empty (default): no journal.
+  std::string identity = {};
+  /// Go on from a leftover PATH.partial with its journal; start afresh if there is nothing to go on
+  /// from. Needs an identity.
+  bool resume = false;
+
+  /// Requested to stop: reading back what an earlier run wrote, or at close() what this one did,
+  /// ends with Error cancelled. What is there stays to be resumed.
+  std::stop_token stop = {};
+
+  // Performance.
+
+  /// Chunks are brought to disk and into the journal in groups of this many bytes (or what is
+  /// written in two seconds). Default 64 MiB, >= 1. Larger: fewer waits, more to do again.
+  std::int64_t commit_bytes = std::int64_t{64} << 20;
+};
+
+/// A chunk that an earlier run wrote, and that was found intact.
+struct ResumedChunk {
+  std::int64_t chunk = 0;
+  std::int64_t num_rows = 0;
+  std::string note = {};  ///< As given to write_chunk().
 };
 
 /// What is only known when all pixels have been seen.
 struct DatasetStatistics {
   ChannelStatistics channels = {};
   std::vector<std::int64_t> class_counts = {};
+  std::vector<double> mean_picture_std = {};     ///< See DatasetInfo; empty: not known.
+  std::optional<SourceSizes> source_sizes = {};  ///< Absent: not known.
 };
 
-/// One file being written. write_chunk() may be called from several threads, everything else from
-/// one at a time.
+/// One file being written. write_chunk(), commit() and committed() may be called from several
+/// threads, everything else from one at a time and not beside them.
 class CHUNKIO_EXPORT DatasetWriter {
  public:
-  /// Creates PATH.partial with everything but the pixels. Blocks on I/O.
-  /// \throws Error output_exists (PATH exists, or PATH.partial is left over or in use),
-  ///         invalid_argument, not_found (no such folder), no_space, io_failed, hdf5_failed.
-  ///         Nothing is left behind after a throw.
+  /// Creates PATH.partial with everything but the pixels, or takes up what an earlier run left.
+  /// Blocks on I/O; a resume reads all chunks of the earlier run once.
+  /// \throws Error output_exists (PATH exists, or PATH.partial is left over or in use by another
+  ///         writer), invalid_argument (also: `resume` with another identity or specification, of
+  ///         which the first difference is named), corrupt_data (the leftover structure is not what
+  ///         its journal says), unsupported (journal of another version), not_found (no such
+  ///         folder), no_space, io_failed, hdf5_failed, cancelled.
+  ///         After a throw of a fresh start nothing is left behind; of a resume, everything.
   DatasetWriter(const std::string& path, const DatasetSpec& spec,
                 const WriterOptions& options = {});
   DatasetWriter(DatasetWriter&&) noexcept;
   DatasetWriter& operator=(DatasetWriter&&) noexcept;
-  /// Without close(): removes PATH.partial.
+  /// Without close(): removes PATH.partial and its journal, unless committed() says that there is
+  /// something to resume. Does not commit.
   ~DatasetWriter();
+
+  /// Whether PATH is there and no unfinished file is left beside it: what `resume` need not do
+  /// again. Removes the journal of a writer that was killed just after it published PATH.
+  /// Says nothing of what PATH holds. \throws Error io_failed.
+  [[nodiscard]] static bool is_published(const std::string& path);
 
   [[nodiscard]] std::int64_t num_chunks() const noexcept;
   [[nodiscard]] std::int64_t chunk_samples() const noexcept;
   /// Bytes of a whole chunk, rows of the last one beyond num_samples included.
   [[nodiscard]] std::int64_t chunk_bytes() const noexcept;
 
+  /// The chunks that need not be written again, ascending: each was read back and has its digest.
+  /// Empty unless an earlier run was resumed.
+  [[nodiscard]] const std::vector<ResumedChunk>& resumed() const noexcept;
+
   /// Writes chunk i: rows [i * chunk_samples, min((i+1) * chunk_samples, N)), each [H,W,C] or
   /// [C,H,W]. Each chunk is written once, in any order. Thread-safe for distinct chunks. Blocks on
-  /// I/O.
-  /// \param rows  exactly the chunk's rows; a short last chunk is zero-filled by the writer.
-  /// \throws Error invalid_argument (chunk, size, written before, after close()), io_failed,
-  ///         no_space. A chunk that failed may be written again.
-  void write_chunk(std::int64_t chunk, std::span<const std::byte> rows);
+  /// I/O, now and then until a group of chunks is on disk.
+  /// \param rows  the chunk's rows, whole ones and at least one; what is missing is zero-filled.
+  ///              Fewer than all are possible in the last chunk of a file that set_rows() shortens.
+  /// \param note  any bytes, at most 1 GiB, to be handed out by resumed(); ignored without journal.
+  /// \throws Error invalid_argument (chunk, size, written before or resumed, after close()),
+  ///         io_failed, no_space. A chunk whose pixels failed to be written may be written again.
+  ///         After a failure to bring a group to disk every further call fails likewise: the kernel
+  ///         may have dropped what it could not write.
+  void write_chunk(std::int64_t chunk, std::span<const std::byte> rows, std::string_view note = {});
+
+  /// Brings all chunks written so far to disk and into the journal now. Without a journal, or with
+  /// nothing new, it does nothing. Blocks on I/O.
+  /// \throws Error io_failed, no_space: as for write_chunk(), final.
+  void commit();
+  /// Whether chunks are in the journal, so that another run can resume: the destructor and a
+  /// failing close() keep PATH.partial and its journal. False once published.
+  [[nodiscard]] bool committed() const noexcept;
 
   /// To be called before close() if the statistics are to be stored.
   /// \throws Error invalid_argument if counts or values do not fit the dataset or are not finite.
   void set_statistics(DatasetStatistics statistics);
+
+  /// Shortens the file: some samples were left out. To be called before close(). The chunks that
+  /// hold rows [0, n) are written; the last of them may have been given fewer rows than it has room
+  /// for.
+  /// \param num_rows  n, 1 <= n <= num_samples.
+  /// \param fields  all fields of the specification again, with n rows each.
+  /// \throws Error invalid_argument.
+  void set_rows(std::int64_t num_rows, std::vector<FieldData> fields);
 
   /// Finishes, verifies and publishes the file. Blocks on I/O (fsync, one read of everything).
   /// Called again after it succeeded, it does nothing.
@@ -98,10 +166,11 @@ class CHUNKIO_EXPORT DatasetWriter {
   /// After a throw PATH is as it was before, with one exception: if only the last step failed,
   /// writing the folder of the renamed file to disk, PATH is the new file, whole and verified, but
   /// its name may not survive a power failure; the error names the folder. After invalid_argument
-  /// for a missing chunk the writer goes on as before. After anything else PATH.partial is gone.
-  /// \throws Error invalid_argument (a chunk was not written), output_exists (PATH appeared
-  ///         meanwhile), digest_mismatch (the disk did not keep what was written), io_failed,
-  ///         no_space, hdf5_failed.
+  /// for a missing chunk the writer goes on as before. After anything else the writer is done for:
+  /// PATH.partial is gone, or with a journal left to be resumed.
+  /// \throws Error invalid_argument (a chunk was not written, or not with all its rows),
+  ///         output_exists (PATH appeared meanwhile), digest_mismatch (the disk did not keep what
+  ///         was written), io_failed, no_space, hdf5_failed, cancelled.
   void close();
 
  private:

@@ -131,4 +131,12 @@ void write_at(int fd, std::int64_t offset, std::span<const std::byte> bytes,
   }
 }
 
+void resize_file(int fd, std::int64_t bytes, const std::string& path) {
+  int status = 0;
+  do {
+    status = ::ftruncate(fd, bytes);
+  } while (status != 0 && errno == EINTR);
+  if (status != 0) throw system_error(errno, "set the length of", path);
+}
+
 }  // namespace chunkio::base

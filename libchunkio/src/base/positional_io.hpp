@@ -64,4 +64,8 @@ ReadTime read_at_timed(int fd, std::int64_t offset, std::span<std::byte> out,
 void write_at(int fd, std::int64_t offset, std::span<const std::byte> bytes,
               const std::string& path);
 
+/// Cuts a file off at `bytes`, or adds zeros up to there; gives back what was reserved beyond.
+/// \throws Error io_failed, no_space.
+void resize_file(int fd, std::int64_t bytes, const std::string& path);
+
 }  // namespace chunkio::base

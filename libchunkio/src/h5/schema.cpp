@@ -8,6 +8,7 @@
 #include "base/checked_math.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/handle.hpp"
+#include "h5/source_sizes.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -313,6 +314,28 @@ template void write_numbers(hid_t, const char*, std::span<const std::int64_t>, c
 template void write_numbers(hid_t, const char*, std::span<const std::uint64_t>, const std::string&);
 template void write_numbers(hid_t, const char*, std::span<const double>, const std::string&);
 
+namespace {
+
+std::optional<SourceSizes> read_source_sizes(const AttributeReader& attributes,
+                                             std::int64_t num_samples) {
+  const auto range = attributes.numbers<std::int64_t>(image_attribute::kSourceSizeRange, 4);
+  const auto triples = attributes.numbers<std::int64_t>(image_attribute::kSourceSizes, -1);
+  if (!range && !triples) return std::nullopt;
+  SourceSizes sizes;
+  if (range && triples && triples->size() % 3 == 0) {
+    sizes = {(*range)[0], (*range)[1], (*range)[2], (*range)[3]};
+    for (std::size_t i = 0; i < triples->size(); i += 3) {
+      sizes.most_frequent.push_back({(*triples)[i], (*triples)[i + 1], (*triples)[i + 2]});
+    }
+  }
+  if (!are_possible(sizes, num_samples)) {
+    throw attributes.corrupt(image_attribute::kSourceSizes, "says what cannot be");
+  }
+  return sizes;
+}
+
+}  // namespace
+
 void read_description(hid_t file, hid_t images, DatasetInfo& info) {
   const AttributeReader root(file, "the root group", info.path);
   if (check_status(H5Aexists(file, root_attribute::kFormat), "look for attributes in", info.path) ==
@@ -356,6 +379,15 @@ void read_description(hid_t file, hid_t images, DatasetInfo& info) {
                              "lacks its counterpart");
   }
   if (mean) info.statistics = ChannelStatistics{*mean, *std};
+
+  if (const auto within =
+          attributes.numbers<double>(image_attribute::kMeanPictureStd, info.channels)) {
+    if (!all_finite(*within)) {
+      throw attributes.corrupt(image_attribute::kMeanPictureStd, "is not finite");
+    }
+    info.mean_picture_std = *within;
+  }
+  info.source_sizes = read_source_sizes(attributes, info.num_samples);
 
   const std::int64_t num_classes = static_cast<std::int64_t>(info.class_names.size());
   if (const auto counts = attributes.numbers<std::int64_t>(image_attribute::kClassCounts,

@@ -46,6 +46,9 @@ inline constexpr const char* kClassNames = "class_names";
 inline constexpr const char* kAttributeNames = "attribute_names";
 inline constexpr const char* kMean = "mean";
 inline constexpr const char* kStd = "std";
+inline constexpr const char* kMeanPictureStd = "mean_picture_std";
+inline constexpr const char* kSourceSizeRange = "source_size_range";
+inline constexpr const char* kSourceSizes = "source_sizes";
 inline constexpr const char* kStatisticsDefinition = "statistics_definition";
 inline constexpr const char* kClassCounts = "class_counts";
 inline constexpr const char* kChunkDigests = "chunk_digests";
@@ -54,7 +57,8 @@ inline constexpr const char* kDigestAlgorithm = "digest_algorithm";
 
 inline constexpr const char* kStatisticsText =
     "mean and population standard deviation of pixel value / 255 over all pixels of all pictures, "
-    "one number a channel";
+    "one number a channel; mean_picture_std: mean over all pictures of the population standard "
+    "deviation of pixel value / 255 within each";
 
 // The most a file may claim.
 inline constexpr std::int64_t kMaxSamples = std::int64_t{1} << 40;

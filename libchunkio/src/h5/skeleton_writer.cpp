@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/checked_math.hpp"
+#include "h5/deferring_driver.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
@@ -117,18 +118,15 @@ std::vector<hsize_t> extent(const Shape& shape) {
   return dims;
 }
 
-ListId file_access(const std::string& path) {
+ListId file_access(DeferredWrites& writes, const std::string& path) {
   ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "prepare to write", path));
-  check_status(H5Pset_fapl_sec2(access.get()), "prepare to write", path);
+  writes.install(access);
   check_status(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110),
                "set the format of", path);
   // Closing with objects open would silently leave the file open, and unwritten.
   check_status(H5Pset_fclose_degree(access.get(), H5F_CLOSE_SEMI), "prepare to write", path);
   check_status(H5Pset_alignment(access.get(), kAlignedBytes, kAlignment), "set the alignment of",
                path);
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-  check_status(H5Pset_file_locking(access.get(), false, true), "prepare to write", path);
-#endif
   return access;
 }
 
@@ -200,6 +198,38 @@ void create_images(const FileId& file, const DatasetSpec& spec, std::int64_t chu
   check_status(images.reset(), action, path);
 }
 
+void write_source_sizes(hid_t images, const SourceSizes& sizes, const std::string& path) {
+  const std::array<std::int64_t, 4> range = {sizes.min_height, sizes.max_height, sizes.min_width,
+                                             sizes.max_width};
+  write_numbers(images, image_attribute::kSourceSizeRange, std::span<const std::int64_t>(range),
+                path);
+  std::vector<std::int64_t> triples;
+  for (const auto& [height, width, pictures] : sizes.most_frequent) {
+    triples.insert(triples.end(), {height, width, pictures});
+  }
+  write_numbers(images, image_attribute::kSourceSizes, std::span<const std::int64_t>(triples),
+                path);
+}
+
+void write_statistics(hid_t images, const DatasetStatistics& statistics, const std::string& path) {
+  const auto& [mean, std] = statistics.channels;
+  // Readers divide by std: a constant channel has none to offer.
+  if (!std.empty() && std::all_of(std.begin(), std.end(), [](double v) { return v > 0; })) {
+    write_text(images, image_attribute::kStatisticsDefinition, kStatisticsText, path);
+    write_numbers(images, image_attribute::kMean, std::span<const double>(mean), path);
+    write_numbers(images, image_attribute::kStd, std::span<const double>(std), path);
+    if (!statistics.mean_picture_std.empty()) {
+      write_numbers(images, image_attribute::kMeanPictureStd,
+                    std::span<const double>(statistics.mean_picture_std), path);
+    }
+  }
+  if (statistics.source_sizes) write_source_sizes(images, *statistics.source_sizes, path);
+  if (!statistics.class_counts.empty()) {
+    write_numbers(images, image_attribute::kClassCounts,
+                  std::span<const std::int64_t>(statistics.class_counts), path);
+  }
+}
+
 }  // namespace
 
 void validate(const DatasetSpec& spec) {
@@ -250,52 +280,42 @@ std::int64_t skeleton_bytes(const DatasetSpec& spec, std::int64_t num_chunks) {
   return static_cast<std::int64_t>(bytes);
 }
 
-void write_skeleton(const std::string& path, const DatasetSpec& spec,
+void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
                     const SkeletonOptions& options) {
   const auto guard = Library::lock();
-  const ListId access = file_access(path);
+  DeferredWrites writes(fd, path);
+  const ListId access = file_access(writes, path);
   FileId file(
       check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
   write_root_attributes(file, spec, options, path);
   for (const FieldData& field : spec.fields) write_field(file, spec, field, path);
   create_images(file, spec, options.chunk_samples, path);
   check_status(file.reset(), "close", path);
+  writes.apply();
 }
 
-void write_final_attributes(const std::string& path,
-                            const std::optional<DatasetStatistics>& statistics,
-                            std::span<const std::uint64_t> chunk_digests) {
+void complete_file(int fd, const std::string& path, const Completion& completion) {
   const auto guard = Library::lock();
-  const ListId access = file_access(path);
+  DeferredWrites writes(fd, path);
+  const ListId access = file_access(writes, path);
   FileId file(check_id(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), "reopen", path));
   DatasetId images = open_dataset(file, kImages, path);
-  write_text(images.get(), image_attribute::kDigestAlgorithm, kDigestAlgorithm, path);
-  write_numbers(images.get(), image_attribute::kChunkDigests, chunk_digests, path);
-  if (statistics) {
-    const auto& [mean, std] = statistics->channels;
-    // Readers divide by std: a constant channel has none to offer.
-    if (!std.empty() && std::all_of(std.begin(), std.end(), [](double v) { return v > 0; })) {
-      write_text(images.get(), image_attribute::kStatisticsDefinition, kStatisticsText, path);
-      write_numbers(images.get(), image_attribute::kMean, std::span<const double>(mean), path);
-      write_numbers(images.get(), image_attribute::kStd, std::span<const double>(std), path);
-    }
-    if (!statistics->class_counts.empty()) {
-      write_numbers(images.get(), image_attribute::kClassCounts,
-                    std::span<const std::int64_t>(statistics->class_counts), path);
+  if (completion.shortened != nullptr) {
+    const auto dims = extent(image_shape(*completion.shortened));
+    check_status(H5Dset_extent(images.get(), dims.data()), "shorten the pictures of", path);
+    for (const FieldData& field : completion.shortened->fields) {
+      // Not cut, since contiguous datasets cannot be.
+      check_status(H5Ldelete(file.get(), field.info.name.c_str(), H5P_DEFAULT),
+                   "replace dataset " + printable(field.info.name) + " of", path);
+      write_field(file, *completion.shortened, field, path);
     }
   }
+  write_text(images.get(), image_attribute::kDigestAlgorithm, kDigestAlgorithm, path);
+  write_numbers(images.get(), image_attribute::kChunkDigests, completion.chunk_digests, path);
+  if (completion.statistics) write_statistics(images.get(), *completion.statistics, path);
   check_status(images.reset(), "finish", path);
   check_status(file.reset(), "finish", path);
-}
-
-bool library_locks_files() {
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-  const char* const text = std::getenv("HDF5_USE_FILE_LOCKING");
-  const std::string_view setting = text == nullptr ? std::string_view{} : text;
-  return setting == "TRUE" || setting == "1" || setting == "BEST_EFFORT";
-#else
-  return true;
-#endif
+  writes.apply();
 }
 
 }  // namespace chunkio::h5

@@ -2,7 +2,7 @@
 ///
 /// Fixed dimensions, early allocation, no filter and the 1.10 format make libhdf5 keep all chunks
 /// in one run (the implicit index), so pixels can later be written by position, without libhdf5.
-/// Metadata of that format carries checksums. Both functions take Library::lock().
+/// Metadata of that format carries checksums. What opens the file takes Library::lock().
 #pragma once
 
 #include <cstdint>
@@ -29,20 +29,22 @@ void validate(const DatasetSpec& spec);
 /// Bytes that the file takes beside the pixels, at most.
 [[nodiscard]] std::int64_t skeleton_bytes(const DatasetSpec& spec, std::int64_t num_chunks);
 
-/// Overwrites the file `path` with everything but pixels, digests and statistics.
-/// \throws Error hdf5_failed, no_space.
-void write_skeleton(const std::string& path, const DatasetSpec& spec,
+/// Writes everything but pixels, digests and statistics into the empty file `fd`. Does not sync.
+/// \throws Error hdf5_failed, io_failed, no_space.
+void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
                     const SkeletonOptions& options);
 
-/// Adds what is known at the end. A kill inside leaves a file that libhdf5 may not open.
-/// \throws Error hdf5_failed, no_space.
-void write_final_attributes(const std::string& path,
-                            const std::optional<DatasetStatistics>& statistics,
-                            std::span<const std::uint64_t> chunk_digests);
+/// What is known at the end.
+struct Completion {
+  std::optional<DatasetStatistics> statistics = {};
+  std::span<const std::uint64_t> chunk_digests = {};
+  /// Absent, or the specification with fewer samples: the pictures are cut to them, which leaves
+  /// all chunks where they are, and all fields are written anew.
+  const DatasetSpec* shortened = nullptr;
+};
 
-/// Whether libhdf5 locks the files it writes although we ask it not to: the environment variable
-/// HDF5_USE_FILE_LOCKING says so, or the version is too old to be asked. Its lock and ours exclude
-/// each other.
-[[nodiscard]] bool library_locks_files();
+/// Adds what is known at the end. Does not sync. A kill or an error inside leaves a file that
+/// libhdf5 may not open. \throws Error hdf5_failed, io_failed, no_space.
+void complete_file(int fd, const std::string& path, const Completion& completion);
 
 }  // namespace chunkio::h5

@@ -1,50 +1,33 @@
 #include "io/verifying_source.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
-#include "base/digest.hpp"
-#include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
 
 namespace chunkio::io {
 namespace {
 
-/// Why the stored chunks cannot be those that were hashed, as a clause; empty if they may be.
-std::string why_rewritten(const h5::StoredArray& images) {
-  if (!images.needs_libhdf5.empty()) return images.needs_libhdf5;
-  if (!images.filters.empty()) return images.filters.back().name + " filter";
-  if (!images.stored.chunked) return "no chunks";
-  if (!images.whole_rows()) return "chunks cut samples";
-  return {};
+/// \throws Error unsupported if the digests cannot be compared.
+std::shared_ptr<const Dataset::Impl> checked(std::shared_ptr<const Dataset::Impl> file) {
+  const std::string reason = ChunkDigests::why_not(*file);
+  if (reason.empty()) return file;
+  throw Error(ErrorCode::unsupported,
+              file->info.path + ": " + reason +
+                  ", so its chunks cannot be compared with digests; set verify to off (--verify "
+                  "off), or pack it with h5pack, which stores them");
 }
 
 }  // namespace
 
 VerifyingSource::VerifyingSource(std::shared_ptr<const Dataset::Impl> file, Verify verify,
                                  std::unique_ptr<ChunkSource> source, bool direct_io)
-    : file_(std::move(file)),
+    : file_(checked(std::move(file))),
       verify_(verify),
       source_(std::move(source)),
-      reader_(file_, direct_io),
-      matched_(file_->info.chunk_digests.size()) {
-  if (file_->info.chunk_digests.empty()) {
-    throw Error(ErrorCode::unsupported,
-                file_->info.path +
-                    " has no digests to compare with; set verify to off (--verify "
-                    "off), or pack it with h5pack, which stores them");
-  }
-  const h5::StoredArray& images = *file_->images;
-  if (const std::string reason = why_rewritten(images); !reason.empty()) {
-    throw Error(ErrorCode::unsupported,
-                file_->info.path + ": its chunks were rewritten since it was packed (" + reason +
-                    "), so its digests cannot be compared; set verify to off (--verify off)");
-  }
-  chunk_bytes_ = images.stored.chunk_shape[0] * images.row_bytes;
-  piece_bytes_ = std::min(reader_.piece_bytes(), chunk_bytes_);
-}
+      digests_(file_, direct_io),
+      matched_(file_->info.chunk_digests.size()) {}
 
 PlaceCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                                  std::stop_token stop) const {
@@ -76,59 +59,25 @@ PlaceCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarge
 void VerifyingSource::place_checked(std::int64_t chunk, std::int64_t group_first_row,
                                     std::span<const RowTarget> rows, const std::stop_token& stop,
                                     PlaceCost& cost) const {
-  const h5::StoredArray& images = *file_->images;
-  const std::string& path = file_->info.path;
-  base::Stopwatch watch;
-  h5::ChunkEntry entry;
-  if (images.linear_offset) {
-    entry = {.file_offset = *images.linear_offset + chunk * chunk_bytes_,
-             .stored_bytes = chunk_bytes_};
-  } else {
-    std::array<std::int64_t, Shape::kMaxRank> coord{chunk};
-    entry = images.index->find(std::span(coord).first(images.stored.shape.rank()));
-  }
-  const auto scratch = scratch_.take(
-      [this] { return std::make_unique<base::HostBuffer>(reader_.scratch_bytes(piece_bytes_)); });
-  cost.read_seconds += watch.lap();
-
-  base::RunningDigest digest;
+  const std::int64_t row_bytes = file_->images->row_bytes;
+  const std::int64_t chunk_first_row = chunk * file_->images->stored.chunk_shape[0];
   std::size_t first = 0;  // of the rows that are not complete yet
-  for (std::int64_t at = 0; at < entry.stored_bytes; at += piece_bytes_) {
-    if (stop.stop_requested()) {
-      throw Error(ErrorCode::cancelled, "reading " + path + " was stopped");
-    }
-    const std::int64_t end = std::min(at + piece_bytes_, entry.stored_bytes);
-    std::span<const std::byte> piece;
-    try {
-      piece = reader_.read(entry.file_offset + at, end - at, scratch->bytes(), cost);
-    } catch (const Error& error) {
-      throw Error(error.code(), images.describe_chunk(chunk, path) + ": " + error.what());
-    }
-    watch.lap();
-    digest.add(piece);
-    cost.decode_seconds += watch.lap();
+  digests_.check(chunk, stop, cost, [&](std::span<const std::byte> piece, std::int64_t at) {
+    const std::int64_t end = at + static_cast<std::int64_t>(piece.size());
     for (std::size_t i = first; i < rows.size(); ++i) {
-      const std::int64_t row =
-          (group_first_row + rows[i].row) * images.row_bytes - chunk * chunk_bytes_;
+      const std::int64_t row = (group_first_row + rows[i].row - chunk_first_row) * row_bytes;
       if (row >= end) break;
       const std::int64_t from = std::max(row, at);
-      const std::int64_t to = std::min(row + images.row_bytes, end);
+      const std::int64_t to = std::min(row + row_bytes, end);
       base::streaming_copy(rows[i].target + (from - row), piece.data() + (from - at),
                            static_cast<std::size_t>(to - from));
-      if (row + images.row_bytes <= end) first = i + 1;
+      if (row + row_bytes <= end) first = i + 1;
     }
-    cost.copy_seconds += watch.lap();
-  }
-  if (digest.value() != file_->info.chunk_digests[static_cast<std::size_t>(chunk)]) {
-    throw Error(ErrorCode::digest_mismatch,
-                images.describe_chunk(chunk, path) +
-                    " does not match its stored digest; copy or pack the file again");
-  }
+  });
 }
 
 std::int64_t VerifyingSource::memory_bytes(std::int64_t threads) const noexcept {
-  const auto scratch = base::HostBuffer::footprint(reader_.scratch_bytes(piece_bytes_));
-  return source_->memory_bytes(threads) + threads * static_cast<std::int64_t>(scratch) +
+  return source_->memory_bytes(threads) + digests_.memory_bytes(threads) +
          static_cast<std::int64_t>(matched_.size());
 }
 

@@ -16,10 +16,8 @@
 #include <chunkio/loader.hpp>
 
 #include "base/chunk_source.hpp"
-#include "base/host_memory.hpp"
-#include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
-#include "io/range_reader.hpp"
+#include "io/chunk_digests.hpp"
 
 namespace chunkio::io {
 
@@ -51,10 +49,7 @@ class VerifyingSource final : public ChunkSource {
   std::shared_ptr<const Dataset::Impl> file_;
   Verify verify_;
   std::unique_ptr<ChunkSource> source_;
-  RangeReader reader_;
-  std::int64_t chunk_bytes_ = 0;
-  std::int64_t piece_bytes_ = 0;  // read at a time
-  mutable base::ScratchPool<base::HostBuffer> scratch_;
+  ChunkDigests digests_;
   /// Of each chunk: whether it matched once. Two threads may find out at once; that is harmless.
   mutable std::vector<std::atomic<bool>> matched_;
 };

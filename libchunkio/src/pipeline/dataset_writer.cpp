@@ -1,9 +1,6 @@
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,31 +8,47 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/verify.hpp>
 
 #include "base/checked_math.hpp"
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/error_stack.hpp"
 #include "h5/skeleton_writer.hpp"
+#include "h5/source_sizes.hpp"
+#include "pipeline/group_commit.hpp"
+#include "pipeline/journal.hpp"
+#include "pipeline/owned_file.hpp"
+#include "pipeline/read_back.hpp"
+#include "pipeline/run_description.hpp"
 
 namespace chunkio {
 namespace {
 
-/// "OUT exists": the same wherever it is noticed.
-Error output_exists(const std::string& path) {
-  return Error(ErrorCode::output_exists,
-               path + " exists; choose another name, or overwrite it (--force)");
-}
+using pipeline::ChunkRecord;
+using pipeline::FieldDigests;
+using pipeline::GroupCommit;
+using pipeline::Journal;
+using pipeline::OwnedFile;
+using pipeline::OwnerLock;
 
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
+/// What lies outside of the chunks, and fields, are read in pieces of this size.
+constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
+
+std::string partial_of(const std::string& path) { return path + ".partial"; }
+std::string journal_of(const std::string& path) { return partial_of(path) + ".journal"; }
+
+/// \throws Error io_failed.
+bool exists(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw base::system_error(errno, "inspect", path);
 }
 
 std::string random_uuid() {
@@ -54,130 +67,6 @@ std::string random_uuid() {
   return text;
 }
 
-bool same_file(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-/// PATH.partial: made by us, locked against other writers, removed unless published.
-class PartialFile {
- public:
-  /// \throws Error output_exists, io_failed, not_found (no such folder).
-  PartialFile(std::string path, bool overwrite) : path_(std::move(path)) {
-    if (overwrite) discard_leftover();
-    file_ = base::FileDescriptor(
-        ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-    if (!file_.valid()) {
-      const int error_number = errno;
-      if (error_number == EEXIST) {
-        static_cast<void>(lock_existing());
-        throw Error(ErrorCode::output_exists,
-                    path_ +
-                        " is left over from a run that did not finish; remove it, or overwrite it "
-                        "(--force)");
-      }
-      const std::string folder = folder_of(path_);
-      throw base::system_error(error_number, "create", path_,
-                               error_number == ENOENT || error_number == ENOTDIR
-                                   ? "make the folder " + folder + " first"
-                                   : "write to a folder that you may write to");
-    }
-    lock();
-  }
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
-  ~PartialFile() {
-    if (!published_ && is_ours()) ::unlink(path_.c_str());
-  }
-
-  [[nodiscard]] int fd() const noexcept { return file_.get(); }
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
-  /// Runs `call`, which lets libhdf5 write the file, without our lock if libhdf5 insists on its
-  /// own.
-  template <class Call>
-  void while_library_writes(Call call) {
-    if (!h5::library_locks_files()) return call();
-    ::flock(file_.get(), LOCK_UN);
-    call();
-    lock();
-  }
-
-  /// \throws Error io_failed, no_space. Never to be tried again: the kernel may have dropped the
-  /// pages.
-  void sync() const {
-    if (::fsync(file_.get()) != 0) throw base::system_error(errno, "write to disk", path_);
-  }
-
-  /// Gives the file its final name. \throws Error output_exists, io_failed.
-  void publish(const std::string& target, bool overwrite) {
-    if (!is_ours()) throw in_use();
-    if (overwrite) {
-      if (::rename(path_.c_str(), target.c_str()) != 0) {
-        throw base::system_error(errno, "rename " + path_ + " to", target);
-      }
-    } else if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) !=
-               0) {
-      if (errno == EEXIST) throw output_exists(target);
-      if (errno != EINVAL && errno != ENOSYS) {
-        throw base::system_error(errno, "rename " + path_ + " to", target);
-      }
-      // The file system cannot rename without replacing, but a link never replaces.
-      if (::link(path_.c_str(), target.c_str()) != 0) {
-        if (errno == EEXIST) throw output_exists(target);
-        throw base::system_error(errno, "rename " + path_ + " to", target);
-      }
-      ::unlink(path_.c_str());
-    }
-    published_ = true;
-  }
-
- private:
-  /// A shared lock: it keeps off other writers, which want an exclusive one, but not readers, among
-  /// which is libhdf5 when we look at the file. Creation was exclusive already. File systems
-  /// without locks do without. \throws Error output_exists if another process took the file over.
-  void lock() {
-    const bool refused = ::flock(file_.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (refused || !is_ours()) throw in_use();
-  }
-
-  [[nodiscard]] Error in_use() const {
-    return Error(ErrorCode::output_exists,
-                 path_ + " is in use by another process; wait for it, or choose another name");
-  }
-
-  /// Whether the name still stands for the file we made.
-  [[nodiscard]] bool is_ours() const noexcept {
-    struct stat ours {};
-    struct stat named {};
-    return ::fstat(file_.get(), &ours) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
-           same_file(ours, named);
-  }
-
-  /// The existing file of that name, locked; invalid if there is none that can be opened.
-  /// \throws Error output_exists if a living writer holds it.
-  [[nodiscard]] base::FileDescriptor lock_existing() const {
-    base::FileDescriptor existing(
-        ::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (existing.valid() && ::flock(existing.get(), LOCK_EX | LOCK_NB) != 0 &&
-        errno == EWOULDBLOCK) {
-      throw in_use();
-    }
-    return existing;
-  }
-
-  /// Removed under its lock, so that no file of a writer that starts just now goes with it.
-  void discard_leftover() const {
-    const base::FileDescriptor existing = lock_existing();
-    if (::unlink(path_.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR) {
-      throw base::system_error(errno, "remove", path_, "remove it by hand");
-    }
-  }
-
-  std::string path_;
-  base::FileDescriptor file_;
-  bool published_ = false;
-};
-
 /// \throws Error output_exists, invalid_argument.
 void check_target(const std::string& path, bool overwrite) {
   if (path.empty()) throw Error(ErrorCode::invalid_argument, "the output has no name");
@@ -194,49 +83,7 @@ void check_target(const std::string& path, bool overwrite) {
     throw Error(ErrorCode::output_exists,
                 path + " is not a regular file; give another name, or remove it first");
   }
-  if (!overwrite) throw output_exists(path);
-}
-
-/// Reserves `bytes` of disk space, so that a full disk is an error now.
-/// \param mode  of fallocate(): FALLOC_FL_KEEP_SIZE, or 0 to set the length too.
-/// \throws Error no_space, io_failed.
-void reserve(const PartialFile& file, std::int64_t bytes, int mode) {
-  const std::string action = "reserve " + std::to_string(bytes) + " bytes for";
-  const std::string hint = "free some space, or write to another disk";
-  // Asked for rather than met: beyond this limit the kernel kills a process that does not expect
-  // it.
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      std::cmp_greater(bytes, limit.rlim_cur)) {
-    throw base::system_error(EFBIG, action, file.path(), "raise the file size limit (ulimit -f)");
-  }
-  int status = 0;
-  do {
-    status = ::fallocate(file.fd(), mode, 0, bytes);
-  } while (status != 0 && errno == EINTR);
-  if (status == 0) return;
-  if (errno != EOPNOTSUPP && errno != ENOSYS) {
-    throw base::system_error(errno, action, file.path(), hint);
-  }
-  struct statvfs volume {};
-  struct stat current {};
-  if (::fstatvfs(file.fd(), &volume) != 0 || ::fstat(file.fd(), &current) != 0) {
-    throw base::system_error(errno, "inspect the file system of", file.path());
-  }
-  const std::int64_t used = current.st_blocks * 512;
-  if (std::cmp_less(volume.f_bavail,
-                    base::ceil_divide(std::max<std::int64_t>(bytes - used, 0),
-                                      static_cast<std::int64_t>(volume.f_frsize)))) {
-    throw base::system_error(ENOSPC, action, file.path(), hint);
-  }
-}
-
-void sync_folder(const std::string& folder) {
-  const base::FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // EINVAL: the file system has nothing to sync for a folder.
-  if (!descriptor.valid() || (::fsync(descriptor.get()) != 0 && errno != EINVAL)) {
-    throw base::system_error(errno, "write to disk the folder", folder);
-  }
+  if (!overwrite) throw pipeline::output_exists(path);
 }
 
 std::int64_t checked_chunk_samples(const DatasetSpec& spec, const WriterOptions& options) {
@@ -282,6 +129,58 @@ void check_statistics(const DatasetSpec& spec, const DatasetStatistics& statisti
                   [&](std::int64_t n) { return n < 0 || n > spec.num_samples; })) {
     fail("class counts must lie between 0 and the number of samples");
   }
+  const auto& within = statistics.mean_picture_std;
+  if ((!within.empty() && !std::cmp_equal(within.size(), spec.channels)) ||
+      !std::all_of(within.begin(), within.end(), is_number)) {
+    fail("mean_picture_std needs one finite number for each of the " +
+         std::to_string(spec.channels) + " channels");
+  }
+  if (statistics.source_sizes && !h5::are_possible(*statistics.source_sizes, spec.num_samples)) {
+    fail("source sizes contradict each other or the number of samples");
+  }
+}
+
+/// Values of fields may be large, and nobody needs a copy.
+DatasetSpec without_fields(const DatasetSpec& spec) {
+  return {.num_samples = spec.num_samples,
+          .height = spec.height,
+          .width = spec.width,
+          .channels = spec.channels,
+          .layout = spec.layout,
+          .channel_order = spec.channel_order,
+          .class_names = spec.class_names,
+          .attribute_names = spec.attribute_names,
+          .split = spec.split,
+          .order = spec.order,
+          .seed = spec.seed,
+          .options_json = spec.options_json};
+}
+
+void check_options(const WriterOptions& options) {
+  if (options.commit_bytes < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                "commit_bytes must be at least 1, got " + std::to_string(options.commit_bytes));
+  }
+  if (options.resume && options.identity.empty()) {
+    throw Error(ErrorCode::invalid_argument, "resume needs an identity of the run");
+  }
+}
+
+/// The digest of all values of `field` as they are in the file; absent if it is not there.
+std::optional<std::uint64_t> stored_digest(const Dataset& dataset, const std::string& field) {
+  const auto info = dataset.find_field(field);
+  if (!info) return std::nullopt;
+  const auto row_bytes = static_cast<std::int64_t>(Dataset::row_bytes(*info));
+  const std::int64_t rows_at_once = std::max<std::int64_t>(1, kPieceBytes / row_bytes);
+  base::RunningDigest digest;
+  std::vector<std::byte> piece;
+  for (std::int64_t row = 0; row < dataset.size(); row += rows_at_once) {
+    const std::int64_t count = std::min(rows_at_once, dataset.size() - row);
+    piece.resize(static_cast<std::size_t>(count * row_bytes));
+    dataset.read_field(field, row, count, piece);
+    digest.add(piece);
+  }
+  return digest.value();
 }
 
 enum ChunkState : std::uint8_t { kMissing = 0, kWriting = 1, kWritten = 2 };
@@ -289,80 +188,412 @@ enum ChunkState : std::uint8_t { kMissing = 0, kWriting = 1, kWritten = 2 };
 }  // namespace
 
 struct DatasetWriter::Impl {
-  Impl(std::string target_path, const DatasetSpec& dataset, const WriterOptions& options)
-      : target(std::move(target_path)),
-        overwrite(options.overwrite),
-        num_samples(dataset.num_samples),
-        sample_bytes(dataset.height * dataset.width * dataset.channels),
-        chunk_samples(checked_chunk_samples(dataset, options)),
-        num_chunks(base::ceil_divide(num_samples, chunk_samples)),
-        states(static_cast<std::size_t>(num_chunks)),
-        digests(static_cast<std::size_t>(num_chunks)) {
-    // All that statistics are checked against; the field values are not kept.
-    spec.num_samples = dataset.num_samples;
-    spec.channels = dataset.channels;
-    spec.class_names = dataset.class_names;
-    check_target(target, overwrite);
-    partial.emplace(target + ".partial", overwrite);
-    write_structure(dataset);
-  }
+  Impl(std::string target_path, const DatasetSpec& dataset, const WriterOptions& options);
 
   [[nodiscard]] std::int64_t chunk_bytes() const noexcept { return chunk_samples * sample_bytes; }
   [[nodiscard]] std::int64_t offset_of(std::int64_t chunk) const noexcept {
     return base_offset + chunk * chunk_bytes();
   }
+  /// Rows that a chunk has room for.
   [[nodiscard]] std::int64_t rows_of(std::int64_t chunk) const noexcept {
     return std::min(chunk_samples, num_samples - chunk * chunk_samples);
   }
 
+  // Beginning.
+  void begin_afresh(const DatasetSpec& dataset, bool discard_leftover);
   void write_structure(const DatasetSpec& dataset);
-  void write_chunk(std::int64_t chunk, std::span<const std::byte> rows);
+  void begin_journal();
+  [[nodiscard]] bool take_up_leftover();
+  void check_same_run(const pipeline::JournalHeader& header) const;
+  void restore_structure();
+  void accept_chunks();
+  void reserve_space();
+  void begin_groups();
+
+  // Chunks.
+  void write_chunk(std::int64_t chunk, std::span<const std::byte> rows, std::string_view note);
+  void set_rows(std::int64_t num_rows, std::vector<FieldData> fields);
+
+  // Ending.
+  [[nodiscard]] std::int64_t final_rows() const noexcept {
+    return shortened ? shortened->num_samples : num_samples;
+  }
+  void check_all_written() const;
   void finish();
+  void save_structure();
+  void complete_structure();
   void verify() const;
+  void let_go() noexcept;
   [[nodiscard]] Dataset open_partial() const;
+
+  template <class Call>
+  void each_piece_outside(Call call) const;
+  [[nodiscard]] std::uint64_t structure_digest() const;
 
   std::string target;
   bool overwrite;
+  std::stop_token stop;
+  std::int64_t commit_bytes;
   std::int64_t num_samples;
   std::int64_t sample_bytes;
   std::int64_t chunk_samples;
   std::int64_t num_chunks;
-  DatasetSpec spec;
-  std::optional<PartialFile> partial;  ///< Absent once closed, well or badly.
+  DatasetSpec spec;            ///< Without the values of its fields.
+  FieldDigests field_digests;  ///< Of the values that the file shall hold.
+  std::string run;             ///< Its description; empty: no journal.
+  /// Bytes of structure and fields, at most: what completing the file may take once more.
+  std::int64_t structure_bytes;
+
+  // Destroyed from the last to the first: the partial file is removed before its journal, since a
+  // journal without it is harmless. Absent once closed, well or badly.
+  std::optional<Journal> journal;
+  std::optional<OwnedFile> partial;
+  std::optional<GroupCommit> groups;
+
   bool published = false;
+  bool resumable = false;        ///< Once closed badly: whether the files were kept.
   std::int64_t base_offset = 0;  ///< Of chunk 0 in the file.
   std::int64_t file_bytes = 0;
   std::vector<std::atomic<std::uint8_t>> states;  ///< ChunkState of each chunk.
-  std::vector<std::uint64_t> digests;             ///< Each written by whoever writes its chunk.
+  // Each element written by whoever writes its chunk.
+  std::vector<std::uint64_t> digests;
+  std::vector<std::int64_t> rows_written;
+  std::vector<ResumedChunk> resumed;
   std::optional<DatasetStatistics> statistics;
+  std::optional<DatasetSpec> shortened;  ///< By set_rows().
 };
+
+DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
+                          const WriterOptions& options)
+    : target(std::move(target_path)),
+      overwrite(options.overwrite),
+      stop(options.stop),
+      commit_bytes(options.commit_bytes),
+      num_samples(dataset.num_samples),
+      sample_bytes(dataset.height * dataset.width * dataset.channels),
+      chunk_samples(checked_chunk_samples(dataset, options)),
+      num_chunks(base::ceil_divide(num_samples, chunk_samples)),
+      spec(without_fields(dataset)),
+      field_digests(pipeline::digest_fields(dataset.fields)),
+      structure_bytes(h5::skeleton_bytes(dataset, num_chunks)),
+      states(static_cast<std::size_t>(num_chunks)),
+      digests(static_cast<std::size_t>(num_chunks)),
+      rows_written(static_cast<std::size_t>(num_chunks)) {
+  for (const FieldData& field : dataset.fields) spec.fields.push_back({field.info, {}});
+  check_target(target, overwrite);
+  check_options(options);
+  if (!options.identity.empty()) {
+    run = pipeline::describe_run(options.identity, dataset, field_digests, chunk_samples);
+  }
+  if (options.resume && take_up_leftover()) return;
+  begin_afresh(dataset, overwrite || options.resume);
+}
+
+// ---- Beginning ----
+
+void DatasetWriter::Impl::begin_afresh(const DatasetSpec& dataset, bool discard_leftover) {
+  if (discard_leftover) OwnedFile::discard(partial_of(target));
+  // Before there is a new file that it could be taken for the journal of.
+  if (!exists(partial_of(target))) OwnedFile::discard(journal_of(target));
+  partial.emplace(OwnedFile::create(partial_of(target), OwnerLock::shared));
+  write_structure(dataset);
+  if (!run.empty()) begin_journal();
+}
 
 void DatasetWriter::Impl::write_structure(const DatasetSpec& dataset) {
   const auto pixels = base::checked_multiply(num_chunks, chunk_bytes());
-  const auto bytes = base::checked_add(pixels.value_or(0), h5::skeleton_bytes(dataset, num_chunks));
+  const auto bytes = base::checked_add(pixels.value_or(0), 2 * structure_bytes);
   if (!pixels || !bytes) {
     throw Error(ErrorCode::invalid_argument, target + " would be larger than a file can be");
   }
-  // libhdf5 reports a full disk unreliably, so it is asked for before libhdf5 writes anything.
-  // Creating the file anew gives the space back; what is needed exactly is reserved below.
-  reserve(*partial, *bytes, FALLOC_FL_KEEP_SIZE);
+  reserve_space();
 
   h5::SkeletonOptions options;
   options.chunk_samples = chunk_samples;
   options.creator = "chunkio " CHUNKIO_VERSION;
   options.uuid = random_uuid();
   options.cache = recommend_cache(num_chunks, chunk_bytes());
-  partial->while_library_writes([&] { h5::write_skeleton(partial->path(), dataset, options); });
+  h5::write_skeleton(partial->fd(), partial->path(), dataset, options);
 
   // The pixels' place comes from the file, by the way every reader takes.
   base_offset = *open_partial().impl()->images->linear_offset;
-  struct stat status {};
-  if (::fstat(partial->fd(), &status) != 0) {
-    throw base::system_error(errno, "inspect", partial->path());
-  }
-  file_bytes = std::max<std::int64_t>(status.st_size, offset_of(num_chunks));
-  reserve(*partial, file_bytes, 0);
+  file_bytes = std::max(partial->size(), offset_of(num_chunks));
+  base::resize_file(partial->fd(), file_bytes, partial->path());
   partial->sync();
+}
+
+void DatasetWriter::Impl::begin_journal() {
+  journal.emplace(Journal::create(journal_of(target), {.first_chunk_offset = base_offset,
+                                                       .chunk_bytes = chunk_bytes(),
+                                                       .num_chunks = num_chunks,
+                                                       .file_bytes = file_bytes,
+                                                       .structure_digest = structure_digest(),
+                                                       .run = run}));
+  pipeline::sync_folder(pipeline::folder_of(target));
+  begin_groups();
+}
+
+/// Everything that a run can want later is asked for now, when a full disk costs no work: pixels,
+/// structure, and the part of it that is written again at the end.
+void DatasetWriter::Impl::reserve_space() {
+  partial->reserve(num_chunks * chunk_bytes() + 2 * structure_bytes);
+}
+
+void DatasetWriter::Impl::begin_groups() {
+  constexpr std::int64_t kRecordBytes = 256;  // with a note of usual length
+  const std::int64_t outside = file_bytes - num_chunks * chunk_bytes();
+  journal->file().reserve(journal->file().size() + num_chunks * kRecordBytes + outside +
+                          kPieceBytes);
+  groups.emplace(*partial, *journal, commit_bytes, !resumed.empty());
+}
+
+/// Goes on with what an earlier run left.
+/// \returns false if there is nothing to go on with. \throws Error as the writer's constructor;
+/// nothing is lost then.
+bool DatasetWriter::Impl::take_up_leftover() {
+  auto left_journal = Journal::take_up(journal_of(target));
+  if (!left_journal) return false;
+  auto left_partial = OwnedFile::take_up(partial_of(target), OwnerLock::shared);
+  if (!left_partial) return false;
+  journal.emplace(std::move(*left_journal));
+  partial.emplace(std::move(*left_partial));
+  check_same_run(journal->header());
+  base_offset = journal->header().first_chunk_offset;
+  file_bytes = journal->header().file_bytes;
+  if (!journal->saved().empty()) restore_structure();
+  if (partial->size() != file_bytes || structure_digest() != journal->header().structure_digest) {
+    throw Error(ErrorCode::corrupt_data,
+                partial->path() +
+                    " is damaged: its structure is not what its journal says; start again with "
+                    "--force instead of --resume");
+  }
+  journal->forget_saved();
+  accept_chunks();
+  reserve_space();
+  begin_groups();
+  if (resumed.empty()) {
+    partial->remove_at_end();
+    journal->file().remove_at_end();
+  }
+  return true;
+}
+
+void DatasetWriter::Impl::check_same_run(const pipeline::JournalHeader& header) const {
+  if (const auto difference = pipeline::first_difference(header.run, run)) {
+    throw Error(ErrorCode::invalid_argument,
+                partial->path() + " was begun by another run: " + *difference +
+                    "; give the same input and options, or start again with --force instead of "
+                    "--resume");
+  }
+  if (header.chunk_bytes != chunk_bytes() || header.num_chunks != num_chunks ||
+      header.first_chunk_offset < 0 || header.first_chunk_offset > header.file_bytes ||
+      (header.file_bytes - header.first_chunk_offset) / chunk_bytes() < num_chunks) {
+    throw Error(
+        ErrorCode::corrupt_data,
+        journal_of(target) + " contradicts itself; start again with --force instead of --resume");
+  }
+}
+
+/// Undoes what a killed run left of complete_structure(): a file that libhdf5 may not open.
+void DatasetWriter::Impl::restore_structure() {
+  std::vector<std::byte> piece;
+  for (const pipeline::SavedBytes& saved : journal->saved()) {
+    for (std::int64_t done = 0; done < saved.num_bytes;) {
+      piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, saved.num_bytes - done)));
+      base::read_at(journal->file().fd(), saved.journal_offset + done, piece,
+                    journal->file().path());
+      base::write_at(partial->fd(), saved.file_offset + done, piece, partial->path());
+      done += static_cast<std::int64_t>(piece.size());
+    }
+  }
+  base::resize_file(partial->fd(), file_bytes, partial->path());
+  partial->sync();
+}
+
+/// Believes no record: what lies at a chunk's place decides.
+void DatasetWriter::Impl::accept_chunks() {
+  std::vector<const ChunkRecord*> last(static_cast<std::size_t>(num_chunks));
+  for (const ChunkRecord& record : journal->chunks()) {
+    if (record.chunk < 0 || record.chunk >= num_chunks || record.num_rows < 1 ||
+        record.num_rows > rows_of(record.chunk)) {
+      continue;
+    }
+    last[static_cast<std::size_t>(record.chunk)] = &record;
+  }
+  std::erase(last, nullptr);
+  std::vector<pipeline::ExpectedBytes> pieces;
+  for (const ChunkRecord* record : last) {
+    pieces.push_back({.file_offset = offset_of(record->chunk), .digest = record->digest});
+  }
+  const auto damaged =
+      pipeline::find_damaged(partial->fd(), pieces, chunk_bytes(), partial->path(), stop);
+  for (const std::size_t piece : damaged) last[piece] = nullptr;
+  std::erase(last, nullptr);
+  for (const ChunkRecord* record : last) {
+    const auto chunk = static_cast<std::size_t>(record->chunk);
+    states[chunk] = kWritten;
+    digests[chunk] = record->digest;
+    rows_written[chunk] = record->num_rows;
+    resumed.push_back({.chunk = record->chunk, .num_rows = record->num_rows, .note = record->note});
+  }
+}
+
+// ---- Chunks ----
+
+void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::byte> rows,
+                                      std::string_view note) {
+  if (!partial) {
+    throw Error(ErrorCode::invalid_argument, target + ": write_chunk after close");
+  }
+  if (groups) groups->check();
+  const std::string shown = "chunk " + std::to_string(chunk) + " of " + target;
+  if (chunk < 0 || chunk >= num_chunks) {
+    throw Error(ErrorCode::invalid_argument,
+                shown + ": there are " + std::to_string(num_chunks) + " chunks");
+  }
+  const auto bytes = static_cast<std::int64_t>(rows.size());
+  const std::int64_t most = rows_of(chunk) * sample_bytes;
+  if (bytes == 0 || bytes > most || bytes % sample_bytes != 0) {
+    throw Error(ErrorCode::invalid_argument, shown + " takes " + std::to_string(most) + " bytes (" +
+                                                 std::to_string(sample_bytes) + " a sample), got " +
+                                                 std::to_string(bytes));
+  }
+  const auto index = static_cast<std::size_t>(chunk);
+  std::uint8_t expected = kMissing;
+  if (!states[index].compare_exchange_strong(expected, kWriting)) {
+    throw Error(ErrorCode::invalid_argument, shown + " was written twice");
+  }
+  try {
+    const std::vector<std::byte> padding(static_cast<std::size_t>(chunk_bytes() - bytes));
+    base::RunningDigest digest;
+    digest.add(rows);
+    digest.add(padding);
+    digests[index] = digest.value();
+    rows_written[index] = bytes / sample_bytes;
+    base::write_at(partial->fd(), offset_of(chunk), rows, partial->path());
+    base::write_at(partial->fd(), offset_of(chunk) + bytes, padding, partial->path());
+  } catch (...) {
+    states[index] = kMissing;
+    throw;
+  }
+  states[index] = kWritten;
+  if (!groups) return;
+  groups->add({.chunk = chunk,
+               .num_rows = rows_written[index],
+               .digest = digests[index],
+               .note = std::string(note)},
+              chunk_bytes());
+}
+
+void DatasetWriter::Impl::set_rows(std::int64_t num_rows, std::vector<FieldData> fields) {
+  if (!partial) throw Error(ErrorCode::invalid_argument, target + ": set_rows after close");
+  if (num_rows < 1 || num_rows > num_samples) {
+    throw Error(ErrorCode::invalid_argument, target + ": rows must be 1 to " +
+                                                 std::to_string(num_samples) + ", got " +
+                                                 std::to_string(num_rows));
+  }
+  const auto same_kind = [](const FieldData& a, const FieldData& b) {
+    return a.info.name == b.info.name && a.info.dtype == b.info.dtype &&
+           a.info.row_shape == b.info.row_shape;
+  };
+  if (!std::equal(fields.begin(), fields.end(), spec.fields.begin(), spec.fields.end(),
+                  same_kind)) {
+    throw Error(ErrorCode::invalid_argument,
+                target + ": set_rows needs the fields of the specification, in their order");
+  }
+  DatasetSpec fewer = spec;
+  fewer.num_samples = num_rows;
+  fewer.fields = std::move(fields);
+  h5::validate(fewer);
+  field_digests = pipeline::digest_fields(fewer.fields);
+  shortened = std::move(fewer);
+}
+
+// ---- Ending ----
+
+void DatasetWriter::Impl::check_all_written() const {
+  const std::int64_t rows = final_rows();
+  for (std::int64_t chunk = 0; chunk < num_chunks; ++chunk) {
+    const auto index = static_cast<std::size_t>(chunk);
+    const std::string shown = target + ": chunk " + std::to_string(chunk);
+    const bool written = states[index] == kWritten;
+    const std::int64_t needed =
+        std::clamp<std::int64_t>(rows - chunk * chunk_samples, 0, chunk_samples);
+    if (needed > 0 && !written) {
+      throw Error(ErrorCode::invalid_argument, shown + " was not written");
+    }
+    if (written && rows_written[index] != needed) {
+      throw Error(ErrorCode::invalid_argument,
+                  shown + " was given " + std::to_string(rows_written[index]) + " rows, and " +
+                      std::to_string(needed) + " of the file's " + std::to_string(rows) +
+                      " belong there");
+    }
+  }
+}
+
+void DatasetWriter::Impl::finish() {
+  if (groups) {
+    groups->commit();
+    save_structure();
+  } else {
+    partial->sync();
+  }
+  digests.resize(static_cast<std::size_t>(base::ceil_divide(final_rows(), chunk_samples)));
+  complete_structure();
+  verify();
+  partial->publish(target, overwrite);
+  published = true;
+  pipeline::sync_folder(pipeline::folder_of(target));
+  if (journal) journal->file().remove_at_end();
+}
+
+/// Saves in the journal what complete_structure() may change.
+void DatasetWriter::Impl::save_structure() {
+  each_piece_outside([&](std::int64_t offset, std::span<const std::byte> bytes) {
+    journal->append_saved(offset, bytes);
+  });
+  journal->append_saved_end();
+  journal->sync();
+}
+
+void DatasetWriter::Impl::complete_structure() {
+  h5::Completion completion;
+  completion.statistics = statistics;
+  completion.chunk_digests = digests;
+  if (shortened) completion.shortened = &*shortened;
+  h5::complete_file(partial->fd(), partial->path(), completion);
+  partial->sync();
+}
+
+/// Reads everything back: a disk can lose what it said it wrote, and libhdf5 does not always tell.
+void DatasetWriter::Impl::verify() const {
+  // From the disk rather than from memory, as far as the kernel follows.
+  ::posix_fadvise(partial->fd(), 0, 0, POSIX_FADV_DONTNEED);
+  const Dataset dataset = open_partial();
+  const auto fail = [&](const std::string& what) {
+    throw Error(ErrorCode::digest_mismatch,
+                target + ": " + what + " reads back otherwise than it was written; check the disk");
+  };
+  if (*dataset.impl()->images->linear_offset != base_offset || dataset.size() != final_rows() ||
+      dataset.info().chunk_digests != digests) {
+    fail("the structure of the file");
+  }
+  for (const auto& [field, digest] : field_digests) {
+    if (stored_digest(dataset, field) != digest) fail("field " + h5::printable(field));
+  }
+  const VerifyResult pictures = verify_chunks(dataset, {.stop = stop});
+  if (pictures.damaged.empty()) return;
+  const DamagedChunk& first = pictures.damaged.front();
+  if (first.code != ErrorCode::digest_mismatch) throw Error(first.code, first.reason);
+  fail("chunk " + std::to_string(first.chunk));
+}
+
+/// Lets go of the files. Those of a run that can be resumed stay.
+void DatasetWriter::Impl::let_go() noexcept {
+  resumable = !published && groups && groups->committed();
+  groups.reset();
+  partial.reset();
+  journal.reset();
 }
 
 /// \throws Error hdf5_failed if the pixels do not lie in one run.
@@ -375,72 +606,25 @@ Dataset DatasetWriter::Impl::open_partial() const {
   return dataset;
 }
 
-void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::byte> rows) {
-  if (!partial) {
-    throw Error(ErrorCode::invalid_argument, target + ": write_chunk after close");
-  }
-  const std::string shown = "chunk " + std::to_string(chunk) + " of " + target;
-  if (chunk < 0 || chunk >= num_chunks) {
-    throw Error(ErrorCode::invalid_argument,
-                shown + ": there are " + std::to_string(num_chunks) + " chunks");
-  }
-  const std::int64_t bytes = rows_of(chunk) * sample_bytes;
-  if (!std::cmp_equal(rows.size(), bytes)) {
-    throw Error(ErrorCode::invalid_argument, shown + " takes " + std::to_string(bytes) +
-                                                 " bytes, got " + std::to_string(rows.size()));
-  }
-  auto& state = states[static_cast<std::size_t>(chunk)];
-  std::uint8_t expected = kMissing;
-  if (!state.compare_exchange_strong(expected, kWriting)) {
-    throw Error(ErrorCode::invalid_argument, shown + " was written twice");
-  }
-  try {
-    const std::vector<std::byte> padding(static_cast<std::size_t>(chunk_bytes() - bytes));
-    base::RunningDigest digest;
-    digest.add(rows);
-    digest.add(padding);
-    digests[static_cast<std::size_t>(chunk)] = digest.value();
-    base::write_at(partial->fd(), offset_of(chunk), rows, partial->path());
-    base::write_at(partial->fd(), offset_of(chunk) + bytes, padding, partial->path());
-  } catch (...) {
-    state = kMissing;
-    throw;
-  }
-  state = kWritten;
-}
-
-void DatasetWriter::Impl::finish() {
-  partial->sync();
-  partial->while_library_writes(
-      [&] { h5::write_final_attributes(partial->path(), statistics, digests); });
-  partial->sync();
-  verify();
-  partial->publish(target, overwrite);
-  sync_folder(folder_of(target));
-  published = true;
-}
-
-/// Reads everything back: a disk can lose what it said it wrote.
-void DatasetWriter::Impl::verify() const {
-  {
-    const Dataset dataset = open_partial();
-    if (*dataset.impl()->images->linear_offset != base_offset ||
-        dataset.info().chunk_digests != digests) {
-      throw Error(ErrorCode::digest_mismatch,
-                  target + ": the file does not say what was written to it; check the disk");
+/// Calls `call(offset, bytes)` for everything in the file but its chunks.
+template <class Call>
+void DatasetWriter::Impl::each_piece_outside(Call call) const {
+  const std::array<std::pair<std::int64_t, std::int64_t>, 2> ranges = {
+      {{0, base_offset}, {offset_of(num_chunks), file_bytes}}};
+  std::vector<std::byte> piece;
+  for (const auto& [first, last] : ranges) {
+    for (std::int64_t offset = first; offset < last; offset += kPieceBytes) {
+      piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, last - offset)));
+      base::read_at(partial->fd(), offset, piece, partial->path());
+      call(offset, std::span<const std::byte>(piece));
     }
   }
-  // From the disk rather than from memory, as far as the kernel follows.
-  ::posix_fadvise(partial->fd(), 0, 0, POSIX_FADV_DONTNEED);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(chunk_bytes()));
-  for (std::int64_t chunk = 0; chunk < num_chunks; ++chunk) {
-    base::read_at(partial->fd(), offset_of(chunk), bytes, partial->path());
-    if (base::digest(bytes) != digests[static_cast<std::size_t>(chunk)]) {
-      throw Error(ErrorCode::digest_mismatch,
-                  target + ": chunk " + std::to_string(chunk) +
-                      " reads back otherwise than it was written; check the disk");
-    }
-  }
+}
+
+std::uint64_t DatasetWriter::Impl::structure_digest() const {
+  base::RunningDigest digest;
+  each_piece_outside([&](std::int64_t, std::span<const std::byte> bytes) { digest.add(bytes); });
+  return digest.value();
 }
 
 DatasetWriter::DatasetWriter(const std::string& path, const DatasetSpec& spec,
@@ -453,12 +637,32 @@ DatasetWriter::DatasetWriter(DatasetWriter&&) noexcept = default;
 DatasetWriter& DatasetWriter::operator=(DatasetWriter&&) noexcept = default;
 DatasetWriter::~DatasetWriter() = default;
 
+bool DatasetWriter::is_published(const std::string& path) {
+  if (!exists(path) || exists(partial_of(path))) return false;
+  try {
+    OwnedFile::discard(journal_of(path));
+  } catch (const Error&) {
+    // Harmless where it is: without its partial file nobody goes on from it.
+  }
+  return true;
+}
+
 std::int64_t DatasetWriter::num_chunks() const noexcept { return impl_->num_chunks; }
 std::int64_t DatasetWriter::chunk_samples() const noexcept { return impl_->chunk_samples; }
 std::int64_t DatasetWriter::chunk_bytes() const noexcept { return impl_->chunk_bytes(); }
+const std::vector<ResumedChunk>& DatasetWriter::resumed() const noexcept { return impl_->resumed; }
 
-void DatasetWriter::write_chunk(std::int64_t chunk, std::span<const std::byte> rows) {
-  impl_->write_chunk(chunk, rows);
+void DatasetWriter::write_chunk(std::int64_t chunk, std::span<const std::byte> rows,
+                                std::string_view note) {
+  impl_->write_chunk(chunk, rows, note);
+}
+
+void DatasetWriter::commit() {
+  if (impl_->groups) impl_->groups->commit();
+}
+
+bool DatasetWriter::committed() const noexcept {
+  return impl_->groups ? impl_->groups->committed() : impl_->resumable;
 }
 
 void DatasetWriter::set_statistics(DatasetStatistics statistics) {
@@ -466,26 +670,24 @@ void DatasetWriter::set_statistics(DatasetStatistics statistics) {
   impl_->statistics = std::move(statistics);
 }
 
+void DatasetWriter::set_rows(std::int64_t num_rows, std::vector<FieldData> fields) {
+  impl_->set_rows(num_rows, std::move(fields));
+}
+
 void DatasetWriter::close() {
   if (impl_->published) return;
   if (!impl_->partial) {
     throw Error(ErrorCode::invalid_argument, impl_->target + ": an earlier close failed");
   }
-  const auto missing = std::find_if(impl_->states.begin(), impl_->states.end(),
-                                    [](const auto& state) { return state != kWritten; });
-  if (missing != impl_->states.end()) {
-    throw Error(ErrorCode::invalid_argument, impl_->target + ": chunk " +
-                                                 std::to_string(missing - impl_->states.begin()) +
-                                                 " was not written");
-  }
+  impl_->check_all_written();
   try {
     impl_->finish();
   } catch (...) {
-    // Whatever failed, what is on disk can no longer be trusted.
-    impl_->partial.reset();
+    // Whatever failed, what is on disk can no longer be trusted without being read again.
+    impl_->let_go();
     throw;
   }
-  impl_->partial.reset();
+  impl_->let_go();
 }
 
 }  // namespace chunkio

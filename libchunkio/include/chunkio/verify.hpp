@@ -1,0 +1,72 @@
+/// Checks the pictures of a file without delivering them: where their chunks lie, and whether they
+/// still are what was packed.
+///
+/// Dataset::open() has checked names, shapes, types, attributes and labels before; what is left are
+/// the things that cost time. Files of this library keep a digest of each stored chunk; labels and
+/// other fields have none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/export.hpp>
+
+namespace chunkio {
+
+/// How chunks are checked. Nothing here changes what is found.
+struct VerifyOptions {
+  /// Threads that read and compare, at most 1024; 0 (default): 8, enough to keep a disk busy.
+  std::int64_t num_threads = 0;
+  /// Called with the number of chunks that were just finished, from any of the threads, also from
+  /// several at once. Must not throw.
+  std::function<void(std::int64_t chunks)> on_progress = {};
+  /// Requested to stop early: the call then throws Error cancelled.
+  std::stop_token stop = {};
+};
+
+/// A chunk that cannot be believed.
+struct DamagedChunk {
+  std::int64_t chunk = 0;  ///< Along the sample axis.
+  RowRange rows = {};      ///< Of the dataset.
+  /// digest_mismatch, io_failed, corrupt_data, unsupported (it overlaps another) or hdf5_failed.
+  ErrorCode code = ErrorCode::digest_mismatch;
+  std::string reason = {};  ///< One line that names file, chunk and rows.
+};
+
+struct VerifyResult {
+  std::int64_t num_chunks = 0;             ///< Checked.
+  std::int64_t bytes_read = 0;             ///< Stored bytes asked of the file.
+  std::vector<DamagedChunk> damaged = {};  ///< Ascending by chunk, each once.
+};
+
+/// Why verify_chunks() cannot compare the pictures of this file with digests, as a clause ("it has
+/// no digests", "its chunks were rewritten since it was packed (deflate filter)"); empty if it can.
+CHUNKIO_EXPORT std::string why_not_verifiable(const Dataset& dataset);
+
+/// Looks up every chunk of the pictures: inside the file, of a possible size, overlapping no other.
+/// Reads no pixels. Where the chunks lie in one run there is nothing to look up, and num_chunks is
+/// 0, as it is where libhdf5 alone can tell.
+///
+/// Some ten microseconds a chunk, on the calling thread; `num_threads` is not used.
+/// \throws Error cancelled, and invalid_argument for options out of range.
+CHUNKIO_EXPORT VerifyResult verify_chunk_index(const Dataset& dataset,
+                                               const VerifyOptions& options = {});
+
+/// Reads every chunk of the pictures and compares it with its digest. Blocks on I/O.
+///
+/// The bytes come from the storage, round the page cache (O_DIRECT); where the file system refuses
+/// that, what is in the page cache is dropped before and behind the reads. Takes some 4 MiB of
+/// memory a thread.
+/// \throws Error unsupported (why_not_verifiable), corrupt_data (the file was changed while it was
+///         read), cancelled, out_of_resources, invalid_argument. A chunk that cannot be read or
+///         does not match is no such error but one of `damaged`.
+CHUNKIO_EXPORT VerifyResult verify_chunks(const Dataset& dataset,
+                                          const VerifyOptions& options = {});
+
+}  // namespace chunkio

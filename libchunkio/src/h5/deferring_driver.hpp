@@ -1,0 +1,63 @@
+/// A file driver for libhdf5 under which writing cannot fail, and hardly happens.
+///
+/// After an error of the disk libhdf5 may report success, or crash when the process ends; killed
+/// while it writes, it leaves a file that it cannot open. So metadata stays in memory until libhdf5
+/// has closed the file, and is then written by us, in one go and with every error noticed. Raw data
+/// (fields) goes to the file at once; libhdf5 is told that this succeeded, and the error is thrown
+/// when it is done. Takes no lock of the file. All functions are called while Library::lock() is
+/// held.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hdf5.h>
+
+#include "h5/handle.hpp"
+
+namespace chunkio::h5 {
+
+/// The writes of one session with a file.
+class DeferredWrites {
+ public:
+  /// \param fd  open for reading and writing; must outlive this, as `path` must.
+  DeferredWrites(int fd, const std::string& path) : fd_(fd), path_(path) {}
+  DeferredWrites(const DeferredWrites&) = delete;
+  DeferredWrites& operator=(const DeferredWrites&) = delete;
+
+  /// Makes `access` open the file under this driver; it must not be used after this object is gone.
+  /// \throws Error hdf5_failed.
+  void install(const ListId& access);
+
+  /// Writes what was held back, and sets the length of the file. To be called once, when libhdf5
+  /// has closed the file. Does not sync.
+  /// \throws Error io_failed, no_space: also what happened to raw data; std::bad_alloc.
+  void apply();
+
+  // For the driver; nothing is thrown.
+
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  /// \returns false if the file cannot be read.
+  [[nodiscard]] bool read(std::int64_t offset, std::span<std::byte> out) noexcept;
+  void write_raw(std::int64_t offset, std::span<const std::byte> bytes) noexcept;
+  void write_metadata(std::int64_t offset, std::span<const std::byte> bytes) noexcept;
+  void closed(std::int64_t file_bytes) noexcept { file_bytes_ = file_bytes; }
+
+ private:
+  struct Piece {
+    std::int64_t offset = 0;
+    std::vector<std::byte> bytes;
+  };
+
+  int fd_;
+  const std::string& path_;
+  std::int64_t file_bytes_ = 0;
+  std::vector<Piece> metadata_;  ///< In the order of writing; later ones cover earlier ones.
+  std::exception_ptr failure_;   ///< The first.
+};
+
+}  // namespace chunkio::h5

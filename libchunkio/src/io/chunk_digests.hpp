@@ -1,0 +1,55 @@
+/// Stored chunks of the pictures, read whole and compared with their digests (format.md).
+///
+/// Thread-safe; keeps one scratch buffer for each caller at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include <chunkio/dataset.hpp>
+
+#include "base/chunk_source.hpp"
+#include "base/host_memory.hpp"
+#include "base/scratch_pool.hpp"
+#include "h5/dataset_impl.hpp"
+#include "io/range_reader.hpp"
+
+namespace chunkio::io {
+
+class ChunkDigests {
+ public:
+  /// Why the digests of `file` cannot be compared, as a clause ("it has no digests"); empty if they
+  /// can.
+  [[nodiscard]] static std::string why_not(const Dataset::Impl& file);
+
+  /// \param direct_io  go round the page cache if the file system allows it.
+  /// \pre why_not(*file) is empty.
+  ChunkDigests(std::shared_ptr<const Dataset::Impl> file, bool direct_io);
+
+  /// Reads one chunk piece by piece and gives each piece to `take` while it is in the cache.
+  /// \param take  the piece, and where it begins in the chunk. Nothing of it is to be believed
+  ///              before check() returned.
+  /// \throws Error digest_mismatch, io_failed, corrupt_data, cancelled (`stop` requested).
+  void check(
+      std::int64_t chunk, const std::stop_token& stop, PlaceCost& cost,
+      const std::function<void(std::span<const std::byte> piece, std::int64_t at)>& take) const;
+
+  /// Bytes of a whole chunk.
+  [[nodiscard]] std::int64_t chunk_bytes() const noexcept { return chunk_bytes_; }
+  /// Bytes of scratch memory that `threads` concurrent callers take.
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept;
+
+ private:
+  std::shared_ptr<const Dataset::Impl> file_;
+  RangeReader reader_;
+  std::int64_t chunk_bytes_;
+  std::int64_t piece_bytes_;  // read at a time
+  mutable base::ScratchPool<base::HostBuffer> scratch_;
+};
+
+}  // namespace chunkio::io

@@ -1,0 +1,67 @@
+#include "pipeline/group_commit.hpp"
+
+#include <utility>
+
+namespace chunkio::pipeline {
+namespace {
+
+constexpr std::chrono::seconds kGroupTime{2};
+
+}  // namespace
+
+GroupCommit::GroupCommit(OwnedFile& pixels, Journal& journal, std::int64_t group_bytes,
+                         bool committed)
+    : pixels_(pixels),
+      journal_(journal),
+      group_bytes_(group_bytes),
+      committed_(committed),
+      begun_(std::chrono::steady_clock::now()) {}
+
+void GroupCommit::add(ChunkRecord record, std::int64_t bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    pending_.push_back(std::move(record));
+    pending_bytes_ += bytes;
+    const bool complete =
+        pending_bytes_ >= group_bytes_ || std::chrono::steady_clock::now() - begun_ >= kGroupTime;
+    if (!complete) return;
+  }
+  const std::unique_lock turn(turn_mutex_, std::try_to_lock);
+  if (turn.owns_lock()) commit_in_turn();
+}
+
+void GroupCommit::commit() {
+  const std::lock_guard turn(turn_mutex_);
+  commit_in_turn();
+}
+
+void GroupCommit::commit_in_turn() {
+  std::vector<ChunkRecord> group;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    group.swap(pending_);
+    pending_bytes_ = 0;
+    begun_ = std::chrono::steady_clock::now();
+  }
+  if (group.empty()) return;
+  try {
+    pixels_.sync_content();
+    journal_.append(group);
+    journal_.sync();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    throw;
+  }
+  pixels_.keep();
+  journal_.file().keep();
+  committed_ = true;
+}
+
+void GroupCommit::check() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+}  // namespace chunkio::pipeline

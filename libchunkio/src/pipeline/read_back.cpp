@@ -1,0 +1,103 @@
+#include "pipeline/read_back.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <chunkio/error.hpp>
+
+#include "base/digest.hpp"
+#include "base/positional_io.hpp"
+
+namespace chunkio::pipeline {
+namespace {
+
+constexpr std::int64_t kMaxThreads = 8;
+/// A thread for less than this costs more than it saves.
+constexpr std::int64_t kBytesPerThread = std::int64_t{16} << 20;
+
+/// What the threads share; each takes one piece after the other.
+class Search {
+ public:
+  Search(int fd, std::span<const ExpectedBytes> pieces, std::int64_t piece_bytes,
+         const std::string& path, std::stop_token stop)
+      : fd_(fd), pieces_(pieces), piece_bytes_(piece_bytes), path_(path), stop_(std::move(stop)) {}
+
+  void run() noexcept {
+    try {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(piece_bytes_));
+      for (std::size_t i = next_++; i < pieces_.size(); i = next_++) {
+        if (stop_.stop_requested()) {
+          throw Error(
+              ErrorCode::cancelled,
+              path_ + ": stopped while it was read back; another run can resume (--resume)");
+        }
+        if (is_sound(pieces_[i], bytes)) continue;
+        const std::lock_guard lock(mutex_);
+        damaged_.push_back(i);
+      }
+    } catch (...) {
+      next_ = pieces_.size();
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+
+  /// To be called when all threads have ended.
+  [[nodiscard]] std::vector<std::size_t> result() {
+    if (error_) std::rethrow_exception(error_);
+    std::sort(damaged_.begin(), damaged_.end());
+    return std::move(damaged_);
+  }
+
+ private:
+  [[nodiscard]] bool is_sound(const ExpectedBytes& piece, std::span<std::byte> bytes) const {
+    try {
+      base::read_at(fd_, piece.file_offset, bytes, path_);
+    } catch (const Error&) {
+      return false;  // the disk may hold it when it is written anew
+    }
+    return base::digest(bytes) == piece.digest;
+  }
+
+  const int fd_;
+  const std::span<const ExpectedBytes> pieces_;
+  const std::int64_t piece_bytes_;
+  const std::string& path_;
+  const std::stop_token stop_;
+  std::atomic<std::size_t> next_{0};
+  std::mutex mutex_;  ///< Guards the two below while threads run.
+  std::vector<std::size_t> damaged_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> find_damaged(int fd, std::span<const ExpectedBytes> pieces,
+                                      std::int64_t piece_bytes, const std::string& path,
+                                      std::stop_token stop) {
+  Search search(fd, pieces, piece_bytes, path, std::move(stop));
+  {
+    const std::int64_t pieces_per_thread = std::max<std::int64_t>(1, kBytesPerThread / piece_bytes);
+    const std::int64_t num_threads = std::min<std::int64_t>(
+        {kMaxThreads, static_cast<std::int64_t>(std::thread::hardware_concurrency()),
+         static_cast<std::int64_t>(pieces.size()) / pieces_per_thread});
+    std::vector<std::jthread> helpers;
+    try {
+      for (std::int64_t i = 1; i < num_threads; ++i) {
+        helpers.emplace_back([&search] { search.run(); });
+      }
+    } catch (const std::system_error&) {
+      // A process that may start no more threads does with those it has.
+    }
+    search.run();
+  }
+  return search.result();
+}
+
+}  // namespace chunkio::pipeline

@@ -1,0 +1,249 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <chunkio/verify.hpp>
+
+#include "base/chunk_source.hpp"
+#include "base/digest.hpp"
+#include "base/host_memory.hpp"
+#include "h5/dataset_impl.hpp"
+#include "io/chunk_digests.hpp"
+#include "io/range_reader.hpp"
+
+namespace chunkio {
+namespace {
+
+constexpr std::int64_t kDefaultThreads = 8;
+constexpr std::int64_t kMaxThreads = 1024;
+/// Asked for at a time: what a disk serves at full speed with O_DIRECT (architecture.md).
+constexpr std::int64_t kRunBytes = std::int64_t{4} << 20;
+constexpr std::int64_t kPage = 4096;
+
+void check_options(const VerifyOptions& options) {
+  if (options.num_threads >= 0 && options.num_threads <= kMaxThreads) return;
+  throw Error(ErrorCode::invalid_argument, "num_threads must be from 0 to " +
+                                               std::to_string(kMaxThreads) + ", got " +
+                                               std::to_string(options.num_threads));
+}
+
+void check_stop(const VerifyOptions& options, const std::string& path) {
+  if (!options.stop.stop_requested()) return;
+  throw Error(ErrorCode::cancelled, "verifying " + path + " was stopped");
+}
+
+/// Whether the error is about the file and not about this process.
+bool is_damage(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::digest_mismatch:
+    case ErrorCode::io_failed:
+    case ErrorCode::corrupt_data:
+    case ErrorCode::unsupported:
+    case ErrorCode::hdf5_failed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+DamagedChunk damaged_chunk(const Dataset::Impl& file, std::int64_t chunk, const Error& error) {
+  const std::int64_t chunk_rows = file.images->stored.chunk_shape[0];
+  return {.chunk = chunk,
+          .rows = {chunk * chunk_rows, std::min((chunk + 1) * chunk_rows, file.info.num_samples)},
+          .code = error.code(),
+          .reason = error.what()};
+}
+
+/// Chunks are taken in runs, in file order, by whichever thread is free.
+class ChunkVerification {
+ public:
+  ChunkVerification(std::shared_ptr<const Dataset::Impl> file, const VerifyOptions& options)
+      : file_(std::move(file)),
+        options_(options),
+        digests_(file_, true),
+        reader_(file_, true),
+        num_chunks_(static_cast<std::int64_t>(file_->info.chunk_digests.size())),
+        run_chunks_(file_->images->linear_offset
+                        ? std::max<std::int64_t>(kRunBytes / digests_.chunk_bytes(), 1)
+                        : 1) {
+    drop_from_cache(0, 0);
+  }
+
+  VerifyResult run() {
+    const std::int64_t wanted = options_.num_threads > 0 ? options_.num_threads : kDefaultThreads;
+    const std::int64_t runs = (num_chunks_ + run_chunks_ - 1) / run_chunks_;
+    {
+      std::vector<std::jthread> threads;
+      for (std::int64_t i = 0; i < std::min(wanted, runs); ++i) {
+        threads.emplace_back([this] { work(); });
+      }
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    // What was hashed must be what is there now; a file that is being rewritten is not damaged.
+    file_->check_unchanged();
+    std::sort(damaged_.begin(), damaged_.end(),
+              [](const auto& a, const auto& b) { return a.chunk < b.chunk; });
+    return {.num_chunks = num_chunks_, .bytes_read = bytes_read_, .damaged = std::move(damaged_)};
+  }
+
+ private:
+  void work() noexcept {
+    try {
+      base::HostBuffer scratch(
+          run_chunks_ > 1 ? reader_.scratch_bytes(run_chunks_ * digests_.chunk_bytes()) : 0);
+      while (!stopped_) {
+        const std::int64_t first = next_chunk_.fetch_add(run_chunks_);
+        if (first >= num_chunks_) return;
+        check_stop(options_, file_->info.path);
+        const std::int64_t count = std::min(run_chunks_, num_chunks_ - first);
+        if (count == 1 || !run_matches(first, count, scratch)) {
+          for (std::int64_t chunk = first; chunk < first + count; ++chunk) check(chunk);
+        }
+        if (options_.on_progress) options_.on_progress(count);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      stopped_ = true;
+    }
+  }
+
+  /// Whether all chunks of a run were read and match. If not, they are looked at one by one, which
+  /// tells what is wrong with which.
+  bool run_matches(std::int64_t first, std::int64_t count, base::HostBuffer& scratch) {
+    const std::int64_t bytes = digests_.chunk_bytes();
+    const std::int64_t offset = *file_->images->linear_offset + first * bytes;
+    const auto size = static_cast<std::size_t>(bytes);
+    try {
+      PlaceCost cost;
+      const std::span<const std::byte> run =
+          reader_.read(offset, count * bytes, scratch.bytes(), cost);
+      drop_from_cache(offset, count * bytes);
+      bytes_read_ += cost.bytes_read;
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (base::digest(run.subspan(static_cast<std::size_t>(i) * size, size)) !=
+            file_->info.chunk_digests[static_cast<std::size_t>(first + i)]) {
+          return false;
+        }
+      }
+      return true;
+    } catch (const Error& error) {
+      if (!is_damage(error.code())) throw;
+      return false;
+    }
+  }
+
+  void check(std::int64_t chunk) {
+    PlaceCost cost;
+    try {
+      digests_.check(chunk, options_.stop, cost, [](std::span<const std::byte>, std::int64_t) {});
+    } catch (const Error& error) {
+      if (!is_damage(error.code())) throw;
+      const std::lock_guard lock(mutex_);
+      damaged_.push_back(damaged_chunk(*file_, chunk, error));
+    }
+    bytes_read_ += cost.bytes_read;
+    if (file_->images->linear_offset) {
+      drop_from_cache(*file_->images->linear_offset + chunk * digests_.chunk_bytes(),
+                      digests_.chunk_bytes());
+    }
+  }
+
+  /// Of reads that could not go round the page cache. Length 0: all of the file. Advice: what it
+  /// cannot drop is compared all the same.
+  void drop_from_cache(std::int64_t offset, std::int64_t bytes) const noexcept {
+    if (reader_.direct()) return;
+    const std::int64_t begin = offset / kPage * kPage;  // only whole pages go
+    const std::int64_t end = bytes == 0 ? begin : (offset + bytes + kPage - 1) / kPage * kPage;
+    static_cast<void>(
+        ::posix_fadvise(file_->descriptor.get(), begin, end - begin, POSIX_FADV_DONTNEED));
+  }
+
+  std::shared_ptr<const Dataset::Impl> file_;
+  const VerifyOptions& options_;
+  io::ChunkDigests digests_;
+  io::RangeReader reader_;
+  std::int64_t num_chunks_;
+  std::int64_t run_chunks_;  ///< Read together.
+  std::atomic<std::int64_t> next_chunk_ = 0;
+  std::atomic<std::int64_t> bytes_read_ = 0;
+  std::atomic<bool> stopped_ = false;
+
+  std::mutex mutex_;  ///< Guards what follows.
+  std::vector<DamagedChunk> damaged_;
+  std::exception_ptr failure_;  ///< The first.
+};
+
+/// The next position of a grid, the last axis running fastest; false behind the last one.
+bool advance(std::span<std::int64_t> coord, std::span<const std::int64_t> grid) {
+  for (std::size_t axis = coord.size(); axis-- > 0;) {
+    if (++coord[axis] < grid[axis]) return true;
+    coord[axis] = 0;
+  }
+  return false;
+}
+
+/// The chunks whose entry in the index cannot be true. Calls `visited` for each one looked up.
+/// \pre the pictures have an index.
+std::vector<DamagedChunk> bad_entries(const Dataset::Impl& file,
+                                      const std::function<void()>& visited) {
+  const h5::ChunkIndex& index = *file.images->index;
+  std::vector<DamagedChunk> bad;
+  std::array<std::int64_t, Shape::kMaxRank> position{};
+  const std::span coord = std::span(position).first(index.grid().size());
+  do {
+    try {
+      static_cast<void>(index.find(coord));
+    } catch (const Error& error) {
+      if (!is_damage(error.code())) throw;
+      // Of chunks that cut samples, several have the same rows.
+      if (bad.empty() || bad.back().chunk != coord[0]) {
+        bad.push_back(damaged_chunk(file, coord[0], error));
+      }
+    }
+    visited();
+  } while (advance(coord, index.grid()));
+  return bad;
+}
+
+}  // namespace
+
+std::string why_not_verifiable(const Dataset& dataset) {
+  return io::ChunkDigests::why_not(*dataset.impl());
+}
+
+VerifyResult verify_chunk_index(const Dataset& dataset, const VerifyOptions& options) {
+  check_options(options);
+  const Dataset::Impl& file = *dataset.impl();
+  VerifyResult result;
+  if (file.images->linear_offset || !file.images->index) return result;
+  result.damaged = bad_entries(file, [&] {
+    check_stop(options, file.info.path);
+    ++result.num_chunks;
+    if (options.on_progress) options.on_progress(1);
+  });
+  const bool overlaps =
+      std::any_of(result.damaged.begin(), result.damaged.end(),
+                  [](const DamagedChunk& d) { return d.code == ErrorCode::unsupported; });
+  // Only when the second of two is looked up is it known that they overlap, and then of both.
+  if (overlaps) result.damaged = bad_entries(file, [] {});
+  return result;
+}
+
+VerifyResult verify_chunks(const Dataset& dataset, const VerifyOptions& options) {
+  check_options(options);
+  if (const std::string reason = why_not_verifiable(dataset); !reason.empty()) {
+    throw Error(ErrorCode::unsupported, dataset.info().path + ": " + reason +
+                                            ", so there is nothing to compare its chunks with; "
+                                            "pack it with h5pack, which stores digests");
+  }
+  return ChunkVerification(dataset.impl(), options).run();
+}
+
+}  // namespace chunkio

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""Kills and hinders a writer at every call, and looks at what it leaves.
+
+WRITER_CHILD is the program of writer_child.cpp. Whatever happens to it, OUT is absent or as it was, or perfect;
+running it again with `resume` ends with the file of an undisturbed run, and what was committed is not written again.
+The classes called Every... try all of something and take long: they run only when named on the command line.
+"""
+import collections
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+CHILD = os.environ.get("WRITER_CHILD", "writer_child")
+SAMPLE = (6, 5, 3)
+# Calls that change what a next run finds. Between two of them a kill leaves the same as at the second.
+CHANGES = {"openat", "flock", "fallocate", "ftruncate", "pwrite64", "fsync", "fdatasync", "rename", "renameat2", "link",
+           "unlink"}
+
+
+def strace_works():
+    """Whether system calls may be watched here; containers often forbid it."""
+    strace = shutil.which("strace")
+    return strace and subprocess.run([strace, "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def contents(path):
+    """All that a file holds: datasets byte for byte, and attributes but for what is new in each file."""
+    found = {}
+
+    def add(name, item):
+        for key, value in item.attrs.items():
+            if key != "uuid":
+                found[f"{name}@{key}"] = np.asarray(value).tobytes()
+        if isinstance(item, h5py.Dataset):
+            found[name] = (str(item.dtype), item.shape, item.chunks, item[()].tobytes())
+
+    with h5py.File(path, "r") as file:
+        add("/", file)
+        file.visititems(add)
+    return found
+
+
+class WriterTest(unittest.TestCase):
+    PLANNED, ROWS = 26, 26
+
+    def setUp(self):
+        self.dir = Path(tempfile.mkdtemp(prefix="chunkio-test-"))
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.out = self.dir / "out" / "file.h5"
+        self.clear()
+        reference = self.dir / "reference.h5"
+        self.assertEqual(self.run_child("force", out=reference).returncode, 0)
+        self.reference = contents(reference)
+        self.check_reference()
+
+    def check_reference(self):
+        """What all others are compared with is right itself."""
+        count = self.ROWS * int(np.prod(SAMPLE))
+        pixels = (np.arange(count) % 251).astype(np.uint8).tobytes()
+        self.assertEqual(self.reference["images"], ("uint8", (self.ROWS, *SAMPLE), (4, *SAMPLE), pixels))
+        rows = np.arange(self.ROWS)
+        self.assertEqual(self.reference["labels"][3], (rows % 3).tobytes())
+        self.assertEqual(self.reference["further/ids"][3], (rows * 2 % 3).tobytes())
+
+    def clear(self):
+        shutil.rmtree(self.out.parent, ignore_errors=True)
+        self.out.parent.mkdir()
+
+    def names(self):
+        return sorted(path.name for path in self.out.parent.iterdir())
+
+    def run_child(self, *arguments, out=None, before=(), **options):
+        return subprocess.run([*before, CHILD, out or self.out, str(self.PLANNED), str(self.ROWS), *arguments],
+                              capture_output=True, text=True, timeout=60, **options)
+
+    def run_traced(self, injection, *arguments, everything=False, options=()):
+        """The child under strace; `injection` as strace wants it. Returns the run and its trace."""
+        trace = self.dir / "trace.txt"
+        paths = [self.out, f"{self.out}.partial", f"{self.out}.partial.journal", self.out.parent]
+        filters = [] if everything else [part for path in paths for part in ("-P", path)]
+        inject = ["-e", f"inject={injection}"] if injection else []
+        # LeakSanitizer cannot work under ptrace.
+        environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+        run = self.run_child(*arguments, before=["strace", "-f", "-o", trace, *options, *filters, *inject],
+                             env=environment)
+        return run, trace.read_text().splitlines()
+
+    def calls(self, *arguments, everything=False):
+        """(name, which of that name, result) for each call of an undisturbed run that touches its files.
+
+        Injections are counted by thread and name; those of other threads than the first are left out.
+        """
+        run, trace = self.run_traced("", *arguments, everything=everything)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        first, counts, found = trace[0].split()[0], collections.Counter(), []
+        for line in trace:
+            call = re.match(r"(\d+) +(\w+)\(.* = (-?\d+)?", line)
+            if call and call[1] == first:
+                counts[call[2]] += 1
+                found.append((call[2], counts[call[2]], call[3]))
+        return found
+
+    def assert_perfect(self):
+        self.assertEqual(contents(self.out), self.reference)
+
+    def assert_absent_or_perfect(self):
+        if self.out.exists():
+            self.assert_perfect()
+
+    def assert_failed_well(self, run):
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertRegex(run.stderr, r"\A\w+: [^\n]+\n\Z")
+
+    def assert_resumes(self, earlier, *arguments):
+        """Another run makes it good, and writes nothing again that `earlier` had committed."""
+        acknowledged = earlier.stdout.count("wrote ") // 2 * 2 + earlier.stdout.count("resumed ")
+        published = self.out.exists()
+        run = self.run_child("resume", *arguments)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(run.stderr, "")
+        if not published:
+            self.assertGreaterEqual(run.stdout.count("resumed "), acknowledged)
+        self.assert_perfect()
+        self.assertEqual(self.names(), ["file.h5"])
+
+    def leave(self, injection):
+        """A run that is killed there, in a fresh folder. Returns it."""
+        self.clear()
+        name, when = injection.split(":")
+        run, _ = self.run_traced(f"{name}:signal=KILL:{when}")
+        self.assertEqual(run.returncode, -9)
+        return run
+
+    def killed_at(self, calls, *arguments, prepare=None, everything=False):
+        """Kills a run at each of `calls`. Returns how many runs left OUT complete."""
+        complete = 0
+        for name, number, _ in calls:
+            with self.subTest(call=name, number=number):
+                if prepare:
+                    prepare()
+                else:
+                    self.clear()
+                run, trace = self.run_traced(f"{name}:signal=KILL:when={number}", *arguments, everything=everything)
+                self.assertEqual(run.returncode, -9, trace[-1])
+                self.assert_absent_or_perfect()
+                complete += self.out.exists()
+                self.assert_resumes(run)
+        return complete
+
+
+def changes(calls):
+    return [call for call in calls if call[0] in CHANGES]
+
+
+@unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+class WriteFaultsTest(WriterTest):
+    def test_killed_at_every_change(self):
+        calls = changes(self.calls())
+        self.assertGreater(len(calls), 40)
+        complete = self.killed_at(calls)
+        self.assertTrue(0 < complete < 5, "only after the file got its name")
+
+    def test_every_fsync_counts(self):
+        """An error of fsync or fdatasync that is ignored fails here."""
+        calls = [call for call in self.calls() if call[0] in ("fsync", "fdatasync")]
+        self.assertGreater(len(calls), 8)
+        for name, number, _ in calls:
+            with self.subTest(call=name, number=number):
+                self.clear()
+                run, trace = self.run_traced(f"{name}:error=EIO:when={number}")
+                self.assert_failed_well(run)
+                after = [line for line in trace if "(INJECTED)" in line][0]
+                later = trace[trace.index(after) + 1:]
+                file = re.search(r"sync\((\d+)\)", after)[1]
+                self.assertFalse([line for line in later if re.search(rf"sync\({file}\)", line)], "it was tried again")
+                if self.out.exists():
+                    self.assertIn("the folder", run.stderr)
+                self.assert_absent_or_perfect()
+                self.assert_resumes(run)
+
+    def test_a_full_disk_is_noticed_wherever_it_is_met(self):
+        self.hindered([call for call in self.calls() if call[0] in ("pwrite64", "fallocate", "ftruncate")], "ENOSPC")
+
+    def test_nothing_is_claimed_before_it_is_on_disk(self):
+        """What a power cut needs, in the order of calls: a kill does not show a sync that is missing."""
+        run, trace = self.run_traced("", everything=True, options=["-y"])
+        self.assertEqual(run.returncode, 0, run.stderr)
+        names = {".partial.journal>": "journal", ".partial>": "partial", "/out>": "folder"}
+        unsynced, seen = set(), collections.Counter()
+        for line in trace:
+            call = re.match(r"\d+ +(\w+)\((?:\d+<([^>]*>))?", line)
+            if not call or "= -1" in line:
+                continue
+            file = next((name for end, name in names.items() if call[2] and call[2].endswith(end)), None)
+            seen[call[1], file] += 1
+            if call[1] in ("pwrite64", "ftruncate") and file == "journal":
+                self.assertNotIn("partial", unsynced, "a record of what is not on disk")
+                unsynced.add(file)
+            elif call[1] in ("pwrite64", "ftruncate") and file == "partial":
+                self.assertNotIn("journal", unsynced, "changes of what is not saved yet, or of a lost group")
+                unsynced.add(file)
+            elif call[1] in ("fsync", "fdatasync") and file:
+                unsynced.discard(file)
+            elif call[1] == "openat" and "O_CREAT" in line and str(self.out) in line:
+                unsynced.add("folder")
+            elif call[1] == "write" and '"wrote' in line:
+                self.assertNotIn("folder", unsynced, "chunks of a file whose name may be lost")
+            elif call[1] == "renameat2":
+                self.assertFalse(unsynced, "a file of this name that is not on disk")
+                unsynced.add("folder")
+            elif call[1] == "unlink":
+                self.assertFalse(unsynced, "the journal may still be needed")
+        self.assertEqual(seen["renameat2", None], 1)
+        self.assertEqual(seen["unlink", None], 1)
+        self.assertGreater(seen["pwrite64", "journal"], 4)
+        self.assertGreater(seen["pwrite64", "partial"], 10)
+
+    def hindered(self, calls, error):
+        """Each of `calls` fails with `error`: the run fails well, or it did not matter."""
+        for name, number, _ in calls:
+            with self.subTest(call=name, number=number, error=error):
+                self.clear()
+                run, _ = self.run_traced(f"{name}:error={error}:when={number}")
+                self.assertTrue(run.returncode == 1 or self.out.exists())
+                if run.returncode != 0:
+                    self.assert_failed_well(run)
+                self.assert_absent_or_perfect()
+                self.assert_resumes(run)
+
+    def test_interrupted_calls_are_repeated(self):
+        for name in ("pwrite64", "pread64", "fallocate", "ftruncate"):
+            with self.subTest(name):
+                self.clear()
+                run, trace = self.run_traced(f"{name}:error=EINTR:when=1+2")
+                self.assertEqual(run.returncode, 0, run.stderr)
+                self.assertGreater(sum("EINTR" in line for line in trace), 0)
+                self.assert_perfect()
+
+    def test_a_file_size_limit_costs_no_work(self):
+        """Nothing is written that has to be thrown away, and the process is not killed by SIGXFSZ."""
+        for size in (0, 1, 3000, 1 << 14, 1 << 20, 1100000, 1 << 21):
+            with self.subTest(size):
+                self.clear()
+                run = self.run_child(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+                if run.returncode != 0:
+                    self.assert_failed_well(run)
+                    self.assertIn("no_space", run.stderr)
+                    self.assertNotIn("wrote", run.stdout)
+                    self.assertEqual(self.names(), [])
+                self.assert_absent_or_perfect()
+                self.assert_resumes(run)
+
+    def test_the_previous_file_stays_until_the_new_one_is_complete(self):
+        for name, number, _ in [call for call in changes(self.calls()) if call[0] != "openat"][-12:]:
+            for hindrance in ("signal=KILL", "error=EIO"):
+                with self.subTest(call=name, number=number, hindrance=hindrance):
+                    self.clear()
+                    self.out.write_bytes(b"previous")
+                    name = name.replace("renameat2", "rename")
+                    run, _ = self.run_traced(f"{name}:{hindrance}:when={number}", "force")
+                    if self.out.read_bytes() != b"previous":
+                        self.assert_perfect()
+                    else:
+                        self.assertNotEqual(run.returncode, 0)
+                    second = self.run_child("resume", "force")
+                    self.assertEqual(second.returncode, 0, second.stderr)
+                    self.assert_perfect()
+                    self.assertEqual(self.names(), ["file.h5"])
+
+
+@unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+class ShortenedFileTest(WriterTest):
+    """Rows were left out, so that libhdf5 changes more in the end."""
+    ROWS = 23
+
+    def end(self):
+        """The changes from the last group on."""
+        calls = changes(self.calls())
+        names = [name for name, _, _ in calls]
+        return calls[len(names) - 1 - names[::-1].index("ftruncate") - 30:]
+
+    def leaves_unreadable(self, write):
+        """Kills a run at this call. Returns whether libhdf5 can make nothing of what is left."""
+        self.leave(f"{write[0]}:when={write[1]}")
+        try:
+            contents(f"{self.out}.partial")
+        except (OSError, RuntimeError):
+            return True
+        return False
+
+    def test_killed_at_every_change_of_the_end(self):
+        self.killed_at(self.end())
+
+    def test_killed_again_while_resuming(self):
+        """The structure is half rewritten; what restores it is killed, too."""
+        writes = [call for call in self.end() if call[0] == "pwrite64"]
+        self.assertTrue(any(self.leaves_unreadable(write) for write in writes))
+        kept = self.dir / "kept"
+        shutil.copytree(self.out.parent, kept)
+
+        def prepare():
+            shutil.rmtree(self.out.parent)
+            shutil.copytree(kept, self.out.parent)
+
+        calls = changes(self.calls("resume"))
+        self.killed_at(calls, "resume", prepare=prepare)
+
+
+@unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+class EveryCallTest(WriteFaultsTest):
+    """The same, and more of it: takes minutes."""
+
+    def test_killed_at_every_call(self):
+        # The first call is that of strace, which starts the program.
+        self.killed_at(self.calls(everything=True)[1:], everything=True)
+
+    def test_every_call_fails(self):
+        calls = [call for call in self.calls() if call[0] not in ("close", "fsync", "fdatasync")]
+        for error in ("EIO", "ENOSPC", "EDQUOT"):
+            self.hindered(calls, error)
+
+    def test_a_disk_that_lies(self):
+        """A write that is said to be done and is not: noticed, or without effect."""
+        unnoticed = 0
+        for name, number, result in self.calls():
+            if name != "pwrite64":
+                continue
+            with self.subTest(number=number):
+                self.clear()
+                run, _ = self.run_traced(f"pwrite64:retval={result}:when={number}")
+                if run.returncode == 0:
+                    unnoticed += 1
+                    self.assert_perfect()
+                    continue
+                self.assert_failed_well(run)
+                self.assertFalse(self.out.exists())
+                run = self.run_child("resume")
+                if run.returncode != 0:
+                    self.assert_failed_well(run)
+                self.assert_absent_or_perfect()
+        self.assertLess(unnoticed, 20, "records of the journal")
+
+    def test_a_small_disk(self):
+        """A file system of its own, too small in many ways."""
+        disk = self.out.parent
+        for size in (4096, 8192, 65536, 1 << 20, 1064960, 1073152, 1 << 21, 2146304, 2162688, 2228224, 3 << 20, 5 << 20,
+                     6 << 20, 7 << 20, 8 << 20):
+            with self.subTest(size):
+                mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", disk]
+                if subprocess.run(mount, stderr=subprocess.DEVNULL).returncode != 0:
+                    self.skipTest("file systems may not be mounted here")
+                try:
+                    run = self.run_child()
+                    if run.returncode != 0:
+                        self.assert_failed_well(run)
+                        self.assertIn("no_space", run.stderr)
+                        self.assertNotIn("wrote", run.stdout)
+                    self.assert_absent_or_perfect()
+                    subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+                    self.assert_resumes(run)
+                finally:
+                    subprocess.run(["umount", disk], check=True)
+
+
+def load_tests(loader, tests, _):
+    """All but the long ones, unless they are named on the command line."""
+    if any("Every" in argument for argument in sys.argv):
+        return tests
+    suite = unittest.TestSuite()
+    for case in (WriteFaultsTest, ShortenedFileTest):
+        suite.addTests(loader.loadTestsFromTestCase(case))
+    return suite
+
+
+if __name__ == "__main__":
+    unittest.main()

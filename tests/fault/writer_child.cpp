@@ -1,0 +1,101 @@
+/// Writes a small file of known content, to be killed and hindered by write_faults_test.py.
+///
+/// writer_child PATH PLANNED ROWS [resume] [force]: PLANNED rows are announced; if ROWS are fewer,
+/// the file is shortened to them. What happens goes to stdout, line by line and unbuffered:
+/// "resumed I" for each chunk found, "wrote I" after each chunk written, "published" at the end.
+/// Groups are of two chunks. Exits 0; 1 with one line on stderr after an Error. To resume without
+/// force what is published already is no work.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <chunkio/dataset_writer.hpp>
+
+namespace {
+
+using namespace chunkio;
+
+constexpr std::int64_t kSampleBytes = std::int64_t{6} * 5 * 3;
+constexpr std::int64_t kChunkSamples = 4;
+
+void say(int fd, const std::string& line) {
+  const std::string text = line + "\n";
+  if (::write(fd, text.data(), text.size()) < 0) ::_exit(9);
+}
+
+FieldData numbers(const std::string& name, std::int64_t count, std::int64_t factor) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(i * factor % 3);
+  FieldData field{{name, DType::int64, Shape{}}, std::vector<std::byte>(values.size() * 8)};
+  std::memcpy(field.values.data(), values.data(), field.values.size());
+  return field;
+}
+
+DatasetSpec specification(std::int64_t num_samples) {
+  DatasetSpec spec;
+  spec.num_samples = num_samples;
+  spec.height = 6;
+  spec.width = 5;
+  spec.channels = 3;
+  spec.class_names = {"cat", "dog", "cow"};
+  spec.fields = {numbers("labels", num_samples, 1), numbers("further/ids", num_samples, 2)};
+  return spec;
+}
+
+std::vector<std::byte> rows(std::int64_t first, std::int64_t count) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count * kSampleBytes));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>((static_cast<std::size_t>(first * kSampleBytes) + i) % 251);
+  }
+  return bytes;
+}
+
+void write_file(const std::string& path, std::int64_t planned, std::int64_t num_rows,
+                WriterOptions options) {
+  options.chunk_samples = kChunkSamples;
+  options.commit_bytes = 2 * kChunkSamples * kSampleBytes;
+  options.identity = R"({"rows":)" + std::to_string(num_rows) + "}";
+  DatasetWriter writer(path, specification(planned), options);
+  std::set<std::int64_t> there;
+  for (const ResumedChunk& chunk : writer.resumed()) {
+    if (chunk.note != "note " + std::to_string(chunk.chunk)) ::_exit(8);
+    there.insert(chunk.chunk);
+    say(STDOUT_FILENO, "resumed " + std::to_string(chunk.chunk));
+  }
+  for (std::int64_t first = 0; first < num_rows; first += kChunkSamples) {
+    const std::int64_t chunk = first / kChunkSamples;
+    if (there.contains(chunk)) continue;
+    writer.write_chunk(chunk, rows(first, std::min(kChunkSamples, num_rows - first)),
+                       "note " + std::to_string(chunk));
+    say(STDOUT_FILENO, "wrote " + std::to_string(chunk));
+  }
+  writer.set_statistics({{{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}, {}});
+  if (num_rows < planned) writer.set_rows(num_rows, specification(num_rows).fields);
+  writer.close();
+  say(STDOUT_FILENO, "published");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  WriterOptions options;
+  for (int i = 4; i < argc; ++i) {
+    options.resume |= std::string_view(argv[i]) == "resume";
+    options.overwrite |= std::string_view(argv[i]) == "force";
+  }
+  try {
+    if (options.resume && !options.overwrite && DatasetWriter::is_published(argv[1])) return 0;
+    write_file(argv[1], std::atoll(argv[2]), std::atoll(argv[3]), options);
+  } catch (const Error& error) {
+    say(STDERR_FILENO, std::string(to_string(error.code())) + ": " + error.what());
+    ::_exit(1);  // after an error of the disk libhdf5 may not find its way out of exit()
+  }
+  return 0;
+}
