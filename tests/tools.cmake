@@ -12,7 +12,7 @@ function(h5pack_add_cli_tests label)
   endforeach()
 endfunction()
 h5pack_add_cli_tests(short info preview)
-h5pack_add_cli_tests(medium bad_input hostile pack program ranks stream)
+h5pack_add_cli_tests(medium bad_input export hostile pack program ranks repack resume skip stream verify)
 
 chunkio_add_unit_tests(
   h5pack_cli_test
@@ -20,6 +20,7 @@ chunkio_add_unit_tests(
           unit/class_labels_test.cpp
           unit/escape_test.cpp
           unit/progress_test.cpp
+          unit/repack_rows_test.cpp
           unit/row_list_test.cpp
           unit/shuffle_quality_test.cpp
           unit/stream_text_test.cpp
@@ -29,6 +30,7 @@ chunkio_add_unit_tests(
 chunkio_add_unit_tests(
   h5pack_pack_test
   SOURCES unit/celeba_source_test.cpp
+          unit/chunk_assembler_test.cpp
           unit/cifar_source_test.cpp
           unit/csv_source_test.cpp
           unit/decode_test.cpp

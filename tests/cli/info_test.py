@@ -32,6 +32,38 @@ class InfoTest(CliTest):
                      "seed 7"):
             self.assertIn(part, text)
 
+    def test_statistics_of_what_was_packed(self):
+        make_class_folder(self.dir / "photos", ["cat"], 6, height=40, width=30)
+        make_class_folder(self.dir / "photos", ["dog"], 3, height=20, width=90, first_seed=50)
+        self.h5pack("folder", "photos", "-o", "photos.h5", "--resize", "24x16", "--chunk", 4)
+        info = self.h5pack_json("info", "photos.h5")[0]
+        with h5py.File(self.dir / "photos.h5") as file:
+            pictures = file["images"][()] / 255
+            self.assertIn(b"mean_picture_std", file["images"].attrs["statistics_definition"])
+        statistics = info["statistics"]
+        np.testing.assert_allclose(statistics["mean"], pictures.mean(axis=(0, 1, 2)), atol=1e-12)
+        np.testing.assert_allclose(statistics["std"], pictures.std(axis=(0, 1, 2)), atol=1e-12)
+        np.testing.assert_allclose(statistics["mean_picture_std"], pictures.std(axis=(1, 2)).mean(axis=0), atol=1e-8)
+        self.assertEqual(info["source_sizes"], {
+            "min_height": 20, "max_height": 40, "min_width": 30, "max_width": 90,
+            "most_frequent": [{"height": 40, "width": 30, "pictures": 6}, {"height": 20, "width": 90, "pictures": 3}]})
+        text = self.h5pack("info", "photos.h5")
+        self.assertIn("40x30 (6), 20x90 (3); heights 20 to 40, widths 30 to 90", text)
+        self.assertIn("std within a picture, on average", text)
+
+    def test_statistics_that_cannot_be_are_refused(self):
+        make_class_folder(self.dir / "photos", ["cat"], 4)
+        for name, value in (("mean_picture_std", [np.nan] * 3), ("mean_picture_std", [0.1] * 2),
+                            ("source_sizes", [32, 32, 5]), ("source_sizes", [32, 32]), ("source_sizes", [33, 32, 4]),
+                            ("source_sizes", [32, 32, 0]), ("source_size_range", [32, 31, 32, 32]),
+                            ("source_size_range", [0, 32, 32, 32])):
+            with self.subTest((name, value)):
+                self.h5pack("folder", "photos", "-o", "out.h5", "--force")
+                with h5py.File(self.dir / "out.h5", "r+", libver=("v110", "v110")) as file:
+                    del file["images"].attrs[name]
+                    file["images"].attrs[name] = value
+                self.assert_refused(["info", "out.h5"], 1, ["out.h5"], "mean_picture_std|source_size")
+
     def test_the_h5py_line_can_be_pasted(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 3)
         self.h5pack("folder", "photos", "-o", "photos.h5")

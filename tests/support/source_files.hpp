@@ -26,7 +26,7 @@ inline void write_text(const std::filesystem::path& path, std::string_view text)
 /// The values of a field, in T.
 template <class T>
 std::vector<T> field_values(const h5pack::Split& split, std::string_view name) {
-  const FieldData* field = h5pack::find_field(split, name);
+  const FieldData* field = h5pack::find_field(split.fields, name);
   if (field == nullptr || field->info.dtype != dtype_of<T>()) {
     ADD_FAILURE() << "no field " << name << " of that type";
     return {};

@@ -52,7 +52,7 @@ TEST_F(CelebaSource, AttributesAreJoinedByNameAndWithoutPartitionAllIsTrain) {
   EXPECT_EQ(listing.splits[0].name, "train");
   EXPECT_EQ(field_values<std::uint8_t>(listing.splits[0], "labels"),
             (std::vector<std::uint8_t>{0, 1, 1, 0, 1, 1}));
-  EXPECT_EQ(find_field(listing.splits[0], "labels")->info.row_shape, chunkio::Shape{2});
+  EXPECT_EQ(find_field(listing.splits[0].fields, "labels")->info.row_shape, chunkio::Shape{2});
   ASSERT_EQ(listing.notes.size(), 1U);
   EXPECT_NE(listing.notes[0].find("train.h5"), std::string::npos);
 }

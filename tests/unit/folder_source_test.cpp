@@ -93,7 +93,7 @@ TEST_F(FolderSource, ASplitWithPicturesOnlyHasNoLabels) {
   for (const char* name : {"train/a/1.jpg", "test/1.jpg"}) add(name);
   const Listing listing = list();
   EXPECT_EQ(field_values<std::int64_t>(listing.splits[0], "labels"), (Labels{0}));
-  EXPECT_EQ(find_field(listing.splits[1], "labels"), nullptr);
+  EXPECT_EQ(find_field(listing.splits[1].fields, "labels"), nullptr);
 }
 
 TEST_F(FolderSource, TrainAloneIsAClassAndThatIsSaid) {
@@ -118,10 +118,12 @@ TEST_F(FolderSource, LinksAreFollowedAndLoopsEnd) {
             (Names{"a/1.jpg", "a/link.jpg", "b/2.jpg", "c/3.jpg"}));
 }
 
-TEST_F(FolderSource, DanglingLinksAreNamed) {
+TEST_F(FolderSource, DanglingLinksAreListedLikePicturesThatCannotBeRead) {
   add("a/1.jpg");
   fs::create_symlink("nowhere", scratch_.path() / "a" / "gone.jpg");
-  expect_error(ErrorCode::not_found, {"gone.jpg", "link"}, [&] { (void)list(); });
+  fs::create_symlink("loop.jpg", scratch_.path() / "a" / "loop.jpg");
+  EXPECT_EQ(relative_paths(list().splits[0], root()),
+            (Names{"a/1.jpg", "a/gone.jpg", "a/loop.jpg"}));
 }
 
 TEST_F(FolderSource, PipesAreLeftOutAndCounted) {

@@ -2,9 +2,11 @@
 #include "packer.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "pack_order.hpp"
 #include "pillow_pictures.hpp"
 #include "source_files.hpp"
+#include "sources/file_stamps.hpp"
 #include "sources/folder_source.hpp"
 #include "stop_signal.hpp"
 
@@ -83,7 +86,8 @@ class Packer : public ::testing::Test {
   [[nodiscard]] std::string output() const { return scratch_.file("out.h5"); }
   PackResult run(const PackOptions& options) {
     const Split& split = listing_.splits[0];
-    return pack(listing_, split, plan_pack(split, options), output(), options);
+    ErrorBudget budget(options.on_error, {}, scratch_.file("in"));
+    return pack(listing_, split, plan_pack(split, options), output(), options, budget);
   }
   /// Names in the scratch folder, but for the input.
   [[nodiscard]] std::set<std::string> left_behind() const {
@@ -182,12 +186,13 @@ TEST_F(Packer, PlanarPicturesAreInterleavedOrGray) {
   Split split;
   split.pictures = planar;
   options_.shuffled = false;
-  pack(listing, split, plan_pack(split, options_), output(), options_);
+  ErrorBudget budget(OnError::fail, {}, "");
+  pack(listing, split, plan_pack(split, options_), output(), options_, budget);
   EXPECT_EQ(read_images(Dataset::open(output())),
             (Bytes{10, 20, 30, 11, 21, 31, 110, 120, 130, 111, 121, 131}));
   options_.writer.overwrite = true;
   options_.picture.color = ColorMode::gray;
-  pack(listing, split, plan_pack(split, options_), output(), options_);
+  pack(listing, split, plan_pack(split, options_), output(), options_, budget);
   EXPECT_EQ(read_images(Dataset::open(output())),
             (Bytes{luma(10, 20, 30), luma(11, 21, 31), luma(110, 120, 130), luma(111, 121, 131)}));
 }
@@ -205,6 +210,38 @@ TEST_F(Packer, APictureThatVanishedEndsThePack) {
   fs::remove(gone);
   expect_error(ErrorCode::not_found, {gone}, [&] { run(options_); });
   EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Packer, APictureThatChangedAfterItWasListedEndsThePack) {
+  stamp_files(listing_, OnError::fail);
+  const Bytes whole = read_bytes(paths()[4]);
+  const auto listed = fs::last_write_time(paths()[4]);
+  const std::vector<std::function<void(const std::string&)>> changes = {
+      [&](const auto& path) { write_bytes(path, std::span(whole).first(whole.size() - 1)); },
+      [&](const auto& path) { fs::resize_file(path, whole.size() + 1); },
+      [&](const auto& path) { fs::last_write_time(path, listed + std::chrono::nanoseconds(1)); }};
+  for (const auto& change : changes) {
+    change(paths()[4]);
+    expect_error(ErrorCode::io_failed, {paths()[4], "changed"}, [&] { run(options_); });
+    EXPECT_TRUE(left_behind().empty());
+    write_bytes(paths()[4], whole);
+    fs::last_write_time(paths()[4], listed);
+  }
+  run(options_);  // As it was.
+}
+
+TEST_F(Packer, AChangedPictureIsSkippedLikeABadOne) {
+  stamp_files(listing_, OnError::skip);
+  fs::last_write_time(paths()[0], fs::file_time_type::clock::now());
+  fs::remove(paths()[9]);
+  options_.on_error = OnError::skip;
+  const PackResult result = run(options_);
+  ASSERT_EQ(result.skipped.size(), 2U);
+  EXPECT_EQ(result.num_samples, 8);
+  const Dataset dataset = Dataset::open(output());
+  auto source = read_int64(dataset, "source_index");
+  std::sort(source.begin(), source.end());
+  EXPECT_EQ(source, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
 TEST_F(Packer, DifferentSizesNameTwoFilesAndTheOption) {
@@ -247,7 +284,8 @@ TEST_F(Packer, PlanBoundsMemory) {
   PackOptions large = options_;
   large.picture.resize = parse_resize("20000x20000");  // 1.2 GB a picture.
   large.threads = 16;
-  EXPECT_EQ(plan_pack(listing_.splits[0], large).chunks_in_flight, 2);
+  EXPECT_EQ(plan_pack(listing_.splits[0], large).chunks_in_flight, 1);
+  EXPECT_EQ(plan_pack(listing_.splits[0], large).buffers, 4);
   large.picture.resize = parse_resize("65535x65535");
   expect_error(ErrorCode::invalid_argument, {"4 GiB"},
                [&] { (void)plan_pack(listing_.splits[0], large); });
@@ -277,14 +315,15 @@ TEST(PackOrder, EveryPermutationIsAboutEquallyLikely) {
 
 TEST(CountClasses, CountsNamesAndSmallNumbers) {
   Split split;
-  EXPECT_TRUE(count_classes(split, {}).empty());
+  EXPECT_TRUE(count_classes(split.fields, {}).empty());
   split.fields = {make_field("labels", std::vector<std::int64_t>{2, 0, 2})};
-  EXPECT_EQ(count_classes(split, {"a", "b", "c", "d"}), (std::vector<std::int64_t>{1, 0, 2, 0}));
-  EXPECT_EQ(count_classes(split, {}), (std::vector<std::int64_t>{1, 0, 2}));
+  EXPECT_EQ(count_classes(split.fields, {"a", "b", "c", "d"}),
+            (std::vector<std::int64_t>{1, 0, 2, 0}));
+  EXPECT_EQ(count_classes(split.fields, {}), (std::vector<std::int64_t>{1, 0, 2}));
   split.fields = {make_field("labels", std::vector<std::int64_t>{-1})};
-  EXPECT_TRUE(count_classes(split, {}).empty());
+  EXPECT_TRUE(count_classes(split.fields, {}).empty());
   split.fields = {make_field("labels", std::vector<std::uint8_t>{1}, chunkio::Shape{1})};
-  EXPECT_TRUE(count_classes(split, {}).empty());
+  EXPECT_TRUE(count_classes(split.fields, {}).empty());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Pixels apply(const PictureOptions& options, const Pixels& in, PictureSize size) 
   PictureTransform transform(options);
   const PictureSize out = transform.output_size(size, "in");
   Pixels pixels(static_cast<std::size_t>(out.pixels() * options.channels()), 0xEE);
-  transform.apply(in.data(), size, pixels.data());
+  transform.apply(in.data(), size, size, pixels.data());
   return pixels;
 }
 

@@ -1,5 +1,6 @@
 #include "pixel_statistics.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -7,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "picture_sizes.hpp"
 #include "scratch.hpp"
 
 namespace h5pack {
@@ -75,6 +77,58 @@ TEST(PixelStatistics, DoesNotDependOnHowPicturesAreSharedOut) {
   parts[2].merge(parts[1]);
   EXPECT_EQ(parts[2].result().mean, whole.result().mean);
   EXPECT_EQ(parts[2].result().std, whole.result().std);
+}
+
+TEST(PixelStatistics, DeviationWithinPicturesIsAveragedOverThem) {
+  // One picture of one colour, one of two: deviations 0 and 100.
+  PixelStatistics statistics(1, Layout::nhwc);
+  statistics.add(std::vector<std::uint8_t>(64, 7));
+  std::vector<std::uint8_t> two(64, 200);
+  std::fill_n(two.begin(), 32, std::uint8_t{0});
+  statistics.add(two);
+  EXPECT_EQ(statistics.mean_picture_std(), (std::vector<double>{50.0 / 255}));
+
+  std::mt19937_64 random(chunkio::test::test_seed());
+  PixelStatistics many(3, Layout::nhwc);
+  std::vector<long double> sums(3);
+  for (int i = 0; i < 100; ++i) {
+    std::vector<std::uint8_t> picture(9 * 5 * 3);
+    for (auto& value : picture) value = static_cast<std::uint8_t>(random());
+    many.add(picture);
+    const auto own = reference(picture, 3);
+    for (std::size_t c = 0; c < 3; ++c) sums[c] += own.std[c];
+  }
+  for (std::size_t c = 0; c < 3; ++c) {
+    EXPECT_NEAR(many.mean_picture_std()[c], static_cast<double>(sums[c] / 100), 1e-8);
+  }
+  EXPECT_EQ(many.mean_picture_std().size(), 3U);
+}
+
+TEST(PixelStatistics, ValuesGiveBackTheSums) {
+  PixelStatistics statistics(3, Layout::nhwc);
+  statistics.add(std::vector<std::uint8_t>{1, 2, 3, 40, 50, 255});
+  PixelStatistics back(3, Layout::nhwc);
+  back.restore(statistics.values());
+  EXPECT_EQ(back.values(), statistics.values());
+  EXPECT_EQ(back.result().std, statistics.result().std);
+  EXPECT_EQ(back.mean_picture_std(), statistics.mean_picture_std());
+}
+
+TEST(PictureSizes, SummaryHasTheRangeAndTheMostFrequentSizes) {
+  PictureSizes sizes;
+  sizes.add({30, 40}, 5);
+  sizes.add({10, 90}, 7);
+  sizes.add({20, 20}, 5);
+  const chunkio::SourceSizes few = sizes.summary();
+  EXPECT_EQ(
+      (std::vector<std::int64_t>{few.min_height, few.max_height, few.min_width, few.max_width}),
+      (std::vector<std::int64_t>{10, 30, 20, 90}));
+  ASSERT_EQ(few.most_frequent.size(), 3U);
+  EXPECT_EQ(few.most_frequent[0].pictures, 7);
+  EXPECT_EQ(few.most_frequent[1].height, 20);  // Of two as frequent, the smaller.
+  for (std::int64_t i = 0; i < 200; ++i) sizes.add({100, 100 + i}, 1 + i % 3);
+  EXPECT_EQ(sizes.summary().most_frequent.size(), 64U);
+  EXPECT_EQ(sizes.summary().max_width, 299);
 }
 
 TEST(PixelStatistics, WhitePicturesDoNotOverflowTheLanes) {

@@ -1,31 +1,21 @@
-/// The four packing commands: folder, cifar, celeba, csv.
-#include <cstdio>
-#include <functional>
+/// The four packing commands: folder, cifar, celeba, csv. Their options; pack_run.cpp does the
+/// rest.
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <chunkio/error.hpp>
 
-#include "byte_size.hpp"
 #include "command.hpp"
-#include "decode.hpp"
-#include "in_quotes.hpp"
 #include "options.hpp"
-#include "output.hpp"
-#include "output_files.hpp"
-#include "packer.hpp"
+#include "pack_command.hpp"
+#include "pack_run.hpp"
 #include "picture_transform.hpp"
-#include "render_json.hpp"
 #include "sources/celeba_source.hpp"
 #include "sources/cifar_source.hpp"
 #include "sources/csv_source.hpp"
 #include "sources/folder_source.hpp"
-#include "stop_signal.hpp"
 
 namespace h5pack {
 
@@ -33,30 +23,6 @@ namespace {
 
 using chunkio::Error;
 using chunkio::ErrorCode;
-using json = nlohmann::ordered_json;
-
-/// What the command line said; one for each packing command.
-struct PackCommand {
-  std::string name;   // Of the subcommand.
-  std::string input;  // DIR or FILE.
-  CsvOptions csv;
-  std::string output;
-  std::string resize, center_crop, pad;  // As written.
-  PackOptions options;
-  std::int64_t threads = 0;
-  bool dry_run = false;
-  std::function<Listing(const PackCommand&)> list;
-};
-
-const std::vector<std::pair<std::string, Interpolation>>& interpolations() {
-  static const std::vector<std::pair<std::string, Interpolation>> kChoices = {
-      {"nearest", Interpolation::nearest},
-      {"bilinear", Interpolation::bilinear},
-      {"bicubic", Interpolation::bicubic},
-      {"area", Interpolation::area},
-      {"lanczos", Interpolation::lanczos}};
-  return kChoices;
-}
 
 std::string interpolation_name(Interpolation interpolation) {
   for (const auto& [name, value] : interpolations()) {
@@ -90,10 +56,27 @@ void add_common_options(CLI::App& app, PackCommand& command) {
       {{"ignore", OrientationMode::ignore}, {"apply", OrientationMode::apply}},
       "The orientation a camera noted (EXIF)")
       ->group(pictures);
+  app.add_flag("--shrink-on-load", picture.shrink_on_load,
+               "Let the JPEG decoder do part of --resize: faster, but other pixels")
+      ->group(pictures);
   add_choice<chunkio::Layout>(app, "--layout", picture.layout,
                               {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
                               "Axis order in the file")
       ->group(pictures);
+
+  const std::string bad = "Pictures that cannot be packed";
+  add_choice<OnError>(app, "--on-error", options.on_error,
+                      {{"fail", OnError::fail}, {"skip", OnError::skip}},
+                      "What they do: end the pack, or be left out and counted")
+      ->group(bad);
+  add_integer(app, "--max-errors", command.max_errors, 0, "Most that may be left out")
+      ->default_str("")
+      ->group(bad);
+  app.add_option("--report", command.report, "JSON lines: each one left out, and why")
+      ->type_name("FILE")
+      ->group(bad);
+  add_integer(app, "--max-pixels", picture.max_pixels, 1, "Refuse pictures with more pixels")
+      ->group(bad);
 
   const std::string file = "File";
   auto* chunk = add_integer(app, "--chunk", options.writer.chunk_samples, 1, "Samples in a chunk");
@@ -106,6 +89,9 @@ void add_common_options(CLI::App& app, PackCommand& command) {
       ->group(file);
   add_seed(app, "--seed", options.seed, "Seed of the shuffled order")->group(file);
   app.add_flag("--force", options.writer.overwrite, "Replace existing output files")->group(file);
+  app.add_flag("--resume", options.writer.resume,
+               "Go on where an interrupted run with the same options stopped")
+      ->group(file);
   add_integer(app, "--threads", command.threads, 1, "Threads that decode (default: all CPUs)")
       ->default_str("")
       ->group(file);
@@ -134,182 +120,22 @@ void finish_options(PackCommand& command) {
     throw Error(ErrorCode::invalid_argument,
                 "--threads must be at most " + std::to_string(kMaxThreads));
   }
+  if (picture.max_pixels > kHighestMaxPixels) {
+    throw Error(ErrorCode::invalid_argument,
+                "--max-pixels must be at most " + std::to_string(kHighestMaxPixels));
+  }
+  if (command.options.on_error == OnError::fail &&
+      (command.max_errors >= 0 || !command.report.empty())) {
+    throw Error(ErrorCode::invalid_argument,
+                "--max-errors and --report are for --on-error skip; add it");
+  }
+  if (picture.shrink_on_load && !picture.resize) {
+    throw Error(ErrorCode::invalid_argument, "--shrink-on-load is a part of --resize; add that");
+  }
+  command.csv.keep_missing = command.options.on_error == OnError::skip;
+  command.interpolation = interpolation_name(picture.interpolation);
   if (command.output.empty()) throw Error(ErrorCode::invalid_argument, "-o must not be empty");
   command.options.threads = static_cast<int>(command.threads);
-}
-
-/// Names of files need not be UTF-8; JSON must be.
-std::string dump(const json& value, int indent = -1) {
-  return value.dump(indent, ' ', false, json::error_handler_t::replace);
-}
-
-/// Packing options and source, as stored in the file.
-std::string options_json(const PackCommand& command, const Listing& listing) {
-  const PackOptions& options = command.options;
-  const PictureOptions& picture = options.picture;
-  json stored = {
-      {"command", command.name},
-      {"source", listing.source},
-      {"color", picture.color == ColorMode::rgb ? "rgb" : "gray"},
-      {"layout", std::string(to_string(picture.layout))},
-      {"orientation", picture.orientation == OrientationMode::apply ? "apply" : "ignore"},
-      {"order", options.shuffled ? "shuffled" : "source"}};
-  if (options.shuffled) stored["seed"] = options.seed;
-  if (picture.resize) {
-    stored["resize"] = command.resize;
-    stored["interpolation"] = interpolation_name(picture.interpolation);
-  }
-  if (picture.center_crop) stored["center_crop"] = to_string(*picture.center_crop);
-  if (picture.pad) stored["pad"] = to_string(*picture.pad);
-  if (options.writer.chunk_samples > 0) {
-    stored["chunk"] = options.writer.chunk_samples;
-  } else {
-    stored["chunk_bytes"] = options.writer.chunk_bytes;
-  }
-  return dump(stored);
-}
-
-std::string shape_text(const PackPlan& plan) {
-  return to_string(plan.size) + "x" + std::to_string(plan.channels);
-}
-
-std::string counted(std::int64_t count, const std::string& singular, const std::string& plural) {
-  return std::to_string(count) + " " + (count == 1 ? singular : plural);
-}
-
-std::string plan_text(const std::string& path, const PackPlan& plan) {
-  return escape(path) + ": " + counted(plan.num_samples, "image", "images") + " of " +
-         shape_text(plan) + " in " + counted(plan.num_chunks, "chunk", "chunks") + " of " +
-         std::to_string(plan.chunk_samples) + " (" + format_bytes(plan.chunk_bytes) + ")";
-}
-
-json plan_json(const std::string& path, const Split& split, const PackPlan& plan) {
-  return {{"path", path},
-          {"split", split.name},
-          {"images", plan.num_samples},
-          {"height", plan.size.height},
-          {"width", plan.size.width},
-          {"channels", plan.channels},
-          {"chunk_samples", plan.chunk_samples},
-          {"chunk_bytes", plan.chunk_bytes},
-          {"chunks", plan.num_chunks},
-          {"threads", plan.threads},
-          {"buffer_bytes", plan.memory_bytes()}};
-}
-
-/// "  airplane: 5000" for each class.
-std::string classes_text(const std::vector<std::string>& names,
-                         const std::vector<std::int64_t>& counts) {
-  constexpr std::size_t kShown = 50;
-  std::string text;
-  for (std::size_t i = 0; i < counts.size() && i < kShown; ++i) {
-    text += "  " + (i < names.size() ? escape(names[i]) : "label " + std::to_string(i)) + ": " +
-            std::to_string(counts[i]) + "\n";
-  }
-  if (counts.size() > kShown) text += "  and " + std::to_string(counts.size() - kShown) + " more\n";
-  return text;
-}
-
-class PackRun {
- public:
-  PackRun(PackCommand& command, const GlobalOptions& global)
-      : command_(command), global_(global), listing_(command.list(command)) {
-    command_.options.options_json = options_json(command_, listing_);
-    command_.options.quiet = global.quiet;
-    paths_ = output_paths(listing_, command_.output);
-    result_ = {{"command", command_.name},
-               {"dry_run", command_.dry_run},
-               {"class_names", listing_.class_names},
-               {"attribute_names", listing_.attribute_names},
-               {"notes", listing_.notes},
-               {"outputs", json::array()}};
-    for (const std::string& note : listing_.notes) say("note: " + note);
-  }
-
-  ExitCode run() {
-    if (!command_.dry_run)
-      check_outputs(listing_, command_.output, command_.options.writer.overwrite);
-    // All plans first: what is wrong with the last split should not show after hours of packing the
-    // first.
-    std::vector<PackPlan> plans;
-    for (const Split& split : listing_.splits) plans.push_back(plan_pack(split, command_.options));
-    if (command_.dry_run) {
-      for (std::size_t i = 0; i < plans.size(); ++i) add_dry(i, plans[i]);
-    } else {
-      std::optional<OutputFolder> folder;
-      if (listing_.output_is_folder) folder.emplace(command_.output);
-      for (std::size_t i = 0; i < plans.size(); ++i) pack_split(i, plans[i]);
-    }
-    print(global_.json ? dump(result_) + "\n" : text_);
-    return ExitCode::ok;
-  }
-
-  /// What has been written before a failure.
-  [[nodiscard]] std::string written() const {
-    std::vector<std::string> done;
-    for (const json& output : result_["outputs"]) done.push_back(output["path"]);
-    return done.empty() ? "" : "; already finished: " + first_few(done);
-  }
-
- private:
-  void say(const std::string& text) const {
-    if (!global_.quiet) std::fputs(("h5pack: " + escape(text) + "\n").c_str(), stderr);
-  }
-
-  void add_dry(std::size_t index, const PackPlan& plan) {
-    const Split& split = listing_.splits[index];
-    const auto counts = count_classes(split, listing_.class_names);
-    json output = plan_json(paths_[index], split, plan);
-    output["estimated_bytes"] = plan.file_bytes;
-    output["class_counts"] = counts;
-    result_["outputs"].push_back(std::move(output));
-    text_ += plan_text(paths_[index], plan) + ", about " + format_bytes(plan.file_bytes) + "\n" +
-             classes_text(listing_.class_names, counts);
-  }
-
-  void pack_split(std::size_t index, const PackPlan& plan) {
-    const Split& split = listing_.splits[index];
-    say(plan_text(paths_[index], plan) + ", " + counted(plan.chunks_in_flight, "chunk", "chunks") +
-        " in flight = " + format_bytes(plan.memory_bytes()) + " of buffers, " +
-        counted(plan.threads, "thread", "threads"));
-    const PackResult packed = pack(listing_, split, plan, paths_[index], command_.options);
-    const double rate =
-        packed.seconds > 0 ? static_cast<double>(plan.num_samples) / packed.seconds : 0;
-    json output = plan_json(paths_[index], split, plan);
-    output["bytes"] = packed.file_bytes;
-    output["class_counts"] = packed.statistics.class_counts;
-    output["mean"] = packed.statistics.channels.mean;
-    output["std"] = packed.statistics.channels.std;
-    output["seconds"] = packed.seconds;
-    output["images_per_second"] = rate;
-    result_["outputs"].push_back(std::move(output));
-    char timing[64];
-    std::snprintf(timing, sizeof timing, " in %.1f s (%.0f images/s)\n", packed.seconds, rate);
-    text_ += plan_text(paths_[index], plan) + ", " + format_bytes(packed.file_bytes) + timing;
-  }
-
-  PackCommand& command_;
-  const GlobalOptions& global_;
-  Listing listing_;
-  std::vector<std::string> paths_;
-  json result_;
-  std::string text_;
-};
-
-ExitCode run_pack(PackCommand& command, const GlobalOptions& global) {
-  PackRun pack_run(command, global);
-  const StopSignal stop;
-  const OpenCvSilence silence;
-  try {
-    return pack_run.run();
-  } catch (const Error& error) {
-    const std::string message = error.what() + pack_run.written();
-    if (error.code() != ErrorCode::cancelled) throw Error(error.code(), message);
-    const std::string stopped = message + "; the unfinished file was removed";
-    print_error(stopped);
-    if (global.json) print(error_json(to_string(error.code()), stopped));
-    return static_cast<ExitCode>(128 + StopSignal::received());
-  }
 }
 
 /// Adds one packing command; `input` describes its argument.

@@ -1,5 +1,6 @@
 #include "decode.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <new>
 #include <vector>
@@ -53,25 +54,41 @@ void convert(const cv::Mat& bgr, ColorMode color, std::uint8_t* target) {
 struct PictureDecoder::Impl {
   ColorMode color;
   OrientationMode orientation_mode;
+  std::int64_t max_pixels;
   std::string path;
   FileBytes contents;
   PictureFormat format = PictureFormat::jpeg;
   int orientation = 1;
-  PictureSize stored;  // Before orientation.
+  PictureSize stored;  // Before orientation, as decode_stored() gives it.
   JpegDecoder jpeg;
   cv::Mat bgr;
   std::vector<std::uint8_t> turned;  // Pixels on their way to being turned upright.
 
-  Impl(ColorMode color_, OrientationMode orientation_mode_)
-      : color(color_), orientation_mode(orientation_mode_) {}
+  Impl(ColorMode color_, OrientationMode orientation_mode_, std::int64_t max_pixels_)
+      : color(color_), orientation_mode(orientation_mode_), max_pixels(max_pixels_) {}
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorCode::corrupt_data,
                 "cannot decode " + in_quotes(path) + ": " + what + " (repair or remove the file)");
   }
 
+  void check_pixel_limit(PictureSize size) const {
+    if (size.height == 0 || size.width <= max_pixels / size.height) return;
+    throw Error(ErrorCode::refused_by_policy,
+                "cannot decode " + in_quotes(path) + ": it declares " + to_string(size) +
+                    " pixels, more than the limit of " + std::to_string(max_pixels) +
+                    " (scale it down, remove it, or raise --max-pixels)");
+  }
+
   /// OpenCV tells sizes only by decoding.
   void decode_with_opencv(const PictureFile& file) {
+    // libpng's own limit, of which it would tell stderr.
+    constexpr std::int64_t kMaxSide = 1'000'000;
+    if (std::max(file.size.height, file.size.width) > kMaxSide) {
+      throw Error(ErrorCode::unsupported, "cannot decode " + in_quotes(path) + ": it declares " +
+                                              to_string(file.size) + " pixels, and no side may " +
+                                              "be longer than " + std::to_string(kMaxSide));
+    }
     const cv::Mat bytes(1, static_cast<int>(file.bytes.size()), CV_8U, file.bytes.data());
     try {
       cv::imdecode(bytes, cv::IMREAD_COLOR | cv::IMREAD_ANYDEPTH | cv::IMREAD_IGNORE_ORIENTATION,
@@ -111,22 +128,34 @@ OpenCvSilence::~OpenCvSilence() {
   std::cerr.rdbuf(cerr_);
 }
 
-PictureDecoder::PictureDecoder(ColorMode color, OrientationMode orientation)
-    : impl_(std::make_unique<Impl>(color, orientation)) {}
+PictureDecoder::PictureDecoder(ColorMode color, OrientationMode orientation,
+                               std::int64_t max_pixels)
+    : impl_(std::make_unique<Impl>(color, orientation, max_pixels)) {}
 PictureDecoder::PictureDecoder(PictureDecoder&&) noexcept = default;
 PictureDecoder& PictureDecoder::operator=(PictureDecoder&&) noexcept = default;
 PictureDecoder::~PictureDecoder() = default;
 
-PictureSize PictureDecoder::open(const std::string& path) {
+PictureSize PictureDecoder::open(const std::string& path,
+                                 const std::optional<FileStamp>& expected) {
   impl_->path = path;
-  impl_->contents.read(path);
+  impl_->contents.read(path, expected);
   const PictureFile file = examine_picture(impl_->contents.bytes(), path);
   impl_->format = file.format;
   impl_->orientation = impl_->orientation_mode == OrientationMode::apply ? file.orientation : 1;
   if (file.format == PictureFormat::jpeg) {
     impl_->stored = impl_->jpeg.open(file.bytes, path);
+    impl_->check_pixel_limit(impl_->stored);
   } else {
+    impl_->check_pixel_limit(file.size);
     impl_->decode_with_opencv(file);
+  }
+  return oriented_size(impl_->stored, impl_->orientation);
+}
+
+PictureSize PictureDecoder::shrink(PictureSize wanted) {
+  if (impl_->format == PictureFormat::jpeg) {
+    // Turning is its own inverse as far as sizes go.
+    impl_->stored = impl_->jpeg.shrink(oriented_size(wanted, impl_->orientation));
   }
   return oriented_size(impl_->stored, impl_->orientation);
 }

@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <streambuf>
 #include <string>
 
+#include "file_bytes.hpp"
 #include "picture.hpp"
 
 namespace h5pack {
@@ -17,16 +19,24 @@ namespace h5pack {
 /// Decodes one file after the other and keeps its buffers. Not thread-safe: one for each thread.
 class PictureDecoder {
  public:
-  PictureDecoder(ColorMode color, OrientationMode orientation);
+  /// \param max_pixels  see PictureOptions.
+  PictureDecoder(ColorMode color, OrientationMode orientation,
+                 std::int64_t max_pixels = kDefaultMaxPixels);
   PictureDecoder(PictureDecoder&&) noexcept;
   PictureDecoder& operator=(PictureDecoder&&) noexcept;
   ~PictureDecoder();
 
   /// Reads a file and tells the size of the picture, turned upright if orientation is applied.
   /// Blocks on I/O.
+  /// \param expected  see FileBytes::read().
   /// \throws Error not_found, io_failed, unsupported, corrupt_data, refused_by_policy (too many
-  ///         pixels).
-  PictureSize open(const std::string& path);
+  ///         pixels, before memory is taken for them).
+  PictureSize open(const std::string& path, const std::optional<FileStamp>& expected = {});
+
+  /// Makes decode() give a smaller picture if that costs less, but none smaller than `wanted` on
+  /// either side: JPEG files shrink by 2, 4 or 8, others do not. Between open() and decode().
+  /// \returns the size to come, upright as from open().
+  PictureSize shrink(PictureSize wanted);
 
   /// Decodes the opened file. To be called once after each open().
   /// \param target  height * width * C writable bytes, [H,W,C] with C = 3 (RGB) or 1 (gray).

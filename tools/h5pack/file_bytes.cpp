@@ -23,9 +23,17 @@ constexpr std::size_t kMaxFileBytes = std::size_t{2} << 30;
 
 [[noreturn]] void throw_errno(const std::string& action, const std::string& path) {
   const int number = errno;
+  // What this process ran out of is no fault of the file.
+  const bool exhausted = number == EMFILE || number == ENFILE || number == ENOMEM;
   throw Error(
-      number == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
+      exhausted ? ErrorCode::out_of_resources
+                : (number == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed),
       "cannot " + action + " " + in_quotes(path) + ": " + std::generic_category().message(number));
+}
+
+FileStamp stamp_of(const struct ::stat& status) noexcept {
+  return {status.st_size, static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+                              status.st_mtim.tv_nsec};
 }
 
 /// Closes on every way out; a read-only descriptor has nothing to report at close.
@@ -47,13 +55,24 @@ class OpenFile {
 
 }  // namespace
 
-void FileBytes::read(const std::string& path) {
+FileStamp file_stamp(const std::string& path) noexcept {
+  struct ::stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? stamp_of(status) : FileStamp{};
+}
+
+void FileBytes::read(const std::string& path, const std::optional<FileStamp>& expected) {
+  const auto check = [&](const struct ::stat& status) {
+    if (!expected || stamp_of(status) == *expected) return;
+    throw Error(ErrorCode::io_failed,
+                in_quotes(path) + " was changed after it was listed; pack when nothing changes");
+  };
   const OpenFile file(path);
   struct ::stat status {};
   if (::fstat(file.fd(), &status) != 0) throw_errno("examine", path);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::unsupported, in_quotes(path) + " is not a regular file");
   }
+  check(status);
   if (status.st_size == 0) {
     throw Error(ErrorCode::corrupt_data,
                 in_quotes(path) + " is empty (0 bytes): remove or replace it");
@@ -79,6 +98,10 @@ void FileBytes::read(const std::string& path) {
     done += static_cast<std::size_t>(count);
   }
   size_ = size;
+  if (expected) {
+    if (::fstat(file.fd(), &status) != 0) throw_errno("examine", path);
+    check(status);
+  }
 }
 
 }  // namespace h5pack

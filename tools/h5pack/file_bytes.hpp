@@ -4,19 +4,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 namespace h5pack {
+
+/// What tells whether a file was changed.
+struct FileStamp {
+  std::int64_t size = -1;  ///< Bytes; -1: could not be told.
+  std::int64_t mtime_ns = 0;
+
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+/// The stamp of what `path` leads to; with size -1 if that is not there. Blocks on I/O.
+[[nodiscard]] FileStamp file_stamp(const std::string& path) noexcept;
 
 /// Holds the contents of the file read last and keeps its memory for the next one. Not thread-safe.
 class FileBytes {
  public:
   /// Reads all of `path`. Blocks on I/O, but never on opening a pipe or device: only regular files
   /// are read.
-  /// \throws Error not_found, io_failed, unsupported (not a regular file, or above 2 GiB),
-  ///         corrupt_data (empty).
-  void read(const std::string& path);
+  /// \param expected  what the file was when it was listed.
+  /// \throws Error not_found, io_failed (also: the file is not what was expected, or changes while
+  ///         it is read), unsupported (not a regular file, or above 2 GiB), corrupt_data (empty),
+  ///         out_of_resources (no memory, or too many open files).
+  void read(const std::string& path, const std::optional<FileStamp>& expected = {});
 
   /// Valid until the next read(). Writable: decoders may rewrite it in place.
   [[nodiscard]] std::span<std::uint8_t> bytes() noexcept { return {data_.get(), size_}; }

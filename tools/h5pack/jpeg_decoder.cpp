@@ -13,7 +13,6 @@
 #include <chunkio/error.hpp>
 
 #include "in_quotes.hpp"
-#include "picture_file.hpp"
 
 namespace h5pack {
 
@@ -115,8 +114,8 @@ struct JpegDecoder::Impl {
 
   bool read_rows(ColorMode color, std::uint8_t* target) noexcept {
     if (setjmp(errors.jump) != 0) return false;
-    const std::size_t stride = std::size_t{info.image_width} * (color == ColorMode::rgb ? 3 : 1);
     jpeg_start_decompress(&info);
+    const std::size_t stride = std::size_t{info.output_width} * (color == ColorMode::rgb ? 3 : 1);
     if (direct(color)) {
       std::array<JSAMPROW, 16> rows{};
       while (info.output_scanline < info.output_height) {
@@ -132,7 +131,7 @@ struct JpegDecoder::Impl {
       while (info.output_scanline < info.output_height) {
         std::uint8_t* const out = target + std::size_t{info.output_scanline} * stride;
         jpeg_read_scanlines(&info, &scanline, 1);
-        convert_row(scanline, info.image_width, info.num_components == 4, color, out);
+        convert_row(scanline, info.output_width, info.num_components == 4, color, out);
       }
     }
     jpeg_finish_decompress(&info);  // Reads to the end marker, so that its absence shows.
@@ -165,13 +164,27 @@ PictureSize JpegDecoder::open(std::span<const std::uint8_t> jpeg, const std::str
   if (!impl_->read_header(jpeg.data(), jpeg.size())) impl_->fail(path);
   const jpeg_decompress_struct& info = impl_->info;
   const PictureSize size{info.image_height, info.image_width};
-  check_pixel_limit(size, path);
   if (info.num_components != 1 && info.num_components != 3 && info.num_components != 4) {
     throw Error(ErrorCode::unsupported, "cannot decode " + in_quotes(path) + ": JPEG with " +
                                             std::to_string(info.num_components) +
                                             " components; convert it to RGB");
   }
   return size;
+}
+
+PictureSize JpegDecoder::shrink(PictureSize wanted) {
+  jpeg_decompress_struct& info = impl_->info;
+  info.scale_denom = 8;
+  // Only these are cheaper than decoding whole; libjpeg rounds the sides up.
+  for (const unsigned eighths : {1U, 2U, 4U, 8U}) {
+    const auto scaled = [eighths](JDIMENSION side) {
+      return (static_cast<std::int64_t>(side) * eighths + 7) / 8;
+    };
+    const PictureSize size{scaled(info.image_height), scaled(info.image_width)};
+    info.scale_num = eighths;
+    if (size.height >= wanted.height && size.width >= wanted.width) return size;
+  }
+  return {info.image_height, info.image_width};
 }
 
 void JpegDecoder::decode(ColorMode color, std::uint8_t* target, const std::string& path) {

@@ -5,6 +5,12 @@
 #include <vector>
 
 namespace h5pack {
+namespace {
+
+// Labels of foreign files can be anything, row ids for instance; those are no classes.
+constexpr std::int64_t kMaxClassesCounted = 100'000;
+
+}  // namespace
 
 void for_each_label_block(const chunkio::Dataset& dataset,
                           const std::function<void(const LabelBlock&)>& visit) {
@@ -37,6 +43,31 @@ void for_each_label_block(const chunkio::Dataset& dataset,
     }
     visit(block);
   }
+}
+
+std::vector<std::int64_t> count_labels(const chunkio::Dataset& dataset) {
+  std::vector<std::int64_t> counts;
+  bool countable = true;
+  for_each_label_block(dataset, [&](const LabelBlock& block) {
+    if (!countable) return;
+    if (block.num_attributes != 0) {
+      counts.resize(block.num_attributes);
+      for (std::size_t i = 0; i < block.attributes.size(); ++i) {
+        counts[i % block.num_attributes] += block.attributes[i] != 0 ? 1 : 0;
+      }
+    }
+    for (const std::int64_t label : block.classes) {
+      if (label < 0 || label >= kMaxClassesCounted) {
+        countable = false;
+        return;
+      }
+      if (static_cast<std::size_t>(label) >= counts.size()) {
+        counts.resize(static_cast<std::size_t>(label) + 1);
+      }
+      ++counts[static_cast<std::size_t>(label)];
+    }
+  });
+  return countable ? counts : std::vector<std::int64_t>();
 }
 
 }  // namespace h5pack

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include <chunkio/dataset.hpp>
 
@@ -21,5 +22,10 @@ struct LabelBlock {
 /// \throws chunkio::Error hdf5_failed.
 void for_each_label_block(const chunkio::Dataset& dataset,
                           const std::function<void(const LabelBlock&)>& visit);
+
+/// Samples of each class, or with each attribute set, as the labels say; empty if labels are
+/// neither, or go beyond what can be counted. Blocks on I/O.
+/// \throws chunkio::Error hdf5_failed.
+[[nodiscard]] std::vector<std::int64_t> count_labels(const chunkio::Dataset& dataset);
 
 }  // namespace h5pack

@@ -89,6 +89,9 @@ ExitCode run(int argc, char** argv) {
   h5pack::add_info_command(app, global, action);
   h5pack::add_stream_command(app, global, action);
   h5pack::add_preview_command(app, global, action);
+  h5pack::add_verify_command(app, global, action);
+  h5pack::add_export_command(app, global, action);
+  h5pack::add_repack_command(app, global, action);
 
   const bool json = asks_for_json(argc, argv);
   try {

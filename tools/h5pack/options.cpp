@@ -1,9 +1,12 @@
 #include "options.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <optional>
 
 #include "byte_size.hpp"
+#include "row_list.hpp"
 
 namespace h5pack {
 namespace {
@@ -38,6 +41,12 @@ CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t&
   return app.add_option_function<std::string>(name, set, description)
       ->type_name("SIZE")
       ->default_str(format_bytes(target));
+}
+
+void check_threads(std::int64_t threads) {
+  if (threads <= kMaxThreads) return;
+  throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                       "--threads must be at most " + std::to_string(kMaxThreads));
 }
 
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,
@@ -80,6 +89,34 @@ CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& ta
   return app.add_option_function<std::string>(name, set, description)
       ->type_name("MS")
       ->default_str("0");
+}
+
+CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                       const std::string& description, const std::string& type_name) {
+  const auto set = [&target, name](const std::string& text) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      if (end == at) refuse(name, "names separated by commas", text);
+      target.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  };
+  return app.add_option_function<std::string>(name, set, description)->type_name(type_name);
+}
+
+CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& target) {
+  const auto set = [&target](const std::string& text) {
+    try {
+      target = parse_row_list(text);
+    } catch (const chunkio::Error& error) {
+      throw chunkio::Error(error.code(), std::string("--rows: ") + error.what());
+    }
+  };
+  return app
+      .add_option_function<std::string>("--rows", set,
+                                        "Only these rows of the file, such as 0:1000,2000 (a range "
+                                        "ends before its second number)")
+      ->type_name("LIST");
 }
 
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::string& group) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chunkio/dataset.hpp>
+#include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
 
 #include "escape.hpp"
@@ -26,6 +28,9 @@ CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t&
 /// More threads than this would be a slip of the keyboard.
 inline constexpr std::int64_t kMaxThreads = 1024;
 
+/// \throws chunkio::Error invalid_argument, naming --threads, beyond kMaxThreads.
+void check_threads(std::int64_t threads);
+
 /// A whole number, at least `smallest`.
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,
                          std::int64_t smallest, const std::string& description);
@@ -37,6 +42,13 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& tar
 /// A time in milliseconds, from 0 to one hour.
 CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& target,
                               const std::string& description);
+
+/// Names separated by commas. (CLI11's own splitting takes the next option for a name after ",".)
+CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                       const std::string& description, const std::string& type_name);
+
+/// --rows, as parse_row_list() reads it.
+CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& target);
 
 /// --images and --layout, for files that do not describe themselves, and --allow-external.
 /// \param group  their heading in the help.

@@ -92,7 +92,8 @@ std::vector<std::string> output_paths(const Listing& listing, const std::string&
   return paths;
 }
 
-void check_outputs(const Listing& listing, const std::string& out, bool force) {
+void check_outputs(const Listing& listing, const std::string& out, const std::string& report,
+                   bool force) {
   if (listing.output_is_folder) {
     const fs::path existing = existing_ancestor(out);
     if (!fs::is_directory(existing)) {
@@ -115,6 +116,7 @@ void check_outputs(const Listing& listing, const std::string& out, bool force) {
     check_file(path, force);
     check_is_no_input(listing, path);
   }
+  if (!report.empty()) check_is_no_input(listing, report);
 }
 
 OutputFolder::OutputFolder(const std::string& path) {

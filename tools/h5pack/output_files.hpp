@@ -12,10 +12,13 @@ namespace h5pack {
 [[nodiscard]] std::vector<std::string> output_paths(const Listing& listing, const std::string& out);
 
 /// Finds what would make writing fail. Changes nothing.
+/// \param report  another file that will be written, or empty: it must be no input.
+/// \param force   an output may be there already.
 /// \throws Error output_exists (a file is there and `force` is not set, or it is an input or no
 ///         regular file), not_found (its folder is not), io_failed (a folder where a file should
 ///         go or the other way round, or one that is not writable).
-void check_outputs(const Listing& listing, const std::string& out, bool force);
+void check_outputs(const Listing& listing, const std::string& out, const std::string& report,
+                   bool force);
 
 /// Makes the output folder, parents included. Folders made here and still empty at the end are
 /// removed again.

@@ -1,17 +1,19 @@
 /// Packs one split into one file.
 ///
-/// Data flow: Split -> pack order -> chunks claimed in order -> rows of a chunk decoded in
-/// parallel, straight into the chunk's buffer -> DatasetWriter::write_chunk. Memory is bounded by
-/// the chunks in flight.
+/// Data flow: Split -> pack order -> blocks claimed in order -> pictures of a block decoded in
+/// parallel, straight into its buffer -> ChunkAssembler, which closes gaps -> ChunkWriteThread ->
+/// DatasetWriter. Memory is bounded by the chunks in flight.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <chunkio/dataset_writer.hpp>
 
 #include "picture.hpp"
+#include "skipped_picture.hpp"
 #include "sources/listing.hpp"
 
 namespace h5pack {
@@ -24,6 +26,8 @@ struct PackOptions {
   /// Shuffle the samples once (see shuffled_order()); otherwise they stay in source order.
   bool shuffled = true;
   std::uint64_t seed = 0;
+  /// Whether the size that all pictures are to have may come from another than the first one.
+  OnError on_error = OnError::fail;
   /// Stored in the file as it is.
   std::string options_json = "{}";
 
@@ -39,6 +43,7 @@ struct PackOptions {
 struct PackPlan {
   std::int64_t num_samples = 0;
   PictureSize size;
+  std::int64_t size_row = -1;  ///< The source row that gives `size`; -1: the options do.
   std::int64_t channels = 0;
   std::int64_t chunk_samples = 0;
   std::int64_t num_chunks = 0;
@@ -46,20 +51,26 @@ struct PackPlan {
   /// Estimated: pictures and fields, without the few KiB of structure.
   std::int64_t file_bytes = 0;
   int threads = 0;
-  std::int64_t chunks_in_flight = 0;
+  std::int64_t chunks_in_flight = 0;  ///< That are decoded at a time.
+  std::int64_t queued_chunks = 0;     ///< That may wait to be written.
+  std::int64_t buffers = 0;           ///< Of a chunk each, at most.
 
-  [[nodiscard]] std::int64_t memory_bytes() const noexcept {
-    return chunks_in_flight * chunk_bytes;
-  }
+  [[nodiscard]] std::int64_t sample_bytes() const noexcept { return size.pixels() * channels; }
+  [[nodiscard]] std::int64_t memory_bytes() const noexcept { return buffers * chunk_bytes; }
 };
 
-/// Computes the plan. Opens the first picture unless the options settle the size. Blocks on I/O.
+/// Computes the plan. Opens the first picture, the first that can be opened if others may be
+/// skipped, unless the options settle the size. Blocks on I/O.
 /// \throws Error invalid_argument (options contradict each other), and as PictureDecoder::open().
 [[nodiscard]] PackPlan plan_pack(const Split& split, const PackOptions& options);
 
 struct PackResult {
   std::string path;
   std::int64_t file_bytes = 0;
+  std::int64_t num_samples = 0;  ///< That the file holds.
+  std::int64_t num_chunks = 0;
+  std::int64_t num_resumed = 0;              ///< Samples of these that an earlier run packed.
+  std::vector<SkippedPicture> skipped = {};  ///< In pack order. Found = packed + skipped.
   chunkio::DatasetStatistics statistics;
   double seconds = 0;
 };
@@ -67,18 +78,22 @@ struct PackResult {
 /// Samples of each class: `labels` counted if they are one int64 a sample; else empty. Labels
 /// without class names are counted from 0 to the largest, if none is negative and there are at most
 /// 65,536 of them.
-[[nodiscard]] std::vector<std::int64_t> count_classes(const Split& split,
+[[nodiscard]] std::vector<std::int64_t> count_classes(std::span<const chunkio::FieldData> fields,
                                                       const std::vector<std::string>& class_names);
 
 /// Packs. Blocks until the file is published; polls StopSignal for each picture.
 ///
 /// Besides the split's fields the file gets `source_index` int64 [N]: row i of everything is source
-/// row source_index[i]. The result does not depend on `threads`.
+/// row source_index[i]. The result does not depend on `threads`, nor on how often it was resumed.
 ///
-/// \throws Error of the first picture that fails (with its name): corrupt_data, not_found,
-///         unsupported (also pictures of different sizes: two are named); cancelled; and as
-///         DatasetWriter. Nothing is left behind.
+/// \param budget  decides about pictures that cannot be packed. Those that are borne with are left
+///                out of everything.
+/// \throws Error as ErrorBudget::spend() for the first such picture in pack order that is one too
+///         many: corrupt_data, not_found, io_failed, refused_by_policy, unsupported (also pictures
+///         of different sizes: two are named); corrupt_data if nothing is left; cancelled; and as
+///         DatasetWriter, which also says what is left behind. The message says so if another run
+///         can resume.
 PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan,
-                const std::string& path, const PackOptions& options);
+                const std::string& path, const PackOptions& options, ErrorBudget& budget);
 
 }  // namespace h5pack

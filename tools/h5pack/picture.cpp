@@ -50,4 +50,14 @@ Resize parse_resize(const std::string& text) {
                            "such as 218x178");
 }
 
+const std::vector<std::pair<std::string, Interpolation>>& interpolations() {
+  static const std::vector<std::pair<std::string, Interpolation>> kChoices = {
+      {"nearest", Interpolation::nearest},
+      {"bilinear", Interpolation::bilinear},
+      {"bicubic", Interpolation::bicubic},
+      {"area", Interpolation::area},
+      {"lanczos", Interpolation::lanczos}};
+  return kChoices;
+}
+
 }  // namespace h5pack

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <chunkio/tensor.hpp>
 
@@ -29,6 +31,9 @@ enum class ColorMode : std::uint8_t { rgb, gray };
 enum class OrientationMode : std::uint8_t { ignore, apply };
 enum class Interpolation : std::uint8_t { nearest, bilinear, bicubic, area, lanczos };
 
+/// The words for them.
+[[nodiscard]] const std::vector<std::pair<std::string, Interpolation>>& interpolations();
+
 /// Either the length of the shorter side (aspect ratio kept), or a size that every picture is
 /// brought to.
 struct Resize {
@@ -40,8 +45,20 @@ struct Resize {
 /// \throws Error invalid_argument.
 [[nodiscard]] Resize parse_resize(const std::string& text);
 
+/// Pictures above this many pixels are refused unless told otherwise (Pillow refuses at the same
+/// number).
+inline constexpr std::int64_t kDefaultMaxPixels = 178'956'970;
+/// The most that may be allowed: OpenCV decodes nothing larger.
+inline constexpr std::int64_t kHighestMaxPixels = std::int64_t{1} << 30;
+
 /// Applied in this order: orientation, color, resize, then crop or pad.
 struct PictureOptions {
+  /// The largest picture that is decoded, in pixels, 1..kHighestMaxPixels. A file of a few hundred
+  /// bytes can declare gigabytes; what is above is refused before memory is taken.
+  std::int64_t max_pixels = kDefaultMaxPixels;
+  /// Let libjpeg shrink JPEG files by 2, 4 or 8 while it decodes, as far as `resize` shrinks them
+  /// anyway. Faster, but pixels differ from decoding whole and resizing then.
+  bool shrink_on_load = false;
   OrientationMode orientation = OrientationMode::ignore;
   ColorMode color = ColorMode::rgb;
   std::optional<Resize> resize;

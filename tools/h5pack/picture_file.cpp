@@ -92,7 +92,6 @@ PictureFile examine_png(Bytes bytes, const std::string& path) {
       if (!has(type_and_data, 0, "IHDR") || length != 13) throw_damaged(path, "no PNG header");
       file.size = {big_endian(data, 4), big_endian(data, 0)};
       if (file.size.height == 0 || file.size.width == 0) throw_damaged(path, "empty PNG picture");
-      check_pixel_limit(file.size, path);
     }
     if (has(type_and_data, 0, "acTL") && length >= 4 && big_endian(data, 0) > 1) {
       throw_unsupported(path, "animated PNG; store one frame as a still picture");
@@ -144,14 +143,13 @@ PictureFile examine_pnm(Bytes bytes, const std::string& path) {
     std::int64_t value = -1;
     while (position < bytes.size() && bytes[position] >= '0' && bytes[position] <= '9') {
       value = (value < 0 ? 0 : value) * 10 + (bytes[position++] - '0');
-      if (value > kMaxPixels) throw_damaged(path, "the PNM header is out of range");
+      if (value > kHighestMaxPixels) throw_damaged(path, "the PNM header is out of range");
     }
     if (value < 1) throw_damaged(path, "the PNM header is damaged");
     return value;
   };
   file.size.width = number();
   file.size.height = number();
-  check_pixel_limit(file.size, path);
   const bool bitmap = bytes[1] == '1' || bytes[1] == '4';
   const std::int64_t max_value = bitmap ? 1 : number();
   // Other maxima need scaling, on which decoders disagree.
@@ -240,21 +238,11 @@ PictureFile examine(Bytes bytes, const std::string& path) {
 
 }  // namespace
 
-void check_pixel_limit(PictureSize size, const std::string& path) {
-  if (size.height > 0 && size.width > kMaxPixels / size.height) {
-    throw Error(ErrorCode::refused_by_policy,
-                "cannot decode " + in_quotes(path) + ": it declares " + to_string(size) +
-                    " pixels, more than the limit of " + std::to_string(kMaxPixels) +
-                    " (scale it down or remove it)");
-  }
-}
-
 PictureFile examine_picture(std::span<std::uint8_t> bytes, const std::string& path) {
   const PictureFile file = examine(bytes, path);
   if (file.format != PictureFormat::jpeg && (file.size.height < 1 || file.size.width < 1)) {
     throw_damaged(path, "it declares an empty picture");
   }
-  check_pixel_limit(file.size, path);
   return file;
 }
 

@@ -14,12 +14,9 @@ namespace h5pack {
 
 enum class PictureFormat : std::uint8_t { jpeg, png, bmp, pnm, tiff, webp };
 
-/// Pictures above this many pixels are refused (Pillow refuses at the same number).
-inline constexpr std::int64_t kMaxPixels = 178'956'970;
-
 struct PictureFile {
   PictureFormat format = PictureFormat::jpeg;
-  /// As declared, before orientation. Zero for JPEG, whose decoder checks for itself.
+  /// As declared, before orientation. Zero for JPEG, whose decoder tells.
   PictureSize size;
   int orientation = 1;            ///< EXIF or TIFF orientation, 1..8.
   std::span<std::uint8_t> bytes;  ///< What the decoder is to see; a part of the argument.
@@ -30,10 +27,7 @@ struct PictureFile {
 /// orientation is reset to 1, so that no decoder turns a picture on its own.
 /// \param path  for messages.
 /// \throws Error unsupported (not a picture, GIF, animated, several pages), corrupt_data (damaged
-///         structure), refused_by_policy (more than kMaxPixels).
+///         structure).
 [[nodiscard]] PictureFile examine_picture(std::span<std::uint8_t> bytes, const std::string& path);
-
-/// \throws Error refused_by_policy if `size` exceeds kMaxPixels.
-void check_pixel_limit(PictureSize size, const std::string& path);
 
 }  // namespace h5pack

@@ -120,10 +120,11 @@ bool PictureTransform::is_identity(PictureSize in) const noexcept {
          (options_.layout == chunkio::Layout::nhwc || options_.color == ColorMode::gray);
 }
 
-void PictureTransform::apply(const std::uint8_t* in, PictureSize size, std::uint8_t* target) {
+void PictureTransform::apply(const std::uint8_t* in, PictureSize decoded, PictureSize original,
+                             std::uint8_t* target) {
   const std::int64_t channels = options_.channels();
   const bool planar = options_.layout == chunkio::Layout::nchw && channels > 1;
-  const PictureSize middle = resized(size);
+  const PictureSize middle = resized(original);
   const auto frame = options_.center_crop ? options_.center_crop : options_.pad;
   const PictureSize last = frame.value_or(middle);
   const bool framing = last != middle;
@@ -135,10 +136,10 @@ void PictureTransform::apply(const std::uint8_t* in, PictureSize size, std::uint
     scratch.resize(static_cast<std::size_t>(step.pixels() * channels));
     return scratch.data();
   };
-  if (middle != size) {
+  if (middle != decoded) {
     std::uint8_t* const out = output(resized_, middle, !framing && !planar);
     cv::Mat resized_view = view(out, middle, channels);
-    cv::resize(view(pixels, size, channels), resized_view, resized_view.size(), 0, 0,
+    cv::resize(view(pixels, decoded, channels), resized_view, resized_view.size(), 0, 0,
                opencv_interpolation(options_.interpolation));
     pixels = out;
   }

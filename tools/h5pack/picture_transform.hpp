@@ -31,15 +31,20 @@ class PictureTransform {
   /// True if apply() would copy [H,W,C] as it is.
   [[nodiscard]] bool is_identity(PictureSize in) const noexcept;
 
-  /// \param in      [H,W,C] pixels.
-  /// \param target  output_size(size) * C bytes, in the layout of the options; does not overlap
-  ///                `in`.
-  /// \pre output_size(size) does not throw.
-  void apply(const std::uint8_t* in, PictureSize size, std::uint8_t* target);
-
- private:
+  /// The size after resizing, before crop and padding.
   [[nodiscard]] PictureSize resized(PictureSize in) const noexcept;
 
+  /// \param in        [H,W,C] pixels of size `decoded`.
+  /// \param original  the size that the picture had before it was shrunk to `decoded`, which
+  /// decides
+  ///                  what it is resized to; `decoded` itself if it was not.
+  /// \param target    output_size(original) * C bytes, in the layout of the options; does not
+  ///                  overlap `in`.
+  /// \pre output_size(original) does not throw.
+  void apply(const std::uint8_t* in, PictureSize decoded, PictureSize original,
+             std::uint8_t* target);
+
+ private:
   PictureOptions options_;
   std::vector<std::uint8_t> resized_;
   std::vector<std::uint8_t> framed_;

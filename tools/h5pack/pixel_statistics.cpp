@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+
+#include <chunkio/error.hpp>
 
 namespace h5pack {
 
@@ -42,25 +45,45 @@ void add_interleaved(std::span<const std::uint8_t> samples, std::uint64_t* sums,
   }
 }
 
+constexpr double kDeviationSteps = 1 << 20;
+
+/// n^2 times the variance of n values, exact: nothing cancels.
+double scaled_variance(std::uint64_t count, std::uint64_t sum, std::uint64_t squares) noexcept {
+  return static_cast<double>(static_cast<UInt128>(count) * squares -
+                             static_cast<UInt128>(sum) * sum);
+}
+
 }  // namespace
 
 void PixelStatistics::add(std::span<const std::uint8_t> picture) noexcept {
   const std::size_t pixels = picture.size() / channels_;
-  pixels_ += pixels;
+  Sums sums{};
+  Sums squares{};
   if (layout_ == chunkio::Layout::nhwc && channels_ == 3) {
-    add_interleaved<3>(picture, sums_.data(), squares_.data());
-    return;
+    add_interleaved<3>(picture, sums.data(), squares.data());
+  } else {
+    for (std::size_t c = 0; c < channels_; ++c) {
+      add_interleaved<1>(picture.subspan(c * pixels, pixels), &sums[c], &squares[c]);
+    }
   }
+  ++pictures_;
+  pixels_ += pixels;
   for (std::size_t c = 0; c < channels_; ++c) {
-    add_interleaved<1>(picture.subspan(c * pixels, pixels), &sums_[c], &squares_[c]);
+    sums_[c] += sums[c];
+    squares_[c] += squares[c];
+    const double deviation =
+        std::sqrt(scaled_variance(pixels, sums[c], squares[c])) / static_cast<double>(pixels);
+    deviations_[c] += static_cast<std::uint64_t>(std::llround(deviation * kDeviationSteps));
   }
 }
 
 void PixelStatistics::merge(const PixelStatistics& other) noexcept {
+  pictures_ += other.pictures_;
   pixels_ += other.pixels_;
   for (std::size_t c = 0; c < kMaxChannels; ++c) {
     sums_[c] += other.sums_[c];
     squares_[c] += other.squares_[c];
+    deviations_[c] += other.deviations_[c];
   }
 }
 
@@ -68,13 +91,43 @@ chunkio::ChannelStatistics PixelStatistics::result() const {
   chunkio::ChannelStatistics statistics;
   for (std::size_t c = 0; c < channels_; ++c) {
     const double count = std::max(static_cast<double>(pixels_), 1.0);
-    // n * sum of squares - (sum)^2 = n^2 * variance, exact in 128 bits: nothing cancels.
-    const UInt128 scaled =
-        static_cast<UInt128>(pixels_) * squares_[c] - static_cast<UInt128>(sums_[c]) * sums_[c];
     statistics.mean.push_back(static_cast<double>(sums_[c]) / count / 255.0);
-    statistics.std.push_back(std::sqrt(static_cast<double>(scaled)) / count / 255.0);
+    statistics.std.push_back(std::sqrt(scaled_variance(pixels_, sums_[c], squares_[c])) / count /
+                             255.0);
   }
   return statistics;
+}
+
+std::vector<double> PixelStatistics::mean_picture_std() const {
+  std::vector<double> mean;
+  for (std::size_t c = 0; c < channels_; ++c) {
+    mean.push_back(static_cast<double>(deviations_[c]) / kDeviationSteps /
+                   std::max(static_cast<double>(pictures_), 1.0) / 255.0);
+  }
+  return mean;
+}
+
+std::vector<std::uint64_t> PixelStatistics::values() const {
+  std::vector<std::uint64_t> values{pictures_, pixels_};
+  for (const Sums* sums : {&sums_, &squares_, &deviations_}) {
+    values.insert(values.end(), sums->begin(),
+                  sums->begin() + static_cast<std::ptrdiff_t>(channels_));
+  }
+  return values;
+}
+
+void PixelStatistics::restore(std::span<const std::uint64_t> values) {
+  if (values.size() != 2 + 3 * channels_) {
+    throw chunkio::Error(
+        chunkio::ErrorCode::corrupt_data,
+        "the sums of pixels are not those of " + std::to_string(channels_) + " channels");
+  }
+  pictures_ = values[0];
+  pixels_ = values[1];
+  std::size_t next = 2;
+  for (Sums* sums : {&sums_, &squares_, &deviations_}) {
+    for (std::size_t c = 0; c < channels_; ++c) (*sums)[c] = values[next++];
+  }
 }
 
 }  // namespace h5pack

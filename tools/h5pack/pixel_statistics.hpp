@@ -5,14 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <chunkio/dataset.hpp>
 
 namespace h5pack {
 
-/// Sums over uint8 pixels, in integers: the result is exact and does not depend on order or
-/// threads. One for each thread, merged at the end. Good for 2^48 pixels, the sums of squares of
-/// which just fit in 64 bits.
+/// Sums over uint8 pixels, in integers: the result does not depend on order or threads, and is
+/// exact but for the deviation within pictures, which is summed in steps of 2^-20. One for each
+/// thread, merged at the end. Good for 2^48 pixels, the sums of squares of which just fit in 64
+/// bits, and 2^36 pictures.
 class PixelStatistics {
  public:
   static constexpr std::size_t kMaxChannels = 3;
@@ -27,13 +29,25 @@ class PixelStatistics {
 
   /// Population mean and standard deviation on the scale 0..1. Zeros before the first picture.
   [[nodiscard]] chunkio::ChannelStatistics result() const;
+  /// The mean over all pictures of the standard deviation within each, on the scale 0..1: smaller
+  /// than the deviation over all pixels, as it leaves out how pictures differ from each other.
+  [[nodiscard]] std::vector<double> mean_picture_std() const;
+
+  /// The sums as numbers, and back.
+  [[nodiscard]] std::vector<std::uint64_t> values() const;
+  /// \throws Error corrupt_data: not the values of as many channels.
+  void restore(std::span<const std::uint64_t> values);
 
  private:
+  using Sums = std::array<std::uint64_t, kMaxChannels>;
+
   std::size_t channels_;
   chunkio::Layout layout_;
+  std::uint64_t pictures_ = 0;
   std::uint64_t pixels_ = 0;
-  std::array<std::uint64_t, kMaxChannels> sums_{};
-  std::array<std::uint64_t, kMaxChannels> squares_{};
+  Sums sums_{};
+  Sums squares_{};
+  Sums deviations_{};  // Standard deviations of pictures, 0..255, in steps of 2^-20.
 };
 
 }  // namespace h5pack

@@ -40,6 +40,18 @@ Json named_counts_json(const std::vector<std::string>& names,
   return json;
 }
 
+Json source_sizes_json(const chunkio::SourceSizes& sizes) {
+  Json most_frequent = Json::array();
+  for (const auto& [height, width, pictures] : sizes.most_frequent) {
+    most_frequent.push_back({{"height", height}, {"width", width}, {"pictures", pictures}});
+  }
+  return {{"min_height", sizes.min_height},
+          {"max_height", sizes.max_height},
+          {"min_width", sizes.min_width},
+          {"max_width", sizes.max_width},
+          {"most_frequent", std::move(most_frequent)}};
+}
+
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -107,9 +119,11 @@ std::string info_json(const InfoReport& report) {
                      {"filters", info.stored.filters},
                      {"stored_bytes", info.stored_bytes},
                      {"raw_bytes", info.num_samples * info.sample_bytes()}};
-  json["statistics"] = info.statistics
-                           ? Json{{"mean", info.statistics->mean}, {"std", info.statistics->std}}
-                           : Json(nullptr);
+  json["statistics"] = info.statistics ? Json{{"mean", info.statistics->mean},
+                                              {"std", info.statistics->std},
+                                              {"mean_picture_std", info.mean_picture_std}}
+                                       : Json(nullptr);
+  json["source_sizes"] = info.source_sizes ? source_sizes_json(*info.source_sizes) : Json(nullptr);
   json["recommended_cache"] = {{"rdcc_nslots", report.cache.rdcc_nslots},
                                {"rdcc_nbytes", report.cache.rdcc_nbytes},
                                {"rdcc_w0", report.cache.rdcc_w0}};
@@ -187,6 +201,71 @@ std::string preview_json(const PreviewReport& report) {
                {"columns", report.columns},
                {"width", report.width},
                {"height", report.height}});
+}
+
+std::string verify_json(const VerifyReport& report) {
+  Json damaged = Json::array();
+  for (const DamageReport& damage : report.damaged) {
+    const chunkio::DamagedChunk& chunk = damage.chunk;
+    damaged.push_back({{"chunk", chunk.chunk},
+                       {"first_row", chunk.rows.begin},
+                       {"num_rows", chunk.rows.end - chunk.rows.begin},
+                       {"code", to_string(chunk.code)},
+                       {"reason", chunk.reason},
+                       {"source_rows", damage.source_rows},
+                       {"files", damage.files}});
+  }
+  Json source = nullptr;
+  if (report.source) {
+    Json different = Json::array();
+    for (const SourceDifference& difference : report.source->different) {
+      different.push_back({{"row", difference.row},
+                           {"source_row", difference.source_row},
+                           {"file", difference.file},
+                           {"reason", difference.reason}});
+    }
+    source = {{"compared", report.source->compared}, {"different", std::move(different)}};
+  }
+  return line(
+      {{"file", report.dataset.path},
+       {"intact", report.intact()},
+       {"foreign", !report.dataset.format_version.has_value()},
+       {"num_samples", report.dataset.num_samples},
+       {"not_compared", report.not_compared.empty() ? Json(nullptr) : Json(report.not_compared)},
+       {"chunks_compared", report.num_chunks},
+       {"bytes_read", report.bytes_read},
+       {"seconds", report.seconds},
+       {"problems", report.problems},
+       {"damaged", std::move(damaged)},
+       {"source", std::move(source)},
+       {"files_unknown",
+        report.files_unknown.empty() ? Json(nullptr) : Json(report.files_unknown)}});
+}
+
+std::string export_json(const ExportReport& report) {
+  return line({{"output", report.output},
+               {"images", report.images},
+               {"folders", report.folders},
+               {"left_out", report.left_out},
+               {"notes", report.notes},
+               {"seconds", report.seconds}});
+}
+
+std::string repack_json(const RepackReport& report) {
+  Json outputs = Json::array();
+  for (const RepackResult& output : report.outputs) {
+    outputs.push_back({{"path", output.path},
+                       {"images", output.num_samples},
+                       {"chunk_samples", output.chunk_samples},
+                       {"chunk_bytes", output.chunk_bytes},
+                       {"chunks", output.num_chunks},
+                       {"bytes", output.file_bytes},
+                       {"class_counts", output.statistics.class_counts},
+                       {"mean", output.statistics.channels.mean},
+                       {"std", output.statistics.channels.std},
+                       {"seconds", output.seconds}});
+  }
+  return line({{"command", "repack"}, {"input", report.input}, {"outputs", std::move(outputs)}});
 }
 
 }  // namespace h5pack

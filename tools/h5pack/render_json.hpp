@@ -12,5 +12,8 @@ std::string error_json(std::string_view code, std::string_view message);
 std::string info_json(const InfoReport& report);
 std::string epoch_json(const StreamSetup& setup, const EpochReport& report);
 std::string preview_json(const PreviewReport& report);
+std::string verify_json(const VerifyReport& report);
+std::string export_json(const ExportReport& report);
+std::string repack_json(const RepackReport& report);
 
 }  // namespace h5pack

@@ -6,7 +6,9 @@
 
 #include "byte_size.hpp"
 #include "escape.hpp"
+#include "in_quotes.hpp"
 #include "progress_text.hpp"
+#include "sources/listing.hpp"
 #include "text_layout.hpp"
 
 namespace h5pack {
@@ -58,6 +60,46 @@ std::string numbers_text(const std::vector<double>& values) {
   std::string text;
   for (const double value : values) text += (text.empty() ? "" : ", ") + decimals(value, 4);
   return "[" + text + "]";
+}
+
+/// "17, 4, 99 and 97 more".
+std::string numbers_shown(const std::vector<std::int64_t>& numbers) {
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(numbers.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(numbers[i]);
+  }
+  if (numbers.size() > kShown) text += " and " + std::to_string(numbers.size() - kShown) + " more";
+  return text;
+}
+
+std::string statistics_text(const chunkio::DatasetInfo& info) {
+  if (!info.statistics) return "none stored";
+  std::string text = "mean " + numbers_text(info.statistics->mean) + ", std " +
+                     numbers_text(info.statistics->std) + " (per channel, on the scale 0..1)";
+  if (!info.mean_picture_std.empty()) {
+    text += "\nstd within a picture, on average: " + numbers_text(info.mean_picture_std);
+  }
+  return text;
+}
+
+/// "pictures of 218x178 (9,000), ...", height first.
+std::string source_sizes_text(const chunkio::DatasetInfo& info) {
+  constexpr std::size_t kShown = 5;
+  const chunkio::SourceSizes& sizes = *info.source_sizes;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, sizes.most_frequent.size()); ++i) {
+    const auto& [height, width, pictures] = sizes.most_frequent[i];
+    text += (i == 0 ? "pictures of " : ", ") + std::to_string(height) + "x" +
+            std::to_string(width) + " (" + format_count(pictures) + ")";
+  }
+  if (sizes.most_frequent.size() == 1 && sizes.most_frequent[0].pictures == info.num_samples) {
+    return text;
+  }
+  return wrap(text + "; heights " + std::to_string(sizes.min_height) + " to " +
+                  std::to_string(sizes.max_height) + ", widths " + std::to_string(sizes.min_width) +
+                  " to " + std::to_string(sizes.max_width),
+              84);
 }
 
 /// A Python string literal of `text`.
@@ -123,10 +165,8 @@ std::string info_text(const InfoReport& report, bool colour) {
     out += add("fields", wrap(fields, 84));
   }
   out += add("storage", storage_text(report));
-  out += add("statistics", info.statistics ? "mean " + numbers_text(info.statistics->mean) +
-                                                 ", std " + numbers_text(info.statistics->std) +
-                                                 " (per channel, on the scale 0..1)"
-                                           : "none stored");
+  out += add("statistics", statistics_text(info));
+  if (info.source_sizes) out += add("source", source_sizes_text(info));
   if (info.stored.chunked) {
     out += add("h5py cache", h5py_line(report));
   }
@@ -142,6 +182,79 @@ std::string info_text(const InfoReport& report, bool colour) {
 std::string preview_text(const PreviewReport& report) {
   return escape(report.output) + ": " + format_count(report.images) + " pictures, " +
          std::to_string(report.width) + " x " + std::to_string(report.height) + " pixels\n";
+}
+
+std::string verify_text(const VerifyReport& report) {
+  std::string text = escape(report.dataset.path) + ": ";
+  if (!report.not_compared.empty()) {
+    text += (report.intact() ? "structure is sound" : "DAMAGED") +
+            ("; pixels were not compared: " + escape(report.not_compared)) + "\n";
+  } else {
+    text += report.damaged.empty()
+                ? "all " + format_count(report.num_chunks)
+                : "DAMAGED, " +
+                      format_count(report.num_chunks -
+                                   static_cast<std::int64_t>(report.damaged.size())) +
+                      " of " + format_count(report.num_chunks);
+    text += " chunks match their digests";
+    if (report.seconds > 0) {
+      text +=
+          ", " + format_bytes(report.bytes_read) + " in " + decimals(report.seconds, 1) + " s (" +
+          format_bytes(
+              static_cast<std::int64_t>(static_cast<double>(report.bytes_read) / report.seconds)) +
+          "/s)";
+    }
+    text += "\n";
+  }
+  for (const std::string& problem : report.problems) text += "  " + escape(problem) + "\n";
+  for (const DamageReport& damage : report.damaged) {
+    text += "  " + escape(damage.chunk.reason) + "\n";
+    if (!damage.files.empty()) {
+      text += "    made from " + first_few(damage.files) + "\n";
+    } else if (!damage.source_rows.empty()) {
+      text += "    made from source rows " + numbers_shown(damage.source_rows) + "\n";
+    }
+  }
+  if (report.source) {
+    const auto different = static_cast<std::int64_t>(report.source->different.size());
+    text += "  " + format_count(report.source->compared - different) + " of " +
+            format_count(report.source->compared) + " pictures equal their source\n";
+    for (const SourceDifference& difference : report.source->different) {
+      text += "    row " + std::to_string(difference.row) + ", " + in_quotes(difference.file) +
+              ": " + escape(difference.reason) + "\n";
+    }
+  }
+  if (!report.files_unknown.empty()) {
+    text += "  which files these were is unknown: " + escape(report.files_unknown) + "\n";
+  }
+  return text;
+}
+
+std::string export_text(const ExportReport& report) {
+  const auto folders = static_cast<std::int64_t>(report.folders.size());
+  std::string text = escape(report.output) + ": " + format_count(report.images) + " pictures";
+  if (folders > 0) {
+    text += " in " + format_count(folders) + (folders == 1 ? " class folder" : " class folders");
+  }
+  text += ", " + decimals(report.seconds, 1) + " s\n";
+  if (!report.left_out.empty()) {
+    text += "  not in samples.csv, too many values a sample: " + first_few(report.left_out) + "\n";
+  }
+  for (const std::string& note : report.notes) text += "  " + escape(note) + "\n";
+  return text;
+}
+
+std::string repack_text(const RepackReport& report) {
+  std::string text;
+  for (const RepackResult& output : report.outputs) {
+    text += escape(output.path) + ": " + format_count(output.num_samples) +
+            (output.num_samples == 1 ? " image in " : " images in ") +
+            format_count(output.num_chunks) +
+            (output.num_chunks == 1 ? " chunk of " : " chunks of ") +
+            format_count(output.chunk_samples) + " (" + format_bytes(output.chunk_bytes) + "), " +
+            format_bytes(output.file_bytes) + " in " + decimals(output.seconds, 1) + " s\n";
+  }
+  return text;
 }
 
 }  // namespace h5pack

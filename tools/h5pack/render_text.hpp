@@ -9,5 +9,8 @@ namespace h5pack {
 
 std::string info_text(const InfoReport& report, bool colour);
 std::string preview_text(const PreviewReport& report);
+std::string verify_text(const VerifyReport& report);
+std::string export_text(const ExportReport& report);
+std::string repack_text(const RepackReport& report);
 
 }  // namespace h5pack

@@ -9,8 +9,11 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
+#include <chunkio/verify.hpp>
 
+#include "repacker.hpp"
 #include "shuffle_quality.hpp"
+#include "source_comparison.hpp"
 
 namespace h5pack {
 
@@ -90,6 +93,46 @@ struct PreviewReport {
   std::int64_t rows = 0, columns = 0;
   std::int64_t images = 0;             ///< Pictures on the sheet.
   std::int64_t width = 0, height = 0;  ///< Pixels of the sheet.
+};
+
+/// A chunk that `h5pack verify` found damaged, and what was in it.
+struct DamageReport {
+  chunkio::DamagedChunk chunk = {};
+  std::vector<std::int64_t> source_rows = {};  ///< Of its rows; empty if the file does not say.
+  std::vector<std::string> files = {};         ///< The same by name; empty if that is unknown.
+};
+
+/// `h5pack verify`.
+struct VerifyReport {
+  chunkio::DatasetInfo dataset = {};
+  std::string not_compared = {};  ///< Why no pixels were compared, as a clause; empty if they were.
+  std::int64_t num_chunks = 0;    ///< Compared.
+  std::int64_t bytes_read = 0;    ///< Stored bytes of pictures.
+  double seconds = 0;             ///< Comparing them.
+  std::vector<std::string> problems = {};       ///< Of the structure; one line each.
+  std::vector<DamageReport> damaged = {};       ///< Ascending by chunk.
+  std::optional<SourceComparison> source = {};  ///< With --against.
+  std::string files_unknown = {};  ///< Why damaged chunks come without files; empty if they do not.
+
+  [[nodiscard]] bool intact() const noexcept {
+    return problems.empty() && damaged.empty() && (!source || source->different.empty());
+  }
+};
+
+/// `h5pack export`.
+struct ExportReport {
+  std::string output = {};
+  std::int64_t images = 0;
+  std::vector<std::string> folders = {};   ///< Of classes.
+  std::vector<std::string> left_out = {};  ///< Fields that are not in the table.
+  std::vector<std::string> notes = {};     ///< What a person should know; one line each.
+  double seconds = 0;
+};
+
+/// `h5pack repack`.
+struct RepackReport {
+  std::string input = {};
+  std::vector<RepackResult> outputs = {};
 };
 
 }  // namespace h5pack

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <string>
 
 #include <chunkio/error.hpp>
@@ -53,5 +56,16 @@ void StopSignal::check() {
                                                      : number == SIGTERM ? "SIGTERM"
                                                                          : "SIGHUP"));
 }
+
+StopSignalToken::StopSignalToken()
+    : thread_([this](const std::stop_token& end) {
+        constexpr std::chrono::milliseconds kInterval{100};
+        std::mutex mutex;
+        std::condition_variable_any wake;
+        std::unique_lock lock(mutex);
+        while (!wake.wait_for(lock, end, kInterval, [&] { return end.stop_requested(); })) {
+          if (StopSignal::received() != 0) source_.request_stop();
+        }
+      }) {}
 
 }  // namespace h5pack

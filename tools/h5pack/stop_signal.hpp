@@ -3,6 +3,8 @@
 
 #include <array>
 #include <csignal>
+#include <stop_token>
+#include <thread>
 
 namespace h5pack {
 
@@ -23,6 +25,17 @@ class StopSignal {
 
  private:
   std::array<struct ::sigaction, 3> previous_{};
+};
+
+/// The same as a token, for the library. A thread of its own looks ten times a second.
+class StopSignalToken {
+ public:
+  StopSignalToken();
+  [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
+
+ private:
+  std::stop_source source_;
+  std::jthread thread_;
 };
 
 }  // namespace h5pack

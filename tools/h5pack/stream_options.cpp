@@ -1,14 +1,9 @@
 #include "stream_options.hpp"
 
-#include <algorithm>
-#include <cstddef>
-
 #include <chunkio/error.hpp>
 #include <chunkio/ranks.hpp>
 
-#include "in_quotes.hpp"
 #include "options.hpp"
-#include "row_list.hpp"
 
 namespace h5pack {
 namespace {
@@ -21,38 +16,6 @@ constexpr const char* kDelivered = "What is delivered";
 constexpr const char* kReading = "How it is read (never changes what is delivered)";
 constexpr const char* kRanks = "Ranks";
 constexpr const char* kReport = "Report";
-
-/// Names separated by commas. (CLI11's own splitting takes the next option for a name after ",".)
-CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::string>& target,
-                       const std::string& description, const std::string& type_name) {
-  const auto set = [&target, name](const std::string& text) {
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      if (end == at) {
-        throw Error(ErrorCode::invalid_argument,
-                    name + " must be names separated by commas, not " + in_quotes(text));
-      }
-      target.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-  };
-  return app.add_option_function<std::string>(name, set, description)->type_name(type_name);
-}
-
-void add_rows(CLI::App& app, chunkio::LoaderOptions& loader) {
-  const auto set = [&loader](const std::string& text) {
-    try {
-      loader.rows = parse_row_list(text);
-    } catch (const Error& error) {
-      throw Error(error.code(), std::string("--rows: ") + error.what());
-    }
-  };
-  app.add_option_function<std::string>("--rows", set,
-                                       "Only these rows of the file, such as 0:1000,2000 (a range "
-                                       "ends before its second number)")
-      ->type_name("LIST")
-      ->group(kDelivered);
-}
 
 void add_delivered(CLI::App& app, StreamOptions& options) {
   chunkio::LoaderOptions& loader = options.loader;
@@ -79,7 +42,7 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
   add_names(app, "--fields", loader.fields, "Further fields to deliver, separated by commas",
             "NAMES")
       ->group(kDelivered);
-  add_rows(app, loader);
+  add_rows(app, loader.rows)->group(kDelivered);
   add_names(app, "--labels", options.labels,
             "Only samples of these classes: names of the file, or numbers", "LIST")
       ->group(kDelivered);
@@ -186,10 +149,7 @@ void add_stream_options(CLI::App& app, StreamOptions& options) {
 
 void finish_stream_options(StreamOptions& options) {
   chunkio::LoaderOptions& loader = options.loader;
-  if (loader.num_threads > kMaxThreads) {
-    throw Error(ErrorCode::invalid_argument,
-                "--threads must be at most " + std::to_string(kMaxThreads));
-  }
+  check_threads(loader.num_threads);
   if (options.ranks_from_env) {
     const chunkio::Ranks ranks = chunkio::Ranks::from_environment();
     loader.rank = ranks.rank;

@@ -115,7 +115,7 @@ Listing list_csv(const std::string& file, const CsvOptions& options) {
       throw Error(ErrorCode::corrupt_data, reader.place() + " has an empty path");
     }
     paths.push_back((root / fields[path_column]).string());
-    check_picture(paths.back(), reader.place());
+    if (!options.keep_missing) check_picture(paths.back(), reader.place());
     if (!label_column) continue;
     if (fields[*label_column].empty()) {
       throw Error(ErrorCode::corrupt_data, reader.place() + " has an empty label");
@@ -128,6 +128,7 @@ Listing list_csv(const std::string& file, const CsvOptions& options) {
 
   Listing listing;
   listing.source = {{"kind", "csv"}, {"path", file}, {"path_column", header[path_column]}};
+  if (!options.root.empty()) listing.source["root"] = options.root;
   Split split;
   if (label_column) {
     listing.source["label_column"] = header[*label_column];

@@ -11,6 +11,8 @@ struct CsvOptions {
   std::string path_column;   ///< Empty: `path` if there is one, else the first column.
   std::string label_column;  ///< Empty: `label` if there is one, else no labels.
   std::string root;          ///< Relative paths start here. Empty: the folder of the CSV file.
+  /// List also pictures that are not there, to be found out when they are read.
+  bool keep_missing = false;
 };
 
 /// Lists the pictures of a manifest in its order. The first record names the columns. Labels that
@@ -19,8 +21,9 @@ struct CsvOptions {
 ///
 /// Blocks on I/O.
 /// \throws Error not_found (no such file, or a row's picture is missing: with its line),
-///         invalid_argument (no such column), unsupported (not a regular file), corrupt_data
-///         (malformed CSV, wrong number of fields, empty path or label), io_failed.
+///         unless they are to be kept), invalid_argument (no such column), unsupported (not a
+///         regular file), corrupt_data (malformed CSV, wrong number of fields, empty path or
+///         label), io_failed.
 [[nodiscard]] Listing list_csv(const std::string& file, const CsvOptions& options);
 
 }  // namespace h5pack

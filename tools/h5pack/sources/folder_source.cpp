@@ -51,11 +51,10 @@ FolderContents read_folder(const std::string& path) {
     if (fs::is_directory(status)) {
       contents.folders.push_back(name);
     } else if (has_picture_extension(name)) {
-      if (fs::is_regular_file(status)) {
+      // A link to nothing is a picture that cannot be read.
+      const bool dangling = entries->is_symlink(unknown) && !fs::is_other(status);
+      if (fs::is_regular_file(status) || dangling) {
         contents.pictures.push_back(name);
-      } else if (entries->is_symlink(unknown) && !fs::is_other(status)) {
-        throw Error(ErrorCode::not_found, in_quotes(path + "/" + name) +
-                                              " is a link to nothing readable: remove or mend it");
       } else {
         ++contents.not_regular;
       }

@@ -17,7 +17,7 @@ namespace h5pack {
 /// - Two or more of train/, val/ and test/ are splits with one common class list, their union.
 ///
 /// Blocks on I/O.
-/// \throws Error not_found (no DIR, no pictures, a class without any, a dangling link), io_failed
+/// \throws Error not_found (no DIR, no pictures, a class without any), io_failed
 ///         (unreadable).
 [[nodiscard]] Listing list_folder(const std::string& dir);
 

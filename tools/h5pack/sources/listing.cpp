@@ -24,10 +24,11 @@ std::string picture_name(const Pictures& pictures, std::int64_t index) {
          std::to_string(index % planar.records_per_file);
 }
 
-const chunkio::FieldData* find_field(const Split& split, std::string_view name) {
-  const auto it = std::find_if(split.fields.begin(), split.fields.end(),
+const chunkio::FieldData* find_field(std::span<const chunkio::FieldData> fields,
+                                     std::string_view name) {
+  const auto it = std::find_if(fields.begin(), fields.end(),
                                [&](const auto& field) { return field.info.name == name; });
-  return it == split.fields.end() ? nullptr : &*it;
+  return it == fields.end() ? nullptr : &*it;
 }
 
 bool has_picture_extension(std::string_view file_name) {

@@ -14,6 +14,7 @@
 
 #include <chunkio/dataset_writer.hpp>
 
+#include "file_bytes.hpp"
 #include "picture.hpp"
 
 namespace h5pack {
@@ -38,6 +39,8 @@ using Pictures = std::variant<std::vector<std::string>, PlanarPictures>;
 struct Split {
   std::string name;  ///< "train", "val", "test"; empty if the source has no splits.
   Pictures pictures;
+  /// Of each file of `pictures` when it was listed; empty: not looked at.
+  std::vector<FileStamp> stamps = {};
   /// `labels` (int64 [N] or uint8 [N,A]) if there are any, and further fields; without
   /// `source_index`.
   std::vector<chunkio::FieldData> fields;
@@ -62,7 +65,8 @@ template <class T>
 }
 
 /// The field of that name, or null.
-[[nodiscard]] const chunkio::FieldData* find_field(const Split& split, std::string_view name);
+[[nodiscard]] const chunkio::FieldData* find_field(std::span<const chunkio::FieldData> fields,
+                                                   std::string_view name);
 
 /// True for the extensions of torchvision's ImageFolder, in any case.
 [[nodiscard]] bool has_picture_extension(std::string_view file_name);

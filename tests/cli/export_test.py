@@ -1,0 +1,234 @@
+"""h5pack export: pictures come back bit by bit, and a folder appears whole or not at all."""
+
+import csv
+import pathlib
+import resource
+import subprocess
+import unittest
+
+import h5py
+import numpy as np
+from PIL import Image
+
+import sources
+from support import H5PACK, CliTest, make_class_folder, picture, pillow_pixels, tree, write_picture
+
+
+def datasets(path):
+    """All datasets of a file by name, and what `images` says of classes."""
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.__setitem__(name, item[()])
+                        if isinstance(item, h5py.Dataset) else None)
+        for name in ("class_names", "attribute_names"):
+            if name in file["images"].attrs:
+                found["@" + name] = file["images"].attrs[name]
+    return found
+
+
+class ExportTest(CliTest):
+    def assert_same_datasets(self, a, b, without=()):
+        first, second = datasets(self.dir / a), datasets(self.dir / b)
+        for name in without:
+            first.pop(name, None)
+            second.pop(name, None)
+        self.assertEqual(first.keys(), second.keys())
+        for name, values in first.items():
+            np.testing.assert_array_equal(values, second[name], name)
+
+    def table(self, folder):
+        with open(self.dir / folder / "samples.csv", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_round_trip_of_a_folder(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog", "an \u00f6tter"], 12, height=20, width=24)
+        for options in ([], ["--seed", "5", "--layout", "nchw"], ["--order", "source", "--color", "gray"]):
+            with self.subTest(options):
+                for name in ("first.h5", "second.h5"):
+                    (self.dir / name).unlink(missing_ok=True)
+                subprocess.run(["rm", "-rf", self.dir / "out"], check=True)
+                self.h5pack("folder", "photos", "-o", "first.h5", "--chunk", 5, *options)
+                report = self.h5pack_json("export", "first.h5", "-o", "out")[0]
+                self.assertEqual((report["images"], report["left_out"], report["notes"]), (36, [], []))
+                self.assertEqual(sorted(report["folders"]), sorted(["cat", "dog", "an \u00f6tter"]))
+                self.h5pack("folder", "out", "-o", "second.h5", "--chunk", 5, *options)
+                self.assert_same_datasets("first.h5", "second.h5")
+
+    def test_pictures_are_those_of_the_file(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 7)
+        self.h5pack("folder", "photos", "-o", "a.h5", "--chunk", 3)
+        self.h5pack("export", "a.h5", "-o", "out", "--threads", 3)
+        stored = datasets(self.dir / "a.h5")
+        rows = {int(source): row for row, source in enumerate(stored["source_index"])}
+        pictures = sorted((self.dir / "out").rglob("*.png"))
+        self.assertEqual([p.name for p in pictures], [f"{i:06d}.png" for i in range(14)])
+        for path in pictures:
+            row = rows[int(path.stem)]
+            np.testing.assert_array_equal(pillow_pixels(path), stored["images"][row])
+            self.assertEqual(path.parent.name, ["cat", "dog"][stored["labels"][row]])
+        table = self.table("out")
+        self.assertEqual([line["path"] for line in table],
+                         [f"{p.parent.name}/{p.name}" for p in pictures])
+        self.assertEqual([line["source_index"] for line in table], [str(i) for i in range(14)])
+        self.assertEqual([line["label"] for line in table], ["cat"] * 7 + ["dog"] * 7)
+
+    def test_the_table_packs_again(self):
+        sources.write_cifar10(self.dir / "cifar", per_batch=4)
+        self.h5pack("cifar", "cifar", "-o", "packed")
+        self.h5pack("export", "packed/train.h5", "-o", "out")
+        self.h5pack("csv", "out/samples.csv", "-o", "again.h5")
+        self.assert_same_datasets("packed/train.h5", "again.h5")
+
+    def test_attribute_tables_and_fields_come_as_csv(self):
+        attributes, partition, identity, landmarks, _ = sources.write_celeba(
+            self.dir / "celeba", 20, size=(22, 18))
+        self.h5pack("celeba", "celeba", "-o", "packed")
+        self.h5pack("export", "packed/train.h5", "-o", "out")
+        rows = np.flatnonzero(partition == 0)
+        table = self.table("out")
+        self.assertEqual(list(table[0])[:41], ["path", *sources.CELEBA_ATTRIBUTES])
+        self.assertEqual([[int(line[name]) for name in sources.CELEBA_ATTRIBUTES] for line in table],
+                         attributes[rows].tolist())
+        self.assertEqual([int(line["identity"]) for line in table], identity[rows].tolist())
+        self.assertEqual([[int(line[f"landmarks_{i}"]) for i in range(10)] for line in table],
+                         landmarks[rows].tolist())
+        self.assertEqual(sorted(p.name for p in (self.dir / "out").iterdir()),
+                         [f"{i:06d}.png" for i in range(len(rows))] + ["samples.csv"])
+
+    def test_foreign_files(self):
+        rgba = np.random.default_rng(3).integers(0, 256, (9, 8, 6, 4), np.uint8)
+        weights = np.array([0.1, -1e300, 5e-324, 1 / 3, 0, 1, 2, 3, np.pi])
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file.create_dataset("data", data=rgba.transpose(0, 3, 1, 2), chunks=(2, 4, 3, 6), compression="gzip")
+            file["label"] = np.array([3, 11, 3, 3, 11, 0, 0, 11, 3], np.int32)
+            file["weights"] = weights
+            file["masks"] = np.zeros((9, 8, 9), np.uint8)
+        report = self.h5pack_json("export", "f.h5", "-o", "out", "--layout", "nchw")[0]
+        self.assertEqual(report["folders"], ["00", "03", "11"])
+        self.assertEqual(report["left_out"], ["masks"])
+        self.assertEqual(len(report["notes"]), 1)
+        for i, folder in enumerate(("03", "11", "03", "03", "11", "00", "00", "11", "03")):
+            with Image.open(self.dir / "out" / folder / f"{i:06d}.png") as image:
+                np.testing.assert_array_equal(np.asarray(image), rgba[i])
+        self.assertEqual([float(line["weights"]) for line in self.table("out")], weights.tolist())
+
+    def test_labels_that_are_no_classes(self):
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["images"] = np.stack([picture(i, 8, 8) for i in range(3)])
+            file["labels"] = np.array([-1, 10**12, 4])
+        report = self.h5pack_json("export", "f.h5", "-o", "out")[0]
+        self.assertEqual(report["folders"], [])
+        self.assertEqual([line["label"] for line in self.table("out")], ["-1", str(10**12), "4"])
+
+    def test_class_names_that_cannot_be_folders(self):
+        for i in range(3):
+            write_picture(self.dir / f"{i}.png", i)
+        (self.dir / "list.csv").write_text('path,label\n0.png,"a/b"\n1.png,"with ""quotes"", and\nlines"\n2.png,..\n')
+        self.h5pack("csv", "list.csv", "-o", "a.h5")
+        report = self.h5pack_json("export", "a.h5", "-o", "out")[0]
+        self.assertEqual(report["folders"], ["0", "1", "2"])
+        self.assertIn("cannot be folders", report["notes"][0])
+        self.assertEqual([line["label"] for line in self.table("out")],
+                         ["a/b", 'with "quotes", and\nlines', ".."])
+        self.h5pack("csv", "out/samples.csv", "-o", "again.h5")
+        self.assert_same_datasets("a.h5", "again.h5")
+
+    def test_a_class_without_pictures_is_mentioned(self):
+        make_class_folder(self.dir / "photos" / "train", ["cat", "dog"], 2)
+        make_class_folder(self.dir / "photos" / "test", ["dog"], 2)
+        self.h5pack("folder", "photos", "-o", "packed")
+        report = self.h5pack_json("export", "packed/test.h5", "-o", "out")[0]
+        self.assertEqual(report["folders"], ["dog"])
+        self.assertRegex(report["notes"][0], "labels would change.*no pictures")
+
+
+class RefusedTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 8)
+        self.h5pack("folder", "photos", "-o", "a.h5", "--chunk", 4)
+
+    def test_outputs_that_are_not_new(self):
+        (self.dir / "out").mkdir()
+        (self.dir / "file").write_text("here first")
+        (self.dir / "half.partial").mkdir()
+        (self.dir / "half.partial" / "x").write_text("somebody's")
+        self.assert_refused(["export", "a.h5", "-o", "out"], 1, ["'out' exists"], "new folder")
+        self.assert_refused(["export", "a.h5", "-o", "out/"], 1, ["'out' exists"], "new folder")
+        self.assert_refused(["export", "a.h5", "-o", "file"], 1, ["'file' exists"], "new folder")
+        self.assert_refused(["export", "a.h5", "-o", "half"], 1, ["half.partial"], "remove it")
+        self.assert_refused(["export", "a.h5", "-o", "no/such/place"], 1, ["no/such/place"], "make it first")
+
+    def test_damaged_pictures_are_not_exported(self):
+        with h5py.File(self.dir / "a.h5") as file:
+            offset = file["images"].id.get_chunk_info(2).byte_offset
+        with open(self.dir / "a.h5", "r+b") as file:
+            file.seek(offset + 5)
+            byte = file.read(1)
+            file.seek(offset + 5)
+            file.write(bytes([byte[0] ^ 4]))
+        self.assert_refused(["export", "a.h5", "-o", "out"], 1, ["a.h5", "chunk 2 (rows 8 to 11)"], "digest")
+
+    def test_channels_that_are_no_png(self):
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["images"] = np.zeros((3, 8, 8, 2), np.uint8)
+        self.assert_refused(["export", "f.h5", "-o", "out", "--layout", "nhwc"], 1, ["2 channels"], "1, 3 and 4")
+
+    def test_files_that_may_not_grow(self):
+        before = tree(self.dir)
+        result = self.run_h5pack("export", "a.h5", "-o", "out", "--quiet",
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700)))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, "^h5pack: cannot write 'out.partial/.*free some space")
+        self.assertEqual(tree(self.dir), before)
+
+    def test_usage(self):
+        for arguments in (["export", "a.h5"], ["export", "-o", "out"], ["export", "a.h5", "-o", ""],
+                          ["export", "a.h5", "-o", "out", "--threads", "5000"]):
+            self.assertEqual(self.run_h5pack(*arguments).returncode, 2, arguments)
+
+
+class FaultTest(CliTest):
+    """Every call that makes a folder or file fails once: one line, and nothing is left behind."""
+
+    def setUp(self):
+        super().setUp()
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 2, height=8, width=8)
+        self.h5pack("folder", "photos", "-o", "a.h5")
+        self.trace = pathlib.Path(str(self.dir) + ".strace")
+        self.addCleanup(self.trace.unlink, missing_ok=True)
+
+    def run_traced(self, *inject):
+        try:
+            return subprocess.run(
+                ["strace", "-f", "-o", self.trace, "-e", "trace=mkdir,renameat2,syncfs,fsync", *inject,
+                 H5PACK, "export", "a.h5", "-o", "out", "--quiet"],
+                cwd=self.dir, capture_output=True, text=True, timeout=120)
+        except FileNotFoundError:
+            self.skipTest("strace is not installed")
+
+    def test_failures_leave_nothing(self):
+        before = tree(self.dir)
+        for call, count in (("mkdir", 3), ("syncfs", 1), ("renameat2", 1)):
+            for number in range(1, count + 1):
+                with self.subTest(call, number=number):
+                    result = self.run_traced("-e", f"inject={call}:error=EIO:when={number}")
+                    if "INJECTED" not in self.trace.read_text():
+                        self.skipTest("strace cannot trace here: " + result.stderr[:200])
+                    self.assertEqual(result.returncode, 1, result.stderr)
+                    self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                    self.assertIn("out", result.stderr)
+                    self.assertEqual(tree(self.dir), before)
+
+    def test_a_signal_leaves_nothing(self):
+        before = tree(self.dir)
+        result = self.run_traced("-e", "inject=mkdir:signal=TERM:when=3")
+        if "SIGTERM" not in self.trace.read_text():
+            self.skipTest("strace cannot trace here: " + result.stderr[:200])
+        self.assertEqual(result.returncode, 143, result.stderr)
+        self.assertRegex(result.stderr, "SIGTERM; the unfinished folder was removed")
+        self.assertEqual(tree(self.dir), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

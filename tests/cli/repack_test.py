@@ -1,0 +1,293 @@
+"""h5pack repack: any image dataset in, a version-1 file out, nothing lost on the way."""
+
+import json
+import pathlib
+import subprocess
+import unittest
+
+import h5py
+import numpy as np
+
+import sources
+from support import H5PACK, CliTest, make_class_folder, picture, tree
+
+N = 150
+
+
+def pictures(n=N, height=12, width=10, channels=3):
+    return np.stack([picture(i, height, width, channels).reshape(height, width, channels) for i in range(n)])
+
+
+class RepackTest(CliTest):
+    def packed(self, name="in.h5", *options, classes=("cat", "dog", "eel"), per_class=25):
+        make_class_folder(self.dir / "photos", classes, per_class, height=12, width=10)
+        self.h5pack("folder", "photos", "-o", name, "--chunk", 8, *options)
+
+    def repack(self, *arguments):
+        return self.h5pack_json("repack", *arguments)[0]["outputs"]
+
+    def read(self, name):
+        """Datasets and attributes of a file, which must also be sound."""
+        self.h5pack("verify", name, "--quiet")
+        with h5py.File(self.dir / name) as file:
+            found = {}
+            file.visititems(lambda path, item: found.__setitem__(path, item[()])
+                            if isinstance(item, h5py.Dataset) else None)
+            attributes = {**file.attrs, **file["images"].attrs}
+            self.assertEqual(file["images"].id.get_create_plist().get_nfilters(), 0)
+            return found, attributes, file["images"].chunks
+
+    def test_foreign_layouts(self):
+        images, labels = pictures(), np.arange(N) % 7
+        cases = {
+            "contiguous": (images, {}),
+            "one by one": (images, {"chunks": (1, 12, 10, 3)}),
+            "large": (images, {"chunks": (120, 12, 10, 3)}),
+            "cut": (images, {"chunks": (30, 5, 7, 2)}),
+            "deflated": (images, {"chunks": (11, 12, 10, 3), "compression": "gzip", "shuffle": True}),
+            "scaled": (images, {"chunks": (11, 12, 10, 3), "scaleoffset": 0}),
+            "planes": (images.transpose(0, 3, 1, 2), {"chunks": (9, 3, 12, 10), "fletcher32": True}),
+        }
+        for case, (stored, options) in cases.items():
+            for out in ("nhwc", "nchw"):
+                with self.subTest(case, out=out):
+                    with h5py.File(self.dir / "f.h5", "w") as file:
+                        file.create_dataset("imgs", data=stored, **options)
+                        file["label"] = labels.astype(np.int16)
+                        file["meta/box"] = np.arange(4 * N, dtype=np.float32).reshape(N, 4)
+                    self.repack("f.h5", "-o", "out.h5", "--chunk", 16, "--out-layout", out, "--force")
+                    found, attributes, chunks = self.read("out.h5")
+                    expected = images if out == "nhwc" else images.transpose(0, 3, 1, 2)
+                    np.testing.assert_array_equal(found["images"], expected)
+                    self.assertEqual(chunks[0], 16)
+                    self.assertEqual(attributes["layout"], out.encode())
+                    self.assertEqual(found["labels"].dtype, np.int64)
+                    np.testing.assert_array_equal(found["labels"], labels)
+                    np.testing.assert_array_equal(found["source_index"], np.arange(N))
+                    np.testing.assert_array_equal(found["meta/box"], np.arange(4 * N).reshape(N, 4))
+                    np.testing.assert_allclose(attributes["mean"], images.mean(axis=(0, 1, 2)) / 255)
+                    np.testing.assert_allclose(attributes["std"], (images / 255).std(axis=(0, 1, 2)))
+                    self.assertEqual(list(attributes["class_counts"]), np.bincount(labels).tolist())
+
+    def test_names_and_channels_that_must_be_told(self):
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["a/x"] = pictures(9, channels=3)
+            file["b/x"] = np.random.default_rng(1).integers(0, 256, (9, 4, 5, 4), np.uint8)
+            file["b/y"] = np.arange(9)[::-1]
+        self.assert_refused(["repack", "f.h5", "-o", "out.h5"], 1, ["f.h5", "several"], "--images")
+        self.repack("f.h5", "-o", "out.h5", "--images", "b/x", "--label-field", "b/y", "--layout", "nhwc")
+        found, attributes, _ = self.read("out.h5")
+        with h5py.File(self.dir / "f.h5") as file:
+            np.testing.assert_array_equal(found["images"], file["b/x"])
+        self.assertEqual(list(found["labels"]), list(range(8, -1, -1)))
+        self.assertNotIn("mean", attributes)
+
+    def test_everything_of_a_packed_file_is_carried_along(self):
+        attributes, *_ = sources.write_celeba(self.dir / "celeba", 30, size=(22, 18))
+        self.h5pack("celeba", "celeba", "-o", "packed", "--chunk", 4)
+        self.repack("packed/train.h5", "-o", "out.h5", "--chunk", 7)
+        before, said_before, _ = self.read("packed/train.h5")
+        after, said, chunks = self.read("out.h5")
+        self.assertEqual(chunks[0], 7)
+        self.assertEqual(before.keys(), after.keys())
+        for name, values in before.items():
+            np.testing.assert_array_equal(after[name], values, name)
+        same = set(said_before) - {"uuid", "chunk_digests", "options", "rdcc_nslots", "rdcc_nbytes",
+                                   # Not carried yet.
+                                   "mean_picture_std", "source_sizes", "source_size_range"}
+        for name in same:
+            np.testing.assert_array_equal(said[name], said_before[name], name)
+        self.assertNotEqual(said["uuid"], said_before["uuid"])
+        options, options_before = json.loads(said["options"]), json.loads(said_before["options"])
+        self.assertEqual(options["source"], options_before["source"])
+        self.assertEqual(options["repacked"][0]["uuid"].encode(), said_before["uuid"])
+
+    def test_fields_can_be_chosen(self):
+        sources.write_celeba(self.dir / "celeba", 30, size=(22, 18))
+        self.h5pack("celeba", "celeba", "-o", "packed")
+        self.repack("packed/train.h5", "-o", "out.h5", "--fields", "identity")
+        self.assertEqual(set(self.read("out.h5")[0]), {"images", "labels", "source_index", "identity"})
+        self.assert_refused(["repack", "packed/train.h5", "-o", "b.h5", "--fields", "age"], 1, ["'age'"],
+                            "h5pack info")
+
+    def test_orders(self):
+        self.packed("shuffled.h5", "--seed", 3)
+        self.packed("source.h5", "--order", "source")
+        shuffled, source = self.read("shuffled.h5"), self.read("source.h5")
+        for name, options, expected in (
+                ("a.h5", ["shuffled.h5", "--order", "source"], source),
+                ("b.h5", ["source.h5", "--order", "shuffled", "--seed", 3], shuffled),
+                ("c.h5", ["shuffled.h5"], shuffled)):
+            # Small enough for several windows; all the same with the default.
+            for memory in ([], ["--memory-budget", "4MiB"]):
+                with self.subTest(name, memory=memory):
+                    self.repack(*options, "-o", name, "--chunk", 8, "--force", *memory)
+                    found, said, _ = self.read(name)
+                    for dataset, values in expected[0].items():
+                        np.testing.assert_array_equal(found[dataset], values, dataset)
+                    for attribute in ("order", "seed", "class_names", "class_counts", "mean", "std",
+                                      "chunk_digests"):
+                        np.testing.assert_array_equal(said[attribute], expected[1][attribute], attribute)
+
+    def test_windows_of_any_size_give_the_same_file(self):
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file.create_dataset("images", data=np.random.default_rng(4).integers(0, 256, (300, 120, 121, 3), np.uint8),
+                                chunks=(7, 120, 121, 3), compression="gzip", compression_opts=1)
+        seen = set()
+        # 13 MB in four windows, in two, and in one.
+        for memory in ("8MiB", "16MiB", "1GiB"):
+            for threads in (1, 4):
+                self.repack("f.h5", "-o", "out.h5", "--order", "shuffled", "--chunk", 9, "--force", "--memory-budget",
+                            memory, "--threads", threads, "--out-layout", "nchw")
+                found, said, _ = self.read("out.h5")
+                seen.add(said["chunk_digests"].tobytes())
+                rows = found["source_index"]
+        self.assertEqual(len(seen), 1)
+        with h5py.File(self.dir / "f.h5") as file:
+            np.testing.assert_array_equal(found["images"], file["images"][()][rows].transpose(0, 3, 1, 2))
+
+    def test_subsets(self):
+        self.packed()
+        before, _, _ = self.read("in.h5")
+        labels = before["labels"]
+        cases = (
+            (["--rows", "3:20,70,40:42"], [*range(3, 20), 40, 41, 70]),
+            (["--labels", "dog,eel"], np.flatnonzero(labels != 0)),
+            (["--labels", "0", "--rows", "10:60"], [r for r in range(10, 60) if labels[r] == 0]),
+        )
+        for options, rows in cases:
+            for order in ("stored", "shuffled"):
+                with self.subTest(options, order=order):
+                    output = self.repack("in.h5", "-o", "out.h5", "--chunk", 4, "--force", "--order", order,
+                                         "--seed", 9, *options)[0]
+                    self.assertEqual(output["images"], len(rows))
+                    found, said, _ = self.read("out.h5")
+                    if order == "shuffled":
+                        self.assertNotEqual(list(found["source_index"]), list(before["source_index"][rows]))
+                    places = {source: row for row, source in enumerate(before["source_index"])}
+                    taken = [places[source] for source in found["source_index"]]
+                    self.assertEqual(taken if order == "stored" else sorted(taken), list(rows))
+                    np.testing.assert_array_equal(found["images"], before["images"][taken])
+                    np.testing.assert_array_equal(found["labels"], labels[taken])
+                    self.assertEqual(list(said["class_counts"]),
+                                     np.bincount(labels[taken], minlength=3).tolist())
+                    np.testing.assert_allclose(said["mean"], (found["images"] / 255).mean(axis=(0, 1, 2)))
+
+    def test_splits(self):
+        self.packed(per_class=30)
+        before, _, _ = self.read("in.h5")
+        for options, sizes in ((["--split", "0.9:0.1"], {"train": 81, "test": 9}),
+                               (["--split", "8:1:1"], {"train": 72, "val": 9, "test": 9})):
+            for stratify in ([], ["--stratify"]):
+                with self.subTest(options, stratify=stratify):
+                    subprocess.run(["rm", "-rf", self.dir / "parts", self.dir / "again"], check=True)
+                    for folder in ("parts", "again"):
+                        self.repack("in.h5", "-o", folder, "--seed", 4, *options, *stratify)
+                    taken = []
+                    for name, size in sizes.items():
+                        found, said, _ = self.read(f"parts/{name}.h5")
+                        self.assertEqual(len(found["images"]), size)
+                        self.assertEqual(said["split"], name.encode())
+                        if stratify:
+                            self.assertEqual(list(said["class_counts"]), [size // 3] * 3)
+                        places = [list(before["source_index"]).index(s) for s in found["source_index"]]
+                        self.assertEqual(places, sorted(places))
+                        np.testing.assert_array_equal(found["images"], before["images"][places])
+                        taken += places
+                        np.testing.assert_array_equal(self.read(f"again/{name}.h5")[0]["source_index"],
+                                                      found["source_index"])
+                    self.assertEqual(sorted(taken), list(range(90)))
+
+    def test_damaged_files_are_known_by_name_after_repacking(self):
+        self.packed()
+        self.repack("in.h5", "-o", "out.h5", "--chunk", 5, "--order", "shuffled")
+        with h5py.File(self.dir / "out.h5") as file:
+            offset = file["images"].id.get_chunk_info(1).byte_offset
+            source = int(file["source_index"][5])
+        with open(self.dir / "out.h5", "r+b") as file:
+            file.seek(offset)
+            byte = file.read(1)[0]
+            file.seek(offset)
+            file.write(bytes([byte ^ 1]))
+        report = json.loads(self.run_h5pack("verify", "out.h5", "--json", "--quiet").stdout)
+        names = [f"photos/{name}/{i:03d}.jpg" for name in ("cat", "dog", "eel") for i in range(25)]
+        self.assertEqual(report["damaged"][0]["files"][0], names[source])
+
+
+class RefusedTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
+        self.h5pack("folder", "photos", "-o", "a.h5", "--chunk", 4)
+
+    def test_outputs(self):
+        (self.dir / "b.h5").write_text("here first")
+        (self.dir / "parts").mkdir()
+        (self.dir / "parts" / "test.h5").write_text("here first")
+        self.assert_refused(["repack", "a.h5", "-o", "b.h5"], 1, ["'b.h5' exists"], "--force")
+        self.assert_refused(["repack", "a.h5", "-o", "a.h5", "--force"], 1, ["'a.h5' is one of the inputs"], "-o")
+        self.assert_refused(["repack", "a.h5", "-o", "parts", "--split", "1:1"], 1, ["parts/test.h5"], "--force")
+        self.assert_refused(["repack", "a.h5", "-o", "no/such/b.h5"], 1, ["no/such"], "make it first")
+
+    def test_selections(self):
+        cases = (
+            (["--rows", "0:21"], ["20 rows", "number 20"], "--rows"),
+            (["--rows", "5:5"], ["5:5"], "FIRST:END"),
+            (["--labels", "cow"], ["'cow'"], "cat, dog"),
+            (["--rows", "0:1", "--split", "1:1"], ["no sample for train.h5|no sample for test.h5"], "--split"),
+            (["--split", "0.5"], ["'0.5'"], "0.9:0.1"),
+            (["--split", "1:0"], ["'1:0'"], "above 0"),
+            (["--split", "1:1:1:1"], ["'1:1:1:1'"], "two or three"),
+            (["--split", "1:x"], ["'1:x'"], "two or three"),
+            (["--split", "1:"], ["'1:'"], "two or three"),
+            (["--stratify"], ["--stratify"], "--split"),
+        )
+        for options, names, way_out in cases:
+            with self.subTest(options):
+                if "|" in names[0]:
+                    self.assert_refused(["repack", "a.h5", "-o", "b", *options], 2, [], names[0])
+                else:
+                    self.assert_refused(["repack", "a.h5", "-o", "b", *options], 2, names, way_out)
+
+    def test_stratifying_needs_classes(self):
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["images"] = pictures(9)
+        self.assert_refused(["repack", "f.h5", "-o", "b", "--split", "1:1", "--stratify"], 2, ["no labels"],
+                            "--label-field")
+
+    def test_damaged_pictures_are_not_copied(self):
+        with h5py.File(self.dir / "a.h5") as file:
+            offset = file["images"].id.get_chunk_info(3).byte_offset
+        with open(self.dir / "a.h5", "r+b") as file:
+            file.seek(offset + 100)
+            byte = file.read(1)[0]
+            file.seek(offset + 100)
+            file.write(bytes([byte ^ 16]))
+        for order in ("stored", "shuffled"):
+            self.assert_refused(["repack", "a.h5", "-o", "b.h5", "--order", order], 1, ["a.h5", "chunk 3"], "digest")
+
+    def test_memory_that_does_not_suffice(self):
+        self.assert_refused(["repack", "a.h5", "-o", "b.h5", "--memory-budget", "64KiB"], 1, ["at least"],
+                            "--memory-budget")
+
+    def test_what_was_there_stays_when_a_signal_comes(self):
+        (self.dir / "b.h5").write_text("here first")
+        before = tree(self.dir)
+        trace = pathlib.Path(str(self.dir) + ".strace")
+        self.addCleanup(trace.unlink, missing_ok=True)
+        try:
+            result = subprocess.run(
+                ["strace", "-f", "-o", trace, "-e", "trace=fallocate", "-e", "inject=fallocate:signal=TERM:when=1",
+                 H5PACK, "repack", "a.h5", "-o", "b.h5", "--force", "--quiet"],
+                cwd=self.dir, capture_output=True, text=True, timeout=120)
+        except FileNotFoundError:
+            self.skipTest("strace is not installed")
+        if "SIGTERM" not in trace.read_text():
+            self.skipTest("strace cannot trace here: " + result.stderr[:200])
+        self.assertEqual(result.returncode, 143, result.stderr)
+        self.assertRegex(result.stderr, "SIGTERM; the unfinished file was removed")
+        self.assertEqual(tree(self.dir), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,281 @@
+"""Packs that are interrupted and resumed: nothing half-written under the final name, nothing lost, the same file."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+import h5py
+import numpy as np
+
+import sources
+from support import CliTest, H5PACK, TIMEOUT_SECONDS, make_class_folder, tree
+
+SKIPPED = 3
+STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
+
+
+def contents(path):
+    """Everything in a file but what is new for each file written."""
+    found = {}
+
+    def visit(name, item):
+        for key, value in item.attrs.items():
+            if key != "uuid":
+                found[name, key] = (np.asarray(value).dtype, np.asarray(value).tobytes())
+        if isinstance(item, h5py.Dataset):
+            found[name] = (item.dtype, item.shape, item.chunks, item[()].tobytes())
+
+    with h5py.File(path) as file:
+        visit("/", file)
+        file.visititems(visit)
+    return found
+
+
+class ResumeTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(SEED)
+        print(f"CHUNKIO_TEST_SEED={SEED}")
+
+    def make_photos(self, copies=15, size=(160, 120)):
+        """Two classes of 20 pictures under many names each, every 11th name a bad picture."""
+        samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 20, *size)
+        (self.dir / "bad.jpg").write_bytes(b"no picture")
+        for number, (path, _) in enumerate(samples):
+            for i in range(copies):
+                bad = (number + i) % 11 == 0
+                os.link(self.dir / "bad.jpg" if bad else path, f"{path[:-4]}_{i}.jpg")
+
+    def start(self, arguments):
+        return subprocess.Popen([H5PACK, *map(str, arguments)], cwd=self.dir, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def end(self, process):
+        out, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        self.assertNotIn("HDF5-DIAG", errors)
+        return process.returncode, out, errors
+
+    def stop_in_the_middle(self, arguments, number=signal.SIGINT, output="out.h5"):
+        """Stops a pack when chunks are done, so that there is something to resume; returns the seconds that took.
+
+        It is stopped a little later each time until that has worked.
+        """
+        wait = 0.0
+        while True:
+            process = self.start([*arguments, "--quiet"])
+            partial = self.dir / (output + ".partial")
+            while not partial.exists() and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(wait)
+            sent = time.monotonic()
+            process.send_signal(number)
+            code, _, errors = self.end(process)
+            took = time.monotonic() - sent
+            self.assertEqual(code, STOPPED[number], errors)
+            if partial.exists():
+                self.assertEqual(len(errors.splitlines()), 1, errors)
+                self.assertIn("--resume", errors)
+                self.assertTrue((self.dir / (output + ".partial.journal")).exists())
+                self.assertFalse((self.dir / output).exists())
+                return took
+            wait += 0.01
+
+    def test_interrupted_anywhere_any_number_of_times(self):
+        self.make_photos()
+        for chunk in (3, 64):
+            pack = ["folder", "photos", "--chunk", chunk, "--on-error", "skip", "--report", "bad.jsonl", "-o", "out.h5"]
+            began = time.monotonic()
+            result = self.run_h5pack(*pack, "--force")
+            usual = time.monotonic() - began
+            self.assertEqual(result.returncode, SKIPPED, result.stderr)
+            reference, report = contents(self.dir / "out.h5"), (self.dir / "bad.jsonl").read_text()
+            resumed = 0
+            for round in range(8):
+                (self.dir / "out.h5").unlink()
+                for attempt in range(100):
+                    threads = self.random.choice((1, 2, 5))
+                    process = self.start([*pack, "--resume", "--threads", threads, "--json"])
+                    # Enough tries to come through: the last ones are left alone.
+                    if attempt < 6:
+                        time.sleep(self.random.uniform(0, usual))
+                        process.send_signal(self.random.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL)))
+                    code, out, errors = self.end(process)
+                    if code == SKIPPED:
+                        resumed += json.loads(out)["outputs"][0]["resumed_images"]
+                        break
+                    # A signal while files are listed, before there is anything to tidy up, just kills.
+                    self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
+                    if (self.dir / "out.h5").exists():  # killed after it was published
+                        break
+                self.assertEqual(contents(self.dir / "out.h5"), reference)
+                self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
+                if code == SKIPPED:
+                    self.assertEqual((self.dir / "bad.jsonl").read_text(), report)
+            self.assertGreater(resumed, 0, "no run had anything to resume")
+
+    def test_killed_between_commits(self):
+        """Large enough that groups of chunks are committed on the way; SIGKILL gives no time to do so."""
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 100)
+        pack = ["folder", "photos", "--resize", "600x600", "--chunk", 3, "--quiet", "--json"]
+        self.h5pack(*pack, "-o", "reference.h5")
+        reference = contents(self.dir / "reference.h5")
+        for size in (2000, 4000):  # of the journal, when the first groups are in it
+            process = self.start([*pack, "-o", "out.h5"])
+            journal = self.dir / "out.h5.partial.journal"
+            while process.poll() is None and not (journal.exists() and journal.stat().st_size > size):
+                time.sleep(0.001)
+            process.kill()
+            self.end(process)
+            self.assertFalse((self.dir / "out.h5").exists())
+            said = json.loads(self.h5pack(*pack, "-o", "out.h5", "--resume"))["outputs"][0]
+            self.assertGreater(said["resumed_images"], 0)
+            self.assertEqual(contents(self.dir / "out.h5"), reference)
+            (self.dir / "out.h5").unlink()
+
+    def test_each_signal_stops_soon_and_tells_how_to_go_on(self):
+        self.make_photos()
+        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        for number in STOPPED:
+            with self.subTest(number):
+                self.assertLess(self.stop_in_the_middle(pack, number), 2)
+                for path in self.dir.glob("out.h5*"):
+                    path.unlink()
+
+    def test_a_second_signal_ends_at_once_and_can_be_resumed(self):
+        self.make_photos()
+        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        self.stop_in_the_middle(pack)
+        process = self.start([*pack, "--resume"])
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        code, _, _ = self.end(process)
+        self.assertIn(code, (130, 143, SKIPPED, -signal.SIGINT))
+        self.assertIn(self.run_h5pack(*pack, "--resume").returncode, (0, SKIPPED))
+        self.h5pack("verify", "out.h5")
+
+    def test_what_changed_is_named(self):
+        self.make_photos()
+        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        self.stop_in_the_middle(pack)
+        resume = [*pack, "--resume"]
+        for options, name in ((["--seed", 5], "--seed"), (["--order", "source"], "--order"),
+                              (["--color", "gray"], "--color|channels"), (["--layout", "nchw"], "--layout|layout"),
+                              (["--orientation", "apply"], "--orientation"), (["--max-pixels", 10**6], "--max-pixels"),
+                              (["--resize", "160x120"], "--resize"), (["--center-crop", "160x120"], "--center-crop"),
+                              (["--pad", "160x120"], "--pad"), (["--interpolation", "nearest"], "--interpolation")):
+            with self.subTest(options):
+                self.assert_refused([*resume, *options], 2, ["out.h5"], name)
+        self.assert_refused(["folder", "photos", "--chunk", 4, "--on-error", "skip", "-o", "out.h5", "--resume"], 2,
+                            ["out.h5"], "--chunk")
+        touched = self.dir / "photos" / "cat" / "003_1.jpg"
+        status = touched.stat()
+        os.utime(touched, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+        self.assert_refused(resume, 2, ["out.h5"], "source files")
+        os.utime(touched, ns=(status.st_atime_ns, status.st_mtime_ns))
+        os.rename(touched, touched.with_name("003_renamed.jpg"))
+        self.assert_refused(resume, 2, ["out.h5"], "source files")
+        os.rename(touched.with_name("003_renamed.jpg"), touched)
+        # A picture that had to be skipped is no reason to go on without skipping.
+        fail = [argument for argument in resume if argument not in ("--on-error", "skip")]
+        self.assertEqual(self.run_h5pack(*fail).returncode, 1)
+        # And nothing of all that did any harm.
+        self.assertEqual(self.run_h5pack(*resume, "--threads", 3, "--max-errors", 5000).returncode, SKIPPED)
+        self.h5pack("verify", "out.h5")
+
+    def test_a_leftover_is_not_touched_without_being_asked(self):
+        self.make_photos()
+        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        self.stop_in_the_middle(pack)
+        self.assert_refused(pack, 1, ["out.h5.partial"], r"--resume")
+        self.assertEqual(self.run_h5pack(*pack, "--force").returncode, SKIPPED)
+        self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
+
+    def test_a_running_pack_is_not_touched(self):
+        self.make_photos()
+        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        process = self.start(pack)
+        while not (self.dir / "out.h5.partial.journal").exists() and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGSTOP)
+        try:
+            for options in (["--resume"], ["--force"], []):
+                self.assert_refused([*pack, *options], 1, ["out.h5.partial"], r"in use")
+        finally:
+            process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.end(process)[0], SKIPPED)
+        self.h5pack("verify", "out.h5")
+
+    def test_what_is_complete_is_left_alone(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 5)
+        pack = ["folder", "photos", "-o", "out.h5"]
+        self.h5pack(*pack, "--resume")  # nothing to resume: a fresh start
+        before = tree(self.dir)
+        self.assertIn("complete already, 10 images", self.h5pack(*pack, "--resume"))
+        self.assertIn("complete already", self.h5pack(*pack, "--resume", "--force", "--threads", 1))
+        self.assertEqual(tree(self.dir), before)
+        self.assert_refused([*pack, "--resume", "--resize", "8x8"], 1, ["out.h5", "--resize", "8x8"], r"--force")
+        self.h5pack(*pack, "--resize", "8x8", "--resume", "--force")
+        with h5py.File(self.dir / "out.h5") as file:
+            self.assertEqual(file["images"].shape, (10, 8, 8, 3))
+        with h5py.File(self.dir / "foreign.h5", "w") as file:
+            file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
+        self.assert_refused(["folder", "photos", "-o", "foreign.h5", "--resume"], 1, ["foreign.h5"], r"--force")
+
+    def test_splits_go_on_with_the_one_that_is_missing(self):
+        self.make_photos()
+        (self.dir / "splits").mkdir()
+        make_class_folder(self.dir / "splits" / "train", ["cat", "dog"], 3, 160, 120)
+        (self.dir / "splits" / "train" / "cat" / "bad.jpg").write_bytes(b"no picture")
+        os.rename(self.dir / "photos", self.dir / "splits" / "test")
+        pack = ["folder", "splits", "--chunk", 3, "--on-error", "skip", "-o", "out", "--report", "bad.jsonl"]
+        self.assertEqual(self.run_h5pack(*pack).returncode, SKIPPED)
+        reference = [contents(self.dir / "out" / f"{split}.h5") for split in ("train", "test")]
+        report = (self.dir / "bad.jsonl").read_text()
+        self.assertIn('"split":"train"', report)
+        for path in (self.dir / "out").iterdir():
+            path.unlink()
+        os.unlink(self.dir / "bad.jsonl")
+        # Train is complete at once, and the pack stops in test.
+        self.stop_in_the_middle([*pack, "--resume"], output="out/test.h5")
+        self.assertTrue((self.dir / "out" / "train.h5").exists())
+        result = self.run_h5pack(*pack, "--resume")
+        self.assertEqual(result.returncode, SKIPPED, result.stderr)
+        self.assertIn("train.h5: complete already", result.stdout)
+        self.assertEqual([contents(self.dir / "out" / f"{split}.h5") for split in ("train", "test")], reference)
+        self.assertEqual((self.dir / "bad.jsonl").read_text(), report)
+
+    def check_source(self, *pack, output):
+        """Stops a pack of one more kind of source and resumes it."""
+        self.h5pack(*pack, "-o", "reference")
+        self.stop_in_the_middle([*pack, "-o", "out", "--resume"], output=output)
+        self.h5pack(*pack, "-o", "out", "--resume")
+        out, reference = self.dir / "out", self.dir / "reference"
+        names = sorted(p.name for p in reference.iterdir()) if reference.is_dir() else [""]
+        self.assertEqual(sorted(p.name for p in out.iterdir()) if out.is_dir() else [""], names)
+        for name in names:
+            self.assertEqual(contents(out / name), contents(reference / name))
+
+    def test_cifar(self):
+        sources.write_cifar10(self.dir / "cifar", per_batch=400)
+        self.check_source("cifar", "cifar", "--chunk", 1, output="out/train.h5")
+
+    def test_celeba(self):
+        sources.write_celeba(self.dir / "celeba", 300)
+        self.check_source("celeba", "celeba", "--chunk", 1, output="out/train.h5")
+
+    def test_csv(self):
+        samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 10, 160, 120)
+        rows = "".join(f"{pathlib.Path(path).relative_to(self.dir)},{label}\n" for path, label in samples)
+        (self.dir / "list.csv").write_text("path,label\n" + rows * 30)
+        self.check_source("csv", "list.csv", "--chunk", 1, output="out")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,413 @@
+"""Pictures that cannot be packed: --on-error, --max-errors, --report, --max-pixels, and what the file holds then."""
+
+import io
+import json
+import os
+import struct
+import subprocess
+import unittest
+import zlib
+
+import h5py
+import numpy as np
+from PIL import Image
+
+import sources
+from support import CliTest, H5PACK, make_class_folder, picture, pillow_pixels, tree, write_picture
+
+SKIPPED = 3
+
+
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png_that_declares(height, width):
+    """A PNG of a few dozen bytes, right in all but that its pixels are not there."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", header) + png_chunk(b"IDAT", zlib.compress(b"")) +
+            png_chunk(b"IEND", b""))
+
+
+def encoded(form, seed=1, **options):
+    buffer = io.BytesIO()
+    Image.fromarray(picture(seed)).save(buffer, form, **options)
+    return bytearray(buffer.getvalue())
+
+
+def frame_of(jpeg):
+    """Where the JPEG's frame header starts: precision, height, width follow after 4, 5 and 7 bytes."""
+    return next(i for i in range(len(jpeg)) if jpeg[i] == 0xFF and jpeg[i + 1] in (0xC0, 0xC2))
+
+
+def jpeg_that_declares(height, width):
+    jpeg = encoded("JPEG")
+    struct.pack_into(">HH", jpeg, frame_of(jpeg) + 5, height, width)
+    return jpeg
+
+
+def bmp_that_declares(height, width):
+    bmp = encoded("BMP")
+    struct.pack_into("<ii", bmp, 18, width, height)
+    return bmp
+
+
+def tiff_that_declares(height, width):
+    tiff = encoded("TIFF")
+    start, = struct.unpack_from("<I", tiff, 4)
+    count, = struct.unpack_from("<H", tiff, start)
+    for i in range(count):
+        entry = start + 2 + 12 * i
+        tag, kind = struct.unpack_from("<HH", tiff, entry)
+        if tag in (256, 257):
+            struct.pack_into("<HHII", tiff, entry, tag, 4, 1, width if tag == 256 else height)
+    return tiff
+
+
+def webp_that_declares(height, width):
+    """Lossless WebP holds its sides less one in 14 bits each."""
+    webp = encoded("WEBP", lossless=True)
+    bits, = struct.unpack_from("<I", webp, 21)
+    struct.pack_into("<I", webp, 21, bits & ~0xFFFFFFF | (height - 1) << 14 | (width - 1))
+    return webp
+
+
+def bad_pictures():
+    """{file name: (its bytes, a part of the reason)}"""
+    jpeg = encoded("JPEG", quality=92)
+    progressive = encoded("JPEG", quality=92, progressive=True)
+    png = encoded("PNG")
+    bad = {}
+    for share in (25, 50, 99):
+        bad[f"cut_{share}.jpg"] = jpeg[:len(jpeg) * share // 100], "Premature end"
+        bad[f"progressive_cut_{share}.jpg"] = progressive[:len(progressive) * share // 100], "Premature end"
+    bad["no_end.jpg"] = jpeg[:-2], "Premature end"
+    frame = frame_of(jpeg)
+    bad["header_only.jpg"] = jpeg[:frame + 19], "cannot decode"
+    bad["extraneous.jpg"] = jpeg[:-2] + b"\0" * 20 + jpeg[-2:], "cannot decode"
+    # The end marker in the middle of the entropy-coded data.
+    flipped = bytearray(jpeg)
+    flipped[-100:-98] = b"\xff\xd9"
+    bad["flipped.jpg"] = flipped, "cannot decode"
+    bad["empty.jpg"] = b"", "0 bytes"
+    bad["text.jpg"] = b"These are not the pixels you are looking for.\n" * 9, "not a picture"
+    bad["cut.png"] = png[:-30], "ends early"
+    wrong_sum = bytearray(png)
+    wrong_sum[-20] ^= 1
+    bad["wrong_sum.png"] = wrong_sum, "checksum"
+    twelve = bytearray(jpeg)
+    twelve[frame + 4] = 12
+    bad["twelve_bits.jpg"] = twelve, "precision"
+    bad["gif.jpg"] = encoded("GIF"), "GIF"
+    other = [Image.fromarray(picture(9))]
+    bad["animated.png"] = encoded("PNG", save_all=True, append_images=other), "animated"
+    bad["animated.webp"] = encoded("WEBP", save_all=True, append_images=other, lossless=True), "animated"
+    bad["pages.tif"] = encoded("TIFF", save_all=True, append_images=other), "several pages"
+    bad["bomb_square.png"] = png_that_declares(30000, 30000), "30000x30000"
+    bad["bomb_wide.png"] = png_that_declares(1, 2000000), "1x2000000"
+    bad["bomb.jpg"] = jpeg_that_declares(60000, 60000), "60000x60000"
+    bad["bomb.bmp"] = bmp_that_declares(60000, 60000), "60000x60000"
+    bad["bomb.tif"] = tiff_that_declares(60000, 60000), "60000x60000"
+    bad["bomb.webp"] = webp_that_declares(16000, 16000), "16000x16000"
+    bad["declares_more.ppm"] = b"P6\n60000 60000\n255\n", "ends early"
+    buffer = io.BytesIO()
+    Image.fromarray(picture(1, 40, 24)).save(buffer, "JPEG")
+    bad["other_size.jpg"] = buffer.getvalue(), "--resize"
+    return bad
+
+
+class SkipTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.good = make_class_folder(self.dir / "photos", ["cat", "dog"], 30)
+
+    def add_bad(self, folder="dog"):
+        bad = bad_pictures()
+        for name, (contents, _) in bad.items():
+            (self.dir / "photos" / folder / name).write_bytes(contents)
+        return {f"photos/{folder}/{name}": reason for name, (_, reason) in bad.items()}
+
+    def skip(self, *arguments, code=SKIPPED):
+        """Packs with --on-error skip; returns what is said as JSON."""
+        result = self.run_h5pack(*arguments, "--on-error", "skip", "--json")
+        self.assertEqual(result.returncode, code, result.stderr)
+        return json.loads(result.stdout)
+
+    def assert_holds(self, name, good, found):
+        """NAME holds exactly the good (path, label) samples, in the order that `source_index` says."""
+        with h5py.File(self.dir / name) as file:
+            rows = list(file["source_index"])
+            images, labels = file["images"][()], file["labels"][()]
+            counts = list(file["images"].attrs["class_counts"])
+        paths = sorted(str(p) for p in (self.dir / "photos").rglob("*.*"))
+        self.assertEqual(len(paths), found)
+        self.assertEqual(len(images), len(good))
+        self.assertEqual(len(rows), len(set(rows)))
+        expected = dict(good)
+        for image, label, row in zip(images, labels, rows):
+            self.assertEqual(label, expected.pop(paths[row]))
+            np.testing.assert_array_equal(image, pillow_pixels(paths[row]), paths[row])
+        self.assertEqual(expected, {})
+        self.assertEqual(counts, [sum(label == c for _, label in good) for c in (0, 1)])
+
+    def test_everything_bad_is_left_out_and_listed(self):
+        bad = self.add_bad()
+        found = len(self.good) + len(bad)
+        said = self.skip("folder", "photos", "-o", "out.h5", "--chunk", 7, "--report", "bad.jsonl")["outputs"][0]
+        self.assertEqual((said["found"], said["images"], said["skipped_images"]),
+                         (found, len(self.good), len(bad)))
+        report = {}
+        for line in (self.dir / "bad.jsonl").read_text().splitlines():
+            entry = json.loads(line)
+            report[entry["path"]] = entry
+        self.assertEqual(set(report), set(bad))
+        self.assertEqual({entry["path"] for entry in said["skipped"]}, set(bad))
+        for path, reason in bad.items():
+            entry = report[path]
+            self.assertEqual((entry["label"], entry["class"], entry["output"]), (1, "dog", "out.h5"))
+            self.assertIn(reason, entry["reason"])
+            self.assertIn(path, entry["reason"])
+            self.assertNotIn("\n", entry["reason"])
+        bombs = {path for path in bad if "bomb" in path and "wide" not in path}
+        self.assertEqual({path for path in bad if report[path]["code"] == "refused_by_policy"}, bombs)
+        self.assert_holds("out.h5", self.good, found)
+        self.h5pack("verify", "out.h5")
+        epoch = self.h5pack_json("stream", "out.h5", "--verify", "always")[0]
+        self.assertEqual((epoch["images"], epoch["skipped_images"]), (len(self.good), 0))
+
+    def test_every_bad_picture_alone_ends_the_pack_by_default(self):
+        for name, (contents, reason) in bad_pictures().items():
+            with self.subTest(name):
+                path = self.dir / "photos" / "dog" / name
+                path.write_bytes(contents)
+                before = tree(self.dir)
+                result = self.run_h5pack("folder", "photos", "-o", "out.h5", "--quiet")
+                self.assertEqual(result.returncode, 1)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertIn(f"photos/dog/{name}", result.stderr)
+                self.assertIn(reason, result.stderr)
+                self.assertIn("--on-error skip", result.stderr)
+                self.assertEqual(tree(self.dir), before)
+                path.unlink()
+
+    def test_threads_do_not_matter(self):
+        self.add_bad("cat")
+        self.add_bad("dog")
+        contents = []
+        for threads in (1, 2, 7):
+            self.skip("folder", "photos", "-o", f"{threads}.h5", "--chunk", 5, "--threads", threads,
+                      "--report", f"{threads}.jsonl")
+            with h5py.File(self.dir / f"{threads}.h5") as file:
+                report = (self.dir / f"{threads}.jsonl").read_text().replace(f"{threads}.h5", "out.h5")
+                contents.append(([file[name][()].tobytes() for name in ("images", "labels", "source_index")],
+                                 file["images"].attrs["mean"].tobytes(),
+                                 file["images"].attrs["chunk_digests"].tobytes(), report))
+        self.assertEqual(contents[0], contents[1])
+        self.assertEqual(contents[0], contents[2])
+
+    def test_statistics_are_of_what_is_packed(self):
+        self.add_bad()
+        self.skip("folder", "photos", "-o", "out.h5", "--chunk", 9)
+        with h5py.File(self.dir / "out.h5") as file:
+            pixels = file["images"][()].reshape(-1, 3) / 255
+            np.testing.assert_allclose(file["images"].attrs["mean"], pixels.mean(axis=0), atol=1e-12)
+            np.testing.assert_allclose(file["images"].attrs["std"], pixels.std(axis=0), atol=1e-12)
+
+    def test_bad_first_and_last_pictures_and_whole_chunks(self):
+        """In source order: the first, a run longer than two chunks, and the last are bad."""
+        paths = [path for path, _ in self.good]
+        for path in [paths[0], *paths[10:30], paths[-1]]:
+            with open(path, "wb") as file:
+                file.write(b"no picture")
+        good = [s for s in self.good if s[0] not in {paths[0], *paths[10:30], paths[-1]}]
+        self.skip("folder", "photos", "-o", "out.h5", "--chunk", 8, "--order", "source")
+        self.assert_holds("out.h5", good, len(paths))
+        with h5py.File(self.dir / "out.h5") as file:
+            self.assertEqual(list(file["source_index"]), [*range(1, 10), *range(30, 59)])
+
+    def test_nothing_skipped_is_success(self):
+        said = self.skip("folder", "photos", "-o", "out.h5", "--report", "bad.jsonl", code=0)["outputs"][0]
+        self.assertEqual((said["skipped_images"], said["skipped"]), (0, []))
+        self.assertEqual((self.dir / "bad.jsonl").read_bytes(), b"")
+        self.h5pack("folder", "photos", "-o", "plain.h5")
+        with h5py.File(self.dir / "out.h5") as skip, h5py.File(self.dir / "plain.h5") as plain:
+            for name in ("images", "labels", "source_index"):
+                self.assertEqual(skip[name][()].tobytes(), plain[name][()].tobytes())
+
+    def test_nothing_left(self):
+        for path, _ in self.good:
+            with open(path, "wb") as file:
+                file.write(b"no picture")
+        before = tree(self.dir)
+        for options in ([], ["--resize", "8x8"]):
+            result = self.run_h5pack("folder", "photos", "-o", "out.h5", "--on-error", "skip", "--quiet", *options)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("not a picture", result.stderr)
+            self.assertEqual(tree(self.dir), before)
+
+    def test_max_errors(self):
+        bad = self.add_bad()
+        pack = ["folder", "photos", "-o", "out.h5", "--on-error", "skip", "--quiet", "--chunk", 5]
+        self.assertEqual(self.run_h5pack(*pack, "--max-errors", len(bad)).returncode, SKIPPED)
+        (self.dir / "out.h5").unlink()
+        for most in (0, len(bad) - 1):
+            with self.subTest(most):
+                result = self.run_h5pack(*pack, "--max-errors", most, "--report", f"{most}.jsonl")
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(f"more than {most} pictures", result.stderr)
+                self.assertIn("--max-errors", result.stderr)
+                self.assertFalse((self.dir / "out.h5").exists())
+                listed = [json.loads(line)["path"]
+                          for line in (self.dir / f"{most}.jsonl").read_text().splitlines()]
+                self.assertEqual(len(listed), most + 1)
+                self.assertLessEqual(set(listed), set(bad))
+
+    def test_max_errors_counts_over_all_splits(self):
+        for split in ("train", "test"):
+            make_class_folder(self.dir / "splits" / split, ["cat", "dog"], 3)
+            (self.dir / "splits" / split / "cat" / "bad.jpg").write_bytes(b"no picture")
+        pack = ["folder", "splits", "-o", "out", "--on-error", "skip", "--quiet"]
+        self.assertEqual(self.run_h5pack(*pack, "--max-errors", 1).returncode, 1)
+        self.assertEqual(self.run_h5pack(*pack, "--max-errors", 2, "--force", "--report", "bad.jsonl").returncode,
+                         SKIPPED)
+        entries = [json.loads(line) for line in (self.dir / "bad.jsonl").read_text().splitlines()]
+        self.assertEqual([(e["split"], e["output"]) for e in entries],
+                         [("train", "out/train.h5"), ("test", "out/test.h5")])
+
+    def test_report_of_names_that_are_no_utf8(self):
+        name = b"\xff\nx.jpg"
+        (self.dir / "photos" / "cat" / os.fsdecode(name)).write_bytes(b"no picture")
+        self.skip("folder", "photos", "-o", "out.h5", "--report", "bad.jsonl")
+        line, = (self.dir / "bad.jsonl").read_text().splitlines()
+        self.assertTrue(bytes.fromhex(json.loads(line)["path_hex"]).endswith(b"/" + name))
+
+    def test_report_replaces_nothing(self):
+        (self.dir / "bad.jsonl").write_text("precious")
+        pack = ["folder", "photos", "-o", "out.h5", "--on-error", "skip"]
+        self.assert_refused([*pack, "--report", "bad.jsonl"], 1, ["bad.jsonl"], r"--force")
+        self.assert_refused([*pack, "--report", "photos/cat/000.jpg", "--force"], 1, ["000.jpg"], r"one of the inputs")
+        self.assert_refused([*pack, "--report", "no/such.jsonl"], 1, ["no/such.jsonl"], r"create")
+
+    def test_wrong_usage(self):
+        pack = ["folder", "photos", "-o", "out.h5"]
+        for options, name in ((["--on-error", "hope"], "--on-error"), (["--max-errors", "3"], "--on-error skip"),
+                              (["--report", "r"], "--on-error skip"), (["--max-pixels", "0"], "--max-pixels"),
+                              (["--max-pixels", str(2**31)], "--max-pixels"),
+                              (["--on-error", "skip", "--max-errors", "-1"], "--max-errors"),
+                              (["--shrink-on-load"], "--resize")):
+            with self.subTest(options):
+                self.assert_refused([*pack, *options], 2, [name], r"\w")
+
+    def test_unreadable_vanished_and_dangling_files(self):
+        self.let_nobody_write(self.dir)
+        (self.dir / "photos" / "dog" / "003.jpg").chmod(0)
+        (self.dir / "photos" / "dog" / "gone.jpg").symlink_to("nowhere.jpg")
+        (self.dir / "photos" / "dog" / "loop.jpg").symlink_to("loop.jpg")
+        result = self.run_h5pack("folder", "photos", "-o", "out.h5", "--on-error", "skip", "--json", unprivileged=True)
+        self.assertEqual(result.returncode, SKIPPED, result.stderr)
+        skipped = {e["path"]: e for e in json.loads(result.stdout)["outputs"][0]["skipped"]}
+        self.assertEqual({os.path.basename(p): e["code"] for p, e in skipped.items()},
+                         {"003.jpg": "io_failed", "gone.jpg": "not_found", "loop.jpg": "io_failed"})
+
+    def test_csv_rows_without_a_file(self):
+        (self.dir / "list.csv").write_text(
+            "path,label\nphotos/cat/000.jpg,cat\nphotos/cat/777.jpg,dog\nphotos/dog/001.jpg,dog\n")
+        said = self.skip("csv", "list.csv", "-o", "out.h5", "--order", "source")["outputs"][0]
+        self.assertEqual([e["path"] for e in said["skipped"]], ["photos/cat/777.jpg"])
+        with h5py.File(self.dir / "out.h5") as file:
+            self.assertEqual((list(file["labels"]), list(file["source_index"])), ([0, 1], [0, 2]))
+
+    def test_celeba_keeps_all_fields_together(self):
+        attributes, partition, identity, landmarks, paths = sources.write_celeba(self.dir / "celeba", 30, size=(22, 18))
+        bad = [i for i in range(30) if partition[i] == 0][::2]
+        for i in bad:
+            with open(paths[i], "wb") as file:
+                file.write(b"no picture")
+        self.skip("celeba", "celeba", "-o", "out", "--chunk", 3)
+        members = [i for i in range(30) if partition[i] == 0]
+        with h5py.File(self.dir / "out" / "train.h5") as file:
+            rows = [members[r] for r in file["source_index"]]
+            self.assertEqual(sorted(rows), [i for i in members if i not in bad])
+            np.testing.assert_array_equal(file["labels"], attributes[rows])
+            np.testing.assert_array_equal(file["identity"], identity[rows])
+            np.testing.assert_array_equal(file["landmarks"], landmarks[rows])
+            for image, row in zip(file["images"], rows):
+                np.testing.assert_array_equal(image, pillow_pixels(paths[row]))
+
+    def test_a_source_that_is_gone_is_no_million_of_bad_pictures(self):
+        """The list is read, then the whole folder is taken away, as an unmounted disk is."""
+        (self.dir / "list.csv").write_text("path\n" + "".join(f"photos/gone/{i}.jpg\n" for i in range(500)))
+        result = self.run_h5pack("csv", "list.csv", "-o", "out.h5", "--on-error", "skip", "--quiet", "--resize", "8x8")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("none of the 500", result.stderr)
+
+
+class MaxPixelsTest(CliTest):
+    def peak_kib(self, *arguments):
+        """Exit code, stderr and peak resident memory of a run."""
+        with open(self.dir / "stderr", "w+") as errors:
+            process = subprocess.Popen([H5PACK, *map(str, arguments)], cwd=self.dir, stdout=subprocess.DEVNULL,
+                                       stderr=errors)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            errors.seek(0)
+            return process.returncode, errors.read(), usage.ru_maxrss
+
+    def test_bombs_take_no_memory(self):
+        write_picture(self.dir / "photos" / "cat" / "0.png", 0)
+        for name, (contents, _) in bad_pictures().items():
+            if not name.startswith("bomb"):
+                continue
+            with self.subTest(name):
+                bomb = self.dir / "photos" / "cat" / name
+                bomb.write_bytes(contents)
+                code, errors, peak = self.peak_kib("folder", "photos", "-o", "out.h5", "--quiet")
+                self.assertEqual(code, 1, errors)
+                self.assertIn(name, errors)
+                self.assertLess(peak, 300 * 1024)
+                bomb.unlink()
+
+    def test_the_limit_is_exact_for_every_format(self):
+        for extension in ("jpg", "png", "bmp", "ppm", "tif", "webp"):
+            with self.subTest(extension):
+                folder = self.dir / extension
+                write_picture(folder / f"a.{extension}", 1, height=20, width=30)
+                self.h5pack("folder", folder, "-o", f"{extension}.h5", "--max-pixels", 600)
+                result = self.run_h5pack("folder", folder, "-o", "none.h5", "--max-pixels", 599, "--quiet")
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("20x30", result.stderr)
+                self.assertIn("--max-pixels", result.stderr)
+                self.assertFalse((self.dir / "none.h5").exists())
+
+
+class ShrinkOnLoadTest(CliTest):
+    def test_sizes_are_the_same_and_pixels_close(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 4, height=301, width=203)
+        for options in (["--resize", "40x30"], ["--resize", "32", "--center-crop", "32x32"],
+                        ["--resize", "150", "--pad", "240x240", "--color", "gray"]):
+            with self.subTest(options):
+                self.h5pack("folder", "photos", "-o", "whole.h5", "--force", *options)
+                self.h5pack("folder", "photos", "-o", "shrunk.h5", "--force", "--shrink-on-load", *options)
+                with h5py.File(self.dir / "whole.h5") as whole, h5py.File(self.dir / "shrunk.h5") as shrunk:
+                    self.assertEqual(whole["images"].shape, shrunk["images"].shape)
+                    a, b = whole["images"][()].astype(int), shrunk["images"][()].astype(int)
+                    self.assertLess(np.abs(a - b).mean(), 2)
+                    if "150" not in options:
+                        self.assertTrue((a != b).any(), "nothing was shrunk on load")
+                    self.assertEqual(list(whole["source_index"]), list(shrunk["source_index"]))
+
+    def test_orientation(self):
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        (self.dir / "photos").mkdir()
+        Image.fromarray(picture(5, 160, 240)).save(self.dir / "photos" / "a.jpg", quality=95, exif=exif)
+        pack = ["folder", "photos", "--orientation", "apply", "--resize", "60x40"]
+        self.h5pack(*pack, "-o", "whole.h5")
+        self.h5pack(*pack, "-o", "shrunk.h5", "--shrink-on-load")
+        with h5py.File(self.dir / "whole.h5") as whole, h5py.File(self.dir / "shrunk.h5") as shrunk:
+            difference = np.abs(whole["images"][()].astype(int) - shrunk["images"][()])
+            self.assertLess(difference.mean(), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

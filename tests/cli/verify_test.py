@@ -1,0 +1,258 @@
+"""h5pack verify: what it believes, what it does not, and which pictures it says are lost."""
+
+import json
+import shutil
+import subprocess
+import time
+import unittest
+
+import h5py
+import numpy as np
+
+import sources
+from support import H5PACK, CliTest, make_class_folder, picture, tree, write_picture
+
+
+def flip(path, offset, bits=1):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ bits]))
+
+
+class VerifyTest(CliTest):
+    CHUNK = 4
+
+    def setUp(self):
+        super().setUp()
+        self.samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 11, height=16, width=20)
+        self.h5pack("folder", "photos", "-o", "out.h5", "--chunk", self.CHUNK)
+        self.file = self.dir / "out.h5"
+        with h5py.File(self.file) as file:
+            self.offset = file["images"].id.get_chunk_info(0).byte_offset
+            self.source_index = file["source_index"][()]
+        self.chunk_bytes = self.CHUNK * 16 * 20 * 3
+
+    def verify(self, *arguments, code=0):
+        """The report, and the line on stderr."""
+        result = self.run_h5pack("verify", *arguments, "--json", "--quiet")
+        self.assertEqual(result.returncode, code, result.stderr)
+        return json.loads(result.stdout), result.stderr
+
+    def test_an_intact_file(self):
+        before = tree(self.dir)
+        report, stderr = self.verify("out.h5")
+        self.assertEqual((report["intact"], report["chunks_compared"], report["damaged"],
+                          report["problems"], report["not_compared"]), (True, 6, [], [], None))
+        self.assertGreaterEqual(report["bytes_read"], 6 * self.chunk_bytes)
+        self.assertEqual(stderr, "")
+        self.assertEqual(tree(self.dir), before)
+        self.assertRegex(self.h5pack("verify", "out.h5"), r"out\.h5: all 6 chunks match their digests")
+
+    def test_damaged_chunks_come_with_their_rows_and_files(self):
+        flip(self.file, self.offset + 2 * self.chunk_bytes + 777, 8)
+        flip(self.file, self.offset + 6 * self.chunk_bytes - 1)  # behind the last row
+        report, stderr = self.verify("out.h5", code=1)
+        self.assertFalse(report["intact"])
+        self.assertEqual(len(stderr.splitlines()), 1)
+        self.assertRegex(stderr, r"h5pack: out\.h5 is damaged; copy it again")
+        rows = [(d["chunk"], d["first_row"], d["num_rows"], d["code"]) for d in report["damaged"]]
+        self.assertEqual(rows, [(2, 8, 4, "digest_mismatch"), (5, 20, 2, "digest_mismatch")])
+        for damage in report["damaged"]:
+            lost = self.source_index[damage["first_row"]:damage["first_row"] + damage["num_rows"]]
+            self.assertEqual(damage["source_rows"], list(lost))
+            self.assertEqual([str(self.dir / name) for name in damage["files"]],
+                             [self.samples[row][0] for row in lost])
+
+        text = self.run_h5pack("verify", "out.h5", "--quiet").stdout
+        self.assertIn("DAMAGED, 4 of 6 chunks match", text)
+        self.assertIn("chunk 2 (rows 8 to 11)", text)
+        self.assertIn(self.samples[self.source_index[8]][0].replace(str(self.dir) + "/", ""), text)
+
+    def test_files_that_are_gone_leave_the_source_rows(self):
+        flip(self.file, self.offset)
+        (self.dir / "photos").rename(self.dir / "elsewhere")
+        report, _ = self.verify("out.h5", code=1)
+        self.assertEqual(report["damaged"][0]["source_rows"], list(self.source_index[:4]))
+        self.assertEqual(report["damaged"][0]["files"], [])
+        self.assertIn("photos", report["files_unknown"])
+        self.assertRegex(self.run_h5pack("verify", "out.h5", "--quiet").stdout,
+                         r"made from source rows \d+, \d+, \d+ and 1 more")
+
+    def test_records_of_an_archive_are_named(self):
+        sources.write_cifar10(self.dir / "cifar", per_batch=3)
+        self.h5pack("cifar", "cifar", "-o", "packed", "--order", "source", "--chunk", 2)
+        path = self.dir / "packed" / "train.h5"
+        with h5py.File(path) as file:
+            offset = file["images"].id.get_chunk_info(0).byte_offset
+        flip(path, offset + 2 * 2 * 3072)
+        report, _ = self.verify("packed/train.h5", code=1)
+        self.assertEqual(report["damaged"][0]["files"], ["cifar/data_batch_2.bin, picture 1",
+                                                         "cifar/data_batch_2.bin, picture 2"])
+
+    def test_quick_reads_no_pictures(self):
+        flip(self.file, self.offset)
+        report, _ = self.verify("out.h5", "--quick")
+        self.assertEqual((report["intact"], report["chunks_compared"], report["bytes_read"]), (True, 0, 0))
+        self.assertIn("--quick", report["not_compared"])
+        self.assertIn("structure is sound", self.h5pack("verify", "out.h5", "--quick"))
+
+    def test_contradictions(self):
+        cases = {
+            "class_counts": lambda file: file["images"].attrs.modify("class_counts", [10, 12]),
+            "source_index has row 3 twice": lambda file: file["source_index"].__setitem__(slice(2, 4), 3),
+            "negative row -1": lambda file: file["source_index"].__setitem__(5, -1),
+            "no JSON": lambda file: file.attrs.modify("options", np.bytes_(b"{half")),
+        }
+        whole = self.file.read_bytes()
+        for problem, change in cases.items():
+            for quick in ([], ["--quick"]):
+                with self.subTest(problem, quick=quick):
+                    self.file.write_bytes(whole)
+                    with h5py.File(self.file, "r+") as file:
+                        change(file)
+                    report, _ = self.verify("out.h5", *quick, code=1)
+                    self.assertEqual(len(report["problems"]), 1)
+                    self.assertIn(problem, report["problems"][0])
+                    self.assertEqual(report["damaged"], [])
+
+    def test_a_file_that_is_no_dataset_is_an_error(self):
+        whole = self.file.read_bytes()
+        for name, content, names in (("cut.h5", whole[:len(whole) // 2], "cut.h5"),
+                                     ("empty.h5", b"", "empty"), ("text.h5", b"hello" * 99, "not an HDF5")):
+            (self.dir / name).write_bytes(content)
+            self.assert_refused(["verify", name], 1, [name, names], r";")
+        self.assert_refused(["verify", "nowhere.h5"], 1, ["nowhere.h5"], r"No such file")
+
+    def test_a_foreign_file_has_only_its_structure_checked(self):
+        with h5py.File(self.dir / "foreign.h5", "w") as file:
+            file.create_dataset("data", data=np.stack([picture(i, 8, 8) for i in range(20)]), chunks=(3, 8, 8, 3),
+                                compression="gzip")
+            file["labels"] = np.arange(20)
+        report, _ = self.verify("foreign.h5")
+        self.assertEqual((report["intact"], report["foreign"], report["chunks_compared"]), (True, True, 0))
+        self.assertEqual(report["not_compared"], "it has no digests")
+        self.assertIn("pixels were not compared: it has no digests", self.h5pack("verify", "foreign.h5"))
+
+    def test_a_field_that_cannot_be_read(self):
+        with h5py.File(self.dir / "foreign.h5", "w") as file:
+            file["images"] = np.stack([picture(i, 8, 8) for i in range(20)])
+            file.create_dataset("boxes", data=np.arange(80.0).reshape(20, 4), chunks=(5, 4), fletcher32=True)
+            offset = file["boxes"].id.get_chunk_info(2).byte_offset
+        self.verify("foreign.h5")
+        flip(self.dir / "foreign.h5", offset + 3)
+        report, _ = self.verify("foreign.h5", code=1)
+        self.assertIn("boxes", report["problems"][0])
+        self.verify("foreign.h5", "--quick")
+
+    def test_usage(self):
+        for arguments in (["verify"], ["verify", "out.h5", "--threads", "0"],
+                          ["verify", "out.h5", "--threads", "2000"]):
+            self.assertEqual(self.run_h5pack(*arguments).returncode, 2, arguments)
+
+    def test_every_number_of_threads_finds_the_same(self):
+        flip(self.file, self.offset + 4 * self.chunk_bytes)
+        reports = [self.verify("out.h5", "--threads", threads, code=1)[0] for threads in (1, 3, 40)]
+        for report in reports:
+            self.assertEqual([d["chunk"] for d in report["damaged"]], [4])
+
+
+class AgainstTest(CliTest):
+    """The source is decoded again, with the options that the file records."""
+
+    def setUp(self):
+        super().setUp()
+        self.samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 15, height=24, width=30)
+
+    def verify(self, *arguments, code=0):
+        result = self.run_h5pack("verify", *arguments, "--json", "--quiet")
+        self.assertEqual(result.returncode, code, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_every_packing_option_is_repeated(self):
+        for options in ([], ["--resize", "16x20", "--interpolation", "bicubic", "--layout", "nchw"],
+                        ["--resize", "12", "--center-crop", "10x8", "--color", "gray", "--order", "source"],
+                        ["--resize", "8x9", "--shrink-on-load", "--orientation", "apply"],
+                        ["--pad", "40x41"]):
+            with self.subTest(options):
+                self.h5pack("folder", "photos", "-o", "out.h5", "--force", *options)
+                report = self.verify("out.h5", "--against", "photos", "--sample", "all")
+                self.assertEqual(report["source"], {"compared": 30, "different": []})
+
+    def test_pictures_that_changed_are_named(self):
+        self.h5pack("folder", "photos", "-o", "out.h5", "--seed", "4")
+        write_picture(self.samples[3][0], 999, height=24, width=30)
+        write_picture(self.samples[20][0], 20, height=10, width=10)
+        report = self.verify("out.h5", "--against", "photos", "--sample", "all", code=1)
+        self.assertEqual((report["damaged"], report["intact"]), ([], False))
+        different = sorted(report["source"]["different"], key=lambda d: d["source_row"])
+        self.assertEqual([d["source_row"] for d in different], [3, 20])
+        self.assertEqual([str(self.dir / d["file"]) for d in different],
+                         [self.samples[3][0], self.samples[20][0]])
+        self.assertRegex(different[0]["reason"], r"of 2160 bytes differ")
+        self.assertIn("10x10", different[1]["reason"])
+        with h5py.File(self.dir / "out.h5") as file:
+            for d in different:
+                self.assertEqual(file["source_index"][d["row"]], d["source_row"])
+        result = self.run_h5pack("verify", "out.h5", "--against", "photos", "--quiet", "--sample", "all")
+        self.assertIn("28 of 30 pictures equal their source", result.stdout)
+        self.assertIn("differs from its source", result.stderr)
+
+    def test_a_sample(self):
+        self.h5pack("folder", "photos", "-o", "out.h5")
+        for asked, compared in (("1", 1), ("7", 7), ("30", 30), ("500", 30), ("all", 30)):
+            report = self.verify("out.h5", "--against", "photos", "--sample", asked)
+            self.assertEqual(report["source"]["compared"], compared)
+        (self.dir / "photos").rename(self.dir / "moved")
+        self.assertEqual(self.verify("out.h5", "--against", "moved")["source"]["different"], [])
+
+    def test_repacked_files_and_other_sources(self):
+        sources.write_cifar10(self.dir / "cifar", per_batch=4)
+        self.h5pack("cifar", "cifar", "-o", "packed")
+        self.h5pack("repack", "packed/train.h5", "-o", "out.h5", "--order", "shuffled", "--out-layout", "nchw",
+                    "--rows", "3:17")
+        for name, compared in (("packed/train.h5", 20), ("packed/test.h5", 4), ("out.h5", 14)):
+            report = self.verify(name, "--against", "cifar", "--sample", "all")
+            self.assertEqual(report["source"], {"compared": compared, "different": []})
+
+    def test_what_cannot_be_compared(self):
+        self.h5pack("folder", "photos", "-o", "out.h5")
+        with h5py.File(self.dir / "foreign.h5", "w") as file:
+            file["images"] = np.stack([picture(i, 8, 8) for i in range(5)])
+        self.assert_refused(["verify", "foreign.h5", "--against", "photos"], 1, ["'foreign.h5'"],
+                            "does not say what it was packed from")
+        self.assert_refused(["verify", "out.h5", "--against", "nowhere"], 1, ["nowhere"], "give a folder")
+        for wrong in (["--sample", "5"], ["--against", "photos", "--sample", "0"],
+                      ["--against", "photos", "--sample", "some"]):
+            self.assertEqual(self.run_h5pack("verify", "out.h5", *wrong).returncode, 2, wrong)
+
+
+@unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+class StopTest(CliTest):
+    def test_a_signal_ends_it(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 5)
+        self.h5pack("folder", "photos", "-o", "out.h5")
+        # Each read takes a moment, so that the program is still at it when the signal comes.
+        trace = self.dir / "trace.txt"
+        process = subprocess.Popen(
+            ["strace", "-f", "-o", trace, "-e", "trace=pread64", "-e", "inject=pread64:delay_enter=50000",
+             H5PACK, "verify", "out.h5"],
+            cwd=self.dir, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        calls = ""
+        deadline = time.monotonic() + 60
+        while r"\211HDF" not in calls and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+            calls = trace.read_text() if trace.exists() else ""
+        if process.poll() is not None:
+            self.skipTest("strace cannot trace here: " + process.communicate()[1][:200])
+        subprocess.run(["kill", "-INT", calls.split()[0]], check=True)
+        stdout, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, stderr)
+        self.assertEqual(stdout, "")
+        self.assertRegex(stderr, r"stopped.*; nothing was changed")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+#include "chunk_record.hpp"
+
+#include <initializer_list>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/error.hpp>
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using json = nlohmann::json;
+
+ErrorCode code_named(const std::string& name) {
+  for (const ErrorCode code : {ErrorCode::unsupported, ErrorCode::refused_by_policy,
+                               ErrorCode::not_found, ErrorCode::io_failed}) {
+    if (to_string(code) == name) return code;
+  }
+  return ErrorCode::corrupt_data;
+}
+
+}  // namespace
+
+std::string to_note(const ChunkRecord& record) {
+  json skipped = json::array();
+  for (const SkippedPicture& picture : record.skipped) {
+    skipped.push_back({picture.place, picture.row, to_string(picture.code), picture.reason});
+  }
+  json sizes = json::array();
+  for (const auto& [size, count] : record.sizes.counts()) {
+    sizes.push_back({size.first, size.second, count});
+  }
+  const json note = {{"first", record.first_place},
+                     {"end", record.end_place},
+                     {"skipped", std::move(skipped)},
+                     {"sizes", std::move(sizes)},
+                     {"pixels", record.pixels.values()}};
+  return note.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+ChunkRecord from_note(std::string_view note, std::int64_t channels, chunkio::Layout layout) {
+  try {
+    const json stored = json::parse(note);
+    ChunkRecord record{.first_place = stored.at("first"),
+                       .end_place = stored.at("end"),
+                       .pixels = PixelStatistics(channels, layout)};
+    for (const json& picture : stored.at("skipped")) {
+      record.skipped.push_back(
+          {picture.at(0), picture.at(1), code_named(picture.at(2)), picture.at(3)});
+    }
+    for (const json& size : stored.at("sizes")) {
+      record.sizes.add({size.at(0), size.at(1)}, size.at(2));
+    }
+    record.pixels.restore(stored.at("pixels").get<std::vector<std::uint64_t>>());
+    return record;
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::corrupt_data,
+                std::string("the journal's note of a chunk cannot be understood (") + error.what() +
+                    "); start afresh with --force");
+  }
+}
+
+}  // namespace h5pack

@@ -1,0 +1,33 @@
+/// What is known of a packed chunk beside its pixels. It goes into the writer's journal as the
+/// chunk's note, so that a resumed run need not look at the pictures again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "picture_sizes.hpp"
+#include "pixel_statistics.hpp"
+#include "skipped_picture.hpp"
+
+namespace h5pack {
+
+/// A chunk holds the good pictures of the places [first_place, end_place) in pack order. Those of
+/// all chunks follow on each other without gaps; skipped places belong to the chunk that the next
+/// good picture is in.
+struct ChunkRecord {
+  std::int64_t first_place = 0;
+  std::int64_t end_place = 0;
+  std::vector<SkippedPicture> skipped = {};
+  PictureSizes sizes = {};
+  PixelStatistics pixels;
+};
+
+/// As JSON of one line.
+[[nodiscard]] std::string to_note(const ChunkRecord& record);
+/// \throws Error corrupt_data: a note that to_note() did not write for such pictures.
+[[nodiscard]] ChunkRecord from_note(std::string_view note, std::int64_t channels,
+                                    chunkio::Layout layout);
+
+}  // namespace h5pack

@@ -1,0 +1,53 @@
+/// Writes chunks beside the threads that decode, so that none of them waits for the disk.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <chunkio/dataset_writer.hpp>
+
+#include "chunk_assembler.hpp"
+
+namespace h5pack {
+
+/// A thread behind a short queue. push() from any thread, finish() and the destructor from one.
+class ChunkWriteThread {
+ public:
+  /// \param sample_bytes  of a row of every chunk.
+  /// \param max_queued  chunks that may wait, beside the one being written; at least 1.
+  /// \param pool  gets the buffers back. It and `writer` must outlive this.
+  ChunkWriteThread(chunkio::DatasetWriter& writer, std::int64_t sample_bytes,
+                   std::int64_t max_queued, BufferPool& pool);
+  ChunkWriteThread(const ChunkWriteThread&) = delete;
+  ChunkWriteThread& operator=(const ChunkWriteThread&) = delete;
+  /// Writes what waits, but does not say whether that went well.
+  ~ChunkWriteThread();
+
+  /// Blocks while the queue is full.
+  /// \throws what writing an earlier chunk threw; nothing is taken then.
+  void push(PackedChunk chunk);
+  /// Blocks until all is written. \throws what writing threw.
+  void finish();
+
+ private:
+  void run();
+  void close_and_join();
+
+  chunkio::DatasetWriter& writer_;
+  std::size_t sample_bytes_;
+  std::size_t max_queued_;
+  BufferPool& pool_;
+  std::mutex mutex_;  // Guards what follows.
+  std::condition_variable changed_;
+  std::deque<PackedChunk> queue_;
+  bool closed_ = false;
+  std::exception_ptr failure_;
+  std::jthread thread_;  // Last: it uses all of the above.
+};
+
+}  // namespace h5pack

@@ -1,0 +1,147 @@
+/// h5pack export: a packed file back to picture files.
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tbb/blocked_range.h>
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/global_control.h>
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/loader.hpp>
+
+#include "command.hpp"
+#include "copy_loader.hpp"
+#include "decode.hpp"
+#include "export_names.hpp"
+#include "new_folder.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "png_encoder.hpp"
+#include "progress.hpp"
+#include "render_json.hpp"
+#include "render_text.hpp"
+#include "sample_table.hpp"
+#include "stop_signal.hpp"
+#include "stoppable.hpp"
+
+namespace h5pack {
+namespace {
+
+struct ExportCommand {
+  std::string file = {};
+  std::string output = {};
+  chunkio::OpenOptions open = {};
+  std::int64_t threads = 0;
+  std::int64_t memory_budget = std::int64_t{1} << 30;
+};
+
+/// Encodes and writes all pictures, as many at a time as there are threads.
+void write_pictures(const chunkio::Dataset& dataset, const ExportNames& names,
+                    const NewFolder& folder, const ExportCommand& command, Progress& progress) {
+  constexpr std::int64_t kBatchBytes = std::int64_t{16} << 20;
+  const chunkio::DatasetInfo& info = dataset.info();
+  const auto sample_bytes = static_cast<std::size_t>(info.sample_bytes());
+  const int threads =
+      command.threads > 0 ? static_cast<int>(command.threads) : tbb::info::default_concurrency();
+  tbb::enumerable_thread_specific<PngEncoder> encoders([&] {
+    return PngEncoder({.height = info.height, .width = info.width}, info.channels, info.layout);
+  });
+  static_cast<void>(
+      encoders.local());  // what cannot be a PNG file is known before anything is read
+
+  chunkio::Loader loader = copy_loader(
+      dataset,
+      {.batch_rows = std::min(std::max<std::int64_t>(kBatchBytes / info.sample_bytes(), threads),
+                              info.num_samples),
+       .memory_budget = command.memory_budget});
+  const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
+                                        static_cast<std::size_t>(threads));
+  tbb::task_arena arena(threads);
+  for (const chunkio::Batch& batch : loader.epoch(0)) {
+    const std::span<const std::int64_t> rows = batch.sample_ids();
+    const std::byte* const pixels = batch.images().data();
+    arena.execute([&] {
+      tbb::parallel_for(tbb::blocked_range<std::size_t>(0, rows.size()), [&](const auto& range) {
+        PngEncoder& encoder = encoders.local();
+        for (std::size_t i = range.begin(); i != range.end(); ++i) {
+          StopSignal::check();
+          folder.write(names.path(rows[i]),
+                       encoder.encode({pixels + i * sample_bytes, sample_bytes}));
+          progress.add(1);
+        }
+      });
+    });
+  }
+}
+
+void write_table(const SampleTable& table, const ExportNames& names, const NewFolder& folder) {
+  std::string text = table.header();
+  for (const std::int64_t row : names.rows_by_number()) table.append(text, row, names.path(row));
+  folder.write(kSampleTable, {reinterpret_cast<const unsigned char*>(text.data()), text.size()});
+}
+
+ExportReport export_file(const ExportCommand& command, bool quiet) {
+  const auto start = std::chrono::steady_clock::now();
+  const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
+  NewFolder folder(command.output);
+  const ExportNames names(dataset);
+  const SampleTable table(dataset);
+  for (const std::string& name : names.folders()) folder.make_folder(name);
+  {
+    Progress progress("exporting " + command.file, "images", dataset.size(), quiet);
+    write_pictures(dataset, names, folder, command, progress);
+  }
+  write_table(table, names, folder);
+  StopSignal::check();
+  folder.publish();
+  return {
+      .output = command.output,
+      .images = dataset.size(),
+      .folders = names.folders(),
+      .left_out = table.left_out(),
+      .notes = names.notes(),
+      .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("export", "Write a file's pictures as PNG files, in class folders");
+  const auto options = std::make_shared<ExportCommand>();
+  command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
+  command->add_option("-o,--output", options->output, "Folder to make")
+      ->required()
+      ->type_name("DIR");
+  add_integer(*command, "--threads", options->threads, 1, "Threads that encode (default: all CPUs)")
+      ->default_str("");
+  add_memory_budget(*command, options->memory_budget);
+  add_open_options(*command, options->open);
+  command->callback([&global, &action, options] {
+    check_threads(options->threads);
+    if (options->output.empty()) {
+      throw chunkio::Error(chunkio::ErrorCode::invalid_argument, "-o must not be empty");
+    }
+    action = [&global, options] {
+      return run_stoppable(global, "the unfinished folder was removed", [&] {
+        const OpenCvSilence silence;
+        const ExportReport report = export_file(*options, global.quiet);
+        print(global.json ? export_json(report) : export_text(report));
+        return ExitCode::ok;
+      });
+    };
+  });
+}
+
+}  // namespace h5pack

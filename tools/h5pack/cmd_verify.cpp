@@ -1,0 +1,196 @@
+/// h5pack verify: whether a file still is what was packed, and which pictures are lost if not.
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/verify.hpp>
+
+#include "command.hpp"
+#include "decode.hpp"
+#include "in_quotes.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+#include "recorded_source.hpp"
+#include "render_json.hpp"
+#include "render_text.hpp"
+#include "source_comparison.hpp"
+#include "stop_signal.hpp"
+#include "stoppable.hpp"
+#include "structure_check.hpp"
+
+namespace h5pack {
+namespace {
+
+struct VerifyCommand {
+  std::string file = {};
+  chunkio::OpenOptions open = {};
+  bool quick = false;
+  std::int64_t threads = 0;
+  std::string against = {};
+  std::int64_t sample = 100;  // -1: all
+  std::uint64_t seed = 0;
+};
+
+void add_damage(VerifyReport& report, std::vector<chunkio::DamagedChunk> chunks) {
+  for (chunkio::DamagedChunk& chunk : chunks) report.damaged.push_back({.chunk = std::move(chunk)});
+}
+
+/// Runs one of the library's checks with signals heard.
+/// \param count  called with chunks that are done.
+template <class Check, class Count>
+chunkio::VerifyResult run_check(const Check& check, const chunkio::Dataset& dataset,
+                                std::int64_t threads, const Count& count) {
+  std::stop_source stop;
+  return check(dataset, {.num_threads = threads,
+                         .on_progress =
+                             [&](std::int64_t chunks) {
+                               count(chunks);
+                               if (StopSignal::received() != 0) stop.request_stop();
+                             },
+                         .stop = stop.get_token()});
+}
+
+void check_chunk_index(VerifyReport& report, const chunkio::Dataset& dataset, bool quiet) {
+  // Most files have nothing to look up, and then nothing is to be shown.
+  std::optional<Progress> progress;
+  add_damage(report, run_check(chunkio::verify_chunk_index, dataset, 0, [&](std::int64_t chunks) {
+                       if (!progress) {
+                         progress.emplace("looking up " + dataset.info().path, "chunks",
+                                          dataset.info().num_chunks, quiet);
+                       }
+                       progress->add(chunks);
+                     }).damaged);
+}
+
+void check_chunks(VerifyReport& report, const chunkio::Dataset& dataset, std::int64_t threads,
+                  bool quiet) {
+  Progress progress("verifying " + dataset.info().path, "chunks", dataset.info().num_chunks, quiet);
+  const auto start = std::chrono::steady_clock::now();
+  chunkio::VerifyResult result = run_check(chunkio::verify_chunks, dataset, threads,
+                                           [&](std::int64_t chunks) { progress.add(chunks); });
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.num_chunks = result.num_chunks;
+  report.bytes_read = result.bytes_read;
+  // These say more of a chunk than its place in the index does.
+  report.damaged.clear();
+  add_damage(report, std::move(result.damaged));
+}
+
+/// What was in the damaged chunks: source rows if the file has them, files if the source is still
+/// where it was.
+void name_losses(VerifyReport& report, const chunkio::Dataset& dataset) {
+  if (report.damaged.empty()) return;
+  try {
+    for (DamageReport& damage : report.damaged) {
+      damage.source_rows = source_rows(dataset, damage.chunk.rows);
+    }
+    const RecordedSource source(dataset.info(), "");
+    for (DamageReport& damage : report.damaged) {
+      for (const std::int64_t row : damage.source_rows) {
+        if (row < 0 || row >= source.num_pictures()) {
+          throw chunkio::Error(chunkio::ErrorCode::not_found,
+                               "the source has " + std::to_string(source.num_pictures()) +
+                                   " pictures now, and no row " + std::to_string(row));
+        }
+        damage.files.push_back(source.name(row));
+      }
+    }
+  } catch (const chunkio::Error& error) {
+    // The damage is the news; a source that is gone does not make it less.
+    for (DamageReport& damage : report.damaged) damage.files.clear();
+    report.files_unknown = error.what();
+  }
+}
+
+VerifyReport verify(const VerifyCommand& command, bool quiet) {
+  const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
+  // First, since it is what may be named wrongly.
+  std::optional<RecordedSource> source;
+  if (!command.against.empty()) source.emplace(dataset.info(), command.against);
+  VerifyReport report;
+  report.dataset = dataset.info();
+  check_chunk_index(report, dataset, quiet);
+  report.problems = contradictions(dataset);
+  report.not_compared =
+      command.quick ? "--quick looks at the structure only" : why_not_verifiable(dataset);
+  if (report.not_compared.empty()) check_chunks(report, dataset, command.threads, quiet);
+  if (!command.quick) {
+    for (std::string& problem : unreadable_fields(dataset)) {
+      report.problems.push_back(std::move(problem));
+    }
+  }
+  name_losses(report, dataset);
+  if (source) {
+    report.source = compare_with_source(dataset, *source,
+                                        {.sample = command.sample, .seed = command.seed}, quiet);
+  }
+  return report;
+}
+
+ExitCode run_verify(const VerifyCommand& command, const GlobalOptions& global) {
+  return run_stoppable(global, "nothing was changed", [&] {
+    const OpenCvSilence silence;
+    const VerifyReport report = verify(command, global.quiet);
+    print(global.json ? verify_json(report) : verify_text(report));
+    if (report.intact()) return ExitCode::ok;
+    print_error(command.file +
+                (report.problems.empty() && report.damaged.empty()
+                     ? " differs from its source; pack it anew, or give the source it was made of"
+                     : " is damaged; copy it again from an intact place, or pack it anew"));
+    return ExitCode::failed;
+  });
+}
+
+/// A number of pictures, or all of them.
+CLI::Option* add_sample(CLI::App& app, std::int64_t& target) {
+  const auto set = [&target](const std::string& text) {
+    const char* const end = text.data() + text.size();
+    std::int64_t value = -1;
+    const auto [stop, status] = std::from_chars(text.data(), end, value);
+    if (text != "all" && (status != std::errc() || stop != end || value < 1)) {
+      throw chunkio::Error(
+          chunkio::ErrorCode::invalid_argument,
+          "--sample must be a whole number, 1 or more, or all, not " + in_quotes(text));
+    }
+    target = text == "all" ? -1 : value;
+  };
+  return app
+      .add_option_function<std::string>("--sample", set, "How many pictures --against compares")
+      ->type_name("N|all")
+      ->default_str(std::to_string(target));
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* const command = app.add_subcommand(
+      "verify", "Check a file: its structure, and every chunk against its digest");
+  const auto options = std::make_shared<VerifyCommand>();
+  command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
+  command->add_flag("--quick", options->quick, "Check the structure only; read no pictures");
+  add_integer(*command, "--threads", options->threads, 1, "Threads that read and compare")
+      ->default_str("8");
+  auto* const against = command->add_option(
+      "--against", options->against,
+      "Decode pictures of the source again and compare them (DIR, or FILE of h5pack csv)");
+  against->type_name("SOURCE");
+  add_sample(*command, options->sample)->needs(against);
+  add_seed(*command, "--seed", options->seed, "Which pictures --sample takes")->needs(against);
+  add_open_options(*command, options->open);
+  command->callback([&global, &action, options] {
+    check_threads(options->threads);
+    action = [&global, options] { return run_verify(*options, global); };
+  });
+}
+
+}  // namespace h5pack

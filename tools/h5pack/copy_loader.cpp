@@ -1,0 +1,39 @@
+#include "copy_loader.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <chunkio/error.hpp>
+#include <chunkio/verify.hpp>
+
+#include "options.hpp"
+
+namespace h5pack {
+
+CLI::Option* add_memory_budget(CLI::App& app, std::int64_t& target) {
+  return add_byte_size(app, "--memory-budget", target, "Memory that reading may take");
+}
+
+chunkio::Loader copy_loader(const chunkio::Dataset& dataset, const CopyOptions& options) {
+  // Large enough that readers do not wait for each other, small beside the budget.
+  constexpr std::int64_t kWindowBytes = std::int64_t{64} << 20;
+  try {
+    return {dataset,
+            {.batch_size = options.batch_rows,
+             .order = chunkio::OrderMode::sequential,
+             .window_bytes = std::min(kWindowBytes, options.memory_budget / 8 + 1),
+             .rows = options.rows,
+             .verify = options.check_digests && why_not_verifiable(dataset).empty()
+                           ? chunkio::Verify::always
+                           : chunkio::Verify::off,
+             .prefetch_depth = 2,
+             .max_held = options.max_held,
+             .memory_budget = options.memory_budget,
+             .num_epochs = 1}};
+  } catch (const chunkio::Error& error) {
+    if (error.code() != chunkio::ErrorCode::out_of_resources) throw;
+    throw chunkio::Error(error.code(), error.what() + (" (" + options.memory_name + ")"));
+  }
+}
+
+}  // namespace h5pack

@@ -1,0 +1,39 @@
+/// Reading a dataset once, in the order of its rows, to write it elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/loader.hpp>
+
+namespace h5pack {
+
+struct CopyOptions {
+  /// Rows of a batch, >= 1.
+  std::int64_t batch_rows = 1;
+  /// Batches that are worked on at the same time.
+  std::int64_t max_held = 1;
+  /// Only these; absent: all.
+  std::optional<chunkio::RowSelection> rows = {};
+  /// Chunks are compared with their digests, if the file has any.
+  bool check_digests = true;
+  /// Bytes that reading may take, and what they are, for the error if they do not suffice.
+  std::int64_t memory_budget = std::int64_t{1} << 30;
+  std::string memory_name = "--memory-budget";
+};
+
+/// --memory-budget.
+CLI::Option* add_memory_budget(CLI::App& app, std::int64_t& target);
+
+/// A loader that delivers each row once, ascending, in its only epoch, 0. Whoever writes the pixels
+/// has digests checked: a copy of damaged pixels would get digests that match.
+/// \throws chunkio::Error as Loader: out_of_resources names --memory-budget.
+[[nodiscard]] chunkio::Loader copy_loader(const chunkio::Dataset& dataset,
+                                          const CopyOptions& options);
+
+}  // namespace h5pack

@@ -1,0 +1,128 @@
+#include "new_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <chunkio/error.hpp>
+
+#include "in_quotes.hpp"
+
+namespace h5pack {
+namespace {
+
+namespace fs = std::filesystem;
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+[[noreturn]] void fail(const std::string& what, const std::string& path, int error) {
+  const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  throw Error(full ? ErrorCode::no_space : ErrorCode::io_failed,
+              what + " " + in_quotes(path) + ": " + std::generic_category().message(error) +
+                  (full ? "; free some space or choose another place with -o"
+                        : "; choose another place with -o"));
+}
+
+[[noreturn]] void refuse_existing(const std::string& path) {
+  throw Error(ErrorCode::output_exists,
+              in_quotes(path) + " exists; name a new folder with -o, or remove it first");
+}
+
+std::string without_trailing_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+/// A descriptor that is closed at the end.
+class OpenFile {
+ public:
+  OpenFile(const std::string& path, int flags)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  /// \returns 0, or an error number.
+  int close() noexcept { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+NewFolder::NewFolder(const std::string& path)
+    : path_(without_trailing_slashes(path)), partial_(path_ + ".partial") {
+  struct ::stat status {};
+  if (::lstat(path_.c_str(), &status) == 0) refuse_existing(path_);
+  if (::mkdir(partial_.c_str(), 0777) == 0) return;
+  if (errno == EEXIST) {
+    throw Error(ErrorCode::output_exists,
+                in_quotes(partial_) +
+                    " is left over from a run that did not finish, or still being written; remove "
+                    "it, or choose another place with -o");
+  }
+  if (errno == ENOENT || errno == ENOTDIR) {
+    throw Error(ErrorCode::not_found, "no folder for " + in_quotes(path_) +
+                                          ": make it first, or choose another place with -o");
+  }
+  fail("cannot make folder", partial_, errno);
+}
+
+NewFolder::~NewFolder() {
+  if (published_) return;
+  std::error_code ignored;
+  fs::remove_all(partial_, ignored);
+}
+
+void NewFolder::make_folder(const std::string& name) const {
+  const std::string folder = partial_ + "/" + name;
+  if (::mkdir(folder.c_str(), 0777) != 0) fail("cannot make folder", folder, errno);
+}
+
+void NewFolder::write(const std::string& name, std::span<const unsigned char> bytes) const {
+  const std::string path = partial_ + "/" + name;
+  OpenFile file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+  if (file.get() < 0) fail("cannot create", path, errno);
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot write", path, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  if (const int error = file.close(); error != 0) fail("cannot write", path, error);
+}
+
+void NewFolder::publish() {
+  // One call for all files: an fsync for each would take longer than everything else.
+  const OpenFile folder(partial_, O_RDONLY | O_DIRECTORY);
+  if (folder.get() < 0 || ::syncfs(folder.get()) != 0) fail("cannot write", partial_, errno);
+  int error = 0;
+  if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) != 0) {
+    error = errno;
+  }
+  // Some file systems know no flags. A folder replaces at most an empty one.
+  if (error == EINVAL || error == ENOSYS) {
+    struct ::stat status {};
+    if (::lstat(path_.c_str(), &status) == 0) refuse_existing(path_);
+    error = std::rename(partial_.c_str(), path_.c_str()) == 0 ? 0 : errno;
+  }
+  if (error == EEXIST || error == ENOTEMPTY) refuse_existing(path_);
+  if (error != 0) fail("cannot rename to", path_, error);
+  published_ = true;
+  const std::string parent = fs::path(path_).parent_path().string();
+  const OpenFile above(parent.empty() ? "." : parent, O_RDONLY | O_DIRECTORY);
+  if (above.get() < 0 || (::fsync(above.get()) != 0 && errno != EINVAL)) {
+    fail("cannot write to disk the folder of", path_, errno);
+  }
+}
+
+}  // namespace h5pack

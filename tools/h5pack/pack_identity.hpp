@@ -1,0 +1,30 @@
+/// What makes two packing runs the same: a run may only go on where one just like it stopped.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "pack_command.hpp"
+#include "sources/listing.hpp"
+
+namespace h5pack {
+
+/// The source of one split and every option that changes the file, as texts and numbers. Options
+/// have the names of the command line. What only decides whether, how fast and with how much talk a
+/// run gets through is left out: threads, --on-error, --max-errors, --report, --force.
+/// \pre stamp_files() was called for the listing.
+[[nodiscard]] nlohmann::ordered_json pack_identity(const PackCommand& command,
+                                                   const Listing& listing, const Split& split);
+
+/// Packing options and source, as stored in the file; with the identity.
+[[nodiscard]] std::string options_json(const PackCommand& command, const Listing& listing,
+                                       const nlohmann::ordered_json& identity);
+
+/// What tells the run that wrote a file from this one: "--resize is '64' there and '32' here";
+/// absent if nothing does. \param stored_options  options_json() of the file.
+[[nodiscard]] std::optional<std::string> difference(const std::string& stored_options,
+                                                    const nlohmann::ordered_json& identity);
+
+}  // namespace h5pack

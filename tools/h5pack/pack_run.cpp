@@ -1,0 +1,303 @@
+#include "pack_run.hpp"
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/dataset_writer.hpp>
+#include <chunkio/error.hpp>
+
+#include "byte_size.hpp"
+#include "decode.hpp"
+#include "escape.hpp"
+#include "in_quotes.hpp"
+#include "output.hpp"
+#include "output_files.hpp"
+#include "pack_identity.hpp"
+#include "packer.hpp"
+#include "render_json.hpp"
+#include "skip_report.hpp"
+#include "sources/file_stamps.hpp"
+#include "stop_signal.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using json = nlohmann::ordered_json;
+
+/// Names of files need not be UTF-8; JSON must be.
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string shape_text(const PackPlan& plan) {
+  return to_string(plan.size) + "x" + std::to_string(plan.channels);
+}
+
+std::string counted(std::int64_t count, const std::string& singular, const std::string& plural) {
+  return std::to_string(count) + " " + (count == 1 ? singular : plural);
+}
+
+std::string contents_text(const std::string& path, const PackPlan& plan, std::int64_t num_samples,
+                          std::int64_t num_chunks) {
+  return escape(path) + ": " + counted(num_samples, "image", "images") + " of " + shape_text(plan) +
+         " in " + counted(num_chunks, "chunk", "chunks") + " of " +
+         std::to_string(plan.chunk_samples) + " (" + format_bytes(plan.chunk_bytes) + ")";
+}
+
+std::string plan_text(const std::string& path, const PackPlan& plan) {
+  return contents_text(path, plan, plan.num_samples, plan.num_chunks);
+}
+
+json plan_json(const std::string& path, const Split& split, const PackPlan& plan) {
+  return {{"path", path},
+          {"split", split.name},
+          {"found", plan.num_samples},
+          {"images", plan.num_samples},
+          {"height", plan.size.height},
+          {"width", plan.size.width},
+          {"channels", plan.channels},
+          {"chunk_samples", plan.chunk_samples},
+          {"chunk_bytes", plan.chunk_bytes},
+          {"chunks", plan.num_chunks},
+          {"threads", plan.threads},
+          {"buffer_bytes", plan.memory_bytes()}};
+}
+
+/// "  airplane: 5000" for each class.
+std::string classes_text(const std::vector<std::string>& names,
+                         const std::vector<std::int64_t>& counts) {
+  constexpr std::size_t kShown = 50;
+  std::string text;
+  for (std::size_t i = 0; i < counts.size() && i < kShown; ++i) {
+    text += "  " + (i < names.size() ? escape(names[i]) : "label " + std::to_string(i)) + ": " +
+            std::to_string(counts[i]) + "\n";
+  }
+  if (counts.size() > kShown) text += "  and " + std::to_string(counts.size() - kShown) + " more\n";
+  return text;
+}
+
+json skipped_json(const Split& split, const std::vector<SkippedPicture>& skipped) {
+  json list = json::array();
+  for (const SkippedPicture& picture : skipped) {
+    list.push_back({{"path", picture_name(split.pictures, picture.row)},
+                    {"code", to_string(picture.code)},
+                    {"reason", picture.reason}});
+  }
+  return list;
+}
+
+/// "  3 of 100 pictures were skipped: ..., the first because ..."; empty if none was.
+std::string skipped_text(const Split& split, const PackResult& packed, bool reported) {
+  if (packed.skipped.empty()) return "";
+  std::vector<std::string> names;
+  for (const SkippedPicture& picture : packed.skipped) {
+    names.push_back(picture_name(split.pictures, picture.row));
+  }
+  const std::size_t found = packed.skipped.size() + static_cast<std::size_t>(packed.num_samples);
+  return "  skipped " + std::to_string(names.size()) + " of " + std::to_string(found) +
+         " pictures: " + first_few(names) + (reported ? "" : " (--report FILE lists them all)") +
+         "; the first: " + escape(packed.skipped.front().reason) + "\n";
+}
+
+class PackRun {
+ public:
+  PackRun(PackCommand& command, const GlobalOptions& global)
+      : command_(command),
+        global_(global),
+        options_(command.options),
+        listing_(command.list(command)),
+        budget_(options_.on_error,
+                command.max_errors < 0 ? std::nullopt : std::optional(command.max_errors),
+                listing_.source.at("path").get<std::string>()),
+        report_(command.report, options_.writer.overwrite || options_.writer.resume) {
+    options_.quiet = global.quiet;
+    paths_ = output_paths(listing_, command_.output);
+    result_ = {{"command", command_.name},
+               {"dry_run", command_.dry_run},
+               {"class_names", listing_.class_names},
+               {"attribute_names", listing_.attribute_names},
+               {"notes", listing_.notes},
+               {"outputs", json::array()}};
+    for (const std::string& note : listing_.notes) say("note: " + note);
+  }
+
+  ExitCode run() {
+    const StopSignalToken stopping;
+    options_.writer.stop = stopping.token();
+    if (!command_.dry_run) {
+      check_outputs(listing_, command_.output, command_.report,
+                    options_.writer.overwrite || options_.writer.resume);
+    }
+    stamp_files(listing_, options_.on_error);
+    // All plans first: what is wrong with the last split should not show after hours of packing the
+    // first.
+    std::vector<std::optional<PackPlan>> plans;
+    for (std::size_t i = 0; i < listing_.splits.size(); ++i) {
+      plans.push_back(is_complete(i) ? std::nullopt
+                                     : std::optional(plan_pack(listing_.splits[i], options_)));
+    }
+    std::optional<OutputFolder> folder;
+    if (listing_.output_is_folder && !command_.dry_run) folder.emplace(command_.output);
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (!plans[i]) {
+        add_complete(i);
+      } else if (command_.dry_run) {
+        add_dry(i, *plans[i]);
+      } else {
+        pack_split(i, *plans[i]);
+      }
+    }
+    if (!command_.dry_run) report_.write();
+    print(global_.json ? dump(result_) + "\n" : text_);
+    return num_skipped_ > 0 ? ExitCode::skipped : ExitCode::ok;
+  }
+
+  /// What has been written before a failure.
+  [[nodiscard]] std::string written() const {
+    std::vector<std::string> done;
+    for (const json& output : result_["outputs"]) done.push_back(output["path"]);
+    return done.empty() ? "" : "; already finished: " + first_few(done);
+  }
+
+ private:
+  void say(const std::string& text) const {
+    if (!global_.quiet) std::fputs(("h5pack: " + escape(text) + "\n").c_str(), stderr);
+  }
+
+  /// Whether --resume has nothing to do for this output.
+  /// \throws Error output_exists if it is complete, but of another run.
+  [[nodiscard]] bool is_complete(std::size_t index) const {
+    const std::string& path = paths_[index];
+    if (!options_.writer.resume || !chunkio::DatasetWriter::is_published(path)) return false;
+    const auto identity = pack_identity(command_, listing_, listing_.splits[index]);
+    const auto other = difference(chunkio::Dataset::open(path).info().options_json, identity);
+    if (other && !options_.writer.overwrite) {
+      throw Error(ErrorCode::output_exists, in_quotes(path) + " is complete, but of another run: " +
+                                                *other + "; --force replaces it");
+    }
+    return !other;
+  }
+
+  void add_complete(std::size_t index) {
+    const std::string& path = paths_[index];
+    const std::int64_t images = chunkio::Dataset::open(path).size();
+    report_.keep(path);
+    result_["outputs"].push_back({{"path", path},
+                                  {"split", listing_.splits[index].name},
+                                  {"images", images},
+                                  {"complete_already", true}});
+    text_ += escape(path) + ": complete already, " + counted(images, "image", "images") + "\n";
+  }
+
+  void add_dry(std::size_t index, const PackPlan& plan) {
+    const Split& split = listing_.splits[index];
+    const auto counts = count_classes(split.fields, listing_.class_names);
+    json output = plan_json(paths_[index], split, plan);
+    output["estimated_bytes"] = plan.file_bytes;
+    output["class_counts"] = counts;
+    result_["outputs"].push_back(std::move(output));
+    text_ += plan_text(paths_[index], plan) + ", about " + format_bytes(plan.file_bytes) + "\n" +
+             classes_text(listing_.class_names, counts);
+  }
+
+  void pack_split(std::size_t index, const PackPlan& plan) {
+    const Split& split = listing_.splits[index];
+    const std::string& path = paths_[index];
+    say(plan_text(path, plan) + ", " + counted(plan.buffers, "chunk", "chunks") +
+        " in flight = " + format_bytes(plan.memory_bytes()) + " of buffers, " +
+        counted(plan.threads, "thread", "threads"));
+    const json identity = pack_identity(command_, listing_, split);
+    options_.writer.identity = dump(identity);
+    options_.options_json = options_json(command_, listing_, identity);
+    PackResult packed;
+    try {
+      packed = pack(listing_, split, plan, path, options_, budget_);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::cancelled) write_report_of_failure(path, split);
+      throw;
+    }
+    budget_.take_spent();
+    report_.add(path, listing_, split, packed.skipped);
+    report_.write();
+    add_packed(path, split, plan, packed);
+  }
+
+  /// What was skipped is what one wants to know when it became too much.
+  void write_report_of_failure(const std::string& path, const Split& split) {
+    report_.add(path, listing_, split, budget_.take_spent());
+    try {
+      report_.write();
+    } catch (const Error&) {
+      // The reason why the pack failed matters more.
+    }
+  }
+
+  void add_packed(const std::string& path, const Split& split, const PackPlan& plan,
+                  const PackResult& packed) {
+    num_skipped_ += packed.skipped.size();
+    const std::int64_t now = packed.num_samples - packed.num_resumed;
+    const double rate = packed.seconds > 0 ? static_cast<double>(now) / packed.seconds : 0;
+    json output = plan_json(path, split, plan);
+    output["images"] = packed.num_samples;
+    output["chunks"] = packed.num_chunks;
+    output["resumed_images"] = packed.num_resumed;
+    output["skipped_images"] = packed.skipped.size();
+    output["skipped"] = skipped_json(split, packed.skipped);
+    output["bytes"] = packed.file_bytes;
+    output["class_counts"] = packed.statistics.class_counts;
+    output["mean"] = packed.statistics.channels.mean;
+    output["std"] = packed.statistics.channels.std;
+    output["mean_picture_std"] = packed.statistics.mean_picture_std;
+    output["seconds"] = packed.seconds;
+    output["images_per_second"] = rate;
+    result_["outputs"].push_back(std::move(output));
+    char timing[64];
+    std::snprintf(timing, sizeof timing, " in %.1f s (%.0f images/s)\n", packed.seconds, rate);
+    text_ += contents_text(path, plan, packed.num_samples, packed.num_chunks) + ", " +
+             format_bytes(packed.file_bytes);
+    if (packed.num_resumed > 0) {
+      text_ += ", " + std::to_string(packed.num_resumed) + " images of an earlier run and " +
+               std::to_string(now);
+    }
+    text_ += timing + skipped_text(split, packed, !command_.report.empty());
+  }
+
+  PackCommand& command_;
+  const GlobalOptions& global_;
+  PackOptions options_;
+  Listing listing_;
+  ErrorBudget budget_;
+  SkipReport report_;
+  std::vector<std::string> paths_;
+  std::size_t num_skipped_ = 0;
+  json result_;
+  std::string text_;
+};
+
+}  // namespace
+
+ExitCode run_pack(PackCommand& command, const GlobalOptions& global) {
+  PackRun pack_run(command, global);
+  const StopSignal stop;
+  const OpenCvSilence silence;
+  try {
+    return pack_run.run();
+  } catch (const Error& error) {
+    const std::string message = error.what() + pack_run.written();
+    if (error.code() != ErrorCode::cancelled) throw Error(error.code(), message);
+    print_error(message);
+    if (global.json) print(error_json(to_string(error.code()), message));
+    return static_cast<ExitCode>(128 + StopSignal::received());
+  }
+}
+
+}  // namespace h5pack

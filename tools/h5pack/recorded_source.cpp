@@ -1,0 +1,106 @@
+#include "recorded_source.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/error.hpp>
+
+#include "in_quotes.hpp"
+#include "sources/celeba_source.hpp"
+#include "sources/cifar_source.hpp"
+#include "sources/csv_source.hpp"
+#include "sources/folder_source.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using Json = nlohmann::json;
+
+/// Text under `name`; empty if there is none.
+std::string text(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Listing list_again(const chunkio::DatasetInfo& info, const std::string& path) {
+  const Json options = Json::parse(info.options_json, nullptr, false);
+  const Json source = options.is_object() ? options.value("source", Json()) : Json();
+  const std::string kind = source.is_object() ? text(source, "kind") : "";
+  const std::string place = !path.empty() ? path : (source.is_object() ? text(source, "path") : "");
+  if (kind == "folder") return list_folder(place);
+  if (kind == "cifar") return list_cifar(place);
+  if (kind == "celeba") return list_celeba(place);
+  if (kind == "csv") {
+    return list_csv(place, {.path_column = text(source, "path_column"),
+                            .label_column = text(source, "label_column"),
+                            .root = text(source, "root")});
+  }
+  throw Error(ErrorCode::unsupported, in_quotes(info.path) +
+                                          " does not say what it was packed from; only files of "
+                                          "h5pack folder, cifar, celeba and csv do");
+}
+
+}  // namespace
+
+PictureOptions recorded_picture_options(const chunkio::DatasetInfo& info) {
+  const Json options = Json::parse(info.options_json, nullptr, false);
+  PictureOptions picture;
+  try {
+    picture.color = options.at("color") == "gray" ? ColorMode::gray : ColorMode::rgb;
+    picture.orientation =
+        options.at("orientation") == "apply" ? OrientationMode::apply : OrientationMode::ignore;
+    if (options.contains("resize")) {
+      picture.resize = parse_resize(options.at("resize"));
+      const auto& choices = interpolations();
+      const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {
+        return choice.first == options.at("interpolation").get<std::string>();
+      });
+      if (found == choices.end()) throw Error(ErrorCode::unsupported, "unknown interpolation");
+      picture.interpolation = found->second;
+      picture.shrink_on_load = options.value("shrink_on_load", false);
+    }
+    if (options.contains("center_crop")) {
+      picture.center_crop = parse_picture_size(options.at("center_crop"));
+    }
+    if (options.contains("pad")) picture.pad = parse_picture_size(options.at("pad"));
+    picture.max_pixels = options.value("max_pixels", kDefaultMaxPixels);
+  } catch (const std::exception&) {
+    throw Error(ErrorCode::unsupported,
+                in_quotes(info.path) +
+                    " does not say how its pictures were made, or this version cannot read it; "
+                    "leave out --against");
+  }
+  picture.layout = info.layout;
+  return picture;
+}
+
+std::vector<std::int64_t> source_rows(const chunkio::Dataset& dataset, chunkio::RowRange rows) {
+  const std::optional<chunkio::FieldInfo> field = dataset.find_field("source_index");
+  if (!field || field->dtype != chunkio::DType::int64 || field->row_shape.rank() != 0) return {};
+  std::vector<std::int64_t> values(static_cast<std::size_t>(rows.end - rows.begin));
+  dataset.read_field(field->name, rows.begin, rows.end - rows.begin,
+                     std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+RecordedSource::RecordedSource(const chunkio::DatasetInfo& info, const std::string& path)
+    : listing_(list_again(info, path)) {
+  const auto found = std::find_if(listing_.splits.begin(), listing_.splits.end(),
+                                  [&](const Split& split) { return split.name == info.split; });
+  if (found == listing_.splits.end()) {
+    throw Error(ErrorCode::not_found, "the source of " + in_quotes(info.path) + " has no split " +
+                                          in_quotes(info.split) +
+                                          " any more; give the folder that was packed");
+  }
+  split_ = static_cast<std::size_t>(found - listing_.splits.begin());
+}
+
+}  // namespace h5pack

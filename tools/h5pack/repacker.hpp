@@ -1,0 +1,63 @@
+/// Writes rows of one dataset to a new file.
+///
+/// Data flow: rows in file order -> Loader -> batches that are chunks of the new file -> axis order
+/// -> DatasetWriter. Rows in another order: window by window, as many chunks of the new file as fit
+/// half the memory budget; their rows are read in file order and put to their places.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/dataset_writer.hpp>
+
+namespace h5pack {
+
+struct RepackOptions {
+  // Behaviour: what the file will hold.
+
+  chunkio::WriterOptions writer = {};
+  std::optional<chunkio::Layout> layout = {};  ///< Absent: as it was.
+  std::string split = {};                      ///< Empty: as it was.
+  std::string order = "source";                ///< "shuffled" or "source".
+  std::uint64_t seed = 0;
+  std::string options_json = "{}";
+  /// Fields to carry along beside labels and source rows; absent: all.
+  std::optional<std::vector<std::string>> fields = {};
+
+  // Performance and talk: never change the file.
+
+  /// 0 (default): the CPUs this process may use.
+  int threads = 0;
+  /// Bytes for pictures on their way. Fields are held in memory beside it.
+  std::int64_t memory_budget = std::int64_t{1} << 30;
+  bool quiet = false;
+};
+
+struct RepackResult {
+  std::string path = {};
+  std::int64_t num_samples = 0;
+  std::int64_t chunk_samples = 0;
+  std::int64_t num_chunks = 0;
+  std::int64_t chunk_bytes = 0;
+  std::int64_t file_bytes = 0;
+  chunkio::DatasetStatistics statistics = {};
+  double seconds = 0;
+};
+
+/// Writes the rows `rows` of `dataset`, in that order, to a new file of version 1. Blocks until it
+/// is published; polls StopSignal.
+///
+/// Labels, class names, attribute names and fields are carried along. `source_index` is that of the
+/// rows, if the file has it, else their number. Stored mean and std are carried along if all rows
+/// are there, else (pictures of 1 or 3 channels) computed again.
+///
+/// \pre rows are distinct, inside the dataset, at least one.
+/// \throws chunkio::Error cancelled; not_found (no such field), digest_mismatch and the like of
+///         reading; and as DatasetWriter. Nothing is left behind.
+RepackResult repack(const chunkio::Dataset& dataset, const std::vector<std::int64_t>& rows,
+                    const std::string& path, const RepackOptions& options);
+
+}  // namespace h5pack

@@ -1,0 +1,90 @@
+#include "skip_report.hpp"
+
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "new_file.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::optional<std::int64_t> label_of(const Split& split, std::int64_t row) {
+  const chunkio::FieldData* labels = find_field(split.fields, "labels");
+  if (labels == nullptr || labels->info.dtype != chunkio::DType::int64 ||
+      labels->info.row_shape.rank() != 0) {
+    return std::nullopt;
+  }
+  std::int64_t label = 0;
+  std::memcpy(&label, labels->values.data() + static_cast<std::size_t>(row) * sizeof label,
+              sizeof label);
+  return label;
+}
+
+std::string hex_bytes(const std::string& text) {
+  std::string digits;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    digits += "0123456789abcdef"[byte >> 4];
+    digits += "0123456789abcdef"[byte & 15];
+  }
+  return digits;
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(json(text).dump());
+    return true;
+  } catch (const json::type_error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+SkipReport::SkipReport(std::string path, bool overwrite)
+    : path_(std::move(path)), overwrite_(overwrite) {
+  if (!path_.empty()) check_new_file(path_, overwrite_);
+}
+
+void SkipReport::keep(const std::string& output) {
+  std::ifstream existing(path_);
+  for (std::string line; !path_.empty() && std::getline(existing, line);) {
+    const json stored = json::parse(line, nullptr, false);
+    if (stored.is_object() && stored.value("output", json()) == json(output)) lines_ += line + "\n";
+  }
+}
+
+void SkipReport::add(const std::string& output, const Listing& listing, const Split& split,
+                     const std::vector<SkippedPicture>& skipped) {
+  for (const SkippedPicture& picture : skipped) {
+    const std::string path = picture_name(split.pictures, picture.row);
+    const std::optional<std::int64_t> label = label_of(split, picture.row);
+    const bool named = label && *label >= 0 && std::cmp_less(*label, listing.class_names.size());
+    json line = {{"output", output}, {"split", split.name}, {"path", path}};
+    if (!is_utf8(path)) line["path_hex"] = hex_bytes(path);
+    line["row"] = picture.row;
+    line["label"] = label ? json(*label) : json(nullptr);
+    line["class"] =
+        named ? json(listing.class_names[static_cast<std::size_t>(*label)]) : json(nullptr);
+    line["code"] = to_string(picture.code);
+    line["reason"] = picture.reason;
+    lines_ += line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  }
+}
+
+void SkipReport::write() {
+  if (path_.empty()) return;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(lines_.data());
+  write_new_file(path_, std::span(bytes, lines_.size()), overwrite_);
+  overwrite_ = true;  // From now on it is ours.
+}
+
+}  // namespace h5pack

@@ -1,0 +1,42 @@
+#include "skipped_picture.hpp"
+
+#include <sys/stat.h>
+
+#include "in_quotes.hpp"
+
+namespace h5pack {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+bool is_of_one_picture(ErrorCode code) noexcept {
+  return code == ErrorCode::corrupt_data || code == ErrorCode::unsupported ||
+         code == ErrorCode::refused_by_policy || code == ErrorCode::not_found ||
+         code == ErrorCode::io_failed;
+}
+
+ErrorBudget::ErrorBudget(OnError on_error, std::optional<std::int64_t> most, std::string source)
+    : on_error_(on_error), most_(most), source_(std::move(source)) {}
+
+void ErrorBudget::spend(const SkippedPicture& picture) {
+  if (on_error_ == OnError::fail) {
+    throw Error(picture.code,
+                picture.reason + "; --on-error skip leaves such pictures out and lists them");
+  }
+  ++num_spent_;
+  spent_.push_back(picture);
+  // A disk that was unmounted would otherwise look like a million bad pictures.
+  struct ::stat status {};
+  if ((picture.code == ErrorCode::not_found || picture.code == ErrorCode::io_failed) &&
+      ::stat(source_.c_str(), &status) != 0) {
+    throw Error(ErrorCode::io_failed,
+                "the source " + in_quotes(source_) + " is not there any more; bring it back");
+  }
+  if (most_ && num_spent_ > *most_) {
+    throw Error(picture.code,
+                "more than " + std::to_string(*most_) +
+                    " pictures cannot be packed (--max-errors), the last one: " + picture.reason);
+  }
+}
+
+}  // namespace h5pack

@@ -1,0 +1,118 @@
+#include "sources/file_stamps.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <chunkio/error.hpp>
+
+#include "digest_text.hpp"
+#include "in_quotes.hpp"
+#include "stop_signal.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+const std::vector<std::string>& files_of(const Split& split) {
+  const auto* paths = std::get_if<std::vector<std::string>>(&split.pictures);
+  return paths != nullptr ? *paths : std::get<PlanarPictures>(split.pictures).paths;
+}
+
+/// \throws Error: why `path` has no stamp.
+[[noreturn]] void throw_missing(const std::string& path) {
+  struct ::stat status {};
+  const int number = ::stat(path.c_str(), &status) == 0 ? ENOENT : errno;
+  if (::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
+    throw Error(ErrorCode::not_found,
+                in_quotes(path) + " is a link to nothing readable: remove or mend it");
+  }
+  throw Error(number == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
+              "cannot find " + in_quotes(path) + ": " + std::generic_category().message(number));
+}
+
+class Digest {
+ public:
+  Digest() noexcept { XXH3_128bits_reset(&state_); }
+
+  /// With its length, so that no two lists of texts look the same.
+  void add(std::string_view text) noexcept {
+    add_number(static_cast<std::int64_t>(text.size()));
+    XXH3_128bits_update(&state_, text.data(), text.size());
+  }
+  void add_number(std::int64_t number) noexcept {
+    XXH3_128bits_update(&state_, &number, sizeof number);
+  }
+  [[nodiscard]] std::string text() const {
+    const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
+    return hex(hash.high64) + hex(hash.low64);
+  }
+
+ private:
+  XXH3_state_t state_{};
+};
+
+}  // namespace
+
+void stamp_files(Listing& listing, OnError on_error) {
+  for (Split& split : listing.splits) {
+    const std::vector<std::string>& files = files_of(split);
+    split.stamps.resize(files.size());
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, files.size()), [&](const auto& range) {
+      for (std::size_t i = range.begin(); i != range.end(); ++i) {
+        StopSignal::check();
+        split.stamps[i] = file_stamp(files[i]);
+      }
+    });
+    if (on_error == OnError::skip) continue;
+    const auto missing = std::find_if(split.stamps.begin(), split.stamps.end(),
+                                      [](const FileStamp& stamp) { return stamp.size < 0; });
+    if (missing != split.stamps.end()) {
+      throw_missing(files[static_cast<std::size_t>(missing - split.stamps.begin())]);
+    }
+  }
+}
+
+std::string files_digest(const Split& split) {
+  const std::vector<std::string>& files = files_of(split);
+  Digest digest;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    digest.add(files[i]);
+    digest.add_number(split.stamps[i].size);
+    digest.add_number(split.stamps[i].mtime_ns);
+  }
+  return digest.text();
+}
+
+std::string fields_digest(const Listing& listing, const Split& split) {
+  Digest digest;
+  for (const auto* names : {&listing.class_names, &listing.attribute_names}) {
+    digest.add_number(static_cast<std::int64_t>(names->size()));
+    for (const std::string& name : *names) digest.add(name);
+  }
+  for (const chunkio::FieldData& field : split.fields) {
+    digest.add(field.info.name);
+    digest.add(to_string(field.info.dtype));
+    digest.add(field.info.row_shape.to_string());
+    digest.add({reinterpret_cast<const char*>(field.values.data()), field.values.size()});
+  }
+  return digest.text();
+}
+
+}  // namespace h5pack

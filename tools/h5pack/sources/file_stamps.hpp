@@ -1,0 +1,21 @@
+/// Which files a source consists of: what shows that one of them changed.
+#pragma once
+
+#include <string>
+
+#include "skipped_picture.hpp"
+#include "sources/listing.hpp"
+
+namespace h5pack {
+
+/// Fills the stamps of all splits, several files at a time. Blocks on I/O: one stat() a file.
+/// \throws Error not_found or io_failed if a file is not there and `on_error` is fail; cancelled.
+void stamp_files(Listing& listing, OnError on_error);
+
+/// XXH3-128 of names, sizes and times of the split's files, in order, as 32 hexadecimal digits.
+/// \pre stamp_files() was called.
+[[nodiscard]] std::string files_digest(const Split& split);
+/// The same of labels and whatever else the source says of each picture.
+[[nodiscard]] std::string fields_digest(const Listing& listing, const Split& split);
+
+}  // namespace h5pack
