@@ -22,6 +22,6 @@ add_test(NAME fault.write_faults_all COMMAND ${write_faults} EveryCallTest)
 set_tests_properties(
   fault.write_faults fault.write_faults_all
   PROPERTIES FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
-             ENVIRONMENT "WRITER_CHILD=$<TARGET_FILE:writer_child>;PYTHONDONTWRITEBYTECODE=1")
+             ENVIRONMENT "WRITER_CHILD=$<TARGET_FILE:writer_child>;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support")
 set_tests_properties(fault.write_faults PROPERTIES LABELS medium TIMEOUT 600)
 set_tests_properties(fault.write_faults_all PROPERTIES LABELS long TIMEOUT 1800)

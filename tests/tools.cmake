@@ -8,11 +8,13 @@ function(h5pack_add_cli_tests label)
       cli.${name}
       PROPERTIES LABELS ${label} TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
                  ENVIRONMENT
-                 "H5PACK=$<TARGET_FILE:h5pack>;PYTHONDONTWRITEBYTECODE=1;${opencv_environment}")
+                 "H5PACK=$<TARGET_FILE:h5pack>;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support;${opencv_environment}")
   endforeach()
 endfunction()
 h5pack_add_cli_tests(short info preview)
 h5pack_add_cli_tests(medium bad_input export hostile pack program ranks repack resume skip stream verify)
+h5pack_add_cli_tests(long kill)
+set_tests_properties(cli.kill PROPERTIES TIMEOUT 5400)
 
 chunkio_add_unit_tests(
   h5pack_cli_test

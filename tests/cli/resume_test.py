@@ -13,28 +13,12 @@ import h5py
 import numpy as np
 
 import sources
+from h5_contents import contents
 from support import CliTest, H5PACK, TIMEOUT_SECONDS, make_class_folder, tree
 
 SKIPPED = 3
 STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
-
-
-def contents(path):
-    """Everything in a file but what is new for each file written."""
-    found = {}
-
-    def visit(name, item):
-        for key, value in item.attrs.items():
-            if key != "uuid":
-                found[name, key] = (np.asarray(value).dtype, np.asarray(value).tobytes())
-        if isinstance(item, h5py.Dataset):
-            found[name] = (item.dtype, item.shape, item.chunks, item[()].tobytes())
-
-    with h5py.File(path) as file:
-        visit("/", file)
-        file.visititems(visit)
-    return found
 
 
 class ResumeTest(CliTest):

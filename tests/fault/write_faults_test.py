@@ -10,14 +10,16 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-import h5py
 import numpy as np
+
+from h5_contents import contents
 
 CHILD = os.environ.get("WRITER_CHILD", "writer_child")
 SAMPLE = (6, 5, 3)
@@ -30,23 +32,6 @@ def strace_works():
     """Whether system calls may be watched here; containers often forbid it."""
     strace = shutil.which("strace")
     return strace and subprocess.run([strace, "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode == 0
-
-
-def contents(path):
-    """All that a file holds: datasets byte for byte, and attributes but for what is new in each file."""
-    found = {}
-
-    def add(name, item):
-        for key, value in item.attrs.items():
-            if key != "uuid":
-                found[f"{name}@{key}"] = np.asarray(value).tobytes()
-        if isinstance(item, h5py.Dataset):
-            found[name] = (str(item.dtype), item.shape, item.chunks, item[()].tobytes())
-
-    with h5py.File(path, "r") as file:
-        add("/", file)
-        file.visititems(add)
-    return found
 
 
 class WriterTest(unittest.TestCase):
@@ -236,6 +221,29 @@ class WriteFaultsTest(WriterTest):
                 self.assert_absent_or_perfect()
                 self.assert_resumes(run)
 
+    def starve(self, step):
+        """Every step-th allocation fails, one a run."""
+        self.clear()
+        count = int(re.search(r"allocations (\d+)", self.run_child().stdout)[1])
+        self.assertGreater(count, 200)
+        failed = 0
+        for number in range(1, count, step):
+            with self.subTest(allocation=number):
+                self.clear()
+                run = self.run_child(env={**os.environ, "FAIL_ALLOCATION": str(number)})
+                failed += run.returncode != 0
+                # nlohmann-json allocates in destructors, so that a run may end while it is described.
+                if run.returncode == -signal.SIGABRT:
+                    self.assertEqual(run.stdout, "")
+                elif run.returncode != 0:
+                    self.assert_failed_well(run)
+                self.assert_absent_or_perfect()
+                self.assert_resumes(run)
+        self.assertGreater(failed, count / step / 2)
+
+    def test_memory_that_runs_out_costs_no_work(self):
+        self.starve(29)
+
     def test_interrupted_calls_are_repeated(self):
         for name in ("pwrite64", "pread64", "fallocate", "ftruncate"):
             with self.subTest(name):
@@ -327,6 +335,9 @@ class EveryCallTest(WriteFaultsTest):
         calls = [call for call in self.calls() if call[0] not in ("close", "fsync", "fdatasync")]
         for error in ("EIO", "ENOSPC", "EDQUOT"):
             self.hindered(calls, error)
+
+    def test_every_allocation_fails(self):
+        self.starve(1)
 
     def test_a_disk_that_lies(self):
         """A write that is said to be done and is not: noticed, or without effect."""

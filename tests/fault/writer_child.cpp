@@ -4,12 +4,15 @@
 /// the file is shortened to them. What happens goes to stdout, line by line and unbuffered:
 /// "resumed I" for each chunk found, "wrote I" after each chunk written, "published" at the end.
 /// Groups are of two chunks. Exits 0; 1 with one line on stderr after an Error. To resume without
-/// force what is published already is no work.
+/// force what is published already is no work. With FAIL_ALLOCATION=K in the environment the K-th
+/// allocation of C++ fails; "allocations N" ends what goes to stdout.
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +23,9 @@
 namespace {
 
 using namespace chunkio;
+
+std::atomic<std::int64_t> allocations{0};
+std::int64_t failing_allocation = 0;  // counted from 1; 0: none
 
 constexpr std::int64_t kSampleBytes = std::int64_t{6} * 5 * 3;
 constexpr std::int64_t kChunkSamples = 4;
@@ -83,6 +89,15 @@ void write_file(const std::string& path, std::int64_t planned, std::int64_t num_
 
 }  // namespace
 
+void* operator new(std::size_t size) {
+  const bool fails = ++allocations == failing_allocation;
+  void* const memory = fails ? nullptr : std::malloc(std::max<std::size_t>(size, 1));
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   WriterOptions options;
@@ -90,12 +105,17 @@ int main(int argc, char** argv) {
     options.resume |= std::string_view(argv[i]) == "resume";
     options.overwrite |= std::string_view(argv[i]) == "force";
   }
+  if (const char* which = std::getenv("FAIL_ALLOCATION")) failing_allocation = std::atoll(which);
   try {
     if (options.resume && !options.overwrite && DatasetWriter::is_published(argv[1])) return 0;
     write_file(argv[1], std::atoll(argv[2]), std::atoll(argv[3]), options);
   } catch (const Error& error) {
     say(STDERR_FILENO, std::string(to_string(error.code())) + ": " + error.what());
     ::_exit(1);  // after an error of the disk libhdf5 may not find its way out of exit()
+  } catch (const std::bad_alloc&) {
+    say(STDERR_FILENO, "out_of_resources: out of memory");
+    ::_exit(1);
   }
+  say(STDOUT_FILENO, "allocations " + std::to_string(allocations));
   return 0;
 }
