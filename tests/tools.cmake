@@ -8,7 +8,7 @@ function(h5pack_add_cli_tests label)
       cli.${name}
       PROPERTIES LABELS ${label} TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
                  ENVIRONMENT
-                 "H5PACK=$<TARGET_FILE:h5pack>;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support;${opencv_environment}")
+                 "H5PACK=$<TARGET_FILE:h5pack>;CHUNKIO_SANITIZE=${CHUNKIO_SANITIZE};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support;${opencv_environment}")
   endforeach()
 endfunction()
 h5pack_add_cli_tests(short info preview)

@@ -8,24 +8,18 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import time
 import unittest
 
+import under_strace
 from h5_contents import contents
 from support import CliTest, H5PACK, TIMEOUT_SECONDS, make_class_folder
 
 SKIPPED = 3
 SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
 KILLS = 200
-
-
-def strace_works():
-    """Whether system calls may be watched here; containers often forbid it."""
-    strace = shutil.which("strace")
-    return strace and subprocess.run([strace, "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 class KillTest(CliTest):
@@ -78,7 +72,7 @@ class KillTest(CliTest):
         self.assertGreater(resumed, KILLS // 10)
         self.assertLess(published, kills)
 
-    @unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+    @under_strace.required
     def test_killed_at_every_call(self):
         self.make_photos(copies=0)
         (self.dir / "photos" / "cat" / "bad.jpg").write_bytes(b"no picture")
@@ -87,10 +81,8 @@ class KillTest(CliTest):
 
         def traced(*options):
             trace = self.dir / "trace.txt"
-            # LeakSanitizer cannot work under ptrace.
-            environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
             run = subprocess.run(["strace", "-f", "-o", trace, *options, H5PACK, *map(str, pack), "-o", "out.h5",
-                                  "--threads", "2"], cwd=self.dir, env=environment, capture_output=True, text=True,
+                                  "--threads", "2"], cwd=self.dir, env=under_strace.environment(), capture_output=True, text=True,
                                  timeout=TIMEOUT_SECONDS)
             return run.returncode, trace.read_text().splitlines()
 

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 
 import sources
+import under_strace
 from support import H5PACK, CliTest, make_class_folder, picture, tree
 
 N = 150
@@ -270,20 +271,17 @@ class RefusedTest(CliTest):
         self.assert_refused(["repack", "a.h5", "-o", "b.h5", "--memory-budget", "64KiB"], 1, ["at least"],
                             "--memory-budget")
 
+    @under_strace.required
     def test_what_was_there_stays_when_a_signal_comes(self):
         (self.dir / "b.h5").write_text("here first")
         before = tree(self.dir)
         trace = pathlib.Path(str(self.dir) + ".strace")
         self.addCleanup(trace.unlink, missing_ok=True)
-        try:
-            result = subprocess.run(
-                ["strace", "-f", "-o", trace, "-e", "trace=fallocate", "-e", "inject=fallocate:signal=TERM:when=1",
-                 H5PACK, "repack", "a.h5", "-o", "b.h5", "--force", "--quiet"],
-                cwd=self.dir, capture_output=True, text=True, timeout=120)
-        except FileNotFoundError:
-            self.skipTest("strace is not installed")
-        if "SIGTERM" not in trace.read_text():
-            self.skipTest("strace cannot trace here: " + result.stderr[:200])
+        result = subprocess.run(
+            ["strace", "-f", "-o", trace, "-e", "trace=fallocate", "-e", "inject=fallocate:signal=TERM:when=1",
+             H5PACK, "repack", "a.h5", "-o", "b.h5", "--force", "--quiet"],
+            cwd=self.dir, env=under_strace.environment(), capture_output=True, text=True, timeout=120)
+        self.assertIn("SIGTERM", trace.read_text())
         self.assertEqual(result.returncode, 143, result.stderr)
         self.assertRegex(result.stderr, "SIGTERM; the unfinished file was removed")
         self.assertEqual(tree(self.dir), before)

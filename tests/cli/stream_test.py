@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import subprocess
 import unittest
 
 import h5py
 import numpy as np
 
+import under_strace
 from support import CliTest, make_class_folder, picture
 
 KEYS = {"epoch", "rank", "world_size", "images", "batches", "seconds", "images_per_second", "bytes_per_second",
@@ -520,13 +520,7 @@ class StreamTest(CliTest):
         self.assertEqual([(e["epoch"], e["batches"], e["images"]) for e in epochs], [(0, 4, 60), (1, 2, 32)])
 
 
-def strace_works():
-    """Whether system calls may be watched here; containers often forbid it."""
-    strace = shutil.which("strace")
-    return strace and subprocess.run([strace, "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode == 0
-
-
-@unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+@under_strace.required
 class FailingStorageTest(CliTest):
     """Errors of storage that cannot be made on disk: strace puts them in the place of system calls."""
 
@@ -541,13 +535,11 @@ class FailingStorageTest(CliTest):
     def run_with(self, injections, *arguments):
         """h5pack while system calls on files fail as `injections` say."""
         trace = [part for injection in injections for part in ("-e", f"inject={injection}")]
-        # LeakSanitizer cannot work under ptrace.
-        variables = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
         return subprocess.run(
             ["strace", "-f", "-o", "trace.txt", "-e", "trace=pread64,preadv,preadv2", *trace,
              "-P", str(self.dir / "plain.h5"), "-P", str(self.dir / "gzip.h5"),
              os.environ.get("H5PACK", "h5pack"), *map(str, arguments), "--quiet"],
-            cwd=self.dir, env=variables, timeout=120, text=True, capture_output=True)
+            cwd=self.dir, env=under_strace.environment(), timeout=120, text=True, capture_output=True)
 
     def injected(self, error):
         """How many calls were made to fail so."""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+import under_strace
 from h5_contents import contents
 
 CHILD = os.environ.get("WRITER_CHILD", "writer_child")
@@ -26,12 +27,6 @@ SAMPLE = (6, 5, 3)
 # Calls that change what a next run finds. Between two of them a kill leaves the same as at the second.
 CHANGES = {"openat", "flock", "fallocate", "ftruncate", "pwrite64", "fsync", "fdatasync", "rename", "renameat2", "link",
            "unlink"}
-
-
-def strace_works():
-    """Whether system calls may be watched here; containers often forbid it."""
-    strace = shutil.which("strace")
-    return strace and subprocess.run([strace, "-o", os.devnull, "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 class WriterTest(unittest.TestCase):
@@ -73,10 +68,8 @@ class WriterTest(unittest.TestCase):
         paths = [self.out, f"{self.out}.partial", f"{self.out}.partial.journal", self.out.parent]
         filters = [] if everything else [part for path in paths for part in ("-P", path)]
         inject = ["-e", f"inject={injection}"] if injection else []
-        # LeakSanitizer cannot work under ptrace.
-        environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
         run = self.run_child(*arguments, before=["strace", "-f", "-o", trace, *options, *filters, *inject],
-                             env=environment)
+                             env=under_strace.environment())
         return run, trace.read_text().splitlines()
 
     def calls(self, *arguments, everything=False):
@@ -146,7 +139,7 @@ def changes(calls):
     return [call for call in calls if call[0] in CHANGES]
 
 
-@unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+@under_strace.required
 class WriteFaultsTest(WriterTest):
     def test_killed_at_every_change(self):
         calls = changes(self.calls())
@@ -285,7 +278,7 @@ class WriteFaultsTest(WriterTest):
                     self.assertEqual(self.names(), ["file.h5"])
 
 
-@unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+@under_strace.required
 class ShortenedFileTest(WriterTest):
     """Rows were left out, so that libhdf5 changes more in the end."""
     ROWS = 23
@@ -323,7 +316,7 @@ class ShortenedFileTest(WriterTest):
         self.killed_at(calls, "resume", prepare=prepare)
 
 
-@unittest.skipUnless(strace_works(), "strace is not installed or ptrace is not permitted")
+@under_strace.required
 class EveryCallTest(WriteFaultsTest):
     """The same, and more of it: takes minutes."""
 

@@ -46,9 +46,11 @@ PictureSize PictureReader::read_or_throw(std::int64_t row, const SampleSize& exp
   const PictureSize size = open(row);
   const PictureSize output = transform_.output_size(size, name(row));
   if (output != expected.size) {
+    const std::string other =
+        expected.row < 0 ? "the samples have" : in_quotes(name(expected.row)) + " gives";
     throw Error(ErrorCode::unsupported,
-                in_quotes(name(expected.row)) + " gives " + to_string(expected.size) +
-                    " pixels, but " + in_quotes(name(row)) + " gives " + to_string(output) +
+                other + " " + to_string(expected.size) + " pixels, but " + in_quotes(name(row)) +
+                    " gives " + to_string(output) +
                     " (height x width): bring all to one size with --resize HxW, or --resize S "
                     "with --center-crop HxW or --pad HxW");
   }
