@@ -13,6 +13,7 @@ chunkio_add_unit_tests(
   unit/ranks_test.cpp
   unit/row_groups_test.cpp
   unit/shape_test.cpp
+  unit/shard_names_test.cpp
   unit/window_plan_test.cpp
   property/epoch_order_property_test.cpp
   LIBRARIES

@@ -12,7 +12,6 @@ chunkio_add_unit_tests(
           unit/dataset_writer_test.cpp
           unit/journal_test.cpp)
 
-
 # A writer that is killed and hindered at every call.
 add_executable(writer_child fault/writer_child.cpp)
 target_link_libraries(writer_child PRIVATE chunkio::chunkio chunkio_warnings)
@@ -22,6 +21,6 @@ add_test(NAME fault.write_faults_all COMMAND ${write_faults} EveryCallTest)
 set_tests_properties(
   fault.write_faults fault.write_faults_all
   PROPERTIES FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
-             ENVIRONMENT "WRITER_CHILD=$<TARGET_FILE:writer_child>;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support")
+             ENVIRONMENT "WRITER_CHILD=$<TARGET_FILE:writer_child>;CHUNKIO_SANITIZE=${CHUNKIO_SANITIZE};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support")
 set_tests_properties(fault.write_faults PROPERTIES LABELS medium TIMEOUT 600)
 set_tests_properties(fault.write_faults_all PROPERTIES LABELS long TIMEOUT 1800)

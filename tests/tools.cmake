@@ -12,18 +12,28 @@ function(h5pack_add_cli_tests label)
   endforeach()
 endfunction()
 h5pack_add_cli_tests(short info preview)
-h5pack_add_cli_tests(medium bad_input export hostile pack program ranks repack resume skip stream verify)
+h5pack_add_cli_tests(medium append bad_input export hostile interrupted pack program ranks repack resume shard skip stream verify)
+
+add_test(NAME cli.interrupted_long
+         COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupted_test.py)
+set_tests_properties(
+  cli.interrupted_long
+  PROPERTIES LABELS long TIMEOUT 3600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
+             ENVIRONMENT
+             "H5PACK=$<TARGET_FILE:h5pack>;CHUNKIO_TEST_ROUNDS=200;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support;${opencv_environment}")
 h5pack_add_cli_tests(long kill)
 set_tests_properties(cli.kill PROPERTIES TIMEOUT 5400)
 
 chunkio_add_unit_tests(
   h5pack_cli_test
   SOURCES unit/byte_size_test.cpp
+          unit/chunk_filter_test.cpp
           unit/class_labels_test.cpp
           unit/escape_test.cpp
           unit/progress_test.cpp
           unit/repack_rows_test.cpp
           unit/row_list_test.cpp
+          unit/selected_field_test.cpp
           unit/shuffle_quality_test.cpp
           unit/stream_text_test.cpp
   LIBRARIES h5pack_core)

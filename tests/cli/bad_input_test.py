@@ -1,7 +1,10 @@
 """Bad input: one clear line that names the file and the way out, the right exit code, no trace."""
 
+import json
 import os
 import resource
+import shutil
+import subprocess
 import unittest
 
 import h5py
@@ -52,6 +55,44 @@ class BadPicturesTest(CliTest):
         path = write_picture(self.dir / "photos" / "dog" / "009.png", 99)
         path.write_bytes(path.read_bytes()[:-30])
         self.assert_refused(self.pack, 1, ["photos/dog/009.png"], r"remove the file")
+
+    def test_pictures_named_otherwise_than_they_are(self):
+        self.assertNotIn("warning", self.run_h5pack(*self.pack).stderr)
+        self.assertEqual(self.h5pack_json(*self.pack, "--force")[0]["outputs"][0]["misnamed_images"], 0)
+        png = write_picture(self.dir / "other.png", 5)
+        for name in ("cat/003.jpg", "dog/001.jpg"):
+            shutil.copy(png, self.dir / "photos" / name)
+        result = self.run_h5pack(*self.pack, "--force", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["outputs"][0]["misnamed_images"], 2)
+        self.assertRegex(result.stderr, r"warning: 2 pictures are not what .* 'photos/cat/003.jpg' holds PNG")
+        with h5py.File(self.dir / "out.h5") as file:
+            row = list(file["source_index"]).index(3)
+            np.testing.assert_array_equal(file["images"][row], picture(5))
+
+    def test_long_paths(self):
+        """Up to the 4,096 bytes of the system they are packed, and beyond them nothing is left out in silence."""
+        def nest(root, length):
+            """A picture whose path from the scratch folder has about `length` bytes."""
+            write_picture(self.dir / root / "cat" / "near.jpg", 1)
+            here = os.open(self.dir / root / "cat", os.O_RDONLY)
+            for _ in range((length - len(root)) // 201):
+                os.mkdir("d" * 200, dir_fd=here)
+                here, above = os.open("d" * 200, os.O_RDONLY, dir_fd=here), here
+                os.close(above)
+            far = os.open("far.jpg", os.O_WRONLY | os.O_CREAT, dir_fd=here)
+            os.write(far, (self.dir / root / "cat" / "near.jpg").read_bytes())
+            os.close(far)
+            os.close(here)
+
+        nest("long", 4030)
+        self.assertEqual(self.h5pack_json("folder", "long", "-o", "out.h5")[0]["outputs"][0]["images"], 2)
+        nest("deep", 5000)
+        result = self.run_h5pack("folder", "deep", "-o", "deep.h5")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"cannot examine 'deep/cat/ddd.*too long; start in a folder nearer")
+        self.assertFalse((self.dir / "deep.h5").exists())
+        subprocess.run(["rm", "-rf", self.dir / "deep"], check=True)  # Python's own way ends at such a path
 
     def test_unreadable_file(self):
         self.victim.chmod(0)

@@ -3,7 +3,9 @@
 import csv
 import pathlib
 import resource
+import shutil
 import subprocess
+import time
 import unittest
 
 import h5py
@@ -217,6 +219,45 @@ class FaultTest(CliTest):
                     self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
                     self.assertIn("out", result.stderr)
                     self.assertEqual(tree(self.dir), before)
+
+    def test_what_a_killed_export_left_is_removed_by_the_next(self):
+        for call, number in (("mkdir", 2), ("mkdir", 3), ("syncfs", 1)):
+            with self.subTest(call, number=number):
+                result = self.run_traced("-e", f"inject={call}:signal=KILL:when={number}")
+                if "SIGKILL" not in self.trace.read_text():
+                    self.skipTest("strace cannot trace here: " + result.stderr[:200])
+                self.assertTrue((self.dir / "out.partial").is_dir())
+                self.assertFalse((self.dir / "out").exists())
+                if call == "syncfs":  # all pictures are there, and nothing tells whose they are
+                    self.assert_refused(["export", "a.h5", "-o", "out"], 1, ["out.partial"], "remove it")
+                    shutil.rmtree(self.dir / "out.partial")
+                    continue
+                self.h5pack("export", "a.h5", "-o", "out")
+                self.assertFalse((self.dir / "out.partial").exists())
+                self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()),
+                                 ["cat", "dog", "samples.csv"])
+                shutil.rmtree(self.dir / "out")
+        (self.dir / "out.partial").mkdir()  # killed before it could mark its folder
+        self.h5pack("export", "a.h5", "-o", "out")
+
+    def test_a_running_export_is_not_touched(self):
+        process = subprocess.Popen(
+            ["strace", "-f", "-o", self.trace, "-e", "inject=mkdir:delay_enter=3000000:when=3", H5PACK, "export",
+             "a.h5", "-o", "out", "--quiet"], cwd=self.dir, stderr=subprocess.PIPE, text=True)
+        try:
+            deadline = time.monotonic() + 20
+            while not (self.dir / "out.partial" / "cat").exists() and process.poll() is None:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.01)
+            if process.poll() is not None:
+                self.skipTest("strace cannot trace here")
+            result = self.run_h5pack("export", "a.h5", "-o", "out", "--quiet")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertRegex(result.stderr, "out.partial' is in use by another process")
+        finally:
+            _, messages = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, messages)
+        self.assertTrue((self.dir / "out" / "samples.csv").exists())
 
     def test_a_signal_leaves_nothing(self):
         before = tree(self.dir)

@@ -35,7 +35,8 @@ class RepackTest(CliTest):
             file.visititems(lambda path, item: found.__setitem__(path, item[()])
                             if isinstance(item, h5py.Dataset) else None)
             attributes = {**file.attrs, **file["images"].attrs}
-            self.assertEqual(file["images"].id.get_create_plist().get_nfilters(), 0)
+            plist = file["images"].id.get_create_plist()
+            self.filters = [plist.get_filter(i)[3].decode() for i in range(plist.get_nfilters())]
             return found, attributes, file["images"].chunks
 
     def test_foreign_layouts(self):
@@ -78,6 +79,7 @@ class RepackTest(CliTest):
         self.assert_refused(["repack", "f.h5", "-o", "out.h5"], 1, ["f.h5", "several"], "--images")
         self.repack("f.h5", "-o", "out.h5", "--images", "b/x", "--label-field", "b/y", "--layout", "nhwc")
         found, attributes, _ = self.read("out.h5")
+        self.assertEqual(self.filters, [])
         with h5py.File(self.dir / "f.h5") as file:
             np.testing.assert_array_equal(found["images"], file["b/x"])
         self.assertEqual(list(found["labels"]), list(range(8, -1, -1)))
@@ -174,6 +176,98 @@ class RepackTest(CliTest):
                                      np.bincount(labels[taken], minlength=3).tolist())
                     np.testing.assert_allclose(said["mean"], (found["images"] / 255).mean(axis=(0, 1, 2)))
 
+    def test_filters(self):
+        """h5py reads what is compressed here, and finds the pictures of the source."""
+        random = np.random.default_rng(5)
+        images = pictures()
+        images[40:80] = random.integers(0, 256, images[40:80].shape, np.uint8)  # these do not shrink
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["images"] = images
+            file["labels"] = np.arange(N) % 3
+        plain = self.repack("f.h5", "-o", "plain.h5", "--chunk", 16)[0]
+        for text, names in (("deflate:1", ["deflate"]), ("deflate:9", ["deflate"]),
+                            ("shuffle+deflate:6", ["shuffle", "deflate"])):
+            for options in ([], ["--order", "shuffled", "--seed", 2], ["--rows", "3:97", "--out-layout", "nchw"]):
+                with self.subTest(text, options=options):
+                    output = self.repack("f.h5", "-o", "out.h5", "--chunk", 16, "--filter", text, "--force",
+                                         *options)[0]
+                    self.assertEqual(output["filter"], text)
+                    self.assertLess(output["bytes"], plain["bytes"])
+                    found, said, chunks = self.read("out.h5")
+                    self.assertEqual((self.filters, chunks[0]), (names, 16))
+                    expected = images[found["source_index"]]
+                    np.testing.assert_array_equal(
+                        found["images"], expected.transpose(0, 3, 1, 2) if "nchw" in options else expected)
+                    self.assertEqual(json.loads(said["options"])["filter"], text)
+        # There and back: the same file as without, and the digests are of the pixels.
+        self.repack("f.h5", "-o", "out.h5", "--chunk", 16, "--filter", "deflate:6", "--force")
+        self.repack("out.h5", "-o", "back.h5", "--chunk", 16, "--filter", "none")
+        a, b, c = self.read("plain.h5"), self.read("out.h5"), self.read("back.h5")
+        self.assertEqual(self.filters, [])
+        for name in a[0]:
+            np.testing.assert_array_equal(a[0][name], c[0][name])
+        for said in (b[1], c[1]):
+            for name in ("chunk_digests", "mean", "std", "mean_picture_std", "class_counts"):
+                np.testing.assert_array_equal(said[name], a[1][name])
+
+    def test_damage_of_filtered_chunks_is_found(self):
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["images"] = pictures()
+        self.repack("f.h5", "-o", "out.h5", "--chunk", 16, "--filter", "deflate:6")
+        with h5py.File(self.dir / "out.h5") as file:
+            chunks = [file["images"].id.get_chunk_info(i) for i in range(file["images"].id.get_num_chunks())]
+        whole = (self.dir / "out.h5").read_bytes()
+        for number, chunk in enumerate(chunks):
+            for at in (0, 1, chunk.size // 2, chunk.size - 1):
+                damaged = bytearray(whole)
+                damaged[chunk.byte_offset + at] ^= 8
+                (self.dir / "out.h5").write_bytes(damaged)
+                result = self.run_h5pack("verify", "out.h5", "--json", "--quiet")
+                self.assertEqual(result.returncode, 1, (number, at))
+                self.assertEqual([d["chunk"] for d in json.loads(result.stdout)["damaged"]], [number])
+
+    def test_statistics_are_carried_or_computed(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 10, height=24, width=20)
+        make_class_folder(self.dir / "mixed", ["cat"], 5, height=24, width=20)
+        make_class_folder(self.dir / "mixed", ["dog"], 5, height=30, width=40, first_seed=9)
+        self.h5pack("folder", "photos", "-o", "a.h5", "--resize", "12x10", "--chunk", 4)
+        self.h5pack("folder", "mixed", "-o", "b.h5", "--resize", "12x10", "--chunk", 4)
+        for name, sizes in (("a.h5", [24, 20, 7]), ("b.h5", None)):
+            before, said_before, _ = self.read(name)
+            self.repack(name, "-o", "all.h5", "--order", "shuffled", "--seed", 8, "--force")
+            _, said, _ = self.read("all.h5")
+            for attribute in ("mean", "std", "mean_picture_std", "source_sizes", "source_size_range"):
+                np.testing.assert_array_equal(said[attribute], said_before[attribute], attribute)
+            self.repack(name, "-o", "some.h5", "--rows", "2:9", "--force")
+            found, said, _ = self.read("some.h5")
+            scaled = found["images"] / 255
+            np.testing.assert_allclose(said["mean"], scaled.mean(axis=(0, 1, 2)))
+            np.testing.assert_allclose(said["std"], scaled.std(axis=(0, 1, 2)))
+            np.testing.assert_allclose(said["mean_picture_std"], scaled.std(axis=(1, 2)).mean(axis=0), atol=1e-8)
+            if sizes:
+                self.assertEqual(list(said["source_sizes"]), sizes)
+            else:
+                self.assertNotIn("source_sizes", said)
+        # A file from before there was a deviation within pictures.
+        with h5py.File(self.dir / "a.h5", "r+") as file:
+            expected = file["images"].attrs["mean_picture_std"][()]
+            del file["images"].attrs["mean_picture_std"]
+        self.repack("a.h5", "-o", "all.h5", "--force")
+        np.testing.assert_array_equal(self.read("all.h5")[1]["mean_picture_std"], expected)
+
+    def test_large_fields_are_streamed(self):
+        """Much more of fields than the budget: contiguous, and in chunks."""
+        masks = np.random.default_rng(1).integers(0, 256, (2000, 64, 64), np.uint8)
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["images"] = pictures(2000, 8, 6)
+            file["mask"] = masks
+            file.create_dataset("tight", data=masks, chunks=(9, 64, 64), compression="gzip", compression_opts=1)
+        for order in ("stored", "shuffled"):
+            self.repack("f.h5", "-o", "out.h5", "--order", order, "--memory-budget", "4MiB", "--force")
+            found, _, _ = self.read("out.h5")
+            for name in ("mask", "tight"):
+                np.testing.assert_array_equal(found[name], masks[found["source_index"]])
+
     def test_splits(self):
         self.packed(per_class=30)
         before, _, _ = self.read("in.h5")
@@ -241,6 +335,9 @@ class RefusedTest(CliTest):
             (["--split", "1:1:1:1"], ["'1:1:1:1'"], "two or three"),
             (["--split", "1:x"], ["'1:x'"], "two or three"),
             (["--split", "1:"], ["'1:'"], "two or three"),
+            (["--filter", "gzip"], ["'gzip'"], "deflate:N"),
+            (["--filter", "deflate:10"], ["'deflate:10'"], "from 1 .*to 9"),
+            (["--filter", "shuffle"], ["'shuffle'"], "shuffle.deflate:N"),
             (["--stratify"], ["--stratify"], "--split"),
         )
         for options, names, way_out in cases:
@@ -283,7 +380,7 @@ class RefusedTest(CliTest):
             cwd=self.dir, env=under_strace.environment(), capture_output=True, text=True, timeout=120)
         self.assertIn("SIGTERM", trace.read_text())
         self.assertEqual(result.returncode, 143, result.stderr)
-        self.assertRegex(result.stderr, "SIGTERM; the unfinished file was removed")
+        self.assertRegex(result.stderr, "SIGTERM; nothing of the file is kept")
         self.assertEqual(tree(self.dir), before)
 
 

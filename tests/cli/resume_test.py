@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -234,6 +235,30 @@ class ResumeTest(CliTest):
         self.assertIn("train.h5: complete already", result.stdout)
         self.assertEqual([contents(self.dir / "out" / f"{split}.h5") for split in ("train", "test")], reference)
         self.assertEqual((self.dir / "bad.jsonl").read_text(), report)
+
+    def test_shards(self):
+        """A shard goes on as itself, and as no other; what was skipped before stays skipped."""
+        self.make_photos()
+        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip"]
+        first, second = "out-00000-of-00002.h5", "out-00001-of-00002.h5"
+        for i in range(2):
+            result = self.run_h5pack(*pack, "-o", "reference.h5", "--shard", f"{i}/2")
+            self.assertEqual(result.returncode, SKIPPED, result.stderr)
+        self.stop_in_the_middle([*pack, "-o", "out.h5", "--shard", "1/2"], output=second)
+        for path in list(self.dir.glob("out-00001*")):
+            shutil.copy(path, self.dir / path.name.replace("00001-of", "00000-of"))
+        self.assert_refused([*pack, "-o", "out.h5", "--shard", "0/2", "--resume"], 2, [first, "--shard"],
+                            '"1/2" and is now "0/2"')
+        self.assertEqual(self.run_h5pack(*pack, "-o", "out.h5", "--shard", "0/2", "--force").returncode, SKIPPED)
+        result, = self.run_h5pack(*pack, "-o", "out.h5", "--shard", "1/2", "--resume", "--json").stdout.splitlines()
+        self.assertGreater(json.loads(result)["outputs"][0]["resumed_images"], 0)
+        for name in (first, second):
+            self.assertEqual(contents(self.dir / name), contents(self.dir / name.replace("out", "reference")))
+        again = self.h5pack(*pack, "-o", "out.h5", "--shard", "1/2", "--resume")
+        self.assertIn(second + ": complete already", again)
+        report, = self.h5pack_json("stream", "out-*-of-00002.h5", "--digest")
+        whole, = self.h5pack_json("stream", "reference-*-of-00002.h5", "--digest")
+        self.assertEqual(report["pixel_digest"], whole["pixel_digest"])
 
     def check_source(self, *pack, output):
         """Stops a pack of one more kind of source and resumes it."""

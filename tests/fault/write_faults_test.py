@@ -17,6 +17,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import h5py
 import numpy as np
 
 import under_strace
@@ -29,8 +30,13 @@ CHANGES = {"openat", "flock", "fallocate", "ftruncate", "pwrite64", "fsync", "fd
            "unlink"}
 
 
+# ThreadSanitizer writes a file of its own, and dies of a limit of nothing.
+SIZE_LIMITS = ([] if os.environ.get("CHUNKIO_SANITIZE") else [0]) + [1, 3000, 1 << 14, 1 << 20, 1100000, 1 << 21]
+
+
 class WriterTest(unittest.TestCase):
     PLANNED, ROWS = 26, 26
+    OPTIONS = ()
 
     def setUp(self):
         self.dir = Path(tempfile.mkdtemp(prefix="chunkio-test-"))
@@ -59,8 +65,8 @@ class WriterTest(unittest.TestCase):
         return sorted(path.name for path in self.out.parent.iterdir())
 
     def run_child(self, *arguments, out=None, before=(), **options):
-        return subprocess.run([*before, CHILD, out or self.out, str(self.PLANNED), str(self.ROWS), *arguments],
-                              capture_output=True, text=True, timeout=60, **options)
+        return subprocess.run([*before, CHILD, out or self.out, str(self.PLANNED), str(self.ROWS), *self.OPTIONS,
+                               *arguments], capture_output=True, text=True, timeout=60, **options)
 
     def run_traced(self, injection, *arguments, everything=False, options=()):
         """The child under strace; `injection` as strace wants it. Returns the run and its trace."""
@@ -198,7 +204,7 @@ class WriteFaultsTest(WriterTest):
             elif call[1] == "unlink":
                 self.assertFalse(unsynced, "the journal may still be needed")
         self.assertEqual(seen["renameat2", None], 1)
-        self.assertEqual(seen["unlink", None], 1)
+        self.assertEqual(sum(f'unlink("{self.out}' in line for line in trace), 1)
         self.assertGreater(seen["pwrite64", "journal"], 4)
         self.assertGreater(seen["pwrite64", "partial"], 10)
 
@@ -248,7 +254,7 @@ class WriteFaultsTest(WriterTest):
 
     def test_a_file_size_limit_costs_no_work(self):
         """Nothing is written that has to be thrown away, and the process is not killed by SIGXFSZ."""
-        for size in (0, 1, 3000, 1 << 14, 1 << 20, 1100000, 1 << 21):
+        for size in SIZE_LIMITS:
             with self.subTest(size):
                 self.clear()
                 run = self.run_child(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
@@ -317,6 +323,72 @@ class ShortenedFileTest(WriterTest):
 
 
 @under_strace.required
+class FilteredFileTest(WriterTest):
+    """libhdf5 places the chunks, and has the file open all the time. There is nothing to resume."""
+    OPTIONS = ("filter",)
+
+    def assert_resumes(self, earlier, *arguments):
+        run = self.run_child("resume", *arguments)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertNotIn("resumed", run.stdout)
+        self.assert_perfect()
+        self.assertEqual(self.names(), ["file.h5"])
+
+    def test_chunks_are_compressed(self):
+        with h5py.File(self.dir / "reference.h5") as file:
+            self.assertEqual(file["images"].compression, "gzip")
+            self.assertLess(file["images"].id.get_chunk_info(0).size, 4 * int(np.prod(SAMPLE)))
+
+    def test_killed_at_every_change(self):
+        calls = changes(self.calls())
+        self.assertGreater(len(calls), 10)
+        complete = self.killed_at(calls)
+        self.assertTrue(0 < complete < 3, "only after the file got its name")
+
+    def test_every_call_fails(self):
+        """No error of the disk is lost in libhdf5, also those that it reports late or not at all."""
+        calls = [call for call in self.calls() if call[0] in CHANGES - {"flock", "unlink", "openat"}]
+        for error in ("EIO", "ENOSPC"):
+            for name, number, _ in calls:
+                with self.subTest(call=name, number=number, error=error):
+                    self.clear()
+                    self.out.write_bytes(b"previous")
+                    name = name.replace("renameat2", "rename")
+                    run, trace = self.run_traced(f"{name}:error={error}:when={number}", "force")
+                    self.assertTrue(any("(INJECTED)" in line for line in trace))
+                    self.assert_failed_well(run)
+                    if self.out.read_bytes() != b"previous":
+                        self.assertIn("the folder", run.stderr)
+                        self.assert_perfect()
+                    self.assertEqual(self.names(), ["file.h5"])
+
+    def test_a_disk_that_lies(self):
+        """A write that is said to be done and is not: noticed, or without effect."""
+        for name, number, result in self.calls():
+            if name != "pwrite64":
+                continue
+            with self.subTest(number=number):
+                self.clear()
+                run, _ = self.run_traced(f"pwrite64:retval={result}:when={number}")
+                if run.returncode == 0:
+                    self.assert_perfect()
+                else:
+                    self.assert_failed_well(run)
+                    self.assertEqual(self.names(), [])
+
+    def test_a_file_size_limit(self):
+        for size in SIZE_LIMITS:
+            with self.subTest(size):
+                self.clear()
+                run = self.run_child(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+                if run.returncode != 0:
+                    self.assert_failed_well(run)
+                    self.assertIn("no_space", run.stderr)
+                    self.assertEqual(self.names(), [])
+                self.assert_absent_or_perfect()
+
+
+@under_strace.required
 class EveryCallTest(WriteFaultsTest):
     """The same, and more of it: takes minutes."""
 
@@ -380,7 +452,7 @@ def load_tests(loader, tests, _):
     if any("Every" in argument for argument in sys.argv):
         return tests
     suite = unittest.TestSuite()
-    for case in (WriteFaultsTest, ShortenedFileTest):
+    for case in (WriteFaultsTest, ShortenedFileTest, FilteredFileTest):
         suite.addTests(loader.loadTestsFromTestCase(case))
     return suite
 

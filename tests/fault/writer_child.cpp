@@ -1,11 +1,11 @@
 /// Writes a small file of known content, to be killed and hindered by write_faults_test.py.
 ///
-/// writer_child PATH PLANNED ROWS [resume] [force]: PLANNED rows are announced; if ROWS are fewer,
-/// the file is shortened to them. What happens goes to stdout, line by line and unbuffered:
-/// "resumed I" for each chunk found, "wrote I" after each chunk written, "published" at the end.
-/// Groups are of two chunks. Exits 0; 1 with one line on stderr after an Error. To resume without
-/// force what is published already is no work. With FAIL_ALLOCATION=K in the environment the K-th
-/// allocation of C++ fails; "allocations N" ends what goes to stdout.
+/// writer_child PATH PLANNED ROWS [resume] [force] [filter]: PLANNED rows are announced; if ROWS
+/// are fewer, the file is shortened to them. What happens goes to stdout, line by line and
+/// unbuffered: "resumed I" for each chunk found, "wrote I" after each chunk written, "published" at
+/// the end. Groups are of two chunks. Exits 0; 1 with one line on stderr after an Error. To resume
+/// without force what is published already is no work. With FAIL_ALLOCATION=K in the environment
+/// the K-th allocation of C++ fails; "allocations N" ends what goes to stdout.
 #include <unistd.h>
 
 #include <algorithm>
@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
   for (int i = 4; i < argc; ++i) {
     options.resume |= std::string_view(argv[i]) == "resume";
     options.overwrite |= std::string_view(argv[i]) == "force";
+    if (std::string_view(argv[i]) == "filter") options.filter = {.deflate_level = 6};
   }
   if (const char* which = std::getenv("FAIL_ALLOCATION")) failing_allocation = std::atoll(which);
   try {

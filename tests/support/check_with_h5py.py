@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks with h5py that a file made by the writer tests holds what was written.
 
-check_with_h5py.py FILE SAMPLES LAYOUT CHUNK_SAMPLES: the specification is small_spec() of h5_files.hpp.
+check_with_h5py.py FILE SAMPLES LAYOUT CHUNK_SAMPLES [COMPRESSION]: the specification is small_spec() of h5_files.hpp.
 """
 import json
 import sys
@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 
 path, samples, layout, chunk = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+compression = sys.argv[5] if len(sys.argv) > 5 else None
 height, width, channels = 6, 5, 3
 shape = (samples, height, width, channels) if layout == "nhwc" else (samples, channels, height, width)
 sample = np.arange(samples)[:, None]
@@ -19,7 +20,7 @@ with h5py.File(path, "r", libver="latest") as file:
     images = file["images"]
     assert images.dtype == np.uint8 and images.shape == shape and images.maxshape == shape
     assert images.chunks == (chunk,) + shape[1:], images.chunks
-    assert images.compression is None and images.external is None
+    assert images.compression == compression and images.external is None
     expected = ((sample * 31 + byte * 7 + (byte >> 8)) % 251).astype(np.uint8).reshape(shape)
     assert np.array_equal(images[:], expected)
     assert file["labels"].dtype == np.int64

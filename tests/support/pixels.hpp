@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <chunkio/dataset_writer.hpp>
@@ -47,7 +49,9 @@ std::vector<std::byte> as_bytes(const std::vector<T>& values) {
 }
 
 /// Writes such a file with labels label_of(row) and a float32 field `weights` [N,2] of (row, -row).
-inline void write_packed(const std::string& path, const PackedFile& file) {
+/// \param first_row  number of its first row; more than 0 for a part of a dataset.
+inline void write_packed(const std::string& path, const PackedFile& file,
+                         std::int64_t first_row = 0, std::optional<ShardInfo> shard = {}) {
   DatasetSpec spec{.num_samples = file.num_samples,
                    .height = file.height,
                    .width = file.width,
@@ -56,7 +60,8 @@ inline void write_packed(const std::string& path, const PackedFile& file) {
                    .channel_order = file.channels == 1 ? "gray" : "RGB"};
   std::vector<std::int64_t> labels;
   std::vector<float> weights;
-  for (std::int64_t row = 0; row < file.num_samples; ++row) {
+  spec.shard = std::move(shard);
+  for (std::int64_t row = first_row; row < first_row + file.num_samples; ++row) {
     labels.push_back(label_of(row));
     weights.push_back(static_cast<float>(row));
     weights.push_back(-static_cast<float>(row));
@@ -72,7 +77,7 @@ inline void write_packed(const std::string& path, const PackedFile& file) {
     const std::int64_t begin = chunk * writer.chunk_samples();
     const std::int64_t end = std::min(begin + writer.chunk_samples(), file.num_samples);
     for (std::int64_t row = begin; row < end; ++row) {
-      const auto bytes = picture(row, file.sample_bytes());
+      const auto bytes = picture(first_row + row, file.sample_bytes());
       rows.insert(rows.end(), bytes.begin(), bytes.end());
     }
     writer.write_chunk(chunk, rows);

@@ -276,6 +276,16 @@ TEST_F(Packer, ASignalStopsThePackAndLeavesNothing) {
   EXPECT_TRUE(left_behind().empty());
 }
 
+TEST(StopSignal, IsForgottenWithItsListener) {
+  {
+    const StopSignal stop;
+    ::raise(SIGTERM);
+    EXPECT_EQ(StopSignal::received(), SIGTERM);
+  }
+  EXPECT_EQ(StopSignal::received(), 0);
+  EXPECT_NO_THROW(StopSignal::check());
+}
+
 TEST_F(Packer, PlanBoundsMemory) {
   const PackPlan plan = plan_pack(listing_.splits[0], options_);
   EXPECT_EQ(plan.size, kSize);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <span>
@@ -134,6 +135,22 @@ TEST(RowGroups, KeepTheSelectedRows) {
   }
 }
 
+TEST(RowGroups, OfSeveralFilesKeepTheSelectedRows) {
+  // Files of 10, 8 and 3 rows in groups of 4; the ranges cross both seams.
+  const Rows files{10, 8, 3};
+  const RowGroups groups(4, files, RowSelection({{7, 12}, {17, 19}}));
+  ASSERT_EQ(groups.num_groups(), 5);
+  const std::vector<RowRange> extents{{4, 8}, {8, 10}, {10, 14}, {14, 18}, {18, 21}};
+  const std::vector<std::vector<std::uint32_t>> offsets{{3}, {0, 1}, {0, 1}, {3}, {0}};
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    EXPECT_EQ(groups.extent(static_cast<std::int64_t>(i)), extents[i]);
+    EXPECT_EQ(offsets_of(groups, static_cast<std::int64_t>(i)), offsets[i]);
+  }
+  EXPECT_EQ(groups.number_of(9), 2);
+  EXPECT_EQ(groups.number_of(10), 3);
+  EXPECT_EQ(groups.number_of(20), 5);
+}
+
 TEST(RowGroups, KnowAllTheirRowsWithoutASelection) {
   const Rows files{10, 8, 3};
   const RowGroups groups(4, files);
@@ -227,7 +244,9 @@ TEST(RowGroups, AgreeWithAListOfTheSelectedRows) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
   for (int round = 0; round < 300; ++round) {
-    const std::int64_t num_rows = between(1, 120);
+    Rows files(static_cast<std::size_t>(between(1, 4)));
+    for (std::int64_t& rows : files) rows = between(1, 60);
+    const std::int64_t num_rows = std::accumulate(files.begin(), files.end(), std::int64_t{0});
     const std::int64_t k = between(1, 15);
     const std::int64_t stay = between(1, 9);  // how long runs of selected rows tend to be
     Rows selected;
@@ -239,7 +258,8 @@ TEST(RowGroups, AgreeWithAListOfTheSelectedRows) {
     if (selected.empty()) selected.push_back(between(0, num_rows - 1));
     Rows shuffled = selected;
     std::shuffle(shuffled.begin(), shuffled.end(), random);
-    const RowGroups groups(k, num_rows, RowSelection::of(shuffled));
+    const RowGroups groups(k, files, RowSelection::of(shuffled));
+    const RowGroups all(k, files);
     ASSERT_EQ(groups.is_selection(), std::ssize(selected) < num_rows);
     ASSERT_EQ(groups.num_samples(), std::ssize(selected));
 
@@ -248,8 +268,10 @@ TEST(RowGroups, AgreeWithAListOfTheSelectedRows) {
     std::int64_t last_begin = -1;
     for (std::int64_t group = 0; group < groups.num_groups(); ++group) {
       const RowRange extent = groups.extent(group);
-      ASSERT_EQ(extent.begin % k, 0);
-      ASSERT_EQ(extent.end, std::min(extent.begin + k, num_rows));
+      ASSERT_EQ(extent, all.extent(all.number_of(extent.begin)));
+      for (std::int64_t row = extent.begin; row < extent.end; ++row) {
+        ASSERT_EQ(groups.number_of(row), all.number_of(extent.begin));
+      }
       ASSERT_GT(extent.begin, last_begin);
       last_begin = extent.begin;
       const auto offsets = offsets_of(groups, group);

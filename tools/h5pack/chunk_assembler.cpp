@@ -56,7 +56,8 @@ std::optional<PackedChunk> ChunkAssembler::add(DecodedBlock block) {
       std::uint8_t* const target = (open_.pixels ? open_.pixels.get() : block.pixels.get()) +
                                    static_cast<std::size_t>(open_.num_rows) * sample_bytes_;
       if (target != sample) std::memmove(target, sample, sample_bytes_);
-      open_.record.sizes.add(std::get<PictureSize>(outcome));
+      const PictureSize size = std::get<PictureSize>(outcome);
+      if (size.pixels() > 0) open_.record.sizes.add(size);
       ++open_.num_rows;
     }
     sample += sample_bytes_;

@@ -46,7 +46,7 @@ struct Stretch {
 struct DecodedBlock {
   const Stretch* stretch = nullptr;
   std::int64_t first_place = 0;
-  /// Size in the source, or why there are no pixels.
+  /// Size in the source (none of a row that was stored before), or why there are no pixels.
   std::vector<std::variant<PictureSize, SkippedPicture>> outcomes = {};
   BufferPool::Buffer pixels = {};  ///< A sample for each place.
 };

@@ -43,7 +43,9 @@ void add_info_command(CLI::App& app, const GlobalOptions& global, Action& action
   CLI::App* const command =
       app.add_subcommand("info", "Say what a file holds and whether its chunking suits training");
   const auto options = std::make_shared<InfoOptions>();
-  command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
+  command->add_option("FILE", options->file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
+      ->required()
+      ->type_name("");
   add_open_options(*command, options->open);
   command->callback([&global, &action, options] {
     action = [&global, options] {

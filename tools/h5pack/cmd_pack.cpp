@@ -10,6 +10,7 @@
 #include "command.hpp"
 #include "options.hpp"
 #include "pack_command.hpp"
+#include "pack_options.hpp"
 #include "pack_run.hpp"
 #include "picture_transform.hpp"
 #include "sources/celeba_source.hpp"
@@ -30,6 +31,8 @@ std::string interpolation_name(Interpolation interpolation) {
   }
   return "";
 }
+
+}  // namespace
 
 void add_common_options(CLI::App& app, PackCommand& command) {
   PackOptions& options = command.options;
@@ -99,8 +102,17 @@ void add_common_options(CLI::App& app, PackCommand& command) {
       ->group(file);
 }
 
-/// Turns texts into options and finds contradictions; nothing has been touched yet.
-/// \throws Error invalid_argument.
+void add_csv_options(CLI::App& app, CsvOptions& csv) {
+  app.add_option("--path-column", csv.path_column,
+                 "Column with the paths (default: path, else the first)")
+      ->type_name("NAME");
+  app.add_option("--label-column", csv.label_column,
+                 "Column with class names or numbers (default: label, if there is one)")
+      ->type_name("NAME");
+  app.add_option("--root", csv.root, "Where relative paths start (default: the folder of FILE)")
+      ->type_name("DIR");
+}
+
 void finish_options(PackCommand& command) {
   PictureOptions& picture = command.options.picture;
   const auto parse = [](const std::string& option, const std::string& text, const auto& parser) {
@@ -134,8 +146,24 @@ void finish_options(PackCommand& command) {
   }
   command.csv.keep_missing = command.options.on_error == OnError::skip;
   command.interpolation = interpolation_name(picture.interpolation);
+  if (command.shard_from_env) command.options.shard = shard_from_environment();
   if (command.output.empty()) throw Error(ErrorCode::invalid_argument, "-o must not be empty");
   command.options.threads = static_cast<int>(command.threads);
+}
+
+namespace {
+
+/// What append has no use for: there is one file that it adds to.
+void add_shard_options(CLI::App& app, PackCommand& command) {
+  auto* const shard = app.add_option_function<std::string>(
+      "--shard", [&command](const std::string& text) { command.options.shard = parse_shard(text); },
+      "Pack part I of N into OUT-iiiii-of-nnnnn.h5, I from 0 to N - 1: for runs beside each other, "
+      "on any number of machines");
+  shard->type_name("I/N")->group("File");
+  app.add_flag("--shard-from-env", command.shard_from_env,
+               "Take both from what torchrun, Open MPI, PMI or Slurm have set")
+      ->excludes(shard)
+      ->group("File");
 }
 
 /// Adds one packing command; `input` describes its argument.
@@ -148,6 +176,7 @@ CLI::App* add_pack_command(CLI::App& app, const GlobalOptions& global, Action& a
   sub->add_option(input.first, command->input, input.second)->required();
   sub->add_option("-o,--output", command->output, output)->required()->type_name("OUT");
   add_common_options(*sub, *command);
+  add_shard_options(*sub, *command);
   sub->callback([command, &global, &action] {
     finish_options(*command);
     action = [command, &global] { return run_pack(*command, global); };
@@ -181,15 +210,7 @@ void add_pack_commands(CLI::App& app, const GlobalOptions& global, Action& actio
   CLI::App* sub = add_pack_command(
       app, global, action, "csv", "Pack the pictures that a CSV file lists",
       {"FILE", "CSV file whose first line names the columns"}, "File to write", csv);
-  sub->add_option("--path-column", csv->csv.path_column,
-                  "Column with the paths (default: path, else the first)")
-      ->type_name("NAME");
-  sub->add_option("--label-column", csv->csv.label_column,
-                  "Column with class names or numbers (default: label, if there is one)")
-      ->type_name("NAME");
-  sub->add_option("--root", csv->csv.root,
-                  "Where relative paths start (default: the folder of FILE)")
-      ->type_name("DIR");
+  add_csv_options(*sub, csv->csv);
 }
 
 }  // namespace h5pack

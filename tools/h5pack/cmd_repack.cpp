@@ -1,6 +1,8 @@
 /// h5pack repack: a dataset written again, in other chunks, another order, or in part.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,19 +13,26 @@
 #include <nlohmann/json.hpp>
 
 #include <chunkio/dataset.hpp>
+#include <chunkio/dataset_writer.hpp>
 #include <chunkio/error.hpp>
 
 #include "byte_size.hpp"
+#include "chunk_filter.hpp"
 #include "class_labels.hpp"
 #include "command.hpp"
 #include "copy_loader.hpp"
+#include "escape.hpp"
+#include "file_identity.hpp"
+#include "in_quotes.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "output_files.hpp"
+#include "pack_identity.hpp"
 #include "render_json.hpp"
 #include "render_text.hpp"
 #include "repack_rows.hpp"
 #include "repacker.hpp"
+#include "stop_signal.hpp"
 #include "stoppable.hpp"
 
 namespace h5pack {
@@ -56,8 +65,78 @@ Listing as_listing(const RepackCommand& command) {
   return listing;
 }
 
+/// The rows chosen, as text. Of long lists the beginning; the digest of `source_index` tells the
+/// rest.
+std::string rows_text(const std::optional<chunkio::RowSelection>& rows) {
+  constexpr std::size_t kShown = 16;
+  if (!rows) return "all";
+  std::string text;
+  for (const chunkio::RowRange& range :
+       rows->ranges().first(std::min(kShown, rows->ranges().size()))) {
+    text +=
+        (text.empty() ? "" : ",") + std::to_string(range.begin) + ":" + std::to_string(range.end);
+  }
+  if (rows->ranges().size() > kShown) {
+    text += " and " + std::to_string(rows->ranges().size() - kShown) + " more";
+  }
+  return text;
+}
+
+template <class T>
+std::string joined(const std::vector<T>& values, const char* separator) {
+  std::string text;
+  for (const T& value : values) {
+    if (!text.empty()) text += separator;
+    text += Json(value).dump();
+  }
+  return text;
+}
+
+const char* order_name(RepackOrder order) {
+  switch (order) {
+    case RepackOrder::source:
+      return "source";
+    case RepackOrder::shuffled:
+      return "shuffled";
+    default:
+      return "stored";
+  }
+}
+
+/// What makes two runs write the same file, under the names of the command line.
+/// \param part  of --split; else empty.
+Json identity_of(const chunkio::DatasetInfo& info, const RepackCommand& command,
+                 const std::string& part) {
+  const RepackSelection& selection = command.selection;
+  const RepackOptions& options = command.options;
+  return {{"command", "repack"},
+          {"source", escape(info.path)},
+          {"source file", file_identity(info)},
+          {"--images", escape(info.images_path)},
+          {"--label-field", info.labels ? escape(info.labels->name) : "none"},
+          {"--layout", std::string(to_string(info.layout))},
+          {"--rows", rows_text(selection.rows)},
+          {"--labels", selection.labels.empty() ? "all" : joined(selection.labels, ",")},
+          {"--split", selection.split.empty() ? "none" : joined(selection.split, ":")},
+          {"--stratify", selection.stratify},
+          {"part", part.empty() ? "all" : part},
+          {"--fields", command.fields.empty() ? "all" : joined(command.fields, ",")},
+          {"--order", order_name(selection.order)},
+          {"--seed", selection.seed},
+          {"--out-layout", std::string(to_string(options.layout.value_or(info.layout)))},
+          {"--filter", options.writer.filter.to_string()},
+          {"--chunk", options.writer.chunk_samples},
+          {"--chunk-bytes", options.writer.chunk_bytes}};
+}
+
+/// Names from files need not be UTF-8; JSON must be.
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 /// Options and source of the file, as they were, with what is different now.
-std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& command) {
+std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& command,
+                         const Json& identity) {
   Json stored = Json::parse(info.options_json, nullptr, false);
   if (!stored.is_object() || !stored.contains("source")) {
     stored = {{"command", "repack"},
@@ -66,8 +145,8 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
   const RepackOptions& options = command.options;
   stored["layout"] = to_string(options.layout.value_or(info.layout));
   stored["order"] = options.order;
-  // Of the run that packed it: what it would have gone on with is another file.
-  stored.erase("identity");
+  // Of this run: what the one that packed it would have gone on with is another file.
+  stored["identity"] = identity;
   stored.erase("seed");
   if (options.order == "shuffled") stored["seed"] = options.seed;
   stored.erase("chunk");
@@ -76,6 +155,10 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
     stored["chunk"] = options.writer.chunk_samples;
   } else {
     stored["chunk_bytes"] = options.writer.chunk_bytes;
+  }
+  stored.erase("filter");
+  if (options.writer.filter.deflate_level > 0) {
+    stored["filter"] = options.writer.filter.to_string();
   }
   Json& steps = stored["repacked"];
   if (!steps.is_array()) steps = Json::array();
@@ -87,7 +170,7 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
     step["seed"] = command.selection.seed;
   }
   steps.push_back(std::move(step));
-  return stored.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(stored);
 }
 
 /// Settles what depends on the file.
@@ -103,14 +186,56 @@ void finish_options(RepackCommand& command, const chunkio::DatasetInfo& info) {
     options.seed = info.seed.value_or(0);
   }
   if (!command.fields.empty()) options.fields = command.fields;
-  options.options_json = options_json(info, command);
+}
+
+/// Whether --resume has nothing to do for `path`.
+/// \throws Error output_exists if it is complete, but of another run.
+bool is_complete(const std::string& path, const RepackCommand& command, const Json& identity) {
+  const chunkio::WriterOptions& writer = command.options.writer;
+  if (!writer.resume || !chunkio::DatasetWriter::is_published(path)) return false;
+  const auto other = difference(chunkio::Dataset::open(path).info().options_json, identity);
+  if (other && !writer.overwrite) {
+    throw Error(ErrorCode::output_exists, in_quotes(path) + " is complete, but of another run: " +
+                                              *other + "; --force replaces it");
+  }
+  return !other;
+}
+
+RepackResult complete_already(const std::string& path) {
+  const chunkio::DatasetInfo info = chunkio::Dataset::open(path).info();
+  return {.path = path,
+          .num_samples = info.num_samples,
+          .num_chunks = info.num_chunks,
+          .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path)),
+          .complete_already = true};
+}
+
+RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std::int64_t>& rows,
+                         const std::string& path, RepackCommand& command) {
+  RepackOptions& options = command.options;
+  const Json identity = identity_of(dataset.info(), command, options.split);
+  if (is_complete(path, command, identity)) return complete_already(path);
+  if (options.writer.resume && options.writer.filter.deflate_level > 0 && !options.quiet &&
+      std::filesystem::exists(path + ".partial") &&
+      !std::filesystem::exists(path + ".partial.journal")) {
+    std::fputs(("h5pack: note: a file with a filter cannot be resumed; " + in_quotes(path) +
+                " is written from the beginning\n")
+                   .c_str(),
+               stderr);
+  }
+  options.writer.identity = dump(identity);
+  options.options_json = options_json(dataset.info(), command, identity);
+  return repack(dataset, rows, path, options);
 }
 
 RepackReport repack_file(RepackCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.input, command.open);
   const Listing listing = as_listing(command);
-  check_outputs(listing, command.output, "", command.options.writer.overwrite);
+  const chunkio::WriterOptions& writer = command.options.writer;
+  check_outputs(listing, command.output, "", writer.overwrite || writer.resume);
   finish_options(command, dataset.info());
+  const StopSignalToken stopping;
+  command.options.writer.stop = stopping.token();
   command.options.quiet = quiet;
   command.options.threads = static_cast<int>(command.threads);
   const std::vector<std::vector<std::int64_t>> rows = choose_rows(dataset, command.selection);
@@ -122,7 +247,7 @@ RepackReport repack_file(RepackCommand& command, bool quiet) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     command.options.split = listing.splits[i].name;
     try {
-      report.outputs.push_back(repack(dataset, rows[i], paths[i], command.options));
+      report.outputs.push_back(repack_part(dataset, rows[i], paths[i], command));
     } catch (const Error& error) {
       if (report.outputs.empty()) throw;
       std::vector<std::string> done(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i));
@@ -172,7 +297,12 @@ void add_file(CLI::App& app, RepackCommand& command) {
       {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
       "Axis order in the new file (default: as it is)")
       ->group(group);
+  add_filter(app, options.writer.filter)->group(group);
   app.add_flag("--force", options.writer.overwrite, "Replace existing output files")->group(group);
+  app.add_flag("--resume", options.writer.resume,
+               "Go on where an interrupted run with the same options stopped (not with --filter: "
+               "from the beginning)")
+      ->group(group);
   add_integer(app, "--threads", command.threads, 1, "Threads that copy (default: all CPUs)")
       ->default_str("")
       ->group(group);
@@ -203,7 +333,7 @@ void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& acti
     if (command->output.empty()) throw Error(ErrorCode::invalid_argument, "-o must not be empty");
     if (!split->empty()) command->selection.split = parse_split(*split);
     action = [command, &global] {
-      return run_stoppable(global, "the unfinished file was removed", [&] {
+      return run_stoppable(global, "", [&] {
         const RepackReport report = repack_file(*command, global.quiet);
         print(global.json ? repack_json(report) : repack_text(report));
         return ExitCode::ok;

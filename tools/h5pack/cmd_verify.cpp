@@ -97,12 +97,13 @@ void name_losses(VerifyReport& report, const chunkio::Dataset& dataset) {
     const RecordedSource source(dataset.info(), "");
     for (DamageReport& damage : report.damaged) {
       for (const std::int64_t row : damage.source_rows) {
-        if (row < 0 || row >= source.num_pictures()) {
+        const std::optional<std::string> name = source.name(row);
+        if (!name) {
           throw chunkio::Error(chunkio::ErrorCode::not_found,
                                "the source has " + std::to_string(source.num_pictures()) +
                                    " pictures now, and no row " + std::to_string(row));
         }
-        damage.files.push_back(source.name(row));
+        damage.files.push_back(*name);
       }
     }
   } catch (const chunkio::Error& error) {
@@ -176,7 +177,9 @@ void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& acti
   CLI::App* const command = app.add_subcommand(
       "verify", "Check a file: its structure, and every chunk against its digest");
   const auto options = std::make_shared<VerifyCommand>();
-  command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
+  command->add_option("FILE", options->file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
+      ->required()
+      ->type_name("");
   command->add_flag("--quick", options->quick, "Check the structure only; read no pictures");
   add_integer(*command, "--threads", options->threads, 1, "Threads that read and compare")
       ->default_str("8");

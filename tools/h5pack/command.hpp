@@ -34,10 +34,12 @@ using Action = std::function<ExitCode()>;
 /// call.
 void add_pack_commands(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_info_command(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_link_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_preview_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_export_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_append_command(CLI::App& app, const GlobalOptions& global, Action& action);
 
 }  // namespace h5pack

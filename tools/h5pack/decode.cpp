@@ -152,6 +152,8 @@ PictureSize PictureDecoder::open(const std::string& path,
   return oriented_size(impl_->stored, impl_->orientation);
 }
 
+PictureFormat PictureDecoder::format() const noexcept { return impl_->format; }
+
 PictureSize PictureDecoder::shrink(PictureSize wanted) {
   if (impl_->format == PictureFormat::jpeg) {
     // Turning is its own inverse as far as sizes go.

@@ -13,6 +13,7 @@
 
 #include "file_bytes.hpp"
 #include "picture.hpp"
+#include "picture_file.hpp"
 
 namespace h5pack {
 
@@ -32,6 +33,9 @@ class PictureDecoder {
   /// \throws Error not_found, io_failed, unsupported, corrupt_data, refused_by_policy (too many
   ///         pixels, before memory is taken for them).
   PictureSize open(const std::string& path, const std::optional<FileStamp>& expected = {});
+
+  /// What the opened file holds.
+  [[nodiscard]] PictureFormat format() const noexcept;
 
   /// Makes decode() give a smaller picture if that costs less, but none smaller than `wanted` on
   /// either side: JPEG files shrink by 2, 4 or 8, others do not. Between open() and decode().

@@ -1,6 +1,9 @@
 /// Parses the command line, runs the chosen subcommand, and turns every failure into one line and
 /// an exit code.
+#include <unistd.h>
+
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -92,6 +95,8 @@ ExitCode run(int argc, char** argv) {
   h5pack::add_verify_command(app, global, action);
   h5pack::add_export_command(app, global, action);
   h5pack::add_repack_command(app, global, action);
+  h5pack::add_append_command(app, global, action);
+  h5pack::add_link_command(app, global, action);
 
   const bool json = asks_for_json(argc, argv);
   try {
@@ -118,15 +123,24 @@ ExitCode run(int argc, char** argv) {
   }
 }
 
+ExitCode run_or_report(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    // Only printing the help or setting up the parser can end here.
+    h5pack::print_error(error.what());
+    return ExitCode::failed;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   h5pack::prepare_standard_streams();
-  try {
-    return static_cast<int>(run(argc, argv));
-  } catch (const std::exception& error) {
-    // Only printing the help or setting up the parser can end here.
-    h5pack::print_error(error.what());
-    return static_cast<int>(ExitCode::failed);
-  }
+  const ExitCode exit_code = run_or_report(argc, argv);
+  if (exit_code != ExitCode::failed) return static_cast<int>(exit_code);
+  // After an error of the disk libhdf5's exit handler may print ("infinite loop closing library"),
+  // loop or crash. Everything of ours is finished; only what stdio holds is not.
+  std::fflush(nullptr);
+  ::_exit(static_cast<int>(exit_code));
 }

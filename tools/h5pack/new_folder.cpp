@@ -1,6 +1,7 @@
 #include "new_folder.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,42 +40,63 @@ std::string without_trailing_slashes(std::string path) {
   return path;
 }
 
-/// A descriptor that is closed at the end.
-class OpenFile {
- public:
-  OpenFile(const std::string& path, int flags)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  /// \returns 0, or an error number.
-  int close() noexcept { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno; }
-
- private:
-  int fd_;
-};
+/// Name of the file that marks an unfinished folder.
+constexpr const char* kMark = "/.h5pack-unfinished";
 
 }  // namespace
+
+FileHandle::FileHandle(const std::string& path, int flags) noexcept
+    : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+FileHandle& FileHandle::operator=(FileHandle&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+FileHandle::~FileHandle() { static_cast<void>(close()); }
+int FileHandle::close() noexcept {
+  return fd_ < 0 || ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno;
+}
 
 NewFolder::NewFolder(const std::string& path)
     : path_(without_trailing_slashes(path)), partial_(path_ + ".partial") {
   struct ::stat status {};
   if (::lstat(path_.c_str(), &status) == 0) refuse_existing(path_);
-  if (::mkdir(partial_.c_str(), 0777) == 0) return;
-  if (errno == EEXIST) {
-    throw Error(ErrorCode::output_exists,
-                in_quotes(partial_) +
-                    " is left over from a run that did not finish, or still being written; remove "
-                    "it, or choose another place with -o");
+  int made = ::mkdir(partial_.c_str(), 0777);
+  if (made != 0 && errno == EEXIST) {
+    remove_leftover();
+    made = ::mkdir(partial_.c_str(), 0777);
   }
-  if (errno == ENOENT || errno == ENOTDIR) {
+  if (made != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     throw Error(ErrorCode::not_found, "no folder for " + in_quotes(path_) +
                                           ": make it first, or choose another place with -o");
   }
-  fail("cannot make folder", partial_, errno);
+  if (made != 0) fail("cannot make folder", partial_, errno);
+  mark_ = FileHandle(partial_ + kMark, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+  if (mark_.get() < 0) {
+    const int error = errno;
+    ::rmdir(partial_.c_str());
+    fail("cannot create", partial_ + kMark, error);
+  }
+  // File systems without locks do without; then remove_leftover() does not dare, either.
+  static_cast<void>(::flock(mark_.get(), LOCK_EX | LOCK_NB));
+}
+
+/// Removes PATH.partial if a killed process left it: it has the mark, and nobody locks that; or
+/// nothing is in it.
+void NewFolder::remove_leftover() const {
+  if (::rmdir(partial_.c_str()) == 0) return;
+  const FileHandle mark(partial_ + kMark, O_RDWR | O_NOFOLLOW);
+  if (mark.get() < 0 || ::flock(mark.get(), LOCK_EX | LOCK_NB) != 0) {
+    const bool in_use = mark.get() >= 0 && errno == EWOULDBLOCK;
+    throw Error(ErrorCode::output_exists,
+                in_quotes(partial_) +
+                    (in_use ? " is in use by another process; wait for it, or choose another place "
+                              "with -o"
+                            : " is in the way, and may not be what an unfinished export left; "
+                              "remove it, or choose another place with -o"));
+  }
+  std::error_code error;
+  fs::remove_all(partial_, error);
+  if (error) fail("cannot remove what an unfinished export left in", partial_, error.value());
 }
 
 NewFolder::~NewFolder() {
@@ -90,7 +112,7 @@ void NewFolder::make_folder(const std::string& name) const {
 
 void NewFolder::write(const std::string& name, std::span<const unsigned char> bytes) const {
   const std::string path = partial_ + "/" + name;
-  OpenFile file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+  FileHandle file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
   if (file.get() < 0) fail("cannot create", path, errno);
   while (!bytes.empty()) {
     const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
@@ -102,8 +124,9 @@ void NewFolder::write(const std::string& name, std::span<const unsigned char> by
 }
 
 void NewFolder::publish() {
+  if (::unlink((partial_ + kMark).c_str()) != 0) fail("cannot remove", partial_ + kMark, errno);
   // One call for all files: an fsync for each would take longer than everything else.
-  const OpenFile folder(partial_, O_RDONLY | O_DIRECTORY);
+  const FileHandle folder(partial_, O_RDONLY | O_DIRECTORY);
   if (folder.get() < 0 || ::syncfs(folder.get()) != 0) fail("cannot write", partial_, errno);
   int error = 0;
   if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) != 0) {
@@ -119,7 +142,7 @@ void NewFolder::publish() {
   if (error != 0) fail("cannot rename to", path_, error);
   published_ = true;
   const std::string parent = fs::path(path_).parent_path().string();
-  const OpenFile above(parent.empty() ? "." : parent, O_RDONLY | O_DIRECTORY);
+  const FileHandle above(parent.empty() ? "." : parent, O_RDONLY | O_DIRECTORY);
   if (above.get() < 0 || (::fsync(above.get()) != 0 && errno != EINVAL)) {
     fail("cannot write to disk the folder of", path_, errno);
   }

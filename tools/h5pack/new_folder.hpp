@@ -6,14 +6,32 @@
 
 namespace h5pack {
 
+/// A descriptor that is closed at the end.
+class FileHandle {
+ public:
+  FileHandle() = default;
+  FileHandle(const std::string& path, int flags) noexcept;
+  FileHandle(const FileHandle&) = delete;
+  FileHandle& operator=(FileHandle&& other) noexcept;
+  ~FileHandle();
+  /// Negative: not open.
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  /// \returns 0, or an error number.
+  int close() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
 /// Files are written to PATH.partial, which publish() renames to PATH. Destroyed before that, it
-/// removes what it wrote.
+/// removes what it wrote; what a killed process left, the next one removes. Until publish() the
+/// folder holds a locked file that tells it from a folder of somebody else.
 class NewFolder {
  public:
-  /// Makes PATH.partial.
-  /// \throws chunkio::Error output_exists (PATH or PATH.partial exists), not_found (no folder to
-  /// put
-  ///         it in), io_failed, no_space.
+  /// Makes PATH.partial, after removing one that a killed process left.
+  /// \throws chunkio::Error output_exists (PATH exists; or PATH.partial does, and is in use or was
+  ///         not left by a killed process), not_found (no folder to put it in), io_failed,
+  ///         no_space.
   explicit NewFolder(const std::string& path);
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
@@ -31,8 +49,11 @@ class NewFolder {
   void publish();
 
  private:
+  void remove_leftover() const;
+
   std::string path_;
   std::string partial_;
+  FileHandle mark_;  ///< Locked as long as this process writes.
   bool published_ = false;
 };
 

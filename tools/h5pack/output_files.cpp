@@ -10,6 +10,7 @@
 #include <variant>
 
 #include <chunkio/error.hpp>
+#include <chunkio/shards.hpp>
 
 #include "in_quotes.hpp"
 
@@ -68,6 +69,7 @@ void check_is_no_input(const Listing& listing, const std::string& path) {
   for (const Split& split : listing.splits) {
     const auto* paths = std::get_if<std::vector<std::string>>(&split.pictures);
     if (paths != nullptr) std::for_each(paths->begin(), paths->end(), check);
+    if (split.before) check(split.before->info().path);
   }
 }
 
@@ -83,17 +85,19 @@ fs::path existing_ancestor(fs::path path) {
 
 }  // namespace
 
-std::vector<std::string> output_paths(const Listing& listing, const std::string& out) {
+std::vector<std::string> output_paths(const Listing& listing, const std::string& out,
+                                      const std::optional<Shard>& shard) {
   std::vector<std::string> paths;
   for (const Split& split : listing.splits) {
     paths.push_back(listing.output_is_folder ? (fs::path(out) / (split.name + ".h5")).string()
                                              : out);
+    if (shard) paths.back() = chunkio::shard_path(paths.back(), shard->index, shard->count);
   }
   return paths;
 }
 
 void check_outputs(const Listing& listing, const std::string& out, const std::string& report,
-                   bool force) {
+                   bool force, const std::optional<Shard>& shard) {
   if (listing.output_is_folder) {
     const fs::path existing = existing_ancestor(out);
     if (!fs::is_directory(existing)) {
@@ -112,7 +116,7 @@ void check_outputs(const Listing& listing, const std::string& out, const std::st
     }
     check_writable(folder);
   }
-  for (const std::string& path : output_paths(listing, out)) {
+  for (const std::string& path : output_paths(listing, out, shard)) {
     check_file(path, force);
     check_is_no_input(listing, path);
   }

@@ -1,15 +1,19 @@
 /// Where packed files go, checked before any work is done.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "shard.hpp"
 #include "sources/listing.hpp"
 
 namespace h5pack {
 
-/// The path of each split's file: OUT itself, or OUT/SPLIT.h5.
-[[nodiscard]] std::vector<std::string> output_paths(const Listing& listing, const std::string& out);
+/// The path of each split's file: OUT itself, or OUT/SPLIT.h5; of a shard, with its numbers in the
+/// name (chunkio::shard_path).
+[[nodiscard]] std::vector<std::string> output_paths(const Listing& listing, const std::string& out,
+                                                    const std::optional<Shard>& shard = {});
 
 /// Finds what would make writing fail. Changes nothing.
 /// \param report  another file that will be written, or empty: it must be no input.
@@ -18,7 +22,7 @@ namespace h5pack {
 ///         regular file), not_found (its folder is not), io_failed (a folder where a file should
 ///         go or the other way round, or one that is not writable).
 void check_outputs(const Listing& listing, const std::string& out, const std::string& report,
-                   bool force);
+                   bool force, const std::optional<Shard>& shard = {});
 
 /// Makes the output folder, parents included. Folders made here and still empty at the end are
 /// removed again.

@@ -24,6 +24,7 @@ struct PackCommand {
   std::int64_t max_errors = -1;  ///< -1: any number.
   std::string report = {};       ///< Empty: none.
   bool dry_run = false;
+  bool shard_from_env = false;
   std::function<Listing(const PackCommand&)> list = {};
 };
 

@@ -1,6 +1,10 @@
 #include "pack_identity.hpp"
 
+#include <cstddef>
+#include <utility>
+
 #include "escape.hpp"
+#include "file_identity.hpp"
 #include "sources/file_stamps.hpp"
 
 namespace h5pack {
@@ -8,6 +12,11 @@ namespace h5pack {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+// Of the identity: what one run of several that make a dataset has for itself.
+constexpr const char* kSourceKey = "source";
+constexpr const char* kFilesKey = "source files (names, sizes, times)";
+constexpr const char* kShardKey = "--shard";
 
 /// Names of files need not be UTF-8; JSON must be.
 std::string dump(const json& value) {
@@ -19,6 +28,32 @@ const char* orientation_name(OrientationMode mode) {
   return mode == OrientationMode::apply ? "apply" : "ignore";
 }
 
+/// Options and source of a file with what was appended to it: those of the file before, and a step.
+/// \param step  options and source of the new pictures.
+json appended_options(const Split& split, json step) {
+  const chunkio::DatasetInfo& before = split.before->info();
+  json stored = json::parse(before.options_json, nullptr, false);
+  if (!stored.is_object() || !stored.contains("source")) {
+    stored = {{"command", "append"}, {"source", {{"kind", "hdf5"}, {"path", before.path}}}};
+  }
+  // These are of the new file as a whole.
+  for (const char* name : {"layout", "order", "seed", "chunk", "chunk_bytes"}) {
+    stored.erase(name);
+    if (!step.contains(name)) continue;
+    stored[name] = step[name];
+    step.erase(name);
+  }
+  stored.erase("filter");
+  step["from"] = before.path;
+  if (!before.uuid.empty()) step["uuid"] = before.uuid;
+  step["num_samples"] = before.num_samples;
+  step["first_source_row"] = split.source_rows[static_cast<std::size_t>(before.num_samples)];
+  json& steps = stored["appended"];
+  if (!steps.is_array()) steps = json::array();
+  steps.push_back(std::move(step));
+  return stored;
+}
+
 }  // namespace
 
 json pack_identity(const PackCommand& command, const Listing& listing, const Split& split) {
@@ -26,25 +61,41 @@ json pack_identity(const PackCommand& command, const Listing& listing, const Spl
   const PictureOptions& picture = options.picture;
   const auto or_none = [](const std::string& text) { return text.empty() ? "none" : text; };
   json identity = {{"command", command.name},
-                   {"source", escape(listing.source.at("path").get<std::string>())},
-                   {"split", split.name},
-                   {"pictures", num_pictures(split.pictures)},
-                   {"source files (names, sizes, times)", files_digest(split)},
-                   {"labels and fields", fields_digest(listing, split)},
-                   {"--color", color_name(picture.color)},
-                   {"--layout", std::string(to_string(picture.layout))},
-                   {"--orientation", orientation_name(picture.orientation)},
-                   {"--resize", or_none(command.resize)},
-                   {"--interpolation", command.interpolation},
-                   {"--center-crop", or_none(command.center_crop)},
-                   {"--pad", or_none(command.pad)},
-                   {"--shrink-on-load", picture.shrink_on_load},
-                   {"--max-pixels", picture.max_pixels},
-                   {"--order", options.shuffled ? "shuffled" : "source"},
-                   {"--seed", options.seed},
-                   {"--chunk", options.writer.chunk_samples},
-                   {"--chunk-bytes", options.writer.chunk_bytes}};
+                   {kSourceKey, escape(listing.source.at("path").get<std::string>())},
+                   {"split", split.name}};
+  // First, since what is behind them may differ for the same reason.
+  if (split.before) {
+    identity["appended to"] = escape(split.before->info().path);
+    identity["file appended to"] = file_identity(split.before->info());
+  }
+  const json rest = {{"pictures", split.num_rows()},
+                     {kFilesKey, files_digest(split)},
+                     {"labels and fields", fields_digest(listing, split)},
+                     {"--color", color_name(picture.color)},
+                     {"--layout", std::string(to_string(picture.layout))},
+                     {"--orientation", orientation_name(picture.orientation)},
+                     {"--resize", or_none(command.resize)},
+                     {"--interpolation", command.interpolation},
+                     {"--center-crop", or_none(command.center_crop)},
+                     {"--pad", or_none(command.pad)},
+                     {"--shrink-on-load", picture.shrink_on_load},
+                     {"--max-pixels", picture.max_pixels},
+                     {"--order", options.shuffled ? "shuffled" : "source"},
+                     {"--seed", options.seed},
+                     {"--chunk", options.writer.chunk_samples},
+                     {"--chunk-bytes", options.writer.chunk_bytes},
+                     {kShardKey, options.shard ? options.shard->text() : "none"}};
+  for (const auto& [name, value] : rest.items()) identity[name] = value;
   return identity;
+}
+
+std::string shard_set(const Split& split, const json& identity) {
+  json common = identity;
+  for (const char* of_one_machine : {kSourceKey, kFilesKey, kShardKey}) {
+    common.erase(of_one_machine);
+  }
+  common["names"] = names_digest(split);
+  return text_digest(dump(common));
 }
 
 std::string options_json(const PackCommand& command, const Listing& listing, const json& identity) {
@@ -70,6 +121,8 @@ std::string options_json(const PackCommand& command, const Listing& listing, con
   } else {
     stored["chunk_bytes"] = options.writer.chunk_bytes;
   }
+  const Split& split = listing.splits.front();
+  if (split.before) stored = appended_options(split, std::move(stored));
   stored["identity"] = identity;
   return dump(stored);
 }

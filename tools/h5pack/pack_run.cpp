@@ -57,9 +57,11 @@ std::string plan_text(const std::string& path, const PackPlan& plan) {
   return contents_text(path, plan, plan.num_samples, plan.num_chunks);
 }
 
-json plan_json(const std::string& path, const Split& split, const PackPlan& plan) {
+json plan_json(const std::string& path, const Split& split, const PackPlan& plan,
+               const std::optional<Shard>& shard) {
   return {{"path", path},
           {"split", split.name},
+          {"shard", shard ? json(shard->text()) : json(nullptr)},
           {"found", plan.num_samples},
           {"images", plan.num_samples},
           {"height", plan.size.height},
@@ -88,7 +90,7 @@ std::string classes_text(const std::vector<std::string>& names,
 json skipped_json(const Split& split, const std::vector<SkippedPicture>& skipped) {
   json list = json::array();
   for (const SkippedPicture& picture : skipped) {
-    list.push_back({{"path", picture_name(split.pictures, picture.row)},
+    list.push_back({{"path", picture_name(split, picture.row)},
                     {"code", to_string(picture.code)},
                     {"reason", picture.reason}});
   }
@@ -100,7 +102,7 @@ std::string skipped_text(const Split& split, const PackResult& packed, bool repo
   if (packed.skipped.empty()) return "";
   std::vector<std::string> names;
   for (const SkippedPicture& picture : packed.skipped) {
-    names.push_back(picture_name(split.pictures, picture.row));
+    names.push_back(picture_name(split, picture.row));
   }
   const std::size_t found = packed.skipped.size() + static_cast<std::size_t>(packed.num_samples);
   return "  skipped " + std::to_string(names.size()) + " of " + std::to_string(found) +
@@ -120,7 +122,7 @@ class PackRun {
                 listing_.source.at("path").get<std::string>()),
         report_(command.report, options_.writer.overwrite || options_.writer.resume) {
     options_.quiet = global.quiet;
-    paths_ = output_paths(listing_, command_.output);
+    paths_ = output_paths(listing_, command_.output, options_.shard);
     result_ = {{"command", command_.name},
                {"dry_run", command_.dry_run},
                {"class_names", listing_.class_names},
@@ -135,7 +137,7 @@ class PackRun {
     options_.writer.stop = stopping.token();
     if (!command_.dry_run) {
       check_outputs(listing_, command_.output, command_.report,
-                    options_.writer.overwrite || options_.writer.resume);
+                    options_.writer.overwrite || options_.writer.resume, options_.shard);
     }
     stamp_files(listing_, options_.on_error);
     // All plans first: what is wrong with the last split should not show after hours of packing the
@@ -200,8 +202,10 @@ class PackRun {
 
   void add_dry(std::size_t index, const PackPlan& plan) {
     const Split& split = listing_.splits[index];
-    const auto counts = count_classes(split.fields, listing_.class_names);
-    json output = plan_json(paths_[index], split, plan);
+    // Which pictures a shard has is known once they are shuffled.
+    const auto counts = options_.shard ? std::vector<std::int64_t>()
+                                       : count_classes(split.fields, listing_.class_names);
+    json output = plan_json(paths_[index], split, plan, options_.shard);
     output["estimated_bytes"] = plan.file_bytes;
     output["class_counts"] = counts;
     result_["outputs"].push_back(std::move(output));
@@ -218,6 +222,7 @@ class PackRun {
     const json identity = pack_identity(command_, listing_, split);
     options_.writer.identity = dump(identity);
     options_.options_json = options_json(command_, listing_, identity);
+    if (options_.shard) options_.shard_set = shard_set(split, identity);
     PackResult packed;
     try {
       packed = pack(listing_, split, plan, path, options_, budget_);
@@ -241,17 +246,27 @@ class PackRun {
     }
   }
 
+  void warn_of_misnamed(const Split& split, const PackResult& packed) const {
+    if (!packed.misnamed) return;
+    const auto& [count, row, format] = *packed.misnamed;
+    say("warning: " + counted(count, "picture is", "pictures are") +
+        " not what the extension says; decoded as what they hold, the first: " +
+        in_quotes(picture_name(split, row)) + " holds " + std::string(to_string(format)));
+  }
+
   void add_packed(const std::string& path, const Split& split, const PackPlan& plan,
                   const PackResult& packed) {
     num_skipped_ += packed.skipped.size();
+    warn_of_misnamed(split, packed);
     const std::int64_t now = packed.num_samples - packed.num_resumed;
     const double rate = packed.seconds > 0 ? static_cast<double>(now) / packed.seconds : 0;
-    json output = plan_json(path, split, plan);
+    json output = plan_json(path, split, plan, options_.shard);
     output["images"] = packed.num_samples;
     output["chunks"] = packed.num_chunks;
     output["resumed_images"] = packed.num_resumed;
     output["skipped_images"] = packed.skipped.size();
     output["skipped"] = skipped_json(split, packed.skipped);
+    output["misnamed_images"] = packed.misnamed ? packed.misnamed->count : 0;
     output["bytes"] = packed.file_bytes;
     output["class_counts"] = packed.statistics.class_counts;
     output["mean"] = packed.statistics.channels.mean;

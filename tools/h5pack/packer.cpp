@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <iterator>
 #include <mutex>
@@ -23,6 +24,7 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/error.hpp>
+#include <chunkio/verify.hpp>
 
 #include "chunk_assembler.hpp"
 #include "chunk_record.hpp"
@@ -33,6 +35,7 @@
 #include "picture_transform.hpp"
 #include "pixel_statistics.hpp"
 #include "progress.hpp"
+#include "resumable.hpp"
 #include "stop_signal.hpp"
 
 namespace h5pack {
@@ -66,7 +69,11 @@ std::vector<chunkio::FieldData> fields_of(const Split& split,
                                           const std::vector<std::int64_t>& order) {
   std::vector<chunkio::FieldData> fields;
   for (const chunkio::FieldData& field : split.fields) fields.push_back(reordered(field, order));
-  fields.push_back(make_field("source_index", order));
+  std::vector<std::int64_t> sources = order;
+  if (!split.source_rows.empty()) {
+    for (std::int64_t& row : sources) row = split.source_rows[static_cast<std::size_t>(row)];
+  }
+  fields.push_back(make_field("source_index", sources));
   return fields;
 }
 
@@ -89,6 +96,13 @@ chunkio::DatasetSpec make_spec(const Listing& listing, const Split& split, const
   spec.order = options.shuffled ? "shuffled" : "source";
   spec.seed = options.shuffled ? options.seed : 0;
   spec.options_json = options.options_json;
+  if (options.shard) {
+    spec.shard = chunkio::ShardInfo{.index = options.shard->index,
+                                    .count = options.shard->count,
+                                    .first_row = plan.first_place,
+                                    .total_rows = plan.total_samples,
+                                    .set = options.shard_set};
+  }
   return spec;
 }
 
@@ -123,6 +137,15 @@ class Progression {
   PictureSizes sizes_;
   std::vector<SkippedPicture> skipped_;
 };
+
+/// The source rows of the file, in pack order: those of a shard are a part of the same order.
+std::vector<std::int64_t> order_of(const PackPlan& plan, const PackOptions& options) {
+  const std::vector<std::int64_t> all = options.shuffled
+                                            ? shuffled_order(plan.total_samples, options.seed)
+                                            : source_order(plan.total_samples);
+  const auto first = all.begin() + plan.first_place;
+  return {first, first + plan.num_samples};
+}
 
 /// What is left to do beside the chunks of an earlier run, whose records go to `progression`.
 std::vector<Stretch> remaining(const chunkio::DatasetWriter& writer, const PackPlan& plan,
@@ -176,12 +199,14 @@ class ChunkPipeline {
  public:
   ChunkPipeline(const Split& split, const PackPlan& plan, const std::vector<std::int64_t>& order,
                 const PackOptions& options, chunkio::DatasetWriter& writer, ErrorBudget& budget,
-                Progression& progression, Progress& progress)
-      : plan_(plan),
+                Progression& progression, MisnamedPictures& misnamed, Progress& progress)
+      : split_(split),
+        plan_(plan),
         order_(order),
         no_pixels_(plan.channels, options.picture.layout),
         budget_(budget),
         progression_(progression),
+        misnamed_(misnamed),
         progress_(progress),
         readers_([&split, &options] { return PictureReader(split, options.picture); }),
         buffers_(plan.chunk_bytes),
@@ -190,7 +215,6 @@ class ChunkPipeline {
 
   void run(const std::vector<Stretch>& stretches) {
     BlockCursor cursor(stretches, plan_.chunk_samples);
-    using Block = std::pair<DecodedBlock, std::int64_t>;
     // Without this, TBB starts no more threads than there are CPUs, whatever the arena asks for.
     const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
                                           static_cast<std::size_t>(plan_.threads));
@@ -198,22 +222,28 @@ class ChunkPipeline {
     arena.execute([&] {
       tbb::parallel_pipeline(
           static_cast<std::size_t>(plan_.chunks_in_flight),
-          tbb::make_filter<void, Block>(tbb::filter_mode::serial_in_order,
-                                        [&](tbb::flow_control& control) {
-                                          auto block = cursor.next();
-                                          if (!block) control.stop();
-                                          return block ? std::move(*block) : Block();
-                                        }) &
-              tbb::make_filter<Block, DecodedBlock>(
-                  tbb::filter_mode::parallel,
-                  [&](Block block) { return decoded(std::move(block.first), block.second); }) &
-              tbb::make_filter<DecodedBlock, std::optional<PackedChunk>>(
-                  tbb::filter_mode::serial_in_order,
-                  [&](DecodedBlock block) { return assembled(std::move(block)); }) &
-              tbb::make_filter<std::optional<PackedChunk>, void>(
-                  tbb::filter_mode::parallel, [&](std::optional<PackedChunk> chunk) {
-                    if (chunk) write(std::move(*chunk));
-                  }));
+          tbb::make_filter<void, InFlight*>(tbb::filter_mode::serial_in_order,
+                                            [&](tbb::flow_control& control) -> InFlight* {
+                                              auto block = cursor.next();
+                                              if (block) return begin(std::move(*block));
+                                              control.stop();
+                                              return nullptr;
+                                            }) &
+              tbb::make_filter<InFlight*, InFlight*>(tbb::filter_mode::parallel,
+                                                     [&](InFlight* item) {
+                                                       decode(item->block, item->count);
+                                                       return item;
+                                                     }) &
+              tbb::make_filter<InFlight*, InFlight*>(tbb::filter_mode::serial_in_order,
+                                                     [&](InFlight* item) {
+                                                       item->chunk =
+                                                           assembled(std::move(item->block));
+                                                       return item;
+                                                     }) &
+              tbb::make_filter<InFlight*, void>(tbb::filter_mode::parallel, [&](InFlight* item) {
+                if (item->chunk) write(std::move(*item->chunk));
+                end(item);
+              }));
       // Skipped pictures behind the last good one belong to no chunk, and still count.
       write(assembler_.finish(plan_.num_samples));
     });
@@ -221,10 +251,34 @@ class ChunkPipeline {
   }
 
  private:
-  DecodedBlock decoded(DecodedBlock block, std::int64_t count) {
+  /// What passes through the pipeline, which gets a pointer: what TBB holds itself when an
+  /// exception ends it is never destroyed.
+  struct InFlight {
+    DecodedBlock block = {};
+    std::int64_t count = 0;
+    std::optional<PackedChunk> chunk = {};
+  };
+
+  InFlight* begin(std::pair<DecodedBlock, std::int64_t> next) {
+    const std::lock_guard lock(in_flight_mutex_);
+    if (idle_.empty()) idle_.push_back(&in_flight_.emplace_back());
+    InFlight* const item = idle_.back();
+    idle_.pop_back();
+    item->block = std::move(next.first);
+    item->count = next.second;
+    return item;
+  }
+
+  void end(InFlight* item) {
+    const std::lock_guard lock(in_flight_mutex_);
+    idle_.push_back(item);
+  }
+
+  void decode(DecodedBlock& block, std::int64_t count) {
     block.pixels = buffers_.take();
     block.outcomes.resize(static_cast<std::size_t>(count));
     const auto sample_bytes = static_cast<std::size_t>(plan_.sample_bytes());
+    copy_stored(block, count);
     // Rows in parallel, too: the last chunks, and files of a few large ones, keep all threads busy.
     tbb::parallel_for(
         tbb::blocked_range<std::size_t>(0, block.outcomes.size()), [&](const auto& range) {
@@ -233,13 +287,38 @@ class ChunkPipeline {
             StopSignal::check();
             const std::int64_t place = block.first_place + static_cast<std::int64_t>(i);
             const std::int64_t row = order_[static_cast<std::size_t>(place)];
-            block.outcomes[i] =
-                reader.read(row, place, {plan_.size, plan_.size_row},
-                            std::span(block.pixels.get() + i * sample_bytes, sample_bytes));
+            if (row >= split_.num_before()) {
+              block.outcomes[i] =
+                  reader.read(row, place, {plan_.size, plan_.size_row},
+                              std::span(block.pixels.get() + i * sample_bytes, sample_bytes));
+              note_if_misnamed(reader, row, block.outcomes[i]);
+            }
             progress_.add(1);
           }
         });
-    return block;
+  }
+
+  void note_if_misnamed(const PictureReader& reader, std::int64_t row,
+                        const std::variant<PictureSize, SkippedPicture>& outcome) {
+    if (!std::holds_alternative<PictureSize>(outcome)) return;
+    if (const auto format = reader.misnamed(row)) misnamed_.add(row, *format);
+  }
+
+  /// Copies the rows of the block that another file has, as many at a time as follow each other.
+  void copy_stored(DecodedBlock& block, std::int64_t count) const {
+    const auto row_at = [&](std::int64_t i) {
+      return order_[static_cast<std::size_t>(block.first_place + i)];
+    };
+    const auto sample_bytes = static_cast<std::size_t>(plan_.sample_bytes());
+    for (std::int64_t i = 0; i < count;) {
+      StopSignal::check();
+      const std::int64_t begin = i++;
+      if (row_at(begin) >= split_.num_before()) continue;
+      while (i < count && row_at(i) == row_at(i - 1) + 1 && row_at(i) < split_.num_before()) ++i;
+      const std::span pixels(block.pixels.get() + static_cast<std::size_t>(begin) * sample_bytes,
+                             static_cast<std::size_t>(i - begin) * sample_bytes);
+      split_.before->read_images(row_at(begin), i - begin, std::as_writable_bytes(pixels));
+    }
   }
 
   /// In pack order, so that what ends the pack does not depend on the threads.
@@ -274,15 +353,20 @@ class ChunkPipeline {
         });
   }
 
+  const Split& split_;
   const PackPlan& plan_;
   const std::vector<std::int64_t>& order_;
   PixelStatistics no_pixels_;
   ErrorBudget& budget_;
   Progression& progression_;
+  MisnamedPictures& misnamed_;
   Progress& progress_;
   tbb::enumerable_thread_specific<PictureReader> readers_;
   BufferPool buffers_;
   ChunkAssembler assembler_;
+  std::mutex in_flight_mutex_;  ///< Guards the two that follow, not what the items hold.
+  std::deque<InFlight> in_flight_;
+  std::vector<InFlight*> idle_;
   ChunkWriteThread writing_;
 };
 
@@ -302,17 +386,54 @@ std::vector<std::int64_t> without(const std::vector<std::int64_t>& order,
   return kept;
 }
 
+/// Compares the rows of another file with its digests before they are copied: a copy of damaged
+/// pixels would get digests that match.
+/// \throws Error digest_mismatch and the like, cancelled.
+void check_before(const chunkio::Dataset& before, const PackOptions& options) {
+  if (!why_not_verifiable(before).empty()) return;
+  Progress progress("checking " + before.info().path, "chunks", before.info().num_chunks,
+                    options.quiet);
+  const chunkio::VerifyResult result =
+      verify_chunks(before, {.on_progress = [&](std::int64_t chunks) { progress.add(chunks); },
+                             .stop = options.writer.stop});
+  if (!result.damaged.empty()) {
+    throw Error(result.damaged.front().code, result.damaged.front().reason);
+  }
+}
+
 void pack_remaining(const Split& split, const PackPlan& plan,
                     const std::vector<std::int64_t>& order, const PackOptions& options,
                     const std::vector<Stretch>& stretches, chunkio::DatasetWriter& writer,
-                    ErrorBudget& budget, Progression& progression) {
+                    ErrorBudget& budget, Progression& progression, MisnamedPictures& misnamed) {
   std::int64_t places = 0;
   for (const Stretch& stretch : stretches) places += stretch.end_place - stretch.first_place;
   if (places == 0) return;
+  const bool copies = std::any_of(stretches.begin(), stretches.end(), [&](const Stretch& stretch) {
+    return std::any_of(order.begin() + stretch.first_place, order.begin() + stretch.end_place,
+                       [&](std::int64_t row) { return row < split.num_before(); });
+  });
+  if (copies) check_before(*split.before, options);
   Progress progress(split.name.empty() ? "packing" : "packing " + split.name, "images", places,
                     options.quiet);
-  ChunkPipeline pipeline(split, plan, order, options, writer, budget, progression, progress);
+  ChunkPipeline pipeline(split, plan, order, options, writer, budget, progression, misnamed,
+                         progress);
   pipeline.run(stretches);
+}
+
+/// Sizes of all pictures in their sources; absent if those of the file that comes before are not
+/// known one by one.
+std::optional<chunkio::SourceSizes> all_sizes(const Split& split, PictureSizes sizes) {
+  if (split.before) {
+    const std::optional<chunkio::SourceSizes>& known = split.before->info().source_sizes;
+    if (!known) return std::nullopt;
+    std::int64_t left = split.num_before();
+    for (const auto& [height, width, pictures] : known->most_frequent) {
+      sizes.add({height, width}, pictures);
+      left -= pictures;
+    }
+    if (left != 0) return std::nullopt;
+  }
+  return sizes.summary();
 }
 
 /// Shortens the file by what was skipped, adds the statistics and publishes it.
@@ -332,25 +453,30 @@ void finish(const Listing& listing, const Split& split, const PackPlan& plan,
     writer.set_rows(result.num_samples, kept);
   }
   result.num_chunks = (result.num_samples + plan.chunk_samples - 1) / plan.chunk_samples;
+  if (kept.empty() && plan.num_samples < plan.total_samples) kept = fields_of(split, order);
   const auto counts = count_classes(kept.empty() ? split.fields : kept, listing.class_names);
   result.statistics = {progression.pixels().result(), counts,
-                       progression.pixels().mean_picture_std(), progression.sizes().summary()};
+                       progression.pixels().mean_picture_std(),
+                       all_sizes(split, progression.sizes())};
   writer.set_statistics(result.statistics);
   writer.close();
 }
 
-/// What to do about a pack that ended early, as the end of a sentence.
-std::string way_on(const chunkio::DatasetWriter& writer, const std::string& path, bool cancelled) {
-  if (writer.committed()) {
-    return "; " + in_quotes(path + ".partial") +
-           " keeps what was packed: the same command with --resume goes on from there";
-  }
-  return cancelled ? "; nothing was packed yet, and nothing is left behind" : "";
-}
-
 /// \throws Error if a reader would find the size that all samples are to have in no picture.
 SampleSize find_sample_size(const Split& split, const PackOptions& options) {
-  if (const auto fixed = PictureTransform(options.picture).fixed_size()) return {*fixed};
+  const auto fixed = PictureTransform(options.picture).fixed_size();
+  if (split.before) {
+    const chunkio::DatasetInfo& info = split.before->info();
+    const PictureSize stored{info.height, info.width};
+    if (fixed && *fixed != stored) {
+      throw Error(ErrorCode::invalid_argument, "the options give pictures of " + to_string(*fixed) +
+                                                   " pixels, and " + in_quotes(info.path) +
+                                                   " has " + to_string(stored) +
+                                                   ": bring them to that size with --resize HxW");
+    }
+    return {stored, 0};
+  }
+  if (fixed) return {*fixed};
   PictureReader reader(split, options.picture);
   const std::int64_t count = num_pictures(split.pictures);
   for (std::int64_t row = 0;; ++row) {
@@ -368,16 +494,22 @@ SampleSize find_sample_size(const Split& split, const PackOptions& options) {
 
 PackPlan plan_pack(const Split& split, const PackOptions& options) {
   PackPlan plan;
-  plan.num_samples = num_pictures(split.pictures);
+  plan.total_samples = split.num_rows();
   const SampleSize sample = find_sample_size(split, options);
   plan.size = sample.size;
   plan.size_row = sample.row;
   plan.channels = options.picture.channels();
   const std::int64_t sample_bytes = plan.sample_bytes();
   const std::int64_t wanted = options.writer.chunk_samples;
-  plan.chunk_samples = wanted > 0 ? std::min(wanted, plan.num_samples)
-                                  : chunkio::choose_chunk_samples(sample_bytes, plan.num_samples,
+  plan.chunk_samples = wanted > 0 ? std::min(wanted, plan.total_samples)
+                                  : chunkio::choose_chunk_samples(sample_bytes, plan.total_samples,
                                                                   options.writer.chunk_bytes);
+  const chunkio::RowRange places =
+      shard_places(options.shard.value_or(Shard()), plan.total_samples, plan.chunk_samples);
+  plan.first_place = places.begin;
+  plan.num_samples = places.end - places.begin;
+  // Where the last shard is one short chunk, HDF5 has no chunks longer than the file.
+  plan.chunk_samples = std::min(plan.chunk_samples, plan.num_samples);
   // HDF5 cannot store chunks of 4 GiB; also keeps the product below in range.
   if (plan.chunk_samples > ((std::int64_t{1} << 32) - 1) / sample_bytes) {
     throw Error(ErrorCode::invalid_argument,
@@ -413,17 +545,22 @@ std::vector<std::int64_t> count_classes(std::span<const chunkio::FieldData> fiel
       field->info.row_shape.rank() != 0) {
     return {};
   }
-  std::vector<std::int64_t> labels(field->values.size() / sizeof(std::int64_t));
-  std::memcpy(labels.data(), field->values.data(), field->values.size());
-  auto num_classes = static_cast<std::int64_t>(class_names.size());
-  if (class_names.empty()) {
-    const auto [smallest, largest] = std::minmax_element(labels.begin(), labels.end());
-    if (labels.empty() || *smallest < 0 || *largest >= kMaxCountedLabels) return {};
-    num_classes = *largest + 1;
-  }
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(num_classes), 0);
-  for (const std::int64_t label : labels) ++counts[static_cast<std::size_t>(label)];
-  return counts;
+  std::vector<std::int64_t> counts(class_names.size(), 0);
+  bool countable = true;
+  field->for_each_block([&](std::span<const std::byte> rows) {
+    for (std::size_t at = 0; at < rows.size() && countable; at += sizeof(std::int64_t)) {
+      std::int64_t label = 0;
+      std::memcpy(&label, rows.data() + at, sizeof label);
+      const std::int64_t end =
+          class_names.empty() ? kMaxCountedLabels : static_cast<std::int64_t>(class_names.size());
+      countable = label >= 0 && label < end;
+      if (!countable) return;
+      const auto index = static_cast<std::size_t>(label);
+      if (index >= counts.size()) counts.resize(index + 1, 0);
+      ++counts[index];
+    }
+  });
+  return countable ? counts : std::vector<std::int64_t>();
 }
 
 PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan,
@@ -431,24 +568,20 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
   const auto start = std::chrono::steady_clock::now();
   // Pictures are decoded in parallel; threads inside one would only get in the way.
   cv::setNumThreads(1);
-  const std::vector<std::int64_t> order = options.shuffled
-                                              ? shuffled_order(plan.num_samples, options.seed)
-                                              : source_order(plan.num_samples);
+  const std::vector<std::int64_t> order = order_of(plan, options);
   chunkio::DatasetWriter writer(path, make_spec(listing, split, plan, order, options),
                                 options.writer);
   PackResult result;
-  try {
+  MisnamedPictures misnamed;
+  run_resumable(writer, path, [&] {
     Progression progression(PixelStatistics(plan.channels, options.picture.layout));
     const std::vector<Stretch> stretches = remaining(writer, plan, options, budget, progression);
     result.num_resumed = progression.num_rows();
-    pack_remaining(split, plan, order, options, stretches, writer, budget, progression);
+    pack_remaining(split, plan, order, options, stretches, writer, budget, progression, misnamed);
     StopSignal::check();
     finish(listing, split, plan, order, progression, writer, result);
-  } catch (const Error& error) {
-    const bool cancelled = error.code() == ErrorCode::cancelled;
-    if (cancelled) writer.commit();
-    throw Error(error.code(), error.what() + way_on(writer, path, cancelled));
-  }
+  });
+  result.misnamed = misnamed.summary();
   result.path = path;
   result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -6,13 +6,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <chunkio/dataset_writer.hpp>
 
+#include "misnamed_pictures.hpp"
 #include "picture.hpp"
+#include "shard.hpp"
 #include "skipped_picture.hpp"
 #include "sources/listing.hpp"
 
@@ -26,6 +29,10 @@ struct PackOptions {
   /// Shuffle the samples once (see shuffled_order()); otherwise they stay in source order.
   bool shuffled = true;
   std::uint64_t seed = 0;
+  /// The part of the samples that the file holds; absent: all.
+  std::optional<Shard> shard = {};
+  /// Equal for all shards of one dataset (chunkio::ShardInfo).
+  std::string shard_set = {};
   /// Whether the size that all pictures are to have may come from another than the first one.
   OnError on_error = OnError::fail;
   /// Stored in the file as it is.
@@ -42,6 +49,8 @@ struct PackOptions {
 /// What packing a split will give and cost.
 struct PackPlan {
   std::int64_t num_samples = 0;
+  std::int64_t first_place = 0;    ///< In pack order: of a shard.
+  std::int64_t total_samples = 0;  ///< Of all shards.
   PictureSize size;
   std::int64_t size_row = -1;  ///< The source row that gives `size`; -1: the options do.
   std::int64_t channels = 0;
@@ -61,7 +70,9 @@ struct PackPlan {
 
 /// Computes the plan. Opens the first picture, the first that can be opened if others may be
 /// skipped, unless the options settle the size. Blocks on I/O.
-/// \throws Error invalid_argument (options contradict each other), and as PictureDecoder::open().
+/// A shard's plan depends on the source and the options alone, so all shards fit together.
+/// \throws Error invalid_argument (options contradict each other, more shards than chunks), and as
+///         PictureDecoder::open().
 [[nodiscard]] PackPlan plan_pack(const Split& split, const PackOptions& options);
 
 struct PackResult {
@@ -71,6 +82,7 @@ struct PackResult {
   std::int64_t num_chunks = 0;
   std::int64_t num_resumed = 0;              ///< Samples of these that an earlier run packed.
   std::vector<SkippedPicture> skipped = {};  ///< In pack order. Found = packed + skipped.
+  std::optional<MisnamedPictures::Summary> misnamed = {};  ///< Of those packed now.
   chunkio::DatasetStatistics statistics;
   double seconds = 0;
 };

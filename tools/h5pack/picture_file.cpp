@@ -1,9 +1,12 @@
 #include "picture_file.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <chunkio/error.hpp>
 
@@ -237,6 +240,50 @@ PictureFile examine(Bytes bytes, const std::string& path) {
 }
 
 }  // namespace
+
+std::string_view to_string(PictureFormat format) noexcept {
+  switch (format) {
+    case PictureFormat::jpeg:
+      return "JPEG";
+    case PictureFormat::png:
+      return "PNG";
+    case PictureFormat::bmp:
+      return "BMP";
+    case PictureFormat::pnm:
+      return "PNM";
+    case PictureFormat::tiff:
+      return "TIFF";
+    case PictureFormat::webp:
+      return "WebP";
+  }
+  return "unknown";
+}
+
+std::optional<PictureFormat> format_by_name(std::string_view file_name) noexcept {
+  using Known = std::pair<std::string_view, PictureFormat>;
+  static constexpr std::array<Known, 9> kExtensions = {{{".jpg", PictureFormat::jpeg},
+                                                        {".jpeg", PictureFormat::jpeg},
+                                                        {".png", PictureFormat::png},
+                                                        {".ppm", PictureFormat::pnm},
+                                                        {".bmp", PictureFormat::bmp},
+                                                        {".pgm", PictureFormat::pnm},
+                                                        {".tif", PictureFormat::tiff},
+                                                        {".tiff", PictureFormat::tiff},
+                                                        {".webp", PictureFormat::webp}}};
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  const auto* const known =
+      std::find_if(kExtensions.begin(), kExtensions.end(), [&](const Known& entry) {
+        const std::string_view extension = entry.first;
+        return file_name.size() >= extension.size() &&
+               std::equal(extension.begin(), extension.end(),
+                          file_name.end() - static_cast<std::ptrdiff_t>(extension.size()),
+                          [&](char expected, char c) { return lower(c) == expected; });
+      });
+  if (known == kExtensions.end()) return std::nullopt;
+  return known->second;
+}
 
 PictureFile examine_picture(std::span<std::uint8_t> bytes, const std::string& path) {
   const PictureFile file = examine(bytes, path);

@@ -5,14 +5,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "picture.hpp"
 
 namespace h5pack {
 
 enum class PictureFormat : std::uint8_t { jpeg, png, bmp, pnm, tiff, webp };
+
+/// "JPEG", for messages.
+[[nodiscard]] std::string_view to_string(PictureFormat format) noexcept;
+
+/// What a file holds by its extension, in any case of letters; absent if that is none of those of
+/// torchvision's ImageFolder.
+[[nodiscard]] std::optional<PictureFormat> format_by_name(std::string_view file_name) noexcept;
 
 struct PictureFile {
   PictureFormat format = PictureFormat::jpeg;

@@ -41,6 +41,15 @@ std::variant<PictureSize, SkippedPicture> PictureReader::read(std::int64_t row, 
   }
 }
 
+std::optional<PictureFormat> PictureReader::misnamed(std::int64_t row) const {
+  const auto* paths = std::get_if<std::vector<std::string>>(&split_->pictures);
+  if (paths == nullptr) return std::nullopt;
+  const std::string& path = (*paths)[static_cast<std::size_t>(row - split_->num_before())];
+  const std::optional<PictureFormat> said = format_by_name(path);
+  const PictureFormat held = decoder_.format();
+  return !said || *said == held ? std::nullopt : std::optional(held);
+}
+
 PictureSize PictureReader::read_or_throw(std::int64_t row, const SampleSize& expected,
                                          std::span<std::uint8_t> target) {
   const PictureSize size = open(row);
@@ -67,7 +76,8 @@ PictureSize PictureReader::read_or_throw(std::int64_t row, const SampleSize& exp
   return size;
 }
 
-PictureSize PictureReader::open(std::int64_t row) {
+PictureSize PictureReader::open(std::int64_t source_row) {
+  const std::int64_t row = source_row - split_->num_before();
   const auto* paths = std::get_if<std::vector<std::string>>(&split_->pictures);
   if (paths == nullptr) return std::get<PlanarPictures>(split_->pictures).size;
   const auto index = static_cast<std::size_t>(row);
@@ -79,7 +89,8 @@ PictureSize PictureReader::open(std::int64_t row) {
   return decoder_.open((*paths)[index], expected);
 }
 
-void PictureReader::decode(std::int64_t row, std::uint8_t* target) {
+void PictureReader::decode(std::int64_t source_row, std::uint8_t* target) {
+  const std::int64_t row = source_row - split_->num_before();
   const auto* planar = std::get_if<PlanarPictures>(&split_->pictures);
   if (planar == nullptr) {
     decoder_.decode(target);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -9,6 +10,7 @@
 
 #include "decode.hpp"
 #include "picture.hpp"
+#include "picture_file.hpp"
 #include "picture_transform.hpp"
 #include "skipped_picture.hpp"
 #include "sources/listing.hpp"
@@ -21,8 +23,8 @@ struct SampleSize {
   std::int64_t row = -1;  ///< -1: the options did.
 };
 
-/// Everything that one thread needs to read pictures of one split. Not thread-safe: one for each
-/// thread. `split` must outlive it.
+/// Everything that one thread needs to read pictures of one split. Rows of a file that come before
+/// them are not its business. Not thread-safe: one for each thread. `split` must outlive it.
 class PictureReader {
  public:
   PictureReader(const Split& split, const PictureOptions& options);
@@ -40,10 +42,12 @@ class PictureReader {
                                                                const SampleSize& expected,
                                                                std::span<std::uint8_t> target);
 
+  /// What the file of source row `row` holds if its name says something else; absent if it does
+  /// not. \pre read() has just succeeded for that row.
+  [[nodiscard]] std::optional<PictureFormat> misnamed(std::int64_t row) const;
+
  private:
-  [[nodiscard]] std::string name(std::int64_t row) const {
-    return picture_name(split_->pictures, row);
-  }
+  [[nodiscard]] std::string name(std::int64_t row) const { return picture_name(*split_, row); }
   PictureSize open(std::int64_t row);
   void decode(std::int64_t row, std::uint8_t* target);
   PictureSize read_or_throw(std::int64_t row, const SampleSize& expected,

@@ -30,8 +30,8 @@ std::string text(const Json& json, const char* name) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-Listing list_again(const chunkio::DatasetInfo& info, const std::string& path) {
-  const Json options = Json::parse(info.options_json, nullptr, false);
+/// \param options  of a file, or of what was appended to it.
+Listing list_again(const chunkio::DatasetInfo& info, const Json& options, const std::string& path) {
   const Json source = options.is_object() ? options.value("source", Json()) : Json();
   const std::string kind = source.is_object() ? text(source, "kind") : "";
   const std::string place = !path.empty() ? path : (source.is_object() ? text(source, "path") : "");
@@ -91,16 +91,46 @@ std::vector<std::int64_t> source_rows(const chunkio::Dataset& dataset, chunkio::
   return values;
 }
 
-RecordedSource::RecordedSource(const chunkio::DatasetInfo& info, const std::string& path)
-    : listing_(list_again(info, path)) {
-  const auto found = std::find_if(listing_.splits.begin(), listing_.splits.end(),
-                                  [&](const Split& split) { return split.name == info.split; });
-  if (found == listing_.splits.end()) {
+RecordedSource::RecordedSource(const chunkio::DatasetInfo& info, const std::string& path) {
+  const Json options = Json::parse(info.options_json, nullptr, false);
+  add_part(info, list_again(info, options, path), info.split, 0);
+  if (!options.is_object() || !options.contains("appended")) return;
+  for (const Json& step : options["appended"]) {
+    Listing listing = list_again(info, step, "");
+    const bool splits = listing.splits.size() > 1;
+    const std::string split = splits ? text(step["source"], "split") : listing.splits[0].name;
+    const Json first = step.value("first_source_row", Json());
+    add_part(info, std::move(listing), split,
+             first.is_number_integer() ? first.get<std::int64_t>() : -1);
+  }
+}
+
+void RecordedSource::add_part(const chunkio::DatasetInfo& info, Listing listing,
+                              const std::string& split, std::int64_t first_row) {
+  const auto found = std::find_if(listing.splits.begin(), listing.splits.end(),
+                                  [&](const Split& other) { return other.name == split; });
+  if (found == listing.splits.end()) {
     throw Error(ErrorCode::not_found, "the source of " + in_quotes(info.path) + " has no split " +
-                                          in_quotes(info.split) +
+                                          in_quotes(split) +
                                           " any more; give the folder that was packed");
   }
-  split_ = static_cast<std::size_t>(found - listing_.splits.begin());
+  if (!parts_.empty() && first_row <= parts_.back().first_row) {
+    throw Error(ErrorCode::unsupported,
+                in_quotes(info.path) + " contradicts itself about what was appended to it");
+  }
+  const auto index = static_cast<std::size_t>(found - listing.splits.begin());
+  parts_.push_back({.first_row = first_row, .listing = std::move(listing), .split = index});
+}
+
+std::optional<std::string> RecordedSource::name(std::int64_t row) const {
+  const auto next = std::find_if(parts_.begin(), parts_.end(),
+                                 [&](const Part& part) { return part.first_row > row; });
+  if (next == parts_.begin()) return std::nullopt;
+  const Part& part = *(next - 1);
+  const Pictures& pictures = part.listing.splits[part.split].pictures;
+  const std::int64_t index = row - part.first_row;
+  if (index >= h5pack::num_pictures(pictures)) return std::nullopt;
+  return picture_name(pictures, index);
 }
 
 }  // namespace h5pack

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,26 +25,37 @@ namespace h5pack {
 /// \throws chunkio::Error unsupported: it does not, or in words that this version does not know.
 [[nodiscard]] PictureOptions recorded_picture_options(const chunkio::DatasetInfo& info);
 
-/// A source that was listed again, and the split of it that a file was made from.
+/// A source that was listed again, and the split of it that a file was made from; and the sources
+/// that were appended to it.
 class RecordedSource {
  public:
-  /// Lists the source that `info` records. Blocks on I/O.
-  /// \param path  where it is now; empty: where it was when the file was packed.
-  /// \throws chunkio::Error unsupported (the file does not say what it was made from), not_found
-  ///         (no such source, or it has no such split), and as the listing functions.
+  /// Lists the sources that `info` records. Blocks on I/O.
+  /// \param path  where the first one is now; empty: where it was when the file was packed.
+  /// \throws Error unsupported (the file does not say what it was made from), not_found (no such
+  ///         source, or it has no such split), and as the listing functions.
   RecordedSource(const chunkio::DatasetInfo& info, const std::string& path);
 
-  [[nodiscard]] const Listing& listing() const noexcept { return listing_; }
-  [[nodiscard]] const Split& split() const noexcept { return listing_.splits[split_]; }
-  [[nodiscard]] std::int64_t num_pictures() const { return h5pack::num_pictures(split().pictures); }
-  /// The file (or record) of a source row. \pre 0 <= row < num_pictures().
-  [[nodiscard]] std::string name(std::int64_t row) const {
-    return picture_name(split().pictures, row);
+  /// Something was appended to what the file was first packed from, which the next three are of.
+  [[nodiscard]] bool is_appended() const noexcept { return parts_.size() > 1; }
+  [[nodiscard]] const Listing& listing() const noexcept { return parts_.front().listing; }
+  [[nodiscard]] const Split& split() const noexcept {
+    return listing().splits[parts_.front().split];
   }
+  [[nodiscard]] std::int64_t num_pictures() const { return h5pack::num_pictures(split().pictures); }
+  /// The file (or record) of a source row; absent if the sources have no such row now.
+  [[nodiscard]] std::optional<std::string> name(std::int64_t row) const;
 
  private:
-  Listing listing_;
-  std::size_t split_ = 0;
+  struct Part {
+    std::int64_t first_row = 0;  ///< In `source_index`.
+    Listing listing = {};
+    std::size_t split = 0;
+  };
+
+  void add_part(const chunkio::DatasetInfo& info, Listing listing, const std::string& split,
+                std::int64_t first_row);
+
+  std::vector<Part> parts_;  ///< At least one; ascending by first_row.
 };
 
 }  // namespace h5pack

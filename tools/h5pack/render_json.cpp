@@ -91,6 +91,17 @@ std::string info_json(const InfoReport& report) {
   json["foreign"] = !info.format_version.has_value();
   json["creator"] = info.creator;
   json["uuid"] = info.uuid;
+  json["shard"] = info.shard ? Json{{"index", info.shard->index},
+                                    {"count", info.shard->count},
+                                    {"first_row", info.shard->first_row},
+                                    {"total_rows", info.shard->total_rows},
+                                    {"set", info.shard->set}}
+                             : Json(nullptr);
+  json["shards"] = Json::array();
+  for (const chunkio::ShardFile& shard : info.shards) {
+    json["shards"].push_back(
+        {{"path", shard.path}, {"first_row", shard.first_row}, {"num_samples", shard.num_samples}});
+  }
   json["split"] = info.split;
   json["order"] = info.order;
   json["seed"] = or_null(info.seed);
@@ -254,8 +265,15 @@ std::string export_json(const ExportReport& report) {
 std::string repack_json(const RepackReport& report) {
   Json outputs = Json::array();
   for (const RepackResult& output : report.outputs) {
+    if (output.complete_already) {
+      outputs.push_back(
+          {{"path", output.path}, {"images", output.num_samples}, {"complete_already", true}});
+      continue;
+    }
     outputs.push_back({{"path", output.path},
                        {"images", output.num_samples},
+                       {"resumed_images", output.num_resumed},
+                       {"filter", output.filter.to_string()},
                        {"chunk_samples", output.chunk_samples},
                        {"chunk_bytes", output.chunk_bytes},
                        {"chunks", output.num_chunks},
@@ -263,6 +281,7 @@ std::string repack_json(const RepackReport& report) {
                        {"class_counts", output.statistics.class_counts},
                        {"mean", output.statistics.channels.mean},
                        {"std", output.statistics.channels.std},
+                       {"mean_picture_std", output.statistics.mean_picture_std},
                        {"seconds", output.seconds}});
   }
   return line({{"command", "repack"}, {"input", report.input}, {"outputs", std::move(outputs)}});

@@ -87,7 +87,7 @@ std::string statistics_text(const chunkio::DatasetInfo& info) {
 std::string source_sizes_text(const chunkio::DatasetInfo& info) {
   constexpr std::size_t kShown = 5;
   const chunkio::SourceSizes& sizes = *info.source_sizes;
-  std::string text;
+  std::string text = sizes.most_frequent.empty() ? "pictures of many sizes" : "";
   for (std::size_t i = 0; i < std::min(kShown, sizes.most_frequent.size()); ++i) {
     const auto& [height, width, pictures] = sizes.most_frequent[i];
     text += (i == 0 ? "pictures of " : ", ") + std::to_string(height) + "x" +
@@ -139,6 +139,13 @@ std::string info_text(const InfoReport& report, bool colour) {
     origin =
         "\na foreign file: not packed by h5pack, so it says nothing about classes or statistics";
   }
+  if (info.shard) {
+    origin += "\nshard " + std::to_string(info.shard->index) + " of " +
+              std::to_string(info.shard->count) + " (counted from 0)";
+  }
+  if (!info.shards.empty()) {
+    origin += "\n" + format_count(static_cast<std::int64_t>(info.shards.size())) + " files";
+  }
   out += add("file", escape(info.path) + origin);
   out += add("images", format_count(info.num_samples) + " x " + info.sample_shape().to_string() +
                            " " + std::string(to_string(info.stored.dtype)) + ", layout " +
@@ -167,7 +174,9 @@ std::string info_text(const InfoReport& report, bool colour) {
   out += add("storage", storage_text(report));
   out += add("statistics", statistics_text(info));
   if (info.source_sizes) out += add("source", source_sizes_text(info));
-  if (info.stored.chunked) {
+  if (!info.shards.empty()) {
+    out += add("h5py", "h5pack link makes one file of the shards for other programs");
+  } else if (info.stored.chunked) {
     out += add("h5py cache", h5py_line(report));
   }
   std::string advice;
@@ -247,12 +256,21 @@ std::string export_text(const ExportReport& report) {
 std::string repack_text(const RepackReport& report) {
   std::string text;
   for (const RepackResult& output : report.outputs) {
+    if (output.complete_already) {
+      text += escape(output.path) + ": complete already, " + format_count(output.num_samples) +
+              (output.num_samples == 1 ? " image\n" : " images\n");
+      continue;
+    }
     text += escape(output.path) + ": " + format_count(output.num_samples) +
             (output.num_samples == 1 ? " image in " : " images in ") +
             format_count(output.num_chunks) +
             (output.num_chunks == 1 ? " chunk of " : " chunks of ") +
             format_count(output.chunk_samples) + " (" + format_bytes(output.chunk_bytes) + "), " +
-            format_bytes(output.file_bytes) + " in " + decimals(output.seconds, 1) + " s\n";
+            format_bytes(output.file_bytes) +
+            (output.filter.deflate_level > 0 ? " with " + output.filter.to_string() : "") +
+            (output.num_resumed > 0 ? ", " + format_count(output.num_resumed) + " of an earlier run"
+                                    : "") +
+            " in " + decimals(output.seconds, 1) + " s\n";
   }
   return text;
 }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
-#include <tbb/enumerable_thread_specific.h>
 #include <tbb/global_control.h>
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
@@ -20,13 +20,15 @@
 #include <chunkio/loader.hpp>
 
 #include "axis_order.hpp"
+#include "chunk_record.hpp"
 #include "copy_loader.hpp"
 #include "in_quotes.hpp"
 #include "packer.hpp"
 #include "picture.hpp"
 #include "pixel_statistics.hpp"
 #include "progress.hpp"
-#include "recorded_source.hpp"
+#include "resumable.hpp"
+#include "selected_field.hpp"
 #include "stop_signal.hpp"
 
 namespace h5pack {
@@ -37,21 +39,6 @@ using chunkio::ErrorCode;
 using Rows = std::vector<std::int64_t>;
 
 constexpr const char* kSourceIndex = "source_index";
-
-/// The rows of a field, in their order.
-chunkio::FieldData gathered(const chunkio::Dataset& dataset, const chunkio::FieldInfo& field,
-                            const Rows& rows, std::string name) {
-  const std::size_t row_bytes = chunkio::Dataset::row_bytes(field);
-  std::vector<std::byte> all(static_cast<std::size_t>(dataset.size()) * row_bytes);
-  dataset.read_field(field.name, 0, dataset.size(), all);
-  chunkio::FieldData data{field, std::vector<std::byte>(rows.size() * row_bytes)};
-  data.info.name = std::move(name);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::memcpy(data.values.data() + i * row_bytes,
-                all.data() + static_cast<std::size_t>(rows[i]) * row_bytes, row_bytes);
-  }
-  return data;
-}
 
 /// Whether a field is to be carried along.
 bool is_wanted(const chunkio::FieldInfo& field, const RepackOptions& options) {
@@ -69,16 +56,15 @@ std::vector<chunkio::FieldData> gather_fields(const chunkio::Dataset& dataset, c
                                             in_quotes(info.path) + "; see h5pack info");
     }
   }
+  const std::int64_t memory = options.memory_budget / 8;
   std::vector<chunkio::FieldData> fields;
-  if (info.labels) fields.push_back(gathered(dataset, *info.labels, rows, "labels"));
-  const Rows sources = source_rows(dataset, {0, dataset.size()});
-  Rows of_rows;
-  for (const std::int64_t row : rows) {
-    of_rows.push_back(sources.empty() ? row : sources[static_cast<std::size_t>(row)]);
+  if (info.labels) {
+    fields.push_back(selected_field(dataset, *info.labels, rows, memory, "labels"));
   }
-  fields.push_back(make_field(kSourceIndex, of_rows));
+  fields.push_back(selected_source_index(dataset, rows, memory));
   for (const chunkio::FieldInfo& field : info.fields) {
-    if (is_wanted(field, options)) fields.push_back(gathered(dataset, field, rows, field.name));
+    if (!is_wanted(field, options)) continue;
+    fields.push_back(selected_field(dataset, field, rows, memory, field.name));
   }
   return fields;
 }
@@ -103,50 +89,109 @@ chunkio::DatasetSpec make_spec(const chunkio::Dataset& dataset, const Rows& rows
           .options_json = options.options_json};
 }
 
+/// Of some of the pictures what is known of all: nothing, unless all had the same size.
+std::optional<chunkio::SourceSizes> source_sizes_of(const chunkio::DatasetInfo& info,
+                                                    std::int64_t num_samples) {
+  std::optional<chunkio::SourceSizes> sizes = info.source_sizes;
+  if (!sizes || num_samples == info.num_samples) return sizes;
+  if (sizes->min_height != sizes->max_height || sizes->min_width != sizes->max_width) {
+    return std::nullopt;
+  }
+  sizes->most_frequent.front().pictures = num_samples;
+  return sizes;
+}
+
 class Repacking {
  public:
   Repacking(const chunkio::Dataset& dataset, const Rows& rows, chunkio::DatasetWriter& writer,
-            const RepackOptions& options, int threads, Progress& progress)
+            const RepackOptions& options, int threads)
       : dataset_(dataset),
         rows_(rows),
         writer_(writer),
         options_(options),
         threads_(threads),
-        progress_(progress),
         layout_(options.layout.value_or(dataset.info().layout)),
         size_{dataset.info().height, dataset.info().width},
         sample_bytes_(static_cast<std::size_t>(dataset.info().sample_bytes())),
-        known_(dataset.info().statistics && std::cmp_equal(rows.size(), dataset.size())),
-        counted_(!known_ && (dataset.info().channels == 1 || dataset.info().channels == 3)),
-        pixels_([this] { return PixelStatistics(dataset_.info().channels, layout_); }) {}
+        all_rows_(std::cmp_equal(rows.size(), dataset.size())),
+        counted_(must_count()),
+        pixels_(counted_ ? dataset.info().channels : 1, layout_) {
+    take_up_resumed();
+  }
+
+  /// Samples that an earlier run wrote.
+  [[nodiscard]] std::int64_t num_resumed() const noexcept { return num_resumed_; }
 
   void run() {
+    if (chunks_.empty()) return;
+    Progress progress("repacking" + (options_.split.empty() ? "" : " " + options_.split), "images",
+                      static_cast<std::int64_t>(rows_.size()) - num_resumed_, options_.quiet);
     if (std::is_sorted(rows_.begin(), rows_.end())) {
-      copy_in_file_order();
+      copy_in_file_order(progress);
     } else {
-      copy_by_windows();
+      copy_by_windows(progress);
     }
   }
 
-  /// Of all rows written; empty for pictures of other than 1 or 3 channels.
-  [[nodiscard]] chunkio::ChannelStatistics statistics() const {
+  /// Of all rows, without class counts.
+  [[nodiscard]] chunkio::DatasetStatistics statistics() const {
     const chunkio::DatasetInfo& info = dataset_.info();
-    if (known_) return *info.statistics;
-    if (!counted_) return {};
-    PixelStatistics total(info.channels, layout_);
-    for (const PixelStatistics& part : pixels_) total.merge(part);
-    return total.result();
+    chunkio::DatasetStatistics result;
+    if (counted_) {
+      result.channels = pixels_.result();
+      result.mean_picture_std = pixels_.mean_picture_std();
+    }
+    if (all_rows_ && info.statistics) result.channels = *info.statistics;
+    if (all_rows_ && !info.mean_picture_std.empty()) {
+      result.mean_picture_std = info.mean_picture_std;
+    }
+    result.source_sizes = source_sizes_of(info, static_cast<std::int64_t>(rows_.size()));
+    return result;
   }
 
  private:
+  /// Whether something is to be found out about the pixels. Of other pictures than gray and RGB
+  /// ones nothing is.
+  [[nodiscard]] bool must_count() const {
+    const chunkio::DatasetInfo& info = dataset_.info();
+    const bool known = all_rows_ && info.statistics && !info.mean_picture_std.empty();
+    return !known && (info.channels == 1 || info.channels == 3);
+  }
+
+  void take_up_resumed() {
+    std::vector<bool> there(static_cast<std::size_t>(writer_.num_chunks()));
+    for (const chunkio::ResumedChunk& resumed : writer_.resumed()) {
+      there[static_cast<std::size_t>(resumed.chunk)] = true;
+      num_resumed_ += resumed.num_rows;
+      if (counted_) {
+        pixels_.merge(from_note(resumed.note, dataset_.info().channels, layout_).pixels);
+      }
+    }
+    for (std::int64_t chunk = 0; chunk < writer_.num_chunks(); ++chunk) {
+      if (!there[static_cast<std::size_t>(chunk)]) chunks_.push_back(chunk);
+    }
+  }
+
+  /// The rows that go to `chunks`, one chunk after the other: whole ones, but for the last of all.
+  [[nodiscard]] Rows rows_of(std::span<const std::int64_t> chunks) const {
+    Rows wanted;
+    for (const std::int64_t chunk : chunks) {
+      const auto begin = rows_.begin() + chunk * writer_.chunk_samples();
+      wanted.insert(wanted.end(), begin,
+                    begin + std::min(writer_.chunk_samples(), rows_.end() - begin));
+    }
+    return wanted;
+  }
+
   /// Each batch is one chunk.
-  void copy_in_file_order() {
-    const bool all = std::cmp_equal(rows_.size(), dataset_.size());
+  void copy_in_file_order(Progress& progress) {
+    const bool everything = all_rows_ && num_resumed_ == 0;
     const std::int64_t in_flight = threads_ + 1;
     chunkio::Loader loader = copy_loader(
         dataset_, {.batch_rows = writer_.chunk_samples(),
                    .max_held = in_flight,
-                   .rows = all ? std::nullopt : std::optional(chunkio::RowSelection::of(rows_)),
+                   .rows = everything ? std::nullopt
+                                      : std::optional(chunkio::RowSelection::of(rows_of(chunks_))),
                    .memory_budget = options_.memory_budget});
     loader.start_epoch(0);
     tbb::parallel_pipeline(static_cast<std::size_t>(in_flight),
@@ -160,66 +205,61 @@ class Repacking {
                                }) &
                                tbb::make_filter<chunkio::Batch, void>(
                                    tbb::filter_mode::parallel, [&](const chunkio::Batch& batch) {
-                                     write_batch(batch.step(), batch.images(), batch.size());
+                                     write_batch(chunks_[static_cast<std::size_t>(batch.step())],
+                                                 batch.images(), batch.size());
+                                     progress.add(batch.size());
                                    }));
   }
 
   void write_batch(std::int64_t chunk, const chunkio::TensorView& images, std::int64_t count) {
     const std::span<const std::byte> stored(images.data(), images.size_bytes());
     if (layout_ == dataset_.info().layout) {
-      for (std::int64_t i = 0; i < count; ++i) add_pixels(sample(stored, i));
-      writer_.write_chunk(chunk, stored);
-    } else {
-      std::vector<std::byte> reordered(stored.size());
-      for (std::int64_t i = 0; i < count; ++i) {
-        place(sample(stored, i), sample(std::span(reordered), i));
-      }
-      writer_.write_chunk(chunk, reordered);
+      write_chunk(chunk, stored);
+      return;
     }
-    progress_.add(count);
+    std::vector<std::byte> reordered(stored.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      place(sample(stored, i), sample(std::span(reordered), i));
+    }
+    write_chunk(chunk, reordered);
   }
 
-  void copy_by_windows() {
-    const std::int64_t chunks = std::clamp<std::int64_t>(
-        options_.memory_budget / 2 / writer_.chunk_bytes(), 1, writer_.num_chunks());
-    std::vector<std::byte> window(static_cast<std::size_t>(chunks * writer_.chunk_samples()) *
-                                  sample_bytes_);
-    for (std::int64_t chunk = 0; chunk < writer_.num_chunks(); chunk += chunks) {
-      const std::int64_t end_chunk = std::min(chunk + chunks, writer_.num_chunks());
-      const std::int64_t first = chunk * writer_.chunk_samples();
-      const std::int64_t end =
-          std::min(end_chunk * writer_.chunk_samples(), static_cast<std::int64_t>(rows_.size()));
-      fill_window(first, end, window);
-      tbb::parallel_for(chunk, end_chunk, [&](std::int64_t written) {
+  void copy_by_windows(Progress& progress) {
+    const auto window_chunks = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(options_.memory_budget / 2 / writer_.chunk_bytes(), 1,
+                                 static_cast<std::int64_t>(chunks_.size())));
+    const std::size_t chunk_bytes =
+        static_cast<std::size_t>(writer_.chunk_samples()) * sample_bytes_;
+    std::vector<std::byte> window(window_chunks * chunk_bytes);
+    for (std::size_t first = 0; first < chunks_.size(); first += window_chunks) {
+      const auto chunks =
+          std::span(chunks_).subspan(first, std::min(window_chunks, chunks_.size() - first));
+      const Rows wanted = rows_of(chunks);
+      const auto filled = std::span(window).first(wanted.size() * sample_bytes_);
+      fill_window(wanted, filled, progress);
+      tbb::parallel_for(std::size_t{0}, chunks.size(), [&](std::size_t i) {
         StopSignal::check();
-        const std::int64_t begin = written * writer_.chunk_samples() - first;
-        const std::int64_t count = std::min(writer_.chunk_samples(), end - first - begin);
-        writer_.write_chunk(written, std::span<const std::byte>(window).subspan(
-                                         static_cast<std::size_t>(begin) * sample_bytes_,
-                                         static_cast<std::size_t>(count) * sample_bytes_));
+        const std::size_t begin = i * chunk_bytes;
+        write_chunk(chunks[i], filled.subspan(begin, std::min(chunk_bytes, filled.size() - begin)));
       });
     }
   }
 
-  /// Brings rows_[first, end) to their places in the window.
-  void fill_window(std::int64_t first, std::int64_t end, std::span<std::byte> window) {
-    const auto row_at = [&](std::int64_t place) {
-      return rows_[static_cast<std::size_t>(first + place)];
-    };
-    Rows places(static_cast<std::size_t>(end - first));
-    std::iota(places.begin(), places.end(), std::int64_t{0});
+  /// Brings `wanted` to the window, one behind the other.
+  void fill_window(const Rows& wanted, std::span<std::byte> window, Progress& progress) {
+    std::vector<std::size_t> places(wanted.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
     // They come in the order of the file.
     std::sort(places.begin(), places.end(),
-              [&](std::int64_t a, std::int64_t b) { return row_at(a) < row_at(b); });
+              [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
 
     const std::int64_t memory = options_.memory_budget / 2;
     const std::int64_t batch_bytes = std::min(std::int64_t{4} << 20, memory / 16);
-    const std::span wanted = std::span(rows_).subspan(static_cast<std::size_t>(first),
-                                                      static_cast<std::size_t>(end - first));
     chunkio::Loader loader = copy_loader(
         dataset_,
-        {.batch_rows = std::clamp<std::int64_t>(
-             batch_bytes / static_cast<std::int64_t>(sample_bytes_), 1, end - first),
+        {.batch_rows =
+             std::clamp<std::int64_t>(batch_bytes / static_cast<std::int64_t>(sample_bytes_), 1,
+                                      static_cast<std::int64_t>(wanted.size())),
          .rows = chunkio::RowSelection::of(wanted),
          .memory_budget = memory,
          .memory_name = "half of --memory-budget; the other half is for putting rows in order"});
@@ -229,10 +269,11 @@ class Repacking {
       const chunkio::TensorView images = batch.images();
       const std::span<const std::byte> stored(images.data(), images.size_bytes());
       tbb::parallel_for(std::int64_t{0}, batch.size(), [&](std::int64_t i) {
-        place(sample(stored, i), sample(window, places[next + static_cast<std::size_t>(i)]));
+        const std::size_t place_of_row = places[next + static_cast<std::size_t>(i)];
+        place(sample(stored, i), sample(window, static_cast<std::int64_t>(place_of_row)));
       });
       next += static_cast<std::size_t>(batch.size());
-      progress_.add(batch.size());
+      progress.add(batch.size());
     }
   }
 
@@ -241,16 +282,29 @@ class Repacking {
     return samples.subspan(static_cast<std::size_t>(i) * sample_bytes_, sample_bytes_);
   }
 
-  void place(std::span<const std::byte> stored, std::span<std::byte> target) {
+  void place(std::span<const std::byte> stored, std::span<std::byte> target) const {
     const chunkio::DatasetInfo& info = dataset_.info();
     reorder_axes(stored, size_, info.channels, info.layout, layout_, target);
-    add_pixels(target);
   }
 
-  /// \param picture  in the new axis order.
-  void add_pixels(std::span<const std::byte> picture) {
-    if (!counted_) return;
-    pixels_.local().add({reinterpret_cast<const std::uint8_t*>(picture.data()), picture.size()});
+  /// \param samples  in the new axis order.
+  void write_chunk(std::int64_t chunk, std::span<const std::byte> samples) {
+    if (!counted_) {
+      writer_.write_chunk(chunk, samples);
+      return;
+    }
+    const auto count = static_cast<std::int64_t>(samples.size() / sample_bytes_);
+    const std::int64_t first = chunk * writer_.chunk_samples();
+    ChunkRecord record{.first_place = first,
+                       .end_place = first + count,
+                       .pixels = PixelStatistics(dataset_.info().channels, layout_)};
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::span<const std::byte> picture = sample(samples, i);
+      record.pixels.add({reinterpret_cast<const std::uint8_t*>(picture.data()), picture.size()});
+    }
+    writer_.write_chunk(chunk, samples, to_note(record));
+    const std::lock_guard lock(mutex_);
+    pixels_.merge(record.pixels);
   }
 
   const chunkio::Dataset& dataset_;
@@ -258,13 +312,15 @@ class Repacking {
   chunkio::DatasetWriter& writer_;
   const RepackOptions& options_;
   int threads_;
-  Progress& progress_;
   chunkio::Layout layout_;
   PictureSize size_;
   std::size_t sample_bytes_;
-  bool known_;    ///< Mean and std are those of the old file: the same pictures.
-  bool counted_;  ///< They are computed here.
-  tbb::enumerable_thread_specific<PixelStatistics> pixels_;
+  bool all_rows_;
+  bool counted_;  ///< Statistics of pixels are computed here.
+  Rows chunks_;   ///< That are still to be written, ascending.
+  std::int64_t num_resumed_ = 0;
+  std::mutex mutex_;  ///< Guards pixels_ while chunks are written.
+  PixelStatistics pixels_;
 };
 
 }  // namespace
@@ -279,20 +335,25 @@ RepackResult repack(const chunkio::Dataset& dataset, const Rows& rows, const std
                       .num_samples = spec.num_samples,
                       .chunk_samples = writer.chunk_samples(),
                       .num_chunks = writer.num_chunks(),
-                      .chunk_bytes = writer.chunk_bytes()};
-  {
-    Progress progress("repacking" + (options.split.empty() ? "" : " " + options.split), "images",
-                      spec.num_samples, options.quiet);
+                      .chunk_bytes = writer.chunk_bytes(),
+                      .filter = options.writer.filter};
+  const auto work = [&] {
+    Repacking repacking(dataset, rows, writer, options, threads);
+    result.num_resumed = repacking.num_resumed();
     const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
                                           static_cast<std::size_t>(threads));
     tbb::task_arena arena(threads);
-    Repacking repacking(dataset, rows, writer, options, threads, progress);
     arena.execute([&] { repacking.run(); });
-    result.statistics = {repacking.statistics(), count_classes(spec.fields, spec.class_names)};
-  }
-  StopSignal::check();
-  writer.set_statistics(result.statistics);
-  writer.close();
+    result.statistics = repacking.statistics();
+    result.statistics.class_counts = count_classes(spec.fields, spec.class_names);
+    StopSignal::check();
+    writer.set_statistics(result.statistics);
+    writer.close();
+  };
+  run_resumable(writer, path, work,
+                options.writer.filter.deflate_level > 0
+                    ? "nothing of the file is kept, since one with a filter cannot be resumed"
+                    : "nothing of the file is kept");
   result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

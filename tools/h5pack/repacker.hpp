@@ -2,7 +2,9 @@
 ///
 /// Data flow: rows in file order -> Loader -> batches that are chunks of the new file -> axis order
 /// -> DatasetWriter. Rows in another order: window by window, as many chunks of the new file as fit
-/// half the memory budget; their rows are read in file order and put to their places.
+/// half the memory budget; their rows are read in file order and put to their places. Fields are
+/// streamed past. What grows with the number of rows is a few 8-byte numbers a row: which rows, in
+/// which order.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +33,7 @@ struct RepackOptions {
 
   /// 0 (default): the CPUs this process may use.
   int threads = 0;
-  /// Bytes for pictures on their way. Fields are held in memory beside it.
+  /// Bytes for pictures on their way; before that, an eighth of it for fields.
   std::int64_t memory_budget = std::int64_t{1} << 30;
   bool quiet = false;
 };
@@ -43,6 +45,9 @@ struct RepackResult {
   std::int64_t num_chunks = 0;
   std::int64_t chunk_bytes = 0;
   std::int64_t file_bytes = 0;
+  std::int64_t num_resumed = 0;   ///< Samples of these that an earlier run wrote.
+  bool complete_already = false;  ///< There was nothing left to do.
+  chunkio::ChunkFilter filter = {};
   chunkio::DatasetStatistics statistics = {};
   double seconds = 0;
 };
@@ -51,12 +56,14 @@ struct RepackResult {
 /// is published; polls StopSignal.
 ///
 /// Labels, class names, attribute names and fields are carried along. `source_index` is that of the
-/// rows, if the file has it, else their number. Stored mean and std are carried along if all rows
-/// are there, else (pictures of 1 or 3 channels) computed again.
+/// rows, if the file has it, else their number. Stored statistics are carried along if all rows are
+/// there, else (pictures of 1 or 3 channels) computed again; source sizes are left out then, unless
+/// there was only one.
 ///
 /// \pre rows are distinct, inside the dataset, at least one.
 /// \throws chunkio::Error cancelled; not_found (no such field), digest_mismatch and the like of
-///         reading; and as DatasetWriter. Nothing is left behind.
+///         reading; and as DatasetWriter, which also says what is left behind. The message says so
+///         if another run can resume.
 RepackResult repack(const chunkio::Dataset& dataset, const std::vector<std::int64_t>& rows,
                     const std::string& path, const RepackOptions& options);
 

@@ -166,7 +166,7 @@ void ShuffleMeter::add(std::span<const std::int64_t> rows, std::span<const std::
   ++batches_;
   pairs_ += number_of_pairs(size);
   scratch_.assign(rows.begin(), rows.end());
-  for (std::int64_t& row : scratch_) row /= groups_.group_samples();
+  for (std::int64_t& row : scratch_) row = groups_.number_of(row);
   std::sort(scratch_.begin(), scratch_.end());
   for_each_run(scratch_,
                [&](std::int64_t length) { same_chunk_pairs_ += number_of_pairs(length); });

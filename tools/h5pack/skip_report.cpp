@@ -65,7 +65,7 @@ void SkipReport::keep(const std::string& output) {
 void SkipReport::add(const std::string& output, const Listing& listing, const Split& split,
                      const std::vector<SkippedPicture>& skipped) {
   for (const SkippedPicture& picture : skipped) {
-    const std::string path = picture_name(split.pictures, picture.row);
+    const std::string path = picture_name(split, picture.row);
     const std::optional<std::int64_t> label = label_of(split, picture.row);
     const bool named = label && *label >= 0 && std::cmp_less(*label, listing.class_names.size());
     json line = {{"output", output}, {"split", split.name}, {"path", path}};

@@ -47,7 +47,7 @@ class Comparison {
       difference.reason = "the source has only " + std::to_string(source_.num_pictures()) +
                           " pictures, and none with this number";
     } else {
-      difference.file = source_.name(source_row);
+      difference.file = source_.name(source_row).value_or("");
       difference.reason = why_different(source_row, stored);
     }
     if (difference.reason.empty()) return;
@@ -102,6 +102,11 @@ std::optional<chunkio::RowSelection> choose(std::int64_t num_samples,
 SourceComparison compare_with_source(const chunkio::Dataset& dataset, const RecordedSource& source,
                                      const ComparisonOptions& options, bool quiet) {
   const chunkio::DatasetInfo& info = dataset.info();
+  if (source.is_appended()) {
+    throw Error(
+        ErrorCode::unsupported,
+        in_quotes(info.path) + " was made of several sources (h5pack append); leave out --against");
+  }
   const std::vector<std::int64_t> sources = source_rows(dataset, {0, dataset.size()});
   if (sources.empty()) {
     throw Error(ErrorCode::unsupported,

@@ -44,6 +44,8 @@ StopSignal::~StopSignal() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], &previous_[i], nullptr);
   }
+  // What comes later in this process was not asked to stop.
+  received_signal = 0;
 }
 
 int StopSignal::received() noexcept { return received_signal.load(std::memory_order_relaxed); }

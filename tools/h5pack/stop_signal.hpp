@@ -15,7 +15,7 @@ class StopSignal {
   StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
-  /// Restores the handlers that were there before.
+  /// Restores the handlers that were there before, and forgets the signal.
   ~StopSignal();
 
   /// The signal that arrived, or 0. Safe from any thread.

@@ -15,7 +15,7 @@ ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
     return work();
   } catch (const chunkio::Error& error) {
     if (error.code() != chunkio::ErrorCode::cancelled || StopSignal::received() == 0) throw;
-    const std::string stopped = error.what() + ("; " + left);
+    const std::string stopped = error.what() + (left.empty() ? "" : "; " + left);
     print_error(stopped);
     if (global.json) print(error_json(to_string(error.code()), stopped));
     return static_cast<ExitCode>(128 + StopSignal::received());

@@ -9,9 +9,9 @@
 namespace h5pack {
 
 /// Runs `work` with a StopSignal in place. If it throws Error cancelled because a signal arrived,
-/// says so, with `left` (what the stopped work leaves, as a clause), on stderr and, with --json, on
-/// stdout. \returns what `work` returns, or the exit code of the signal. Everything else that it
-/// throws passes
+/// says so, with `left` (what the stopped work leaves, as a clause; empty: the error says it), on
+/// stderr and, with --json, on stdout. \returns what `work` returns, or the exit code of the
+/// signal. Everything else that it throws passes
 ///          through.
 ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
                        const std::function<ExitCode()>& work);

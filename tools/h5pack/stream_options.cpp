@@ -139,7 +139,9 @@ void add_report(CLI::App& app, StreamOptions& options) {
 }  // namespace
 
 void add_stream_options(CLI::App& app, StreamOptions& options) {
-  app.add_option("FILE", options.file, "An HDF5 file")->required()->type_name("");
+  app.add_option("FILE", options.file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
+      ->required()
+      ->type_name("");
   add_open_options(app, options.open, kFile);
   add_delivered(app, options);
   add_reading(app, options);

@@ -9,6 +9,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/ranks.hpp>
+#include <chunkio/shards.hpp>
 #include <chunkio/tensor.hpp>
 #include <chunkio/verify.hpp>
 // IWYU pragma: end_exports

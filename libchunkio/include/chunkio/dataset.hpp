@@ -58,9 +58,33 @@ struct SourceSizes {
   std::vector<Count> most_frequent = {};
 };
 
+/// Which part of a larger dataset a file holds: h5pack --shard writes such files, and
+/// Dataset::open() reads all of them as one.
+struct ShardInfo {
+  std::int64_t index = 0;       ///< 0 <= index < count.
+  std::int64_t count = 1;       ///< At most kMaxShards.
+  std::int64_t first_row = 0;   ///< Of the whole dataset, as it was planned: nothing left out.
+  std::int64_t total_rows = 0;  ///< Of the whole dataset, likewise.
+  /// Equal in all files that belong together, and in no others: a digest of the source and of the
+  /// options.
+  std::string set = {};
+
+  friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
+};
+
+/// One of the files of a dataset that has several.
+struct ShardFile {
+  std::string path = {};
+  std::int64_t first_row = 0;  ///< In the dataset.
+  std::int64_t num_samples = 0;
+};
+
 /// What a file says about itself. For foreign files only the first block is filled.
 struct DatasetInfo {
-  std::string path = {};         ///< As given to open().
+  std::string path = {};  ///< As given to open().
+  /// Of a dataset of several files: these, in order. Then `uuid` is a digest of theirs, `shard` is
+  /// absent, counts, statistics and digests are of all; the rest is what all say, or the first.
+  std::vector<ShardFile> shards = {};
   std::string images_path = {};  ///< Path of the picture dataset inside the file.
   std::int64_t num_samples = 0;  ///< N >= 1.
   std::int64_t height = 0, width = 0, channels = 0;
@@ -74,6 +98,7 @@ struct DatasetInfo {
   std::optional<std::int64_t> format_version = {};  ///< Absent: a foreign file.
   std::string creator = {}, uuid = {}, split = {}, order = {};
   std::optional<std::uint64_t> seed = {};
+  std::optional<ShardInfo> shard = {};            ///< Absent: the file is no part of others.
   std::string options_json = {};                  ///< Packing options and source.
   std::string channel_order = {};                 ///< "RGB" or "gray".
   std::vector<std::string> class_names = {};      ///< Of labels 0..K-1.
@@ -84,7 +109,7 @@ struct DatasetInfo {
   /// 0..1. Leaves out how pictures differ from each other, so it is below `statistics->std`.
   std::vector<double> mean_picture_std = {};
   std::optional<SourceSizes> source_sizes = {};
-  /// XXH3-64 of each stored chunk; empty if absent.
+  /// XXH3-64 of the pixels of each chunk, before any filter; empty if absent.
   std::vector<std::uint64_t> chunk_digests = {};
 
   /// [H,W,C] or [C,H,W].
@@ -92,13 +117,18 @@ struct DatasetInfo {
   [[nodiscard]] std::int64_t sample_bytes() const { return height * width * channels; }
 };
 
-/// An open dataset. Copies share one open file; all members are safe to call from several threads.
+/// An open dataset. Copies share what is open; all members are safe to call from several threads.
 class CHUNKIO_EXPORT Dataset {
  public:
   /// Opens a file read-only and checks what it holds. Blocks on I/O; reads no pictures.
+  ///
+  /// A path such as `train-*-of-00008.h5` (shards.hpp) stands for all eight files, opened as one
+  /// dataset whose rows are theirs, one file after the other. All of them must be there, fit
+  /// together and, if they say so, belong together. Three file descriptors a file stay open.
   /// \throws Error not_found (no such file or dataset), corrupt_data (not HDF5, truncated or
-  ///         inconsistent), unsupported (no suitable dataset: the message lists what there is),
-  ///         io_failed, invalid_argument (layout cannot be told: the message names the option).
+  ///         inconsistent; a file of another dataset), unsupported (no suitable dataset: the
+  ///         message lists what there is), io_failed, invalid_argument (layout cannot be told: the
+  ///         message names the option), out_of_resources (more files than descriptors).
   static Dataset open(const std::string& path, const OpenOptions& options = {});
 
   [[nodiscard]] const DatasetInfo& info() const noexcept;

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,11 +28,44 @@
 
 namespace chunkio {
 
-/// A dataset parallel to the pictures, with all its rows.
+/// A dataset parallel to the pictures, with all its rows: as `values`, or as a `stream` of them for
+/// what is too large to be held in memory.
 struct FieldData {
+  /// Takes the next rows: whole ones, row-major, native byte order.
+  using Sink = std::function<void(std::span<const std::byte> rows)>;
+
   FieldInfo info = {};
-  /// num_samples * row elements, row-major, native byte order.
+  /// num_samples * row elements, row-major, native byte order; empty if there is a stream.
   std::vector<std::byte> values = {};
+  /// Gives all rows to the sink, in order and in blocks of any size. Called several times, from the
+  /// constructor of DatasetWriter or from set_rows() and close(), and must give the same each time.
+  /// What it throws goes through to the caller.
+  std::function<void(const Sink& sink)> stream = {};
+
+  /// Gives all rows to the sink, from wherever they are.
+  void for_each_block(const Sink& sink) const {
+    if (stream) {
+      stream(sink);
+    } else {
+      sink(values);
+    }
+  }
+};
+
+/// How chunks of the pictures are stored. Filtered files are smaller, take decoding to read, and
+/// cannot be resumed while they are written.
+struct ChunkFilter {
+  /// Deflate level, 1 (fast) to 9 (small); 0 (default): no filter.
+  int deflate_level = 0;
+  /// HDF5's byte shuffle before deflate. It changes nothing in elements of one byte, which pixels
+  /// are: for programs that expect it in the pipeline. Only with deflate.
+  bool shuffle = false;
+
+  /// "none", "deflate:6" or "shuffle+deflate:6".
+  [[nodiscard]] std::string to_string() const {
+    if (deflate_level == 0) return "none";
+    return (shuffle ? "shuffle+deflate:" : "deflate:") + std::to_string(deflate_level);
+  }
 };
 
 /// What a file will hold.
@@ -48,6 +82,8 @@ struct DatasetSpec {
   std::string order = "source";     ///< "shuffled" or "source".
   std::uint64_t seed = 0;           ///< Of the shuffle.
   std::string options_json = "{}";  ///< Packing options and source.
+  /// The part of a larger dataset that this file is.
+  std::optional<ShardInfo> shard = {};
 };
 
 /// How a file is written.
@@ -58,6 +94,9 @@ struct WriterOptions {
   std::int64_t chunk_bytes = kDefaultChunkBytes;
   /// Samples per chunk; 0 (default): from chunk_bytes.
   std::int64_t chunk_samples = 0;
+  /// Default: none, as training wants it. Chunks of filtered files have at most 256 MiB, no journal
+  /// is kept of them, and `resume` starts afresh (but never over what another kind of run left).
+  ChunkFilter filter = {};
   /// Replace an existing PATH (at close, atomically) and, without `resume`, discard a leftover
   /// PATH.partial.
   bool overwrite = false;
@@ -130,7 +169,9 @@ class CHUNKIO_EXPORT DatasetWriter {
 
   /// Writes chunk i: rows [i * chunk_samples, min((i+1) * chunk_samples, N)), each [H,W,C] or
   /// [C,H,W]. Each chunk is written once, in any order. Thread-safe for distinct chunks. Blocks on
-  /// I/O, now and then until a group of chunks is on disk.
+  /// I/O, now and then until a group of chunks is on disk. With a filter it compresses the chunk on
+  /// the calling thread; some chunks are then held back, so that they come into the file in order
+  /// if they are given nearly so (at most 32 MiB of them, or two).
   /// \param rows  the chunk's rows, whole ones and at least one; what is missing is zero-filled.
   ///              Fewer than all are possible in the last chunk of a file that set_rows() shortens.
   /// \param note  any bytes, at most 1 GiB, to be handed out by resumed(); ignored without journal.
@@ -157,7 +198,7 @@ class CHUNKIO_EXPORT DatasetWriter {
   /// for.
   /// \param num_rows  n, 1 <= n <= num_samples.
   /// \param fields  all fields of the specification again, with n rows each.
-  /// \throws Error invalid_argument.
+  /// \throws Error invalid_argument; unsupported with a filter.
   void set_rows(std::int64_t num_rows, std::vector<FieldData> fields);
 
   /// Finishes, verifies and publishes the file. Blocks on I/O (fsync, one read of everything).

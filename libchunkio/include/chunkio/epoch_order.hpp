@@ -92,6 +92,9 @@ class CHUNKIO_EXPORT RowGroups {
   /// \throws Error invalid_argument: a selected row that the file does not have, or groups of
   ///         2^32 rows or more.
   RowGroups(std::int64_t group_samples, std::int64_t num_rows, const RowSelection& selection);
+  /// Some rows of several files, numbered through all of them.
+  RowGroups(std::int64_t group_samples, std::span<const std::int64_t> file_rows,
+            const RowSelection& selection);
 
   [[nodiscard]] std::int64_t group_samples() const noexcept { return group_samples_; }
   /// Samples of all groups: with a selection, the selected ones.
@@ -106,6 +109,9 @@ class CHUNKIO_EXPORT RowGroups {
   [[nodiscard]] RowRange extent(std::int64_t group) const noexcept;
   /// The row of the i-th sample of group g, 0 <= i < length(g). O(log files), or O(log ranges).
   [[nodiscard]] std::int64_t row(std::int64_t group, std::int64_t sample) const noexcept;
+  /// The number of the group that a row lies in, where groups without selected rows count, too.
+  /// \pre 0 <= row < the rows of all files. O(log files).
+  [[nodiscard]] std::int64_t number_of(std::int64_t row) const noexcept;
   /// Fills `offsets` with the samples of group g, ascending, as row numbers relative to
   /// extent(g).begin. Without a selection that is 0, 1, ..., length(g) - 1.
   /// \pre length(g) < 2^32, which EpochOrder checks.
@@ -123,6 +129,8 @@ class CHUNKIO_EXPORT RowGroups {
 
  private:
   struct Selection;
+  [[nodiscard]] RowRange extent_of_number(std::int64_t number) const noexcept;
+
   std::int64_t group_samples_;
   std::int64_t max_length_ = 0;
   std::vector<std::int64_t> file_first_row_;    // one more than files

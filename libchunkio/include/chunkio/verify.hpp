@@ -2,8 +2,8 @@
 /// still are what was packed.
 ///
 /// Dataset::open() has checked names, shapes, types, attributes and labels before; what is left are
-/// the things that cost time. Files of this library keep a digest of each stored chunk; labels and
-/// other fields have none.
+/// the things that cost time. Files of this library keep a digest of the pixels of each chunk,
+/// whatever filter they are stored with; labels and other fields have none.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct VerifyResult {
 };
 
 /// Why verify_chunks() cannot compare the pictures of this file with digests, as a clause ("it has
-/// no digests", "its chunks were rewritten since it was packed (deflate filter)"); empty if it can.
+/// no digests", "its chunks were rewritten since it was packed (nbit filter)"); empty if it can.
 CHUNKIO_EXPORT std::string why_not_verifiable(const Dataset& dataset);
 
 /// Looks up every chunk of the pictures: inside the file, of a possible size, overlapping no other.

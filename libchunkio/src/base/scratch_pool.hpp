@@ -26,18 +26,20 @@ class ScratchPool {
 
    private:
     friend class ScratchPool;
-    template <class Make>
-    Lease(ScratchPool& pool, Make make) : pool_(pool) {
+    template <class Make, class Fits>
+    Lease(ScratchPool& pool, Make make, Fits fits) : pool_(pool) {
       {
         const std::lock_guard lock(pool_.mutex_);
         if (!pool_.free_.empty()) {
           object_ = std::move(pool_.free_.back());
           pool_.free_.pop_back();
-          return;
+        } else {
+          // Room to put it back, so that the destructor cannot fail.
+          pool_.free_.reserve(++pool_.made_);
         }
-        // Room to put it back, so that the destructor cannot fail.
-        pool_.free_.reserve(++pool_.made_);
       }
+      if (object_ && fits(*object_)) return;
+      object_.reset();
       object_ = make();
     }
 
@@ -48,7 +50,12 @@ class ScratchPool {
   /// \param make  returns a new std::unique_ptr<T>; called without a lock, if all are taken.
   template <class Make>
   [[nodiscard]] Lease take(Make make) {
-    return Lease(*this, std::move(make));
+    return Lease(*this, std::move(make), [](const T&) { return true; });
+  }
+  /// \param fits  whether an object that another caller made will do; if not, make() replaces it.
+  template <class Make, class Fits>
+  [[nodiscard]] Lease take(Make make, Fits fits) {
+    return Lease(*this, std::move(make), std::move(fits));
   }
 
  private:

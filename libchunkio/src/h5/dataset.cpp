@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,7 @@
 #include "h5/file_contents.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
+#include "h5/shard_set.hpp"
 #include "h5/stored_array.hpp"
 
 namespace chunkio {
@@ -84,6 +86,23 @@ Error refused(const std::string& path, const std::string& what) {
                    ", and only what lies in the file itself is read; name the dataset that has the "
                    "data, copy it all into one file, or set the option allow_external "
                    "(--allow-external)");
+}
+
+/// A link over shards says what to open instead.
+/// \throws Error refused_by_policy.
+void refuse_link(const FileId& file, const FileContents& contents, const std::string& path) {
+  const bool refused_any =
+      std::any_of(contents.datasets.begin(), contents.datasets.end(),
+                  [](const DatasetSummary& dataset) { return !dataset.refusal.empty(); });
+  if (!refused_any) return;
+  const auto pattern =
+      AttributeReader(file.get(), "the root group", path).text(root_attribute::kShardPattern);
+  if (!pattern) return;
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  throw Error(ErrorCode::refused_by_policy,
+              path + " holds no pictures, it links files that do; open '" + folder +
+                  printable(*pattern) + "' instead");
 }
 
 External policy(const OpenOptions& options) {
@@ -335,6 +354,7 @@ void find_fields(Dataset::Impl& impl, const FileContents& contents) {
 void check_stored(const DatasetId& labels, const DatasetInfo& info) {
   const std::string action = "inspect the labels of";
   const ListId creation(check_id(H5Dget_create_plist(labels.get()), action, info.path));
+  if (H5Pget_layout(creation.get()) == H5D_VIRTUAL) return;  // stored elsewhere
   if (check_status(H5Pget_nfilters(creation.get()), action, info.path) > 0) return;
   const TypeId type(check_id(H5Dget_type(labels.get()), action, info.path));
   if (H5Dget_storage_size(labels.get()) / H5Tget_size(type.get()) >=
@@ -472,17 +492,44 @@ void read_block(const StoredArray& array, std::int64_t first, std::int64_t count
 
 }  // namespace
 
+namespace {
+
+/// What is wrong with a request for rows. \throws Error invalid_argument.
+void check_request(std::int64_t num_rows, std::int64_t first, std::int64_t count,
+                   std::size_t row_bytes, std::size_t room, const std::string& name,
+                   const std::string& path) {
+  check_range(num_rows, first, count, name, path);
+  const auto expected = base::checked_multiply(static_cast<std::size_t>(count), row_bytes);
+  if (!expected || room != *expected) {
+    throw Error(ErrorCode::invalid_argument,
+                std::to_string(count) + " rows of " + printable(name) + " in " + path + " take " +
+                    std::to_string(row_bytes) + " bytes each, the buffer has " +
+                    std::to_string(room));
+  }
+}
+
+/// Calls read(i, first, count, out) for each file i of several that holds some of the rows: which
+/// of its own, and where they go.
+template <class Read>
+void for_each_shard(const DatasetInfo& info, std::int64_t first, std::int64_t count,
+                    std::span<std::byte> out, std::size_t row_bytes, Read read) {
+  for (std::size_t i = 0; i < info.shards.size(); ++i) {
+    const ShardFile& shard = info.shards[i];
+    const std::int64_t begin = std::max(first, shard.first_row);
+    const std::int64_t end = std::min(first + count, shard.first_row + shard.num_samples);
+    if (begin >= end) continue;
+    read(i, begin - shard.first_row, end - begin,
+         out.subspan(static_cast<std::size_t>(begin - first) * row_bytes,
+                     static_cast<std::size_t>(end - begin) * row_bytes));
+  }
+}
+
+}  // namespace
+
 void h5::read_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
                    std::span<std::byte> out, const std::string& path) {
-  check_range(array.stored.shape[0], first, count, array.name, path);
   const auto row_bytes = static_cast<std::size_t>(array.row_bytes);
-  const auto expected = base::checked_multiply(static_cast<std::size_t>(count), row_bytes);
-  if (!expected || out.size() != *expected) {
-    throw Error(ErrorCode::invalid_argument,
-                std::to_string(count) + " rows of " + printable(array.name) + " in " + path +
-                    " take " + std::to_string(row_bytes) + " bytes each, the buffer has " +
-                    std::to_string(out.size()));
-  }
+  check_request(array.stored.shape[0], first, count, row_bytes, out.size(), array.name, path);
   if (count == 0) return;
   const auto guard = Library::lock();
   if (has_checkable_chunks(array)) check_chunks(array, first, count, path);
@@ -497,6 +544,8 @@ void h5::read_rows(const StoredArray& array, std::int64_t first, std::int64_t co
 }
 
 void Dataset::Impl::check_unchanged() const {
+  for (const auto& shard : shards) shard->check_unchanged();
+  if (!shards.empty()) return;
   const struct stat status = status_of(descriptor, info.path);
   if (status.st_size == file_bytes && modified_at(status) == modified_nanoseconds) return;
   throw Error(ErrorCode::corrupt_data,
@@ -507,8 +556,24 @@ void Dataset::Impl::check_unchanged() const {
 
 Dataset::Dataset(std::shared_ptr<const Impl> impl) noexcept : impl_(std::move(impl)) {}
 
-Dataset Dataset::open(const std::string& path, const OpenOptions& options) try {
-  auto impl = std::make_shared<Impl>();
+Dataset Dataset::open(const std::string& path, const OpenOptions& options) {
+  // A file of that very name is what is meant.
+  if (path.find('*') == std::string::npos || ::access(path.c_str(), F_OK) == 0) {
+    return Dataset(h5::open_dataset_file(path, options));
+  }
+  const std::optional<base::ShardPattern> pattern = base::ShardPattern::parse(path);
+  if (!pattern) {
+    throw Error(ErrorCode::not_found,
+                "no file " + path +
+                    ", and as a pattern it does not say how many files there are; write it as in "
+                    "'train-*-of-00008.h5'");
+  }
+  return Dataset(h5::open_shards(*pattern, options));
+}
+
+std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& path,
+                                                           const OpenOptions& options) try {
+  auto impl = std::make_shared<Dataset::Impl>();
   DatasetInfo& info = impl->info;
   info.path = path;
   impl->descriptor = base::FileDescriptor::open_for_reading(path);
@@ -522,6 +587,7 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) try {
   check_same_file(*impl);
   impl->external = policy(options);
   const FileContents contents = list_datasets(impl->file, path, impl->external);
+  if (impl->external == External::refused) refuse_link(impl->file, contents, path);
   info.images_path = find_images(impl->file, options, contents, path);
   const DatasetSummary images = summarize(open_dataset(impl->file, info.images_path, path),
                                           info.images_path, path, impl->external);
@@ -536,7 +602,7 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) try {
   find_labels(*impl, options, contents);
   find_fields(*impl, contents);
   check_labels(*impl);
-  return Dataset(std::move(impl));
+  return impl;
 } catch (const Error& error) {
   if (error.code() != ErrorCode::hdf5_failed) throw;
   // What libhdf5 cannot make sense of in a file that it opened is damage.
@@ -547,6 +613,15 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) try {
 const DatasetInfo& Dataset::info() const noexcept { return impl_->info; }
 
 void Dataset::read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const {
+  if (!impl_->shards.empty()) {
+    const auto row_bytes = static_cast<std::size_t>(info().sample_bytes());
+    check_request(size(), first, count, row_bytes, out.size(), info().images_path, info().path);
+    for_each_shard(info(), first, count, out, row_bytes,
+                   [&](std::size_t i, std::int64_t from, std::int64_t rows, auto part) {
+                     Dataset(impl_->shards[i]).read_images(from, rows, part);
+                   });
+    return;
+  }
   h5::read_rows(*impl_->images, first, count, out, info().path);
   impl_->check_unchanged();
 }
@@ -556,6 +631,15 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
   const auto field = find_field(name);
   if (!field) {
     throw Error(ErrorCode::not_found, "no field " + printable(name) + " in " + info().path);
+  }
+  if (!impl_->shards.empty()) {
+    const std::size_t bytes = row_bytes(*field);
+    check_request(size(), first, count, bytes, out.size(), field->name, info().path);
+    for_each_shard(info(), first, count, out, bytes,
+                   [&](std::size_t i, std::int64_t from, std::int64_t rows, auto part) {
+                     Dataset(impl_->shards[i]).read_field(name, from, rows, part);
+                   });
+    return;
   }
   const auto guard = Library::lock();
   std::shared_ptr<const StoredArray>& array = impl_->field_in_use;

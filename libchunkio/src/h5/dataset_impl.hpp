@@ -19,8 +19,14 @@ namespace chunkio {
 
 /// Immutable after open(), except for field_in_use, and that libhdf5 calls on `file` hold
 /// Library::lock().
+///
+/// Either one file, or several that are read as one dataset (shard_set.hpp). Whoever reads stored
+/// bytes does so file by file: h5::files_of().
 struct Dataset::Impl {
   DatasetInfo info;
+  /// The files, if there are several; then only `info` and `oversized_fields` of what follows mean
+  /// anything here.
+  std::vector<std::shared_ptr<const Impl>> shards;
 
   /// For positional reads; opened before libhdf5 looked at the file.
   base::FileDescriptor descriptor;

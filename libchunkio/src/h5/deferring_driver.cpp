@@ -144,8 +144,12 @@ void DeferredWrites::install(const ListId& access) {
   check_status(H5Pset_driver(access.get(), driver.get(), &self), "prepare to write", path_);
 }
 
-void DeferredWrites::apply() {
+void DeferredWrites::check() const {
   if (failure_) std::rethrow_exception(failure_);
+}
+
+void DeferredWrites::apply() {
+  check();
   for (const Piece& piece : metadata_) base::write_at(fd_, piece.offset, piece.bytes, path_);
   base::resize_file(fd_, file_bytes_, path_);
 }

@@ -33,6 +33,8 @@ class DeferredWrites {
   /// \throws Error hdf5_failed.
   void install(const ListId& access);
 
+  /// \throws Error what happened to raw data so far: io_failed, no_space.
+  void check() const;
   /// Writes what was held back, and sets the length of the file. To be called once, when libhdf5
   /// has closed the file. Does not sync.
   /// \throws Error io_failed, no_space: also what happened to raw data; std::bad_alloc.

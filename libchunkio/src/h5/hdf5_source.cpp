@@ -19,12 +19,14 @@ constexpr std::int64_t kMaxGapBytes = std::int64_t{64} << 10;
 }  // namespace
 
 Hdf5Source::Hdf5Source(std::shared_ptr<const Dataset::Impl> file,
-                       std::shared_ptr<const StoredArray> array, std::int64_t group_samples)
+                       std::shared_ptr<const StoredArray> array, std::int64_t group_samples,
+                       std::shared_ptr<base::BufferPool> scratch)
     : file_(std::move(file)),
       array_(std::move(array)),
       scratch_rows_(std::clamp<std::int64_t>(
           kScratchBytes / array_->row_bytes, 1,
-          std::clamp<std::int64_t>(group_samples, 1, array_->stored.shape[0]))) {}
+          std::clamp<std::int64_t>(group_samples, 1, array_->stored.shape[0]))),
+      scratch_(std::move(scratch)) {}
 
 std::int64_t Hdf5Source::memory_bytes(std::int64_t threads) const noexcept {
   const auto scratch =
@@ -37,10 +39,7 @@ PlaceCost Hdf5Source::place(const RowGroup& group, std::span<const RowTarget> ro
                             std::stop_token stop) const {
   PlaceCost cost;
   if (rows.empty()) return cost;
-  const auto scratch = scratch_.take([this] {
-    return std::make_unique<base::HostBuffer>(
-        static_cast<std::size_t>(scratch_rows_ * array_->row_bytes));
-  });
+  const auto scratch = scratch_->take(static_cast<std::size_t>(scratch_rows_ * array_->row_bytes));
   std::unique_lock<std::mutex> large_group;
   if (array_->chunk_cache_bytes > 0 && group.num_rows > scratch_rows_) {
     large_group = std::unique_lock(large_group_mutex_);

@@ -12,9 +12,8 @@
 
 #include <chunkio/dataset.hpp>
 
+#include "base/buffer_pool.hpp"
 #include "base/chunk_source.hpp"
-#include "base/host_memory.hpp"
-#include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
 
 namespace chunkio::h5 {
@@ -23,7 +22,8 @@ class Hdf5Source final : public ChunkSource {
  public:
   /// \param group_samples  rows in a full row group, >= 1.
   Hdf5Source(std::shared_ptr<const Dataset::Impl> file, std::shared_ptr<const StoredArray> array,
-             std::int64_t group_samples);
+             std::int64_t group_samples,
+             std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
@@ -40,7 +40,7 @@ class Hdf5Source final : public ChunkSource {
   /// Taken for groups that need several reads of cached chunks: more groups at a time than the
   /// cache holds would decode each chunk again and again. Taken before Library::lock().
   mutable std::mutex large_group_mutex_;
-  mutable base::ScratchPool<base::HostBuffer> scratch_;
+  std::shared_ptr<base::BufferPool> scratch_;
 };
 
 }  // namespace chunkio::h5

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include <chunkio/shards.hpp>
+
 #include "base/checked_math.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/handle.hpp"
@@ -334,7 +336,31 @@ std::optional<SourceSizes> read_source_sizes(const AttributeReader& attributes,
   return sizes;
 }
 
+std::optional<ShardInfo> read_shard(const AttributeReader& root, std::int64_t num_rows) {
+  const auto number = [&](const char* name) {
+    const auto value = root.numbers<std::int64_t>(name, 1);
+    return value ? value->front() : -1;
+  };
+  const auto set = root.text(root_attribute::kShardSet);
+  if (!set) return std::nullopt;
+  const ShardInfo shard{.index = number(root_attribute::kShardIndex),
+                        .count = number(root_attribute::kShardCount),
+                        .first_row = number(root_attribute::kShardFirstRow),
+                        .total_rows = number(root_attribute::kShardTotalRows),
+                        .set = *set};
+  if (!is_possible(shard, num_rows)) {
+    throw root.corrupt(root_attribute::kShardIndex, "and those beside it say what cannot be");
+  }
+  return shard;
+}
+
 }  // namespace
+
+bool is_possible(const ShardInfo& shard, std::int64_t num_rows) noexcept {
+  return shard.count >= 1 && shard.count <= kMaxShards && shard.index >= 0 &&
+         shard.index < shard.count && shard.total_rows <= kMaxSamples && shard.first_row >= 0 &&
+         num_rows <= shard.total_rows && shard.first_row <= shard.total_rows - num_rows;
+}
 
 void read_description(hid_t file, hid_t images, DatasetInfo& info) {
   const AttributeReader root(file, "the root group", info.path);
@@ -359,6 +385,7 @@ void read_description(hid_t file, hid_t images, DatasetInfo& info) {
   if (const auto seed = root.numbers<std::uint64_t>(root_attribute::kSeed, 1)) {
     info.seed = seed->front();
   }
+  info.shard = read_shard(root, info.num_samples);
 
   const AttributeReader attributes(images, printable(info.images_path), info.path);
   info.channel_order = attributes.text(image_attribute::kChannelOrder).value_or("");

@@ -33,6 +33,12 @@ inline constexpr const char* kSplit = "split";
 inline constexpr const char* kOrder = "order";
 inline constexpr const char* kSeed = "seed";
 inline constexpr const char* kOptions = "options";
+inline constexpr const char* kShardIndex = "shard_index";
+inline constexpr const char* kShardCount = "shard_count";
+inline constexpr const char* kShardFirstRow = "shard_first_row";
+inline constexpr const char* kShardTotalRows = "shard_total_rows";
+inline constexpr const char* kShardSet = "shard_set";
+inline constexpr const char* kShardPattern = "shard_pattern";
 inline constexpr const char* kCacheSlots = "rdcc_nslots";
 inline constexpr const char* kCacheBytes = "rdcc_nbytes";
 inline constexpr const char* kCacheW0 = "rdcc_w0";
@@ -116,6 +122,9 @@ void write_number(hid_t object, const char* name, T value, const std::string& pa
 template <class T>
 void write_numbers(hid_t object, const char* name, std::span<const T> values,
                    const std::string& path);
+
+/// Whether a file of `num_rows` rows can be this part of a larger dataset.
+[[nodiscard]] bool is_possible(const ShardInfo& shard, std::int64_t num_rows) noexcept;
 
 /// Fills what a file of this format says about itself; leaves foreign files alone.
 /// \pre info.path, images_path, num_samples, channels, num_chunks are set.

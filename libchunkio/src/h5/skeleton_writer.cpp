@@ -10,6 +10,7 @@
 
 #include "base/checked_math.hpp"
 #include "h5/deferring_driver.hpp"
+#include "h5/description_writer.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
@@ -77,11 +78,17 @@ void check_field(const DatasetSpec& spec, const FieldData& field) {
   const std::array<std::int64_t, 3> factors = {spec.num_samples, *elements,
                                                static_cast<std::int64_t>(element_bytes)};
   const auto bytes = base::checked_product<std::int64_t>(factors);
-  if (!bytes || !std::cmp_equal(*bytes, field.values.size())) {
+  std::size_t there = 0;
+  field.for_each_block([&](std::span<const std::byte> rows) {
+    there += rows.size();
+    if (bytes && rows.size() % Dataset::row_bytes(info) != 0) {
+      throw invalid(shown + " comes in blocks that cut rows");
+    }
+  });
+  if (!bytes || !std::cmp_equal(*bytes, there)) {
     throw invalid(shown + " " + info.row_shape.to_string() + " " +
-                  std::string(to_string(info.dtype)) + " has " +
-                  std::to_string(field.values.size()) + " bytes for " +
-                  std::to_string(spec.num_samples) + " samples");
+                  std::string(to_string(info.dtype)) + " has " + std::to_string(there) +
+                  " bytes for " + std::to_string(spec.num_samples) + " samples");
   }
 }
 
@@ -95,15 +102,17 @@ void check_labels(const DatasetSpec& spec, const FieldData& labels) {
                   std::to_string(labels.info.row_shape[0]) + " attributes");
   }
   if (!classes || spec.class_names.empty()) return;
-  for (std::int64_t i = 0; i < spec.num_samples; ++i) {
-    std::int64_t label = 0;
-    std::memcpy(&label, labels.values.data() + static_cast<std::size_t>(i) * sizeof(label),
-                sizeof(label));
-    if (label < 0 || std::cmp_greater_equal(label, spec.class_names.size())) {
-      throw invalid("label " + std::to_string(label) + " of sample " + std::to_string(i) +
-                    " is none of the " + std::to_string(spec.class_names.size()) + " classes");
+  std::int64_t sample = 0;
+  labels.for_each_block([&](std::span<const std::byte> rows) {
+    for (std::size_t at = 0; at < rows.size(); at += sizeof(std::int64_t), ++sample) {
+      std::int64_t label = 0;
+      std::memcpy(&label, rows.data() + at, sizeof(label));
+      if (label < 0 || std::cmp_greater_equal(label, spec.class_names.size())) {
+        throw invalid("label " + std::to_string(label) + " of sample " + std::to_string(sample) +
+                      " is none of the " + std::to_string(spec.class_names.size()) + " classes");
+      }
     }
-  }
+  });
 }
 
 Shape image_shape(const DatasetSpec& spec) {
@@ -118,22 +127,12 @@ std::vector<hsize_t> extent(const Shape& shape) {
   return dims;
 }
 
-ListId file_access(DeferredWrites& writes, const std::string& path) {
-  ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "prepare to write", path));
-  writes.install(access);
-  check_status(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110),
-               "set the format of", path);
-  // Closing with objects open would silently leave the file open, and unwritten.
-  check_status(H5Pset_fclose_degree(access.get(), H5F_CLOSE_SEMI), "prepare to write", path);
-  check_status(H5Pset_alignment(access.get(), kAlignedBytes, kAlignment), "set the alignment of",
-               path);
-  return access;
-}
-
-/// Space for all data at once, and no fill values, which would only be overwritten.
-ListId dataset_creation(const std::string& path) {
+/// No fill values, which would only be overwritten.
+/// \param allocation  early: space for all data at once.
+ListId dataset_creation(const std::string& path,
+                        H5D_alloc_time_t allocation = H5D_ALLOC_TIME_EARLY) {
   ListId creation(check_id(H5Pcreate(H5P_DATASET_CREATE), "prepare to write", path));
-  check_status(H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY), "prepare to write", path);
+  check_status(H5Pset_alloc_time(creation.get(), allocation), "prepare to write", path);
   check_status(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), "prepare to write", path);
   // The same input gives the same bytes.
   check_status(H5Pset_obj_track_times(creation.get(), false), "prepare to write", path);
@@ -154,83 +153,82 @@ void write_field(const FileId& file, const DatasetSpec& spec, const FieldData& f
   DatasetId dataset(check_id(H5Dcreate2(file.get(), field.info.name.c_str(), type, space.get(),
                                         links.get(), creation.get(), H5P_DEFAULT),
                              action, path));
-  check_status(H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, field.values.data()),
-               action, path);
+  std::vector<hsize_t> start(dims.size(), 0);
+  std::vector<hsize_t> count = dims;
+  const std::size_t row_bytes = Dataset::row_bytes(field.info);
+  field.for_each_block([&](std::span<const std::byte> rows) {
+    if (rows.empty()) return;
+    count[0] = rows.size() / row_bytes;
+    const SpaceId memory(check_id(
+        H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), action, path));
+    check_status(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr,
+                                     count.data(), nullptr),
+                 action, path);
+    check_status(H5Dwrite(dataset.get(), type, memory.get(), space.get(), H5P_DEFAULT, rows.data()),
+                 action, path);
+    start[0] += count[0];
+  });
   check_status(dataset.reset(), action, path);
 }
 
-void write_root_attributes(const FileId& file, const DatasetSpec& spec,
-                           const SkeletonOptions& options, const std::string& path) {
-  const hid_t root = file.get();
-  write_number(root, root_attribute::kFormat, kFormatVersion, path);
-  write_text(root, root_attribute::kCreator, options.creator, path);
-  write_text(root, root_attribute::kUuid, options.uuid, path);
-  write_text(root, root_attribute::kSplit, spec.split, path);
-  write_text(root, root_attribute::kOrder, spec.order, path);
-  write_number(root, root_attribute::kSeed, spec.seed, path);
-  write_text(root, root_attribute::kOptions, spec.options_json, path);
-  write_number(root, root_attribute::kCacheSlots, options.cache.rdcc_nslots, path);
-  write_number(root, root_attribute::kCacheBytes, options.cache.rdcc_nbytes, path);
-  write_number(root, root_attribute::kCacheW0, options.cache.rdcc_w0, path);
-}
-
-void create_images(const FileId& file, const DatasetSpec& spec, std::int64_t chunk_samples,
-                   const std::string& path) {
+DatasetId create_images(const FileId& file, const DatasetSpec& spec, const SkeletonOptions& options,
+                        const std::string& path) {
   const std::string action = "create the pictures of";
   const Shape shape = image_shape(spec);
   const auto dims = extent(shape);
-  const auto chunk = extent(shape.without_first_axis().with_first_axis(chunk_samples));
-  const ListId creation = dataset_creation(path);
+  const auto chunk = extent(shape.without_first_axis().with_first_axis(options.chunk_samples));
+  const bool filtered = options.filter.deflate_level > 0;
+  // What filtered chunks take is known when they are there.
+  const ListId creation =
+      dataset_creation(path, filtered ? H5D_ALLOC_TIME_INCR : H5D_ALLOC_TIME_EARLY);
   check_status(H5Pset_chunk(creation.get(), 4, chunk.data()), action, path);
+  if (filtered && options.filter.shuffle) {
+    check_status(H5Pset_shuffle(creation.get()), action, path);
+  }
+  if (filtered) {
+    check_status(
+        H5Pset_deflate(creation.get(), static_cast<unsigned>(options.filter.deflate_level)), action,
+        path);
+  }
   const SpaceId space(check_id(H5Screate_simple(4, dims.data(), nullptr), action, path));
   DatasetId images(check_id(H5Dcreate2(file.get(), kImages, H5T_NATIVE_UINT8, space.get(),
                                        H5P_DEFAULT, creation.get(), H5P_DEFAULT),
                             action, path));
-  const hid_t object = images.get();
-  write_text(object, image_attribute::kLayout, std::string(to_string(spec.layout)), path);
-  write_text(object, image_attribute::kChannelOrder, spec.channel_order, path);
-  if (!spec.class_names.empty()) {
-    write_texts(object, image_attribute::kClassNames, spec.class_names, path);
-  }
-  if (!spec.attribute_names.empty()) {
-    write_texts(object, image_attribute::kAttributeNames, spec.attribute_names, path);
-  }
-  check_status(images.reset(), action, path);
+  write_image_description(images.get(), spec, path);
+  return images;
 }
 
-void write_source_sizes(hid_t images, const SourceSizes& sizes, const std::string& path) {
-  const std::array<std::int64_t, 4> range = {sizes.min_height, sizes.max_height, sizes.min_width,
-                                             sizes.max_width};
-  write_numbers(images, image_attribute::kSourceSizeRange, std::span<const std::int64_t>(range),
-                path);
-  std::vector<std::int64_t> triples;
-  for (const auto& [height, width, pictures] : sizes.most_frequent) {
-    triples.insert(triples.end(), {height, width, pictures});
-  }
-  write_numbers(images, image_attribute::kSourceSizes, std::span<const std::int64_t>(triples),
-                path);
+/// Digests and statistics.
+void write_final_attributes(hid_t images, const Completion& completion, const std::string& path) {
+  write_text(images, image_attribute::kDigestAlgorithm, kDigestAlgorithm, path);
+  write_numbers(images, image_attribute::kChunkDigests, completion.chunk_digests, path);
+  if (completion.statistics) write_statistics(images, *completion.statistics, path);
 }
 
-void write_statistics(hid_t images, const DatasetStatistics& statistics, const std::string& path) {
-  const auto& [mean, std] = statistics.channels;
-  // Readers divide by std: a constant channel has none to offer.
-  if (!std.empty() && std::all_of(std.begin(), std.end(), [](double v) { return v > 0; })) {
-    write_text(images, image_attribute::kStatisticsDefinition, kStatisticsText, path);
-    write_numbers(images, image_attribute::kMean, std::span<const double>(mean), path);
-    write_numbers(images, image_attribute::kStd, std::span<const double>(std), path);
-    if (!statistics.mean_picture_std.empty()) {
-      write_numbers(images, image_attribute::kMeanPictureStd,
-                    std::span<const double>(statistics.mean_picture_std), path);
-    }
-  }
-  if (statistics.source_sizes) write_source_sizes(images, *statistics.source_sizes, path);
-  if (!statistics.class_counts.empty()) {
-    write_numbers(images, image_attribute::kClassCounts,
-                  std::span<const std::int64_t>(statistics.class_counts), path);
-  }
+/// Creates the file with everything but the pictures.
+FileId create_file(DeferredWrites& writes, const std::string& path, const DatasetSpec& spec,
+                   const SkeletonOptions& options) {
+  const ListId access = file_access(writes, path);
+  FileId file(
+      check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
+  write_root_description(file.get(), spec, {options.creator, options.uuid, options.cache}, path);
+  for (const FieldData& field : spec.fields) write_field(file, spec, field, path);
+  return file;
 }
 
 }  // namespace
+
+ListId file_access(DeferredWrites& writes, const std::string& path) {
+  ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "prepare to write", path));
+  writes.install(access);
+  check_status(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110),
+               "set the format of", path);
+  // Closing with objects open would silently leave the file open, and unwritten.
+  check_status(H5Pset_fclose_degree(access.get(), H5F_CLOSE_SEMI), "prepare to write", path);
+  check_status(H5Pset_alignment(access.get(), kAlignedBytes, kAlignment), "set the alignment of",
+               path);
+  return access;
+}
 
 void validate(const DatasetSpec& spec) {
   const std::array<std::int64_t, 4> dims = {spec.num_samples, spec.height, spec.width,
@@ -250,6 +248,16 @@ void validate(const DatasetSpec& spec) {
   check_text(spec.channel_order, kMaxNameBytes, "channel_order");
   check_text(spec.split, kMaxNameBytes, "split");
   check_text(spec.options_json, kMaxTextBytes, "options_json");
+  if (spec.shard) {
+    check_text(spec.shard->set, kMaxNameBytes, "shard set");
+    if (!is_possible(*spec.shard, spec.num_samples)) {
+      throw invalid("shard " + std::to_string(spec.shard->index) + " of " +
+                    std::to_string(spec.shard->count) + " cannot hold rows " +
+                    std::to_string(spec.shard->first_row) + " to " +
+                    std::to_string(spec.shard->first_row + spec.num_samples - 1) + " of " +
+                    std::to_string(spec.shard->total_rows));
+    }
+  }
   if (spec.order != "shuffled" && spec.order != "source") {
     throw invalid("order must be shuffled or source, got '" + printable(spec.order) + "'");
   }
@@ -276,7 +284,10 @@ std::int64_t skeleton_bytes(const DatasetSpec& spec, std::int64_t num_chunks) {
     for (const std::string& name : *names) longest = std::max(longest, name.size());
     bytes += 2 * longest * names->size();
   }
-  for (const FieldData& field : spec.fields) bytes += field.values.size() + 2 * kAlignment;
+  for (const FieldData& field : spec.fields) {
+    bytes += static_cast<std::size_t>(spec.num_samples) * Dataset::row_bytes(field.info) +
+             2 * kAlignment;
+  }
   return static_cast<std::int64_t>(bytes);
 }
 
@@ -284,12 +295,9 @@ void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
                     const SkeletonOptions& options) {
   const auto guard = Library::lock();
   DeferredWrites writes(fd, path);
-  const ListId access = file_access(writes, path);
-  FileId file(
-      check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
-  write_root_attributes(file, spec, options, path);
-  for (const FieldData& field : spec.fields) write_field(file, spec, field, path);
-  create_images(file, spec, options.chunk_samples, path);
+  FileId file = create_file(writes, path, spec, options);
+  DatasetId images = create_images(file, spec, options, path);
+  check_status(images.reset(), "close", path);
   check_status(file.reset(), "close", path);
   writes.apply();
 }
@@ -310,12 +318,39 @@ void complete_file(int fd, const std::string& path, const Completion& completion
       write_field(file, *completion.shortened, field, path);
     }
   }
-  write_text(images.get(), image_attribute::kDigestAlgorithm, kDigestAlgorithm, path);
-  write_numbers(images.get(), image_attribute::kChunkDigests, completion.chunk_digests, path);
-  if (completion.statistics) write_statistics(images.get(), *completion.statistics, path);
+  write_final_attributes(images.get(), completion, path);
   check_status(images.reset(), "finish", path);
   check_status(file.reset(), "finish", path);
   writes.apply();
+}
+
+FilteredFile::FilteredFile(int fd, const std::string& path, const DatasetSpec& spec,
+                           const SkeletonOptions& options)
+    : path_(path),
+      chunk_samples_(static_cast<std::uint64_t>(options.chunk_samples)),
+      writes_(fd, path) {
+  const auto guard = Library::lock();
+  file_ = create_file(writes_, path_, spec, options);
+  images_ = create_images(file_, spec, options, path_);
+  writes_.check();
+}
+
+void FilteredFile::write_chunk(std::int64_t chunk, std::uint32_t mask,
+                               std::span<const std::byte> stored) {
+  const auto guard = Library::lock();
+  const std::array<hsize_t, 4> origin = {static_cast<hsize_t>(chunk) * chunk_samples_, 0, 0, 0};
+  check_status(
+      H5Dwrite_chunk(images_.get(), H5P_DEFAULT, mask, origin.data(), stored.size(), stored.data()),
+      "write chunk " + std::to_string(chunk) + " of", path_);
+  writes_.check();
+}
+
+void FilteredFile::finish(const Completion& completion) {
+  const auto guard = Library::lock();
+  write_final_attributes(images_.get(), completion, path_);
+  check_status(images_.reset(), "finish", path_);
+  check_status(file_.reset(), "finish", path_);
+  writes_.apply();
 }
 
 }  // namespace chunkio::h5

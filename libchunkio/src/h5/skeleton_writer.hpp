@@ -13,6 +13,9 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset_writer.hpp>
 
+#include "h5/deferring_driver.hpp"
+#include "h5/handle.hpp"
+
 namespace chunkio::h5 {
 
 struct SkeletonOptions {
@@ -20,7 +23,12 @@ struct SkeletonOptions {
   std::string creator;
   std::string uuid;
   ChunkCacheSettings cache;  ///< Recommended to readers.
+  ChunkFilter filter = {};
 };
+
+/// How files are created and opened for writing: the 1.10 format, and no write but through
+/// `writes`. \throws Error hdf5_failed.
+[[nodiscard]] ListId file_access(DeferredWrites& writes, const std::string& path);
 
 /// Checks everything in `spec` that a file depends on.
 /// \throws Error invalid_argument.
@@ -30,6 +38,7 @@ void validate(const DatasetSpec& spec);
 [[nodiscard]] std::int64_t skeleton_bytes(const DatasetSpec& spec, std::int64_t num_chunks);
 
 /// Writes everything but pixels, digests and statistics into the empty file `fd`. Does not sync.
+/// \pre no filter: libhdf5 has to place chunks of unknown size (FilteredFile).
 /// \throws Error hdf5_failed, io_failed, no_space.
 void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
                     const SkeletonOptions& options);
@@ -46,5 +55,31 @@ struct Completion {
 /// Adds what is known at the end. Does not sync. A kill or an error inside leaves a file that
 /// libhdf5 may not open. \throws Error hdf5_failed, io_failed, no_space.
 void complete_file(int fd, const std::string& path, const Completion& completion);
+
+/// A file with filtered chunks, from its creation to its end: libhdf5 finds their places and keeps
+/// their index, so it has the file open all the time. Its metadata is held in memory (some tens of
+/// bytes a chunk) and written at the end; until then nobody can open the file. Not thread-safe.
+class FilteredFile {
+ public:
+  /// Creates everything but pixels, digests and statistics in the empty file `fd`, which must
+  /// outlive this, as `path` must. \throws Error hdf5_failed, io_failed, no_space.
+  FilteredFile(int fd, const std::string& path, const DatasetSpec& spec,
+               const SkeletonOptions& options);
+
+  /// Writes a chunk as it is to be stored. \param mask  filters that were left out, as HDF5 has it.
+  /// \throws Error hdf5_failed, io_failed, no_space.
+  void write_chunk(std::int64_t chunk, std::uint32_t mask, std::span<const std::byte> stored);
+
+  /// Adds what is known at the end and writes all metadata. To be called once. Does not sync.
+  /// \pre nothing was shortened. \throws Error hdf5_failed, io_failed, no_space.
+  void finish(const Completion& completion);
+
+ private:
+  const std::string& path_;
+  std::uint64_t chunk_samples_;
+  DeferredWrites writes_;  // Destroyed when the file is closed.
+  FileId file_;
+  DatasetId images_;
+};
 
 }  // namespace chunkio::h5

@@ -23,9 +23,6 @@
 namespace chunkio::h5 {
 namespace {
 
-/// Whole chunks of compressed data are held in memory, so a small file could ask for a lot of it.
-constexpr std::int64_t kMaxFilteredChunkBytes = std::int64_t{256} << 20;
-
 std::string filter_name(H5Z_filter_t filter) {
   switch (filter) {
     case H5Z_FILTER_DEFLATE:

@@ -5,11 +5,13 @@
 /// holders of Library::lock().
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,10 @@
 #include "h5/handle.hpp"
 
 namespace chunkio::h5 {
+
+/// The largest filtered chunk, before filters: whole ones are held in memory, so a small file could
+/// ask for a lot of it.
+inline constexpr std::int64_t kMaxFilteredChunkBytes = std::int64_t{256} << 20;
 
 /// One filter of a pipeline. Values are HDF5's registered ids.
 struct FilterStep {
@@ -70,6 +76,17 @@ struct StoredArray {
   /// the first. Guarded by Library::lock().
   mutable std::vector<bool> checked = {};
 
+  /// The chunk at grid position `coord` was stored as it is: there are no filters, or all were
+  /// skipped.
+  [[nodiscard]] bool stored_raw(std::span<const std::int64_t> coord,
+                                std::uint32_t filter_mask) const noexcept {
+    for (std::size_t axis = 0; axis < coord.size() && !partial_chunks_filtered; ++axis) {
+      if ((coord[axis] + 1) * stored.chunk_shape[axis] > stored.shape[axis]) return true;
+    }
+    // More filters than mask bits: the rest cannot be skipped.
+    const std::uint64_t all = (std::uint64_t{1} << std::min<std::size_t>(filters.size(), 33)) - 1;
+    return (filter_mask & all) == all;
+  }
   /// Chunks hold whole rows: all axes but the first are uncut. Also true of contiguous data.
   [[nodiscard]] bool whole_rows() const {
     return !stored.chunked ||

@@ -1,4 +1,5 @@
-/// Stored chunks of the pictures, read whole and compared with their digests (format.md).
+/// Chunks of the pictures, read whole and compared with their digests (format.md): filters are
+/// undone before.
 ///
 /// Thread-safe; keeps one scratch buffer for each caller at a time.
 #pragma once
@@ -13,10 +14,10 @@
 
 #include <chunkio/dataset.hpp>
 
+#include "base/buffer_pool.hpp"
 #include "base/chunk_source.hpp"
-#include "base/host_memory.hpp"
-#include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
+#include "io/filtered_chunk.hpp"
 #include "io/range_reader.hpp"
 
 namespace chunkio::io {
@@ -29,10 +30,12 @@ class ChunkDigests {
 
   /// \param direct_io  go round the page cache if the file system allows it.
   /// \pre why_not(*file) is empty.
-  ChunkDigests(std::shared_ptr<const Dataset::Impl> file, bool direct_io);
+  ChunkDigests(std::shared_ptr<const Dataset::Impl> file, bool direct_io,
+               std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
-  /// Reads one chunk piece by piece and gives each piece to `take` while it is in the cache.
-  /// \param take  the piece, and where it begins in the chunk. Nothing of it is to be believed
+  /// Reads one chunk piece by piece (in one, if it is filtered) and gives each piece to `take`
+  /// while it is in the cache. \param take  the piece, and where it begins in the chunk. Nothing of
+  /// it is to be believed
   ///              before check() returned.
   /// \throws Error digest_mismatch, io_failed, corrupt_data, cancelled (`stop` requested).
   void check(
@@ -45,11 +48,22 @@ class ChunkDigests {
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept;
 
  private:
+  using Take = std::function<void(std::span<const std::byte> piece, std::int64_t at)>;
+
+  [[nodiscard]] h5::ChunkEntry find(std::int64_t chunk) const;
+  [[nodiscard]] std::uint64_t read_pieces(const h5::ChunkEntry& entry, ChunkScratch& scratch,
+                                          const std::stop_token& stop, PlaceCost& cost,
+                                          const Take& take) const;
+  [[nodiscard]] std::uint64_t read_filtered(std::int64_t chunk, const h5::ChunkEntry& entry,
+                                            ChunkScratch& scratch, PlaceCost& cost,
+                                            const Take& take) const;
+
   std::shared_ptr<const Dataset::Impl> file_;
   RangeReader reader_;
   std::int64_t chunk_bytes_;
   std::int64_t piece_bytes_;  // read at a time
-  mutable base::ScratchPool<base::HostBuffer> scratch_;
+  ChunkScratchSizes scratch_sizes_;
+  std::shared_ptr<base::BufferPool> scratch_;
 };
 
 }  // namespace chunkio::io

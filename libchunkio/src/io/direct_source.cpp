@@ -4,39 +4,12 @@
 #include <array>
 #include <utility>
 
-#include "base/host_memory.hpp"
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
 #include "io/row_part.hpp"
 #include "io/row_sweep.hpp"
 
 namespace chunkio::io {
-namespace {
-
-std::size_t whole_pages(std::size_t bytes) {
-  constexpr std::size_t kPage = 4096;
-  return (bytes + kPage - 1) / kPage * kPage;
-}
-
-}  // namespace
-
-/// What one caller of place() works in.
-struct DirectSource::Scratch {
-  explicit Scratch(const DirectSource& source)
-      : buffer(source.home_bytes_ + source.other_bytes_),
-        home(buffer.bytes().first(source.home_bytes_)),
-        other(buffer.bytes().subspan(source.home_bytes_)) {
-    if (!source.array_->filters.empty()) {
-      decoder.emplace(source.array_->filters, static_cast<std::size_t>(source.chunk_bytes_));
-    }
-  }
-
-  base::HostBuffer buffer;
-  std::span<std::byte> home;
-  std::span<std::byte> other;
-  std::optional<h5::ChunkDecoder> decoder;
-};
-
 std::optional<std::string> DirectSource::reason_against(const h5::StoredArray& array) {
   if (!array.needs_libhdf5.empty()) return array.needs_libhdf5;
   if (const h5::FilterStep* filter = h5::first_foreign_filter(array.filters)) {
@@ -47,11 +20,13 @@ std::optional<std::string> DirectSource::reason_against(const h5::StoredArray& a
 
 DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
                            std::shared_ptr<const h5::StoredArray> array, bool direct_io,
-                           std::shared_ptr<ReadAhead> read_ahead)
+                           std::shared_ptr<ReadAhead> read_ahead,
+                           std::shared_ptr<base::BufferPool> scratch)
     : file_(std::move(file)),
       array_(std::move(array)),
       reader_(file_, direct_io),
-      read_ahead_(std::move(read_ahead)) {
+      read_ahead_(std::move(read_ahead)),
+      scratch_(std::move(scratch)) {
   if (const auto reason = reason_against(*array_)) {
     throw Error(ErrorCode::unsupported, file_->info.path + ": the direct source cannot read " +
                                             array_->name + " (" + *reason +
@@ -66,23 +41,13 @@ DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
     chunk_rows_ = stored.chunk_shape[0];
     chunk_bytes_ = stored.chunk_shape.num_elements() * element_bytes;
     piece_bytes_ = std::min(piece_bytes_, chunk_bytes_);
-    if (!array_->filters.empty()) {
-      const h5::ChunkDecoder decoder(array_->filters, static_cast<std::size_t>(chunk_bytes_));
-      max_stored_bytes_ = decoder.max_stored_bytes();
-      other_bytes_ = decoder.buffer_bytes();
-    }
   }
-  home_bytes_ = whole_pages(
-      reader_.scratch_bytes(std::max(piece_bytes_, static_cast<std::int64_t>(max_stored_bytes_))));
+  scratch_sizes_.emplace(*array_, reader_, piece_bytes_);
 }
 
-DirectSource::~DirectSource() = default;
-
 std::int64_t DirectSource::memory_bytes(std::int64_t threads) const noexcept {
-  const std::size_t scratch = base::HostBuffer::footprint(home_bytes_ + other_bytes_) +
-                              (other_bytes_ > 0 ? h5::ChunkDecoder::kStateBytes : 0);
-  return threads * static_cast<std::int64_t>(scratch) +
-         (array_->index != nullptr ? array_->index->memory_bytes() : 0);
+  return threads * static_cast<std::int64_t>(scratch_sizes_->footprint()) +
+         (chunked() ? array_->index->memory_bytes() : 0);
 }
 
 template <class Visit>
@@ -105,9 +70,10 @@ PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> 
                               std::stop_token stop) const {
   PlaceCost cost;
   if (rows.empty()) return cost;
-  const auto scratch = scratch_.take([this] { return std::make_unique<Scratch>(*this); });
+  const auto buffer = scratch_->take(scratch_sizes_->bytes());
+  ChunkScratch scratch(*array_, *scratch_sizes_, buffer->bytes());
   if (!chunked()) {
-    place_linear({group.first_row, rows}, *scratch, stop, cost);
+    place_linear({group.first_row, rows}, scratch, stop, cost);
   } else {
     for (std::size_t first = 0; first < rows.size();) {
       const std::int64_t chunk = (group.first_row + rows[first].row) / chunk_rows_;
@@ -116,7 +82,7 @@ PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> 
         ++last;
       }
       for_each_column(chunk, [&](std::span<const std::int64_t> position) {
-        place_chunk(position, {group.first_row, rows.subspan(first, last - first)}, *scratch, stop,
+        place_chunk(position, {group.first_row, rows.subspan(first, last - first)}, scratch, stop,
                     cost);
       });
       first = last;
@@ -127,8 +93,8 @@ PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> 
   return cost;
 }
 
-void DirectSource::place_linear(const Wanted& wanted, Scratch& scratch, const std::stop_token& stop,
-                                PlaceCost& cost) const {
+void DirectSource::place_linear(const Wanted& wanted, ChunkScratch& scratch,
+                                const std::stop_token& stop, PlaceCost& cost) const {
   const std::int64_t row_bytes = array_->row_bytes;
   try {
     sweep_rows(reader_, {*array_->linear_offset + wanted.group_first_row * row_bytes, row_bytes},
@@ -146,20 +112,8 @@ void DirectSource::place_linear(const Wanted& wanted, Scratch& scratch, const st
   }
 }
 
-bool DirectSource::stored_raw(std::span<const std::int64_t> position,
-                              const h5::ChunkEntry& entry) const noexcept {
-  const StoredLayout& stored = array_->stored;
-  for (std::size_t axis = 0; axis < position.size() && !array_->partial_chunks_filtered; ++axis) {
-    if ((position[axis] + 1) * stored.chunk_shape[axis] > stored.shape[axis]) return true;
-  }
-  // More filters than mask bits: the rest cannot be skipped.
-  const std::size_t count = array_->filters.size();
-  const std::uint64_t all = (std::uint64_t{1} << std::min<std::size_t>(count, 33)) - 1;
-  return (entry.filter_mask & all) == all;
-}
-
 void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
-                               Scratch& scratch, const std::stop_token& stop,
+                               ChunkScratch& scratch, const std::stop_token& stop,
                                PlaceCost& cost) const {
   if (stop.stop_requested()) {
     throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
@@ -178,7 +132,7 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
     return;
   }
   try {
-    if (stored_raw(position, entry)) {
+    if (array_->stored_raw(position, entry.filter_mask)) {
       if (entry.stored_bytes != chunk_bytes_) {
         throw h5::wrong_unfiltered_size(entry.stored_bytes, chunk_bytes_);
       }
@@ -190,13 +144,8 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
                  });
       return;
     }
-    scratch.decoder->check_stored_bytes(static_cast<std::size_t>(entry.stored_bytes));
-    const std::span<const std::byte> stored =
-        reader_.read(entry.file_offset, entry.stored_bytes, scratch.home, cost);
+    const std::span<const std::byte> raw = read_filtered_chunk(reader_, entry, scratch, cost);
     watch.lap();
-    const std::span<const std::byte> raw =
-        scratch.decoder->decode(stored, entry.filter_mask, scratch.home, scratch.other);
-    cost.decode_seconds += watch.lap();
     const auto row_bytes = static_cast<std::size_t>(part.stored_bytes());
     for (const RowTarget& row : wanted.rows) {
       part.copy(row.target, 0,
@@ -237,7 +186,7 @@ void DirectSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) 
       for_each_column(chunk, [&](std::span<const std::int64_t> position) {
         const h5::ChunkEntry entry = array_->index->find(position);
         if (!entry.allocated()) return;
-        if (!stored_raw(position, entry)) {
+        if (!array_->stored_raw(position, entry.filter_mask)) {
           start(entry.file_offset, entry.stored_bytes);
           return;
         }

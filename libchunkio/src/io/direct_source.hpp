@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer_pool.hpp"
 #include "base/chunk_source.hpp"
-#include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
-#include "h5/filters.hpp"
 #include "h5/stored_array.hpp"
+#include "io/filtered_chunk.hpp"
 #include "io/range_reader.hpp"
 #include "io/read_ahead.hpp"
 
@@ -35,8 +35,8 @@ class DirectSource final : public ChunkSource {
   /// \throws Error unsupported if only libhdf5 can read `array`: the message says why.
   DirectSource(std::shared_ptr<const Dataset::Impl> file,
                std::shared_ptr<const h5::StoredArray> array, bool direct_io,
-               std::shared_ptr<ReadAhead> read_ahead = std::make_shared<ReadAhead>(false));
-  ~DirectSource() override;
+               std::shared_ptr<ReadAhead> read_ahead = std::make_shared<ReadAhead>(false),
+               std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
   /// As the contract says; errors name the chunk, its rows, the dataset and the file.
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
@@ -51,8 +51,6 @@ class DirectSource final : public ChunkSource {
   [[nodiscard]] static std::optional<std::string> reason_against(const h5::StoredArray& array);
 
  private:
-  struct Scratch;
-
   /// The wanted rows of a group that lie in one chunk, or in one row of chunks that cut rows.
   struct Wanted {
     std::int64_t group_first_row = 0;
@@ -63,13 +61,10 @@ class DirectSource final : public ChunkSource {
   /// Calls visit(position) for the position in the grid of each chunk of row `chunk` of chunks.
   template <class Visit>
   void for_each_column(std::int64_t chunk, Visit visit) const;
-  void place_linear(const Wanted& wanted, Scratch& scratch, const std::stop_token& stop,
+  void place_linear(const Wanted& wanted, ChunkScratch& scratch, const std::stop_token& stop,
                     PlaceCost& cost) const;
-  void place_chunk(std::span<const std::int64_t> position, const Wanted& wanted, Scratch& scratch,
-                   const std::stop_token& stop, PlaceCost& cost) const;
-  /// The chunk is stored as it is: there are no filters, or all were skipped.
-  [[nodiscard]] bool stored_raw(std::span<const std::int64_t> position,
-                                const h5::ChunkEntry& entry) const noexcept;
+  void place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
+                   ChunkScratch& scratch, const std::stop_token& stop, PlaceCost& cost) const;
   [[nodiscard]] Error damaged(std::int64_t chunk, const std::string& reason) const;
 
   std::shared_ptr<const Dataset::Impl> file_;
@@ -79,12 +74,10 @@ class DirectSource final : public ChunkSource {
   Shape row_shape_ = {};        // of the dataset
   Shape chunk_row_shape_ = {};  // of a chunk
   std::int64_t chunk_rows_ = 0;
-  std::int64_t chunk_bytes_ = 0;      // raw
-  std::int64_t piece_bytes_ = 0;      // read at a time where rows are stored as they are
-  std::size_t max_stored_bytes_ = 0;  // of a filtered chunk
-  std::size_t home_bytes_ = 0;        // scratch for stored bytes
-  std::size_t other_bytes_ = 0;       // scratch for decoding
-  mutable base::ScratchPool<Scratch> scratch_;
+  std::int64_t chunk_bytes_ = 0;  // raw
+  std::int64_t piece_bytes_ = 0;  // read at a time where rows are stored as they are
+  std::optional<ChunkScratchSizes> scratch_sizes_;
+  std::shared_ptr<base::BufferPool> scratch_;
 };
 
 }  // namespace chunkio::io

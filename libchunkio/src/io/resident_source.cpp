@@ -13,9 +13,9 @@ namespace chunkio::io {
 
 namespace {
 
-/// Groups of the file up to the last that has samples.
+/// Groups up to the last that has samples.
 std::int64_t numbers_of(const RowGroups& groups) noexcept {
-  return groups.extent(groups.num_groups() - 1).begin / groups.group_samples() + 1;
+  return groups.number_of(groups.extent(groups.num_groups() - 1).begin) + 1;
 }
 
 }  // namespace
@@ -31,8 +31,7 @@ ResidentSource::ResidentSource(RowGroups groups, std::int64_t row_bytes,
   states_.resize(group_of_.size());
   std::int64_t sample = 0;
   for (std::int64_t group = 0; group < groups_.num_groups(); ++group) {
-    const auto number =
-        static_cast<std::size_t>(groups_.extent(group).begin / groups_.group_samples());
+    const std::size_t number = number_of(groups_.extent(group).begin);
     group_of_[number] = group;
     first_sample_[number] = sample;
     sample += groups_.length(group);
@@ -50,8 +49,8 @@ std::optional<std::int64_t> ResidentSource::kept_bytes(const RowGroups& groups,
          numbers_of(groups) * kTables;
 }
 
-std::size_t ResidentSource::number_of(const RowGroup& group) const noexcept {
-  return static_cast<std::size_t>(group.first_row / groups_.group_samples());
+std::size_t ResidentSource::number_of(std::int64_t row) const noexcept {
+  return static_cast<std::size_t>(groups_.number_of(row));
 }
 
 std::byte* ResidentSource::memory_of(std::size_t number) const noexcept {
@@ -62,7 +61,7 @@ PlaceCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget
                                 std::stop_token stop) const {
   PlaceCost cost;
   if (rows.empty()) return cost;
-  const std::size_t number = number_of(group);
+  const std::size_t number = number_of(group.first_row);
   make_present(group, number, stop, cost);
   base::Stopwatch watch;
   const std::byte* const samples = memory_of(number);
@@ -125,10 +124,10 @@ void ResidentSource::make_present(const RowGroup& group, std::size_t number,
 void ResidentSource::will_need(const RowGroup& group, const RowRange& /*wanted*/) const noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (states_[number_of(group)] != State::absent) return;
+    if (states_[number_of(group.first_row)] != State::absent) return;
   }
   // The first visit brings all its samples.
-  const std::size_t number = number_of(group);
+  const std::size_t number = number_of(group.first_row);
   source_->will_need(group,
                      {groups_.row(group_of_[number], 0),
                       groups_.row(group_of_[number], groups_.length(group_of_[number]) - 1) + 1});

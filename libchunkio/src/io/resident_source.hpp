@@ -36,8 +36,8 @@ class ResidentSource final : public ChunkSource {
  private:
   enum class State : std::uint8_t { absent, loading, present };
 
-  /// Number of the group among all groups of the file.
-  [[nodiscard]] std::size_t number_of(const RowGroup& group) const noexcept;
+  /// Number of the group of a row, among all groups of the files.
+  [[nodiscard]] std::size_t number_of(std::int64_t row) const noexcept;
   /// Where the samples of a group lie, one after the other.
   [[nodiscard]] std::byte* memory_of(std::size_t number) const noexcept;
   void make_present(const RowGroup& group, std::size_t number, const std::stop_token& stop,
@@ -47,7 +47,7 @@ class ResidentSource final : public ChunkSource {
   std::size_t row_bytes_;
   std::unique_ptr<ChunkSource> source_;
   base::HostBuffer rows_;
-  /// Of each group of the file: its number in groups_ (-1: no samples), and its first sample's
+  /// Of each group of the files: its number in groups_ (-1: no samples), and its first sample's
   /// place.
   std::vector<std::int64_t> group_of_;
   std::vector<std::int64_t> first_sample_;

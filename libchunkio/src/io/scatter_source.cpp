@@ -10,19 +10,19 @@ namespace chunkio::io {
 
 ScatterSource::ScatterSource(std::shared_ptr<const Dataset::Impl> file,
                              std::shared_ptr<const h5::StoredArray> array, bool direct_io,
-                             std::shared_ptr<ReadAhead> read_ahead)
+                             std::shared_ptr<ReadAhead> read_ahead,
+                             std::shared_ptr<base::BufferPool> scratch)
     : file_(std::move(file)),
       array_(std::move(array)),
       reader_(file_, direct_io),
-      read_ahead_(std::move(read_ahead)) {}
+      read_ahead_(std::move(read_ahead)),
+      scratch_(std::move(scratch)) {}
 
 PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                                std::stop_token stop) const {
   PlaceCost cost;
   if (rows.empty()) return cost;
-  const auto scratch = scratch_.take([this] {
-    return std::make_unique<base::HostBuffer>(reader_.scratch_bytes(reader_.piece_bytes()));
-  });
+  const auto scratch = scratch_->take(reader_.scratch_bytes(reader_.piece_bytes()));
   try {
     for_each_extent(
         *array_, group, rows, cost, [&](std::span<const RowTarget> part, std::int64_t origin) {

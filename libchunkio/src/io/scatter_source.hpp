@@ -8,9 +8,8 @@
 
 #include <chunkio/dataset.hpp>
 
+#include "base/buffer_pool.hpp"
 #include "base/chunk_source.hpp"
-#include "base/host_memory.hpp"
-#include "base/scratch_pool.hpp"
 #include "h5/dataset_impl.hpp"
 #include "io/range_reader.hpp"
 #include "io/read_ahead.hpp"
@@ -23,7 +22,8 @@ class ScatterSource final : public ChunkSource {
   /// \pre has_row_extents(*array).
   ScatterSource(std::shared_ptr<const Dataset::Impl> file,
                 std::shared_ptr<const h5::StoredArray> array, bool direct_io,
-                std::shared_ptr<ReadAhead> read_ahead);
+                std::shared_ptr<ReadAhead> read_ahead,
+                std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
@@ -38,7 +38,7 @@ class ScatterSource final : public ChunkSource {
   std::shared_ptr<const h5::StoredArray> array_;
   RangeReader reader_;
   std::shared_ptr<ReadAhead> read_ahead_;
-  mutable base::ScratchPool<base::HostBuffer> scratch_;
+  std::shared_ptr<base::BufferPool> scratch_;
 };
 
 }  // namespace chunkio::io

@@ -24,12 +24,12 @@ std::string why_no_extents(const h5::StoredArray& array) {
 }  // namespace
 
 SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& array, bool direct_io,
-                           std::int64_t cacheable) {
+                           std::int64_t cacheable, std::int64_t other_bytes) {
   if (const auto reason = DirectSource::reason_against(array)) {
     return {SourceKind::hdf5, *reason + (direct_io ? "; direct_io has no effect" : "")};
   }
   // What is larger than the page cache is gone from it before the next epoch: then it only costs.
-  const bool beyond_memory = array.stored_bytes > cacheable;
+  const bool beyond_memory = array.stored_bytes > cacheable - other_bytes;
   const std::string filtered_or_cut = why_no_extents(array);
   if (!filtered_or_cut.empty()) {
     return {SourceKind::direct, filtered_or_cut, direct_io || beyond_memory};
@@ -43,7 +43,7 @@ SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& arr
   if (beyond_memory) {
     return {SourceKind::direct, rows + " file larger than the memory for it", true};
   }
-  if (array.stored_bytes > cacheable / 2) {
+  if (array.stored_bytes > cacheable / 2 - other_bytes) {
     return {SourceKind::scatter, rows + " file larger than half of the memory for it"};
   }
   return {SourceKind::mapped, rows + " local file that fits the page cache"};
@@ -55,7 +55,8 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
   SelectedSource selected{.source = nullptr, .kind = request.kind, .reason = "asked for"};
   bool direct_io = request.direct_io;
   if (request.kind == SourceKind::automatic) {
-    SourceChoice choice = choose_source(*file, *array, request.direct_io, cacheable_bytes());
+    SourceChoice choice =
+        choose_source(*file, *array, request.direct_io, cacheable_bytes(), request.other_bytes);
     selected.kind = choice.kind;
     selected.reason = std::move(choice.reason);
     direct_io = choice.direct_io;
@@ -85,21 +86,21 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
       break;
     case SourceKind::scatter: {
       auto source = std::make_unique<ScatterSource>(std::move(file), std::move(array), direct_io,
-                                                    request.read_ahead);
+                                                    request.read_ahead, request.scratch);
       selected.direct_io = source->direct_io();
       selected.source = std::move(source);
       break;
     }
     case SourceKind::direct: {
       auto source = std::make_unique<DirectSource>(std::move(file), std::move(array), direct_io,
-                                                   request.read_ahead);
+                                                   request.read_ahead, request.scratch);
       selected.direct_io = source->direct_io();
       selected.source = std::move(source);
       break;
     }
     case SourceKind::hdf5:
       selected.source = std::make_unique<h5::Hdf5Source>(std::move(file), std::move(array),
-                                                         request.group_samples);
+                                                         request.group_samples, request.scratch);
       break;
   }
   if (selected.direct_io) {

@@ -8,6 +8,7 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 
+#include "base/buffer_pool.hpp"
 #include "base/chunk_source.hpp"
 #include "h5/stored_array.hpp"
 #include "io/read_ahead.hpp"
@@ -28,6 +29,10 @@ struct SourceRequest {
   bool direct_io = false;          ///< See LoaderOptions.
   /// What brings ranges into the page cache; to be shared by what is read together.
   std::shared_ptr<ReadAhead> read_ahead = std::make_shared<ReadAhead>(false);
+  /// Scratch memory of callers; to be shared likewise.
+  std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>();
+  /// Stored bytes of other files that are read by turns with this one.
+  std::int64_t other_bytes = 0;
 };
 
 /// What to read an array with, and why.
@@ -40,8 +45,10 @@ struct SourceChoice {
 /// The fastest source that is correct for the array.
 /// \param direct_io  asked for; the choice may be to go round the page cache even if it is not.
 /// \param cacheable  bytes of memory there are for cached pages (page_cache.hpp).
+/// \param other_bytes  stored bytes of other files that want to be there, too.
 [[nodiscard]] SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& array,
-                                         bool direct_io, std::int64_t cacheable);
+                                         bool direct_io, std::int64_t cacheable,
+                                         std::int64_t other_bytes = 0);
 
 /// Makes the source asked for, or with `automatic` the fastest that is correct for the array.
 /// \throws Error unsupported if the source asked for cannot read this array; the message says why

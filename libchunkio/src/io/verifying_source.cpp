@@ -22,11 +22,12 @@ std::shared_ptr<const Dataset::Impl> checked(std::shared_ptr<const Dataset::Impl
 }  // namespace
 
 VerifyingSource::VerifyingSource(std::shared_ptr<const Dataset::Impl> file, Verify verify,
-                                 std::unique_ptr<ChunkSource> source, bool direct_io)
+                                 std::unique_ptr<ChunkSource> source, bool direct_io,
+                                 std::shared_ptr<base::BufferPool> scratch)
     : file_(checked(std::move(file))),
       verify_(verify),
       source_(std::move(source)),
-      digests_(file_, direct_io),
+      digests_(file_, direct_io, std::move(scratch)),
       matched_(file_->info.chunk_digests.size()) {}
 
 PlaceCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget> rows,

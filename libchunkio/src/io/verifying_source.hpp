@@ -30,7 +30,8 @@ class VerifyingSource final : public ChunkSource {
   /// \throws Error unsupported if the file has no digests, or its chunks are not stored as they
   ///         were when the digests were taken.
   VerifyingSource(std::shared_ptr<const Dataset::Impl> file, Verify verify,
-                  std::unique_ptr<ChunkSource> source, bool direct_io);
+                  std::unique_ptr<ChunkSource> source, bool direct_io,
+                  std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
   /// \throws Error digest_mismatch, too.
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,

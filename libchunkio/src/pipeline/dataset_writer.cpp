@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,10 +16,13 @@
 #include "base/checked_math.hpp"
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
+#include "base/uuid.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/skeleton_writer.hpp"
 #include "h5/source_sizes.hpp"
+#include "h5/stored_array.hpp"
+#include "pipeline/filtered_chunks.hpp"
 #include "pipeline/group_commit.hpp"
 #include "pipeline/journal.hpp"
 #include "pipeline/owned_file.hpp"
@@ -32,6 +34,7 @@ namespace {
 
 using pipeline::ChunkRecord;
 using pipeline::FieldDigests;
+using pipeline::FilteredChunks;
 using pipeline::GroupCommit;
 using pipeline::Journal;
 using pipeline::OwnedFile;
@@ -49,41 +52,6 @@ bool exists(const std::string& path) {
   if (::lstat(path.c_str(), &status) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   throw base::system_error(errno, "inspect", path);
-}
-
-std::string random_uuid() {
-  std::array<unsigned char, 16> bytes{};
-  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    if (errno != EINTR) throw base::system_error(errno, "read", "the system's random numbers");
-  }
-  bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0fU) | 0x40U);  // version 4: random
-  bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3fU) | 0x80U);  // the variant of RFC 4122
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += "0123456789abcdef"[bytes[i] >> 4];
-    text += "0123456789abcdef"[bytes[i] & 15];
-  }
-  return text;
-}
-
-/// \throws Error output_exists, invalid_argument.
-void check_target(const std::string& path, bool overwrite) {
-  if (path.empty()) throw Error(ErrorCode::invalid_argument, "the output has no name");
-  if (path.find('\0') != std::string::npos) {
-    throw Error(ErrorCode::invalid_argument, "the output's name holds a zero byte");
-  }
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return;
-  if (S_ISDIR(status.st_mode)) {
-    throw Error(ErrorCode::output_exists, path + " is a folder; give the name of a file");
-  }
-  // A symbolic link would be replaced, too, and not what it points to.
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::output_exists,
-                path + " is not a regular file; give another name, or remove it first");
-  }
-  if (!overwrite) throw pipeline::output_exists(path);
 }
 
 std::int64_t checked_chunk_samples(const DatasetSpec& spec, const WriterOptions& options) {
@@ -153,7 +121,8 @@ DatasetSpec without_fields(const DatasetSpec& spec) {
           .split = spec.split,
           .order = spec.order,
           .seed = spec.seed,
-          .options_json = spec.options_json};
+          .options_json = spec.options_json,
+          .shard = spec.shard};
 }
 
 void check_options(const WriterOptions& options) {
@@ -163,6 +132,12 @@ void check_options(const WriterOptions& options) {
   }
   if (options.resume && options.identity.empty()) {
     throw Error(ErrorCode::invalid_argument, "resume needs an identity of the run");
+  }
+  const auto& [level, shuffle] = options.filter;
+  if (level < 0 || level > 9 || (shuffle && level == 0)) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "deflate_level must be 0 to 9, and at least 1 with shuffle, got " + std::to_string(level));
   }
 }
 
@@ -202,6 +177,8 @@ struct DatasetWriter::Impl {
   // Beginning.
   void begin_afresh(const DatasetSpec& dataset, bool discard_leftover);
   void write_structure(const DatasetSpec& dataset);
+  void begin_filtered(const DatasetSpec& dataset);
+  [[nodiscard]] h5::SkeletonOptions skeleton_options() const;
   void begin_journal();
   [[nodiscard]] bool take_up_leftover();
   void check_same_run(const pipeline::JournalHeader& header) const;
@@ -238,6 +215,7 @@ struct DatasetWriter::Impl {
   std::int64_t sample_bytes;
   std::int64_t chunk_samples;
   std::int64_t num_chunks;
+  ChunkFilter filter;
   DatasetSpec spec;            ///< Without the values of its fields.
   FieldDigests field_digests;  ///< Of the values that the file shall hold.
   std::string run;             ///< Its description; empty: no journal.
@@ -249,6 +227,7 @@ struct DatasetWriter::Impl {
   std::optional<Journal> journal;
   std::optional<OwnedFile> partial;
   std::optional<GroupCommit> groups;
+  std::optional<FilteredChunks> filtered;
 
   bool published = false;
   bool resumable = false;        ///< Once closed badly: whether the files were kept.
@@ -273,17 +252,25 @@ DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
       sample_bytes(dataset.height * dataset.width * dataset.channels),
       chunk_samples(checked_chunk_samples(dataset, options)),
       num_chunks(base::ceil_divide(num_samples, chunk_samples)),
+      filter(options.filter),
       spec(without_fields(dataset)),
       field_digests(pipeline::digest_fields(dataset.fields)),
       structure_bytes(h5::skeleton_bytes(dataset, num_chunks)),
       states(static_cast<std::size_t>(num_chunks)),
       digests(static_cast<std::size_t>(num_chunks)),
       rows_written(static_cast<std::size_t>(num_chunks)) {
-  for (const FieldData& field : dataset.fields) spec.fields.push_back({field.info, {}});
-  check_target(target, overwrite);
+  for (const FieldData& field : dataset.fields) spec.fields.push_back({field.info, {}, {}});
+  pipeline::check_target(target, overwrite);
   check_options(options);
+  if (filter.deflate_level > 0 && chunk_bytes() > h5::kMaxFilteredChunkBytes) {
+    throw Error(ErrorCode::invalid_argument,
+                "a filtered chunk of " + std::to_string(chunk_bytes()) + " bytes would exceed " +
+                    std::to_string(h5::kMaxFilteredChunkBytes) +
+                    ", which nobody could read; lower chunk_samples (--chunk)");
+  }
   if (!options.identity.empty()) {
-    run = pipeline::describe_run(options.identity, dataset, field_digests, chunk_samples);
+    run = pipeline::describe_run(options.identity, dataset, field_digests, chunk_samples,
+                                 filter.to_string());
   }
   if (options.resume && take_up_leftover()) return;
   begin_afresh(dataset, overwrite || options.resume);
@@ -296,8 +283,27 @@ void DatasetWriter::Impl::begin_afresh(const DatasetSpec& dataset, bool discard_
   // Before there is a new file that it could be taken for the journal of.
   if (!exists(partial_of(target))) OwnedFile::discard(journal_of(target));
   partial.emplace(OwnedFile::create(partial_of(target), OwnerLock::shared));
+  if (filter.deflate_level > 0) {
+    begin_filtered(dataset);
+    return;
+  }
   write_structure(dataset);
   if (!run.empty()) begin_journal();
+}
+
+h5::SkeletonOptions DatasetWriter::Impl::skeleton_options() const {
+  return {.chunk_samples = chunk_samples,
+          .creator = "chunkio " CHUNKIO_VERSION,
+          .uuid = base::random_uuid(),
+          .cache = recommend_cache(num_chunks, chunk_bytes()),
+          .filter = filter};
+}
+
+/// Without space for the chunks, whose size nobody knows, and without a journal: what a killed
+/// writer leaves has no structure yet.
+void DatasetWriter::Impl::begin_filtered(const DatasetSpec& dataset) {
+  partial->reserve(2 * structure_bytes);
+  filtered.emplace(partial->fd(), partial->path(), dataset, skeleton_options());
 }
 
 void DatasetWriter::Impl::write_structure(const DatasetSpec& dataset) {
@@ -308,12 +314,7 @@ void DatasetWriter::Impl::write_structure(const DatasetSpec& dataset) {
   }
   reserve_space();
 
-  h5::SkeletonOptions options;
-  options.chunk_samples = chunk_samples;
-  options.creator = "chunkio " CHUNKIO_VERSION;
-  options.uuid = random_uuid();
-  options.cache = recommend_cache(num_chunks, chunk_bytes());
-  h5::write_skeleton(partial->fd(), partial->path(), dataset, options);
+  h5::write_skeleton(partial->fd(), partial->path(), dataset, skeleton_options());
 
   // The pixels' place comes from the file, by the way every reader takes.
   base_offset = *open_partial().impl()->images->linear_offset;
@@ -470,8 +471,17 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
     digest.add(padding);
     digests[index] = digest.value();
     rows_written[index] = bytes / sample_bytes;
-    base::write_at(partial->fd(), offset_of(chunk), rows, partial->path());
-    base::write_at(partial->fd(), offset_of(chunk) + bytes, padding, partial->path());
+    if (filtered) {
+      std::vector<std::byte> whole;
+      if (!padding.empty()) {
+        whole.assign(rows.begin(), rows.end());
+        whole.insert(whole.end(), padding.begin(), padding.end());
+      }
+      filtered->write(chunk, padding.empty() ? rows : whole);
+    } else {
+      base::write_at(partial->fd(), offset_of(chunk), rows, partial->path());
+      base::write_at(partial->fd(), offset_of(chunk) + bytes, padding, partial->path());
+    }
   } catch (...) {
     states[index] = kMissing;
     throw;
@@ -487,6 +497,10 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
 
 void DatasetWriter::Impl::set_rows(std::int64_t num_rows, std::vector<FieldData> fields) {
   if (!partial) throw Error(ErrorCode::invalid_argument, target + ": set_rows after close");
+  if (filtered) {
+    throw Error(ErrorCode::unsupported,
+                target + ": a filtered file cannot be shortened; write it without filter");
+  }
   if (num_rows < 1 || num_rows > num_samples) {
     throw Error(ErrorCode::invalid_argument, target + ": rows must be 1 to " +
                                                  std::to_string(num_samples) + ", got " +
@@ -535,7 +549,7 @@ void DatasetWriter::Impl::finish() {
   if (groups) {
     groups->commit();
     save_structure();
-  } else {
+  } else if (!filtered) {
     partial->sync();
   }
   digests.resize(static_cast<std::size_t>(base::ceil_divide(final_rows(), chunk_samples)));
@@ -561,7 +575,11 @@ void DatasetWriter::Impl::complete_structure() {
   completion.statistics = statistics;
   completion.chunk_digests = digests;
   if (shortened) completion.shortened = &*shortened;
-  h5::complete_file(partial->fd(), partial->path(), completion);
+  if (filtered) {
+    filtered->finish(completion);
+  } else {
+    h5::complete_file(partial->fd(), partial->path(), completion);
+  }
   partial->sync();
 }
 
@@ -569,13 +587,13 @@ void DatasetWriter::Impl::complete_structure() {
 void DatasetWriter::Impl::verify() const {
   // From the disk rather than from memory, as far as the kernel follows.
   ::posix_fadvise(partial->fd(), 0, 0, POSIX_FADV_DONTNEED);
-  const Dataset dataset = open_partial();
+  const Dataset dataset = filtered ? Dataset::open(partial->path()) : open_partial();
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::digest_mismatch,
                 target + ": " + what + " reads back otherwise than it was written; check the disk");
   };
-  if (*dataset.impl()->images->linear_offset != base_offset || dataset.size() != final_rows() ||
-      dataset.info().chunk_digests != digests) {
+  if ((!filtered && *dataset.impl()->images->linear_offset != base_offset) ||
+      dataset.size() != final_rows() || dataset.info().chunk_digests != digests) {
     fail("the structure of the file");
   }
   for (const auto& [field, digest] : field_digests) {
@@ -591,6 +609,7 @@ void DatasetWriter::Impl::verify() const {
 /// Lets go of the files. Those of a run that can be resumed stay.
 void DatasetWriter::Impl::let_go() noexcept {
   resumable = !published && groups && groups->committed();
+  filtered.reset();
   groups.reset();
   partial.reset();
   journal.reset();

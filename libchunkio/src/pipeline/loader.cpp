@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <chunkio/loader.hpp>
 
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/shard_set.hpp"
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/loader_state.hpp"
 #include "pipeline/open_arrays.hpp"
@@ -117,8 +119,9 @@ struct Loader::Impl {
     }
     selection = pipeline::filter_rows(dataset, options);
     const std::int64_t group_samples = choose_group_samples(info, options.window_bytes);
-    groups = selection ? RowGroups(group_samples, info.num_samples, *selection)
-                       : RowGroups(group_samples, info.num_samples);
+    const std::vector<std::int64_t> file_rows = h5::rows_of_files(*dataset.impl());
+    groups = selection ? RowGroups(group_samples, file_rows, *selection)
+                       : RowGroups(group_samples, file_rows);
 
     pipeline::WindowReaderOptions reader_options{
         .order = order_options(options, *groups, info.sample_bytes()),

@@ -15,6 +15,7 @@
 #include <chunkio/tensor.hpp>
 
 #include "base/digest.hpp"
+#include "h5/shard_set.hpp"
 
 namespace chunkio::pipeline {
 namespace {
@@ -168,15 +169,34 @@ void add_shape(base::RunningDigest& digest, const Shape& shape) {
 }
 
 /// The first and the last KiB of the first, the middle and the last picture.
-void add_some_pictures(base::RunningDigest& digest, const Dataset& dataset) {
-  std::vector<std::byte> picture(static_cast<std::size_t>(dataset.info().sample_bytes()));
+void add_some_pictures(base::RunningDigest& digest, const Dataset::Impl& file) {
+  std::vector<std::byte> picture(static_cast<std::size_t>(file.info.sample_bytes()));
   const std::size_t part = std::min(picture.size(), kFingerprintBytes);
-  const std::int64_t num_rows = dataset.size();
+  const std::int64_t num_rows = file.info.num_samples;
   for (const std::int64_t row : {std::int64_t{0}, num_rows / 2, num_rows - 1}) {
-    dataset.read_images(row, 1, picture);
+    h5::read_rows(*file.images, row, 1, picture, file.info.path);
+    file.check_unchanged();
     digest.add(std::span(picture).first(part));
     digest.add(std::span(picture).last(part));
   }
+}
+
+std::string file_fingerprint(const Dataset::Impl& file) {
+  const DatasetInfo& info = file.info;
+  base::RunningDigest digest;
+  add_shape(digest, info.stored.shape);
+  add_text(digest, to_string(info.layout));
+  add_text(digest, to_string(info.stored.dtype));
+  add_shape(digest, info.stored.chunked ? info.stored.chunk_shape : Shape{});
+  if (info.format_version) {
+    add_text(digest, info.uuid);
+    for (const std::uint64_t chunk : info.chunk_digests) add_number(digest, chunk);
+  } else {
+    add_number(digest, static_cast<std::uint64_t>(info.stored_bytes));
+    add_text(digest, info.images_path);
+    add_some_pictures(digest, file);
+  }
+  return hexadecimal(digest.value());
 }
 
 }  // namespace
@@ -269,20 +289,10 @@ void require_same_order(const LoaderState& state, const LoaderState& own, const 
 }
 
 std::string contents_fingerprint(const Dataset& dataset) {
-  const DatasetInfo& info = dataset.info();
+  const auto files = h5::files_of(dataset.impl());
+  if (files.size() == 1) return file_fingerprint(*files.front());
   base::RunningDigest digest;
-  add_shape(digest, info.stored.shape);
-  add_text(digest, to_string(info.layout));
-  add_text(digest, to_string(info.stored.dtype));
-  add_shape(digest, info.stored.chunked ? info.stored.chunk_shape : Shape{});
-  if (info.format_version) {
-    add_text(digest, info.uuid);
-    for (const std::uint64_t chunk : info.chunk_digests) add_number(digest, chunk);
-  } else {
-    add_number(digest, static_cast<std::uint64_t>(info.stored_bytes));
-    add_text(digest, info.images_path);
-    add_some_pictures(digest, dataset);
-  }
+  for (const auto& file : files) add_text(digest, file_fingerprint(*file));
   return hexadecimal(digest.value());
 }
 

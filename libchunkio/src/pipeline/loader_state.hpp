@@ -59,11 +59,11 @@ void require_same_order(const LoaderState& state, const LoaderState& own, const 
 /// The same for files of equal pictures: XXH3-64 over shape, axis order, element type and chunk
 /// shape, with the uuid and chunk digests of a file of our format. Of a foreign one, instead: the
 /// stored bytes, the path of the pictures in the file, and the first and last KiB of the first, the
-/// middle and the last picture. That tells files and datasets apart, but not a file from a copy in
-/// which only other pictures were changed in place. Sixteen hexadecimal digits. Costs O(chunks)
-/// where there are digests, else reading three pictures through libhdf5.
-/// \throws Error io_failed, hdf5_failed, corrupt_data, if a picture of a foreign file cannot be
-/// read.
+/// middle and the last picture. Of several files: over those of each. That tells files and datasets
+/// apart, but not a file from a copy in which only other pictures were changed in place. Sixteen
+/// hexadecimal digits. Costs O(chunks) where there are digests, else reading three pictures through
+/// libhdf5. \throws Error io_failed, hdf5_failed, corrupt_data, if a picture of a foreign file
+/// cannot be read.
 [[nodiscard]] std::string contents_fingerprint(const Dataset& dataset);
 
 /// \param selection  may be null: all rows.

@@ -1,15 +1,21 @@
 #include "pipeline/open_arrays.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/shard_set.hpp"
 #include "h5/stored_array.hpp"
 #include "io/mapped_source.hpp"
 #include "io/read_ahead.hpp"
 #include "io/resident_source.hpp"
+#include "io/sharded_source.hpp"
 #include "io/source_select.hpp"
 #include "io/verifying_source.hpp"
 
@@ -39,25 +45,64 @@ std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
   return std::make_unique<io::ResidentSource>(groups, row_bytes, std::move(source));
 }
 
+using Files = std::vector<std::shared_ptr<const Dataset::Impl>>;
+using Arrays = std::vector<std::shared_ptr<const h5::StoredArray>>;
+
+/// One source for all rows of an array that lies in one file or several. What is said of it is said
+/// of the first file, and of others where it differs.
+/// \param verify  compare with stored digests; for the pictures.
+io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
+                                  io::SourceRequest request, Verify verify) {
+  const auto add_bytes = [](std::int64_t sum, const auto& array) {
+    return base::checked_add(sum, array->stored_bytes)
+        .value_or(std::numeric_limits<std::int64_t>::max());
+  };
+  const std::int64_t all_bytes =
+      std::accumulate(arrays.begin(), arrays.end(), std::int64_t{0}, add_bytes);
+  io::SelectedSource selected;
+  std::vector<std::unique_ptr<ChunkSource>> sources;
+  std::vector<std::int64_t> rows;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    request.other_bytes = all_bytes - arrays[i]->stored_bytes;
+    io::SelectedSource one = io::select_source(files[i], arrays[i], request);
+    if (verify != Verify::off) {
+      one.source = std::make_unique<io::VerifyingSource>(files[i], verify, std::move(one.source),
+                                                         one.direct_io, request.scratch);
+    }
+    sources.push_back(std::move(one.source));
+    rows.push_back(files[i]->info.num_samples);
+    if (i == 0) {
+      selected = std::move(one);
+    } else if (one.kind != selected.kind) {
+      selected.reason += "; " + files[i]->info.path + ": " + std::string(to_string(one.kind));
+    }
+  }
+  if (sources.size() == 1) {
+    selected.source = std::move(sources.front());
+  } else {
+    selected.source = std::make_unique<io::ShardedSource>(std::move(sources), rows);
+  }
+  return selected;
+}
+
 }  // namespace
 
 OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                          const LoaderOptions& options, const RingLayout& layout) {
-  const std::shared_ptr<const Dataset::Impl>& file = dataset.impl();
+  const Files files = h5::files_of(dataset.impl());
   const std::int64_t num_rows = dataset.size();
-  io::SourceRequest request{
-      .kind = options.source,
-      .group_samples = groups.group_samples(),
-      .direct_io = options.direct_io,
-      .read_ahead = std::make_shared<io::ReadAhead>(io::on_local_file_system(*file))};
-  io::SelectedSource pictures = io::select_source(file, file->images, request);
-  if (options.verify != Verify::off) {
-    pictures.source = std::make_unique<io::VerifyingSource>(
-        file, options.verify, std::move(pictures.source), pictures.direct_io);
-  }
-  OpenedArrays opened{.source = pictures.kind, .reason = std::move(pictures.reason)};
-  opened.arrays.push_back({.source = keep_if_wanted(std::move(pictures.source),
-                                                    file->images->row_bytes, groups, options),
+  const bool local = std::all_of(files.begin(), files.end(),
+                                 [](const auto& file) { return io::on_local_file_system(*file); });
+  io::SourceRequest request{.kind = options.source,
+                            .group_samples = groups.group_samples(),
+                            .direct_io = options.direct_io,
+                            .read_ahead = std::make_shared<io::ReadAhead>(local)};
+  Arrays pictures;
+  for (const auto& file : files) pictures.push_back(file->images);
+  io::SelectedSource selected = select_sources(files, pictures, request, options.verify);
+  OpenedArrays opened{.source = selected.kind, .reason = std::move(selected.reason)};
+  opened.arrays.push_back({.source = keep_if_wanted(std::move(selected.source),
+                                                    pictures.front()->row_bytes, groups, options),
                            .row_bytes = layout.sample_bytes});
 
   // What suits the pictures need not suit a field; only libhdf5 reads everything.
@@ -65,13 +110,17 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   for (std::size_t i = layout.has_labels ? 1 : 0; i < layout.fields.size(); ++i) {
     const RingField& field = layout.fields[i];
     if (!is_large(field, num_rows, options.memory_budget)) continue;
-    auto array = h5::open_array(*file, field.info.name,
-                                field.info.row_shape.with_first_axis(num_rows), field.info.dtype);
-    io::SelectedSource selected = io::select_source(file, array, request);
-    opened.arrays.push_back(
-        {.source = keep_if_wanted(std::move(selected.source), array->row_bytes, groups, options),
-         .row_bytes = field.row_bytes,
-         .field = i});
+    Arrays arrays;
+    for (const auto& file : files) {
+      arrays.push_back(h5::open_array(*file, field.info.name,
+                                      field.info.row_shape.with_first_axis(file->info.num_samples),
+                                      field.info.dtype));
+    }
+    io::SelectedSource source = select_sources(files, arrays, request, Verify::off);
+    opened.arrays.push_back({.source = keep_if_wanted(std::move(source.source),
+                                                      arrays.front()->row_bytes, groups, options),
+                             .row_bytes = field.row_bytes,
+                             .field = i});
   }
   return opened;
 }

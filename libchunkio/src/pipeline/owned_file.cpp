@@ -172,6 +172,24 @@ Error output_exists(const std::string& path) {
                path + " exists; choose another name, or overwrite it (--force)");
 }
 
+void check_target(const std::string& path, bool overwrite) {
+  if (path.empty()) throw Error(ErrorCode::invalid_argument, "the output has no name");
+  if (path.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::invalid_argument, "the output's name holds a zero byte");
+  }
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (S_ISDIR(status.st_mode)) {
+    throw Error(ErrorCode::output_exists, path + " is a folder; give the name of a file");
+  }
+  // A symbolic link would be replaced, too, and not what it points to.
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::output_exists,
+                path + " is not a regular file; give another name, or remove it first");
+  }
+  if (!overwrite) throw output_exists(path);
+}
+
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
   if (slash == std::string::npos) return ".";

@@ -69,6 +69,10 @@ class OwnedFile {
 /// "PATH exists": the same wherever it is noticed.
 [[nodiscard]] Error output_exists(const std::string& path);
 
+/// Whether a file may be published under that name, before anything is done for it.
+/// \throws Error output_exists, invalid_argument.
+void check_target(const std::string& path, bool overwrite);
+
 /// The folder that `path` lies in.
 [[nodiscard]] std::string folder_of(const std::string& path);
 

@@ -71,12 +71,17 @@ std::optional<std::string> difference_of_members(const json& before, const json&
 
 FieldDigests digest_fields(const std::vector<FieldData>& fields) {
   FieldDigests digests;
-  for (const FieldData& field : fields) digests[field.info.name] = base::digest(field.values);
+  for (const FieldData& field : fields) {
+    base::RunningDigest digest;
+    field.for_each_block([&](std::span<const std::byte> rows) { digest.add(rows); });
+    digests[field.info.name] = digest.value();
+  }
   return digests;
 }
 
 std::string describe_run(const std::string& identity, const DatasetSpec& spec,
-                         const FieldDigests& fields, std::int64_t chunk_samples) {
+                         const FieldDigests& fields, std::int64_t chunk_samples,
+                         const std::string& filter) {
   json specification = {{"num_samples", spec.num_samples},
                         {"height", spec.height},
                         {"width", spec.width},
@@ -90,6 +95,12 @@ std::string describe_run(const std::string& identity, const DatasetSpec& spec,
                         {"options", spec.options_json},
                         {"class_names", digest_of(spec.class_names)},
                         {"attribute_names", digest_of(spec.attribute_names)}};
+  // Journals from before there were filters do not have it.
+  if (filter != "none") specification["filter"] = filter;
+  if (spec.shard) {
+    specification["shard"] = std::to_string(spec.shard->index) + "/" +
+                             std::to_string(spec.shard->count) + " of " + spec.shard->set;
+  }
   for (const FieldData& field : spec.fields) {
     specification["field " + field.info.name] = std::string(to_string(field.info.dtype)) + " " +
                                                 field.info.row_shape.to_string() + " " +

@@ -16,9 +16,11 @@ using FieldDigests = std::map<std::string, std::uint64_t>;
 
 /// Everything that makes two runs write the same file, but for the pictures themselves: the
 /// caller's identity, and the specification, its longer parts as digests.
+/// \param filter  as ChunkFilter::to_string().
 /// \throws Error invalid_argument if `identity` is no JSON object of strings, numbers and booleans.
 [[nodiscard]] std::string describe_run(const std::string& identity, const DatasetSpec& spec,
-                                       const FieldDigests& fields, std::int64_t chunk_samples);
+                                       const FieldDigests& fields, std::int64_t chunk_samples,
+                                       const std::string& filter = "none");
 
 /// In what two descriptions differ first, as a clause: "seed was 7 and is now 8"; absent if they
 /// are the same.

@@ -10,10 +10,12 @@
 
 #include <chunkio/verify.hpp>
 
+#include "base/checked_math.hpp"
 #include "base/chunk_source.hpp"
 #include "base/digest.hpp"
 #include "base/host_memory.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/shard_set.hpp"
 #include "io/chunk_digests.hpp"
 #include "io/range_reader.hpp"
 
@@ -212,15 +214,8 @@ std::vector<DamagedChunk> bad_entries(const Dataset::Impl& file,
   return bad;
 }
 
-}  // namespace
-
-std::string why_not_verifiable(const Dataset& dataset) {
-  return io::ChunkDigests::why_not(*dataset.impl());
-}
-
-VerifyResult verify_chunk_index(const Dataset& dataset, const VerifyOptions& options) {
-  check_options(options);
-  const Dataset::Impl& file = *dataset.impl();
+/// Looks up all chunks of one file.
+VerifyResult verify_index(const Dataset::Impl& file, const VerifyOptions& options) {
   VerifyResult result;
   if (file.images->linear_offset || !file.images->index) return result;
   result.damaged = bad_entries(file, [&] {
@@ -236,6 +231,45 @@ VerifyResult verify_chunk_index(const Dataset& dataset, const VerifyOptions& opt
   return result;
 }
 
+/// The results of all files, chunks and rows numbered through them.
+template <class Check>
+VerifyResult for_each_file(const Dataset& dataset, Check check) {
+  VerifyResult all;
+  std::int64_t first_chunk = 0;
+  std::int64_t first_row = 0;
+  for (const auto& file : h5::files_of(dataset.impl())) {
+    VerifyResult one = check(file);
+    all.num_chunks += one.num_chunks;
+    all.bytes_read += one.bytes_read;
+    for (DamagedChunk& damaged : one.damaged) {
+      damaged.chunk += first_chunk;
+      damaged.rows.begin += first_row;
+      damaged.rows.end += first_row;
+      all.damaged.push_back(std::move(damaged));
+    }
+    const StoredLayout& stored = file->info.stored;
+    if (stored.chunked) first_chunk += base::ceil_divide(stored.shape[0], stored.chunk_shape[0]);
+    first_row += file->info.num_samples;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string why_not_verifiable(const Dataset& dataset) {
+  const auto files = h5::files_of(dataset.impl());
+  for (const auto& file : files) {
+    const std::string reason = io::ChunkDigests::why_not(*file);
+    if (!reason.empty()) return (files.size() == 1 ? "" : "of " + file->info.path + ": ") + reason;
+  }
+  return {};
+}
+
+VerifyResult verify_chunk_index(const Dataset& dataset, const VerifyOptions& options) {
+  check_options(options);
+  return for_each_file(dataset, [&](const auto& file) { return verify_index(*file, options); });
+}
+
 VerifyResult verify_chunks(const Dataset& dataset, const VerifyOptions& options) {
   check_options(options);
   if (const std::string reason = why_not_verifiable(dataset); !reason.empty()) {
@@ -243,7 +277,8 @@ VerifyResult verify_chunks(const Dataset& dataset, const VerifyOptions& options)
                                             ", so there is nothing to compare its chunks with; "
                                             "pack it with h5pack, which stores digests");
   }
-  return ChunkVerification(dataset.impl(), options).run();
+  return for_each_file(dataset,
+                       [&](const auto& file) { return ChunkVerification(file, options).run(); });
 }
 
 }  // namespace chunkio

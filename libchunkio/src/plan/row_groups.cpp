@@ -134,8 +134,13 @@ RowGroups::RowGroups(std::int64_t group_samples, std::int64_t num_samples)
 
 RowGroups::RowGroups(std::int64_t group_samples, std::int64_t num_rows,
                      const RowSelection& selection)
-    : RowGroups(group_samples, num_rows) {
+    : RowGroups(group_samples, std::span<const std::int64_t>(&num_rows, 1), selection) {}
+
+RowGroups::RowGroups(std::int64_t group_samples, std::span<const std::int64_t> file_rows,
+                     const RowSelection& selection)
+    : RowGroups(group_samples, file_rows) {
   const std::span<const RowRange> ranges = selection.ranges();
+  const std::int64_t num_rows = file_first_row_.back();
   if (ranges.back().end > num_rows) {
     invalid("row " + std::to_string(std::max(ranges.back().begin, num_rows)) +
             " is selected, but there are " + std::to_string(num_rows) + " rows: use 0 to " +
@@ -151,8 +156,8 @@ RowGroups::RowGroups(std::int64_t group_samples, std::int64_t num_rows,
   std::size_t num_groups = 0;
   std::int64_t last_group = -1;
   for (const RowRange& range : ranges) {
-    const std::int64_t first = std::max(range.begin / group_samples, last_group + 1);
-    last_group = (range.end - 1) / group_samples;
+    const std::int64_t first = std::max(number_of(range.begin), last_group + 1);
+    last_group = number_of(range.end - 1);
     num_groups += static_cast<std::size_t>(last_group + 1 - first);
   }
   auto kept = std::make_shared<Selection>(selection);
@@ -164,9 +169,8 @@ RowGroups::RowGroups(std::int64_t group_samples, std::int64_t num_rows,
   for (const RowRange& range : ranges) {
     kept->range_first_sample.push_back(samples);
     std::int64_t row = range.begin;
-    while (row < range.end) {
-      const std::int64_t group = row / group_samples;
-      const std::int64_t end = std::min(range.end, (group + 1) * group_samples);
+    for (std::int64_t group = number_of(row); row < range.end; ++group) {
+      const std::int64_t end = std::min(range.end, extent_of_number(group).end);
       samples += end - row;
       row = end;
       if (kept->file_groups.empty() || kept->file_groups.back() != group) {
@@ -203,7 +207,11 @@ std::int64_t RowGroups::length(std::int64_t group) const noexcept {
 }
 
 RowRange RowGroups::extent(std::int64_t group) const noexcept {
-  if (selection_) group = selection_->file_groups[static_cast<std::size_t>(group)];
+  return extent_of_number(selection_ ? selection_->file_groups[static_cast<std::size_t>(group)]
+                                     : group);
+}
+
+RowRange RowGroups::extent_of_number(std::int64_t group) const noexcept {
   const auto next =
       std::upper_bound(file_first_group_.begin(), std::prev(file_first_group_.end()), group);
   const auto next_file = static_cast<std::size_t>(next - file_first_group_.begin());
@@ -211,6 +219,13 @@ RowRange RowGroups::extent(std::int64_t group) const noexcept {
       file_first_row_[next_file - 1] + (group - file_first_group_[next_file - 1]) * group_samples_;
   // The group may be far longer than what is left of its file.
   return {begin, begin + std::min(group_samples_, file_first_row_[next_file] - begin)};
+}
+
+std::int64_t RowGroups::number_of(std::int64_t row) const noexcept {
+  const auto next =
+      std::upper_bound(file_first_row_.begin(), std::prev(file_first_row_.end()), row);
+  const auto file = static_cast<std::size_t>(next - file_first_row_.begin()) - 1;
+  return file_first_group_[file] + (row - file_first_row_[file]) / group_samples_;
 }
 
 std::int64_t RowGroups::row(std::int64_t group, std::int64_t sample) const noexcept {

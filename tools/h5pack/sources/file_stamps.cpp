@@ -100,6 +100,26 @@ std::string files_digest(const Split& split) {
   return digest.text();
 }
 
+std::string names_digest(const Split& split) {
+  const std::vector<std::string>& files = files_of(split);
+  std::size_t common = files.empty() ? 0 : files.front().rfind('/') + 1;  // npos: 0
+  for (const std::string& file : files) {
+    const auto end = std::mismatch(file.begin(), file.end(), files.front().begin(),
+                                   files.front().begin() + static_cast<std::ptrdiff_t>(common));
+    const auto same = static_cast<std::size_t>(end.first - file.begin());
+    if (same < common) common = files.front().substr(0, same).rfind('/') + 1;
+  }
+  Digest digest;
+  for (const std::string& file : files) digest.add(std::string_view(file).substr(common));
+  return digest.text();
+}
+
+std::string text_digest(std::string_view text) {
+  Digest digest;
+  digest.add(text);
+  return digest.text();
+}
+
 std::string fields_digest(const Listing& listing, const Split& split) {
   Digest digest;
   for (const auto* names : {&listing.class_names, &listing.attribute_names}) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "skipped_picture.hpp"
 #include "sources/listing.hpp"
@@ -15,6 +16,10 @@ void stamp_files(Listing& listing, OnError on_error);
 /// XXH3-128 of names, sizes and times of the split's files, in order, as 32 hexadecimal digits.
 /// \pre stamp_files() was called.
 [[nodiscard]] std::string files_digest(const Split& split);
+/// The same of the names alone, from the folder on that all of them have in common.
+[[nodiscard]] std::string names_digest(const Split& split);
+/// The same of any text.
+[[nodiscard]] std::string text_digest(std::string_view text);
 /// The same of labels and whatever else the source says of each picture.
 [[nodiscard]] std::string fields_digest(const Listing& listing, const Split& split);
 

@@ -12,6 +12,7 @@
 #include <chunkio/error.hpp>
 
 #include "in_quotes.hpp"
+#include "picture_file.hpp"
 
 namespace h5pack {
 
@@ -24,12 +25,19 @@ using chunkio::ErrorCode;
 /// Device and inode: what a folder is, by whatever path it was reached.
 using FolderId = std::pair<::dev_t, ::ino_t>;
 
+Error cannot_examine(const std::string& path, const std::error_code& why) {
+  const std::string way_out = why == std::errc::filename_too_long
+                                  ? "start in a folder nearer to it, or shorten names"
+                                  : "give a folder of pictures that you may read";
+  return Error(
+      why == std::errc::no_such_file_or_directory ? ErrorCode::not_found : ErrorCode::io_failed,
+      "cannot examine " + in_quotes(path) + ": " + why.message() + "; " + way_out);
+}
+
 FolderId folder_id(const std::string& path) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    throw Error(
-        errno == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
-        "cannot examine " + in_quotes(path) + ": " + std::generic_category().message(errno));
+    throw cannot_examine(path, {errno, std::generic_category()});
   }
   return {status.st_dev, status.st_ino};
 }
@@ -46,14 +54,18 @@ FolderContents read_folder(const std::string& path) {
   FolderContents contents;
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename().string();
+    // Of what the folder itself says, where it does: only links are followed by a call each.
     std::error_code unknown;
-    const fs::file_status status = entries->status(unknown);
-    if (fs::is_directory(status)) {
+    if (entries->is_directory(unknown)) {
       contents.folders.push_back(name);
-    } else if (has_picture_extension(name)) {
+    } else if (unknown && unknown != std::errc::no_such_file_or_directory &&
+               unknown != std::errc::not_a_directory &&
+               unknown != std::errc::too_many_symbolic_link_levels) {
+      throw cannot_examine(path + "/" + name, unknown);
+    } else if (format_by_name(name)) {
       // A link to nothing is a picture that cannot be read.
-      const bool dangling = entries->is_symlink(unknown) && !fs::is_other(status);
-      if (fs::is_regular_file(status) || dangling) {
+      const bool dangling = entries->is_symlink(unknown) && !entries->is_other(unknown);
+      if (entries->is_regular_file(unknown) || dangling) {
         contents.pictures.push_back(name);
       } else {
         ++contents.not_regular;

@@ -1,7 +1,6 @@
 #include "sources/listing.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "in_quotes.hpp"
 
@@ -24,25 +23,16 @@ std::string picture_name(const Pictures& pictures, std::int64_t index) {
          std::to_string(index % planar.records_per_file);
 }
 
+std::string picture_name(const Split& split, std::int64_t row) {
+  if (row >= split.num_before()) return picture_name(split.pictures, row - split.num_before());
+  return "row " + std::to_string(row) + " of " + split.before->info().path;
+}
+
 const chunkio::FieldData* find_field(std::span<const chunkio::FieldData> fields,
                                      std::string_view name) {
   const auto it = std::find_if(fields.begin(), fields.end(),
                                [&](const auto& field) { return field.info.name == name; });
   return it == fields.end() ? nullptr : &*it;
-}
-
-bool has_picture_extension(std::string_view file_name) {
-  static constexpr std::array<std::string_view, 9> kExtensions = {
-      ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
-  const auto same = [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  };
-  return std::any_of(kExtensions.begin(), kExtensions.end(), [&](std::string_view extension) {
-    return file_name.size() >= extension.size() &&
-           std::equal(extension.begin(), extension.end(),
-                      file_name.end() - static_cast<std::ptrdiff_t>(extension.size()),
-                      [&](char lower, char c) { return same(c, lower); });
-  });
 }
 
 std::string first_few(const std::vector<std::string>& names) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 
 #include "file_bytes.hpp"
@@ -35,16 +37,28 @@ using Pictures = std::variant<std::vector<std::string>, PlanarPictures>;
 /// For messages: the file, or the record within its file.
 [[nodiscard]] std::string picture_name(const Pictures& pictures, std::int64_t index);
 
-/// One output file. All rows are in source order.
+/// One output file. All rows are in source order; with h5pack append, those of another file come
+/// first.
 struct Split {
   std::string name;  ///< "train", "val", "test"; empty if the source has no splits.
   Pictures pictures;
   /// Of each file of `pictures` when it was listed; empty: not looked at.
   std::vector<FileStamp> stamps = {};
+  /// A file whose rows come before those of `pictures`.
+  std::optional<chunkio::Dataset> before = {};
   /// `labels` (int64 [N] or uint8 [N,A]) if there are any, and further fields; without
   /// `source_index`.
   std::vector<chunkio::FieldData> fields;
+  /// `source_index` of each row; empty: the number of the row.
+  std::vector<std::int64_t> source_rows = {};
+
+  /// Rows of `before`.
+  [[nodiscard]] std::int64_t num_before() const { return before ? before->size() : 0; }
+  [[nodiscard]] std::int64_t num_rows() const { return num_before() + num_pictures(pictures); }
 };
+
+/// For messages: the file, the record within its file, or the row of the file that comes before.
+[[nodiscard]] std::string picture_name(const Split& split, std::int64_t row);
 
 struct Listing {
   /// True: the output is a folder with one file for each split, named NAME.h5.
@@ -67,9 +81,6 @@ template <class T>
 /// The field of that name, or null.
 [[nodiscard]] const chunkio::FieldData* find_field(std::span<const chunkio::FieldData> fields,
                                                    std::string_view name);
-
-/// True for the extensions of torchvision's ImageFolder, in any case.
-[[nodiscard]] bool has_picture_extension(std::string_view file_name);
 
 /// The first few names, quoted, and how many more there are: "'a', 'b' and 7 more".
 [[nodiscard]] std::string first_few(const std::vector<std::string>& names);

@@ -1,0 +1,49 @@
+#include "io/sharded_source.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace chunkio::io {
+
+ShardedSource::ShardedSource(std::vector<std::unique_ptr<ChunkSource>> sources,
+                             std::span<const std::int64_t> file_rows)
+    : sources_(std::move(sources)) {
+  std::int64_t first = 0;
+  for (const std::int64_t rows : file_rows) {
+    first_rows_.push_back(first);
+    first += rows;
+  }
+}
+
+std::size_t ShardedSource::file_of(std::int64_t row) const noexcept {
+  const auto next = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
+  return static_cast<std::size_t>(next - first_rows_.begin()) - 1;
+}
+
+PlaceCost ShardedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                               std::stop_token stop) const {
+  const std::size_t file = file_of(group.first_row);
+  return sources_[file]->place({group.first_row - first_rows_[file], group.num_rows}, rows,
+                               std::move(stop));
+}
+
+void ShardedSource::will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+  const std::size_t file = file_of(group.first_row);
+  const std::int64_t first = first_rows_[file];
+  sources_[file]->will_need({group.first_row - first, group.num_rows},
+                            {wanted.begin - first, wanted.end - first});
+}
+
+std::int64_t ShardedSource::memory_bytes(std::int64_t threads) const noexcept {
+  // What a source takes for its callers it shares with the others; what it takes for itself, not.
+  std::int64_t own = 0;
+  std::int64_t shared = 0;
+  for (const auto& source : sources_) {
+    const std::int64_t without_callers = source->memory_bytes(0);
+    own += without_callers;
+    shared = std::max(shared, source->memory_bytes(threads) - without_callers);
+  }
+  return own + shared;
+}
+
+}  // namespace chunkio::io

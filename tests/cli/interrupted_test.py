@@ -1,0 +1,184 @@
+"""repack and append that are killed or stopped at random moments, and run again until they are through.
+
+CHUNKIO_TEST_ROUNDS: how often each is brought through (default 4). CHUNKIO_TEST_SEED repeats a run.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+import h5py
+import numpy as np
+
+from h5_contents import contents
+from support import CliTest, H5PACK, TIMEOUT_SECONDS, make_class_folder
+
+ROUNDS = int(os.environ.get("CHUNKIO_TEST_ROUNDS") or 4)
+SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
+STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+class InterruptedTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.random = random.Random(SEED)
+        print(f"CHUNKIO_TEST_SEED={SEED}")
+        pixels = np.random.default_rng(3).integers(0, 256, (1500, 40, 40, 3), np.uint8)
+        with h5py.File(self.dir / "foreign.h5", "w") as file:
+            file.create_dataset("images", data=pixels // 32, chunks=(7, 40, 40, 3))
+            file["labels"] = np.arange(1500) % 4
+
+    def start(self, arguments):
+        return subprocess.Popen([H5PACK, *map(str, arguments)], cwd=self.dir, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def end(self, process):
+        out, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        self.assertNotIn("HDF5-DIAG", errors)
+        return process.returncode, out, errors
+
+    def bring_through(self, command):
+        """Interrupts `command` again and again; each time it must come to the same file in the end."""
+        began = time.monotonic()
+        self.h5pack(*command, "-o", "reference.h5", "--force")
+        usual = time.monotonic() - began
+        reference = contents(self.dir / "reference.h5")
+        for _ in range(ROUNDS):
+            for attempt in range(100):
+                process = self.start([*command, "-o", "out.h5", "--resume", "--json", "--threads",
+                                      self.random.choice((1, 2, 5))])
+                if attempt < 5:  # then it is left alone
+                    time.sleep(self.random.uniform(0, usual))
+                    process.send_signal(self.random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT,
+                                                            signal.SIGTERM)))
+                code, out, errors = self.end(process)
+                if code == 0:
+                    break
+                # A signal before there is anything to tidy up just kills.
+                self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
+                if (self.dir / "out.h5").exists():  # killed after it was published
+                    self.assertEqual(contents(self.dir / "out.h5"), reference)
+            self.assertEqual(contents(self.dir / "out.h5"), reference)
+            self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
+            (self.dir / "out.h5").unlink()
+
+    def test_repack(self):
+        for options in ([], ["--order", "shuffled", "--memory-budget", "6MiB"], ["--rows", "100:1400,1450"]):
+            with self.subTest(options):
+                self.bring_through(["repack", "foreign.h5", "--chunk", 2, *options])
+
+    def test_repack_with_a_filter(self):
+        self.bring_through(["repack", "foreign.h5", "--chunk", 5, "--filter", "deflate:9"])
+
+    def make_append(self):
+        """The command; its file has 500 rows, and 300 come behind them."""
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 150, 40, 40)
+        with h5py.File(self.dir / "foreign.h5", "r+") as file:
+            del file["labels"]
+            file["labels"] = np.arange(1500) % 2
+        self.h5pack("repack", "foreign.h5", "-o", "old.h5", "--rows", "0:500")
+        (self.dir / "list.csv").write_text(
+            "path,label\n" + "".join(f"photos/{name}/{i:03d}.jpg,{label}\n"
+                                     for label, name in enumerate(("cat", "dog")) for i in range(150)))
+        return ["append", "old.h5", "csv", "list.csv"]
+
+    def test_append(self):
+        append = self.make_append()
+        for options in ([], ["--order", "shuffled"]):
+            with self.subTest(options):
+                self.bring_through([*append, "--chunk", 2, *options])
+
+    def stop_in_the_middle(self, command, number):
+        wait = 0.0
+        while True:
+            process = self.start([*command, "--quiet"])
+            while not (self.dir / "out.h5.partial").exists() and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(wait)
+            process.send_signal(number)
+            code, _, errors = self.end(process)
+            self.assertEqual(code, STOPPED[number], errors)
+            self.assertEqual(len(errors.splitlines()), 1, errors)
+            self.assertFalse((self.dir / "out.h5").exists())
+            if (self.dir / "out.h5.partial").exists():
+                return errors
+            self.assertEqual(list(self.dir.glob("out.h5*")), [])
+            wait += 0.01
+
+    def test_signals_tell_how_to_go_on(self):
+        repack = ["repack", "foreign.h5", "--chunk", 1, "-o", "out.h5"]
+        self.h5pack(*repack)
+        reference = contents(self.dir / "out.h5")
+        (self.dir / "out.h5").unlink()
+        for number in STOPPED:
+            errors = self.stop_in_the_middle(repack, number)
+            self.assertRegex(errors, "'out.h5.partial' keeps what was written: the same command with --resume")
+            self.assert_refused(repack, 1, ["out.h5.partial"], "--resume.*--force")
+            for options, name in ((["--order", "shuffled"], "order"), (["--rows", "0:7"], "--rows"),
+                                  (["--labels", "1"], "--labels"), (["--out-layout", "nchw"], "--out-layout"),
+                                  (["--filter", "deflate:1"], "--filter"), (["--fields", "labels"], "--fields")):
+                self.assert_refused([*repack, "--resume", *options], 2, ["out.h5.partial", name], "--force")
+            self.assert_refused([*repack[:2], "--chunk", 2, "-o", "out.h5", "--resume"], 2, ["--chunk"], "--force")
+            time_of_change = (self.dir / "foreign.h5").stat().st_mtime_ns
+            os.utime(self.dir / "foreign.h5", ns=(0, 12345))
+            self.assert_refused([*repack, "--resume"], 2, ["out.h5.partial", "source file"], "--force")
+            os.utime(self.dir / "foreign.h5", ns=(0, time_of_change))
+            output = self.h5pack_json(*repack, "--resume")[0]["outputs"][0]
+            self.assertGreater(output["resumed_images"], 0)
+            self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
+            self.assertEqual(contents(self.dir / "out.h5"), reference)
+            (self.dir / "out.h5").unlink()
+
+    def test_an_append_that_was_stopped_goes_on(self):
+        append = [*self.make_append(), "--chunk", 1, "-o", "out.h5"]
+        self.h5pack(*append)
+        reference = contents(self.dir / "out.h5")
+        (self.dir / "out.h5").unlink()
+        self.assertIn("--resume", self.stop_in_the_middle(append, signal.SIGTERM))
+        self.assert_refused([*append, "--resume", "--order", "shuffled"], 2, ["--order"], "--force")
+        self.h5pack("repack", "foreign.h5", "-o", "other.h5", "--rows", "0:500")
+        self.assert_refused(["append", "other.h5", *append[2:], "--resume"], 2, ["appended to", "other.h5"], "--force")
+        self.assertGreater(self.h5pack_json(*append, "--resume")[0]["outputs"][0]["resumed_images"], 0)
+        self.assertEqual(contents(self.dir / "out.h5"), reference)
+
+    def test_a_filter_leaves_nothing_and_says_so(self):
+        repack = ["repack", "foreign.h5", "--chunk", 1, "--filter", "deflate:9", "-o", "out.h5"]
+        process = self.start([*repack, "--quiet"])
+        while not (self.dir / "out.h5.partial").exists() and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        code, _, errors = self.end(process)
+        self.assertEqual(code, 130, errors)
+        self.assertRegex(errors, "one with a filter cannot be resumed")
+        self.assertEqual(list(self.dir.glob("out.h5*")), [])
+
+        process = self.start(repack)
+        while not (self.dir / "out.h5.partial").exists() and process.poll() is None:
+            time.sleep(0.001)
+        process.kill()
+        self.end(process)
+        self.assertEqual([p.name for p in self.dir.glob("out.h5*")], ["out.h5.partial"])
+        self.assert_refused(repack, 1, ["out.h5.partial"], "--resume.*--force")
+        result = self.run_h5pack(*repack, "--resume")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, "a file with a filter cannot be resumed; 'out.h5' is written from the beginning")
+        self.h5pack("verify", "out.h5")
+
+    def test_splits_go_on_with_the_one_that_is_missing(self):
+        repack = ["repack", "foreign.h5", "--chunk", 2, "--split", "0.9:0.1", "-o", "parts"]
+        self.h5pack(*repack)
+        reference = contents(self.dir / "parts" / "train.h5")
+        (self.dir / "parts" / "train.h5").unlink()
+        outputs = self.h5pack_json(*repack, "--resume")[0]["outputs"]
+        self.assertNotIn("complete_already", outputs[0])
+        self.assertTrue(outputs[1]["complete_already"])
+        self.assertEqual(contents(self.dir / "parts" / "train.h5"), reference)
+        self.assertIn("test.h5: complete already, 150 images", self.h5pack(*repack, "--resume"))
+        self.assert_refused([*repack, "--resume", "--seed", 3], 1, ["parts/train.h5", "--seed"], "--force")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,271 @@
+"""h5pack --shard: files packed by several runs are the file that one run makes, and are read as one dataset."""
+
+import os
+import shutil
+import subprocess
+import unittest
+
+import h5py
+import numpy as np
+
+from ranks_test import MPIRUN, VARIABLES
+from sources import write_celeba, write_cifar10
+from support import CliTest, H5PACK, make_class_folder, write_picture
+
+PER_CLASS = 23
+CHUNK = 4
+TOTAL = 2 * PER_CLASS
+CHUNKS = -(-TOTAL // CHUNK)
+
+
+def contents(path):
+    """Every dataset of a file by its name, and what it says of its chunks and classes."""
+    with h5py.File(path) as file:
+        found = {name: file[name][()] for name in file}
+        attributes = file["images"].attrs
+        return found, attributes["chunk_digests"], attributes["class_names"], attributes["class_counts"]
+
+
+class ShardTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        make_class_folder(self.dir / "photos", ["cat", "dog"], PER_CLASS)
+
+    def pack(self, output, *options, source="photos", command="folder", code=0):
+        result = self.run_h5pack(command, source, "-o", output, "--chunk", CHUNK, "--seed", 3, "--quiet", *options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result
+
+    def pack_shards(self, output, count, *options, **more):
+        for i in range(count):
+            self.pack(output, "--shard", f"{i}/{count}", *options, **more)
+
+    def shard(self, name, i, count):
+        return self.dir / f"{name}-{i:05d}-of-{count:05d}.h5"
+
+    def assert_same_as(self, whole, shards):
+        """`shards` one after the other are the file `whole`, chunk for chunk."""
+        datasets, digests, names, counts = contents(whole)
+        parts = [contents(path) for path in shards]
+        for name, values in datasets.items():
+            np.testing.assert_array_equal(np.concatenate([part[0][name] for part in parts]), values, name)
+        # A last chunk that a shard has for itself is stored without the room behind it.
+        with h5py.File(shards[-1]) as last, h5py.File(whole) as one:
+            same = last["images"].chunks == one["images"].chunks
+        joined = np.concatenate([part[1] for part in parts])
+        np.testing.assert_array_equal(joined if same else joined[:-1], digests if same else digests[:-1])
+        for part in parts:
+            np.testing.assert_array_equal(part[2], names)
+        np.testing.assert_array_equal(sum(part[3] for part in parts), counts)
+
+    def test_shards_are_the_file_of_one_run(self):
+        for order in ("shuffled", "source"):
+            self.pack("whole.h5", "--order", order, "--force")
+            for count in (1, 2, 3, 5, CHUNKS):
+                with self.subTest((order, count)):
+                    self.pack_shards("train.h5", count, "--order", order, "--force")
+                    paths = [self.shard("train", i, count) for i in range(count)]
+                    self.assert_same_as(self.dir / "whole.h5", paths)
+                    sizes = []
+                    for path in paths:
+                        with h5py.File(path) as file:
+                            sizes.append(-(-len(file["images"]) // CHUNK))
+                    self.assertLessEqual(max(sizes) - min(sizes), 1, "shards are balanced")
+
+    def test_every_source(self):
+        write_cifar10(self.dir / "cifar-in")
+        write_celeba(self.dir / "celeba-in", 40, size=(20, 16))
+        rows = ["path,label"] + [f"photos/{name}/{i:03d}.jpg,{name}" for i in range(PER_CLASS) for name in ("cat", "dog")]
+        (self.dir / "list.csv").write_text("\n".join(rows) + "\n")
+        self.pack("whole.h5", command="csv", source="list.csv")
+        self.pack_shards("parts.h5", 3, command="csv", source="list.csv")
+        self.assert_same_as(self.dir / "whole.h5", [self.shard("parts", i, 3) for i in range(3)])
+        for command, splits in (("cifar", ("train", "test")), ("celeba", ("train",))):
+            self.pack(command, command=command, source=f"{command}-in")
+            self.pack_shards(f"{command}-parts", 2, command=command, source=f"{command}-in")
+            for split in splits:
+                with h5py.File(self.dir / command / f"{split}.h5") as file:
+                    whole = {name: file[name][()] for name in file}
+                parts = [self.shard(f"{command}-parts/{split}", i, 2) for i in range(2)]
+                for name, values in whole.items():
+                    joined = np.concatenate([h5py.File(path)[name][()] for path in parts])
+                    np.testing.assert_array_equal(joined, values, f"{command} {split} {name}")
+
+    def test_attributes(self):
+        self.pack_shards("train.h5", 2)
+        firsts, sets = [], set()
+        for i in range(2):
+            with h5py.File(self.shard("train", i, 2)) as file:
+                self.assertEqual((file.attrs["shard_index"], file.attrs["shard_count"]), (i, 2))
+                self.assertEqual(file.attrs["shard_total_rows"], TOTAL)
+                firsts.append((file.attrs["shard_first_row"], len(file["images"])))
+                sets.add(file.attrs["shard_set"])
+        self.assertEqual(len(sets), 1)
+        self.assertEqual(firsts[1][0], firsts[0][1])
+        info, = self.h5pack_json("info", self.shard("train", 1, 2))
+        self.assertEqual((info["shard"]["index"], info["shard"]["count"]), (1, 2))
+        self.assertIn("shard 1 of 2", self.h5pack("info", self.shard("train", 1, 2)))
+
+    def test_stream_info_and_verify_take_the_pattern(self):
+        self.pack("whole.h5")
+        self.pack_shards("train.h5", 3)
+        pattern = "train-*-of-00003.h5"
+        whole, = self.h5pack_json("stream", "whole.h5", "--digest", "--fields", "source_index", "--shuffle-quality")
+        for source in ("auto", "mapped", "scatter", "direct", "hdf5"):
+            report, = self.h5pack_json("stream", pattern, "--digest", "--fields", "source_index", "--shuffle-quality",
+                                       "--source", source, "--verify", "always")
+            for key in ("images", "order_digest", "pixel_digest", "field_digests", "same_chunk_pair_rate"):
+                if key in whole:
+                    self.assertEqual(report[key], whole[key], (source, key))
+        info, = self.h5pack_json("info", pattern)
+        one, = self.h5pack_json("info", "whole.h5")
+        for key in ("num_samples", "shape", "classes", "fields", "labels", "seed", "source_sizes", "split"):
+            self.assertEqual(info[key], one[key], key)
+        np.testing.assert_allclose(info["statistics"]["mean"], one["statistics"]["mean"], atol=1e-12)
+        np.testing.assert_allclose(info["statistics"]["std"], one["statistics"]["std"], atol=1e-12)
+        np.testing.assert_allclose(info["statistics"]["mean_picture_std"], one["statistics"]["mean_picture_std"],
+                                   atol=1e-7)
+        self.assertEqual([shard["first_row"] for shard in info["shards"]], [0, 16, 32])
+        self.assertIn("3 files", self.h5pack("info", pattern))
+        self.h5pack("verify", pattern, "--against", "photos", "--sample", "all", "--quiet")
+        self.h5pack("preview", pattern, "-o", "sheet.png")
+
+        # Damage is found in its file, and told by what was lost.
+        path = self.shard("train", 1, 3)
+        with h5py.File(path) as file:
+            offset = file["images"].id.get_chunk_info(0).byte_offset
+            lost = file["source_index"][:CHUNK]
+        data = bytearray(path.read_bytes())
+        data[offset] ^= 1
+        path.write_bytes(data)
+        result = self.run_h5pack("verify", pattern, "--quiet")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"chunk 0 (rows 0 to 3) of images in {path.name}", result.stdout)
+        name = f"{lost[0] % PER_CLASS:03d}.jpg"
+        self.assertIn(name, result.stdout)
+
+    def test_ranks_of_stream_share_shards(self):
+        self.pack_shards("train.h5", 3)
+        everything, = self.h5pack_json("stream", "train-*-of-00003.h5", "--digest")
+        parts = [self.h5pack_json("stream", "train-*-of-00003.h5", "--digest", "--rank", r, "--world-size", 2,
+                                  "--uneven", "exact")[0] for r in range(2)]
+        self.assertEqual(sum(int(part["pixel_digest"], 16) for part in parts) % 2**64,
+                         int(everything["pixel_digest"], 16))
+
+    def test_repack_makes_one_file_of_them(self):
+        self.pack("whole.h5")
+        self.pack_shards("train.h5", 3)
+        self.h5pack("repack", "train-*-of-00003.h5", "-o", "merged.h5", "--chunk", CHUNK)
+        for name, values in contents(self.dir / "whole.h5")[0].items():
+            np.testing.assert_array_equal(contents(self.dir / "merged.h5")[0][name], values, name)
+        with h5py.File(self.dir / "merged.h5") as file:
+            self.assertNotIn("shard_index", file.attrs)
+
+    def test_skipped_pictures_make_shards_shorter(self):
+        bad = [self.dir / "photos/cat/003.jpg", self.dir / "photos/dog/011.jpg", self.dir / "photos/dog/012.jpg"]
+        for path in bad:
+            path.write_bytes(path.read_bytes()[:300])
+        self.pack("whole.h5", "--on-error", "skip", code=3)
+        for i in range(3):
+            self.run_h5pack("folder", "photos", "-o", "train.h5", "--chunk", CHUNK, "--seed", 3, "--shard", f"{i}/3",
+                            "--on-error", "skip", "--report", f"bad-{i}.jsonl", "--quiet")
+        datasets = contents(self.dir / "whole.h5")[0]
+        parts = [contents(self.shard("train", i, 3))[0] for i in range(3)]
+        for name, values in datasets.items():
+            np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), values, name)
+        reports = "".join((self.dir / f"bad-{i}.jsonl").read_text() for i in range(3))
+        self.assertEqual(len(reports.splitlines()), 3)
+        report, = self.h5pack_json("stream", "train-*-of-00003.h5", "--digest")
+        whole, = self.h5pack_json("stream", "whole.h5", "--digest")
+        self.assertEqual((report["images"], report["pixel_digest"]), (TOTAL - 3, whole["pixel_digest"]))
+        self.assertEqual(report["chunk_loads"], report["row_groups"], "each chunk is loaded once")
+
+    def test_outputs_are_not_replaced_unasked(self):
+        self.pack("train.h5", "--shard", "0/2")
+        arguments = ["folder", "photos", "-o", "train.h5", "--chunk", CHUNK, "--shard", "0/2"]
+        self.assert_refused(arguments, 1, ["train-00000-of-00002.h5"], "--force")
+        self.h5pack(*arguments, "--force")
+
+    def test_wrong_numbers(self):
+        for text in ("2/2", "-1/2", "1/0", "0/4097", "1", "", "a/b", "0/2/3", "1/ 2", "1.0/2", "0x0/2"):
+            self.assert_refused(["folder", "photos", "-o", "train.h5", f"--shard={text}"], 2, ["--shard", text], "0/8")
+        self.assert_refused(["folder", "photos", "-o", "train.h5", "--chunk", CHUNK, "--shard", "0/13"], 2,
+                            ["12 chunks of 4", "13 shards"], "at most 12 shards, or smaller chunks.*--chunk")
+        self.assert_refused(["folder", "photos", "-o", "train.h5", "--shard", "0/2", "--shard-from-env"], 2,
+                            ["--shard"], "help")
+
+    def test_dry_run(self):
+        plans = [self.h5pack_json("folder", "photos", "-o", "train.h5", "--chunk", CHUNK, "--dry-run", "--shard",
+                                  f"{i}/5")[0]["outputs"][0] for i in range(5)]
+        self.assertEqual(sum(plan["images"] for plan in plans), TOTAL)
+        self.assertEqual([plan["shard"] for plan in plans], [f"{i}/5" for i in range(5)])
+        self.assertTrue(plans[3]["path"].endswith("train-00003-of-00005.h5"))
+        self.assertEqual(list(self.dir.glob("train*")), [])
+
+    def test_shards_of_copies_of_the_source_belong_together(self):
+        shutil.copytree(self.dir / "photos", self.dir / "elsewhere/copy")
+        for path in (self.dir / "elsewhere").rglob("*.jpg"):
+            os.utime(path, (1, 1))
+        self.pack("whole.h5")
+        self.pack("train.h5", "--shard", "0/2")
+        self.pack("train.h5", "--shard", "1/2", source="elsewhere/copy")
+        self.assert_same_as(self.dir / "whole.h5", [self.shard("train", i, 2) for i in range(2)])
+        self.h5pack("info", "train-*-of-00002.h5")
+
+    def test_shards_that_do_not_belong_together(self):
+        pattern = "train-*-of-00002.h5"
+        self.pack("train.h5", "--shard", "0/2")
+        self.assert_refused(["info", pattern], 1, [pattern, "train-00001-of-00002.h5"], "missing.*pack or copy")
+        second = ["folder", "photos", "-o", "train.h5", "--shard", "1/2", "--quiet", "--force"]
+        for options, names in ((["--chunk", CHUNK, "--seed", 4], ["seed is 4", "3"]),
+                               (["--chunk", CHUNK, "--seed", 3, "--resize", "31x32"], ["[31,32,3]"]),
+                               (["--chunk", 5, "--seed", 3], ["shard_set"]),
+                               (["--chunk", CHUNK, "--seed", 3, "--orientation", "apply"], ["shard_set"])):
+            self.h5pack(*second, *options)
+            self.assert_refused(["info", pattern], 1, ["train-00001-of-00002.h5", *names], "pack it again")
+        write_picture(self.dir / "photos/dog/extra.jpg", 999)
+        self.h5pack(*second, "--chunk", CHUNK, "--seed", 3)
+        self.assert_refused(["stream", pattern], 1, ["train-00001-of-00002.h5", "47", "46"], "pack it again")
+
+    def test_link(self):
+        self.pack("whole.h5")
+        self.pack_shards("train.h5", 3)
+        self.h5pack("link", "train-*-of-00003.h5", "-o", "all.h5")
+        moved = self.dir / "moved"
+        moved.mkdir()
+        for path in [*self.dir.glob("train-*"), self.dir / "all.h5"]:
+            path.rename(moved / path.name)
+        with h5py.File(moved / "all.h5") as link, h5py.File(self.dir / "whole.h5") as whole:
+            self.assertEqual(set(link), set(whole))
+            for name in whole:
+                self.assertTrue(link[name].is_virtual)
+                np.testing.assert_array_equal(link[name][()], whole[name][()])
+            self.assertEqual(link.attrs["seed"], 3)
+            self.assertEqual(link.attrs["shard_pattern"], b"train-*-of-00003.h5")
+            np.testing.assert_array_equal(link["images"].attrs["class_names"], whole["images"].attrs["class_names"])
+        self.assert_refused(["stream", "moved/all.h5"], 1, ["moved/all.h5"], "open 'moved/train-\\*-of-00003.h5' instead")
+        report, = self.h5pack_json("stream", "moved/all.h5", "--allow-external", "--digest")
+        whole, = self.h5pack_json("stream", "whole.h5", "--digest")
+        self.assertEqual(report["pixel_digest"], whole["pixel_digest"])
+        self.assert_refused(["link", "moved/train-*-of-00003.h5", "-o", "moved/all.h5"], 1, ["moved/all.h5"], "--force")
+        self.h5pack("link", "moved/train-*-of-00003.h5", "-o", "moved/all.h5", "--force")
+        self.assert_refused(["link", "whole.h5", "-o", "x.h5"], 2, ["whole.h5"], "several, as in")
+        self.assert_refused(["link", "train-*-of-00003.h5", "-o", "x.h5"], 1, ["3 of its 3 files"], "missing")
+
+    def test_two_shards_packed_at_once_by_mpirun(self):
+        if not shutil.which("mpirun"):
+            self.skipTest("mpirun is not installed (Debian: openmpi-bin)")
+        self.pack("whole.h5")
+        variables = {k: v for k, v in os.environ.items() if k not in VARIABLES}
+        variables["TMPDIR"] = str(self.dir)
+        common = f"{H5PACK} folder photos --chunk {CHUNK} --seed 3 --quiet"
+        for output, shard in (("env", "--shard-from-env"), ("shell", "--shard $OMPI_COMM_WORLD_RANK/2")):
+            result = subprocess.run([*MPIRUN, "-n", "2", "sh", "-c", f"exec {common} -o {output}.h5 {shard}"],
+                                    cwd=self.dir, env=variables, timeout=120, text=True, capture_output=True)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assert_same_as(self.dir / "whole.h5", [self.shard(output, i, 2) for i in range(2)])
+        self.assertEqual(list(self.dir.glob("*.partial*")), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

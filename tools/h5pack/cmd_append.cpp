@@ -1,0 +1,187 @@
+/// h5pack append: another source behind the rows of a file, in a new file.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
+
+#include "command.hpp"
+#include "in_quotes.hpp"
+#include "options.hpp"
+#include "pack_command.hpp"
+#include "pack_options.hpp"
+#include "pack_run.hpp"
+#include "recorded_source.hpp"
+#include "sources/appended_source.hpp"
+#include "sources/celeba_source.hpp"
+#include "sources/cifar_source.hpp"
+#include "sources/csv_source.hpp"
+#include "sources/folder_source.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using Json = nlohmann::json;
+
+struct AppendCommand {
+  std::shared_ptr<std::string> before = {};  ///< Of the append command: its sources share it.
+  std::string split = {};                    ///< Of the source.
+  PackCommand pack = {};
+  // Whether these were given; what was not is as in the file.
+  bool transform = false;
+  bool orientation = false;
+  bool chunk = false;
+};
+
+/// Resizing and the like as the file records it.
+void take_recorded_transform(PackCommand& pack, const chunkio::DatasetInfo& before) {
+  const Json recorded = Json::parse(before.options_json, nullptr, false);
+  if (!recorded.is_object() || !recorded.contains("color")) return;
+  const PictureOptions options = recorded_picture_options(before);
+  PictureOptions& picture = pack.options.picture;
+  picture.resize = options.resize;
+  picture.interpolation = options.interpolation;
+  picture.shrink_on_load = options.shrink_on_load;
+  picture.center_crop = options.center_crop;
+  picture.pad = options.pad;
+  pack.resize = recorded.value("resize", "");
+  pack.interpolation = recorded.value("interpolation", pack.interpolation);
+  pack.center_crop = recorded.value("center_crop", "");
+  pack.pad = recorded.value("pad", "");
+}
+
+void take_recorded_orientation(PackCommand& pack, const chunkio::DatasetInfo& before) {
+  const Json recorded = Json::parse(before.options_json, nullptr, false);
+  if (!recorded.is_object() || !recorded.contains("orientation")) return;
+  pack.options.picture.orientation =
+      recorded["orientation"] == "apply" ? OrientationMode::apply : OrientationMode::ignore;
+}
+
+/// Settles what depends on the file.
+/// \throws Error unsupported.
+void settle_options(AppendCommand& command, const chunkio::DatasetInfo& before) {
+  PackOptions& options = command.pack.options;
+  if (before.channels != 1 && before.channels != 3) {
+    throw Error(ErrorCode::unsupported, in_quotes(before.path) + " has " +
+                                            std::to_string(before.channels) +
+                                            " channels; pictures can be appended to 1 or 3");
+  }
+  if (options.shuffled && !before.stored.filters.empty()) {
+    throw Error(ErrorCode::unsupported,
+                in_quotes(before.path) +
+                    " is compressed, and its rows can only be copied in their order: leave out "
+                    "--order shuffled, or undo that first with h5pack repack --filter none");
+  }
+  options.picture.color = before.channels == 1 ? ColorMode::gray : ColorMode::rgb;
+  options.picture.layout = before.layout;
+  if (!command.transform) take_recorded_transform(command.pack, before);
+  if (!command.orientation) take_recorded_orientation(command.pack, before);
+  const bool whole_rows = before.stored.chunked &&
+                          before.stored.chunk_shape.without_first_axis() == before.sample_shape();
+  if (!command.chunk && whole_rows) options.writer.chunk_samples = before.stored.chunk_shape[0];
+}
+
+/// What the loader will make of a file whose new rows are in the order of their source.
+void add_note(Listing& listing, const chunkio::DatasetInfo& before, const PackOptions& options) {
+  if (options.shuffled || before.order != "shuffled") return;
+  listing.notes.push_back("the new rows follow those of " + in_quotes(before.path) +
+                          " in the order of their source; --order shuffled mixes all");
+}
+
+ExitCode run_append(AppendCommand& command, const GlobalOptions& global) {
+  const chunkio::Dataset before = chunkio::Dataset::open(*command.before);
+  settle_options(command, before.info());
+  PackCommand& pack = command.pack;
+  pack.list = [&command, before, list = pack.list](const PackCommand& options) {
+    Listing listing = append_to(before, list(options), command.split);
+    add_note(listing, before.info(), options.options);
+    return listing;
+  };
+  return run_pack(pack, global);
+}
+
+/// One kind of source.
+struct Source {
+  const char* name;
+  const char* description;
+  std::pair<const char*, const char*> input;
+  std::function<Listing(const PackCommand&)> list;
+};
+
+CLI::App* add_source(CLI::App& app, const Source& source, const GlobalOptions& global,
+                     Action& action, const std::shared_ptr<AppendCommand>& command) {
+  CLI::App* const sub = app.add_subcommand(source.name, source.description);
+  PackCommand& pack = command->pack;
+  pack.name = std::string("append ") + source.name;
+  pack.list = source.list;
+  pack.options.shuffled = false;
+  sub->add_option(source.input.first, pack.input, source.input.second)->required();
+  sub->add_option("-o,--output", pack.output, "File to write")->required()->type_name("OUT");
+  add_common_options(*sub, pack);
+  // The file says the first two, and the third has other choices here.
+  for (const char* option : {"--layout", "--color", "--order"}) {
+    sub->remove_option(sub->get_option(option));
+  }
+  add_choice<bool>(*sub, "--order", pack.options.shuffled,
+                   {{"appended", false}, {"shuffled", true}},
+                   "Order of the samples: the file's rows as they are, then the new ones as in "
+                   "their source; or all mixed")
+      ->group("File");
+  sub->add_option("--split", command->split,
+                  "Which split of the source (default: its only one, or the one the file is)")
+      ->type_name("NAME");
+  sub->callback([command, sub, &global, &action] {
+    const auto given = [sub](const char* option) { return sub->count(option) > 0; };
+    command->transform = given("--resize") || given("--center-crop") || given("--pad") ||
+                         given("--interpolation") || given("--shrink-on-load");
+    command->orientation = given("--orientation");
+    command->chunk = given("--chunk") || given("--chunk-bytes");
+    finish_options(command->pack);
+    action = [command, &global] { return run_append(*command, global); };
+  });
+  return sub;
+}
+
+}  // namespace
+
+void add_append_command(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* const append = app.add_subcommand(
+      "append", "Write a new file: the rows of a file, then the pictures of another source");
+  const auto before = std::make_shared<std::string>();
+  append->add_option("OLD", *before, "The file; it stays as it is")->required()->type_name("");
+  append->require_subcommand(1);
+  const std::array<Source, 4> sources = {
+      {{"folder",
+        "Append a folder of pictures; its class folders give the labels",
+        {"DIR", "Folder of class folders, of pictures, or of train/, val/ and test/"},
+        [](const PackCommand& command) { return list_folder(command.input); }},
+       {"cifar",
+        "Append CIFAR-10 or CIFAR-100 (binary version)",
+        {"DIR", "Folder with the .bin files"},
+        [](const PackCommand& command) { return list_cifar(command.input); }},
+       {"celeba",
+        "Append CelebA with its attributes",
+        {"DIR", "Folder with img_align_celeba/ and list_attr_celeba.txt or .csv"},
+        [](const PackCommand& command) { return list_celeba(command.input); }},
+       {"csv",
+        "Append the pictures that a CSV file lists",
+        {"FILE", "CSV file whose first line names the columns"},
+        [](const PackCommand& command) { return list_csv(command.input, command.csv); }}}};
+  for (const Source& source : sources) {
+    const auto command = std::make_shared<AppendCommand>();
+    command->before = before;
+    CLI::App* const sub = add_source(*append, source, global, action, command);
+    if (std::string(source.name) == "csv") add_csv_options(*sub, command->pack.csv);
+  }
+}
+
+}  // namespace h5pack

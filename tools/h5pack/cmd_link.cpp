@@ -1,0 +1,59 @@
+/// h5pack link: one file in which other programs find all shards of a dataset.
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/shards.hpp>
+
+#include "command.hpp"
+#include "escape.hpp"
+#include "options.hpp"
+#include "output.hpp"
+
+namespace h5pack {
+namespace {
+
+struct LinkCommand {
+  std::string pattern = {};
+  std::string output = {};
+  chunkio::OpenOptions open = {};
+  bool force = false;
+};
+
+ExitCode run_link(const LinkCommand& command, const GlobalOptions& global) {
+  const chunkio::Dataset dataset = chunkio::Dataset::open(command.pattern, command.open);
+  chunkio::link_shards(dataset, command.output, command.force);
+  if (global.json) {
+    const nlohmann::ordered_json json = {{"path", command.output},
+                                         {"shards", dataset.info().shards.size()},
+                                         {"images", dataset.size()}};
+    print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  } else {
+    print(escape(command.output) + ": " + std::to_string(dataset.size()) + " images of " +
+          std::to_string(dataset.info().shards.size()) + " files\n");
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_link_command(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* const command = app.add_subcommand(
+      "link", "Write a file in which h5py and others find all shards as one dataset");
+  const auto options = std::make_shared<LinkCommand>();
+  command->add_option("PATTERN", options->pattern, "Quoted, such as 'train-*-of-00008.h5'")
+      ->required()
+      ->type_name("");
+  command->add_option("-o,--output", options->output, "File to write, beside the shards")
+      ->required()
+      ->type_name("OUT");
+  command->add_flag("--force", options->force, "Replace an existing file");
+  add_open_options(*command, options->open);
+  command->callback([&global, &action, options] {
+    action = [&global, options] { return run_link(*options, global); };
+  });
+}
+
+}  // namespace h5pack

@@ -1,0 +1,24 @@
+#include "resumable.hpp"
+
+#include <chunkio/error.hpp>
+
+#include "in_quotes.hpp"
+
+namespace h5pack {
+
+void run_resumable(chunkio::DatasetWriter& writer, const std::string& path,
+                   const std::function<void()>& work, const std::string& nothing_kept) {
+  try {
+    work();
+  } catch (const chunkio::Error& error) {
+    const bool cancelled = error.code() == chunkio::ErrorCode::cancelled;
+    if (cancelled) writer.commit();
+    const std::string left = cancelled ? "; " + nothing_kept : "";
+    const std::string way_on = "; " + in_quotes(path + ".partial") +
+                               " keeps what was written: the same command with --resume goes on "
+                               "from there";
+    throw chunkio::Error(error.code(), error.what() + (writer.committed() ? way_on : left));
+  }
+}
+
+}  // namespace h5pack
