@@ -89,20 +89,23 @@ void write_file(const std::string& path, std::int64_t planned, std::int64_t num_
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inline, so that GCC does not see malloc and delete meet.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   const bool fails = ++allocations == failing_allocation;
   void* const memory = fails ? nullptr : std::malloc(std::max<std::size_t>(size, 1));
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 // AddressSanitizer's does not end in the one above, as that of the standard library does.
-void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept try {
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept try {
   return operator new(size);
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
 
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
