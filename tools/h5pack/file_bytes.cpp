@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include <chunkio/error.hpp>
 
@@ -19,7 +20,7 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
-constexpr std::size_t kMaxFileBytes = std::size_t{2} << 30;
+constexpr std::int64_t kMaxFileBytes = std::int64_t{2} << 30;
 
 [[noreturn]] void throw_errno(const std::string& action, const std::string& path) {
   const int number = errno;
@@ -53,6 +54,28 @@ class OpenFile {
   int fd_;
 };
 
+FileStamp stamp_of_regular(const OpenFile& file, const std::string& path) {
+  struct ::stat status {};
+  if (::fstat(file.fd(), &status) != 0) throw_errno("examine", path);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::unsupported, in_quotes(path) + " is not a regular file");
+  }
+  return stamp_of(status);
+}
+
+/// \returns how many bytes there were, or -1 with errno.
+::ssize_t read_all(const OpenFile& file, std::span<std::uint8_t> bytes) noexcept {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ::ssize_t count = ::read(file.fd(), bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return -1;
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return static_cast<::ssize_t>(done);
+}
+
 }  // namespace
 
 FileStamp file_stamp(const std::string& path) noexcept {
@@ -61,47 +84,37 @@ FileStamp file_stamp(const std::string& path) noexcept {
 }
 
 void FileBytes::read(const std::string& path, const std::optional<FileStamp>& expected) {
-  const auto check = [&](const struct ::stat& status) {
-    if (!expected || stamp_of(status) == *expected) return;
+  const OpenFile file(path);
+  // Whatever happens to a listed file until its last byte is read shows in its status afterwards,
+  // so one look is enough: beside opening it, that is what a small file costs most. Without a stamp
+  // its size must be known first.
+  const FileStamp stamp = expected ? *expected : stamp_of_regular(file, path);
+  if (stamp.size > kMaxFileBytes) {
+    throw Error(ErrorCode::unsupported, in_quotes(path) + " is larger than 2 GiB");
+  }
+  size_ = static_cast<std::size_t>(stamp.size);
+  make_room();
+  const ::ssize_t count = read_all(file, {data_.get(), size_});
+  const int number = errno;
+  if (expected && stamp_of_regular(file, path) != *expected) {
     throw Error(ErrorCode::io_failed,
                 in_quotes(path) + " was changed after it was listed; pack when nothing changes");
-  };
-  const OpenFile file(path);
-  struct ::stat status {};
-  if (::fstat(file.fd(), &status) != 0) throw_errno("examine", path);
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::unsupported, in_quotes(path) + " is not a regular file");
   }
-  check(status);
-  if (status.st_size == 0) {
+  errno = number;
+  if (count < 0) throw_errno("read", path);
+  if (std::cmp_less(count, size_)) {
+    throw Error(ErrorCode::io_failed, in_quotes(path) + " became shorter while it was read");
+  }
+  if (size_ == 0) {
     throw Error(ErrorCode::corrupt_data,
                 in_quotes(path) + " is empty (0 bytes): remove or replace it");
   }
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size > kMaxFileBytes) {
-    throw Error(ErrorCode::unsupported, in_quotes(path) + " is larger than 2 GiB");
-  }
-  if (size > capacity_) {
-    capacity_ = std::max(size, capacity_ * 2);
-    data_ = std::make_unique_for_overwrite<std::uint8_t[]>(capacity_);
-  }
-  std::size_t done = 0;
-  while (done < size) {
-    const ::ssize_t count = ::read(file.fd(), data_.get() + done, size - done);
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      throw_errno("read", path);
-    }
-    if (count == 0) {
-      throw Error(ErrorCode::io_failed, in_quotes(path) + " became shorter while it was read");
-    }
-    done += static_cast<std::size_t>(count);
-  }
-  size_ = size;
-  if (expected) {
-    if (::fstat(file.fd(), &status) != 0) throw_errno("examine", path);
-    check(status);
-  }
+}
+
+void FileBytes::make_room() {
+  if (size_ <= capacity_) return;
+  capacity_ = std::max(size_, capacity_ * 2);
+  data_ = std::make_unique_for_overwrite<std::uint8_t[]>(capacity_);
 }
 
 }  // namespace h5pack

@@ -25,7 +25,7 @@ struct FileStamp {
 class FileBytes {
  public:
   /// Reads all of `path`. Blocks on I/O, but never on opening a pipe or device: only regular files
-  /// are read.
+  /// are taken.
   /// \param expected  what the file was when it was listed.
   /// \throws Error not_found, io_failed (also: the file is not what was expected, or changes while
   ///         it is read), unsupported (not a regular file, or above 2 GiB), corrupt_data (empty),
@@ -39,6 +39,8 @@ class FileBytes {
   }
 
  private:
+  void make_room();
+
   std::unique_ptr<std::uint8_t[]> data_;
   std::size_t capacity_ = 0;
   std::size_t size_ = 0;
