@@ -9,6 +9,7 @@ chunkio_add_unit_tests(
           unit/page_cache_test.cpp
           unit/positional_io_test.cpp
           unit/range_reader_test.cpp
+          unit/range_writer_test.cpp
           unit/read_ahead_test.cpp
           unit/resident_source_test.cpp
           unit/row_part_test.cpp

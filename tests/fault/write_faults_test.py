@@ -24,7 +24,6 @@ import under_strace
 from h5_contents import contents
 
 CHILD = os.environ.get("WRITER_CHILD", "writer_child")
-SAMPLE = (6, 5, 3)
 # Calls that change what a next run finds. Between two of them a kill leaves the same as at the second.
 CHANGES = {"openat", "flock", "fallocate", "ftruncate", "pwrite64", "fsync", "fdatasync", "rename", "renameat2", "link",
            "unlink"}
@@ -34,9 +33,23 @@ CHANGES = {"openat", "flock", "fallocate", "ftruncate", "pwrite64", "fsync", "fd
 SIZE_LIMITS = ([] if os.environ.get("CHUNKIO_SANITIZE") else [0]) + [1, 3000, 1 << 14, 1 << 20, 1100000, 1 << 21]
 
 
+def joined(trace):
+    """A line for each call, where it ended: a call during which another thread made one has two lines."""
+    begun = {}
+    for line in trace:
+        thread = line.split()[0]
+        resumed = re.match(r"\d+ +<\.\.\. \w+ resumed>(.*)", line)
+        if line.endswith("<unfinished ...>"):
+            begun[thread] = line.removesuffix("<unfinished ...>").rstrip()
+        elif resumed:
+            yield begun.pop(thread) + resumed[1]
+        else:
+            yield line
+
+
 class WriterTest(unittest.TestCase):
     PLANNED, ROWS = 26, 26
-    OPTIONS = ()
+    SAMPLE, OPTIONS = (6, 5, 3), ()
 
     def setUp(self):
         self.dir = Path(tempfile.mkdtemp(prefix="chunkio-test-"))
@@ -50,9 +63,9 @@ class WriterTest(unittest.TestCase):
 
     def check_reference(self):
         """What all others are compared with is right itself."""
-        count = self.ROWS * int(np.prod(SAMPLE))
+        count = self.ROWS * int(np.prod(self.SAMPLE))
         pixels = (np.arange(count) % 251).astype(np.uint8).tobytes()
-        self.assertEqual(self.reference["images"], ("uint8", (self.ROWS, *SAMPLE), (4, *SAMPLE), pixels))
+        self.assertEqual(self.reference["images"], ("uint8", (self.ROWS, *self.SAMPLE), (4, *self.SAMPLE), pixels))
         rows = np.arange(self.ROWS)
         self.assertEqual(self.reference["labels"][3], (rows % 3).tobytes())
         self.assertEqual(self.reference["further/ids"][3], (rows * 2 % 3).tobytes())
@@ -76,7 +89,7 @@ class WriterTest(unittest.TestCase):
         inject = ["-e", f"inject={injection}"] if injection else []
         run = self.run_child(*arguments, before=["strace", "-f", "-o", trace, *options, *filters, *inject],
                              env=under_strace.environment())
-        return run, trace.read_text().splitlines()
+        return run, list(joined(trace.read_text().splitlines()))
 
     def calls(self, *arguments, everything=False):
         """(name, which of that name, result) for each call of an undisturbed run that touches its files.
@@ -323,6 +336,33 @@ class ShortenedFileTest(WriterTest):
 
 
 @under_strace.required
+class LargeChunksTest(WriterTest):
+    """Chunks that go round the page cache where the file system allows it."""
+    SAMPLE, OPTIONS = (150, 160, 3), ("large",)
+
+    test_killed_at_every_change = WriteFaultsTest.test_killed_at_every_change
+    test_a_full_disk_is_noticed_wherever_it_is_met = WriteFaultsTest.test_a_full_disk_is_noticed_wherever_it_is_met
+    test_interrupted_calls_are_repeated = WriteFaultsTest.test_interrupted_calls_are_repeated
+    test_nothing_is_claimed_before_it_is_on_disk = WriteFaultsTest.test_nothing_is_claimed_before_it_is_on_disk
+    hindered = WriteFaultsTest.hindered
+
+    def large_writes(self, trace):
+        return [line for line in trace if re.search(r"pwrite64\(.* 2\d{5}, \d+\)", line)]
+
+    def test_a_file_system_may_refuse_writes_round_the_cache(self):
+        """Some open a file that way and then want no such write, or take a part of it."""
+        _, trace = self.run_traced("")
+        first = 1 + [line for line in trace if "pwrite64(" in line].index(self.large_writes(trace)[0])
+        for outcome in ("error=EINVAL", "retval=4096"):
+            with self.subTest(outcome):
+                self.clear()
+                run, trace = self.run_traced(f"pwrite64:{outcome}:when={first}")
+                self.assertIn("(INJECTED)", self.large_writes(trace)[0])
+                self.assertEqual(run.returncode, 0, run.stderr)
+                self.assert_perfect()
+
+
+@under_strace.required
 class FilteredFileTest(WriterTest):
     """libhdf5 places the chunks, and has the file open all the time. There is nothing to resume."""
     OPTIONS = ("filter",)
@@ -337,7 +377,7 @@ class FilteredFileTest(WriterTest):
     def test_chunks_are_compressed(self):
         with h5py.File(self.dir / "reference.h5") as file:
             self.assertEqual(file["images"].compression, "gzip")
-            self.assertLess(file["images"].id.get_chunk_info(0).size, 4 * int(np.prod(SAMPLE)))
+            self.assertLess(file["images"].id.get_chunk_info(0).size, 4 * int(np.prod(self.SAMPLE)))
 
     def test_killed_at_every_change(self):
         calls = changes(self.calls())
@@ -452,7 +492,7 @@ def load_tests(loader, tests, _):
     if any("Every" in argument for argument in sys.argv):
         return tests
     suite = unittest.TestSuite()
-    for case in (WriteFaultsTest, ShortenedFileTest, FilteredFileTest):
+    for case in (WriteFaultsTest, ShortenedFileTest, LargeChunksTest, FilteredFileTest):
         suite.addTests(loader.loadTestsFromTestCase(case))
     return suite
 

@@ -1,11 +1,12 @@
 /// Writes a small file of known content, to be killed and hindered by write_faults_test.py.
 ///
-/// writer_child PATH PLANNED ROWS [resume] [force] [filter]: PLANNED rows are announced; if ROWS
-/// are fewer, the file is shortened to them. What happens goes to stdout, line by line and
-/// unbuffered: "resumed I" for each chunk found, "wrote I" after each chunk written, "published" at
-/// the end. Groups are of two chunks. Exits 0; 1 with one line on stderr after an Error. To resume
-/// without force what is published already is no work. With FAIL_ALLOCATION=K in the environment
-/// the K-th allocation of C++ fails; "allocations N" ends what goes to stdout.
+/// writer_child PATH PLANNED ROWS [resume] [force] [large] [filter]: PLANNED rows are announced; if
+/// ROWS are fewer, the file is shortened to them. Large: chunks that go round the page cache. What
+/// happens goes to stdout, line by line and unbuffered: "resumed I" for each chunk found, "wrote I"
+/// after each chunk written, "published" at the end. Groups are of two chunks. Exits 0; 1 with one
+/// line on stderr after an Error. To resume without force what is published already is no work.
+/// With FAIL_ALLOCATION=K in the environment the K-th allocation of C++ fails; "allocations N" ends
+/// what goes to stdout.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,8 +28,13 @@ using namespace chunkio;
 std::atomic<std::int64_t> allocations{0};
 std::int64_t failing_allocation = 0;  // counted from 1; 0: none
 
-constexpr std::int64_t kSampleBytes = std::int64_t{6} * 5 * 3;
 constexpr std::int64_t kChunkSamples = 4;
+
+struct SampleSize {
+  std::int64_t height = 6, width = 5;
+  [[nodiscard]] std::int64_t bytes() const { return height * width * 3; }
+};
+constexpr SampleSize kLarge{.height = 150, .width = 160};
 
 void say(int fd, const std::string& line) {
   const std::string text = line + "\n";
@@ -43,31 +49,31 @@ FieldData numbers(const std::string& name, std::int64_t count, std::int64_t fact
   return field;
 }
 
-DatasetSpec specification(std::int64_t num_samples) {
+DatasetSpec specification(std::int64_t num_samples, SampleSize size) {
   DatasetSpec spec;
   spec.num_samples = num_samples;
-  spec.height = 6;
-  spec.width = 5;
+  spec.height = size.height;
+  spec.width = size.width;
   spec.channels = 3;
   spec.class_names = {"cat", "dog", "cow"};
   spec.fields = {numbers("labels", num_samples, 1), numbers("further/ids", num_samples, 2)};
   return spec;
 }
 
-std::vector<std::byte> rows(std::int64_t first, std::int64_t count) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(count * kSampleBytes));
+std::vector<std::byte> rows(std::int64_t first, std::int64_t count, SampleSize size) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count * size.bytes()));
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<std::byte>((static_cast<std::size_t>(first * kSampleBytes) + i) % 251);
+    bytes[i] = static_cast<std::byte>((static_cast<std::size_t>(first * size.bytes()) + i) % 251);
   }
   return bytes;
 }
 
 void write_file(const std::string& path, std::int64_t planned, std::int64_t num_rows,
-                WriterOptions options) {
+                SampleSize size, WriterOptions options) {
   options.chunk_samples = kChunkSamples;
-  options.commit_bytes = 2 * kChunkSamples * kSampleBytes;
+  options.commit_bytes = 2 * kChunkSamples * size.bytes();
   options.identity = R"({"rows":)" + std::to_string(num_rows) + "}";
-  DatasetWriter writer(path, specification(planned), options);
+  DatasetWriter writer(path, specification(planned, size), options);
   std::set<std::int64_t> there;
   for (const ResumedChunk& chunk : writer.resumed()) {
     if (chunk.note != "note " + std::to_string(chunk.chunk)) ::_exit(8);
@@ -77,12 +83,12 @@ void write_file(const std::string& path, std::int64_t planned, std::int64_t num_
   for (std::int64_t first = 0; first < num_rows; first += kChunkSamples) {
     const std::int64_t chunk = first / kChunkSamples;
     if (there.contains(chunk)) continue;
-    writer.write_chunk(chunk, rows(first, std::min(kChunkSamples, num_rows - first)),
+    writer.write_chunk(chunk, rows(first, std::min(kChunkSamples, num_rows - first), size),
                        "note " + std::to_string(chunk));
     say(STDOUT_FILENO, "wrote " + std::to_string(chunk));
   }
   writer.set_statistics({{{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}, {}});
-  if (num_rows < planned) writer.set_rows(num_rows, specification(num_rows).fields);
+  if (num_rows < planned) writer.set_rows(num_rows, specification(num_rows, size).fields);
   writer.close();
   say(STDOUT_FILENO, "published");
 }
@@ -110,15 +116,17 @@ void write_file(const std::string& path, std::int64_t planned, std::int64_t num_
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   WriterOptions options;
+  SampleSize size;
   for (int i = 4; i < argc; ++i) {
     options.resume |= std::string_view(argv[i]) == "resume";
     options.overwrite |= std::string_view(argv[i]) == "force";
+    if (std::string_view(argv[i]) == "large") size = kLarge;
     if (std::string_view(argv[i]) == "filter") options.filter = {.deflate_level = 6};
   }
   if (const char* which = std::getenv("FAIL_ALLOCATION")) failing_allocation = std::atoll(which);
   try {
     if (options.resume && !options.overwrite && DatasetWriter::is_published(argv[1])) return 0;
-    write_file(argv[1], std::atoll(argv[2]), std::atoll(argv[3]), options);
+    write_file(argv[1], std::atoll(argv[2]), std::atoll(argv[3]), size, options);
   } catch (const Error& error) {
     say(STDERR_FILENO, std::string(to_string(error.code())) + ": " + error.what());
     ::_exit(1);  // after an error of the disk libhdf5 may not find its way out of exit()

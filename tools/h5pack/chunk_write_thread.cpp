@@ -1,6 +1,7 @@
 #include "chunk_write_thread.hpp"
 
 #include <span>
+#include <system_error>
 #include <utility>
 
 namespace h5pack {
@@ -10,8 +11,13 @@ ChunkWriteThread::ChunkWriteThread(chunkio::DatasetWriter& writer, std::int64_t 
     : writer_(writer),
       sample_bytes_(static_cast<std::size_t>(sample_bytes)),
       max_queued_(static_cast<std::size_t>(max_queued)),
-      pool_(pool),
-      thread_([this] { run(); }) {}
+      pool_(pool) {
+  try {
+    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {
+    if (threads_.empty()) throw;  // else the process may start no more, and one will do
+  }
+}
 
 ChunkWriteThread::~ChunkWriteThread() { close_and_join(); }
 
@@ -29,20 +35,19 @@ void ChunkWriteThread::finish() {
 }
 
 void ChunkWriteThread::close_and_join() {
-  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     changed_.notify_all();
   }
-  thread_.join();
+  threads_.clear();
 }
 
 void ChunkWriteThread::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return !queue_.empty() || closed_; });
-    if (queue_.empty()) return;
+    changed_.wait(lock, [&] { return !queue_.empty() || closed_ || failure_; });
+    if (queue_.empty() || failure_) return;
     PackedChunk chunk = std::move(queue_.front());
     queue_.pop_front();
     changed_.notify_all();
@@ -60,7 +65,7 @@ void ChunkWriteThread::run() {
     }
     lock.lock();
     if (!failure) continue;
-    failure_ = failure;
+    if (!failure_) failure_ = failure;
     changed_.notify_all();
     return;
   }

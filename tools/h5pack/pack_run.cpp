@@ -273,6 +273,7 @@ class PackRun {
     output["std"] = packed.statistics.channels.std;
     output["mean_picture_std"] = packed.statistics.mean_picture_std;
     output["seconds"] = packed.seconds;
+    output["read_back_seconds"] = packed.read_back_seconds;
     output["images_per_second"] = rate;
     result_["outputs"].push_back(std::move(output));
     char timing[64];

@@ -530,7 +530,8 @@ PackPlan plan_pack(const Split& split, const PackOptions& options) {
   plan.threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
   // One chunk a thread, so that none waits for another's last row, and one more; fewer if large.
   plan.queued_chunks = std::clamp<std::int64_t>(kQueueBytes / plan.chunk_bytes, 1, kMaxQueueChunks);
-  const std::int64_t others = plan.queued_chunks + 2;  // One is being filled up, one written.
+  // One is being filled up.
+  const std::int64_t others = plan.queued_chunks + 1 + ChunkWriteThread::kThreads;
   plan.chunks_in_flight = std::min<std::int64_t>(
       plan.num_chunks,
       std::clamp<std::int64_t>(kMaxBufferBytes / plan.chunk_bytes - others, 1, plan.threads + 1));
@@ -583,6 +584,7 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
   });
   result.misnamed = misnamed.summary();
   result.path = path;
+  result.read_back_seconds = writer.read_back_seconds();
   result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

@@ -85,6 +85,7 @@ struct PackResult {
   std::optional<MisnamedPictures::Summary> misnamed = {};  ///< Of those packed now.
   chunkio::DatasetStatistics statistics;
   double seconds = 0;
+  double read_back_seconds = 0;  ///< Of these, those that were only spent on reading it back.
 };
 
 /// Samples of each class: `labels` counted if they are one int64 a sample; else empty. Labels

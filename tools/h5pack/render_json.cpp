@@ -282,7 +282,8 @@ std::string repack_json(const RepackReport& report) {
                        {"mean", output.statistics.channels.mean},
                        {"std", output.statistics.channels.std},
                        {"mean_picture_std", output.statistics.mean_picture_std},
-                       {"seconds", output.seconds}});
+                       {"seconds", output.seconds},
+                       {"read_back_seconds", output.read_back_seconds}});
   }
   return line({{"command", "repack"}, {"input", report.input}, {"outputs", std::move(outputs)}});
 }

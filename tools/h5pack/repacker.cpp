@@ -349,6 +349,7 @@ RepackResult repack(const chunkio::Dataset& dataset, const Rows& rows, const std
     StopSignal::check();
     writer.set_statistics(result.statistics);
     writer.close();
+    result.read_back_seconds = writer.read_back_seconds();
   };
   run_resumable(writer, path, work,
                 options.writer.filter.deflate_level > 0

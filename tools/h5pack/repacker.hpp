@@ -50,6 +50,7 @@ struct RepackResult {
   chunkio::ChunkFilter filter = {};
   chunkio::DatasetStatistics statistics = {};
   double seconds = 0;
+  double read_back_seconds = 0;  ///< Of these, those that were only spent on reading it back.
 };
 
 /// Writes the rows `rows` of `dataset`, in that order, to a new file of version 1. Blocks until it

@@ -214,6 +214,9 @@ class CHUNKIO_EXPORT DatasetWriter {
   ///         was written), io_failed, no_space, hdf5_failed, cancelled.
   void close();
 
+  /// How long close() only read back what was written, in seconds; 0 before.
+  [[nodiscard]] double read_back_seconds() const noexcept;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -178,9 +178,16 @@ bool DeferredWrites::read(std::int64_t offset, std::span<std::byte> out) noexcep
   return true;
 }
 
+void DeferredWrites::check_kept(std::int64_t offset, std::size_t size) const {
+  if (offset >= kept_.end || offset + static_cast<std::int64_t>(size) <= kept_.begin) return;
+  throw Error(ErrorCode::hdf5_failed, "libhdf5 would overwrite pictures of " + path_ +
+                                          " while it adds attributes; use another version of it");
+}
+
 void DeferredWrites::write_raw(std::int64_t offset, std::span<const std::byte> bytes) noexcept {
   if (failure_) return;
   try {
+    check_kept(offset, bytes.size());
     base::write_at(fd_, offset, bytes, path_);
   } catch (...) {
     failure_ = std::current_exception();
@@ -190,6 +197,7 @@ void DeferredWrites::write_raw(std::int64_t offset, std::span<const std::byte> b
 void DeferredWrites::write_metadata(std::int64_t offset,
                                     std::span<const std::byte> bytes) noexcept {
   try {
+    check_kept(offset, bytes.size());
     metadata_.push_back({offset, {bytes.begin(), bytes.end()}});
   } catch (...) {
     if (!failure_) failure_ = std::current_exception();

@@ -21,11 +21,18 @@
 
 namespace chunkio::h5 {
 
+/// Bytes [begin, end) of a file that stay as they are.
+struct KeptBytes {
+  std::int64_t begin = 0, end = 0;
+};
+
 /// The writes of one session with a file.
 class DeferredWrites {
  public:
   /// \param fd  open for reading and writing; must outlive this, as `path` must.
-  DeferredWrites(int fd, const std::string& path) : fd_(fd), path_(path) {}
+  /// \param kept  a write to these fails, as one does that the disk refuses.
+  DeferredWrites(int fd, const std::string& path, KeptBytes kept = {})
+      : fd_(fd), path_(path), kept_(kept) {}
   DeferredWrites(const DeferredWrites&) = delete;
   DeferredWrites& operator=(const DeferredWrites&) = delete;
 
@@ -55,8 +62,11 @@ class DeferredWrites {
     std::vector<std::byte> bytes;
   };
 
+  void check_kept(std::int64_t offset, std::size_t size) const;
+
   int fd_;
   const std::string& path_;
+  KeptBytes kept_;
   std::int64_t file_bytes_ = 0;
   std::vector<Piece> metadata_;  ///< In the order of writing; later ones cover earlier ones.
   std::exception_ptr failure_;   ///< The first.

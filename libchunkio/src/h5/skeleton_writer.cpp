@@ -304,7 +304,7 @@ void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
 
 void complete_file(int fd, const std::string& path, const Completion& completion) {
   const auto guard = Library::lock();
-  DeferredWrites writes(fd, path);
+  DeferredWrites writes(fd, path, completion.kept);
   const ListId access = file_access(writes, path);
   FileId file(check_id(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), "reopen", path));
   DatasetId images = open_dataset(file, kImages, path);

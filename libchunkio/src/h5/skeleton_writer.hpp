@@ -50,6 +50,7 @@ struct Completion {
   /// Absent, or the specification with fewer samples: the pictures are cut to them, which leaves
   /// all chunks where they are, and all fields are written anew.
   const DatasetSpec* shortened = nullptr;
+  KeptBytes kept = {};  ///< An error if libhdf5 wants to write there.
 };
 
 /// Adds what is known at the end. Does not sync. A kill or an error inside leaves a file that

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "base/chunk_source.hpp"
-#include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
+#include "io/direct_file.hpp"
 
 namespace chunkio::io {
 
@@ -24,10 +24,12 @@ class RangeReader {
  public:
   /// \param direct_io  go round the page cache if the file system allows it.
   RangeReader(std::shared_ptr<const Dataset::Impl> file, bool direct_io);
+  /// \param fd  open for reading; must outlive this. \param path  for messages.
+  RangeReader(int fd, std::string path, bool direct_io);
 
-  [[nodiscard]] const std::string& path() const noexcept { return file_->info.path; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// Reads go round the page cache.
-  [[nodiscard]] bool direct() const noexcept { return direct_.valid(); }
+  [[nodiscard]] bool direct() const noexcept { return direct_.descriptor.valid(); }
 
   /// Bytes to read at a time where rows are copied out of scratch memory piece by piece. Through
   /// the page cache 512 KiB: half of a common second-level cache, in which the piece must still be
@@ -45,9 +47,10 @@ class RangeReader {
                             PlaceCost& cost) const;
 
  private:
-  std::shared_ptr<const Dataset::Impl> file_;
-  base::FileDescriptor direct_;   // invalid: reads go through the page cache
-  std::int64_t block_bytes_ = 1;  // direct reads begin and end at multiples of it
+  std::shared_ptr<const Dataset::Impl> file_;  // keeps the descriptor open, if it is that of one
+  int fd_;
+  std::string path_;
+  DirectFile direct_;  // without descriptor: reads go through the page cache
 };
 
 }  // namespace chunkio::io

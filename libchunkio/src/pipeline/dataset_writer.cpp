@@ -16,17 +16,20 @@
 #include "base/checked_math.hpp"
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
+#include "base/stopwatch.hpp"
 #include "base/uuid.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/skeleton_writer.hpp"
 #include "h5/source_sizes.hpp"
 #include "h5/stored_array.hpp"
+#include "io/range_writer.hpp"
 #include "pipeline/filtered_chunks.hpp"
 #include "pipeline/group_commit.hpp"
 #include "pipeline/journal.hpp"
 #include "pipeline/owned_file.hpp"
 #include "pipeline/read_back.hpp"
+#include "pipeline/read_back_thread.hpp"
 #include "pipeline/run_description.hpp"
 
 namespace chunkio {
@@ -186,6 +189,8 @@ struct DatasetWriter::Impl {
   void accept_chunks();
   void reserve_space();
   void begin_groups();
+  [[nodiscard]] std::vector<pipeline::ExpectedBytes> expected(
+      std::span<const ChunkRecord> records) const;
 
   // Chunks.
   void write_chunk(std::int64_t chunk, std::span<const std::byte> rows, std::string_view note);
@@ -199,7 +204,8 @@ struct DatasetWriter::Impl {
   void finish();
   void save_structure();
   void complete_structure();
-  void verify() const;
+  void verify();
+  [[nodiscard]] std::optional<std::int64_t> first_damaged(const Dataset& dataset);
   void let_go() noexcept;
   [[nodiscard]] Dataset open_partial() const;
 
@@ -226,10 +232,13 @@ struct DatasetWriter::Impl {
   // journal without it is harmless. Absent once closed, well or badly.
   std::optional<Journal> journal;
   std::optional<OwnedFile> partial;
+  std::optional<io::RangeWriter> chunk_writer;
+  std::optional<pipeline::ReadBackThread> read_back;  ///< With a journal only.
   std::optional<GroupCommit> groups;
   std::optional<FilteredChunks> filtered;
 
   bool published = false;
+  double read_back_seconds = 0;
   bool resumable = false;        ///< Once closed badly: whether the files were kept.
   std::int64_t base_offset = 0;  ///< Of chunk 0 in the file.
   std::int64_t file_bytes = 0;
@@ -272,8 +281,8 @@ DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
     run = pipeline::describe_run(options.identity, dataset, field_digests, chunk_samples,
                                  filter.to_string());
   }
-  if (options.resume && take_up_leftover()) return;
-  begin_afresh(dataset, overwrite || options.resume);
+  if (!options.resume || !take_up_leftover()) begin_afresh(dataset, overwrite || options.resume);
+  chunk_writer.emplace(partial->fd(), partial->path());
 }
 
 // ---- Beginning ----
@@ -345,7 +354,19 @@ void DatasetWriter::Impl::begin_groups() {
   const std::int64_t outside = file_bytes - num_chunks * chunk_bytes();
   journal->file().reserve(journal->file().size() + num_chunks * kRecordBytes + outside +
                           kPieceBytes);
-  groups.emplace(*partial, *journal, commit_bytes, !resumed.empty());
+  read_back.emplace(partial->fd(), partial->path(), chunk_bytes());
+  groups.emplace(*partial, *journal, commit_bytes, !resumed.empty(),
+                 [this](std::span<const ChunkRecord> group) { read_back->add(expected(group)); });
+}
+
+/// What the chunks of these records are to be in the file.
+std::vector<pipeline::ExpectedBytes> DatasetWriter::Impl::expected(
+    std::span<const ChunkRecord> records) const {
+  std::vector<pipeline::ExpectedBytes> pieces;
+  for (const ChunkRecord& record : records) {
+    pieces.push_back({.file_offset = offset_of(record.chunk), .digest = record.digest});
+  }
+  return pieces;
 }
 
 /// Goes on with what an earlier run left.
@@ -460,10 +481,12 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
                                                  std::to_string(bytes));
   }
   const auto index = static_cast<std::size_t>(chunk);
-  std::uint8_t expected = kMissing;
-  if (!states[index].compare_exchange_strong(expected, kWriting)) {
+  std::uint8_t missing = kMissing;
+  if (!states[index].compare_exchange_strong(missing, kWriting)) {
     throw Error(ErrorCode::invalid_argument, shown + " was written twice");
   }
+  std::optional<pipeline::ReadBackThread::Writing> writing;
+  if (read_back) writing.emplace(*read_back);
   try {
     const std::vector<std::byte> padding(static_cast<std::size_t>(chunk_bytes() - bytes));
     base::RunningDigest digest;
@@ -479,8 +502,8 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
       }
       filtered->write(chunk, padding.empty() ? rows : whole);
     } else {
-      base::write_at(partial->fd(), offset_of(chunk), rows, partial->path());
-      base::write_at(partial->fd(), offset_of(chunk) + bytes, padding, partial->path());
+      chunk_writer->write(offset_of(chunk), rows);
+      chunk_writer->write(offset_of(chunk) + bytes, padding);
     }
   } catch (...) {
     states[index] = kMissing;
@@ -554,7 +577,9 @@ void DatasetWriter::Impl::finish() {
   }
   digests.resize(static_cast<std::size_t>(base::ceil_divide(final_rows(), chunk_samples)));
   complete_structure();
+  base::Stopwatch watch;
   verify();
+  read_back_seconds = watch.lap();
   partial->publish(target, overwrite);
   published = true;
   pipeline::sync_folder(pipeline::folder_of(target));
@@ -578,13 +603,17 @@ void DatasetWriter::Impl::complete_structure() {
   if (filtered) {
     filtered->finish(completion);
   } else {
+    // What was read back stays as it is, but for the last chunk of a file that is shortened.
+    const auto num_left = static_cast<std::int64_t>(digests.size());
+    completion.kept = {base_offset, offset_of(shortened ? num_left - 1 : num_left)};
     h5::complete_file(partial->fd(), partial->path(), completion);
   }
   partial->sync();
 }
 
-/// Reads everything back: a disk can lose what it said it wrote, and libhdf5 does not always tell.
-void DatasetWriter::Impl::verify() const {
+/// Reads back what has not been read back yet: a disk can lose what it said it wrote, and libhdf5
+/// does not always tell.
+void DatasetWriter::Impl::verify() {
   // From the disk rather than from memory, as far as the kernel follows.
   ::posix_fadvise(partial->fd(), 0, 0, POSIX_FADV_DONTNEED);
   const Dataset dataset = filtered ? Dataset::open(partial->path()) : open_partial();
@@ -599,11 +628,32 @@ void DatasetWriter::Impl::verify() const {
   for (const auto& [field, digest] : field_digests) {
     if (stored_digest(dataset, field) != digest) fail("field " + h5::printable(field));
   }
-  const VerifyResult pictures = verify_chunks(dataset, {.stop = stop});
-  if (pictures.damaged.empty()) return;
-  const DamagedChunk& first = pictures.damaged.front();
-  if (first.code != ErrorCode::digest_mismatch) throw Error(first.code, first.reason);
-  fail("chunk " + std::to_string(first.chunk));
+  if (const auto chunk = first_damaged(dataset)) fail("chunk " + std::to_string(*chunk));
+}
+
+/// \throws Error if a chunk cannot be read.
+std::optional<std::int64_t> DatasetWriter::Impl::first_damaged(const Dataset& dataset) {
+  if (!read_back) {
+    const VerifyResult result = verify_chunks(dataset, {.stop = stop});
+    if (result.damaged.empty()) return std::nullopt;
+    const DamagedChunk& first = result.damaged.front();
+    if (first.code != ErrorCode::digest_mismatch) throw Error(first.code, first.reason);
+    return first.chunk;
+  }
+  auto [unread, damaged] = read_back->finish();
+  if (shortened) {
+    // libhdf5 has written zeros to the rows that are gone.
+    const std::int64_t last = static_cast<std::int64_t>(digests.size()) - 1;
+    unread.push_back({.file_offset = offset_of(last), .digest = digests.back()});
+  }
+  const auto found =
+      pipeline::find_damaged(partial->fd(), unread, chunk_bytes(), partial->path(), stop);
+  for (const std::size_t piece : found) damaged.push_back(unread[piece]);
+  if (damaged.empty()) return std::nullopt;
+  const auto first = std::min_element(damaged.begin(), damaged.end(), [](auto& a, auto& b) {
+    return a.file_offset < b.file_offset;
+  });
+  return (first->file_offset - base_offset) / chunk_bytes();
 }
 
 /// Lets go of the files. Those of a run that can be resumed stay.
@@ -611,6 +661,8 @@ void DatasetWriter::Impl::let_go() noexcept {
   resumable = !published && groups && groups->committed();
   filtered.reset();
   groups.reset();
+  read_back.reset();
+  chunk_writer.reset();
   partial.reset();
   journal.reset();
 }
@@ -692,6 +744,8 @@ void DatasetWriter::set_statistics(DatasetStatistics statistics) {
 void DatasetWriter::set_rows(std::int64_t num_rows, std::vector<FieldData> fields) {
   impl_->set_rows(num_rows, std::move(fields));
 }
+
+double DatasetWriter::read_back_seconds() const noexcept { return impl_->read_back_seconds; }
 
 void DatasetWriter::close() {
   if (impl_->published) return;

@@ -10,11 +10,13 @@ constexpr std::chrono::seconds kGroupTime{2};
 }  // namespace
 
 GroupCommit::GroupCommit(OwnedFile& pixels, Journal& journal, std::int64_t group_bytes,
-                         bool committed)
+                         bool committed,
+                         std::function<void(std::span<const ChunkRecord>)> on_committed)
     : pixels_(pixels),
       journal_(journal),
       group_bytes_(group_bytes),
       committed_(committed),
+      on_committed_(std::move(on_committed)),
       begun_(std::chrono::steady_clock::now()) {}
 
 void GroupCommit::add(ChunkRecord record, std::int64_t bytes) {
@@ -57,6 +59,7 @@ void GroupCommit::commit_in_turn() {
   pixels_.keep();
   journal_.file().keep();
   committed_ = true;
+  on_committed_(group);
 }
 
 void GroupCommit::check() const {

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "pipeline/journal.hpp"
@@ -23,7 +25,9 @@ class GroupCommit {
   /// Keeps references to both, and has them kept once a group is committed.
   /// \param group_bytes  pixels of a group; what was written in two seconds is one, too.
   /// \param committed  whether the journal holds chunks already.
-  GroupCommit(OwnedFile& pixels, Journal& journal, std::int64_t group_bytes, bool committed);
+  /// \param on_committed  called with each group that is on disk, one after the other.
+  GroupCommit(OwnedFile& pixels, Journal& journal, std::int64_t group_bytes, bool committed,
+              std::function<void(std::span<const ChunkRecord>)> on_committed);
 
   /// Notes that a chunk of `bytes` bytes was written; commits if a group is complete and nobody
   /// else is at it. \throws Error io_failed, no_space.
@@ -41,6 +45,7 @@ class GroupCommit {
   Journal& journal_;
   const std::int64_t group_bytes_;
   std::atomic<bool> committed_;
+  const std::function<void(std::span<const ChunkRecord>)> on_committed_;
 
   std::mutex turn_mutex_;     ///< Held while a group is brought to disk. Locked before the other.
   mutable std::mutex mutex_;  ///< Guards everything below.

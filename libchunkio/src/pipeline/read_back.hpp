@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/host_memory.hpp"
+#include "io/range_reader.hpp"
+
 namespace chunkio::pipeline {
 
 /// Bytes of a file and the XXH3-64 they should have.
@@ -16,11 +19,28 @@ struct ExpectedBytes {
   std::uint64_t digest = 0;
 };
 
+/// Reads pieces into up to 4 MiB of memory, round the page cache where it can: from the disk, which
+/// may have lost what the cache still holds. Not thread-safe.
+class PieceReader {
+ public:
+  /// \param fd  open for reading; must outlive this. \param path  for messages.
+  /// \throws Error out_of_resources.
+  PieceReader(int fd, const std::string& path, std::int64_t piece_bytes);
+
+  /// Whether the piece can be read and is what it should be. Blocks on I/O.
+  [[nodiscard]] bool is_sound(const ExpectedBytes& piece);
+
+ private:
+  io::RangeReader reader_;
+  std::int64_t piece_bytes_;
+  base::HostBuffer scratch_;
+};
+
 /// Which of `pieces` are not what they should be, or cannot be read: their positions in it,
 /// ascending.
 ///
-/// Takes what is in the page cache from there. Takes `piece_bytes` of memory for each thread;
-/// starts as many as there are processors, at most eight, and none for a few MiB. Blocks on I/O.
+/// Takes up to 4 MiB of memory for each thread; starts as many as keep a disk busy, and none for a
+/// few MiB. Blocks on I/O.
 /// \param piece_bytes  of every piece.
 /// \param path  for messages.
 /// \throws Error cancelled if `stop` was requested.

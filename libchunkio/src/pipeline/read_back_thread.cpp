@@ -1,0 +1,70 @@
+#include "pipeline/read_back_thread.hpp"
+
+#include <exception>
+#include <system_error>
+#include <utility>
+
+namespace chunkio::pipeline {
+
+ReadBackThread::ReadBackThread(int fd, std::string path, std::int64_t piece_bytes)
+    : fd_(fd), path_(std::move(path)), piece_bytes_(piece_bytes) {
+  try {
+    thread_ = std::jthread([this] { run(); });
+  } catch (const std::system_error&) {
+    // A process that may start no more threads reads all at the end.
+  }
+}
+
+ReadBackThread::~ReadBackThread() { end(); }
+
+ReadBackThread::Writing::Writing(ReadBackThread& thread) : thread_(thread) {
+  const std::lock_guard lock(thread_.mutex_);
+  ++thread_.writing_;
+}
+
+ReadBackThread::Writing::~Writing() {
+  const std::lock_guard lock(thread_.mutex_);
+  if (--thread_.writing_ == 0) thread_.changed_.notify_one();
+}
+
+void ReadBackThread::add(std::span<const ExpectedBytes> pieces) {
+  const std::lock_guard lock(mutex_);
+  waiting_.insert(waiting_.end(), pieces.begin(), pieces.end());
+  changed_.notify_one();
+}
+
+ReadBackResult ReadBackThread::finish() {
+  end();
+  return {.unread = {waiting_.begin(), waiting_.end()}, .damaged = std::move(damaged_)};
+}
+
+void ReadBackThread::end() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_one();
+  }
+  thread_.join();
+}
+
+void ReadBackThread::run() noexcept {
+  try {
+    PieceReader reader(fd_, path_, piece_bytes_);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return ended_ || (writing_ == 0 && !waiting_.empty()); });
+      if (ended_) return;
+      const ExpectedBytes piece = waiting_.front();
+      lock.unlock();
+      const bool sound = reader.is_sound(piece);
+      lock.lock();
+      if (!sound) damaged_.push_back(piece);
+      waiting_.pop_front();
+    }
+  } catch (const std::exception&) {
+    // Without memory: what waits is read at the end, where there is somebody to tell.
+  }
+}
+
+}  // namespace chunkio::pipeline

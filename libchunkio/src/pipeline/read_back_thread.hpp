@@ -1,0 +1,71 @@
+/// Reads chunks back behind those who write, in the time in which nobody writes.
+///
+/// Decoding takes longer than writing, as a rule, and the disk is idle meanwhile: what is read back
+/// then need not be waited for in the end. Where chunks come as fast as the disk takes them,
+/// reading would only be in the way of writing, and is left for the end.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/read_back.hpp"
+
+namespace chunkio::pipeline {
+
+/// What became of pieces of a file.
+struct ReadBackResult {
+  std::vector<ExpectedBytes> unread = {};   ///< Not looked at.
+  std::vector<ExpectedBytes> damaged = {};  ///< Otherwise than expected, or not to be read.
+};
+
+/// A thread that reads round the page cache where it can. All functions but finish() may be called
+/// from any thread.
+class ReadBackThread {
+ public:
+  /// \param fd  open for reading; must outlive this. \param piece_bytes  of every piece.
+  /// \param path  for messages.
+  ReadBackThread(int fd, std::string path, std::int64_t piece_bytes);
+  ReadBackThread(const ReadBackThread&) = delete;
+  ReadBackThread& operator=(const ReadBackThread&) = delete;
+  ~ReadBackThread();
+
+  /// Nothing more is read while one of these lives.
+  class Writing {
+   public:
+    explicit Writing(ReadBackThread& thread);
+    Writing(const Writing&) = delete;
+    Writing& operator=(const Writing&) = delete;
+    ~Writing();
+
+   private:
+    ReadBackThread& thread_;
+  };
+
+  /// Takes pieces that are on disk. Does not block.
+  void add(std::span<const ExpectedBytes> pieces);
+  /// Ends, after the piece that is being read. To be called once.
+  [[nodiscard]] ReadBackResult finish();
+
+ private:
+  void run() noexcept;
+  void end();
+
+  int fd_;
+  std::string path_;
+  std::int64_t piece_bytes_;
+  std::mutex mutex_;  // Guards what follows.
+  std::condition_variable changed_;
+  std::deque<ExpectedBytes> waiting_;
+  std::vector<ExpectedBytes> damaged_;
+  int writing_ = 0;
+  bool ended_ = false;
+  std::jthread thread_;  // Last: it uses all of the above.
+};
+
+}  // namespace chunkio::pipeline
