@@ -52,3 +52,9 @@ chunkio_add_unit_tests(
           unit/pixel_statistics_test.cpp
   LIBRARIES h5pack_core
   ENVIRONMENT ${opencv_environment})
+
+# Where h5pack, too, finds the module with OpenCV's codecs.
+set_target_properties(h5pack_cli_test h5pack_pack_test
+                      PROPERTIES BUILD_RPATH "$<TARGET_FILE_DIR:h5pack_codecs>")
+add_dependencies(h5pack_cli_test h5pack_codecs)
+add_dependencies(h5pack_pack_test h5pack_codecs)

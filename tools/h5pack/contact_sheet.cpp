@@ -5,10 +5,11 @@
 #include <cmath>
 
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
 #include <chunkio/error.hpp>
+
+#include "image_codecs.hpp"
 
 namespace h5pack {
 namespace {
@@ -147,7 +148,7 @@ EncodedSheet draw_contact_sheet(const ContactSheet& sheet, const std::string& ex
 
   EncodedSheet encoded{.width = width, .height = height};
   try {
-    if (cv::imencode(extension, canvas, encoded.bytes)) return encoded;
+    if (encode_image(extension, canvas, encoded.bytes)) return encoded;
   } catch (const cv::Exception&) {
     // Reported below, in one line.
   }

@@ -12,6 +12,7 @@
 #include <chunkio/error.hpp>
 
 #include "file_bytes.hpp"
+#include "image_codecs.hpp"
 #include "in_quotes.hpp"
 #include "jpeg_decoder.hpp"
 #include "orientation.hpp"
@@ -91,8 +92,8 @@ struct PictureDecoder::Impl {
     }
     const cv::Mat bytes(1, static_cast<int>(file.bytes.size()), CV_8U, file.bytes.data());
     try {
-      cv::imdecode(bytes, cv::IMREAD_COLOR | cv::IMREAD_ANYDEPTH | cv::IMREAD_IGNORE_ORIENTATION,
-                   &bgr);
+      decode_image(bytes, cv::IMREAD_COLOR | cv::IMREAD_ANYDEPTH | cv::IMREAD_IGNORE_ORIENTATION,
+                   bgr);
     } catch (const cv::Exception& error) {
       fail(error.err);
     } catch (const std::bad_alloc&) {

@@ -3,9 +3,10 @@
 #include <string>
 
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 
 #include <chunkio/error.hpp>
+
+#include "image_codecs.hpp"
 
 namespace h5pack {
 
@@ -34,7 +35,7 @@ std::span<const unsigned char> PngEncoder::encode(std::span<const std::byte> pix
   const cv::Mat picture(static_cast<int>(size_.height), static_cast<int>(size_.width),
                         CV_8UC(static_cast<int>(channels_)), interleaved_.data());
   try {
-    if (cv::imencode(".png", picture, file_)) return file_;
+    if (encode_image(".png", picture, file_)) return file_;
   } catch (const cv::Exception&) {
     // Said below: what OpenCV says takes several lines.
   }

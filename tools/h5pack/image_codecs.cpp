@@ -1,0 +1,57 @@
+#include "image_codecs.hpp"
+
+#include <dlfcn.h>
+
+#include <chunkio/error.hpp>
+
+#include "codecs_module.hpp"
+
+namespace h5pack {
+
+namespace {
+
+struct Codecs {
+  decltype(&h5pack_decode_image) decode = nullptr;
+  decltype(&h5pack_encode_image) encode = nullptr;
+};
+
+template <class Function>
+void find(void* module, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(module, name));
+}
+
+Codecs load() {
+  // Found by the run path of this program; stays until the process ends.
+  void* const module = ::dlopen(kCodecsModule, RTLD_NOW | RTLD_LOCAL);
+  Codecs codecs;
+  if (module != nullptr) {
+    find(module, "h5pack_decode_image", codecs.decode);
+    find(module, "h5pack_encode_image", codecs.encode);
+  }
+  if (codecs.decode == nullptr || codecs.encode == nullptr) {
+    const char* const reason = ::dlerror();
+    throw chunkio::Error(chunkio::ErrorCode::out_of_resources,
+                         std::string("cannot load what decodes pictures other than JPEG: ") +
+                             (reason != nullptr ? reason : kCodecsModule) +
+                             "; install h5pack whole (cmake --install)");
+  }
+  return codecs;
+}
+
+const Codecs& codecs() {
+  static const Codecs loaded = load();
+  return loaded;
+}
+
+}  // namespace
+
+void decode_image(const cv::Mat& bytes, int flags, cv::Mat& picture) {
+  codecs().decode(bytes, flags, picture);
+}
+
+bool encode_image(const std::string& extension, const cv::Mat& picture,
+                  std::vector<unsigned char>& bytes) {
+  return codecs().encode(extension, picture, bytes);
+}
+
+}  // namespace h5pack
