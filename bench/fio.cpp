@@ -111,6 +111,12 @@ FioRates measure_fio(const std::string& path, const std::function<bool()>& befor
   return rates;
 }
 
+double measure_sequential_fio(const std::string& path) {
+  return std::max(
+      run_fio(path, {"--ioengine=psync", "--direct=0", "--rw=read"}, {}),
+      run_fio(path, {"--ioengine=io_uring", "--iodepth=32", "--direct=1", "--rw=read"}, {}));
+}
+
 void drop_from_page_cache(const std::string& path) {
   const FileDescriptor file = FileDescriptor::open_for_reading(path);
   if (::fdatasync(file.get()) != 0) fail(errno, path);

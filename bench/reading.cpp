@@ -4,18 +4,12 @@
 // of the rounds are printed, with the target and whether the median meets it. What is timed was
 // checked first. See experiments.hpp for the parts.
 
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,7 +22,8 @@
 #include "epoch_child.hpp"
 #include "experiments.hpp"
 #include "figure.hpp"
-#include "fio.hpp"
+#include "machine.hpp"
+#include "write_text.hpp"
 
 namespace bench {
 namespace {
@@ -57,79 +52,18 @@ struct Output {
   std::string markdown;
 };
 
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown processor";
-}
-
-/// Of the first CPU. Not from sysconf(): there glibc answers ten times as much on some AMD
-/// machines.
-std::int64_t last_level_cache_bytes() {
-  std::int64_t bytes = 0;
-  for (int index = 0;; ++index) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
-                       "/size");
-    std::int64_t kibibytes = 0;
-    if (!(file >> kibibytes)) return bytes;
-    bytes = std::max(bytes, kibibytes << 10);
-  }
-}
-
-std::string load_average() {
-  std::ifstream file("/proc/loadavg");
-  std::string minute = "?";
-  std::string five = "?";
-  file >> minute >> five;
-  return minute + ", " + five;
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::array<char, 16> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d", std::gmtime(&now));
-  return text.data();
-}
-
-std::string gibibytes(std::int64_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text.data();
-}
-
-void describe_machine(const Options& options, Report& report) {
-  utsname kernel{};
-  ::uname(&kernel);
-  const std::int64_t last_level_cache = last_level_cache_bytes();
-  const auto pages = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES));
-  report.add_line(today() + "; " + cpu_model() + ", " +
-                  std::to_string(std::thread::hardware_concurrency()) + " CPUs, last-level cache " +
-                  std::to_string(last_level_cache >> 20) + " MiB, " +
-                  gibibytes(pages * ::sysconf(_SC_PAGESIZE)) + " of memory; Linux " +
-                  kernel.release + "; load before (1 and 5 minutes) " + load_average());
-  const std::string fio = reason_without_fio();
-  report.add_line("HDF5 " + hdf5_version() + "; " + (fio.empty() ? fio_version() : fio) +
-                  "; compiler " + __VERSION__);
+void describe_run(const Options& options, Report& report) {
+  describe_machine(report);
   report.add_line(gibibytes(options.bytes) + " of pictures for each size (" +
                   gibibytes(options.limited_bytes) + " under a limit of a quarter of that), " +
                   std::to_string(options.threads) + " threads, batches of " +
                   std::to_string(options.batch_size) +
                   ", default windows (256 MiB) and chunks (4 MiB); " +
                   std::to_string(options.rounds) + " interleaved rounds, median (range)");
-  if (options.bytes < kCacheMultiple * last_level_cache) {
+  if (options.bytes < kCacheMultiple * last_level_cache_bytes()) {
     report.add_line("NOTE: --bytes is less than " + std::to_string(kCacheMultiple) +
                     " times the last-level cache; these figures measure the cache");
   }
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) throw std::runtime_error("cannot write " + path);
 }
 
 int run(const Options& options, const Output& output) {
@@ -137,7 +71,7 @@ int run(const Options& options, const Output& output) {
     return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
   };
   Report report;
-  describe_machine(options, report);
+  describe_run(options, report);
   const ScratchFolder scratch(options.folder);
   for (const PictureSize& size : kPictureSizes) {
     if (!wanted(output.sizes, size.name)) continue;
@@ -161,11 +95,11 @@ int run(const Options& options, const Output& output) {
   }
   if (!output.json.empty()) write_text(output.json, report.json().dump(2) + "\n");
   if (!output.markdown.empty()) {
-    write_text(output.markdown,
-               "# Figures of reading\n\nWritten by `bench/reading --markdown`; see "
-               "[reading.cpp](reading.cpp) for what is measured and how. SHORT: the median misses "
-               "its target.\n\n" +
-                   report.markdown());
+    write_section(
+        output.markdown, "Figures of reading",
+        "Written by `bench/reading --markdown`; see [reading.cpp](reading.cpp) for what is "
+        "measured and how. SHORT: the median misses its target.\n\n" +
+            report.markdown());
   }
   return report.anything_failed() ? 1 : 0;
 }
@@ -211,7 +145,7 @@ int main(int argc, char** argv) {
   app.add_option("--peers", options.peers,
                  "Virtual environment made by bench/peers/setup.sh; without it no peers run");
   app.add_option("--json", output.json, "Also write everything to this file");
-  app.add_option("--markdown", output.markdown, "Also write the table to this file");
+  app.add_option("--markdown", output.markdown, "Also write the table to its section of this file");
   try {
     app.parse(argc, argv);
     return bench::run(options, output);

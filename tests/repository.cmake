@@ -78,3 +78,15 @@ if(TARGET reading)
   set_tests_properties(Bench.ReadingAgreesWithItsBaselines PROPERTIES LABELS short TIMEOUT 120
                                                                       FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()
+
+if(TARGET packing)
+  # Small, too. The peers and fio are left out.
+  add_test(NAME Bench.PackingAgreesWithItsBaselines
+           COMMAND packing --pictures 60 --small-pictures 400 --cifar-records 40 --repack-bytes 8MiB --few-files 50
+                   --many-files 100 --rounds 1 --only decode,small,cifar,repack,memory --json
+                   ${CMAKE_CURRENT_BINARY_DIR}/packing.json)
+  set_tests_properties(
+    Bench.PackingAgreesWithItsBaselines
+    PROPERTIES LABELS short TIMEOUT 120 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
+               ENVIRONMENT "${opencv_environment}")
+endif()

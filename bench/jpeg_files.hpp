@@ -1,0 +1,59 @@
+/// JPEG files to pack, and the decoder that h5pack uses with nothing around it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pictures.hpp"
+
+namespace bench {
+
+/// A folder of class folders of JPEG files of one size.
+struct JpegFolder {
+  std::string path;
+  PictureSize size;
+  std::vector<std::string> files;  ///< In the order in which h5pack lists them.
+
+  [[nodiscard]] std::int64_t count() const noexcept {
+    return static_cast<std::int64_t>(files.size());
+  }
+};
+
+/// Draws `count` pictures (draw_pictures) into ten class folders, at quality 90.
+JpegFolder draw_jpeg_folder(const std::string& path, const PictureSize& size, std::int64_t count);
+/// As many names for the files of `few`: hard links, on the same file system.
+JpegFolder link_jpeg_folder(const std::string& path, const JpegFolder& few, std::int64_t count);
+/// What there is in a folder of class folders. \throws std::runtime_error if there is nothing.
+JpegFolder find_jpeg_folder(const std::string& path, const PictureSize& size);
+
+/// libjpeg-turbo, set up once for many files. Not thread-safe: one for each thread.
+class JpegReader {
+ public:
+  JpegReader();
+  JpegReader(JpegReader&&) noexcept;
+  ~JpegReader();
+
+  /// Decodes with the settings of h5pack. \returns [H,W,3], valid until the next call.
+  /// \throws std::runtime_error with libjpeg's message.
+  std::span<const std::byte> decode(std::span<const std::byte> jpeg);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Whole files, one after the other in the same memory. Not thread-safe.
+class FileReader {
+ public:
+  /// \returns all of it, valid until the next call. \throws std::system_error.
+  std::span<const std::byte> read(const std::string& path);
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace bench

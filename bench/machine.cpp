@@ -1,0 +1,78 @@
+#include "machine.hpp"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <thread>
+
+#include "fio.hpp"
+#include "pictures.hpp"
+
+namespace bench {
+namespace {
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+std::string load_average() {
+  std::ifstream file("/proc/loadavg");
+  std::string minute = "?";
+  std::string five = "?";
+  file >> minute >> five;
+  return minute + ", " + five;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 16> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d", std::gmtime(&now));
+  return text.data();
+}
+
+}  // namespace
+
+// Not from sysconf(): there glibc answers ten times as much on some AMD
+// machines.
+std::int64_t last_level_cache_bytes() {
+  std::int64_t bytes = 0;
+  for (int index = 0;; ++index) {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
+                       "/size");
+    std::int64_t kibibytes = 0;
+    if (!(file >> kibibytes)) return bytes;
+    bytes = std::max(bytes, kibibytes << 10);
+  }
+}
+
+std::string gibibytes(std::int64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text.data();
+}
+
+void describe_machine(Report& report) {
+  utsname kernel{};
+  ::uname(&kernel);
+  const auto pages = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES));
+  report.add_line(today() + "; " + cpu_model() + ", " +
+                  std::to_string(std::thread::hardware_concurrency()) + " CPUs, last-level cache " +
+                  std::to_string(last_level_cache_bytes() >> 20) + " MiB, " +
+                  gibibytes(pages * ::sysconf(_SC_PAGESIZE)) + " of memory; Linux " +
+                  kernel.release + "; load before (1 and 5 minutes) " + load_average());
+  const std::string fio = reason_without_fio();
+  report.add_line("HDF5 " + hdf5_version() + "; " + (fio.empty() ? fio_version() : fio) +
+                  "; compiler " + __VERSION__);
+}
+
+}  // namespace bench

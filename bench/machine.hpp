@@ -1,0 +1,20 @@
+/// What figures were taken on, and when.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "figure.hpp"
+
+namespace bench {
+
+/// Of the first CPU.
+std::int64_t last_level_cache_bytes();
+
+/// "1.50 GiB".
+std::string gibibytes(std::int64_t bytes);
+
+/// Date, processor, memory, kernel and load; versions of HDF5, fio and the compiler.
+void describe_machine(Report& report);
+
+}  // namespace bench

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""FFCV's DatasetWriter in raw mode.
+
+Tried are PIL and OpenCV to decode, and as many worker processes as --threads says and twice as
+many. The fastest is timed.
+"""
+
+import importlib.metadata
+import os
+
+import cv2
+import PIL
+import torch
+from ffcv.fields import IntField, RGBImageField
+from ffcv.fields.decoders import IntDecoder, SimpleRGBImageDecoder
+from ffcv.loader import Loader, OrderOption
+from ffcv.transforms import ToTensor
+from ffcv.writer import DatasetWriter
+
+import pictures
+import rounds
+
+
+class Files(torch.utils.data.Dataset):
+    def __init__(self, files, decode):
+        self.files = files
+        self.decode = decode
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, row):
+        path, label = self.files[row]
+        return self.decode(path), label
+
+
+def read_back(beton, threads):
+    loader = Loader(beton, batch_size=256, num_workers=threads, os_cache=True,
+                    order=OrderOption.SEQUENTIAL, drop_last=False,
+                    pipelines={"image": [SimpleRGBImageDecoder(), ToTensor()],
+                               "label": [IntDecoder(), ToTensor()]})
+    for images, labels in loader:
+        yield from zip(images.numpy(), labels.numpy().reshape(-1))
+
+
+def main():
+    options = pictures.parse_options(__doc__)
+    files = pictures.list_files(options.folder)
+    out = os.path.join(options.dir, "ffcv.beton")
+    cv2.setNumThreads(1)
+
+    def pack(decode, workers):
+        def run():
+            if os.path.exists(out):
+                os.remove(out)
+            fields = {"image": RGBImageField(write_mode="raw"), "label": IntField()}
+            writer = DatasetWriter(out, fields, num_workers=workers)
+            writer.from_indexed_dataset(Files(files, decode))
+            return len(files)
+        return run
+
+    ways = {f"{name}, {workers} workers": (decode, workers)
+            for name, decode in pictures.DECODERS.items()
+            for workers in (options.threads, 2 * options.threads)}
+    for name, (decode, workers) in ways.items():
+        pack(decode, workers)()
+        pictures.check(read_back(out, options.threads), files, decode, name)
+    best, rates = rounds.fastest({name: pack(*way) for name, way in ways.items()}, len(files))
+    rounds.serve("FFCV", {"ffcv": importlib.metadata.version("ffcv"), "torch": torch.__version__,
+                          "pillow": PIL.__version__, "opencv": cv2.__version__},
+                 {"mode": "raw"}, best, rates, pack(*ways[best]), options)
+
+
+if __name__ == "__main__":
+    main()
