@@ -144,6 +144,13 @@ TEST_F(ChunkAssembly, AGapThatGivesAnotherNumberOfPicturesIsRefused) {
   }
 }
 
+TEST_F(ChunkAssembly, AGapWhoseLastPictureIsSkippedNowIsRefused) {
+  // As many are good as before, when it was place 6 that was bad: place 10 would be in no chunk.
+  good_ = {true, true, true, true, true, /*gap*/ false, true, true, true, true, false};
+  const Stretch gap{.first_chunk = 1, .end_chunk = 2, .first_place = 5, .end_place = 11};
+  expect_error(ErrorCode::corrupt_data, {"--force"}, [&] { (void)assemble(assembler_, gap); });
+}
+
 TEST(ChunkRecord, NotesGiveBackTheRecord) {
   ChunkRecord record{
       .first_place = 3, .end_place = 99, .pixels = PixelStatistics(3, chunkio::Layout::nchw)};

@@ -71,8 +71,10 @@ std::optional<PackedChunk> ChunkAssembler::add(DecodedBlock block) {
   if (open_.num_rows > 0 && !open_.pixels) open_.pixels = std::move(block.pixels);
   pool_->give_back(std::move(block.pixels));
 
+  // Skipped places belong to the chunk of the next good picture, so a gap ends with a good one.
   const bool complete =
-      place < stretch.end_place || (open_.chunk == stretch.end_chunk && open_.num_rows == 0);
+      place < stretch.end_place ||
+      (open_.chunk == stretch.end_chunk && open_.num_rows == 0 && open_.record.skipped.empty());
   const bool overfull = full && full->chunk >= stretch.end_chunk.value_or(INT64_MAX);
   if (stretch.end_chunk && (!complete || overfull)) {
     throw chunkio::Error(chunkio::ErrorCode::corrupt_data,
