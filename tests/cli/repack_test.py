@@ -321,6 +321,12 @@ class RefusedTest(CliTest):
         (self.dir / "parts" / "test.h5").write_text("here first")
         self.assert_refused(["repack", "a.h5", "-o", "b.h5"], 1, ["'b.h5' exists"], "--force")
         self.assert_refused(["repack", "a.h5", "-o", "a.h5", "--force"], 1, ["'a.h5' is one of the inputs"], "-o")
+        (self.dir / "link.h5").symlink_to("a.h5")
+        self.assert_refused(["repack", "link.h5", "-o", "a.h5", "--force"], 1, ["'a.h5' is one of the inputs"], "-o")
+        self.h5pack("folder", "photos", "-o", "s.h5", "--chunk", 4, "--shard", "0/2")
+        self.h5pack("folder", "photos", "-o", "s.h5", "--chunk", 4, "--shard", "1/2")
+        self.assert_refused(["repack", "s-*-of-00002.h5", "-o", "s-00001-of-00002.h5", "--force"], 1,
+                            ["'s-00001-of-00002.h5' is one of the inputs"], "-o")
         self.assert_refused(["repack", "a.h5", "-o", "parts", "--split", "1:1"], 1, ["parts/test.h5"], "--force")
         self.assert_refused(["repack", "a.h5", "-o", "no/such/b.h5"], 1, ["no/such"], "make it first")
 

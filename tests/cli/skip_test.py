@@ -287,6 +287,10 @@ class SkipTest(CliTest):
         self.assert_refused([*pack, "--report", "bad.jsonl"], 1, ["bad.jsonl"], r"--force")
         self.assert_refused([*pack, "--report", "photos/cat/000.jpg", "--force"], 1, ["000.jpg"], r"one of the inputs")
         self.assert_refused([*pack, "--report", "no/such.jsonl"], 1, ["no/such.jsonl"], r"create")
+        (self.dir / "alias").symlink_to(".")
+        for report in ("out.h5", "./out.h5", "alias/out.h5", "out.h5.partial", "out.h5.partial.journal"):
+            with self.subTest(report):
+                self.assert_refused([*pack, "--report", report, "--force"], 2, [f"'{report}'"], r"name another")
 
     def test_wrong_usage(self):
         pack = ["folder", "photos", "-o", "out.h5"]

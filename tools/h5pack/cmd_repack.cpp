@@ -53,12 +53,13 @@ struct RepackCommand {
   std::int64_t threads = 0;
 };
 
-/// What the outputs are called, in the words of the checks that packing has.
-Listing as_listing(const RepackCommand& command) {
+/// What is read and what the outputs are called, in the words of the checks that packing has.
+Listing as_listing(const RepackCommand& command, const chunkio::Dataset& dataset) {
   Listing listing;
   listing.source = {{"path", command.input}};
   listing.output_is_folder = !command.selection.split.empty();
   listing.splits.resize(listing.output_is_folder ? command.selection.split.size() : 1);
+  listing.splits.front().before = dataset;
   if (!listing.output_is_folder) return listing;
   const std::vector<std::string> names = split_names(listing.splits.size());
   for (std::size_t i = 0; i < names.size(); ++i) listing.splits[i].name = names[i];
@@ -230,7 +231,7 @@ RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std:
 
 RepackReport repack_file(RepackCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.input, command.open);
-  const Listing listing = as_listing(command);
+  const Listing listing = as_listing(command, dataset);
   const chunkio::WriterOptions& writer = command.options.writer;
   check_outputs(listing, command.output, "", writer.overwrite || writer.resume);
   finish_options(command, dataset.info());

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
-#include <variant>
 
 #include <chunkio/error.hpp>
 #include <chunkio/shards.hpp>
@@ -53,23 +52,47 @@ void check_file(const std::string& path, bool force) {
   }
 }
 
-/// \throws Error output_exists if writing `path` would replace what is to be packed.
+/// \throws Error output_exists if writing `path` would replace what is read.
 void check_is_no_input(const Listing& listing, const std::string& path) {
   struct ::stat output {};
   if (::lstat(path.c_str(), &output) != 0) return;
   const auto check = [&](const std::string& input) {
-    struct ::stat status {};
-    if (::lstat(input.c_str(), &status) == 0 && status.st_dev == output.st_dev &&
-        status.st_ino == output.st_ino) {
-      throw Error(ErrorCode::output_exists,
-                  in_quotes(path) + " is one of the inputs; choose another -o");
+    // The input itself, or what it is a link to.
+    for (const auto look : {&::lstat, &::stat}) {
+      struct ::stat status {};
+      if (look(input.c_str(), &status) == 0 && status.st_dev == output.st_dev &&
+          status.st_ino == output.st_ino) {
+        throw Error(ErrorCode::output_exists,
+                    in_quotes(path) + " is one of the inputs; choose another -o");
+      }
     }
   };
   check(listing.source.at("path").get<std::string>());
   for (const Split& split : listing.splits) {
-    const auto* paths = std::get_if<std::vector<std::string>>(&split.pictures);
-    if (paths != nullptr) std::for_each(paths->begin(), paths->end(), check);
-    if (split.before) check(split.before->info().path);
+    const std::vector<std::string>& files = picture_files(split.pictures);
+    std::for_each(files.begin(), files.end(), check);
+    if (!split.before) continue;
+    check(split.before->info().path);
+    for (const chunkio::ShardFile& shard : split.before->info().shards) check(shard.path);
+  }
+}
+
+/// Which entry of which folder a file written to `path` becomes.
+fs::path entry_of(const std::string& path) {
+  std::error_code unknown;
+  return fs::weakly_canonical(fs::absolute(folder_of(path), unknown), unknown) /
+         fs::path(path).filename();
+}
+
+/// \throws Error invalid_argument if writing `report` would replace a packed file, or what it is
+///         written to first.
+void check_is_no_output(const std::vector<std::string>& outputs, const std::string& report) {
+  for (const std::string& output : outputs) {
+    for (const char* suffix : {"", ".partial", ".partial.journal"}) {
+      if (entry_of(output + suffix) != entry_of(report)) continue;
+      throw Error(ErrorCode::invalid_argument, "--report must not be " + in_quotes(report) +
+                                                   ", where pictures are packed to; name another");
+    }
   }
 }
 
@@ -116,11 +139,14 @@ void check_outputs(const Listing& listing, const std::string& out, const std::st
     }
     check_writable(folder);
   }
-  for (const std::string& path : output_paths(listing, out, shard)) {
+  const std::vector<std::string> outputs = output_paths(listing, out, shard);
+  for (const std::string& path : outputs) {
     check_file(path, force);
     check_is_no_input(listing, path);
   }
-  if (!report.empty()) check_is_no_input(listing, report);
+  if (report.empty()) return;
+  check_is_no_input(listing, report);
+  check_is_no_output(outputs, report);
 }
 
 OutputFolder::OutputFolder(const std::string& path) {

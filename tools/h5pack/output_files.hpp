@@ -16,11 +16,12 @@ namespace h5pack {
                                                     const std::optional<Shard>& shard = {});
 
 /// Finds what would make writing fail. Changes nothing.
-/// \param report  another file that will be written, or empty: it must be no input.
+/// \param report  another file that will be written, or empty: it must be neither input nor output.
 /// \param force   an output may be there already.
 /// \throws Error output_exists (a file is there and `force` is not set, or it is an input or no
 ///         regular file), not_found (its folder is not), io_failed (a folder where a file should
-///         go or the other way round, or one that is not writable).
+///         go or the other way round, or one that is not writable), invalid_argument (`report` is
+///         an output).
 void check_outputs(const Listing& listing, const std::string& out, const std::string& report,
                    bool force, const std::optional<Shard>& shard = {});
 

@@ -30,11 +30,6 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
-const std::vector<std::string>& files_of(const Split& split) {
-  const auto* paths = std::get_if<std::vector<std::string>>(&split.pictures);
-  return paths != nullptr ? *paths : std::get<PlanarPictures>(split.pictures).paths;
-}
-
 /// \throws Error: why `path` has no stamp.
 [[noreturn]] void throw_missing(const std::string& path) {
   struct ::stat status {};
@@ -72,7 +67,7 @@ class Digest {
 
 void stamp_files(Listing& listing, OnError on_error) {
   for (Split& split : listing.splits) {
-    const std::vector<std::string>& files = files_of(split);
+    const std::vector<std::string>& files = picture_files(split.pictures);
     split.stamps.resize(files.size());
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, files.size()), [&](const auto& range) {
       for (std::size_t i = range.begin(); i != range.end(); ++i) {
@@ -90,7 +85,7 @@ void stamp_files(Listing& listing, OnError on_error) {
 }
 
 std::string files_digest(const Split& split) {
-  const std::vector<std::string>& files = files_of(split);
+  const std::vector<std::string>& files = picture_files(split.pictures);
   Digest digest;
   for (std::size_t i = 0; i < files.size(); ++i) {
     digest.add(files[i]);
@@ -101,7 +96,7 @@ std::string files_digest(const Split& split) {
 }
 
 std::string names_digest(const Split& split) {
-  const std::vector<std::string>& files = files_of(split);
+  const std::vector<std::string>& files = picture_files(split.pictures);
   std::size_t common = files.empty() ? 0 : files.front().rfind('/') + 1;  // npos: 0
   for (const std::string& file : files) {
     const auto end = std::mismatch(file.begin(), file.end(), files.front().begin(),

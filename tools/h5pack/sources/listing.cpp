@@ -14,6 +14,11 @@ std::int64_t num_pictures(const Pictures& pictures) {
   return static_cast<std::int64_t>(planar.pixels.size()) / (3 * planar.size.pixels());
 }
 
+const std::vector<std::string>& picture_files(const Pictures& pictures) {
+  const auto* paths = std::get_if<std::vector<std::string>>(&pictures);
+  return paths != nullptr ? *paths : std::get<PlanarPictures>(pictures).paths;
+}
+
 std::string picture_name(const Pictures& pictures, std::int64_t index) {
   if (const auto* paths = std::get_if<std::vector<std::string>>(&pictures)) {
     return (*paths)[static_cast<std::size_t>(index)];

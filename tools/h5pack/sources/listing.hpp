@@ -34,6 +34,8 @@ struct PlanarPictures {
 using Pictures = std::variant<std::vector<std::string>, PlanarPictures>;
 
 [[nodiscard]] std::int64_t num_pictures(const Pictures& pictures);
+/// The files that hold them.
+[[nodiscard]] const std::vector<std::string>& picture_files(const Pictures& pictures);
 /// For messages: the file, or the record within its file.
 [[nodiscard]] std::string picture_name(const Pictures& pictures, std::int64_t index);
 
