@@ -110,8 +110,9 @@ class RepackTest(CliTest):
         self.h5pack("celeba", "celeba", "-o", "packed")
         self.repack("packed/train.h5", "-o", "out.h5", "--fields", "identity")
         self.assertEqual(set(self.read("out.h5")[0]), {"images", "labels", "source_index", "identity"})
-        self.assert_refused(["repack", "packed/train.h5", "-o", "b.h5", "--fields", "age"], 1, ["'age'"],
-                            "h5pack info")
+        for name, said in (("age", "'age'"), ("\udcff", "no field")):  # the second is the byte FF, no UTF-8
+            self.assert_refused(["repack", "packed/train.h5", "-o", "b.h5", "--fields", name], 1, [said],
+                                "h5pack info")
 
     def test_orders(self):
         self.packed("shuffled.h5", "--seed", 3)

@@ -6,6 +6,8 @@
 
 #include <chunkio/error.hpp>
 
+#include "json_text.hpp"
+
 namespace h5pack {
 
 namespace {
@@ -38,7 +40,7 @@ std::string to_note(const ChunkRecord& record) {
                      {"skipped", std::move(skipped)},
                      {"sizes", std::move(sizes)},
                      {"pixels", record.pixels.values()}};
-  return note.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(note);
 }
 
 ChunkRecord from_note(std::string_view note, std::int64_t channels, chunkio::Layout layout) {

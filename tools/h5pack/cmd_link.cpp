@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "escape.hpp"
+#include "json_text.hpp"
 #include "options.hpp"
 #include "output.hpp"
 
@@ -29,7 +30,7 @@ ExitCode run_link(const LinkCommand& command, const GlobalOptions& global) {
     const nlohmann::ordered_json json = {{"path", command.output},
                                          {"shards", dataset.info().shards.size()},
                                          {"images", dataset.size()}};
-    print(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    print(json_text(json) + "\n");
   } else {
     print(escape(command.output) + ": " + std::to_string(dataset.size()) + " images of " +
           std::to_string(dataset.info().shards.size()) + " files\n");

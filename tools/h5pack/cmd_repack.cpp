@@ -24,6 +24,7 @@
 #include "escape.hpp"
 #include "file_identity.hpp"
 #include "in_quotes.hpp"
+#include "json_text.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "output_files.hpp"
@@ -88,7 +89,7 @@ std::string joined(const std::vector<T>& values, const char* separator) {
   std::string text;
   for (const T& value : values) {
     if (!text.empty()) text += separator;
-    text += Json(value).dump();
+    text += json_text(Json(value));
   }
   return text;
 }
@@ -130,11 +131,6 @@ Json identity_of(const chunkio::DatasetInfo& info, const RepackCommand& command,
           {"--chunk-bytes", options.writer.chunk_bytes}};
 }
 
-/// Names from files need not be UTF-8; JSON must be.
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 /// Options and source of the file, as they were, with what is different now.
 std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& command,
                          const Json& identity) {
@@ -171,7 +167,7 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
     step["seed"] = command.selection.seed;
   }
   steps.push_back(std::move(step));
-  return dump(stored);
+  return json_text(stored);
 }
 
 /// Settles what depends on the file.
@@ -224,7 +220,7 @@ RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std:
                    .c_str(),
                stderr);
   }
-  options.writer.identity = dump(identity);
+  options.writer.identity = json_text(identity);
   options.options_json = options_json(dataset.info(), command, identity);
   return repack(dataset, rows, path, options);
 }

@@ -5,6 +5,7 @@
 
 #include "escape.hpp"
 #include "file_identity.hpp"
+#include "json_text.hpp"
 #include "sources/file_stamps.hpp"
 
 namespace h5pack {
@@ -17,11 +18,6 @@ using json = nlohmann::ordered_json;
 constexpr const char* kSourceKey = "source";
 constexpr const char* kFilesKey = "source files (names, sizes, times)";
 constexpr const char* kShardKey = "--shard";
-
-/// Names of files need not be UTF-8; JSON must be.
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 const char* color_name(ColorMode color) { return color == ColorMode::rgb ? "rgb" : "gray"; }
 const char* orientation_name(OrientationMode mode) {
@@ -95,7 +91,7 @@ std::string shard_set(const Split& split, const json& identity) {
     common.erase(of_one_machine);
   }
   common["names"] = names_digest(split);
-  return text_digest(dump(common));
+  return text_digest(json_text(common));
 }
 
 std::string options_json(const PackCommand& command, const Listing& listing, const json& identity) {
@@ -124,7 +120,7 @@ std::string options_json(const PackCommand& command, const Listing& listing, con
   const Split& split = listing.splits.front();
   if (split.before) stored = appended_options(split, std::move(stored));
   stored["identity"] = identity;
-  return dump(stored);
+  return json_text(stored);
 }
 
 std::optional<std::string> difference(const std::string& stored_options, const json& identity) {
@@ -136,8 +132,9 @@ std::optional<std::string> difference(const std::string& stored_options, const j
   for (const auto& [key, value] : identity.items()) {
     const json there = other.value(key, json());
     // Numbers that JSON wrote and read may have changed their type, not their text.
-    if (dump(there) == dump(value)) continue;
-    return key + " is " + escape(dump(there)) + " there and " + escape(dump(value)) + " here";
+    if (json_text(there) == json_text(value)) continue;
+    return key + " is " + escape(json_text(there)) + " there and " + escape(json_text(value)) +
+           " here";
   }
   return std::nullopt;
 }

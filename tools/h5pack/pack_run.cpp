@@ -16,6 +16,7 @@
 #include "decode.hpp"
 #include "escape.hpp"
 #include "in_quotes.hpp"
+#include "json_text.hpp"
 #include "output.hpp"
 #include "output_files.hpp"
 #include "pack_identity.hpp"
@@ -32,11 +33,6 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 using json = nlohmann::ordered_json;
-
-/// Names of files need not be UTF-8; JSON must be.
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 std::string shape_text(const PackPlan& plan) {
   return to_string(plan.size) + "x" + std::to_string(plan.channels);
@@ -159,7 +155,7 @@ class PackRun {
       }
     }
     if (!command_.dry_run) report_.write();
-    print(global_.json ? dump(result_) + "\n" : text_);
+    print(global_.json ? json_text(result_) + "\n" : text_);
     return num_skipped_ > 0 ? ExitCode::skipped : ExitCode::ok;
   }
 
@@ -220,7 +216,7 @@ class PackRun {
         " in flight = " + format_bytes(plan.memory_bytes()) + " of buffers, " +
         counted(plan.threads, "thread", "threads"));
     const json identity = pack_identity(command_, listing_, split);
-    options_.writer.identity = dump(identity);
+    options_.writer.identity = json_text(identity);
     options_.options_json = options_json(command_, listing_, identity);
     if (options_.shard) options_.shard_set = shard_set(split, identity);
     PackResult packed;

@@ -7,15 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "digest_text.hpp"
+#include "json_text.hpp"
 
 namespace h5pack {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string line(const Json& json) { return json_text(json) + "\n"; }
 
 Json shape_json(const chunkio::Shape& shape) {
   Json json = Json::array();

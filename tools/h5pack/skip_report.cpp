@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "json_text.hpp"
 #include "new_file.hpp"
 
 namespace h5pack {
@@ -76,7 +77,7 @@ void SkipReport::add(const std::string& output, const Listing& listing, const Sp
         named ? json(listing.class_names[static_cast<std::size_t>(*label)]) : json(nullptr);
     line["code"] = to_string(picture.code);
     line["reason"] = picture.reason;
-    lines_ += line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    lines_ += json_text(line) + "\n";
   }
 }
 
