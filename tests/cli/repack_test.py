@@ -177,6 +177,20 @@ class RepackTest(CliTest):
                                      np.bincount(labels[taken], minlength=3).tolist())
                     np.testing.assert_allclose(said["mean"], (found["images"] / 255).mean(axis=(0, 1, 2)))
 
+    def test_what_is_complete_is_left_alone_unless_other_rows_are_wanted(self):
+        self.packed()
+        rows = list(range(0, 60, 2))
+
+        def repack(rows):
+            return ["repack", "in.h5", "-o", "out.h5", "--resume", "--rows", ",".join(map(str, rows))]
+
+        self.h5pack(*repack(rows))
+        before = tree(self.dir)
+        self.assertIn("complete already, 30 images", self.h5pack(*repack(rows)))
+        # As many ranges, and another row only in the last.
+        self.assert_refused(repack([*rows[:-1], 60]), 1, ["out.h5", "--rows"], "--force")
+        self.assertEqual(tree(self.dir), before)
+
     def test_filters(self):
         """h5py reads what is compressed here, and finds the pictures of the source."""
         random = np.random.default_rng(5)

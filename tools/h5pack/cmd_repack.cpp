@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "render_text.hpp"
 #include "repack_rows.hpp"
 #include "repacker.hpp"
+#include "sources/file_stamps.hpp"
 #include "stop_signal.hpp"
 #include "stoppable.hpp"
 
@@ -67,21 +69,24 @@ Listing as_listing(const RepackCommand& command, const chunkio::Dataset& dataset
   return listing;
 }
 
-/// The rows chosen, as text. Of long lists the beginning; the digest of `source_index` tells the
-/// rest.
-std::string rows_text(const std::optional<chunkio::RowSelection>& rows) {
-  constexpr std::size_t kShown = 16;
-  if (!rows) return "all";
+/// "0:100,200:300".
+std::string ranges_text(std::span<const chunkio::RowRange> ranges) {
   std::string text;
-  for (const chunkio::RowRange& range :
-       rows->ranges().first(std::min(kShown, rows->ranges().size()))) {
+  for (const chunkio::RowRange& range : ranges) {
     text +=
         (text.empty() ? "" : ",") + std::to_string(range.begin) + ":" + std::to_string(range.end);
   }
-  if (rows->ranges().size() > kShown) {
-    text += " and " + std::to_string(rows->ranges().size() - kShown) + " more";
-  }
   return text;
+}
+
+/// The rows chosen, as text; of long lists the beginning, and a digest of the whole.
+std::string rows_text(const std::optional<chunkio::RowSelection>& rows) {
+  constexpr std::size_t kShown = 16;
+  if (!rows) return "all";
+  const std::span<const chunkio::RowRange> ranges = rows->ranges();
+  if (ranges.size() <= kShown) return ranges_text(ranges);
+  return ranges_text(ranges.first(kShown)) + " and " + std::to_string(ranges.size() - kShown) +
+         " more, with digest " + text_digest(ranges_text(ranges));
 }
 
 template <class T>
