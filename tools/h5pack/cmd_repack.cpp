@@ -190,19 +190,6 @@ void finish_options(RepackCommand& command, const chunkio::DatasetInfo& info) {
   if (!command.fields.empty()) options.fields = command.fields;
 }
 
-/// Whether --resume has nothing to do for `path`.
-/// \throws Error output_exists if it is complete, but of another run.
-bool is_complete(const std::string& path, const RepackCommand& command, const Json& identity) {
-  const chunkio::WriterOptions& writer = command.options.writer;
-  if (!writer.resume || !chunkio::DatasetWriter::is_published(path)) return false;
-  const auto other = difference(chunkio::Dataset::open(path).info().options_json, identity);
-  if (other && !writer.overwrite) {
-    throw Error(ErrorCode::output_exists, in_quotes(path) + " is complete, but of another run: " +
-                                              *other + "; --force replaces it");
-  }
-  return !other;
-}
-
 RepackResult complete_already(const std::string& path) {
   const chunkio::DatasetInfo info = chunkio::Dataset::open(path).info();
   return {.path = path,
@@ -216,7 +203,7 @@ RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std:
                          const std::string& path, RepackCommand& command) {
   RepackOptions& options = command.options;
   const Json identity = identity_of(dataset.info(), command, options.split);
-  if (is_complete(path, command, identity)) return complete_already(path);
+  if (is_complete(path, options.writer, identity)) return complete_already(path);
   if (options.writer.resume && options.writer.filter.deflate_level > 0 && !options.quiet &&
       std::filesystem::exists(path + ".partial") &&
       !std::filesystem::exists(path + ".partial.journal")) {

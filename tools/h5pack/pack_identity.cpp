@@ -1,10 +1,15 @@
 #include "pack_identity.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <utility>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
 
 #include "escape.hpp"
 #include "file_identity.hpp"
+#include "in_quotes.hpp"
 #include "json_text.hpp"
 #include "sources/file_stamps.hpp"
 
@@ -12,6 +17,8 @@ namespace h5pack {
 
 namespace {
 
+using chunkio::Error;
+using chunkio::ErrorCode;
 using json = nlohmann::ordered_json;
 
 // Of the identity: what one run of several that make a dataset has for itself.
@@ -48,6 +55,25 @@ json appended_options(const Split& split, json step) {
   if (!steps.is_array()) steps = json::array();
   steps.push_back(std::move(step));
   return stored;
+}
+
+/// What tells the run that wrote a file from this one: "--resize is '64' there and '32' here";
+/// absent if nothing does.
+/// \param stored_options  of the file.
+std::optional<std::string> difference(const std::string& stored_options, const json& identity) {
+  const json stored = json::parse(stored_options, nullptr, false);
+  if (!stored.is_object() || !stored.contains("identity") || !stored["identity"].is_object()) {
+    return "it does not say how it was packed";
+  }
+  const json& other = stored["identity"];
+  for (const auto& [key, value] : identity.items()) {
+    const json there = other.value(key, json());
+    // Numbers that JSON wrote and read may have changed their type, not their text.
+    if (json_text(there) == json_text(value)) continue;
+    return key + " is " + escape(json_text(there)) + " there and " + escape(json_text(value)) +
+           " here";
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -123,20 +149,15 @@ std::string options_json(const PackCommand& command, const Listing& listing, con
   return json_text(stored);
 }
 
-std::optional<std::string> difference(const std::string& stored_options, const json& identity) {
-  const json stored = json::parse(stored_options, nullptr, false);
-  if (!stored.is_object() || !stored.contains("identity") || !stored["identity"].is_object()) {
-    return "it does not say how it was packed";
+bool is_complete(const std::string& path, const chunkio::WriterOptions& writer,
+                 const json& identity) {
+  if (!writer.resume || !chunkio::DatasetWriter::is_published(path)) return false;
+  const auto other = difference(chunkio::Dataset::open(path).info().options_json, identity);
+  if (other && !writer.overwrite) {
+    throw Error(ErrorCode::output_exists, in_quotes(path) + " is complete, but of another run: " +
+                                              *other + "; --force replaces it");
   }
-  const json& other = stored["identity"];
-  for (const auto& [key, value] : identity.items()) {
-    const json there = other.value(key, json());
-    // Numbers that JSON wrote and read may have changed their type, not their text.
-    if (json_text(there) == json_text(value)) continue;
-    return key + " is " + escape(json_text(there)) + " there and " + escape(json_text(value)) +
-           " here";
-  }
-  return std::nullopt;
+  return !other;
 }
 
 }  // namespace h5pack

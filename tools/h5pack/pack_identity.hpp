@@ -1,10 +1,11 @@
 /// What makes two packing runs the same: a run may only go on where one just like it stopped.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
+
+#include <chunkio/dataset_writer.hpp>
 
 #include "pack_command.hpp"
 #include "sources/listing.hpp"
@@ -27,9 +28,12 @@ namespace h5pack {
 [[nodiscard]] std::string options_json(const PackCommand& command, const Listing& listing,
                                        const nlohmann::ordered_json& identity);
 
-/// What tells the run that wrote a file from this one: "--resize is '64' there and '32' here";
-/// absent if nothing does. \param stored_options  options_json() of the file.
-[[nodiscard]] std::optional<std::string> difference(const std::string& stored_options,
-                                                    const nlohmann::ordered_json& identity);
+/// Whether a run has nothing to do for `path`: it is to go on with what is there, and a run like it
+/// has published the file. Blocks on I/O.
+/// \param identity  of the run, also what options_json() was given for the file.
+/// \throws chunkio::Error output_exists if another run has published it, and it may not be replaced
+///         (the message names what differs); and as Dataset::open().
+[[nodiscard]] bool is_complete(const std::string& path, const chunkio::WriterOptions& writer,
+                               const nlohmann::ordered_json& identity);
 
 }  // namespace h5pack

@@ -140,8 +140,8 @@ class PackRun {
     // first.
     std::vector<std::optional<PackPlan>> plans;
     for (std::size_t i = 0; i < listing_.splits.size(); ++i) {
-      plans.push_back(is_complete(i) ? std::nullopt
-                                     : std::optional(plan_pack(listing_.splits[i], options_)));
+      plans.push_back(is_done(i) ? std::nullopt
+                                 : std::optional(plan_pack(listing_.splits[i], options_)));
     }
     std::optional<OutputFolder> folder;
     if (listing_.output_is_folder && !command_.dry_run) folder.emplace(command_.output);
@@ -171,18 +171,12 @@ class PackRun {
     if (!global_.quiet) std::fputs(("h5pack: " + escape(text) + "\n").c_str(), stderr);
   }
 
-  /// Whether --resume has nothing to do for this output.
-  /// \throws Error output_exists if it is complete, but of another run.
-  [[nodiscard]] bool is_complete(std::size_t index) const {
-    const std::string& path = paths_[index];
-    if (!options_.writer.resume || !chunkio::DatasetWriter::is_published(path)) return false;
-    const auto identity = pack_identity(command_, listing_, listing_.splits[index]);
-    const auto other = difference(chunkio::Dataset::open(path).info().options_json, identity);
-    if (other && !options_.writer.overwrite) {
-      throw Error(ErrorCode::output_exists, in_quotes(path) + " is complete, but of another run: " +
-                                                *other + "; --force replaces it");
-    }
-    return !other;
+  /// Whether there is nothing to do for this output. An identity takes a while, so it is only found
+  /// out when it matters.
+  [[nodiscard]] bool is_done(std::size_t index) const {
+    return options_.writer.resume &&
+           is_complete(paths_[index], options_.writer,
+                       pack_identity(command_, listing_, listing_.splits[index]));
   }
 
   void add_complete(std::size_t index) {
