@@ -235,6 +235,10 @@ class ResumeTest(CliTest):
         self.assertIn("train.h5: complete already", result.stdout)
         self.assertEqual([contents(self.dir / "out" / f"{split}.h5") for split in ("train", "test")], reference)
         self.assertEqual((self.dir / "bad.jsonl").read_text(), report)
+        # Nor does it lose what it says of a later split when an earlier one is packed again.
+        (self.dir / "out" / "train.h5").unlink()
+        self.assertEqual(self.run_h5pack(*pack, "--resume").returncode, SKIPPED)
+        self.assertEqual(sorted((self.dir / "bad.jsonl").read_text().splitlines()), sorted(report.splitlines()))
 
     def test_shards(self):
         """A shard goes on as itself, and as no other; what was skipped before stays skipped."""

@@ -140,8 +140,13 @@ class PackRun {
     // first.
     std::vector<std::optional<PackPlan>> plans;
     for (std::size_t i = 0; i < listing_.splits.size(); ++i) {
-      plans.push_back(is_done(i) ? std::nullopt
-                                 : std::optional(plan_pack(listing_.splits[i], options_)));
+      if (is_done(i)) {
+        // Before any other split replaces the report.
+        report_.keep(paths_[i]);
+        plans.emplace_back();
+      } else {
+        plans.emplace_back(plan_pack(listing_.splits[i], options_));
+      }
     }
     std::optional<OutputFolder> folder;
     if (listing_.output_is_folder && !command_.dry_run) folder.emplace(command_.output);
@@ -182,7 +187,6 @@ class PackRun {
   void add_complete(std::size_t index) {
     const std::string& path = paths_[index];
     const std::int64_t images = chunkio::Dataset::open(path).size();
-    report_.keep(path);
     result_["outputs"].push_back({{"path", path},
                                   {"split", listing_.splits[index].name},
                                   {"images", images},

@@ -56,10 +56,12 @@ SkipReport::SkipReport(std::string path, bool overwrite)
 }
 
 void SkipReport::keep(const std::string& output) {
+  if (path_.empty()) return;
+  const json name = json::parse(json_text(json(output)));  // as add() writes it
   std::ifstream existing(path_);
-  for (std::string line; !path_.empty() && std::getline(existing, line);) {
+  for (std::string line; std::getline(existing, line);) {
     const json stored = json::parse(line, nullptr, false);
-    if (stored.is_object() && stored.value("output", json()) == json(output)) lines_ += line + "\n";
+    if (stored.is_object() && stored.value("output", json()) == name) lines_ += line + "\n";
   }
 }
 

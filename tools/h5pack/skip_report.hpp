@@ -20,6 +20,7 @@ class SkipReport {
   SkipReport(std::string path, bool overwrite);
 
   /// Takes over what an existing report says of `output`, which is complete already.
+  /// \pre write() was not called: it replaces that report.
   void keep(const std::string& output);
   void add(const std::string& output, const Listing& listing, const Split& split,
            const std::vector<SkippedPicture>& skipped);
