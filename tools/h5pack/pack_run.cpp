@@ -21,10 +21,10 @@
 #include "output_files.hpp"
 #include "pack_identity.hpp"
 #include "packer.hpp"
-#include "render_json.hpp"
 #include "skip_report.hpp"
 #include "sources/file_stamps.hpp"
 #include "stop_signal.hpp"
+#include "stoppable.hpp"
 
 namespace h5pack {
 
@@ -297,17 +297,14 @@ class PackRun {
 
 ExitCode run_pack(PackCommand& command, const GlobalOptions& global) {
   PackRun pack_run(command, global);
-  const StopSignal stop;
   const OpenCvSilence silence;
-  try {
-    return pack_run.run();
-  } catch (const Error& error) {
-    const std::string message = error.what() + pack_run.written();
-    if (error.code() != ErrorCode::cancelled) throw Error(error.code(), message);
-    print_error(message);
-    if (global.json) print(error_json(to_string(error.code()), message));
-    return static_cast<ExitCode>(128 + StopSignal::received());
-  }
+  return run_stoppable(global, "", [&] {
+    try {
+      return pack_run.run();
+    } catch (const Error& error) {
+      throw Error(error.code(), error.what() + pack_run.written());
+    }
+  });
 }
 
 }  // namespace h5pack
