@@ -1,7 +1,7 @@
 #include "chunk_write_thread.hpp"
 
+#include <exception>
 #include <span>
-#include <system_error>
 #include <utility>
 
 namespace h5pack {
@@ -14,8 +14,9 @@ ChunkWriteThread::ChunkWriteThread(chunkio::DatasetWriter& writer, std::int64_t 
       pool_(pool) {
   try {
     for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { run(); });
-  } catch (const std::system_error&) {
-    if (threads_.empty()) throw;  // else the process may start no more, and one will do
+  } catch (const std::exception&) {
+    // There is no room for a second one, and one will do: it also waits to be told to end.
+    if (threads_.empty()) throw;
   }
 }
 

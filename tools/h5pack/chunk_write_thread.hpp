@@ -22,12 +22,14 @@ namespace h5pack {
 /// Threads behind a short queue. push() from any thread, finish() and the destructor from one.
 class ChunkWriteThread {
  public:
-  /// \param sample_bytes  of a row of every chunk.
-  /// At most as many chunks are written at a time.
+  /// Chunks that are written at a time, at most.
   static constexpr int kThreads = 2;
 
-  /// \param max_queued  chunks that may wait, beside those being written; at least 1.
-  /// \param pool  gets the buffers back. It and `writer` must outlive this.
+  /// Starts the threads; where only one can be had, one.
+  /// \param sample_bytes  of a row of every chunk.
+  /// \param max_queued    chunks that may wait, beside those being written; at least 1.
+  /// \param pool          gets the buffers back. It and `writer` must outlive this.
+  /// \throws std::system_error, std::bad_alloc if there is to be no thread at all.
   ChunkWriteThread(chunkio::DatasetWriter& writer, std::int64_t sample_bytes,
                    std::int64_t max_queued, BufferPool& pool);
   ChunkWriteThread(const ChunkWriteThread&) = delete;
@@ -38,7 +40,8 @@ class ChunkWriteThread {
   /// Blocks while the queue is full.
   /// \throws what writing an earlier chunk threw; nothing is taken then.
   void push(PackedChunk chunk);
-  /// Blocks until all is written. \throws what writing threw.
+  /// Blocks until all is written.
+  /// \throws what writing threw.
   void finish();
 
  private:

@@ -194,7 +194,7 @@ class BlockCursor {
   std::int64_t place_ = 0;
 };
 
-/// Packs all that is left, with `plan.threads` threads that decode and one that writes.
+/// Packs all that is left: `plan.threads` threads decode, those of a ChunkWriteThread write.
 class ChunkPipeline {
  public:
   ChunkPipeline(const Split& split, const PackPlan& plan, const std::vector<std::int64_t>& order,
