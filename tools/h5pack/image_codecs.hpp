@@ -16,7 +16,8 @@ namespace h5pack {
 /// \throws chunkio::Error out_of_resources if the codecs cannot be loaded; cv::Exception.
 void decode_image(const cv::Mat& bytes, int flags, cv::Mat& picture);
 
-/// cv::imencode: false if it cannot be done. Thread-safe. \throws as decode_image().
+/// cv::imencode: false if it cannot be done. Thread-safe.
+/// \throws as decode_image().
 bool encode_image(const std::string& extension, const cv::Mat& picture,
                   std::vector<unsigned char>& bytes);
 

@@ -25,7 +25,8 @@ class JpegDecoder {
   PictureSize open(std::span<const std::uint8_t> jpeg, const std::string& path);
 
   /// Makes decode() give the opened file shrunk by 8, 4 or 2, by the most that leaves `wanted`
-  /// pixels on both sides; else whole. Between open() and decode(). \returns the size to come.
+  /// pixels on both sides; else whole. Between open() and decode().
+  /// \returns the size to come.
   PictureSize shrink(PictureSize wanted);
 
   /// Decodes the opened file to [H,W,C], C = 3 or 1 by `color`. To be called once after each

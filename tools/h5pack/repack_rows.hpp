@@ -39,9 +39,9 @@ struct RepackSelection {
 /// source rows, which it reads. Blocks on I/O.
 ///
 /// To split, the chosen rows (of each class, if stratified) are permuted by shuffled_order() and
-/// cut where round(count * sum of proportions so far) says. \throws chunkio::Error invalid_argument
-/// (labels are needed and are no classes; nothing is left for
-///         an output), and as Dataset::read_field().
+/// cut where round(count * sum of proportions so far) says.
+/// \throws chunkio::Error invalid_argument (labels are needed and are no classes; nothing is left
+///         for an output), and as Dataset::read_field().
 [[nodiscard]] std::vector<std::vector<std::int64_t>> choose_rows(const chunkio::Dataset& dataset,
                                                                  const RepackSelection& selection);
 

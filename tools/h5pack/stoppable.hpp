@@ -9,10 +9,10 @@
 namespace h5pack {
 
 /// Runs `work` with a StopSignal in place. If it throws Error cancelled because a signal arrived,
-/// says so, with `left` (what the stopped work leaves, as a clause; empty: the error says it), on
-/// stderr and, with --json, on stdout. \returns what `work` returns, or the exit code of the
-/// signal. Everything else that it throws passes
-///          through.
+/// says so on stderr and, with --json, on stdout.
+/// \param left  what the stopped work leaves, as a clause; empty: the error says it.
+/// \returns what `work` returns, or the exit code of the signal.
+/// \throws whatever else `work` throws.
 ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
                        const std::function<ExitCode()>& work);
 

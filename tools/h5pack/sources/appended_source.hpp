@@ -19,8 +19,7 @@ namespace h5pack {
 /// \param split  name of the split of `added`; empty: its only one, else that of the file.
 /// \returns a listing of one split.
 /// \throws chunkio::Error invalid_argument (no such split), unsupported (a class, attribute or
-/// field
-///         that only one of them has: it is named), and as Dataset::read_field().
+///         field that only one of them has: it is named), and as Dataset::read_field().
 [[nodiscard]] Listing append_to(const chunkio::Dataset& before, Listing added,
                                 const std::string& split);
 
