@@ -55,6 +55,13 @@ class AppendTest(CliTest):
         np.testing.assert_allclose(said["mean_picture_std"], scaled.std(axis=(1, 2)).mean(axis=0), atol=1e-8)
         return count
 
+    def test_numbers_of_source_rows_can_run_out(self):
+        self.make()
+        with h5py.File(self.dir / "old.h5", "r+") as file:
+            file["source_index"][5] = 2**63 - 5
+        self.assert_refused(["append", "old.h5", "folder", "two", "-o", "new.h5"], 1, ["old.h5", "source_index"],
+                            "write it anew")
+
     def test_rows_of_the_file_come_first(self):
         self.make()
         before = tree(self.dir)

@@ -180,13 +180,19 @@ std::vector<chunkio::FieldData> join_fields(const chunkio::Dataset& before,
   return joined;
 }
 
+/// \throws Error unsupported if no numbers are left for the new rows.
 std::vector<std::int64_t> join_source_rows(const chunkio::Dataset& before, std::int64_t added) {
   std::vector<std::int64_t> rows = source_rows(before, {0, before.size()});
   if (rows.empty()) {
     rows.resize(static_cast<std::size_t>(before.size()));
     std::iota(rows.begin(), rows.end(), std::int64_t{0});
   }
-  const std::int64_t first = *std::max_element(rows.begin(), rows.end()) + 1;
+  const std::int64_t highest = *std::max_element(rows.begin(), rows.end());
+  if (highest >= INT64_MAX - added) {
+    refuse("source_index of " + in_quotes(before.info().path) + " goes up to " +
+           std::to_string(highest) + ", which leaves no numbers for further rows; write it anew");
+  }
+  const std::int64_t first = highest + 1;
   for (std::int64_t row = 0; row < added; ++row) rows.push_back(first + row);
   return rows;
 }
