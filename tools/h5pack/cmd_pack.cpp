@@ -128,10 +128,7 @@ void finish_options(PackCommand& command) {
   }
   if (!command.pad.empty()) picture.pad = parse("--pad", command.pad, parse_picture_size);
   const PictureTransform checked(picture);
-  if (command.threads > kMaxThreads) {
-    throw Error(ErrorCode::invalid_argument,
-                "--threads must be at most " + std::to_string(kMaxThreads));
-  }
+  check_threads(command.threads);
   if (picture.max_pixels > kHighestMaxPixels) {
     throw Error(ErrorCode::invalid_argument,
                 "--max-pixels must be at most " + std::to_string(kHighestMaxPixels));
