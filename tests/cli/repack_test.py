@@ -95,9 +95,7 @@ class RepackTest(CliTest):
         self.assertEqual(before.keys(), after.keys())
         for name, values in before.items():
             np.testing.assert_array_equal(after[name], values, name)
-        same = set(said_before) - {"uuid", "chunk_digests", "options", "rdcc_nslots", "rdcc_nbytes",
-                                   # Not carried yet.
-                                   "mean_picture_std", "source_sizes", "source_size_range"}
+        same = set(said_before) - {"uuid", "chunk_digests", "options", "rdcc_nslots", "rdcc_nbytes"}
         for name in same:
             np.testing.assert_array_equal(said[name], said_before[name], name)
         self.assertNotEqual(said["uuid"], said_before["uuid"])
