@@ -24,6 +24,7 @@
 #include "escape.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "recorded_source.hpp"
 #include "render_json.hpp"
 #include "shuffle_quality.hpp"
 #include "state_file.hpp"
@@ -55,12 +56,8 @@ class OrderDigest {
 /// So files packed in different orders from the same source have the same pixel digest.
 class SourceIds {
  public:
-  explicit SourceIds(const chunkio::Dataset& dataset) {
-    const std::optional<chunkio::FieldInfo> field = dataset.find_field("source_index");
-    if (!field || field->dtype != chunkio::DType::int64 || field->row_shape.rank() != 0) return;
-    ids_.resize(static_cast<std::size_t>(dataset.size()));
-    dataset.read_field(field->name, 0, dataset.size(), std::as_writable_bytes(std::span(ids_)));
-  }
+  explicit SourceIds(const chunkio::Dataset& dataset)
+      : ids_(source_rows(dataset, {0, dataset.size()})) {}
   [[nodiscard]] std::uint64_t of(std::int64_t row) const {
     return static_cast<std::uint64_t>(ids_.empty() ? row : ids_[static_cast<std::size_t>(row)]);
   }

@@ -73,7 +73,7 @@ std::vector<chunkio::FieldData> fields_of(const Split& split,
   if (!split.source_rows.empty()) {
     for (std::int64_t& row : sources) row = split.source_rows[static_cast<std::size_t>(row)];
   }
-  fields.push_back(make_field("source_index", sources));
+  fields.push_back(make_field(kSourceIndex, sources));
   return fields;
 }
 
@@ -542,10 +542,7 @@ PackPlan plan_pack(const Split& split, const PackOptions& options) {
 std::vector<std::int64_t> count_classes(std::span<const chunkio::FieldData> fields,
                                         const std::vector<std::string>& class_names) {
   const chunkio::FieldData* field = find_field(fields, "labels");
-  if (field == nullptr || field->info.dtype != chunkio::DType::int64 ||
-      field->info.row_shape.rank() != 0) {
-    return {};
-  }
+  if (field == nullptr || !are_classes(field->info)) return {};
   std::vector<std::int64_t> counts(class_names.size(), 0);
   bool countable = true;
   field->for_each_block([&](std::span<const std::byte> rows) {

@@ -82,9 +82,16 @@ PictureOptions recorded_picture_options(const chunkio::DatasetInfo& info) {
   return picture;
 }
 
+std::optional<chunkio::FieldInfo> find_source_index(const chunkio::Dataset& dataset) {
+  std::optional<chunkio::FieldInfo> field = dataset.find_field(kSourceIndex);
+  const bool usable =
+      field && field->dtype == chunkio::DType::int64 && field->row_shape.rank() == 0;
+  return usable ? field : std::nullopt;
+}
+
 std::vector<std::int64_t> source_rows(const chunkio::Dataset& dataset, chunkio::RowRange rows) {
-  const std::optional<chunkio::FieldInfo> field = dataset.find_field("source_index");
-  if (!field || field->dtype != chunkio::DType::int64 || field->row_shape.rank() != 0) return {};
+  const std::optional<chunkio::FieldInfo> field = find_source_index(dataset);
+  if (!field) return {};
   std::vector<std::int64_t> values(static_cast<std::size_t>(rows.end - rows.begin));
   dataset.read_field(field->name, rows.begin, rows.end - rows.begin,
                      std::as_writable_bytes(std::span(values)));

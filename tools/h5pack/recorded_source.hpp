@@ -15,6 +15,9 @@
 
 namespace h5pack {
 
+/// `source_index` of the file; absent if it has none, or another kind of field of that name.
+[[nodiscard]] std::optional<chunkio::FieldInfo> find_source_index(const chunkio::Dataset& dataset);
+
 /// `source_index` of the rows: which row of the source each one was; empty if the file has no such
 /// field. Blocks on I/O.
 /// \throws chunkio::Error corrupt_data, hdf5_failed.

@@ -38,8 +38,6 @@ using chunkio::Error;
 using chunkio::ErrorCode;
 using Rows = std::vector<std::int64_t>;
 
-constexpr const char* kSourceIndex = "source_index";
-
 /// Whether a field is to be carried along.
 bool is_wanted(const chunkio::FieldInfo& field, const RepackOptions& options) {
   if (field.name == kSourceIndex) return false;  // always there, and made apart

@@ -8,6 +8,9 @@
 #include <span>
 #include <utility>
 
+#include "recorded_source.hpp"
+#include "sources/listing.hpp"
+
 namespace h5pack {
 namespace {
 
@@ -16,7 +19,6 @@ using Rows = std::vector<std::int64_t>;
 constexpr std::int64_t kBlockBytes = std::int64_t{4} << 20;
 /// Rows that are not wanted are read, too, if they are fewer bytes than this: less than a call.
 constexpr std::int64_t kGapBytes = 4096;
-constexpr const char* kSourceIndex = "source_index";
 
 /// Reads rows of one field to places in a window.
 class WindowReader {
@@ -89,8 +91,7 @@ chunkio::FieldData selected_field(const chunkio::Dataset& dataset, const chunkio
 
 chunkio::FieldData selected_source_index(const chunkio::Dataset& dataset, const Rows& rows,
                                          std::int64_t memory_bytes) {
-  const std::optional<chunkio::FieldInfo> field = dataset.find_field(kSourceIndex);
-  if (field && field->dtype == chunkio::DType::int64 && field->row_shape.rank() == 0) {
+  if (const std::optional<chunkio::FieldInfo> field = find_source_index(dataset)) {
     return selected_field(dataset, *field, rows, memory_bytes, kSourceIndex);
   }
   return {.info = {kSourceIndex, chunkio::DType::int64, {}},

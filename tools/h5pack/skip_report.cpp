@@ -19,10 +19,7 @@ using json = nlohmann::ordered_json;
 
 std::optional<std::int64_t> label_of(const Split& split, std::int64_t row) {
   const chunkio::FieldData* labels = find_field(split.fields, "labels");
-  if (labels == nullptr || labels->info.dtype != chunkio::DType::int64 ||
-      labels->info.row_shape.rank() != 0) {
-    return std::nullopt;
-  }
+  if (labels == nullptr || !are_classes(labels->info)) return std::nullopt;
   std::int64_t label = 0;
   std::memcpy(&label, labels->values.data() + static_cast<std::size_t>(row) * sizeof label,
               sizeof label);

@@ -21,7 +21,6 @@ using chunkio::Error;
 using chunkio::ErrorCode;
 
 constexpr const char* kLabels = "labels";
-constexpr const char* kSourceIndex = "source_index";
 
 /// Both sources, as they are named in messages.
 struct Names {
@@ -47,10 +46,6 @@ Split take_split(const chunkio::DatasetInfo& before, Listing& added, const std::
                                         " is of none of them: choose one with "
                                         "--split"
                                   : ", and none called " + in_quotes(wanted)));
-}
-
-bool are_classes(const chunkio::FieldInfo& labels) {
-  return labels.dtype == chunkio::DType::int64 && labels.row_shape.rank() == 0;
 }
 
 /// Labels by the names that the file has for them.
