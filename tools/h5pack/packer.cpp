@@ -16,23 +16,19 @@
 #include <tbb/blocked_range.h>
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/global_control.h>
-#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_pipeline.h>
 #include <tbb/parallel_reduce.h>
 #include <tbb/task_arena.h>
 
-#include <chunkio/chunk_layout.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/verify.hpp>
 
 #include "chunk_assembler.hpp"
 #include "chunk_record.hpp"
 #include "chunk_write_thread.hpp"
-#include "in_quotes.hpp"
 #include "pack_order.hpp"
 #include "picture_reader.hpp"
-#include "picture_transform.hpp"
 #include "pixel_statistics.hpp"
 #include "progress.hpp"
 #include "resumable.hpp"
@@ -45,11 +41,6 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
-/// Chunk buffers may take this much, unless the fewest that it takes need more.
-constexpr std::int64_t kMaxBufferBytes = std::int64_t{1} << 30;
-/// What may wait to be written: enough to go on decoding while the disk is waited for.
-constexpr std::int64_t kQueueBytes = std::int64_t{32} << 20;
-constexpr std::int64_t kMaxQueueChunks = 64;
 constexpr std::int64_t kMaxCountedLabels = 65536;
 
 /// The field with its rows in pack order.
@@ -462,82 +453,7 @@ void finish(const Listing& listing, const Split& split, const PackPlan& plan,
   writer.close();
 }
 
-/// \throws Error if a reader would find the size that all samples are to have in no picture.
-SampleSize find_sample_size(const Split& split, const PackOptions& options) {
-  const auto fixed = PictureTransform(options.picture).fixed_size();
-  if (split.before) {
-    const chunkio::DatasetInfo& info = split.before->info();
-    const PictureSize stored{info.height, info.width};
-    if (fixed && *fixed != stored) {
-      throw Error(ErrorCode::invalid_argument, "the options give pictures of " + to_string(*fixed) +
-                                                   " pixels, and " + in_quotes(info.path) +
-                                                   " has " + to_string(stored) +
-                                                   ": bring them to that size with --resize HxW");
-    }
-    return {stored, 0};
-  }
-  if (fixed) return {*fixed};
-  PictureReader reader(split, options.picture);
-  const std::int64_t count = num_pictures(split.pictures);
-  for (std::int64_t row = 0;; ++row) {
-    StopSignal::check();
-    try {
-      return {reader.output_size(row), row};
-    } catch (const Error& error) {
-      const bool another = options.on_error == OnError::skip && is_of_one_picture(error.code());
-      if (!another || row + 1 == count) throw;
-    }
-  }
-}
-
 }  // namespace
-
-PackPlan plan_pack(const Split& split, const PackOptions& options) {
-  PackPlan plan;
-  plan.total_samples = split.num_rows();
-  const SampleSize sample = find_sample_size(split, options);
-  plan.size = sample.size;
-  plan.size_row = sample.row;
-  plan.channels = options.picture.channels();
-  const std::int64_t sample_bytes = plan.sample_bytes();
-  const std::int64_t wanted = options.writer.chunk_samples;
-  plan.chunk_samples = wanted > 0 ? std::min(wanted, plan.total_samples)
-                                  : chunkio::choose_chunk_samples(sample_bytes, plan.total_samples,
-                                                                  options.writer.chunk_bytes);
-  const chunkio::RowRange places =
-      shard_places(options.shard.value_or(Shard()), plan.total_samples, plan.chunk_samples);
-  plan.first_place = places.begin;
-  plan.num_samples = places.end - places.begin;
-  // Where the last shard is one short chunk, HDF5 has no chunks longer than the file.
-  plan.chunk_samples = std::min(plan.chunk_samples, plan.num_samples);
-  // HDF5 cannot store chunks of 4 GiB; also keeps the product below in range.
-  if (plan.chunk_samples > ((std::int64_t{1} << 32) - 1) / sample_bytes) {
-    throw Error(ErrorCode::invalid_argument,
-                "a chunk of " + std::to_string(plan.chunk_samples) + " pictures of " +
-                    std::to_string(sample_bytes) +
-                    " bytes would reach 4 GiB; choose a smaller --chunk");
-  }
-  plan.chunk_bytes = plan.chunk_samples * sample_bytes;
-  plan.num_chunks = (plan.num_samples + plan.chunk_samples - 1) / plan.chunk_samples;
-  std::int64_t row_bytes = static_cast<std::int64_t>(sizeof(std::int64_t));  // source_index
-  for (const chunkio::FieldData& field : split.fields) {
-    row_bytes += static_cast<std::int64_t>(chunkio::Dataset::row_bytes(field.info));
-  }
-  if (plan.num_chunks > (INT64_MAX / 2) / plan.chunk_bytes) {
-    throw Error(ErrorCode::out_of_resources, "the pictures would take more than 2^62 bytes");
-  }
-  plan.file_bytes = plan.num_chunks * plan.chunk_bytes + plan.num_samples * row_bytes;
-  plan.threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
-  // One chunk a thread, so that none waits for another's last row, and one more; fewer if large.
-  plan.queued_chunks = std::clamp<std::int64_t>(kQueueBytes / plan.chunk_bytes, 1, kMaxQueueChunks);
-  // One is being filled up.
-  const std::int64_t others = plan.queued_chunks + 1 + ChunkWriteThread::kThreads;
-  plan.chunks_in_flight = std::min<std::int64_t>(
-      plan.num_chunks,
-      std::clamp<std::int64_t>(kMaxBufferBytes / plan.chunk_bytes - others, 1, plan.threads + 1));
-  plan.buffers = std::min(plan.num_chunks, plan.chunks_in_flight + others);
-  return plan;
-}
 
 std::vector<std::int64_t> count_classes(std::span<const chunkio::FieldData> fields,
                                         const std::vector<std::string>& class_names) {
