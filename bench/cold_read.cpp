@@ -461,7 +461,7 @@ void run(const Options& options) {
   if (ways.empty()) throw std::runtime_error("no way has '" + options.only + "' in its name");
 
   Epoch epoch(options.bytes, options.row_bytes);
-  const bench::ScratchFolder scratch(options.folder);
+  const chunkio::test::ScratchFolder scratch(options.folder);
   const std::string path = scratch.file("cold");
   write_file(path, epoch.num_groups(), epoch.group_bytes());
   std::printf("%.2f GiB in row groups of %.2f MiB, rows of %lld bytes; %s; %lld rounds\n",

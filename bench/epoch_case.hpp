@@ -17,6 +17,8 @@
 
 namespace bench {
 
+using chunkio::test::ScratchFolder;
+
 struct Options {
   std::int64_t bytes = std::int64_t{1} << 30;
   std::int64_t limited_bytes = std::int64_t{4} << 30;

@@ -14,6 +14,8 @@
 
 namespace bench {
 
+using chunkio::test::ScratchFolder;
+
 inline constexpr PictureSize kLarge = kPictureSizes[0];
 inline constexpr PictureSize kSmall = kPictureSizes[1];
 
