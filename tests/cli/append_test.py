@@ -8,9 +8,7 @@ import h5py
 import numpy as np
 
 import sources
-from support import CliTest, make_class_folder, tree, write_picture
-
-SKIPPED = 3
+from support import CliTest, SKIPPED, make_class_folder, tree, write_picture
 
 
 class AppendTest(CliTest):

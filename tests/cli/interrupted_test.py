@@ -6,7 +6,6 @@ CHUNKIO_TEST_ROUNDS: how often each is brought through (default 4). CHUNKIO_TEST
 import os
 import random
 import signal
-import subprocess
 import time
 import unittest
 
@@ -14,11 +13,10 @@ import h5py
 import numpy as np
 
 from h5_contents import contents
-from support import CliTest, H5PACK, TIMEOUT_SECONDS, make_class_folder
+from support import CliTest, STOPPED, make_class_folder
 
 ROUNDS = int(os.environ.get("CHUNKIO_TEST_ROUNDS") or 4)
 SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
-STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class InterruptedTest(CliTest):
@@ -30,15 +28,6 @@ class InterruptedTest(CliTest):
         with h5py.File(self.dir / "foreign.h5", "w") as file:
             file.create_dataset("images", data=pixels // 32, chunks=(7, 40, 40, 3))
             file["labels"] = np.arange(1500) % 4
-
-    def start(self, arguments):
-        return subprocess.Popen([H5PACK, *map(str, arguments)], cwd=self.dir, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
-
-    def end(self, process):
-        out, errors = process.communicate(timeout=TIMEOUT_SECONDS)
-        self.assertNotIn("HDF5-DIAG", errors)
-        return process.returncode, out, errors
 
     def bring_through(self, command):
         """Interrupts `command` again and again; each time it must come to the same file in the end."""

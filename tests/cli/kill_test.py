@@ -15,23 +15,13 @@ import unittest
 
 import under_strace
 from h5_contents import contents
-from support import CliTest, H5PACK, TIMEOUT_SECONDS, make_class_folder
+from support import CliTest, H5PACK, SKIPPED, TIMEOUT_SECONDS, make_photos_with_bad_names
 
-SKIPPED = 3
 SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
 KILLS = 200
 
 
 class KillTest(CliTest):
-    def make_photos(self, copies):
-        """Two classes of 10 pictures under many names each, every 11th name a bad picture."""
-        samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 10, 64, 48)
-        (self.dir / "bad.jpg").write_bytes(b"no picture")
-        for number, (path, _) in enumerate(samples):
-            for i in range(copies):
-                bad = (number + i) % 11 == 0
-                os.link(self.dir / "bad.jpg" if bad else path, f"{path[:-4]}_{i}.jpg")
-
     def reference_of(self, pack):
         result = self.run_h5pack(*pack, "-o", "reference.h5", "--force")
         self.assertEqual(result.returncode, SKIPPED, result.stderr)
@@ -50,7 +40,7 @@ class KillTest(CliTest):
     def test_killed_at_random_moments(self):
         print(f"CHUNKIO_TEST_SEED={SEED}")
         chance = random.Random(SEED)
-        self.make_photos(copies=30)
+        make_photos_with_bad_names(self.dir, 10, 30, (64, 48))
         kills, resumed, published = 0, 0, 0
         while kills < KILLS:
             pack = ["folder", "photos", "--on-error", "skip", "--quiet", "--chunk", chance.choice((1, 3, 7, 64)),
@@ -74,7 +64,7 @@ class KillTest(CliTest):
 
     @under_strace.required
     def test_killed_at_every_call(self):
-        self.make_photos(copies=0)
+        make_photos_with_bad_names(self.dir, 10, 0, (64, 48))
         (self.dir / "photos" / "cat" / "bad.jpg").write_bytes(b"no picture")
         pack = ["folder", "photos", "--on-error", "skip", "--quiet", "--chunk", 3]
         reference = self.reference_of(pack)

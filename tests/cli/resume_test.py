@@ -6,7 +6,6 @@ import pathlib
 import random
 import shutil
 import signal
-import subprocess
 import time
 import unittest
 
@@ -15,10 +14,8 @@ import numpy as np
 
 import sources
 from h5_contents import contents
-from support import CliTest, H5PACK, TIMEOUT_SECONDS, make_class_folder, tree
+from support import CliTest, SKIPPED, STOPPED, make_class_folder, make_photos_with_bad_names, tree
 
-SKIPPED = 3
-STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
 
 
@@ -28,23 +25,8 @@ class ResumeTest(CliTest):
         self.random = random.Random(SEED)
         print(f"CHUNKIO_TEST_SEED={SEED}")
 
-    def make_photos(self, copies=15, size=(160, 120)):
-        """Two classes of 20 pictures under many names each, every 11th name a bad picture."""
-        samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 20, *size)
-        (self.dir / "bad.jpg").write_bytes(b"no picture")
-        for number, (path, _) in enumerate(samples):
-            for i in range(copies):
-                bad = (number + i) % 11 == 0
-                os.link(self.dir / "bad.jpg" if bad else path, f"{path[:-4]}_{i}.jpg")
-
-    def start(self, arguments):
-        return subprocess.Popen([H5PACK, *map(str, arguments)], cwd=self.dir, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
-
-    def end(self, process):
-        out, errors = process.communicate(timeout=TIMEOUT_SECONDS)
-        self.assertNotIn("HDF5-DIAG", errors)
-        return process.returncode, out, errors
+    def make_photos(self):
+        make_photos_with_bad_names(self.dir, 20, 15, (160, 120))
 
     def stop_in_the_middle(self, arguments, number=signal.SIGINT, output="out.h5"):
         """Stops a pack when chunks are done, so that there is something to resume; returns the seconds that took.

@@ -13,9 +13,7 @@ import numpy as np
 from PIL import Image
 
 import sources
-from support import CliTest, H5PACK, make_class_folder, picture, pillow_pixels, tree, write_picture
-
-SKIPPED = 3
+from support import CliTest, H5PACK, SKIPPED, make_class_folder, picture, pillow_pixels, tree, write_picture
 
 
 def png_chunk(kind, data):

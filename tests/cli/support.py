@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -19,6 +20,10 @@ from PIL import Image
 
 H5PACK = os.environ.get("H5PACK", "h5pack")
 TIMEOUT_SECONDS = 120
+
+# Exit codes.
+SKIPPED = 3
+STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 # The user that owns nothing on Debian; root drops to it where file permissions are tested.
 NOBODY = 65534
@@ -65,6 +70,16 @@ def make_class_folder(root, classes, per_class, height=32, width=32, first_seed=
     return samples
 
 
+def make_photos_with_bad_names(folder, per_class, copies, size):
+    """FOLDER/photos: two classes of pictures, each under `copies` names more, every 11th of these a bad picture."""
+    samples = make_class_folder(folder / "photos", ["cat", "dog"], per_class, *size)
+    (folder / "bad.jpg").write_bytes(b"no picture")
+    for number, (path, _) in enumerate(samples):
+        for i in range(copies):
+            bad = (number + i) % 11 == 0
+            os.link(folder / "bad.jpg" if bad else path, f"{path[:-4]}_{i}.jpg")
+
+
 def tree(folder):
     """Every entry below `folder`: its kind, and the digest of a file's bytes."""
     entries = {}
@@ -104,6 +119,17 @@ class CliTest(unittest.TestCase):
         """If the tests run as root: hands `path` to the user of runs with unprivileged=True."""
         if os.geteuid() == 0:
             shutil.chown(path, user=NOBODY)
+
+    def start(self, arguments):
+        """h5pack in the scratch folder, running; end() waits for it."""
+        return subprocess.Popen([H5PACK, *map(str, arguments)], cwd=self.dir, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def end(self, process):
+        """Exit code (the signal, negative, if one killed it), stdout and stderr."""
+        out, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        self.assertNotIn("HDF5-DIAG", errors)
+        return process.returncode, out, errors
 
     def run_h5pack(self, *arguments, environment=None, unprivileged=False, **options):
         """Runs h5pack in the scratch folder; stdout and stderr as text."""
