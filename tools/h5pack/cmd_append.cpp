@@ -1,11 +1,7 @@
 /// h5pack append: another source behind the rows of a file, in a new file.
-#include <algorithm>
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -19,11 +15,8 @@
 #include "pack_options.hpp"
 #include "pack_run.hpp"
 #include "recorded_source.hpp"
+#include "source_kinds.hpp"
 #include "sources/appended_source.hpp"
-#include "sources/celeba_source.hpp"
-#include "sources/cifar_source.hpp"
-#include "sources/csv_source.hpp"
-#include "sources/folder_source.hpp"
 
 namespace h5pack {
 namespace {
@@ -109,22 +102,17 @@ ExitCode run_append(AppendCommand& command, const GlobalOptions& global) {
   return run_pack(pack, global);
 }
 
-/// One kind of source.
-struct Source {
-  const char* name;
-  const char* description;
-  std::pair<const char*, const char*> input;
-  std::function<Listing(const PackCommand&)> list;
-};
-
-CLI::App* add_source(CLI::App& app, const Source& source, const GlobalOptions& global,
-                     Action& action, const std::shared_ptr<AppendCommand>& command) {
-  CLI::App* const sub = app.add_subcommand(source.name, source.description);
+/// Adds the command that appends one kind of source to the file `before`.
+void add_source(CLI::App& app, const SourceKind& kind, const GlobalOptions& global, Action& action,
+                const std::shared_ptr<std::string>& before) {
+  CLI::App* const sub = app.add_subcommand(kind.name, std::string("Append ") + kind.what);
+  const auto command = std::make_shared<AppendCommand>();
+  command->before = before;
   PackCommand& pack = command->pack;
-  pack.name = std::string("append ") + source.name;
-  pack.list = source.list;
+  pack.name = std::string("append ") + kind.name;
+  pack.list = kind.list;
   pack.options.shuffled = false;
-  sub->add_option(source.input.first, pack.input, source.input.second)->required();
+  sub->add_option(kind.input_name, pack.input, kind.input)->required();
   sub->add_option("-o,--output", pack.output, "File to write")->required()->type_name("OUT");
   add_common_options(*sub, pack);
   // The file says the first two, and the third has other choices here.
@@ -139,6 +127,7 @@ CLI::App* add_source(CLI::App& app, const Source& source, const GlobalOptions& g
   sub->add_option("--split", command->split,
                   "Which split of the source (default: its only one, or the one the file is)")
       ->type_name("NAME");
+  if (kind.is_csv()) add_csv_options(*sub, pack.csv);
   sub->callback([command, sub, &global, &action] {
     const auto given = [sub](const char* option) { return sub->count(option) > 0; };
     command->transform = given("--resize") || given("--center-crop") || given("--pad") ||
@@ -148,7 +137,6 @@ CLI::App* add_source(CLI::App& app, const Source& source, const GlobalOptions& g
     finish_options(command->pack);
     action = [command, &global] { return run_append(*command, global); };
   });
-  return sub;
 }
 
 }  // namespace
@@ -159,28 +147,8 @@ void add_append_command(CLI::App& app, const GlobalOptions& global, Action& acti
   const auto before = std::make_shared<std::string>();
   append->add_option("OLD", *before, "The file; it stays as it is")->required()->type_name("");
   append->require_subcommand(1);
-  const std::array<Source, 4> sources = {
-      {{"folder",
-        "Append a folder of pictures; its class folders give the labels",
-        {"DIR", "Folder of class folders, of pictures, or of train/, val/ and test/"},
-        [](const PackCommand& command) { return list_folder(command.input); }},
-       {"cifar",
-        "Append CIFAR-10 or CIFAR-100 (binary version)",
-        {"DIR", "Folder with the .bin files"},
-        [](const PackCommand& command) { return list_cifar(command.input); }},
-       {"celeba",
-        "Append CelebA with its attributes",
-        {"DIR", "Folder with img_align_celeba/ and list_attr_celeba.txt or .csv"},
-        [](const PackCommand& command) { return list_celeba(command.input); }},
-       {"csv",
-        "Append the pictures that a CSV file lists",
-        {"FILE", "CSV file whose first line names the columns"},
-        [](const PackCommand& command) { return list_csv(command.input, command.csv); }}}};
-  for (const Source& source : sources) {
-    const auto command = std::make_shared<AppendCommand>();
-    command->before = before;
-    CLI::App* const sub = add_source(*append, source, global, action, command);
-    if (std::string(source.name) == "csv") add_csv_options(*sub, command->pack.csv);
+  for (const SourceKind& kind : source_kinds()) {
+    add_source(*append, kind, global, action, before);
   }
 }
 

@@ -2,8 +2,6 @@
 /// rest.
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <chunkio/error.hpp>
 
@@ -13,10 +11,7 @@
 #include "pack_options.hpp"
 #include "pack_run.hpp"
 #include "picture_transform.hpp"
-#include "sources/celeba_source.hpp"
-#include "sources/cifar_source.hpp"
-#include "sources/csv_source.hpp"
-#include "sources/folder_source.hpp"
+#include "source_kinds.hpp"
 
 namespace h5pack {
 
@@ -163,51 +158,28 @@ void add_shard_options(CLI::App& app, PackCommand& command) {
       ->group("File");
 }
 
-/// Adds one packing command; `input` describes its argument.
-CLI::App* add_pack_command(CLI::App& app, const GlobalOptions& global, Action& action,
-                           const std::string& name, const std::string& description,
-                           const std::pair<std::string, std::string>& input,
-                           const std::string& output, const std::shared_ptr<PackCommand>& command) {
-  CLI::App* sub = app.add_subcommand(name, description);
-  command->name = name;
-  sub->add_option(input.first, command->input, input.second)->required();
-  sub->add_option("-o,--output", command->output, output)->required()->type_name("OUT");
+/// Adds the packing command of one kind of source.
+void add_pack_command(CLI::App& app, const GlobalOptions& global, Action& action,
+                      const SourceKind& kind) {
+  CLI::App* const sub = app.add_subcommand(kind.name, std::string("Pack ") + kind.what);
+  const auto command = std::make_shared<PackCommand>();
+  command->name = kind.name;
+  command->list = kind.list;
+  sub->add_option(kind.input_name, command->input, kind.input)->required();
+  sub->add_option("-o,--output", command->output, kind.output)->required()->type_name("OUT");
   add_common_options(*sub, *command);
   add_shard_options(*sub, *command);
+  if (kind.is_csv()) add_csv_options(*sub, command->csv);
   sub->callback([command, &global, &action] {
     finish_options(*command);
     action = [command, &global] { return run_pack(*command, global); };
   });
-  return sub;
 }
 
 }  // namespace
 
 void add_pack_commands(CLI::App& app, const GlobalOptions& global, Action& action) {
-  const auto folder = std::make_shared<PackCommand>();
-  folder->list = [](const PackCommand& command) { return list_folder(command.input); };
-  add_pack_command(app, global, action, "folder",
-                   "Pack a folder of pictures; its class folders give the labels",
-                   {"DIR", "Folder of class folders, of pictures, or of train/, val/ and test/"},
-                   "File to write; a folder if DIR has splits", folder);
-
-  const auto cifar = std::make_shared<PackCommand>();
-  cifar->list = [](const PackCommand& command) { return list_cifar(command.input); };
-  add_pack_command(app, global, action, "cifar", "Pack CIFAR-10 or CIFAR-100 (binary version)",
-                   {"DIR", "Folder with the .bin files"}, "Folder for train.h5 and test.h5", cifar);
-
-  const auto celeba = std::make_shared<PackCommand>();
-  celeba->list = [](const PackCommand& command) { return list_celeba(command.input); };
-  add_pack_command(app, global, action, "celeba", "Pack CelebA with its attributes",
-                   {"DIR", "Folder with img_align_celeba/ and list_attr_celeba.txt or .csv"},
-                   "Folder for train.h5, val.h5 and test.h5", celeba);
-
-  const auto csv = std::make_shared<PackCommand>();
-  csv->list = [](const PackCommand& command) { return list_csv(command.input, command.csv); };
-  CLI::App* sub = add_pack_command(
-      app, global, action, "csv", "Pack the pictures that a CSV file lists",
-      {"FILE", "CSV file whose first line names the columns"}, "File to write", csv);
-  add_csv_options(*sub, csv->csv);
+  for (const SourceKind& kind : source_kinds()) add_pack_command(app, global, action, kind);
 }
 
 }  // namespace h5pack
