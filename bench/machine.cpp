@@ -42,8 +42,7 @@ std::string today() {
 
 }  // namespace
 
-// Not from sysconf(): there glibc answers ten times as much on some AMD
-// machines.
+// Not from sysconf(): there glibc answers ten times as much on some AMD machines.
 std::int64_t last_level_cache_bytes() {
   std::int64_t bytes = 0;
   for (int index = 0;; ++index) {

@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// Of the first CPU.
+/// The largest cache of the first CPU; 0 if unknown.
 std::int64_t last_level_cache_bytes();
 
 /// "1.50 GiB".

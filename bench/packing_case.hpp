@@ -29,10 +29,10 @@ struct PackingOptions {
   std::string small_folder;              ///< Real ones, in class folders; empty: drawn.
   std::int64_t cifar_records = 10'000;   ///< Of each batch file.
   std::int64_t repack_bytes = std::int64_t{1} << 30;
-  std::int64_t few_files = 10'000;    ///< Between these two memory is to stay the same.
-  std::int64_t many_files = 200'000;  ///< The same.
-  std::string peers;                  ///< Virtual environment; empty: none.
-  std::string peer_scripts;           ///< Folder of their scripts.
+  std::int64_t few_files = 10'000;  ///< Memory is to stay the same between these two numbers.
+  std::int64_t many_files = 200'000;
+  std::string peers;         ///< Virtual environment; empty: none.
+  std::string peer_scripts;  ///< Folder of their scripts.
 };
 
 /// A run of h5pack.

@@ -46,7 +46,8 @@ std::int64_t bytes_of(const std::vector<std::string>& files) {
   return bytes;
 }
 
-/// cp of `files` into a new folder, and fsync of all. \returns seconds.
+/// cp of `files` into a new folder, and fsync of all.
+/// \returns seconds.
 double copy_files(const PackingCase& packing, const std::vector<std::string>& files) {
   const std::string target = packing.scratch.file("copy");
   fs::remove_all(target);
@@ -104,7 +105,8 @@ void compare(PackingCase& packing, Report& report, const Comparison& comparison)
   report.add_detail(size, comparison.row, runs);
 }
 
-/// The binary version of CIFAR-10 with noise for pictures. \returns its batch files.
+/// The binary version of CIFAR-10 with noise for pictures.
+/// \returns its batch files.
 std::vector<std::string> write_cifar(const std::string& folder, std::int64_t records) {
   fs::create_directories(folder);
   std::vector<std::string> files;
@@ -117,9 +119,11 @@ std::vector<std::string> write_cifar(const std::string& folder, std::int64_t rec
     const std::string name =
         batch == 6 ? "test_batch.bin" : "data_batch_" + std::to_string(batch) + ".bin";
     files.push_back(folder + "/" + name);
-    std::ofstream(files.back(), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
+    std::ofstream file(files.back(), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) throw std::runtime_error("cannot write " + files.back());
   }
   std::ofstream names(folder + "/batches.meta.txt");
   for (int i = 0; i < 10; ++i) names << "class" << i << "\n";
