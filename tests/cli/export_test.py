@@ -221,14 +221,14 @@ class FaultTest(CliTest):
                     self.assertEqual(tree(self.dir), before)
 
     def test_what_a_killed_export_left_is_removed_by_the_next(self):
-        for call, number in (("mkdir", 2), ("mkdir", 3), ("syncfs", 1)):
+        for call, number in (("mkdir", 2), ("mkdir", 3), ("syncfs", 1), ("renameat2", 1)):
             with self.subTest(call, number=number):
                 result = self.run_traced("-e", f"inject={call}:signal=KILL:when={number}")
                 if "SIGKILL" not in self.trace.read_text():
                     self.skipTest("strace cannot trace here: " + result.stderr[:200])
                 self.assertTrue((self.dir / "out.partial").is_dir())
                 self.assertFalse((self.dir / "out").exists())
-                if call == "syncfs":  # all pictures are there, and nothing tells whose they are
+                if call == "renameat2":  # all pictures are there, and nothing tells whose they are
                     self.assert_refused(["export", "a.h5", "-o", "out"], 1, ["out.partial"], "remove it")
                     shutil.rmtree(self.dir / "out.partial")
                     continue

@@ -124,10 +124,12 @@ void NewFolder::write(const std::string& name, std::span<const unsigned char> by
 }
 
 void NewFolder::publish() {
-  if (::unlink((partial_ + kMark).c_str()) != 0) fail("cannot remove", partial_ + kMark, errno);
   // One call for all files: an fsync for each would take longer than everything else.
   const FileHandle folder(partial_, O_RDONLY | O_DIRECTORY);
   if (folder.get() < 0 || ::syncfs(folder.get()) != 0) fail("cannot write", partial_, errno);
+  // As late as can be: what a process that is killed from here on leaves has no mark.
+  if (::unlink((partial_ + kMark).c_str()) != 0) fail("cannot remove", partial_ + kMark, errno);
+  if (::fsync(folder.get()) != 0 && errno != EINVAL) fail("cannot write", partial_, errno);
   int error = 0;
   if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) != 0) {
     error = errno;

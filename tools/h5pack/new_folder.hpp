@@ -24,8 +24,9 @@ class FileHandle {
 };
 
 /// Files are written to PATH.partial, which publish() renames to PATH. Destroyed before that, it
-/// removes what it wrote; what a killed process left, the next one removes. Until publish() the
-/// folder holds a locked file that tells it from a folder of somebody else.
+/// removes what it wrote; what a killed process left, the next one removes. Until just before it is
+/// renamed, the folder holds a locked file that tells it from a folder of somebody else; in that
+/// moment a killed process leaves a folder that the next one refuses to remove.
 class NewFolder {
  public:
   /// Makes PATH.partial, after removing one that a killed process left.
