@@ -336,6 +336,19 @@ TEST_F(DatasetWriterTest, MoreThanTheDiskHoldsIsAnErrorAtOnce) {
   EXPECT_TRUE(folder_.names().empty());
 }
 
+TEST_F(DatasetWriterTest, WhatTheEndTakesIsReservedAtTheStart) {
+  const std::string other = folder_.file("other");
+  const base::FileDescriptor file(::open(other.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, 4096) != 0) {
+    GTEST_SKIP() << "this file system reserves nothing";
+  }
+  const DatasetWriter writer(path_, small_spec(40), {});
+  struct stat partial {};
+  ASSERT_EQ(::stat((path_ + ".partial").c_str(), &partial), 0);
+  EXPECT_GE(partial.st_blocks * 512, partial.st_size + (1 << 20))
+      << "digests, statistics and fields of fewer rows go behind the end";
+}
+
 // ---- Wrong use ----
 
 TEST_F(DatasetWriterTest, EveryChunkIsWrittenOnceAndWhole) {

@@ -329,6 +329,7 @@ void DatasetWriter::Impl::write_structure(const DatasetSpec& dataset) {
   base_offset = *open_partial().impl()->images->linear_offset;
   file_bytes = std::max(partial->size(), offset_of(num_chunks));
   base::resize_file(partial->fd(), file_bytes, partial->path());
+  reserve_space();  // once more: setting the length gave back what lay behind it
   partial->sync();
 }
 
