@@ -10,6 +10,7 @@ chunkio_add_unit_tests(
   dataset_writer_test
   SOURCES unit/dataset_writer_resume_test.cpp
           unit/dataset_writer_test.cpp
+          unit/group_commit_test.cpp
           unit/journal_test.cpp)
 
 # A writer that is killed and hindered at every call.

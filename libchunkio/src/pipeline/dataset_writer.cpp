@@ -488,13 +488,16 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
   }
   std::optional<pipeline::ReadBackThread::Writing> writing;
   if (read_back) writing.emplace(*read_back);
+  ChunkRecord record;
   try {
+    // Before the pixels: what lies in the file without a record would not be read back.
+    record = {.chunk = chunk, .num_rows = bytes / sample_bytes, .digest = 0, .note = {}};
+    if (groups) record.note = note;
     const std::vector<std::byte> padding(static_cast<std::size_t>(chunk_bytes() - bytes));
     base::RunningDigest digest;
     digest.add(rows);
     digest.add(padding);
-    digests[index] = digest.value();
-    rows_written[index] = bytes / sample_bytes;
+    record.digest = digest.value();
     if (filtered) {
       std::vector<std::byte> whole;
       if (!padding.empty()) {
@@ -510,13 +513,10 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
     states[index] = kMissing;
     throw;
   }
+  digests[index] = record.digest;
+  rows_written[index] = record.num_rows;
   states[index] = kWritten;
-  if (!groups) return;
-  groups->add({.chunk = chunk,
-               .num_rows = rows_written[index],
-               .digest = digests[index],
-               .note = std::string(note)},
-              chunk_bytes());
+  if (groups) groups->add(std::move(record), chunk_bytes());
 }
 
 void DatasetWriter::Impl::set_rows(std::int64_t num_rows, std::vector<FieldData> fields) {

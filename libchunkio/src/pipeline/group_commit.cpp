@@ -22,7 +22,13 @@ GroupCommit::GroupCommit(OwnedFile& pixels, Journal& journal, std::int64_t group
 void GroupCommit::add(ChunkRecord record, std::int64_t bytes) {
   {
     const std::lock_guard lock(mutex_);
-    pending_.push_back(std::move(record));
+    try {
+      pending_.push_back(std::move(record));
+    } catch (...) {
+      // A chunk that is in the file and in no group would never be read back.
+      if (!failure_) failure_ = std::current_exception();
+      throw;
+    }
     pending_bytes_ += bytes;
     const bool complete =
         pending_bytes_ >= group_bytes_ || std::chrono::steady_clock::now() - begun_ >= kGroupTime;
@@ -51,15 +57,15 @@ void GroupCommit::commit_in_turn() {
     pixels_.sync_content();
     journal_.append(group);
     journal_.sync();
+    pixels_.keep();
+    journal_.file().keep();
+    committed_ = true;
+    on_committed_(group);
   } catch (...) {
     const std::lock_guard lock(mutex_);
-    failure_ = std::current_exception();
+    if (!failure_) failure_ = std::current_exception();
     throw;
   }
-  pixels_.keep();
-  journal_.file().keep();
-  committed_ = true;
-  on_committed_(group);
 }
 
 void GroupCommit::check() const {

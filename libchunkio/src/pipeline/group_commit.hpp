@@ -25,16 +25,17 @@ class GroupCommit {
   /// Keeps references to both, and has them kept once a group is committed.
   /// \param group_bytes  pixels of a group; what was written in two seconds is one, too.
   /// \param committed  whether the journal holds chunks already.
-  /// \param on_committed  called with each group that is on disk, one after the other.
+  /// \param on_committed  called with each group that is on disk, one after the other. What it
+  ///                      throws is a failure, too.
   GroupCommit(OwnedFile& pixels, Journal& journal, std::int64_t group_bytes, bool committed,
               std::function<void(std::span<const ChunkRecord>)> on_committed);
 
   /// Notes that a chunk of `bytes` bytes was written; commits if a group is complete and nobody
-  /// else is at it. \throws Error io_failed, no_space.
+  /// else is at it. \throws Error io_failed, no_space; std::bad_alloc.
   void add(ChunkRecord record, std::int64_t bytes);
-  /// Commits what was added. \throws Error io_failed, no_space.
+  /// Commits what was added. \throws Error io_failed, no_space; std::bad_alloc.
   void commit();
-  /// \throws Error if a commit failed.
+  /// \throws what add() or commit() threw first.
   void check() const;
   [[nodiscard]] bool committed() const noexcept { return committed_; }
 
