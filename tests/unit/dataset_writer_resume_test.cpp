@@ -1,5 +1,6 @@
 /// Writing in several runs: journal, resuming, and files that become shorter.
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -182,6 +183,20 @@ TEST_F(DatasetWriterResume, ChunksFromManyThreadsAreAllRecorded) {
   }
   DatasetWriter writer(path_, small_spec(kSamples), resume());
   EXPECT_EQ(chunks_of(writer).size(), 7U);
+  finish(std::move(writer));
+}
+
+TEST_F(DatasetWriterResume, ANoteThatCouldNotBeReadAgainIsRefused) {
+  constexpr std::size_t kTooMany = (std::size_t{1} << 30) + 1;
+  void* map =
+      ::mmap(nullptr, kTooMany, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(map, MAP_FAILED);
+  DatasetWriter writer(path_, small_spec(kSamples), fresh());
+  expect_error(ErrorCode::invalid_argument, {"chunk 3", "note"}, [&] {
+    writer.write_chunk(3, test::pattern_rows(0, kChunkSamples, kSampleBytes),
+                       {static_cast<const char*>(map), kTooMany});
+  });
+  ::munmap(map, kTooMany);
   finish(std::move(writer));
 }
 

@@ -175,7 +175,7 @@ class CHUNKIO_EXPORT DatasetWriter {
   /// \param rows  the chunk's rows, whole ones and at least one; what is missing is zero-filled.
   ///              Fewer than all are possible in the last chunk of a file that set_rows() shortens.
   /// \param note  any bytes, at most 1 GiB, to be handed out by resumed(); ignored without journal.
-  /// \throws Error invalid_argument (chunk, size, written before or resumed, after close()),
+  /// \throws Error invalid_argument (chunk, size, note, written before or resumed, after close()),
   ///         io_failed, no_space. A chunk whose pixels failed to be written may be written again.
   ///         After a failure to bring a group to disk every further call fails likewise: the kernel
   ///         may have dropped what it could not write.

@@ -481,6 +481,11 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
                                                  std::to_string(sample_bytes) + " a sample), got " +
                                                  std::to_string(bytes));
   }
+  if (groups && std::cmp_greater(note.size(), pipeline::kMaxNoteBytes)) {
+    throw Error(ErrorCode::invalid_argument, shown + ": a note has at most " +
+                                                 std::to_string(pipeline::kMaxNoteBytes) +
+                                                 " bytes, got " + std::to_string(note.size()));
+  }
   const auto index = static_cast<std::size_t>(chunk);
   std::uint8_t missing = kMissing;
   if (!states[index].compare_exchange_strong(missing, kWriting)) {

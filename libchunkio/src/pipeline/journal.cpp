@@ -25,6 +25,8 @@ constexpr std::uint32_t kSaved = 2;
 constexpr std::uint32_t kSavedEnd = 3;
 
 constexpr std::int64_t kDigestBytes = sizeof(std::uint64_t);
+/// Of a chunk record, before its note: chunk, rows, digest.
+constexpr std::int64_t kChunkValues = 3 * 8;
 /// Magic, version, size of the body.
 constexpr std::int64_t kHeaderStart = 8 + 4 + 8;
 /// Kind, size of the body.
@@ -183,6 +185,7 @@ void Journal::read_records() {
     if (std::cmp_greater(claimed, size - position - kRecordStart - kDigestBytes)) return;
     const auto body_bytes = static_cast<std::int64_t>(claimed);
     const std::int64_t body_offset = position + kRecordStart;
+    if (kind == kChunk && body_bytes > kChunkValues + kMaxNoteBytes) return;
 
     // In pieces: saved bytes may be many. Only chunk records are wanted in memory.
     auto digest = record_digest(header_digest_, position);
@@ -198,7 +201,7 @@ void Journal::read_records() {
     if (read_value<std::uint64_t>(file_, body_offset + body_bytes) != digest.value()) return;
     position = body_offset + body_bytes + kDigestBytes;
 
-    if (kind == kChunk && saved.empty() && body_bytes >= 24) {
+    if (kind == kChunk && saved.empty() && body_bytes >= kChunkValues) {
       std::span<const std::byte> values = body;
       ChunkRecord record;
       record.chunk = take<std::int64_t>(values);

@@ -30,6 +30,9 @@ struct JournalHeader {
   friend bool operator==(const JournalHeader&, const JournalHeader&) = default;
 };
 
+/// Of a ChunkRecord: more is taken for damage.
+inline constexpr std::int64_t kMaxNoteBytes = std::int64_t{1} << 30;
+
 /// A chunk that is on disk.
 struct ChunkRecord {
   std::int64_t chunk = 0;
