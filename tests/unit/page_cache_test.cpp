@@ -1,13 +1,18 @@
 #include "io/page_cache.hpp"
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/positional_io.hpp"
+#include "cached_pages.hpp"
 #include "scratch.hpp"
 
 namespace chunkio::io {
@@ -72,6 +77,29 @@ TEST_F(CacheableBytesTest, TheFirstVersionOfControlGroupsHasAHierarchyForMemory)
 TEST(CacheableBytes, ThisSystemHasSome) {
   EXPECT_GT(cacheable_bytes(), 0);
   EXPECT_LT(cacheable_bytes(), std::int64_t{1} << 50);
+}
+
+TEST(DropPages, DropsThosePagesAndTheirEndsAndNoOthers) {
+  const test::ScratchFolder scratch;
+  const std::string path = scratch.file("a");
+  const base::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const std::vector<std::byte> page(4096);
+  // Page by page, so that no folio holds several.
+  for (std::int64_t i = 0; i < 16; ++i) base::write_at(file.get(), i * 4096, page, path);
+  test::drop_from_cache(file.get());
+  if (test::cached_bytes(file.get(), 16 * 4096) != 0) {
+    GTEST_SKIP() << "this file system keeps its pages";
+  }
+  ASSERT_EQ(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM), 0);
+  std::vector<std::byte> back(4096);
+  for (std::int64_t i = 0; i < 16; ++i) base::read_at(file.get(), i * 4096, back, path);
+  ASSERT_EQ(test::cached_bytes(file.get(), 16 * 4096), 16U * 4096U);
+  drop_pages(file.get(), 3 * 4096 + 1, 3 * 4096 + 1);
+  EXPECT_EQ(test::cached_bytes(file.get(), 16 * 4096), 16U * 4096U);
+  drop_pages(file.get(), 3 * 4096 + 1, 6 * 4096 + 1);
+  std::vector<bool> expected(16, true);
+  for (std::size_t dropped = 3; dropped <= 6; ++dropped) expected[dropped] = false;
+  EXPECT_EQ(test::cached_pages(file.get(), 16 * 4096), expected);
 }
 
 }  // namespace

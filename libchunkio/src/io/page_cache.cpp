@@ -105,6 +105,15 @@ void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept {
   }
 }
 
+void drop_pages(int fd, std::int64_t begin, std::int64_t end) noexcept {
+  if (begin >= end) return;
+  static const std::int64_t page_bytes = ::sysconf(_SC_PAGESIZE);
+  // Of a page that the range cuts, the kernel keeps all.
+  const std::int64_t first = begin / page_bytes * page_bytes;
+  const std::int64_t last = (end + page_bytes - 1) / page_bytes * page_bytes;
+  (void)::posix_fadvise(fd, first, last - first, POSIX_FADV_DONTNEED);
+}
+
 int map_in(const std::byte* begin, const std::byte* end) noexcept {
   static const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::uintptr_t past_page = reinterpret_cast<std::uintptr_t>(begin) % page_bytes;

@@ -1,4 +1,4 @@
-/// What the kernel has of a file in memory, how much it can have, and asking it for more.
+/// What the kernel has of a file in memory, how much it can have, and asking it for more or less.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,10 @@ namespace chunkio::io {
 /// Starts reading bytes [begin, end) into the page cache and does not wait for them. Advice: never
 /// fails.
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept;
+
+/// Drops the pages that hold bytes [begin, end) from the page cache, so that reading them asks the
+/// disk. Advice: pages that are in use or not on disk yet stay, and on some file systems all do.
+void drop_pages(int fd, std::int64_t begin, std::int64_t end) noexcept;
 
 /// Waits until all pages of a file mapping that hold [begin, end) are in memory and mapped.
 /// \returns 0, or an error number: EFAULT if the file does not have them or its disk fails, EINVAL

@@ -13,6 +13,7 @@
 
 #include "base/chunk_source.hpp"
 #include "base/digest.hpp"
+#include "io/page_cache.hpp"
 
 namespace chunkio::pipeline {
 namespace {
@@ -75,11 +76,16 @@ class Search {
 }  // namespace
 
 PieceReader::PieceReader(int fd, const std::string& path, std::int64_t piece_bytes)
-    : reader_(fd, path, true),
+    : fd_(fd),
+      reader_(fd, path, true),
       piece_bytes_(piece_bytes),
       scratch_(reader_.scratch_bytes(std::min(piece_bytes, kReadBytes))) {}
 
 bool PieceReader::is_sound(const ExpectedBytes& piece) {
+  // Else the cache would vouch for the disk.
+  if (!reader_.direct()) {
+    io::drop_pages(fd_, piece.file_offset, piece.file_offset + piece_bytes_);
+  }
   try {
     PlaceCost cost;
     base::RunningDigest digest;

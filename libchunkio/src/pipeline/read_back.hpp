@@ -19,8 +19,9 @@ struct ExpectedBytes {
   std::uint64_t digest = 0;
 };
 
-/// Reads pieces into up to 4 MiB of memory, round the page cache where it can: from the disk, which
-/// may have lost what the cache still holds. Not thread-safe.
+/// Reads pieces into up to 4 MiB of memory, from the disk, which may have lost what the page cache
+/// still holds: round the cache, or after dropping them from it where that cannot be. Not
+/// thread-safe.
 class PieceReader {
  public:
   /// \param fd  open for reading; must outlive this. \param path  for messages.
@@ -31,6 +32,7 @@ class PieceReader {
   [[nodiscard]] bool is_sound(const ExpectedBytes& piece);
 
  private:
+  int fd_;
   io::RangeReader reader_;
   std::int64_t piece_bytes_;
   base::HostBuffer scratch_;
@@ -43,7 +45,7 @@ class PieceReader {
 /// few MiB. Blocks on I/O.
 /// \param piece_bytes  of every piece.
 /// \param path  for messages.
-/// \throws Error cancelled if `stop` was requested.
+/// \throws Error cancelled if `stop` was requested; out_of_resources.
 [[nodiscard]] std::vector<std::size_t> find_damaged(int fd, std::span<const ExpectedBytes> pieces,
                                                     std::int64_t piece_bytes,
                                                     const std::string& path, std::stop_token stop);

@@ -1,5 +1,3 @@
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -17,6 +15,7 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "io/chunk_digests.hpp"
+#include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
 
 namespace chunkio {
@@ -26,7 +25,6 @@ constexpr std::int64_t kDefaultThreads = 8;
 constexpr std::int64_t kMaxThreads = 1024;
 /// Asked for at a time: what a disk serves at full speed with O_DIRECT (architecture.md).
 constexpr std::int64_t kRunBytes = std::int64_t{4} << 20;
-constexpr std::int64_t kPage = 4096;
 
 void check_options(const VerifyOptions& options) {
   if (options.num_threads >= 0 && options.num_threads <= kMaxThreads) return;
@@ -74,7 +72,7 @@ class ChunkVerification {
         run_chunks_(file_->images->linear_offset
                         ? std::max<std::int64_t>(kRunBytes / digests_.chunk_bytes(), 1)
                         : 1) {
-    drop_from_cache(0, 0);
+    drop_from_cache(0, file_->file_bytes);
   }
 
   VerifyResult run() {
@@ -157,14 +155,9 @@ class ChunkVerification {
     }
   }
 
-  /// Of reads that could not go round the page cache. Length 0: all of the file. Advice: what it
-  /// cannot drop is compared all the same.
+  /// Where reads cannot go round the page cache. What cannot be dropped is compared all the same.
   void drop_from_cache(std::int64_t offset, std::int64_t bytes) const noexcept {
-    if (reader_.direct()) return;
-    const std::int64_t begin = offset / kPage * kPage;  // only whole pages go
-    const std::int64_t end = bytes == 0 ? begin : (offset + bytes + kPage - 1) / kPage * kPage;
-    static_cast<void>(
-        ::posix_fadvise(file_->descriptor.get(), begin, end - begin, POSIX_FADV_DONTNEED));
+    if (!reader_.direct()) io::drop_pages(file_->descriptor.get(), offset, offset + bytes);
   }
 
   std::shared_ptr<const Dataset::Impl> file_;
