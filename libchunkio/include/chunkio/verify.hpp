@@ -21,7 +21,8 @@ namespace chunkio {
 
 /// How chunks are checked. Nothing here changes what is found.
 struct VerifyOptions {
-  /// Threads that read and compare, at most 1024; 0 (default): 8, enough to keep a disk busy.
+  /// Threads that read and compare, the calling one included, at most 1024; 0 (default): 8, enough
+  /// to keep a disk busy. Where the system allows fewer, those do.
   std::int64_t num_threads = 0;
   /// Called with the number of chunks that were just finished, from any of the threads, also from
   /// several at once. Must not throw.

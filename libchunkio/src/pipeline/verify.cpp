@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -77,12 +78,17 @@ class ChunkVerification {
 
   VerifyResult run() {
     const std::int64_t wanted = options_.num_threads > 0 ? options_.num_threads : kDefaultThreads;
-    const std::int64_t runs = (num_chunks_ + run_chunks_ - 1) / run_chunks_;
+    const std::int64_t runs = base::ceil_divide(num_chunks_, run_chunks_);
     {
-      std::vector<std::jthread> threads;
-      for (std::int64_t i = 0; i < std::min(wanted, runs); ++i) {
-        threads.emplace_back([this] { work(); });
+      std::vector<std::jthread> helpers;
+      try {
+        for (std::int64_t i = 1; i < std::min(wanted, runs); ++i) {
+          helpers.emplace_back([this] { work(); });
+        }
+      } catch (const std::system_error&) {
+        // A process that may start no more threads does with those it has.
       }
+      work();
     }
     if (failure_) std::rethrow_exception(failure_);
     // What was hashed must be what is there now; a file that is being rewritten is not damaged.
@@ -211,8 +217,9 @@ std::vector<DamagedChunk> bad_entries(const Dataset::Impl& file,
 VerifyResult verify_index(const Dataset::Impl& file, const VerifyOptions& options) {
   VerifyResult result;
   if (file.images->linear_offset || !file.images->index) return result;
+  const auto check_stopped = [&] { check_stop(options, file.info.path); };
   result.damaged = bad_entries(file, [&] {
-    check_stop(options, file.info.path);
+    check_stopped();
     ++result.num_chunks;
     if (options.on_progress) options.on_progress(1);
   });
@@ -220,7 +227,7 @@ VerifyResult verify_index(const Dataset::Impl& file, const VerifyOptions& option
       std::any_of(result.damaged.begin(), result.damaged.end(),
                   [](const DamagedChunk& d) { return d.code == ErrorCode::unsupported; });
   // Only when the second of two is looked up is it known that they overlap, and then of both.
-  if (overlaps) result.damaged = bad_entries(file, [] {});
+  if (overlaps) result.damaged = bad_entries(file, check_stopped);
   return result;
 }
 
