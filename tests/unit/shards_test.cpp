@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -20,6 +21,7 @@
 
 #include "errors.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/shard_set.hpp"
 #include "pixels.hpp"
 #include "process_counts.hpp"
 #include "scratch.hpp"
@@ -560,6 +562,21 @@ TEST_F(ShardLinkTest, ReplacesNothingUnasked) {
   expect_error(ErrorCode::not_found, {"nowhere"},
                [&] { link_shards(dataset, scratch_.file("nowhere/all.h5"), false); });
   EXPECT_EQ(scratch_.names().size(), 5U) << "something was left behind";
+}
+
+TEST(CombinedInfo, MoreChunksThanCanBeCountedAreAnError) {
+  const auto claims = [](std::int64_t num_chunks) {
+    auto file = std::make_shared<Dataset::Impl>();
+    file->info.num_samples = file->info.height = file->info.width = file->info.channels = 1;
+    file->info.num_chunks = num_chunks;
+    return file;
+  };
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62;
+  const std::vector<std::shared_ptr<const Dataset::Impl>> most = {claims(kHalf), claims(kHalf - 1)};
+  EXPECT_EQ(h5::combined_info("a-*-of-2.h5", most).num_chunks, kHalf - 1 + kHalf);
+  const std::vector<std::shared_ptr<const Dataset::Impl>> more = {claims(kHalf), claims(kHalf)};
+  expect_error(ErrorCode::corrupt_data, {"a-*-of-2.h5", "can be counted"},
+               [&] { (void)h5::combined_info("a-*-of-2.h5", more); });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/checked_math.hpp"
 #include "base/digest.hpp"
 #include "h5/error_stack.hpp"
 
@@ -215,6 +216,13 @@ void check_all_there(const base::ShardPattern& pattern) {
                                         "; pack or copy what is missing");
 }
 
+/// No file has so many bytes or chunks, but any file can say so.
+std::int64_t checked_sum(std::int64_t a, std::int64_t b, const std::string& path) {
+  if (const auto sum = base::checked_add(a, b)) return *sum;
+  throw Error(ErrorCode::corrupt_data,
+              path + ": its files claim more bytes or chunks than can be counted");
+}
+
 /// A digest of those of all files; empty if one has none.
 std::string combined_uuid(std::span<const File> files) {
   base::RunningDigest digest;
@@ -345,8 +353,8 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
     const DatasetInfo& one = file->info;
     info.shards.push_back({one.path, info.num_samples, one.num_samples});
     info.num_samples += one.num_samples;
-    info.num_chunks += one.num_chunks;
-    info.stored_bytes += one.stored_bytes;
+    info.num_chunks = checked_sum(info.num_chunks, one.num_chunks, path);
+    info.stored_bytes = checked_sum(info.stored_bytes, one.stored_bytes, path);
     info.chunk_digests.insert(info.chunk_digests.end(), one.chunk_digests.begin(),
                               one.chunk_digests.end());
     all_digests = all_digests && !one.chunk_digests.empty();

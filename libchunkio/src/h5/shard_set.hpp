@@ -35,6 +35,7 @@ namespace chunkio::h5 {
 [[nodiscard]] std::vector<std::int64_t> rows_of_files(const Dataset::Impl& dataset);
 
 /// What several files that fit together say in all. \pre not empty.
+/// \throws Error corrupt_data if their chunks or bytes cannot be counted, or chunks differ.
 [[nodiscard]] DatasetInfo combined_info(
     const std::string& path, std::span<const std::shared_ptr<const Dataset::Impl>> files);
 
