@@ -18,9 +18,10 @@ void FilteredChunks::write(std::int64_t chunk, std::span<const std::byte> rows) 
   }
   const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
-  held_bytes_ += encoded.stored.size();
-  held_.emplace(chunk, std::move(encoded));
   try {
+    const std::size_t bytes = encoded.stored.size();
+    held_.emplace(chunk, std::move(encoded));
+    held_bytes_ += bytes;
     while (!held_.empty() &&
            (held_.begin()->first <= next_ || (held_.size() > 2 && held_bytes_ > kMaxHeldBytes))) {
       write_first_held();
