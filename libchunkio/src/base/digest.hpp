@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,7 +16,16 @@ namespace chunkio::base {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-/// The same over bytes that come in pieces.
+/// A digest as 16 hexadecimal digits. Part of loader states: never change.
+[[nodiscard]] inline std::string digest_text(std::uint64_t digest) {
+  std::string text(16, '0');
+  for (std::size_t i = text.size(); i-- > 0; digest >>= 4) {
+    text[i] = "0123456789abcdef"[digest & 15];
+  }
+  return text;
+}
+
+/// digest() over bytes that come in pieces.
 class RunningDigest {
  public:
   RunningDigest() noexcept { XXH3_64bits_reset(&state_); }

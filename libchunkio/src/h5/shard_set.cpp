@@ -231,11 +231,7 @@ std::string combined_uuid(std::span<const File> files) {
     if (uuid.empty()) return {};
     digest.add(std::as_bytes(std::span(uuid.c_str(), uuid.size() + 1)));
   }
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) {
-    text += "0123456789abcdef"[digest.value() >> shift & 15];
-  }
-  return text;
+  return base::digest_text(digest.value());
 }
 
 /// Sums over all pixels of all files; absent if a file does not have them.

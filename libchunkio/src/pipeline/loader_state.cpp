@@ -34,13 +34,7 @@ Error not_a_state(const std::string& why) {
                "this is not a loader state: " + why + "; pass what Loader::state() returned");
 }
 
-std::string hexadecimal(std::uint64_t value) {
-  std::string text(16, '0');
-  for (std::size_t i = 16; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
-  return text;
-}
-
-bool is_hexadecimal(const std::string& text) {
+bool is_digest(const std::string& text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
@@ -196,7 +190,7 @@ std::string file_fingerprint(const Dataset::Impl& file) {
     add_text(digest, info.images_path);
     add_some_pictures(digest, file);
   }
-  return hexadecimal(digest.value());
+  return base::digest_text(digest.value());
 }
 
 }  // namespace
@@ -244,11 +238,11 @@ LoaderState parse_state(std::string_view text) {
   state.uneven = members.choice("uneven", std::array{Uneven::pad, Uneven::drop, Uneven::exact});
   state.drop_last = members.flag("drop_last");
   state.selection = members.text("selection");
-  if (state.selection != "all" && !is_hexadecimal(state.selection)) {
+  if (state.selection != "all" && !is_digest(state.selection)) {
     throw not_a_state("'selection' is neither 'all' nor a digest");
   }
   state.fingerprint = members.text("fingerprint");
-  if (!is_hexadecimal(state.fingerprint)) throw not_a_state("'fingerprint' is not a digest");
+  if (!is_digest(state.fingerprint)) throw not_a_state("'fingerprint' is not a digest");
   members.require_none_left();
   return state;
 }
@@ -293,7 +287,7 @@ std::string contents_fingerprint(const Dataset& dataset) {
   if (files.size() == 1) return file_fingerprint(*files.front());
   base::RunningDigest digest;
   for (const auto& file : files) add_text(digest, file_fingerprint(*file));
-  return hexadecimal(digest.value());
+  return base::digest_text(digest.value());
 }
 
 std::string selection_digest(const RowSelection* selection, std::int64_t num_rows) {
@@ -303,7 +297,7 @@ std::string selection_digest(const RowSelection* selection, std::int64_t num_row
     add_number(digest, static_cast<std::uint64_t>(range.begin));
     add_number(digest, static_cast<std::uint64_t>(range.end));
   }
-  return hexadecimal(digest.value());
+  return base::digest_text(digest.value());
 }
 
 }  // namespace chunkio::pipeline
