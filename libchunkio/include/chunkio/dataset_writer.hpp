@@ -201,7 +201,8 @@ class CHUNKIO_EXPORT DatasetWriter {
   /// \throws Error invalid_argument; unsupported with a filter.
   void set_rows(std::int64_t num_rows, std::vector<FieldData> fields);
 
-  /// Finishes, verifies and publishes the file. Blocks on I/O (fsync, one read of everything).
+  /// Finishes, verifies and publishes the file. Blocks on I/O: fsync, and one read of what was not
+  /// read back before (with a journal, while nobody wrote), and of all fields.
   /// Called again after it succeeded, it does nothing.
   ///
   /// After a throw PATH is as it was before, with one exception: if only the last step failed,
@@ -214,7 +215,7 @@ class CHUNKIO_EXPORT DatasetWriter {
   ///         was written), io_failed, no_space, hdf5_failed, cancelled.
   void close();
 
-  /// How long close() only read back what was written, in seconds; 0 before.
+  /// How long close() only read back what was not read back before, in seconds; 0 before.
   [[nodiscard]] double read_back_seconds() const noexcept;
 
  private:

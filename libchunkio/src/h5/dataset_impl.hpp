@@ -53,9 +53,10 @@ struct Dataset::Impl {
 namespace h5 {
 
 /// Reads rows [first, first + count) through libhdf5 into `out`, which has exactly their size.
-/// Takes Library::lock(). \param path  of the file, for messages. \throws Error invalid_argument
-/// (range, size), corrupt_data (see check_chunks), hdf5_failed,
-///         out_of_resources.
+/// Takes Library::lock().
+/// \param path  of the file, for messages.
+/// \throws Error invalid_argument (range, size), corrupt_data (see check_chunks), unsupported (a
+///         number that the delivered type cannot hold), hdf5_failed, out_of_resources.
 void read_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
                std::span<std::byte> out, const std::string& path);
 

@@ -33,14 +33,15 @@ class ChunkDigests {
   ChunkDigests(std::shared_ptr<const Dataset::Impl> file, bool direct_io,
                std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
+  /// Takes a piece of a chunk, which begins at byte `at` of it.
+  using Take = std::function<void(std::span<const std::byte> piece, std::int64_t at)>;
+
   /// Reads one chunk piece by piece (in one, if it is filtered) and gives each piece to `take`
-  /// while it is in the cache. \param take  the piece, and where it begins in the chunk. Nothing of
-  /// it is to be believed
-  ///              before check() returned.
-  /// \throws Error digest_mismatch, io_failed, corrupt_data, cancelled (`stop` requested).
-  void check(
-      std::int64_t chunk, const std::stop_token& stop, PlaceCost& cost,
-      const std::function<void(std::span<const std::byte> piece, std::int64_t at)>& take) const;
+  /// while it is in the processor's cache; nothing of it is to be believed before check() returned.
+  /// \throws Error digest_mismatch, io_failed, corrupt_data, unsupported (it overlaps another),
+  ///         hdf5_failed, out_of_resources, cancelled (`stop` requested).
+  void check(std::int64_t chunk, const std::stop_token& stop, PlaceCost& cost,
+             const Take& take) const;
 
   /// Bytes of a whole chunk.
   [[nodiscard]] std::int64_t chunk_bytes() const noexcept { return chunk_bytes_; }
@@ -48,8 +49,6 @@ class ChunkDigests {
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept;
 
  private:
-  using Take = std::function<void(std::span<const std::byte> piece, std::int64_t at)>;
-
   [[nodiscard]] h5::ChunkEntry find(std::int64_t chunk) const;
   [[nodiscard]] std::uint64_t read_pieces(const h5::ChunkEntry& entry, ChunkScratch& scratch,
                                           const std::stop_token& stop, PlaceCost& cost,

@@ -10,6 +10,7 @@
 #include "io/row_sweep.hpp"
 
 namespace chunkio::io {
+
 std::optional<std::string> DirectSource::reason_against(const h5::StoredArray& array) {
   if (!array.needs_libhdf5.empty()) return array.needs_libhdf5;
   if (const h5::FilterStep* filter = h5::first_foreign_filter(array.filters)) {
