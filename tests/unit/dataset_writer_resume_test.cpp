@@ -16,6 +16,7 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
 #include "h5_files.hpp"
+#include "pipeline/journal.hpp"
 
 namespace chunkio {
 namespace {
@@ -269,6 +270,15 @@ TEST_F(DatasetWriterResume, AnotherRunIsRefusedAndTheFirstDifferenceNamed) {
   larger.chunk_samples = 7;
   refused(R"("chunk_samples" was 6 and is now 7)", larger, [](DatasetSpec&) {});
   finish(DatasetWriter(path_, small_spec(kSamples), resume()));
+}
+
+TEST_F(DatasetWriterResume, AJournalThatDoesNotSayWhoseItIsIsNamed) {
+  interrupted_run({1});
+  std::filesystem::remove(journal_);
+  pipeline::Journal::create(journal_, {.run = "{}"}).file().keep();
+  expect_error(ErrorCode::corrupt_data, {journal_, "identity", "--force"},
+               [&] { DatasetWriter(path_, small_spec(kSamples), resume()); });
+  EXPECT_EQ(folder_.names(), kLeftover);
 }
 
 TEST_F(DatasetWriterResume, ChunksThatWereDamagedAreWrittenAgain) {

@@ -235,8 +235,14 @@ TEST(RunDescription, EveryPartOfTheSpecificationCounts) {
   expect_named("field labels", [](DatasetSpec& s) { s.fields[0].values[1] = std::byte{9}; });
   expect_named("field labels", [](DatasetSpec& s) { s.fields.clear(); });
   expect_named("field labels", [](DatasetSpec& s) { s.fields[0].info.dtype = DType::int8; });
+  expect_named("shard", [](DatasetSpec& s) {
+    s.shard = ShardInfo{.index = 1, .count = 3, .first_row = 2, .total_rows = 6, .set = "a"};
+  });
   EXPECT_EQ(first_difference(before, describe_run("{}", spec, digest_fields(spec.fields), 2)),
             R"("chunk_samples" was 1 and is now 2)");
+  EXPECT_EQ(first_difference(before,
+                             describe_run("{}", spec, digest_fields(spec.fields), 1, "deflate:6")),
+            R"("filter" was not there and is now "deflate:6")");
 }
 
 TEST(RunDescription, OnlyFlatObjectsAreIdentities) {

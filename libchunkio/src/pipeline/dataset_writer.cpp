@@ -402,7 +402,14 @@ bool DatasetWriter::Impl::take_up_leftover() {
 }
 
 void DatasetWriter::Impl::check_same_run(const pipeline::JournalHeader& header) const {
-  if (const auto difference = pipeline::first_difference(header.run, run)) {
+  std::optional<std::string> difference;
+  try {
+    difference = pipeline::first_difference(header.run, run);
+  } catch (const Error& error) {
+    throw Error(error.code(), journal_of(target) + ": " + error.what() +
+                                  "; start again with --force instead of --resume");
+  }
+  if (difference) {
     throw Error(ErrorCode::invalid_argument,
                 partial->path() + " was begun by another run: " + *difference +
                     "; give the same input and options, or start again with --force instead of "

@@ -55,13 +55,13 @@ std::string shown(const json& object, const std::string& name) {
 }
 
 std::optional<std::string> difference_of_members(const json& before, const json& now) {
-  for (const json* both : {&now, &before}) {
-    for (const auto& [name, unused] : both->items()) {
-      const std::string old_value = shown(before, name);
+  // First what there is now, in its order, then what is there no more.
+  for (const json* run : {&now, &before}) {
+    for (const auto& [name, unused] : run->items()) {
       const auto was = before.find(name);
       const auto is = now.find(name);
       if (was != before.end() && is != now.end() && *was == *is) continue;
-      return dump(name) + " was " + old_value + " and is now " + shown(now, name);
+      return dump(name) + " was " + shown(before, name) + " and is now " + shown(now, name);
     }
   }
   return std::nullopt;
@@ -114,7 +114,8 @@ std::optional<std::string> first_difference(const std::string& before, const std
   const json new_run = json::parse(now);
   for (const char* part : {kIdentity, kSpecification}) {
     if (!old_run.is_object() || !old_run.contains(part) || !old_run[part].is_object()) {
-      throw Error(ErrorCode::corrupt_data, std::string("its journal lacks the run's ") + part);
+      throw Error(ErrorCode::corrupt_data,
+                  std::string("the journal does not have the run's ") + part);
     }
     if (auto difference = difference_of_members(old_run[part], new_run[part])) return difference;
   }
