@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -24,6 +23,7 @@
 #include "h5/source_sizes.hpp"
 #include "h5/stored_array.hpp"
 #include "io/range_writer.hpp"
+#include "pipeline/file_structure.hpp"
 #include "pipeline/filtered_chunks.hpp"
 #include "pipeline/group_commit.hpp"
 #include "pipeline/journal.hpp"
@@ -43,7 +43,7 @@ using pipeline::Journal;
 using pipeline::OwnedFile;
 using pipeline::OwnerLock;
 
-/// What lies outside of the chunks, and fields, are read in pieces of this size.
+/// Fields are read back in pieces of this size.
 constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
 
 std::string partial_of(const std::string& path) { return path + ".partial"; }
@@ -185,7 +185,6 @@ struct DatasetWriter::Impl {
   void begin_journal();
   [[nodiscard]] bool take_up_leftover();
   void check_same_run(const pipeline::JournalHeader& header) const;
-  void restore_structure();
   void accept_chunks();
   void reserve_space();
   void begin_groups();
@@ -202,16 +201,16 @@ struct DatasetWriter::Impl {
   }
   void check_all_written() const;
   void finish();
-  void save_structure();
   void complete_structure();
   void verify();
   [[nodiscard]] std::optional<std::int64_t> first_damaged(const Dataset& dataset);
   void let_go() noexcept;
   [[nodiscard]] Dataset open_partial() const;
 
-  template <class Call>
-  void each_piece_outside(Call call) const;
-  [[nodiscard]] std::uint64_t structure_digest() const;
+  /// Once it is known where the chunks lie.
+  [[nodiscard]] pipeline::FileStructure structure() const noexcept {
+    return {*partial, base_offset, offset_of(num_chunks), file_bytes};
+  }
 
   std::string target;
   bool overwrite;
@@ -338,7 +337,7 @@ void DatasetWriter::Impl::begin_journal() {
                                                        .chunk_bytes = chunk_bytes(),
                                                        .num_chunks = num_chunks,
                                                        .file_bytes = file_bytes,
-                                                       .structure_digest = structure_digest(),
+                                                       .structure_digest = structure().digest(),
                                                        .run = run}));
   pipeline::sync_folder(pipeline::folder_of(target));
   begin_groups();
@@ -352,9 +351,8 @@ void DatasetWriter::Impl::reserve_space() {
 
 void DatasetWriter::Impl::begin_groups() {
   constexpr std::int64_t kRecordBytes = 256;  // with a note of usual length
-  const std::int64_t outside = file_bytes - num_chunks * chunk_bytes();
-  journal->file().reserve(journal->file().size() + num_chunks * kRecordBytes + outside +
-                          kPieceBytes);
+  journal->file().reserve(journal->file().size() + num_chunks * kRecordBytes +
+                          structure().journal_bytes());
   read_back.emplace(partial->fd(), partial->path(), chunk_bytes());
   groups.emplace(*partial, *journal, commit_bytes, !resumed.empty(),
                  [this](std::span<const ChunkRecord> group) { read_back->add(expected(group)); });
@@ -383,8 +381,9 @@ bool DatasetWriter::Impl::take_up_leftover() {
   check_same_run(journal->header());
   base_offset = journal->header().first_chunk_offset;
   file_bytes = journal->header().file_bytes;
-  if (!journal->saved().empty()) restore_structure();
-  if (partial->size() != file_bytes || structure_digest() != journal->header().structure_digest) {
+  // A killed run may have left a file that libhdf5 cannot open.
+  if (!journal->saved().empty()) structure().restore(*journal);
+  if (partial->size() != file_bytes || structure().digest() != journal->header().structure_digest) {
     throw Error(ErrorCode::corrupt_data,
                 partial->path() +
                     " is damaged: its structure is not what its journal says; start again with "
@@ -422,22 +421,6 @@ void DatasetWriter::Impl::check_same_run(const pipeline::JournalHeader& header) 
         ErrorCode::corrupt_data,
         journal_of(target) + " contradicts itself; start again with --force instead of --resume");
   }
-}
-
-/// Undoes what a killed run left of complete_structure(): a file that libhdf5 may not open.
-void DatasetWriter::Impl::restore_structure() {
-  std::vector<std::byte> piece;
-  for (const pipeline::SavedBytes& saved : journal->saved()) {
-    for (std::int64_t done = 0; done < saved.num_bytes;) {
-      piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, saved.num_bytes - done)));
-      base::read_at(journal->file().fd(), saved.journal_offset + done, piece,
-                    journal->file().path());
-      base::write_at(partial->fd(), saved.file_offset + done, piece, partial->path());
-      done += static_cast<std::int64_t>(piece.size());
-    }
-  }
-  base::resize_file(partial->fd(), file_bytes, partial->path());
-  partial->sync();
 }
 
 /// Believes no record: what lies at a chunk's place decides.
@@ -584,7 +567,7 @@ void DatasetWriter::Impl::check_all_written() const {
 void DatasetWriter::Impl::finish() {
   if (groups) {
     groups->commit();
-    save_structure();
+    structure().save(*journal);
   } else if (!filtered) {
     partial->sync();
   }
@@ -597,15 +580,6 @@ void DatasetWriter::Impl::finish() {
   published = true;
   pipeline::sync_folder(pipeline::folder_of(target));
   if (journal) journal->file().remove_at_end();
-}
-
-/// Saves in the journal what complete_structure() may change.
-void DatasetWriter::Impl::save_structure() {
-  each_piece_outside([&](std::int64_t offset, std::span<const std::byte> bytes) {
-    journal->append_saved(offset, bytes);
-  });
-  journal->append_saved_end();
-  journal->sync();
 }
 
 void DatasetWriter::Impl::complete_structure() {
@@ -688,27 +662,6 @@ Dataset DatasetWriter::Impl::open_partial() const {
                 "this libhdf5 does not keep the chunks of " + partial->path() + " in one run");
   }
   return dataset;
-}
-
-/// Calls `call(offset, bytes)` for everything in the file but its chunks.
-template <class Call>
-void DatasetWriter::Impl::each_piece_outside(Call call) const {
-  const std::array<std::pair<std::int64_t, std::int64_t>, 2> ranges = {
-      {{0, base_offset}, {offset_of(num_chunks), file_bytes}}};
-  std::vector<std::byte> piece;
-  for (const auto& [first, last] : ranges) {
-    for (std::int64_t offset = first; offset < last; offset += kPieceBytes) {
-      piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, last - offset)));
-      base::read_at(partial->fd(), offset, piece, partial->path());
-      call(offset, std::span<const std::byte>(piece));
-    }
-  }
-}
-
-std::uint64_t DatasetWriter::Impl::structure_digest() const {
-  base::RunningDigest digest;
-  each_piece_outside([&](std::int64_t, std::span<const std::byte> bytes) { digest.add(bytes); });
-  return digest.value();
 }
 
 DatasetWriter::DatasetWriter(const std::string& path, const DatasetSpec& spec,
