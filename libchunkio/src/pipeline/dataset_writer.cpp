@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -20,7 +19,6 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/skeleton_writer.hpp"
-#include "h5/source_sizes.hpp"
 #include "h5/stored_array.hpp"
 #include "io/range_writer.hpp"
 #include "pipeline/file_structure.hpp"
@@ -31,6 +29,7 @@
 #include "pipeline/read_back.hpp"
 #include "pipeline/read_back_thread.hpp"
 #include "pipeline/run_description.hpp"
+#include "pipeline/writer_checks.hpp"
 
 namespace chunkio {
 namespace {
@@ -57,60 +56,6 @@ bool exists(const std::string& path) {
   throw base::system_error(errno, "inspect", path);
 }
 
-std::int64_t checked_chunk_samples(const DatasetSpec& spec, const WriterOptions& options) {
-  const std::int64_t sample_bytes = spec.height * spec.width * spec.channels;
-  if (options.chunk_samples < 0) {
-    throw Error(ErrorCode::invalid_argument,
-                "chunk_samples must be 0 or more, got " + std::to_string(options.chunk_samples));
-  }
-  if (options.chunk_samples == 0) {
-    return choose_chunk_samples(sample_bytes, spec.num_samples, options.chunk_bytes);
-  }
-  const std::int64_t samples = std::min(options.chunk_samples, spec.num_samples);
-  // The same limit as for the choice: HDF5 counts the bytes of a chunk in 32 bits.
-  const auto bytes = base::checked_multiply(samples, sample_bytes);
-  if (!bytes || *bytes > std::int64_t{0xffffffff}) {
-    throw Error(ErrorCode::invalid_argument,
-                std::to_string(samples) + " samples of " + std::to_string(sample_bytes) +
-                    " bytes are too much for one chunk (4 GiB); lower chunk_samples (--chunk)");
-  }
-  return samples;
-}
-
-void check_statistics(const DatasetSpec& spec, const DatasetStatistics& statistics) {
-  const auto fail = [](const std::string& what) {
-    throw Error(ErrorCode::invalid_argument, "dataset statistics: " + what);
-  };
-  const auto& [mean, std] = statistics.channels;
-  if (mean.size() != std.size() || (!mean.empty() && !std::cmp_equal(mean.size(), spec.channels))) {
-    fail("mean and std need one number for each of the " + std::to_string(spec.channels) +
-         " channels");
-  }
-  const auto is_number = [](double value) { return std::isfinite(value); };
-  if (!std::all_of(mean.begin(), mean.end(), is_number) ||
-      !std::all_of(std.begin(), std.end(), is_number)) {
-    fail("mean and std must be finite");
-  }
-  const auto& counts = statistics.class_counts;
-  if (!counts.empty() && !spec.class_names.empty() && counts.size() != spec.class_names.size()) {
-    fail(std::to_string(counts.size()) + " class counts for " +
-         std::to_string(spec.class_names.size()) + " classes");
-  }
-  if (std::any_of(counts.begin(), counts.end(),
-                  [&](std::int64_t n) { return n < 0 || n > spec.num_samples; })) {
-    fail("class counts must lie between 0 and the number of samples");
-  }
-  const auto& within = statistics.mean_picture_std;
-  if ((!within.empty() && !std::cmp_equal(within.size(), spec.channels)) ||
-      !std::all_of(within.begin(), within.end(), is_number)) {
-    fail("mean_picture_std needs one finite number for each of the " +
-         std::to_string(spec.channels) + " channels");
-  }
-  if (statistics.source_sizes && !h5::are_possible(*statistics.source_sizes, spec.num_samples)) {
-    fail("source sizes contradict each other or the number of samples");
-  }
-}
-
 /// Values of fields may be large, and nobody needs a copy.
 DatasetSpec without_fields(const DatasetSpec& spec) {
   return {.num_samples = spec.num_samples,
@@ -126,22 +71,6 @@ DatasetSpec without_fields(const DatasetSpec& spec) {
           .seed = spec.seed,
           .options_json = spec.options_json,
           .shard = spec.shard};
-}
-
-void check_options(const WriterOptions& options) {
-  if (options.commit_bytes < 1) {
-    throw Error(ErrorCode::invalid_argument,
-                "commit_bytes must be at least 1, got " + std::to_string(options.commit_bytes));
-  }
-  if (options.resume && options.identity.empty()) {
-    throw Error(ErrorCode::invalid_argument, "resume needs an identity of the run");
-  }
-  const auto& [level, shuffle] = options.filter;
-  if (level < 0 || level > 9 || (shuffle && level == 0)) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        "deflate_level must be 0 to 9, and at least 1 with shuffle, got " + std::to_string(level));
-  }
 }
 
 /// The digest of all values of `field` as they are in the file; absent if it is not there.
@@ -258,7 +187,7 @@ DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
       commit_bytes(options.commit_bytes),
       num_samples(dataset.num_samples),
       sample_bytes(dataset.height * dataset.width * dataset.channels),
-      chunk_samples(checked_chunk_samples(dataset, options)),
+      chunk_samples(pipeline::checked_chunk_samples(dataset, options)),
       num_chunks(base::ceil_divide(num_samples, chunk_samples)),
       filter(options.filter),
       spec(without_fields(dataset)),
@@ -269,7 +198,7 @@ DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
       rows_written(static_cast<std::size_t>(num_chunks)) {
   for (const FieldData& field : dataset.fields) spec.fields.push_back({field.info, {}, {}});
   pipeline::check_target(target, overwrite);
-  check_options(options);
+  pipeline::check_options(options);
   if (filter.deflate_level > 0 && chunk_bytes() > h5::kMaxFilteredChunkBytes) {
     throw Error(ErrorCode::invalid_argument,
                 "a filtered chunk of " + std::to_string(chunk_bytes()) + " bytes would exceed " +
@@ -703,7 +632,7 @@ bool DatasetWriter::committed() const noexcept {
 }
 
 void DatasetWriter::set_statistics(DatasetStatistics statistics) {
-  check_statistics(impl_->spec, statistics);
+  pipeline::check_statistics(impl_->spec, statistics);
   impl_->statistics = std::move(statistics);
 }
 
