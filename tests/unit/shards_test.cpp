@@ -564,19 +564,24 @@ TEST_F(ShardLinkTest, ReplacesNothingUnasked) {
   EXPECT_EQ(scratch_.names().size(), 5U) << "something was left behind";
 }
 
-TEST(CombinedInfo, MoreChunksThanCanBeCountedAreAnError) {
-  const auto claims = [](std::int64_t num_chunks) {
+TEST(CombinedInfo, MoreThanCanBeCountedIsAnError) {
+  const auto claims = [](std::int64_t num_chunks, std::int64_t height = 1) {
     auto file = std::make_shared<Dataset::Impl>();
-    file->info.num_samples = file->info.height = file->info.width = file->info.channels = 1;
+    file->info.num_samples = file->info.width = file->info.channels = 1;
+    file->info.height = height;
     file->info.num_chunks = num_chunks;
     return file;
   };
   constexpr std::int64_t kHalf = std::int64_t{1} << 62;
   const std::vector<std::shared_ptr<const Dataset::Impl>> most = {claims(kHalf), claims(kHalf - 1)};
   EXPECT_EQ(h5::combined_info("a-*-of-2.h5", most).num_chunks, kHalf - 1 + kHalf);
-  const std::vector<std::shared_ptr<const Dataset::Impl>> more = {claims(kHalf), claims(kHalf)};
-  expect_error(ErrorCode::corrupt_data, {"a-*-of-2.h5", "can be counted"},
-               [&] { (void)h5::combined_info("a-*-of-2.h5", more); });
+  const std::vector<std::shared_ptr<const Dataset::Impl>> chunks = {claims(kHalf), claims(kHalf)};
+  const std::vector<std::shared_ptr<const Dataset::Impl>> bytes = {claims(1, kHalf),
+                                                                   claims(1, kHalf)};
+  for (const auto& more : {chunks, bytes}) {
+    expect_error(ErrorCode::corrupt_data, {"a-*-of-2.h5", "can be counted"},
+                 [&] { (void)h5::combined_info("a-*-of-2.h5", more); });
+  }
 }
 
 }  // namespace

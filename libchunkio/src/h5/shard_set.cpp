@@ -216,11 +216,15 @@ void check_all_there(const base::ShardPattern& pattern) {
                                         "; pack or copy what is missing");
 }
 
-/// No file has so many bytes or chunks, but any file can say so.
+/// No files have so many bytes or chunks, but any file can say so.
+Error uncountable(const std::string& path) {
+  return Error(ErrorCode::corrupt_data,
+               path + ": its files claim more bytes or chunks than can be counted");
+}
+
 std::int64_t checked_sum(std::int64_t a, std::int64_t b, const std::string& path) {
   if (const auto sum = base::checked_add(a, b)) return *sum;
-  throw Error(ErrorCode::corrupt_data,
-              path + ": its files claim more bytes or chunks than can be counted");
+  throw uncountable(path);
 }
 
 /// A digest of those of all files; empty if one has none.
@@ -356,6 +360,7 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
     all_digests = all_digests && !one.chunk_digests.empty();
   }
   if (!all_digests) info.chunk_digests.clear();
+  if (!base::checked_multiply(info.num_samples, info.sample_bytes())) throw uncountable(path);
   info.stored.shape = info.sample_shape().with_first_axis(info.num_samples);
   if (info.stored.chunked) {
     info.stored.chunk_shape =
