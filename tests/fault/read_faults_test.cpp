@@ -30,6 +30,7 @@
 #include "errors.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5_files.hpp"
+#include "io/range_reader.hpp"
 #include "io/source_select.hpp"
 #include "pixels.hpp"
 #include "scratch.hpp"
@@ -337,6 +338,20 @@ TEST_F(VerifyFaultsTest, OnlyWhatCannotBeReadIsDamaged) {
   EXPECT_EQ(most, 15U);
   behave();
   EXPECT_TRUE(damage_of(dataset).empty());
+}
+
+TEST_F(VerifyFaultsTest, ThePageCacheDoesNotVouchForTheDisk) {
+  const Dataset dataset = Dataset::open(path_);
+  if (!io::RangeReader(dataset.impl(), true).direct()) {
+    GTEST_SKIP() << "this file system has no O_DIRECT";
+  }
+  static_cast<void>(test::read_bytes(path_));  // now it is in the page cache
+  g_fail_from = 0;
+  g_fail_count = 2;  // all chunks in one read, and the first one alone
+  const std::vector<DamagedChunk> damaged = damage_of(dataset);
+  ASSERT_EQ(damaged.size(), 1U);
+  EXPECT_EQ(damaged.front().chunk, 0);
+  EXPECT_EQ(damaged.front().code, ErrorCode::io_failed);
 }
 
 }  // namespace

@@ -56,9 +56,11 @@ std::span<std::byte> RangeReader::read(std::int64_t offset, std::int64_t size,
     const ssize_t count = ::pread(direct_.descriptor.get(), scratch.data() + (at - begin),
                                   static_cast<std::size_t>(end - at), at);
     if (count < 0 && errno == EINTR) continue;
+    // An ordinary read could find the bytes in the page cache, and hide that the disk fails.
+    if (count < 0 && errno == EIO) throw base::system_error(errno, "read", path_);
     if (count > 0) at += count;
     // The last block of a file may be short. Everything else that does not fit blocks, the end of
-    // the file and errors of this kind of reading included, is settled by an ordinary read.
+    // the file and refusals of this kind of reading included, is settled by an ordinary read.
     if (at < offset + size && (count <= 0 || at % direct_.block_bytes != 0)) {
       const auto rest = scratch.subspan(static_cast<std::size_t>(at - begin),
                                         static_cast<std::size_t>(offset + size - at));
