@@ -435,6 +435,21 @@ TEST_F(DatasetWriterTest, StatisticsThatCannotBeAreRefused) {
   }
 }
 
+TEST_F(DatasetWriterTest, MoreClassCountsThanReadersTakeAreRefusedAtOnce) {
+  DatasetSpec spec = small_spec(6);
+  spec.class_names.clear();
+  DatasetWriter writer(path_, spec, {});
+  std::vector<std::int64_t> counts((std::size_t{1} << 20) + 1);
+  expect_error(ErrorCode::invalid_argument, {"1048576 class counts"}, [&] {
+    writer.set_statistics({{}, counts});
+  });
+  counts.pop_back();
+  writer.set_statistics({{}, counts});
+  test::write_pattern(writer, spec);
+  writer.close();
+  EXPECT_EQ(Dataset::open(path_).info().class_counts, counts);
+}
+
 // ---- Interruptions ----
 
 TEST_F(DatasetWriterTest, AnUnfinishedWriterLeavesNothing) {

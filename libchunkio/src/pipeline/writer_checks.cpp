@@ -9,6 +9,7 @@
 #include <chunkio/error.hpp>
 
 #include "base/checked_math.hpp"
+#include "h5/schema.hpp"
 #include "h5/source_sizes.hpp"
 
 namespace chunkio::pipeline {
@@ -68,6 +69,10 @@ void check_statistics(const DatasetSpec& spec, const DatasetStatistics& statisti
     fail(std::to_string(counts.size()) + " class counts for " +
          std::to_string(spec.class_names.size()) + " classes");
   }
+  // More than readers take would be noticed when the file is read back, after all the work.
+  if (std::cmp_greater(counts.size(), h5::kMaxNames)) {
+    fail("there are more than " + std::to_string(h5::kMaxNames) + " class counts");
+  }
   if (std::any_of(counts.begin(), counts.end(),
                   [&](std::int64_t n) { return n < 0 || n > spec.num_samples; })) {
     fail("class counts must lie between 0 and the number of samples");
@@ -80,6 +85,10 @@ void check_statistics(const DatasetSpec& spec, const DatasetStatistics& statisti
   }
   if (statistics.source_sizes && !h5::are_possible(*statistics.source_sizes, spec.num_samples)) {
     fail("source sizes contradict each other or the number of samples");
+  }
+  if (statistics.source_sizes &&
+      std::cmp_greater(statistics.source_sizes->most_frequent.size(), h5::kMaxNames / 3)) {
+    fail("there are more than " + std::to_string(h5::kMaxNames / 3) + " source sizes");
   }
 }
 
