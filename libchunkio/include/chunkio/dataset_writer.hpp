@@ -70,8 +70,9 @@ struct ChunkFilter {
 
 /// What a file will hold.
 struct DatasetSpec {
-  std::int64_t num_samples = 0;  ///< >= 1.
-  std::int64_t height = 0, width = 0, channels = 0;
+  std::int64_t num_samples = 0;        ///< >= 1.
+  std::int64_t height = 0, width = 0;  ///< In pixels, >= 1.
+  std::int64_t channels = 0;           ///< >= 1, of one byte each; a sample has at most 1 GiB.
   Layout layout = Layout::nhwc;
   std::string channel_order = "RGB";  ///< "RGB" or "gray".
   /// `labels` (int64 [N] or uint8 [N,A]), `source_index` (int64 [N]) and any further fields.

@@ -27,11 +27,13 @@ CHUNKIO_EXPORT std::string shard_pattern(const std::string& path, std::int64_t c
 /// attributes. It holds no pixels, and works as long as the shards stay where they are beside it.
 /// This library reads the shards themselves instead.
 ///
-/// Appears whole or not at all; PATH.partial while it is written. Blocks on I/O.
+/// Appears whole or not at all; PATH.partial while it is written. Blocks on I/O; reads the first
+/// and the last picture of each shard through the new file.
 /// \param dataset    of several files (DatasetInfo::shards).
 /// \param overwrite  replace an existing file, and discard a leftover PATH.partial.
 /// \throws Error invalid_argument (one file only, or PATH is one of them), output_exists, not_found
-///         (no such folder), no_space, io_failed, hdf5_failed.
+///         (no such folder), no_space, io_failed, hdf5_failed, digest_mismatch (a picture is
+///         another one through the new file), corrupt_data (a shard was changed meanwhile).
 CHUNKIO_EXPORT void link_shards(const Dataset& dataset, const std::string& path, bool overwrite);
 
 }  // namespace chunkio
