@@ -12,6 +12,10 @@ namespace chunkio::io {
 /// aligned to where nothing smaller is known.
 inline constexpr std::int64_t kDirectPage = 4096;
 
+/// Bytes to read or write at a time: a disk serves no less at full speed, since it is asked for
+/// nothing else meanwhile (architecture.md).
+inline constexpr std::int64_t kDirectPieceBytes = std::int64_t{4} << 20;
+
 struct DirectFile {
   base::FileDescriptor descriptor = {};  ///< Invalid: the file system refuses direct I/O.
   std::int64_t block_bytes = 1;          ///< Direct reads begin and end at multiples of it.

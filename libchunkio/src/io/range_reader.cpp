@@ -14,7 +14,6 @@ namespace chunkio::io {
 namespace {
 
 constexpr std::int64_t kCachedPiece = std::int64_t{512} << 10;
-constexpr std::int64_t kDirectPiece = std::int64_t{4} << 20;
 
 }  // namespace
 
@@ -29,7 +28,7 @@ RangeReader::RangeReader(int fd, std::string path, bool direct_io)
 }
 
 std::int64_t RangeReader::piece_bytes() const noexcept {
-  return direct() ? kDirectPiece : kCachedPiece;
+  return direct() ? kDirectPieceBytes : kCachedPiece;
 }
 
 std::size_t RangeReader::scratch_bytes(std::int64_t size) const noexcept {

@@ -15,8 +15,7 @@ namespace {
 
 /// Ranges below this go through the page cache: a disk takes as long for less.
 constexpr std::int64_t kLeastDirect = std::int64_t{256} << 10;
-/// Written at a time.
-constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+constexpr auto kPieceBytes = static_cast<std::size_t>(kDirectPieceBytes);
 
 }  // namespace
 

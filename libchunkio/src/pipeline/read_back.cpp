@@ -13,14 +13,13 @@
 
 #include "base/chunk_source.hpp"
 #include "base/digest.hpp"
+#include "io/direct_file.hpp"
 #include "io/page_cache.hpp"
 
 namespace chunkio::pipeline {
 namespace {
 
 constexpr std::int64_t kMaxThreads = 8;
-/// Asked for at a time: what a disk serves at full speed with O_DIRECT (architecture.md).
-constexpr std::int64_t kReadBytes = std::int64_t{4} << 20;
 /// A thread for less than this costs more than it saves.
 constexpr std::int64_t kBytesPerThread = std::int64_t{16} << 20;
 
@@ -79,7 +78,7 @@ PieceReader::PieceReader(int fd, const std::string& path, std::int64_t piece_byt
     : fd_(fd),
       reader_(fd, path, true),
       piece_bytes_(piece_bytes),
-      scratch_(reader_.scratch_bytes(std::min(piece_bytes, kReadBytes))) {}
+      scratch_(reader_.scratch_bytes(std::min(piece_bytes, io::kDirectPieceBytes))) {}
 
 bool PieceReader::is_sound(const ExpectedBytes& piece) {
   // Else the cache would vouch for the disk.
@@ -89,8 +88,9 @@ bool PieceReader::is_sound(const ExpectedBytes& piece) {
   try {
     PlaceCost cost;
     base::RunningDigest digest;
-    for (std::int64_t done = 0; done < piece_bytes_; done += kReadBytes) {
-      digest.add(reader_.read(piece.file_offset + done, std::min(kReadBytes, piece_bytes_ - done),
+    for (std::int64_t done = 0; done < piece_bytes_; done += io::kDirectPieceBytes) {
+      digest.add(reader_.read(piece.file_offset + done,
+                              std::min(io::kDirectPieceBytes, piece_bytes_ - done),
                               scratch_.bytes(), cost));
     }
     return digest.value() == piece.digest;

@@ -16,6 +16,7 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "io/chunk_digests.hpp"
+#include "io/direct_file.hpp"
 #include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
 
@@ -24,8 +25,6 @@ namespace {
 
 constexpr std::int64_t kDefaultThreads = 8;
 constexpr std::int64_t kMaxThreads = 1024;
-/// Asked for at a time: what a disk serves at full speed with O_DIRECT (architecture.md).
-constexpr std::int64_t kRunBytes = std::int64_t{4} << 20;
 
 void check_options(const VerifyOptions& options) {
   if (options.num_threads >= 0 && options.num_threads <= kMaxThreads) return;
@@ -71,7 +70,7 @@ class ChunkVerification {
         reader_(file_, true),
         num_chunks_(static_cast<std::int64_t>(file_->info.chunk_digests.size())),
         run_chunks_(file_->images->linear_offset
-                        ? std::max<std::int64_t>(kRunBytes / digests_.chunk_bytes(), 1)
+                        ? std::max<std::int64_t>(io::kDirectPieceBytes / digests_.chunk_bytes(), 1)
                         : 1) {
     drop_from_cache(0, file_->file_bytes);
   }
