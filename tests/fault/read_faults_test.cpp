@@ -169,7 +169,9 @@ TEST_P(ReadFaultsTest, AFailingDiskIsAnErrorAtWhicheverRead) {
     g_fail_from = at;
     try {
       const std::size_t delivered = drain(loader, 0).size();
-      ADD_FAILURE() << "read " << at << " failed, and " << delivered << " rows came";
+      // How much is read ahead is a matter of luck: there may be fewer reads this time.
+      if (g_reads > at)
+        ADD_FAILURE() << "read " << at << " failed, and " << delivered << " rows came";
     } catch (const Error& error) {
       EXPECT_TRUE(error.code() == ErrorCode::io_failed || error.code() == ErrorCode::hdf5_failed)
           << error.what();
@@ -346,6 +348,7 @@ TEST_F(VerifyFaultsTest, ThePageCacheDoesNotVouchForTheDisk) {
     GTEST_SKIP() << "this file system has no O_DIRECT";
   }
   static_cast<void>(test::read_bytes(path_));  // now it is in the page cache
+  behave();
   g_fail_from = 0;
   g_fail_count = 2;  // all chunks in one read, and the first one alone
   const std::vector<DamagedChunk> damaged = damage_of(dataset);

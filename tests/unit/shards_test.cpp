@@ -569,6 +569,7 @@ TEST(CombinedInfo, MoreThanCanBeCountedIsAnError) {
     auto file = std::make_shared<Dataset::Impl>();
     file->info.num_samples = file->info.width = file->info.channels = 1;
     file->info.height = height;
+    file->info.stored.shape = file->info.stored.chunk_shape = Shape{1, height, 1, 1};
     file->info.num_chunks = num_chunks;
     return file;
   };
