@@ -9,10 +9,12 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import numpy as np
@@ -130,6 +132,39 @@ class CliTest(unittest.TestCase):
         out, errors = process.communicate(timeout=TIMEOUT_SECONDS)
         self.assertNotIn("HDF5-DIAG", errors)
         return process.returncode, out, errors
+
+    def stop_in_the_middle(self, arguments, number=signal.SIGINT, output="out.h5"):
+        """Stops h5pack when chunks are done, so that there is something to resume.
+
+        It is stopped a little later each time until that has worked. If it ends before, everything is begun again.
+        Returns the seconds that took, and what it said.
+        """
+        partial = self.dir / f"{output}.partial"
+        before = set(self.dir.rglob("*"))
+        wait = 0.0
+        while True:
+            process = self.start([*arguments, "--quiet"])
+            while not partial.exists() and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(wait)
+            sent = time.monotonic()
+            process.send_signal(number)
+            code, _, errors = self.end(process)
+            took = time.monotonic() - sent
+            if code in (0, SKIPPED):
+                for path in set(self.dir.rglob("*")) - before:
+                    if not path.is_dir():
+                        path.unlink()
+                wait *= random.random()
+                continue
+            self.assertEqual(code, STOPPED[number], errors)
+            self.assertEqual(len(errors.splitlines()), 1, errors)
+            self.assertFalse((self.dir / output).exists())
+            if partial.exists():
+                self.assertIn("--resume", errors)
+                return took, errors
+            self.assertEqual(list(self.dir.glob(f"{output}*")), [])
+            wait += 0.01
 
     def run_h5pack(self, *arguments, environment=None, unprivileged=False, **options):
         """Runs h5pack in the scratch folder; stdout and stderr as text."""
