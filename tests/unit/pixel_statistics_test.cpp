@@ -63,6 +63,15 @@ TEST(PixelStatistics, EqualsTwoPassReferenceForAllSizes) {
   }
 }
 
+TEST(PixelStatistics, NothingOverflowsInTheBrightestPicture) {
+  for (const std::size_t channels : {1U, 3U}) {
+    PixelStatistics statistics(static_cast<std::int64_t>(channels), Layout::nhwc);
+    statistics.add(std::vector<std::uint8_t>(100'000 * channels, 255));
+    for (const double mean : statistics.result().mean) EXPECT_EQ(mean, 1.0);
+    for (const double std : statistics.result().std) EXPECT_EQ(std, 0.0);
+  }
+}
+
 TEST(PixelStatistics, DoesNotDependOnHowPicturesAreSharedOut) {
   std::mt19937_64 random(chunkio::test::test_seed());
   std::vector<PixelStatistics> parts(3, PixelStatistics(3, Layout::nhwc));

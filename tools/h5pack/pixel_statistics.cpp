@@ -14,22 +14,22 @@ __extension__ using UInt128 = unsigned __int128;
 
 /// Adds interleaved samples of `Channels` channels. Blocks of 16 pixels: lane l of a block always
 /// belongs to channel l % Channels, so that the loop over lanes vectorises without sorting channels
-/// apart.
+/// apart. Squares are taken in 16 bits, which every vector unit multiplies.
 template <std::size_t Channels>
 void add_interleaved(std::span<const std::uint8_t> samples, std::uint64_t* sums,
                      std::uint64_t* squares) noexcept {
   constexpr std::size_t kLanes = 16 * Channels;
-  constexpr std::size_t kMaxBlocks = 65536;  // 255 * 255 * 65536 < 2^32
+  constexpr std::size_t kMaxBlocks = 256;  // 255 * 256 < 2^16
   while (samples.size() >= kLanes) {
-    std::array<std::uint32_t, kLanes> lane_sums{};
+    std::array<std::uint16_t, kLanes> lane_sums{};
     std::array<std::uint32_t, kLanes> lane_squares{};
     const std::size_t blocks = std::min(samples.size() / kLanes, kMaxBlocks);
     const std::uint8_t* block = samples.data();
     for (std::size_t b = 0; b < blocks; ++b, block += kLanes) {
       for (std::size_t l = 0; l < kLanes; ++l) {
-        const auto value = static_cast<std::uint32_t>(block[l]);
-        lane_sums[l] += value;
-        lane_squares[l] += value * value;
+        const std::uint16_t value = block[l];
+        lane_sums[l] = static_cast<std::uint16_t>(lane_sums[l] + value);
+        lane_squares[l] += static_cast<std::uint16_t>(value * value);
       }
     }
     for (std::size_t l = 0; l < kLanes; ++l) {
