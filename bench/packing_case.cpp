@@ -26,6 +26,13 @@ void read_all(const JpegFolder& pictures) {
   for (const std::string& file : pictures.files) static_cast<void>(reader.read(file));
 }
 
+void sync(const std::string& path) {
+  const chunkio::base::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() || ::fsync(file.get()) != 0) {
+    throw std::system_error(errno, std::generic_category(), path);
+  }
+}
+
 }  // namespace
 
 const JpegFolder& PackingCase::pictures(const PictureSize& size) {
@@ -75,6 +82,26 @@ void settle(const std::string& folder) {
   if (!any.valid() || ::syncfs(any.get()) != 0) {
     throw std::system_error(errno, std::generic_category(), folder);
   }
+}
+
+double copy_files(const PackingCase& packing, const std::vector<std::string>& files) {
+  const std::string target = packing.scratch.file("copy");
+  std::filesystem::remove_all(target);
+  std::filesystem::create_directory(target);
+  settle(target);
+  std::vector<std::string> arguments = {"cp", "--reflink=never"};
+  arguments.insert(arguments.end(), files.begin(), files.end());
+  arguments.push_back(target);
+  chunkio::base::Stopwatch watch;
+  const ChildResult result = run_child(arguments);
+  if (result.exit_code != 0) throw std::runtime_error("cp: " + result.complaint());
+  for (const std::string& file : files) {
+    sync((std::filesystem::path(target) / std::filesystem::path(file).filename()).string());
+  }
+  sync(target);
+  const double seconds = watch.lap();
+  std::filesystem::remove_all(target);
+  return seconds;
 }
 
 void check_packed(const std::string& path, const JpegFolder& pictures, std::int64_t threads) {

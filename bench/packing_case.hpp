@@ -70,6 +70,10 @@ class PackingCase {
 /// Waits until everything written so far in the file system of `folder` is on disk.
 void settle(const std::string& folder);
 
+/// cp of `files` into a new folder, and fsync of them and the folder.
+/// \returns seconds.
+[[nodiscard]] double copy_files(const PackingCase& packing, const std::vector<std::string>& files);
+
 /// Compares every sample of a packed file with its decoded source.
 /// \throws std::runtime_error for the first that is wrong, or missing.
 void check_packed(const std::string& path, const JpegFolder& pictures, std::int64_t threads);

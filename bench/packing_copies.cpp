@@ -1,11 +1,7 @@
 // h5pack cifar and repack against cp of the same bytes. Both sides bring every file they wrote and
 // its folder to disk (fsync); what they read is in the page cache.
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,14 +9,10 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
 
-#include "base/positional_io.hpp"
-#include "base/stopwatch.hpp"
-#include "child_process.hpp"
 #include "noise.hpp"
 #include "one_by_one.hpp"
 #include "packing_case.hpp"
@@ -33,39 +25,10 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kRecordBytes = 3073;
 constexpr std::int64_t kPlane = 1024;
 
-void sync(const std::string& path) {
-  const chunkio::base::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || ::fsync(file.get()) != 0) {
-    throw std::system_error(errno, std::generic_category(), path);
-  }
-}
-
 std::int64_t bytes_of(const std::vector<std::string>& files) {
   std::int64_t bytes = 0;
   for (const std::string& file : files) bytes += static_cast<std::int64_t>(fs::file_size(file));
   return bytes;
-}
-
-/// cp of `files` into a new folder, and fsync of all.
-/// \returns seconds.
-double copy_files(const PackingCase& packing, const std::vector<std::string>& files) {
-  const std::string target = packing.scratch.file("copy");
-  fs::remove_all(target);
-  fs::create_directory(target);
-  settle(target);
-  std::vector<std::string> arguments = {"cp", "--reflink=never"};
-  arguments.insert(arguments.end(), files.begin(), files.end());
-  arguments.push_back(target);
-  chunkio::base::Stopwatch watch;
-  const ChildResult result = run_child(arguments);
-  if (result.exit_code != 0) throw std::runtime_error("cp: " + result.complaint());
-  for (const std::string& file : files) {
-    sync((fs::path(target) / fs::path(file).filename()).string());
-  }
-  sync(target);
-  const double seconds = watch.lap();
-  fs::remove_all(target);
-  return seconds;
 }
 
 struct Comparison {
