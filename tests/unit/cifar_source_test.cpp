@@ -74,10 +74,12 @@ TEST_F(CifarSource, Cifar10HasTwoSplitsInBatchOrder) {
             (Labels{1, 9, 2, 9, 3, 9, 4, 9, 5, 9}));
   EXPECT_EQ(field_values<std::int64_t>(listing.splits[1], "labels"), (Labels{0, 1}));
   const auto& pictures = std::get<PlanarPictures>(listing.splits[0].pictures);
-  ASSERT_EQ(pictures.pixels.size(), 10 * kPixels);
-  for (std::size_t i = 0; i < 10; ++i) {
-    EXPECT_EQ(pictures.pixels[i * kPixels], 10 * (i / 2 + 1) + i % 2);
-    EXPECT_EQ(pictures.pixels[i * kPixels + kPixels - 1], 10 * (i / 2 + 1) + i % 2);
+  ASSERT_EQ(num_pictures(pictures), 10);
+  std::vector<std::uint8_t> pixels(kPixels);
+  for (std::int64_t i = 0; i < 10; ++i) {
+    pictures.read(i, pixels);
+    const auto expected = static_cast<std::uint8_t>(10 * (i / 2 + 1) + i % 2);
+    EXPECT_EQ(pixels, std::vector<std::uint8_t>(kPixels, expected)) << i;
   }
   EXPECT_EQ(picture_name(listing.splits[0].pictures, 3), root() + "/data_batch_2.bin, picture 1");
 }

@@ -177,11 +177,12 @@ TEST_F(Packer, SourceOrderGrayAndNchw) {
 }
 
 TEST_F(Packer, PlanarPicturesAreInterleavedOrGray) {
+  const std::string path = scratch_.file("batch.bin");
+  write_bytes(path, Bytes{7, 10, 11, 20, 21, 30, 31, 8, 110, 111, 120, 121, 130, 131});
   PlanarPictures planar;
   planar.size = {1, 2};
-  planar.paths = {"batch.bin"};
-  planar.records_per_file = 2;
-  planar.pixels = {10, 11, 20, 21, 30, 31, 110, 111, 120, 121, 130, 131};
+  planar.paths = {path};
+  planar.files = {std::make_shared<RecordFile>(path, 7)};
   Listing listing;
   Split split;
   split.pictures = planar;
@@ -195,6 +196,25 @@ TEST_F(Packer, PlanarPicturesAreInterleavedOrGray) {
   pack(listing, split, plan_pack(split, options_), output(), options_, budget);
   EXPECT_EQ(read_images(Dataset::open(output())),
             (Bytes{luma(10, 20, 30), luma(11, 21, 31), luma(110, 120, 130), luma(111, 121, 131)}));
+}
+
+TEST_F(Packer, ARecordFileThatChangedEndsThePack) {
+  const std::string path = scratch_.file("in/batch.bin");
+  const Bytes records = {7, 10, 11, 20, 21, 30, 31, 8, 110, 111, 120, 121, 130, 131};
+  const std::vector<std::function<void()>> changes = {
+      [&] { fs::resize_file(path, records.size() - 1); },
+      [&] { fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1)); }};
+  for (const auto& change : changes) {
+    write_bytes(path, records);
+    Split split;
+    split.pictures =
+        PlanarPictures{{1, 2}, {path}, {std::make_shared<RecordFile>(path, std::int64_t{7})}};
+    change();
+    ErrorBudget budget(OnError::fail, {}, "");
+    expect_error(ErrorCode::io_failed, {path},
+                 [&] { pack({}, split, plan_pack(split, options_), output(), options_, budget); });
+    EXPECT_TRUE(left_behind().empty());
+  }
 }
 
 TEST_F(Packer, ABrokenPictureEndsThePackAndLeavesNothing) {

@@ -1,6 +1,9 @@
 #include "axis_order.hpp"
 
 #include <algorithm>
+#include <vector>
+
+#include <opencv2/core.hpp>
 
 namespace h5pack {
 
@@ -10,13 +13,22 @@ void reorder_axes(std::span<const std::byte> pixels, PictureSize size, std::int6
     std::copy(pixels.begin(), pixels.end(), target.begin());
     return;
   }
-  // A matrix of pixels by channels, or the other way round.
   const auto area = static_cast<std::size_t>(size.pixels());
-  const auto planes = static_cast<std::size_t>(channels);
-  const std::size_t rows = from == chunkio::Layout::nhwc ? area : planes;
-  const std::size_t columns = from == chunkio::Layout::nhwc ? planes : area;
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = 0; j < columns; ++j) target[j * rows + i] = pixels[i * columns + j];
+  // OpenCV has no const view; what is read is not written.
+  auto* const source = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(pixels.data()));
+  auto* const out = reinterpret_cast<unsigned char*>(target.data());
+  const bool to_planes = to == chunkio::Layout::nchw;
+  const int rows = static_cast<int>(size.height);
+  const int columns = static_cast<int>(size.width);
+  cv::Mat interleaved(rows, columns, CV_8UC(static_cast<int>(channels)), to_planes ? source : out);
+  std::vector<cv::Mat> planes;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+    planes.emplace_back(rows, columns, CV_8UC1, (to_planes ? out : source) + c * area);
+  }
+  if (to_planes) {
+    cv::split(interleaved, planes);
+  } else {
+    cv::merge(planes, interleaved);
   }
 }
 

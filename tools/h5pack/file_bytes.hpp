@@ -8,18 +8,9 @@
 #include <span>
 #include <string>
 
+#include "source_file.hpp"
+
 namespace h5pack {
-
-/// What tells whether a file was changed.
-struct FileStamp {
-  std::int64_t size = -1;  ///< Bytes; -1: could not be told.
-  std::int64_t mtime_ns = 0;
-
-  friend bool operator==(const FileStamp&, const FileStamp&) = default;
-};
-
-/// The stamp of what `path` leads to; with size -1 if that is not there. Blocks on I/O.
-[[nodiscard]] FileStamp file_stamp(const std::string& path) noexcept;
 
 /// Holds the contents of the file read last and keeps its memory for the next one. Not thread-safe.
 class FileBytes {

@@ -427,6 +427,13 @@ std::optional<chunkio::SourceSizes> all_sizes(const Split& split, PictureSizes s
   return sizes.summary();
 }
 
+/// Files of one picture are looked at whenever one is read; record files once, at the end.
+void check_unchanged(const Split& split) {
+  const auto* planar = std::get_if<PlanarPictures>(&split.pictures);
+  if (planar == nullptr) return;
+  for (const auto& file : planar->files) file->check_unchanged();
+}
+
 /// Shortens the file by what was skipped, adds the statistics and publishes it.
 void finish(const Listing& listing, const Split& split, const PackPlan& plan,
             const std::vector<std::int64_t>& order, const Progression& progression,
@@ -493,6 +500,7 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
     result.num_resumed = progression.num_rows();
     pack_remaining(split, plan, order, options, stretches, writer, budget, progression, misnamed);
     StopSignal::check();
+    check_unchanged(split);
     finish(listing, split, plan, order, progression, writer, result);
   });
   result.misnamed = misnamed.summary();

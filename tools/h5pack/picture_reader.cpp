@@ -4,9 +4,11 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <span>
 
 #include <chunkio/error.hpp>
 
+#include "axis_order.hpp"
 #include "in_quotes.hpp"
 
 namespace h5pack {
@@ -96,18 +98,16 @@ void PictureReader::decode(std::int64_t source_row, std::uint8_t* target) {
     decoder_.decode(target);
     return;
   }
-  const std::int64_t plane = planar->size.pixels();
-  const std::uint8_t* red = planar->pixels.data() + row * 3 * plane;
-  const std::uint8_t* green = red + plane;
-  const std::uint8_t* blue = green + plane;
-  for (std::int64_t i = 0; i < plane; ++i) {
-    if (options_.color == ColorMode::gray) {
-      target[i] = luma(red[i], green[i], blue[i]);
-    } else {
-      target[3 * i] = red[i];
-      target[3 * i + 1] = green[i];
-      target[3 * i + 2] = blue[i];
+  const auto plane = static_cast<std::size_t>(planar->size.pixels());
+  record_.resize(3 * plane);
+  planar->read(row, record_);
+  if (options_.color == ColorMode::gray) {
+    for (std::size_t i = 0; i < plane; ++i) {
+      target[i] = luma(record_[i], record_[plane + i], record_[2 * plane + i]);
     }
+  } else {
+    reorder_axes(std::as_bytes(std::span(record_)), planar->size, 3, chunkio::Layout::nchw,
+                 chunkio::Layout::nhwc, std::as_writable_bytes(std::span(target, 3 * plane)));
   }
 }
 

@@ -57,6 +57,7 @@ class PictureReader {
   PictureOptions options_;
   PictureDecoder decoder_;
   PictureTransform transform_;
+  std::vector<std::uint8_t> record_;   // Pixels of a record file.
   std::vector<std::uint8_t> decoded_;  // Pixels that still need a transform.
 };
 

@@ -12,8 +12,8 @@ namespace h5pack {
 [[nodiscard]] std::string read_state(const std::string& path);
 
 /// Finds early what would make writing fail. What is there already is only replaced if it is a
-/// state itself, so that a slip of the keyboard does not cost a dataset: not if it is empty or cannot
-/// be read, either.
+/// state itself, so that a slip of the keyboard does not cost a dataset: not if it is empty or
+/// cannot be read, either.
 /// \throws chunkio::Error output_exists, not_found, io_failed.
 void check_state_output(const std::string& path);
 

@@ -6,12 +6,18 @@
 
 namespace h5pack {
 
+void PlanarPictures::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
+  files[static_cast<std::size_t>(index / records_per_file())]->read_pixels(
+      index % records_per_file(), pixels);
+}
+
 std::int64_t num_pictures(const Pictures& pictures) {
   if (const auto* paths = std::get_if<std::vector<std::string>>(&pictures)) {
     return static_cast<std::int64_t>(paths->size());
   }
-  const auto& planar = std::get<PlanarPictures>(pictures);
-  return static_cast<std::int64_t>(planar.pixels.size()) / (3 * planar.size.pixels());
+  std::int64_t count = 0;
+  for (const auto& file : std::get<PlanarPictures>(pictures).files) count += file->num_records();
+  return count;
 }
 
 const std::vector<std::string>& picture_files(const Pictures& pictures) {
@@ -24,8 +30,9 @@ std::string picture_name(const Pictures& pictures, std::int64_t index) {
     return (*paths)[static_cast<std::size_t>(index)];
   }
   const auto& planar = std::get<PlanarPictures>(pictures);
-  return planar.paths[static_cast<std::size_t>(index / planar.records_per_file)] + ", picture " +
-         std::to_string(index % planar.records_per_file);
+  const std::int64_t records = planar.records_per_file();
+  return planar.paths[static_cast<std::size_t>(index / records)] + ", picture " +
+         std::to_string(index % records);
 }
 
 std::string picture_name(const Split& split, std::int64_t row) {

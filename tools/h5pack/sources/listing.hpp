@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,21 +17,26 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 
-#include "file_bytes.hpp"
 #include "picture.hpp"
+#include "record_file.hpp"
+#include "source_file.hpp"
 
 namespace h5pack {
 
 /// Uncompressed pictures of one size inside record files: [3,H,W] bytes each.
 struct PlanarPictures {
   PictureSize size;
-  /// Where each picture came from: `paths[i / records_per_file]`, record `i % records_per_file`.
   std::vector<std::string> paths;
-  std::int64_t records_per_file = 1;
-  std::vector<std::uint8_t> pixels;  ///< num_pictures * 3 * H * W.
+  /// The same ones, open, with as many records each.
+  std::vector<std::shared_ptr<const RecordFile>> files;
+
+  [[nodiscard]] std::int64_t records_per_file() const { return files.front()->num_records(); }
+  /// [3,H,W]. Blocks on I/O; thread-safe.
+  /// \throws Error io_failed.
+  void read(std::int64_t index, std::span<std::uint8_t> pixels) const;
 };
 
-/// Either a file for each picture, or pictures in memory.
+/// Either a file for each picture, or pictures in record files.
 using Pictures = std::variant<std::vector<std::string>, PlanarPictures>;
 
 [[nodiscard]] std::int64_t num_pictures(const Pictures& pictures);
