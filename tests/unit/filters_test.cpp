@@ -12,6 +12,7 @@
 #include <hdf5.h>
 
 #include "h5/handle.hpp"
+#include "h5/stored_chunk.hpp"
 #include "scratch.hpp"
 
 namespace chunkio::h5 {
@@ -69,7 +70,7 @@ Bytes stored_by_libhdf5(const Bytes& raw, std::size_t element_bytes,
   EXPECT_GE(H5Dget_chunk_storage_size(dataset.get(), &origin, &size), 0);
   Bytes stored(size);
   std::uint32_t mask = 0;
-  EXPECT_GE(H5Dread_chunk(dataset.get(), H5P_DEFAULT, &origin, &mask, stored.data()), 0);
+  EXPECT_GE(h5::read_stored_chunk(dataset.get(), &origin, mask, stored), 0);
   EXPECT_EQ(mask, 0U);
   return stored;
 }

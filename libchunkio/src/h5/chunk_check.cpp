@@ -15,6 +15,7 @@
 #include "base/host_memory.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/filters.hpp"
+#include "h5/stored_chunk.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -43,7 +44,7 @@ class Checker {
     decoder_->check_stored_bytes(static_cast<std::size_t>(stored_bytes));
     const auto home = buffer_.bytes().first(decoder_->buffer_bytes());
     std::uint32_t mask = 0;
-    check_status(read_stored(start, mask, home),
+    check_status(read_stored_chunk(array_.dataset.get(), start.data(), mask, home),
                  "read the chunk of rows " + std::to_string(start[0]) + " to " +
                      std::to_string(last_row(start)) + " of " + printable(array_.name) + " in",
                  path_);
@@ -55,18 +56,8 @@ class Checker {
   [[nodiscard]] bool is_stored(const Coordinates& start) const noexcept {
     std::uint32_t mask = 0;
     std::array<std::byte, 1> nothing{};
-    return read_stored(start, mask, std::span(nothing).first(0)) >= 0;
-  }
-  /// \pre the chunk takes at most room.size() bytes in the file.
-  herr_t read_stored(const Coordinates& start, std::uint32_t& mask,
-                     std::span<std::byte> room) const noexcept {
-#if H5_VERSION_GE(2, 0, 0)
-    std::size_t bytes = room.size();
-    return H5Dread_chunk2(array_.dataset.get(), H5P_DEFAULT, start.data(), &mask, room.data(),
-                          &bytes);
-#else
-    return H5Dread_chunk(array_.dataset.get(), H5P_DEFAULT, start.data(), &mask, room.data());
-#endif
+    return read_stored_chunk(array_.dataset.get(), start.data(), mask,
+                             std::span(nothing).first(0)) >= 0;
   }
   [[nodiscard]] bool is_partial(const Coordinates& start) const {
     for (std::size_t axis = 0; axis < array_.stored.shape.rank(); ++axis) {
