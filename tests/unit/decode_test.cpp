@@ -154,6 +154,13 @@ TEST_F(Decode, EveryTruncatedFileOfAnotherKindIsAnError) {
   }
 }
 
+TEST_F(Decode, ATiffWhoseStripsAreNotAllThereIsAnErrorWhateverOpenCvSays) {
+  const auto whole = read_bytes(file("tiff.tif"));
+  write_bytes(file("cut.tif"), std::span(whole).first(whole.size() - 1));
+  EXPECT_NE(std::string(decode_error(file("cut.tif")).what()).find("ends early"),
+            std::string::npos);
+}
+
 TEST_F(Decode, EveryFlippedByteOfAPngIsAnError) {
   const auto whole = read_bytes(file("png_palette.png"));
   const std::string path = file("flipped.png");

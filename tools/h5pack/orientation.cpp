@@ -43,17 +43,41 @@ std::uint32_t TiffDirectory::number(std::size_t position, std::size_t width) con
   return value;
 }
 
-std::optional<TiffNumber> TiffDirectory::find(std::uint16_t tag) const noexcept {
-  if (!valid()) return std::nullopt;
-  for (std::size_t i = 0; i < count_; ++i) {
+std::optional<std::size_t> TiffDirectory::entry_of(std::uint16_t tag) const noexcept {
+  for (std::size_t i = 0; i < count_ && valid(); ++i) {
     const std::size_t entry = entries_ + i * kEntryBytes;
-    if (number(entry, 2) != tag) continue;
-    const std::uint32_t type = number(entry + 2, 2);
-    if (type != kTypeShort && type != kTypeLong) return std::nullopt;
-    const std::size_t width = type == kTypeShort ? 2 : 4;
-    return TiffNumber{number(entry + 8, width), entry + 8, width};
+    if (number(entry, 2) == tag) return entry;
   }
   return std::nullopt;
+}
+
+/// Bytes of each of its values; 0 if they are neither SHORT nor LONG.
+std::size_t TiffDirectory::width_of(std::size_t entry) const noexcept {
+  const std::uint32_t type = number(entry + 2, 2);
+  if (type == kTypeShort) return 2;
+  return type == kTypeLong ? 4 : 0;
+}
+
+std::optional<TiffNumber> TiffDirectory::find(std::uint16_t tag) const noexcept {
+  const auto entry = entry_of(tag);
+  if (!entry) return std::nullopt;
+  const std::size_t width = width_of(*entry);
+  if (width == 0) return std::nullopt;
+  return TiffNumber{number(*entry + 8, width), *entry + 8, width};
+}
+
+std::vector<std::uint32_t> TiffDirectory::find_all(std::uint16_t tag) const {
+  const auto entry = entry_of(tag);
+  if (!entry) return {};
+  const std::size_t width = width_of(*entry);
+  const std::size_t count = number(*entry + 4, 4);
+  if (width == 0 || count > tiff_.size() / width) return {};
+  // Up to four bytes of values are in the entry itself; more are where it says.
+  const std::size_t begin = count * width <= 4 ? *entry + 8 : number(*entry + 8, 4);
+  if (begin > tiff_.size() || count * width > tiff_.size() - begin) return {};
+  std::vector<std::uint32_t> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = number(begin + i * width, width);
+  return values;
 }
 
 bool TiffDirectory::has_next() const noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "picture.hpp"
 
@@ -26,11 +27,15 @@ class TiffDirectory {
   [[nodiscard]] bool valid() const noexcept { return entries_ != 0; }
   /// The first value of a SHORT or LONG entry.
   [[nodiscard]] std::optional<TiffNumber> find(std::uint16_t tag) const noexcept;
+  /// All values of a SHORT or LONG entry; empty if it is damaged.
+  [[nodiscard]] std::vector<std::uint32_t> find_all(std::uint16_t tag) const;
   /// True if another directory (a further page) follows.
   [[nodiscard]] bool has_next() const noexcept;
   [[nodiscard]] bool big_endian() const noexcept { return big_endian_; }
 
  private:
+  [[nodiscard]] std::optional<std::size_t> entry_of(std::uint16_t tag) const noexcept;
+  [[nodiscard]] std::size_t width_of(std::size_t entry) const noexcept;
   [[nodiscard]] std::uint32_t number(std::size_t position, std::size_t width) const noexcept;
 
   std::span<const std::uint8_t> tiff_;
@@ -41,7 +46,11 @@ class TiffDirectory {
 
 inline constexpr std::uint16_t kTiffWidth = 256;
 inline constexpr std::uint16_t kTiffHeight = 257;
+inline constexpr std::uint16_t kTiffStripOffsets = 273;
 inline constexpr std::uint16_t kTiffOrientation = 274;
+inline constexpr std::uint16_t kTiffStripByteCounts = 279;
+inline constexpr std::uint16_t kTiffTileOffsets = 324;
+inline constexpr std::uint16_t kTiffTileByteCounts = 325;
 
 /// Orientation 1..8 of an EXIF block, with or without its "Exif\0\0" prefix; 1 if it says nothing.
 [[nodiscard]] int exif_orientation(std::span<const std::uint8_t> exif) noexcept;

@@ -171,6 +171,20 @@ PictureFile examine_pnm(Bytes bytes, const std::string& path) {
   return file;
 }
 
+/// Whether the file holds all of its strips or tiles. Not every version of OpenCV tells: some leave
+/// black what is missing.
+bool has_all_pixels(const TiffDirectory& directory, std::size_t file_bytes) {
+  const bool tiled = directory.find(kTiffTileOffsets).has_value();
+  const auto offsets = directory.find_all(tiled ? kTiffTileOffsets : kTiffStripOffsets);
+  const auto sizes = directory.find_all(tiled ? kTiffTileByteCounts : kTiffStripByteCounts);
+  if (offsets.empty() || offsets.size() != sizes.size()) return false;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    if (sizes[i] == 0 || offsets[i] > file_bytes || sizes[i] > file_bytes - offsets[i])
+      return false;
+  }
+  return true;
+}
+
 PictureFile examine_tiff(Bytes bytes, const std::string& path) {
   PictureFile file{PictureFormat::tiff, {}, 1, bytes};
   const TiffDirectory directory(bytes);
@@ -180,6 +194,7 @@ PictureFile examine_tiff(Bytes bytes, const std::string& path) {
   if (directory.has_next()) {
     throw_unsupported(path, "TIFF with several pages; store each page as a file");
   }
+  if (!has_all_pixels(directory, bytes.size())) throw_damaged(path, "the TIFF file ends early");
   file.size = {height->value, width->value};
   if (const auto entry = directory.find(kTiffOrientation)) {
     if (entry->value >= 1 && entry->value <= 8) file.orientation = static_cast<int>(entry->value);
