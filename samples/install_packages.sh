@@ -11,7 +11,7 @@ BUILD_PACKAGES=(
   libjpeg-dev
 )
 # shellcheck disable=SC2034
-TEST_PACKAGES=(libgtest-dev openmpi-bin python3 python3-h5py python3-numpy python3-pil strace)
+TEST_PACKAGES=(libgtest-dev libgmock-dev openmpi-bin python3 python3-h5py python3-numpy python3-pil strace)
 
 install_packages() {
   local missing=() package

@@ -55,13 +55,15 @@ class ProgramTest(CliTest):
     def test_help_fits_80_columns(self):
         for command in ([], *([command] for command in COMMANDS)):
             for line in self.h5pack(*command, "--help").splitlines():
-                self.assertLessEqual(len(line), 80, line)
+                self.assertLessEqual(len(line.rstrip()), 80, line)
 
     def test_help_of_stream_is_in_groups(self):
         shown = self.h5pack("stream", "--help")
         headings = [line for line in shown.splitlines() if line and line[0] != " " and line.endswith(":")]
-        self.assertEqual(headings, ["Positionals:", "Options:", "The file:", "What is delivered:",
-                                    "How it is read (never changes what is delivered):", "Ranks:", "Report:"])
+        # Some versions of CLI11 shout the first two.
+        self.assertEqual([heading.capitalize() for heading in headings[:2]] + headings[2:],
+                         ["Positionals:", "Options:", "The file:", "What is delivered:",
+                          "How it is read (never changes what is delivered):", "Ranks:", "Report:"])
         ranks = shown[shown.index("Ranks:"):shown.index("Report:")]
         for option in ("--rank", "--world-size", "--ranks-from-env", "--lanes", "--uneven"):
             self.assertIn(option, ranks)

@@ -72,20 +72,31 @@ ssize_t misbehave(std::size_t size) {
 
 }  // namespace
 
+// By their names for the linker: headers may give pread the name pread64 (_FILE_OFFSET_BITS=64).
 extern "C" {
-ssize_t pread(int fd, void* buffer, std::size_t size, off_t offset) {
+ssize_t faulty_pread(int fd, void* buffer, std::size_t size, off_t offset) __asm__("pread");
+ssize_t faulty_pread64(int fd, void* buffer, std::size_t size, off_t offset) __asm__("pread64");
+ssize_t faulty_preadv2(int fd, const iovec* parts, int count, off_t offset,
+                       int flags) __asm__("preadv2");
+ssize_t faulty_preadv64v2(int fd, const iovec* parts, int count, off_t offset,
+                          int flags) __asm__("preadv64v2");
+
+ssize_t faulty_pread(int fd, void* buffer, std::size_t size, off_t offset) {
   const ssize_t allowed = misbehave(size);
   return allowed < 0 ? -1 : ::syscall(SYS_pread64, fd, buffer, allowed, offset);
 }
-ssize_t pread64(int fd, void* buffer, std::size_t size, off_t offset) {
-  return pread(fd, buffer, size, offset);
+ssize_t faulty_pread64(int fd, void* buffer, std::size_t size, off_t offset) {
+  return faulty_pread(fd, buffer, size, offset);
 }
-ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+ssize_t faulty_preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   if (count != 1) return ::syscall(SYS_preadv2, fd, parts, count, offset, 0L, flags);
   const ssize_t allowed = misbehave(parts->iov_len);
   if (allowed < 0) return -1;
   const iovec part{.iov_base = parts->iov_base, .iov_len = static_cast<std::size_t>(allowed)};
   return ::syscall(SYS_preadv2, fd, &part, 1, offset, 0L, flags);
+}
+ssize_t faulty_preadv64v2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+  return faulty_preadv2(fd, parts, count, offset, flags);
 }
 int madvise(void* begin, std::size_t size, int advice) noexcept {
   if (advice == 22 /* MADV_POPULATE_READ: the mapped source's read */) {
@@ -96,9 +107,6 @@ int madvise(void* begin, std::size_t size, int advice) noexcept {
     if (misbehave(size) < 0) return -1;
   }
   return static_cast<int>(::syscall(SYS_madvise, begin, size, advice));
-}
-ssize_t preadv64v2(int fd, const iovec* parts, int count, off_t offset, int flags) {
-  return preadv2(fd, parts, count, offset, flags);
 }
 }
 
