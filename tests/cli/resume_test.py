@@ -215,8 +215,9 @@ class ResumeTest(CliTest):
         self.assertGreater(json.loads(result)["outputs"][0]["resumed_images"], 0)
         for name in (first, second):
             self.assertEqual(contents(self.dir / name), contents(self.dir / name.replace("out", "reference")))
-        again = self.h5pack(*pack, "-o", "out.h5", "--shard", "1/2", "--resume")
-        self.assertIn(second + ": complete already", again)
+        again = self.run_h5pack(*pack, "-o", "out.h5", "--shard", "1/2", "--resume")
+        self.assertEqual(again.returncode, SKIPPED)
+        self.assertRegex(again.stdout, second + r": complete already, \d+ images, \d+ skipped")
         report, = self.h5pack_json("stream", "out-*-of-00002.h5", "--digest")
         whole, = self.h5pack_json("stream", "reference-*-of-00002.h5", "--digest")
         self.assertEqual(report["pixel_digest"], whole["pixel_digest"])

@@ -484,7 +484,6 @@ TEST_F(DatasetTest, AttributesThatCannotBeAreNamed) {
   replace_numbers(image::kStd, {0.1, std::numeric_limits<double>::infinity(), 0.3});
   replace_numbers(image::kClassCounts, {1, 2});
   replace_numbers(image::kClassCounts, {1, 2, 100});
-  replace_numbers(image::kChunkDigests, {1, 2});
   replace_numbers(image::kLayout, {1});
   replace_numbers(image::kClassNames, {1, 2, 3});
 

@@ -223,6 +223,15 @@ TEST(Verify, ChunksInAnotherPlaceAreComparedAndRewrittenOnesAreNot) {
   const Dataset foreign = Dataset::open(repacked("-f images:NBIT"));
   EXPECT_EQ(why_not_verifiable(foreign),
             "its chunks were rewritten since it was packed (nbit filter)");
+  std::string chunk = Dataset::open(pixels.path()).info().sample_shape().to_string();  // "[H, W, C]"
+  std::erase_if(chunk, [](char c) { return c == '[' || c == ']' || c == ' '; });
+  std::replace(chunk.begin(), chunk.end(), ',', 'x');
+  for (const auto& [layout, reason] : {std::pair<std::string, std::string>("CONTI", "no chunks"),
+                                       {"CHUNK=3x" + chunk, "other chunks"}}) {
+    const Dataset rewritten = Dataset::open(repacked("-l images:" + layout));
+    EXPECT_EQ(why_not_verifiable(rewritten),
+              "its chunks were rewritten since it was packed (" + reason + ")");
+  }
 }
 
 TEST(Verify, RefusesImpossibleThreadCounts) {

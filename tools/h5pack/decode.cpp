@@ -73,6 +73,11 @@ struct PictureDecoder::Impl {
                 "cannot decode " + in_quotes(path) + ": " + what + " (repair or remove the file)");
   }
 
+  [[noreturn]] void throw_no_memory() const {
+    throw Error(ErrorCode::out_of_resources, "not enough memory to decode " + in_quotes(path) +
+                                                 "; use fewer --threads, or a lower --max-pixels");
+  }
+
   void check_pixel_limit(PictureSize size) const {
     if (size.height == 0 || size.width <= max_pixels / size.height) return;
     throw Error(ErrorCode::refused_by_policy,
@@ -95,9 +100,10 @@ struct PictureDecoder::Impl {
       decode_image(bytes, cv::IMREAD_COLOR | cv::IMREAD_ANYDEPTH | cv::IMREAD_IGNORE_ORIENTATION,
                    bgr);
     } catch (const cv::Exception& error) {
+      if (error.code == cv::Error::StsNoMem) throw_no_memory();
       fail(error.err);
     } catch (const std::bad_alloc&) {
-      throw Error(ErrorCode::out_of_resources, "not enough memory to decode " + in_quotes(path));
+      throw_no_memory();
     }
     if (bgr.empty()) fail("the picture data are damaged or of an unknown kind");
     if (bgr.depth() != CV_8U && bgr.depth() != CV_16U) {

@@ -184,14 +184,19 @@ class PackRun {
                        pack_identity(command_, listing_, listing_.splits[index]));
   }
 
+  /// What an earlier run skipped counts as if this one had.
   void add_complete(std::size_t index) {
     const std::string& path = paths_[index];
     const std::int64_t images = chunkio::Dataset::open(path).size();
+    const std::int64_t skipped = plan_pack(listing_.splits[index], options_).num_samples - images;
+    num_skipped_ += skipped;
     result_["outputs"].push_back({{"path", path},
                                   {"split", listing_.splits[index].name},
                                   {"images", images},
+                                  {"skipped_images", skipped},
                                   {"complete_already", true}});
-    text_ += escape(path) + ": complete already, " + counted(images, "image", "images") + "\n";
+    text_ += escape(path) + ": complete already, " + counted(images, "image", "images") +
+             (skipped > 0 ? ", " + std::to_string(skipped) + " skipped" : "") + "\n";
   }
 
   void add_dry(std::size_t index, const PackPlan& plan) {
@@ -250,7 +255,7 @@ class PackRun {
 
   void add_packed(const std::string& path, const Split& split, const PackPlan& plan,
                   const PackResult& packed) {
-    num_skipped_ += packed.skipped.size();
+    num_skipped_ += static_cast<std::int64_t>(packed.skipped.size());
     warn_of_misnamed(split, packed);
     const std::int64_t now = packed.num_samples - packed.num_resumed;
     const double rate = packed.seconds > 0 ? static_cast<double>(now) / packed.seconds : 0;
@@ -288,7 +293,7 @@ class PackRun {
   ErrorBudget budget_;
   SkipReport report_;
   std::vector<std::string> paths_;
-  std::size_t num_skipped_ = 0;
+  std::int64_t num_skipped_ = 0;
   json result_;
   std::string text_;
 };

@@ -150,7 +150,14 @@ std::vector<Stretch> remaining(const chunkio::DatasetWriter& writer, const PackP
     progression.add(record, resumed.num_rows);
     next.end_chunk = resumed.chunk;
     next.end_place = record.first_place;
-    if (next.first_chunk < resumed.chunk) stretches.push_back(next);
+    if (next.first_chunk < resumed.chunk) {
+      stretches.push_back(next);
+    } else if (next.first_place != next.end_place) {
+      throw Error(ErrorCode::corrupt_data,
+                  "the journal of an earlier run leaves out pictures between chunks " +
+                      std::to_string(resumed.chunk - 1) + " and " + std::to_string(resumed.chunk) +
+                      "; start again with --force");
+    }
     next = {.first_chunk = resumed.chunk + 1, .first_place = record.end_place};
   }
   next.end_place = plan.num_samples;

@@ -192,20 +192,35 @@ class Repacking {
                                       : std::optional(chunkio::RowSelection::of(rows_of(chunks_))),
                    .memory_budget = options_.memory_budget});
     loader.start_epoch(0);
-    tbb::parallel_pipeline(static_cast<std::size_t>(in_flight),
-                           tbb::make_filter<void, chunkio::Batch>(
+    // By pointer: what TBB holds itself when an exception ends it is never destroyed.
+    std::vector<chunkio::Batch> batches(static_cast<std::size_t>(in_flight));
+    std::mutex mutex;  // Guards idle.
+    std::vector<chunkio::Batch*> idle;
+    for (chunkio::Batch& batch : batches) idle.push_back(&batch);
+    tbb::parallel_pipeline(batches.size(),
+                           tbb::make_filter<void, chunkio::Batch*>(
                                tbb::filter_mode::serial_in_order,
-                               [&](tbb::flow_control& control) {
+                               [&](tbb::flow_control& control) -> chunkio::Batch* {
                                  StopSignal::check();
                                  std::optional<chunkio::Batch> batch = loader.next();
-                                 if (!batch) control.stop();
-                                 return batch.value_or(chunkio::Batch());
+                                 if (!batch) {
+                                   control.stop();
+                                   return nullptr;
+                                 }
+                                 const std::lock_guard lock(mutex);
+                                 chunkio::Batch* const place = idle.back();
+                                 idle.pop_back();
+                                 *place = *std::move(batch);
+                                 return place;
                                }) &
-                               tbb::make_filter<chunkio::Batch, void>(
-                                   tbb::filter_mode::parallel, [&](const chunkio::Batch& batch) {
-                                     write_batch(chunks_[static_cast<std::size_t>(batch.step())],
-                                                 batch.images(), batch.size());
-                                     progress.add(batch.size());
+                               tbb::make_filter<chunkio::Batch*, void>(
+                                   tbb::filter_mode::parallel, [&](chunkio::Batch* batch) {
+                                     write_batch(chunks_[static_cast<std::size_t>(batch->step())],
+                                                 batch->images(), batch->size());
+                                     progress.add(batch->size());
+                                     *batch = {};  // The loader needs its place in the ring.
+                                     const std::lock_guard lock(mutex);
+                                     idle.push_back(batch);
                                    }));
   }
 

@@ -109,7 +109,7 @@ struct DatasetInfo {
   /// 0..1. Leaves out how pictures differ from each other, so it is below `statistics->std`.
   std::vector<double> mean_picture_std = {};
   std::optional<SourceSizes> source_sizes = {};
-  /// XXH3-64 of the pixels of each chunk, before any filter; empty if absent.
+  /// XXH3-64 of the pixels of each chunk it was packed in, before any filter; empty if absent.
   std::vector<std::uint64_t> chunk_digests = {};
 
   /// [H,W,C] or [C,H,W].

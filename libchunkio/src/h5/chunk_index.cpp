@@ -175,8 +175,12 @@ struct ChunkIndex::Impl {
                                 ? static_cast<std::uint32_t>(entry.stored_bytes)
                                 : 0,
             .filter_mask = entry.filter_mask};
-    if (lies_inside(entry)) {
+    if (!lies_inside(entry)) return;
+    try {
       take_range(number, entry.file_offset, entry.file_offset + entry.stored_bytes);
+    } catch (const std::bad_alloc&) {
+      slot(number) = {};  // Known without its range, it would hide what overlaps it.
+      throw;
     }
   }
 

@@ -429,9 +429,8 @@ void read_description(hid_t file, hid_t images, DatasetInfo& info) {
   const auto algorithm = attributes.text(image_attribute::kDigestAlgorithm);
   // Digests of an algorithm of the future are as good as none.
   if (algorithm && *algorithm == kDigestAlgorithm) {
-    info.chunk_digests =
-        attributes.numbers<std::uint64_t>(image_attribute::kChunkDigests, info.num_chunks)
-            .value_or(std::vector<std::uint64_t>{});
+    info.chunk_digests = attributes.numbers<std::uint64_t>(image_attribute::kChunkDigests, -1)
+                             .value_or(std::vector<std::uint64_t>{});
   }
 }
 

@@ -357,7 +357,7 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
     info.stored_bytes = checked_sum(info.stored_bytes, one.stored_bytes, path);
     info.chunk_digests.insert(info.chunk_digests.end(), one.chunk_digests.begin(),
                               one.chunk_digests.end());
-    all_digests = all_digests && !one.chunk_digests.empty();
+    all_digests = all_digests && std::cmp_equal(one.chunk_digests.size(), one.num_chunks);
   }
   if (!all_digests) info.chunk_digests.clear();
   if (!base::checked_multiply(info.num_samples, info.sample_bytes())) throw uncountable(path);

@@ -282,7 +282,7 @@ std::int64_t skeleton_bytes(const DatasetSpec& spec, std::int64_t num_chunks) {
   for (const auto* names : {&spec.class_names, &spec.attribute_names}) {
     std::size_t longest = 1;
     for (const std::string& name : *names) longest = std::max(longest, name.size());
-    bytes += 2 * longest * names->size();
+    bytes += 2 * longest * names->size() + names->size() * sizeof(std::int64_t);  // And counts.
   }
   for (const FieldData& field : spec.fields) {
     bytes += static_cast<std::size_t>(spec.num_samples) * Dataset::row_bytes(field.info) +

@@ -23,6 +23,9 @@ std::string ChunkDigests::why_not(const Dataset::Impl& file) {
   }
   if (!images.stored.chunked) return rewritten("no chunks");
   if (!images.whole_rows()) return rewritten("chunks cut samples");
+  if (std::cmp_not_equal(file.info.chunk_digests.size(), file.info.num_chunks)) {
+    return rewritten("other chunks");
+  }
   return {};
 }
 

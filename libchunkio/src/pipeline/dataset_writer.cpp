@@ -647,6 +647,13 @@ void DatasetWriter::close() {
   if (!impl_->partial) {
     throw Error(ErrorCode::invalid_argument, impl_->target + ": an earlier close failed");
   }
+  try {
+    // A chunk that libhdf5 could not take counts as not written, and cannot be written again.
+    if (impl_->filtered) impl_->filtered->check();
+  } catch (...) {
+    impl_->let_go();
+    throw;
+  }
   impl_->check_all_written();
   try {
     impl_->finish();

@@ -40,6 +40,11 @@ void FilteredChunks::write_first_held() {
   file_.write_chunk(node.key(), encoded.mask, encoded.stored);
 }
 
+void FilteredChunks::check() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
 void FilteredChunks::finish(const h5::Completion& completion) {
   const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);

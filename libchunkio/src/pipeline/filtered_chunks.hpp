@@ -33,6 +33,8 @@ class FilteredChunks {
   /// Writes what is held back, then as h5::FilteredFile::finish(). To be called once, when no
   /// write() runs.
   void finish(const h5::Completion& completion);
+  /// \throws what the first failure was, if there was one.
+  void check();
 
   static constexpr std::size_t kMaxHeldBytes = std::size_t{32} << 20;
 
