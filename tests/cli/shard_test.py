@@ -168,12 +168,12 @@ class ShardTest(CliTest):
         self.pack("whole.h5", "--on-error", "skip", code=3)
         for i in range(3):
             self.run_h5pack("folder", "photos", "-o", "train.h5", "--chunk", CHUNK, "--seed", 3, "--shard", f"{i}/3",
-                            "--on-error", "skip", "--report", f"bad-{i}.jsonl", "--quiet")
+                            "--on-error", "skip", "--report", "bad.jsonl", "--quiet")
         datasets = contents(self.dir / "whole.h5")[0]
         parts = [contents(self.shard("train", i, 3))[0] for i in range(3)]
         for name, values in datasets.items():
             np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), values, name)
-        reports = "".join((self.dir / f"bad-{i}.jsonl").read_text() for i in range(3))
+        reports = "".join((self.dir / f"bad-{i:05d}-of-00003.jsonl").read_text() for i in range(3))
         self.assertEqual(len(reports.splitlines()), 3)
         report, = self.h5pack_json("stream", "train-*-of-00003.h5", "--digest")
         whole, = self.h5pack_json("stream", "whole.h5", "--digest")

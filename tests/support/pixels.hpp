@@ -51,16 +51,16 @@ std::vector<std::byte> as_bytes(const std::vector<T>& values) {
 /// Writes such a file with labels label_of(row) and a float32 field `weights` [N,2] of (row, -row).
 /// \param first_row  number of its first row; more than 0 for a part of a dataset.
 inline void write_packed(const std::string& path, const PackedFile& file,
-                         std::int64_t first_row = 0, std::optional<ShardInfo> shard = {}) {
+                         std::int64_t first_row = 0, const std::optional<ShardInfo>& shard = {}) {
   DatasetSpec spec{.num_samples = file.num_samples,
                    .height = file.height,
                    .width = file.width,
                    .channels = file.channels,
                    .layout = file.layout,
                    .channel_order = file.channels == 1 ? "gray" : "RGB"};
+  if (shard) spec.shard.emplace(*shard);
   std::vector<std::int64_t> labels;
   std::vector<float> weights;
-  spec.shard = std::move(shard);
   for (std::int64_t row = first_row; row < first_row + file.num_samples; ++row) {
     labels.push_back(label_of(row));
     weights.push_back(static_cast<float>(row));

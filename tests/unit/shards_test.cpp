@@ -492,7 +492,7 @@ class ShardLinkTest : public ShardsTest {};
 TEST_F(ShardLinkTest, IsReadByOthersWhereverTheFolderIs) {
   const std::string pattern = write(kUneven, "100%b train.h5");
   const Dataset dataset = Dataset::open(pattern);
-  link_shards(dataset, scratch_.file("all.h5"), false);
+  link_shards(dataset, scratch_.file("all.h5"));
   const fs::path moved = scratch_.path().string() + " moved";
   fs::rename(scratch_.path(), moved);
   const std::string script =
@@ -521,7 +521,7 @@ TEST_F(ShardLinkTest, IsReadByOthersWhereverTheFolderIs) {
 TEST_F(ShardLinkTest, NamesThePatternToWhomeverOpensIt) {
   const std::string pattern = write(kUneven);
   const std::string link = scratch_.file("all.h5");
-  link_shards(Dataset::open(pattern), link, false);
+  link_shards(Dataset::open(pattern), link);
   expect_error(ErrorCode::refused_by_policy, {link, "open '" + pattern + "' instead"},
                [&] { (void)Dataset::open(link); });
   const Dataset linked = Dataset::open(link, {.allow_external = true});
@@ -536,7 +536,7 @@ TEST_F(ShardLinkTest, ReachesShardsInOtherFolders) {
   fs::create_directory(scratch_.file("links"));
   const std::string pattern = write(kWhole, "shards/train.h5");
   const std::string link = scratch_.file("links/all.h5");
-  link_shards(Dataset::open(pattern), link, false);
+  link_shards(Dataset::open(pattern), link);
   const Dataset linked = Dataset::open(link, {.allow_external = true});
   std::vector<std::byte> last(60);
   linked.read_images(71, 1, last);
@@ -549,18 +549,17 @@ TEST_F(ShardLinkTest, ReplacesNothingUnasked) {
   const Dataset dataset = Dataset::open(write(kWhole));
   const std::string link = scratch_.file("all.h5");
   test::write_bytes(link, {1, 2, 3});
-  expect_error(ErrorCode::output_exists, {link, "--force"},
-               [&] { link_shards(dataset, link, false); });
+  expect_error(ErrorCode::output_exists, {link, "--force"}, [&] { link_shards(dataset, link); });
   EXPECT_EQ(test::read_bytes(link).size(), 3U);
-  link_shards(dataset, link, true);
+  link_shards(dataset, link, {.overwrite = true});
   EXPECT_EQ(Dataset::open(link, {.allow_external = true}).size(), 72);
   const std::string shard = dataset.info().shards[1].path;
   expect_error(ErrorCode::invalid_argument, {shard, "one of the files to be linked"},
-               [&] { link_shards(dataset, shard, true); });
+               [&] { link_shards(dataset, shard, {.overwrite = true}); });
   expect_error(ErrorCode::invalid_argument, {shard, "one file"},
-               [&] { link_shards(Dataset::open(shard), scratch_.file("x.h5"), false); });
+               [&] { link_shards(Dataset::open(shard), scratch_.file("x.h5")); });
   expect_error(ErrorCode::not_found, {"nowhere"},
-               [&] { link_shards(dataset, scratch_.file("nowhere/all.h5"), false); });
+               [&] { link_shards(dataset, scratch_.file("nowhere/all.h5")); });
   EXPECT_EQ(scratch_.names().size(), 5U) << "something was left behind";
 }
 

@@ -25,7 +25,7 @@ struct LinkCommand {
 
 ExitCode run_link(const LinkCommand& command, const GlobalOptions& global) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.pattern, command.open);
-  chunkio::link_shards(dataset, command.output, command.force);
+  chunkio::link_shards(dataset, command.output, {.overwrite = command.force});
   if (global.json) {
     const nlohmann::ordered_json json = {{"path", command.output},
                                          {"shards", dataset.info().shards.size()},

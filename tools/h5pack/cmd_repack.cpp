@@ -144,6 +144,10 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
     stored = {{"command", "repack"},
               {"source", {{"kind", "hdf5"}, {"path", info.path}, {"images", info.images_path}}}};
   }
+  // The parts of --split have names of their own.
+  if (!info.split.empty() && stored["source"].is_object()) {
+    stored["source"].emplace("split", info.split);
+  }
   const RepackOptions& options = command.options;
   stored["layout"] = to_string(options.layout.value_or(info.layout));
   stored["order"] = options.order;
@@ -217,11 +221,23 @@ RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std:
   return repack(dataset, rows, path, options);
 }
 
+/// Which files IN points to only libhdf5 knows.
+void check_replaces_nothing(const std::vector<std::string>& outputs) {
+  for (const std::string& path : outputs) {
+    if (!std::filesystem::exists(path)) continue;
+    throw chunkio::Error(chunkio::ErrorCode::output_exists,
+                         in_quotes(path) +
+                             " exists, and with --allow-external it may be what the input points "
+                             "to: choose another -o, or remove it first");
+  }
+}
+
 RepackReport repack_file(RepackCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.input, command.open);
   const Listing listing = as_listing(command, dataset);
   const chunkio::WriterOptions& writer = command.options.writer;
   check_outputs(listing, command.output, "", writer.overwrite || writer.resume);
+  if (command.open.allow_external) check_replaces_nothing(output_paths(listing, command.output));
   finish_options(command, dataset.info());
   const StopSignalToken stopping;
   command.options.writer.stop = stopping.token();

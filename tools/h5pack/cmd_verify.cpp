@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -50,14 +49,8 @@ void add_damage(VerifyReport& report, std::vector<chunkio::DamagedChunk> chunks)
 template <class Check, class Count>
 chunkio::VerifyResult run_check(const Check& check, const chunkio::Dataset& dataset,
                                 std::int64_t threads, const Count& count) {
-  std::stop_source stop;
-  return check(dataset, {.num_threads = threads,
-                         .on_progress =
-                             [&](std::int64_t chunks) {
-                               count(chunks);
-                               if (StopSignal::received() != 0) stop.request_stop();
-                             },
-                         .stop = stop.get_token()});
+  const StopSignalToken stopping;
+  return check(dataset, {.num_threads = threads, .on_progress = count, .stop = stopping.token()});
 }
 
 void check_chunk_index(VerifyReport& report, const chunkio::Dataset& dataset, bool quiet) {

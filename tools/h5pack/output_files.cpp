@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -20,6 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 using chunkio::Error;
 using chunkio::ErrorCode;
+
+/// A file is written under its name with one of these.
+constexpr std::array<const char*, 3> kSuffixes = {"", ".partial", ".partial.journal"};
 
 void check_writable(const std::string& folder) {
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
@@ -88,7 +92,7 @@ fs::path entry_of(const std::string& path) {
 ///         written to first.
 void check_is_no_output(const std::vector<std::string>& outputs, const std::string& report) {
   for (const std::string& output : outputs) {
-    for (const char* suffix : {"", ".partial", ".partial.journal"}) {
+    for (const char* suffix : kSuffixes) {
       if (entry_of(output + suffix) != entry_of(report)) continue;
       throw Error(ErrorCode::invalid_argument, "--report must not be " + in_quotes(report) +
                                                    ", where pictures are packed to; name another");
@@ -142,7 +146,7 @@ void check_outputs(const Listing& listing, const std::string& out, const std::st
   const std::vector<std::string> outputs = output_paths(listing, out, shard);
   for (const std::string& path : outputs) {
     check_file(path, force);
-    check_is_no_input(listing, path);
+    for (const char* suffix : kSuffixes) check_is_no_input(listing, path + suffix);
   }
   if (report.empty()) return;
   check_is_no_input(listing, report);

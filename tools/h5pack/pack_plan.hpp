@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,8 @@ struct PackOptions {
   std::optional<Shard> shard = {};
   /// Equal for all shards of one dataset (chunkio::ShardInfo).
   std::string shard_set = {};
+  /// Called with what was skipped when all else is done; a failure leaves what can be resumed.
+  std::function<void(const std::vector<SkippedPicture>&)> before_publishing = {};
   /// Whether the size that all pictures are to have may come from another than the first one.
   OnError on_error = OnError::fail;
   /// Stored in the file as it is.

@@ -11,6 +11,7 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 #include <chunkio/error.hpp>
+#include <chunkio/shards.hpp>
 
 #include "byte_size.hpp"
 #include "decode.hpp"
@@ -106,6 +107,13 @@ std::string skipped_text(const Split& split, const PackResult& packed, bool repo
          "; the first: " + escape(packed.skipped.front().reason) + "\n";
 }
 
+/// Shards write one each.
+std::string report_path(const PackCommand& command) {
+  const std::optional<Shard>& shard = command.options.shard;
+  if (!shard || command.report.empty()) return command.report;
+  return chunkio::shard_path(command.report, shard->index, shard->count);
+}
+
 class PackRun {
  public:
   PackRun(PackCommand& command, const GlobalOptions& global)
@@ -116,7 +124,7 @@ class PackRun {
         budget_(options_.on_error,
                 command.max_errors < 0 ? std::nullopt : std::optional(command.max_errors),
                 listing_.source.at("path").get<std::string>()),
-        report_(command.report, options_.writer.overwrite || options_.writer.resume) {
+        report_(report_path(command), options_.writer.overwrite || options_.writer.resume) {
     options_.quiet = global.quiet;
     paths_ = output_paths(listing_, command_.output, options_.shard);
     result_ = {{"command", command_.name},
@@ -132,7 +140,7 @@ class PackRun {
     const StopSignalToken stopping;
     options_.writer.stop = stopping.token();
     if (!command_.dry_run) {
-      check_outputs(listing_, command_.output, command_.report,
+      check_outputs(listing_, command_.output, report_path(command_),
                     options_.writer.overwrite || options_.writer.resume, options_.shard);
     }
     stamp_files(listing_, options_.on_error);
@@ -222,6 +230,12 @@ class PackRun {
     options_.writer.identity = json_text(identity);
     options_.options_json = options_json(command_, listing_, identity);
     if (options_.shard) options_.shard_set = shard_set(split, identity);
+    // Before the file appears: a run that is killed then finds it complete, and decodes nothing.
+    options_.before_publishing = [&](const std::vector<SkippedPicture>& skipped) {
+      budget_.take_spent();
+      report_.add(path, listing_, split, skipped);
+      report_.write();
+    };
     PackResult packed;
     try {
       packed = pack(listing_, split, plan, path, options_, budget_);
@@ -229,9 +243,6 @@ class PackRun {
       if (error.code() != ErrorCode::cancelled) write_report_of_failure(path, split);
       throw;
     }
-    budget_.take_spent();
-    report_.add(path, listing_, split, packed.skipped);
-    report_.write();
     add_packed(path, split, plan, packed);
   }
 

@@ -444,7 +444,7 @@ void check_unchanged(const Split& split) {
 /// Shortens the file by what was skipped, adds the statistics and publishes it.
 void finish(const Listing& listing, const Split& split, const PackPlan& plan,
             const std::vector<std::int64_t>& order, const Progression& progression,
-            chunkio::DatasetWriter& writer, PackResult& result) {
+            const PackOptions& options, chunkio::DatasetWriter& writer, PackResult& result) {
   result.skipped = progression.skipped_in_order();
   result.num_samples = progression.num_rows();
   if (result.num_samples == 0) {
@@ -464,6 +464,7 @@ void finish(const Listing& listing, const Split& split, const PackPlan& plan,
                        progression.pixels().mean_picture_std(),
                        all_sizes(split, progression.sizes())};
   writer.set_statistics(result.statistics);
+  if (options.before_publishing) options.before_publishing(result.skipped);
   writer.close();
 }
 
@@ -508,7 +509,7 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
     pack_remaining(split, plan, order, options, stretches, writer, budget, progression, misnamed);
     StopSignal::check();
     check_unchanged(split);
-    finish(listing, split, plan, order, progression, writer, result);
+    finish(listing, split, plan, order, progression, options, writer, result);
   });
   result.misnamed = misnamed.summary();
   result.path = path;

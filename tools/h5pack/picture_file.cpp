@@ -130,6 +130,24 @@ PictureFile examine_bmp(Bytes bytes, const std::string& path) {
   return file;
 }
 
+/// Samples as text, of which decoders take what they can and leave out the rest.
+void check_text_samples(Bytes text, bool bitmap, std::int64_t max_value, const std::string& path) {
+  bool comment = false;
+  std::int64_t value = 0;
+  for (const std::uint8_t byte : text) {
+    const bool digit = byte >= '0' && byte <= '9';
+    if (byte == '#') comment = true;
+    if (byte == '\n') comment = false;
+    if (comment) continue;
+    if (!digit && (byte == 0 || std::strchr(" \t\r\n\v\f", byte) == nullptr)) {
+      throw_damaged(path, "a sample of the PNM file is no number");
+    }
+    // Bits need no spaces between them.
+    value = digit ? (bitmap ? 0 : value * 10) + (byte - '0') : 0;
+    if (value > max_value) throw_damaged(path, "a sample of the PNM file is out of range");
+  }
+}
+
 PictureFile examine_pnm(Bytes bytes, const std::string& path) {
   PictureFile file{PictureFormat::pnm, {}, 1, bytes};
   std::size_t position = 2;
@@ -167,6 +185,8 @@ PictureFile examine_pnm(Bytes bytes, const std::string& path) {
     if (static_cast<std::int64_t>(bytes.size() - position) - 1 < needed) {
       throw_damaged(path, "the PNM file ends early");
     }
+  } else {
+    check_text_samples(bytes.subspan(position), bitmap, max_value, path);
   }
   return file;
 }

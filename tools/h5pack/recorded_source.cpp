@@ -100,15 +100,19 @@ std::vector<std::int64_t> source_rows(const chunkio::Dataset& dataset, chunkio::
 
 RecordedSource::RecordedSource(const chunkio::DatasetInfo& info, const std::string& path) {
   const Json options = Json::parse(info.options_json, nullptr, false);
-  add_part(info, list_again(info, options, path), info.split, 0);
+  Listing first = list_again(info, options, path);
+  std::string split =
+      first.splits.size() > 1 ? text(options["source"], "split") : first.splits[0].name;
+  if (first.splits.size() > 1 && split.empty()) split = info.split;
+  add_part(info, std::move(first), split, 0);
   if (!options.is_object() || !options.contains("appended")) return;
   for (const Json& step : options["appended"]) {
     Listing listing = list_again(info, step, "");
     const bool splits = listing.splits.size() > 1;
-    const std::string split = splits ? text(step["source"], "split") : listing.splits[0].name;
-    const Json first = step.value("first_source_row", Json());
-    add_part(info, std::move(listing), split,
-             first.is_number_integer() ? first.get<std::int64_t>() : -1);
+    const std::string part = splits ? text(step["source"], "split") : listing.splits[0].name;
+    const Json first_row = step.value("first_source_row", Json());
+    add_part(info, std::move(listing), part,
+             first_row.is_number_integer() ? first_row.get<std::int64_t>() : -1);
   }
 }
 

@@ -8,6 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chunkio/error.hpp>
+
+#include "in_quotes.hpp"
 #include "json_text.hpp"
 #include "new_file.hpp"
 
@@ -49,7 +52,15 @@ bool is_utf8(const std::string& text) {
 
 SkipReport::SkipReport(std::string path, bool overwrite)
     : path_(std::move(path)), overwrite_(overwrite) {
-  if (!path_.empty()) check_new_file(path_, overwrite_);
+  if (path_.empty()) return;
+  check_new_file(path_, overwrite_);
+  // Something else of that name is a slip of the keyboard.
+  std::ifstream existing(path_);
+  const int first = existing.get();
+  if (existing && first != '{') {
+    throw chunkio::Error(chunkio::ErrorCode::output_exists,
+                         in_quotes(path_) + " exists and is no report: name another --report");
+  }
 }
 
 void SkipReport::keep(const std::string& output) {

@@ -22,6 +22,10 @@ CHUNKIO_EXPORT std::string shard_path(const std::string& path, std::int64_t inde
 /// The name for all of them. \throws Error invalid_argument unless 1 <= count <= kMaxShards.
 CHUNKIO_EXPORT std::string shard_pattern(const std::string& path, std::int64_t count);
 
+struct LinkOptions {
+  bool overwrite = false;  ///< Replace an existing file, and discard a leftover PATH.partial.
+};
+
 /// Writes a file in which other programs find the shards as one dataset: HDF5 virtual datasets for
 /// pictures, labels and fields, which refer to the shards by paths relative to it, and their
 /// attributes. It holds no pixels, and works as long as the shards stay where they are beside it.
@@ -29,11 +33,11 @@ CHUNKIO_EXPORT std::string shard_pattern(const std::string& path, std::int64_t c
 ///
 /// Appears whole or not at all; PATH.partial while it is written. Blocks on I/O; reads the first
 /// and the last picture of each shard through the new file.
-/// \param dataset    of several files (DatasetInfo::shards).
-/// \param overwrite  replace an existing file, and discard a leftover PATH.partial.
+/// \param dataset  of several files (DatasetInfo::shards).
 /// \throws Error invalid_argument (one file only, or PATH is one of them), output_exists, not_found
 ///         (no such folder), no_space, io_failed, hdf5_failed, digest_mismatch (a picture is
 ///         another one through the new file), corrupt_data (a shard was changed meanwhile).
-CHUNKIO_EXPORT void link_shards(const Dataset& dataset, const std::string& path, bool overwrite);
+CHUNKIO_EXPORT void link_shards(const Dataset& dataset, const std::string& path,
+                                const LinkOptions& options = {});
 
 }  // namespace chunkio

@@ -507,7 +507,12 @@ void DatasetWriter::Impl::finish() {
   read_back_seconds = watch.lap();
   partial->publish(target, overwrite);
   published = true;
-  pipeline::sync_folder(pipeline::folder_of(target));
+  try {
+    pipeline::sync_folder(pipeline::folder_of(target));
+  } catch (const Error& error) {
+    throw Error(error.code(), target + " is complete, but may be gone after a power cut: " +
+                                  error.what() + "; run sync, and check the disk");
+  }
   if (journal) journal->file().remove_at_end();
 }
 

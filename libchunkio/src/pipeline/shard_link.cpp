@@ -69,7 +69,7 @@ void check_link(const Dataset& dataset, const std::string& path) {
 
 }  // namespace
 
-void link_shards(const Dataset& dataset, const std::string& path, bool overwrite) {
+void link_shards(const Dataset& dataset, const std::string& path, const LinkOptions& options) {
   const DatasetInfo& info = dataset.info();
   if (info.shards.empty()) {
     throw Error(ErrorCode::invalid_argument,
@@ -78,9 +78,9 @@ void link_shards(const Dataset& dataset, const std::string& path, bool overwrite
                     "'train-*-of-00008.h5'");
   }
   check_is_no_shard(info, path);
-  pipeline::check_target(path, overwrite);
+  pipeline::check_target(path, options.overwrite);
   const std::string partial = path + ".partial";
-  if (overwrite) pipeline::OwnedFile::discard(partial);
+  if (options.overwrite) pipeline::OwnedFile::discard(partial);
   // Shared, so that libhdf5 can look at it before it is published.
   auto file = pipeline::OwnedFile::create(partial, pipeline::OwnerLock::shared);
   const std::string folder = pipeline::folder_of(path);
@@ -91,7 +91,7 @@ void link_shards(const Dataset& dataset, const std::string& path, bool overwrite
   h5::write_link(file.fd(), partial, info, files, relative_path(info.path, folder));
   file.sync();
   check_link(dataset, partial);
-  file.publish(path, overwrite);
+  file.publish(path, options.overwrite);
   pipeline::sync_folder(folder);
 }
 
