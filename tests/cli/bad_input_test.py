@@ -140,6 +140,14 @@ class BadOutputTest(CliTest):
                           ["csv", "list.csv", "-o", picture], ["csv", "list.csv", "-o", "./list.csv"]):
             with self.subTest(arguments):
                 self.assert_refused([*arguments, "--force"], 1, [arguments[-1]], r"one of the inputs")
+        # Nor what an output is written to first.
+        for suffix in (".partial", ".partial.journal"):
+            (self.dir / f"out.h5{suffix}").write_text(f"path\n{picture}\n")
+            for option in ("--force", "--resume", "--quiet"):
+                with self.subTest(suffix=suffix, option=option):
+                    self.assert_refused(["csv", f"out.h5{suffix}", "-o", "out.h5", option], 1, [f"out.h5{suffix}"],
+                                        r"one of the inputs")
+            os.unlink(self.dir / f"out.h5{suffix}")
 
     def test_force_replaces_no_device(self):
         self.h5pack("folder", "photos", "-o", "out.h5")

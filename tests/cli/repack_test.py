@@ -306,6 +306,19 @@ class RepackTest(CliTest):
                                                       found["source_index"])
                     self.assertEqual(sorted(taken), list(range(90)))
 
+    def test_parts_are_compared_with_the_source_of_the_whole(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
+        make_class_folder(self.dir / "splits" / "train", ["cat", "dog"], 10)
+        make_class_folder(self.dir / "splits" / "test", ["cat", "dog"], 4, first_seed=100)
+        self.h5pack("folder", "photos", "-o", "a.h5")
+        self.h5pack("folder", "splits", "-o", "b")
+        for packed, source in (("a.h5", "photos"), ("b/train.h5", "splits")):
+            self.h5pack("repack", packed, "-o", "parts", "--split", "1:1", "--force")
+            self.h5pack("repack", "parts/test.h5", "-o", "again", "--split", "1:1", "--force")
+            for part in ("parts/train.h5", "parts/test.h5", "again/train.h5"):
+                report, = self.h5pack_json("verify", part, "--against", source, "--sample", "all")
+                self.assertEqual(report["source"]["different"], [], part)
+
     def test_damaged_files_are_known_by_name_after_repacking(self):
         self.packed()
         self.repack("in.h5", "-o", "out.h5", "--chunk", 5, "--order", "shuffled")
@@ -340,6 +353,10 @@ class RefusedTest(CliTest):
         self.h5pack("folder", "photos", "-o", "s.h5", "--chunk", 4, "--shard", "1/2")
         self.assert_refused(["repack", "s-*-of-00002.h5", "-o", "s-00001-of-00002.h5", "--force"], 1,
                             ["'s-00001-of-00002.h5' is one of the inputs"], "-o")
+        with h5py.File(self.dir / "away.h5", "w") as file:
+            file["images"] = h5py.ExternalLink("a.h5", "/images")
+        self.assert_refused(["repack", "away.h5", "-o", "a.h5", "--force", "--allow-external"], 1, ["'a.h5' exists"],
+                            "choose another -o")
         self.assert_refused(["repack", "a.h5", "-o", "parts", "--split", "1:1"], 1, ["parts/test.h5"], "--force")
         self.assert_refused(["repack", "a.h5", "-o", "no/such/b.h5"], 1, ["no/such"], "make it first")
 

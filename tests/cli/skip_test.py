@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 import sources
+import under_strace
 from support import CliTest, H5PACK, SKIPPED, make_class_folder, picture, pillow_pixels, tree, write_picture
 
 
@@ -279,12 +280,31 @@ class SkipTest(CliTest):
         line, = (self.dir / "bad.jsonl").read_text().splitlines()
         self.assertTrue(bytes.fromhex(json.loads(line)["path_hex"]).endswith(b"/" + name))
 
+    @under_strace.required
+    def test_the_report_is_there_before_the_file(self):
+        """A run that is killed when the file has appeared would have nothing left to say."""
+        (self.dir / "photos/cat/000.jpg").write_bytes(b"no picture")
+        pack = ["folder", "photos", "-o", "out.h5", "--on-error", "skip", "--report", "bad.jsonl"]
+        subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", "inject=unlink:signal=KILL", H5PACK, *pack], cwd=self.dir,
+                       env=under_strace.environment(), capture_output=True)
+        self.assertTrue((self.dir / "out.h5").exists())
+        report = (self.dir / "bad.jsonl").read_text()
+        self.assertIn("photos/cat/000.jpg", report)
+        result = self.run_h5pack(*pack, "--resume")
+        self.assertEqual(result.returncode, SKIPPED, result.stderr)
+        self.assertIn("complete already", result.stdout)
+        self.assertEqual((self.dir / "bad.jsonl").read_text(), report)
+
     def test_report_replaces_nothing(self):
         (self.dir / "bad.jsonl").write_text("precious")
         pack = ["folder", "photos", "-o", "out.h5", "--on-error", "skip"]
         self.assert_refused([*pack, "--report", "bad.jsonl"], 1, ["bad.jsonl"], r"--force")
-        self.assert_refused([*pack, "--report", "photos/cat/000.jpg", "--force"], 1, ["000.jpg"], r"one of the inputs")
+        self.assert_refused([*pack, "--report", "photos/cat/000.jpg", "--force"], 1, ["000.jpg"], r"is no report")
+        (self.dir / "list.csv").write_text("{path}\nphotos/cat/000.jpg\n")
+        self.assert_refused(["csv", "list.csv", "--path-column", "{path}", *pack[2:], "--report", "list.csv", "--force"],
+                            1, ["list.csv"], r"one of the inputs")
         self.assert_refused([*pack, "--report", "no/such.jsonl"], 1, ["no/such.jsonl"], r"create")
+        self.assert_refused([*pack, "--report", "bad.jsonl", "--force"], 1, ["bad.jsonl"], r"is no report")
         (self.dir / "alias").symlink_to(".")
         for report in ("out.h5", "./out.h5", "alias/out.h5", "out.h5.partial", "out.h5.partial.journal"):
             with self.subTest(report):

@@ -161,6 +161,30 @@ TEST_F(Decode, ATiffWhoseStripsAreNotAllThereIsAnErrorWhateverOpenCvSays) {
             std::string::npos);
 }
 
+TEST_F(Decode, WhatLibtiffCallsDamagedIsAnError) {
+  auto bytes = read_bytes(file("tiff_lzw.tiff"));
+  const auto middle = bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() / 2);
+  std::fill(middle, middle + 40, std::uint8_t{0xFF});
+  write_bytes(file("damaged.tiff"), bytes);
+  EXPECT_EQ(decode_error(file("damaged.tiff")).code(), ErrorCode::corrupt_data);
+  EXPECT_EQ(decode(file("tiff_lzw.tiff"), {37, 51}).size(), 37U * 51 * 3);  // The next is not.
+}
+
+TEST_F(Decode, TextSamplesThatAreNoNumbersAreAnError) {
+  const auto write = [&](const std::string& text) {
+    write_bytes(file("text.ppm"), std::vector<std::uint8_t>(text.begin(), text.end()));
+    return file("text.ppm");
+  };
+  EXPECT_EQ(decode(write("P3\n# two\n2 1\n255\n1 2 3 # first\n4 5 255\n"), {1, 2}),
+            (std::vector<std::uint8_t>{1, 2, 3, 4, 5, 255}));
+  for (const std::string damaged :
+       {"1 2 3 4 2x0 6", "1 2 3 4 5 -6", "1 2 3 4 5 256", "1 2 3 4 5"}) {
+    EXPECT_EQ(decode_error(write("P3\n2 1\n255\n" + damaged + "\n")).code(),
+              ErrorCode::corrupt_data)
+        << damaged;
+  }
+}
+
 TEST_F(Decode, EveryFlippedByteOfAPngIsAnError) {
   const auto whole = read_bytes(file("png_palette.png"));
   const std::string path = file("flipped.png");

@@ -145,7 +145,7 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
               {"source", {{"kind", "hdf5"}, {"path", info.path}, {"images", info.images_path}}}};
   }
   // The parts of --split have names of their own.
-  if (!info.split.empty() && stored["source"].is_object()) {
+  if (!command.selection.split.empty() && !info.split.empty() && stored["source"].is_object()) {
     stored["source"].emplace("split", info.split);
   }
   const RepackOptions& options = command.options;
