@@ -58,7 +58,7 @@ inline void write_packed(const std::string& path, const PackedFile& file,
                    .channels = file.channels,
                    .layout = file.layout,
                    .channel_order = file.channels == 1 ? "gray" : "RGB"};
-  if (shard) spec.shard.emplace(*shard);
+  spec.shard = shard;
   std::vector<std::int64_t> labels;
   std::vector<float> weights;
   for (std::int64_t row = first_row; row < first_row + file.num_samples; ++row) {
