@@ -8,18 +8,15 @@ import h5py
 import numpy as np
 
 import sources
-from support import CliTest, SKIPPED, make_class_folder, tree, write_picture
+from h5_contents import datasets_and_attributes
+from support import CliTest, SKIPPED, flip, make_class_folder, tree, write_picture
 
 
 class AppendTest(CliTest):
     def read(self, name):
         """Datasets and attributes of a file, which must also be sound."""
         self.h5pack("verify", name, "--quiet")
-        with h5py.File(self.dir / name) as file:
-            found = {}
-            file.visititems(lambda path, item: found.__setitem__(path, item[()])
-                            if isinstance(item, h5py.Dataset) else None)
-            return found, {**file.attrs, **file["images"].attrs}, file["images"].chunks
+        return datasets_and_attributes(self.dir / name)
 
     def make(self, *options, second=("cat", "eel")):
         make_class_folder(self.dir / "one", ["cat", "dog", "eel"], 7, height=24, width=20)
@@ -102,11 +99,7 @@ class AppendTest(CliTest):
         with h5py.File(self.dir / "new.h5") as file:
             chunk = file["images"].id.get_chunk_info(5)
             expected = [int(source) for source in file["source_index"][20:24]]
-        with open(self.dir / "new.h5", "r+b") as file:
-            file.seek(chunk.byte_offset)
-            byte = file.read(1)[0]
-            file.seek(chunk.byte_offset)
-            file.write(bytes([byte ^ 1]))
+        flip(self.dir / "new.h5", chunk.byte_offset)
         report = json.loads(self.run_h5pack("verify", "new.h5", "--json", "--quiet").stdout)
         names = [f"one/{name}/{i:03d}.jpg" for name in ("cat", "dog", "eel") for i in range(7)]
         names += [f"two/{name}/{i:03d}.jpg" for name in ("cat", "eel") for i in range(4)]
@@ -260,11 +253,7 @@ class RefusedTest(CliTest):
     def test_damaged_rows_are_not_copied(self):
         with h5py.File(self.dir / "old.h5") as file:
             offset = file["images"].id.get_chunk_info(1).byte_offset
-        with open(self.dir / "old.h5", "r+b") as file:
-            file.seek(offset + 100)
-            byte = file.read(1)[0]
-            file.seek(offset + 100)
-            file.write(bytes([byte ^ 16]))
+        flip(self.dir / "old.h5", offset + 100, 16)
         self.assert_refused(["append", "old.h5", "folder", "one", "-o", "new.h5"], 1, ["old.h5", "chunk 1"], "digest")
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 import sources
 import under_strace
-from support import H5PACK, CliTest, make_class_folder, picture, pillow_pixels, tree, write_picture
+from support import H5PACK, CliTest, flip, make_class_folder, picture, pillow_pixels, tree, write_picture
 
 
 def datasets(path):
@@ -165,11 +165,7 @@ class RefusedTest(CliTest):
     def test_damaged_pictures_are_not_exported(self):
         with h5py.File(self.dir / "a.h5") as file:
             offset = file["images"].id.get_chunk_info(2).byte_offset
-        with open(self.dir / "a.h5", "r+b") as file:
-            file.seek(offset + 5)
-            byte = file.read(1)
-            file.seek(offset + 5)
-            file.write(bytes([byte[0] ^ 4]))
+        flip(self.dir / "a.h5", offset + 5, 4)
         self.assert_refused(["export", "a.h5", "-o", "out"], 1, ["a.h5", "chunk 2 (rows 8 to 11)"], "digest")
 
     def test_channels_that_are_no_png(self):

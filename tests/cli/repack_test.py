@@ -10,7 +10,8 @@ import numpy as np
 
 import sources
 import under_strace
-from support import H5PACK, CliTest, make_class_folder, picture, tree
+from h5_contents import datasets_and_attributes
+from support import H5PACK, CliTest, flip, make_class_folder, picture, tree
 
 N = 150
 
@@ -31,13 +32,9 @@ class RepackTest(CliTest):
         """Datasets and attributes of a file, which must also be sound."""
         self.h5pack("verify", name, "--quiet")
         with h5py.File(self.dir / name) as file:
-            found = {}
-            file.visititems(lambda path, item: found.__setitem__(path, item[()])
-                            if isinstance(item, h5py.Dataset) else None)
-            attributes = {**file.attrs, **file["images"].attrs}
             plist = file["images"].id.get_create_plist()
             self.filters = [plist.get_filter(i)[3].decode() for i in range(plist.get_nfilters())]
-            return found, attributes, file["images"].chunks
+        return datasets_and_attributes(self.dir / name)
 
     def test_foreign_layouts(self):
         images, labels = pictures(), np.arange(N) % 7
@@ -325,11 +322,7 @@ class RepackTest(CliTest):
         with h5py.File(self.dir / "out.h5") as file:
             offset = file["images"].id.get_chunk_info(1).byte_offset
             source = int(file["source_index"][5])
-        with open(self.dir / "out.h5", "r+b") as file:
-            file.seek(offset)
-            byte = file.read(1)[0]
-            file.seek(offset)
-            file.write(bytes([byte ^ 1]))
+        flip(self.dir / "out.h5", offset)
         report = json.loads(self.run_h5pack("verify", "out.h5", "--json", "--quiet").stdout)
         names = [f"photos/{name}/{i:03d}.jpg" for name in ("cat", "dog", "eel") for i in range(25)]
         self.assertEqual(report["damaged"][0]["files"][0], names[source])
@@ -392,11 +385,7 @@ class RefusedTest(CliTest):
     def test_damaged_pictures_are_not_copied(self):
         with h5py.File(self.dir / "a.h5") as file:
             offset = file["images"].id.get_chunk_info(3).byte_offset
-        with open(self.dir / "a.h5", "r+b") as file:
-            file.seek(offset + 100)
-            byte = file.read(1)[0]
-            file.seek(offset + 100)
-            file.write(bytes([byte ^ 16]))
+        flip(self.dir / "a.h5", offset + 100, 16)
         for order in ("stored", "shuffled"):
             self.assert_refused(["repack", "a.h5", "-o", "b.h5", "--order", order], 1, ["a.h5", "chunk 3"], "digest")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranks_test import MPIRUN, VARIABLES
 from sources import write_celeba, write_cifar10
-from support import CliTest, H5PACK, make_class_folder, write_picture
+from support import CliTest, H5PACK, flip, make_class_folder, write_picture
 
 PER_CLASS = 23
 CHUNK = 4
@@ -135,9 +135,7 @@ class ShardTest(CliTest):
         with h5py.File(path) as file:
             offset = file["images"].id.get_chunk_info(0).byte_offset
             lost = file["source_index"][:CHUNK]
-        data = bytearray(path.read_bytes())
-        data[offset] ^= 1
-        path.write_bytes(data)
+        flip(path, offset)
         result = self.run_h5pack("verify", pattern, "--quiet")
         self.assertEqual(result.returncode, 1)
         self.assertIn(f"chunk 0 (rows 0 to 3) of images in {path.name}", result.stdout)

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 import under_strace
-from support import CliTest, make_class_folder, picture
+from support import CliTest, flip, make_class_folder, picture
 
 KEYS = {"epoch", "rank", "world_size", "images", "batches", "seconds", "images_per_second", "bytes_per_second",
         "bytes_delivered", "bytes_read", "read_amplification", "row_groups", "chunk_loads", "loads_per_group",
@@ -389,11 +389,7 @@ class StreamTest(CliTest):
                 if chunk.chunk_offset[0] <= row < chunk.chunk_offset[0] + data.chunks[0]:
                     rows = (chunk.chunk_offset[0], min(chunk.chunk_offset[0] + data.chunks[0], len(data)))
                     break
-        with open(self.dir / name, "r+b") as file:
-            file.seek(chunk.byte_offset + chunk.size // 2)
-            byte = file.read(1)[0]
-            file.seek(-1, os.SEEK_CUR)
-            file.write(bytes([byte ^ 0xff]))
+        flip(self.dir / name, chunk.byte_offset + chunk.size // 2, 0xff)
         return rows
 
     def assert_fails_midway(self, arguments, names):

@@ -82,6 +82,15 @@ def make_photos_with_bad_names(folder, per_class, copies, size):
             os.link(folder / "bad.jpg" if bad else path, f"{path[:-4]}_{i}.jpg")
 
 
+def flip(path, offset, bits=1):
+    """Flips `bits` of the byte at `offset` of a file."""
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ bits]))
+
+
 def tree(folder):
     """Every entry below `folder`: its kind, and the digest of a file's bytes."""
     entries = {}

@@ -10,15 +10,7 @@ import numpy as np
 
 import sources
 import under_strace
-from support import H5PACK, CliTest, make_class_folder, picture, tree, write_picture
-
-
-def flip(path, offset, bits=1):
-    with open(path, "r+b") as file:
-        file.seek(offset)
-        byte = file.read(1)[0]
-        file.seek(offset)
-        file.write(bytes([byte ^ bits]))
+from support import H5PACK, CliTest, flip, make_class_folder, picture, tree, write_picture
 
 
 class VerifyTest(CliTest):

@@ -91,6 +91,17 @@ class WriterTest(unittest.TestCase):
                              env=under_strace.environment())
         return run, list(joined(trace.read_text().splitlines()))
 
+    def run_with_file_size_limit(self, size):
+        """A run that may fail well, and then leaves nothing."""
+        self.clear()
+        run = self.run_child(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+        if run.returncode != 0:
+            self.assert_failed_well(run)
+            self.assertIn("no_space", run.stderr)
+            self.assertEqual(self.names(), [])
+        self.assert_absent_or_perfect()
+        return run
+
     def calls(self, *arguments, everything=False):
         """(name, which of that name, result) for each call of an undisturbed run that touches its files.
 
@@ -269,14 +280,9 @@ class WriteFaultsTest(WriterTest):
         """Nothing is written that has to be thrown away, and the process is not killed by SIGXFSZ."""
         for size in SIZE_LIMITS:
             with self.subTest(size):
-                self.clear()
-                run = self.run_child(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+                run = self.run_with_file_size_limit(size)
                 if run.returncode != 0:
-                    self.assert_failed_well(run)
-                    self.assertIn("no_space", run.stderr)
                     self.assertNotIn("wrote", run.stdout)
-                    self.assertEqual(self.names(), [])
-                self.assert_absent_or_perfect()
                 self.assert_resumes(run)
 
     def test_the_previous_file_stays_until_the_new_one_is_complete(self):
@@ -419,13 +425,7 @@ class FilteredFileTest(WriterTest):
     def test_a_file_size_limit(self):
         for size in SIZE_LIMITS:
             with self.subTest(size):
-                self.clear()
-                run = self.run_child(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
-                if run.returncode != 0:
-                    self.assert_failed_well(run)
-                    self.assertIn("no_space", run.stderr)
-                    self.assertEqual(self.names(), [])
-                self.assert_absent_or_perfect()
+                self.run_with_file_size_limit(size)
 
 
 @under_strace.required

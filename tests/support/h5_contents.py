@@ -4,6 +4,19 @@ import h5py
 import numpy as np
 
 
+def datasets_and_attributes(path):
+    """Arrays of all datasets by name, attributes of the file and of its pictures, and the pictures' chunk shape."""
+    found = {}
+
+    def visit(name, item):
+        if isinstance(item, h5py.Dataset):
+            found[name] = item[()]
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)
+        return found, {**file.attrs, **file["images"].attrs}, file["images"].chunks
+
+
 def contents(path):
     """Datasets byte for byte and all attributes, but for the uuid, which is new in each file written."""
     found = {}
