@@ -17,7 +17,7 @@
 #include "figure.hpp"
 #include "machine.hpp"
 #include "packing_case.hpp"
-#include "write_text.hpp"
+#include "write_report.hpp"
 
 namespace bench {
 namespace {
@@ -70,14 +70,7 @@ int run(const PackingOptions& options, const Output& output) {
       report.add({"experiment '" + name + "'", kLarge.name, {}, {}, error.what(), true});
     }
   }
-  if (!output.json.empty()) write_text(output.json, report.json().dump(2) + "\n");
-  if (!output.markdown.empty()) {
-    write_section(
-        output.markdown, "Figures of packing",
-        "Written by `bench/packing --markdown`; see [packing.cpp](packing.cpp) for what is "
-        "measured and how. SHORT: the median misses its target.\n\n" +
-            report.markdown());
-  }
+  write_report(report, "packing", output.json, output.markdown);
   return report.anything_failed() ? 1 : 0;
 }
 

@@ -23,7 +23,7 @@
 #include "experiments.hpp"
 #include "figure.hpp"
 #include "machine.hpp"
-#include "write_text.hpp"
+#include "write_report.hpp"
 
 namespace bench {
 namespace {
@@ -93,14 +93,7 @@ int run(const Options& options, const Output& output) {
     }
     std::filesystem::remove(pictures.path);
   }
-  if (!output.json.empty()) write_text(output.json, report.json().dump(2) + "\n");
-  if (!output.markdown.empty()) {
-    write_section(
-        output.markdown, "Figures of reading",
-        "Written by `bench/reading --markdown`; see [reading.cpp](reading.cpp) for what is "
-        "measured and how. SHORT: the median misses its target.\n\n" +
-            report.markdown());
-  }
+  write_report(report, "reading", output.json, output.markdown);
   return report.anything_failed() ? 1 : 0;
 }
 
