@@ -239,7 +239,8 @@ class FaultTest(CliTest):
     def test_a_running_export_is_not_touched(self):
         process = subprocess.Popen(
             ["strace", "-f", "-o", self.trace, "-e", "inject=mkdir:delay_enter=3000000:when=3", H5PACK, "export",
-             "a.h5", "-o", "out", "--quiet"], cwd=self.dir, stderr=subprocess.PIPE, text=True)
+             "a.h5", "-o", "out", "--quiet"],
+            cwd=self.dir, env=under_strace.environment(), stderr=subprocess.PIPE, text=True)
         try:
             deadline = time.monotonic() + 20
             while not (self.dir / "out.partial" / "cat").exists() and process.poll() is None:
