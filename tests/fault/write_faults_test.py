@@ -158,6 +158,9 @@ class WriterTest(unittest.TestCase):
                 else:
                     self.clear()
                 run, trace = self.run_traced(f"{name}:signal=KILL:when={number}", *arguments, everything=everything)
+                if name == "futex" and run.returncode == 0:  # Threads wait for each other now and then.
+                    self.assert_perfect()
+                    continue
                 self.assertEqual(run.returncode, -9, trace[-1])
                 self.assert_absent_or_perfect()
                 complete += self.out.exists()
