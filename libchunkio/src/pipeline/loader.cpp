@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -8,6 +6,7 @@
 #include <chunkio/loader.hpp>
 
 #include "base/checked_math.hpp"
+#include "base/cpus.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "pipeline/bottleneck.hpp"
@@ -20,19 +19,11 @@
 namespace chunkio {
 namespace {
 
-constexpr std::int64_t kMaxDefaultThreads = 8;
 // Far beyond use; they keep the sums of the memory budget in range.
 constexpr std::int64_t kMaxThreads = 1024;
 constexpr std::int64_t kMaxSlots = std::int64_t{1} << 20;
 // Stack pages touched, queues, the heap's own overhead: small against everything counted exactly.
 constexpr std::int64_t kOverheadPerThread = std::int64_t{256} << 10;
-
-/// CPUs this process may use.
-std::int64_t usable_cpus() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  return ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? std::max(CPU_COUNT(&cpus), 1) : 1;
-}
 
 /// The samples of a full row group, as libchunkio/doc/order.md defines it for a Loader.
 std::int64_t choose_group_samples(const DatasetInfo& info, std::int64_t window_bytes) {
@@ -114,9 +105,7 @@ struct Loader::Impl {
       : dataset(std::move(dataset_in)), options(std::move(options_in)) {
     const DatasetInfo& info = dataset.info();
     check_options(options);
-    if (options.num_threads == 0) {
-      options.num_threads = std::min(usable_cpus(), kMaxDefaultThreads);
-    }
+    if (options.num_threads == 0) options.num_threads = base::default_threads();
     selection = pipeline::filter_rows(dataset, options);
     const std::int64_t group_samples = choose_group_samples(info, options.window_bytes);
     const std::vector<std::int64_t> file_rows = h5::rows_of_files(*dataset.impl());
@@ -154,7 +143,7 @@ struct Loader::Impl {
              .order = options.order,
              .filtered = !info.stored.filters.empty(),
              .resident = options.resident == Resident::host,
-             .num_cpus = usable_cpus(),
+             .num_cpus = base::usable_cpus(),
              .picture_bytes = groups->num_samples() * info.sample_bytes(),
              .spare_bytes = options.memory_budget - memory};
 
