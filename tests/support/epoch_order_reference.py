@@ -461,8 +461,27 @@ def crops():
                 }
 
 
+def deals():
+    """Section 11."""
+    for rows, seed, epoch, rank, first_batch, echo_pass in (
+        (12, 0, 0, 0, 0, 0),
+        (12, 0, 0, 0, 0, 1),
+        (12, 0, 0, 0, 0, 2),
+        (1, 5, 1, 0, 4, 1),
+        (37, 2**64 - 1, 2**40, 7, 2**31 + 6, 3),
+    ):
+        stream = words(stream_key(seed, epoch, rank, 5), (first_batch % WORD) * WORD + echo_pass)
+        order = list(range(rows)) if echo_pass == 0 else shuffled(range(rows), stream)
+        yield {"rows": rows, "seed": seed, "epoch": epoch, "rank": rank} | {
+            "first_batch": first_batch,
+            "echo_pass": echo_pass,
+            "order": order,
+        }
+
+
 def vectors():
-    files = {"random_numbers": random_numbers, "permutations": permutations, "orders": orders, "crops": crops}
+    files = {"random_numbers": random_numbers, "permutations": permutations, "orders": orders}
+    files |= {"crops": crops, "deals": deals}
     for name, made in files.items():
         lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in made())
         yield f"{name}.json", f"[\n{lines}\n]\n"

@@ -138,7 +138,8 @@ struct LoaderOptions {
 
 namespace internal {
 class BatchSlot;
-}
+struct LoaderAccess;
+}  // namespace internal
 
 /// A batch: a shared lease of one ring buffer. The memory is valid and never overwritten until the
 /// last copy is gone, also after the Loader is. Copies may live on any thread.
@@ -317,6 +318,10 @@ class CHUNKIO_EXPORT Loader {
   /// \throws Error io_failed, hdf5_failed, corrupt_data: the first state of a foreign file reads
   ///         three pictures, and they cannot be read.
   [[nodiscard]] std::string state() const;
+  /// The state that belongs to `position`, wherever the loader stands: for whoever counts the
+  /// batches that were really used. Any thread. \pre 0 <= position.step <= num_steps(). \throws
+  /// Error as state().
+  [[nodiscard]] std::string state_at(const LoaderPosition& position) const;
   /// Goes to the place of `state`. start_epoch() or epoch() of the epoch in it continues there
   /// instead of at its start; so does next(). The loader must have the same order: num_threads,
   /// memory_budget, source and other performance options may differ, and so may rank and world_size
@@ -354,6 +359,7 @@ class CHUNKIO_EXPORT Loader {
   [[nodiscard]] std::int64_t num_threads() const noexcept;
 
  private:
+  friend struct internal::LoaderAccess;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "pipeline/bottleneck.hpp"
+#include "pipeline/loader_access.hpp"
 #include "pipeline/loader_state.hpp"
 #include "pipeline/open_arrays.hpp"
 #include "pipeline/ring.hpp"
@@ -231,9 +233,16 @@ struct Loader::Impl {
   /// The order and contents, and the place where the consumer stands.
   [[nodiscard]] pipeline::LoaderState state() {
     const LoaderPosition position = reader->position();  // throws in a forked child
+    return state_at(
+        {position.epoch, position.step == steps && ended ? global_steps : position.step});
+  }
+
+  /// Thread-safe.
+  [[nodiscard]] pipeline::LoaderState state_at(const LoaderPosition& position) {
+    const std::lock_guard lock(fingerprint_mutex);
     if (!fingerprint) fingerprint = pipeline::contents_fingerprint(dataset);
     return {.epoch = position.epoch,
-            .step = position.step == steps && ended ? global_steps : position.step,
+            .step = position.step,
             .seed = options.seed,
             .samples = groups->num_samples(),
             .group_samples = groups->group_samples(),
@@ -299,6 +308,7 @@ struct Loader::Impl {
   std::int64_t samples = 0;
   std::int64_t memory = 0;
   pipeline::ReaderFacts facts;
+  std::mutex fingerprint_mutex;
   std::optional<std::string> fingerprint;  // computed when a state is asked for
 
   // Of the consumer's thread.
@@ -369,6 +379,12 @@ std::optional<Batch> Loader::next() {
 }
 
 std::string Loader::state() const { return pipeline::to_json(impl_->state()); }
+std::string Loader::state_at(const LoaderPosition& position) const {
+  impl_->reader->require_own_process();
+  const bool at_end = position.step == impl_->steps;
+  return pipeline::to_json(
+      impl_->state_at({position.epoch, at_end ? impl_->global_steps : position.step}));
+}
 void Loader::restore(std::string_view state) {
   impl_->reader->require_own_process();
   impl_->restore(pipeline::parse_state(state));
@@ -390,6 +406,10 @@ std::int64_t Loader::window_groups() const noexcept { return impl_->window_group
 const RowGroups& Loader::row_groups() const noexcept { return *impl_->groups; }
 std::int64_t Loader::memory_bytes() const noexcept { return impl_->memory; }
 std::int64_t Loader::num_threads() const noexcept { return impl_->options.num_threads; }
+
+std::shared_ptr<pipeline::Ring> internal::LoaderAccess::ring(const Loader& loader) {
+  return loader.impl_->ring;
+}
 
 EpochRange::Iterator::Iterator(Loader* loader) : loader_(loader), batch_(loader->next()) {}
 

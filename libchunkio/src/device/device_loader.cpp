@@ -1,0 +1,378 @@
+#include <chrono>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/error.hpp>
+
+#include "base/checked_math.hpp"
+#include "device/augmentation.hpp"
+#include "device/device_loader_access.hpp"
+#include "device/device_state.hpp"
+#include "device/echo_deal.hpp"
+#include "device/gpu.hpp"
+#include "device/normalize_plan.hpp"
+#include "device/output_ring.hpp"
+#include "device/pinned_ring.hpp"
+#include "device/uploader.hpp"
+#include "pipeline/loader_access.hpp"
+
+namespace chunkio::cuda {
+namespace {
+
+using device::BigBatch;
+using device::LabelPlan;
+using device::RowTask;
+using OutputSlot = internal::OutputSlot;
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw Error(ErrorCode::invalid_argument, message);
+}
+
+void check_options(const Loader& loader, const DeviceOptions& options) {
+  const auto at_least_one = [](std::int64_t value, const std::string& name) {
+    require(value >= 1, name + " must be >= 1, got " + std::to_string(value));
+  };
+  at_least_one(options.big_batch, "big_batch");
+  at_least_one(options.echo, "echo");
+  at_least_one(options.max_held, "max_held");
+  require(
+      options.label_dtype == DType::int64 || options.label_dtype == DType::float32,
+      "label_dtype must be int64 or float32, got " + std::string(to_string(options.label_dtype)));
+  const auto rows = base::checked_multiply(options.big_batch, loader.options().batch_size);
+  require(rows && *rows <= std::numeric_limits<std::int32_t>::max(),
+          "a big batch has 2^31 samples or more; lower big_batch");
+  require(options.echo <= std::numeric_limits<std::int32_t>::max() &&
+              base::checked_multiply(loader.num_steps(), options.echo).has_value(),
+          "an epoch has 2^63 batches or more; lower echo");
+}
+
+LabelPlan label_plan(const DatasetInfo& info, DType wanted) {
+  using Conversion = LabelPlan::Conversion;
+  if (!info.labels) return {};
+  const bool attributes = info.labels->dtype == DType::uint8;
+  const bool numbers = wanted == DType::float32;
+  LabelPlan plan;
+  plan.values = info.labels->row_shape.num_elements();
+  if (attributes) {
+    plan.conversion = numbers ? Conversion::uint8_to_float32 : Conversion::uint8_to_int64;
+  } else {
+    plan.conversion = numbers ? Conversion::int64_to_float32 : Conversion::int64_to_int64;
+  }
+  return plan;
+}
+
+}  // namespace
+
+struct DeviceLoader::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  Impl(std::shared_ptr<device::Gpu> gpu_in, Loader loader, DeviceOptions options_in)
+      : options((check_options(loader, options_in), std::move(options_in))),
+        gpu(std::move(gpu_in)),
+        dataset(loader.dataset()),
+        loader_options(loader.options()),
+        num_batches(loader.num_steps()),
+        plan(device::make_normalize_plan(dataset.info(), options.normalize)),
+        labels(label_plan(dataset.info(), options.label_dtype)),
+        pinned(pin(loader)),
+        stream(gpu),
+        outputs(std::make_shared<device::OutputRing>(gpu, options.max_held,
+                                                     loader_options.batch_size, plan, labels)),
+        uploader(gpu, std::move(loader), options.big_batch, labels) {}
+
+  ~Impl() {
+    try {
+      gpu->synchronize(stream.get());
+    } catch (const Error&) {
+      // A device that is lost does nothing any more.
+    }
+  }
+
+  [[nodiscard]] std::unique_ptr<device::PinnedRing> pin(const Loader& loader) const {
+    if (options.pin_memory == PinMemory::off) return nullptr;
+    try {
+      return std::make_unique<device::PinnedRing>(gpu,
+                                                  chunkio::internal::LoaderAccess::ring(loader));
+    } catch (const Error& error) {
+      if (options.pin_memory == PinMemory::prefer) return nullptr;
+      throw Error(error.code(),
+                  std::string(error.what()) +
+                      "; lower the loader's memory, raise the limit of locked memory (ulimit -l), "
+                      "or set pin_memory to prefer");
+    }
+  }
+
+  void start_epoch(std::int64_t wanted) {
+    drop_current();
+    uploader.start(wanted);
+    epoch = wanted;
+    started = true;
+    ended = false;
+    if (restored_epoch != wanted) {
+      next_batch = 0;
+      skip = 0;
+    }
+    restored_epoch.reset();
+  }
+
+  [[nodiscard]] OutputSlot* next(Stream consumer) {
+    require(started, "no epoch was started; call start_epoch() first");
+    if (ended || !advance()) {
+      ended = true;
+      return nullptr;
+    }
+    OutputSlot& slot = outputs->take();
+    try {
+      fill(slot, consumer);
+    } catch (...) {
+      outputs->put_back(slot);
+      throw;
+    }
+    ++within;
+    if (within == std::ssize(current->batch_rows) * options.echo) drop_current();
+    const std::lock_guard lock(mutex);
+    ++batches;
+    images += std::ssize(slot.sample_ids);
+    return &slot;
+  }
+
+  /// Makes `current` the big batch of the next output batch; false at the end of the epoch.
+  [[nodiscard]] bool advance() {
+    if (current != nullptr) return true;
+    const auto start = Clock::now();
+    current = uploader.next();
+    const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+    {
+      const std::lock_guard lock(mutex);
+      stall_seconds += waited;
+    }
+    if (current == nullptr) return false;
+    within = std::exchange(skip, 0);
+    next_batch = current->first_batch + std::ssize(current->batch_rows);
+    dealt_pass = -1;
+    gpu->wait(stream.get(), current->uploaded.get());
+    return true;
+  }
+
+  void drop_current() {
+    if (current == nullptr) return;
+    gpu->record(current->consumed.get(), stream.get());
+    uploader.release(std::exchange(current, nullptr));
+  }
+
+  void fill(OutputSlot& slot, Stream consumer) {
+    const std::int64_t num_slices = std::ssize(current->batch_rows);
+    const std::int64_t pass = within / num_slices;
+    const std::int64_t slice = within % num_slices;
+    deal(pass);
+    const auto rows_of = [&](std::int64_t i) {
+      return current->batch_rows[static_cast<std::size_t>(i)];
+    };
+    std::int64_t first = 0;
+    for (std::int64_t i = 0; i < slice; ++i) first += rows_of(i);
+    const std::span<const std::int32_t> rows = std::span(dealt).subspan(
+        static_cast<std::size_t>(first), static_cast<std::size_t>(rows_of(slice)));
+
+    // What the slot was used for last may still be read: its tasks by the copy before its kernel.
+    gpu->synchronize(slot.computed.get());
+    gpu->wait(stream.get(), slot.released.get());
+    slot.epoch = current->epoch;
+    slot.step = current->first_batch * options.echo + within;
+    slot.echo_pass = pass;
+    slot.consumer = consumer;
+    describe(slot, std::ssize(rows));
+    plan_rows(slot, rows);
+    if (!rows.empty()) {
+      gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), rows.size() * sizeof(RowTask),
+                          stream.get());
+      gpu->normalize(plan, labels,
+                     {.pictures = current->pictures.get(),
+                      .labels = current->labels.get(),
+                      .tasks = reinterpret_cast<const RowTask*>(slot.tasks.get()),
+                      .num_rows = std::ssize(rows),
+                      .output = slot.pictures.get(),
+                      .output_labels = slot.labels.get()},
+                     stream.get());
+    }
+    gpu->record(slot.computed.get(), stream.get());
+    gpu->wait(consumer, slot.computed.get());
+  }
+
+  void deal(std::int64_t pass) {
+    if (dealt_pass == pass) return;
+    dealt.resize(current->sample_ids.size());
+    device::deal_rows({.seed = loader_options.seed,
+                       .epoch = current->epoch,
+                       .rank = loader_options.rank,
+                       .first_batch = current->first_batch},
+                      pass, dealt);
+    dealt_pass = pass;
+  }
+
+  void describe(OutputSlot& slot, std::int64_t rows) const {
+    const auto& [crop, channels, input, output, dtype] = plan;
+    const std::int64_t c = plan.num_channels();
+    slot.pictures_view = {slot.pictures.get(), dtype,
+                          output == Layout::nchw ? Shape({rows, c, crop.height, crop.width})
+                                                 : Shape({rows, crop.height, crop.width, c}),
+                          options.device};
+    if (labels.conversion != LabelPlan::Conversion::none) {
+      slot.labels_view = {slot.labels.get(), options.label_dtype,
+                          dataset.info().labels->row_shape.with_first_axis(rows), options.device};
+    }
+  }
+
+  void plan_rows(OutputSlot& slot, std::span<const std::int32_t> rows) const {
+    const base::PhiloxKey key = device::augmentation_key(
+        options.normalize.seed, static_cast<std::uint64_t>(current->epoch));
+    slot.sample_ids.clear();
+    std::byte* task = slot.host_tasks.get();
+    for (const std::int32_t row : rows) {
+      const std::int64_t id = current->sample_ids[static_cast<std::size_t>(row)];
+      slot.sample_ids.push_back(id);
+      new (task) RowTask{
+          row, device::crop_of(plan.crop, key, id, static_cast<std::uint32_t>(slot.echo_pass))};
+      task += sizeof(RowTask);
+    }
+  }
+
+  [[nodiscard]] std::string state() const {
+    device::DeviceState state{.big_batch = options.big_batch,
+                              .echo = options.echo,
+                              .rank = loader_options.rank,
+                              .world_size = loader_options.world_size};
+    LoaderPosition position{epoch, next_batch};
+    if (current != nullptr) {
+      position.step = current->first_batch;
+      // Without echo a batch is a batch of the loader, whatever it was uploaded with.
+      (options.echo == 1 ? position.step : state.step) += within;
+    } else {
+      state.step = skip;
+    }
+    state.loader = uploader.loader().state_at(position);
+    return to_json(state);
+  }
+
+  void restore(std::string_view text) {
+    const device::DeviceState state = device::parse_device_state(text);
+    const auto same = [](const std::string& name, std::int64_t there, std::int64_t here) {
+      require(there == here, "the state of the device loader was made with " + name + " " +
+                                 std::to_string(there) + ", this one has " + std::to_string(here));
+    };
+    same("echo", state.echo, options.echo);
+    if (options.echo > 1) same("big_batch", state.big_batch, options.big_batch);
+    if (state.step > 0) {
+      same("rank", state.rank, loader_options.rank);
+      same("world_size", state.world_size, loader_options.world_size);
+    }
+    require(state.step < state.big_batch * state.echo,
+            "the state of the device loader is damaged: its place is beyond its big batch");
+    drop_current();
+    uploader.restore(state.loader);
+    const LoaderPosition position = uploader.position();
+    require(
+        position.step % options.big_batch == 0 || options.echo == 1 || position.step == num_batches,
+        "the state of the device loader is damaged: no big batch begins there");
+    epoch = position.epoch;
+    next_batch = position.step;
+    skip = state.step;
+    restored_epoch = epoch;
+    started = false;
+    start_epoch(epoch);
+  }
+
+  DeviceOptions options;
+  std::shared_ptr<device::Gpu> gpu;
+  Dataset dataset;
+  LoaderOptions loader_options;
+  std::int64_t num_batches = 0;
+  device::NormalizePlan plan;
+  LabelPlan labels;
+
+  // In this order: whoever uses something goes before it.
+  std::unique_ptr<device::PinnedRing> pinned;
+  device::GpuStream stream;
+  std::shared_ptr<device::OutputRing> outputs;
+  device::Uploader uploader;
+
+  // Where the consumer stands.
+  std::int64_t epoch = 0;
+  bool started = false;
+  bool ended = false;
+  BigBatch* current = nullptr;
+  std::int64_t within = 0;      // output batches of `current` handed out
+  std::int64_t next_batch = 0;  // of the loader, behind `current`
+  std::int64_t skip = 0;        // output batches of the next big batch that a state left behind
+  std::optional<std::int64_t> restored_epoch;
+  std::vector<std::int32_t> dealt;  // rows of `current`, in the order of dealt_pass
+  std::int64_t dealt_pass = -1;
+
+  mutable std::mutex mutex;  // Guards what follows.
+  std::int64_t batches = 0;
+  std::int64_t images = 0;
+  double stall_seconds = 0;
+};
+
+DeviceLoader::DeviceLoader(Loader loader, DeviceOptions options)
+    : impl_(std::make_unique<Impl>(device::open_gpu(options.device), std::move(loader),
+                                   std::move(options))) {}
+DeviceLoader::DeviceLoader(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+DeviceLoader::DeviceLoader(DeviceLoader&&) noexcept = default;
+DeviceLoader& DeviceLoader::operator=(DeviceLoader&&) noexcept = default;
+DeviceLoader::~DeviceLoader() = default;
+
+DeviceLoader internal::DeviceLoaderAccess::make(std::shared_ptr<device::Gpu> gpu, Loader loader,
+                                                DeviceOptions options) {
+  return DeviceLoader(
+      std::make_unique<DeviceLoader::Impl>(std::move(gpu), std::move(loader), std::move(options)));
+}
+
+void DeviceLoader::start_epoch(std::int64_t epoch) { impl_->start_epoch(epoch); }
+
+std::optional<DeviceBatch> DeviceLoader::next(Stream stream) {
+  OutputSlot* const slot = impl_->next(stream);
+  if (slot == nullptr) return std::nullopt;
+  return DeviceBatch(impl_->outputs->lease(*slot));
+}
+
+std::string DeviceLoader::state() const { return impl_->state(); }
+void DeviceLoader::restore(std::string_view state) { impl_->restore(state); }
+std::int64_t DeviceLoader::num_steps() const noexcept {
+  return impl_->num_batches * impl_->options.echo;
+}
+
+DeviceStats DeviceLoader::stats() const {
+  DeviceStats stats{.loader = impl_->uploader.loader().stats(),
+                    .bytes_uploaded = impl_->uploader.bytes_uploaded(),
+                    .pinned = impl_->pinned != nullptr};
+  const std::lock_guard lock(impl_->mutex);
+  stats.batches = impl_->batches;
+  stats.images = impl_->images;
+  stats.stall_seconds = impl_->stall_seconds;
+  return stats;
+}
+
+const DeviceOptions& DeviceLoader::options() const noexcept { return impl_->options; }
+const Dataset& DeviceLoader::dataset() const noexcept { return impl_->dataset; }
+std::int64_t DeviceLoader::device_bytes() const noexcept {
+  return impl_->uploader.device_bytes() + impl_->outputs->device_bytes();
+}
+
+DeviceBatch::DeviceBatch(std::shared_ptr<internal::OutputSlot> slot) noexcept
+    : slot_(std::move(slot)) {}
+DeviceTensor DeviceBatch::images() const { return slot_->pictures_view; }
+DeviceTensor DeviceBatch::labels() const { return slot_->labels_view; }
+std::span<const std::int64_t> DeviceBatch::sample_ids() const { return slot_->sample_ids; }
+std::int64_t DeviceBatch::size() const { return std::ssize(slot_->sample_ids); }
+std::int64_t DeviceBatch::epoch() const { return slot_->epoch; }
+std::int64_t DeviceBatch::step() const { return slot_->step; }
+std::int64_t DeviceBatch::echo_pass() const { return slot_->echo_pass; }
+void DeviceBatch::use_on(Stream stream) { slot_->consumer = stream; }
+
+}  // namespace chunkio::cuda

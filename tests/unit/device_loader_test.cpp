@@ -1,0 +1,500 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/chunkio.hpp>
+#include <chunkio/cuda/device_loader.hpp>
+
+#include "device/device_loader_access.hpp"
+#include "device/echo_deal.hpp"
+#include "errors.hpp"
+#include "fake_gpu.hpp"
+#include "h5_files.hpp"
+#include "pixels.hpp"
+#include "scratch_folder.hpp"
+
+namespace chunkio::cuda {
+namespace {
+
+using test::expect_error;
+using test::FakeGpu;
+
+/// What a batch consists of, as bytes.
+struct Delivered {
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;
+  std::int64_t echo_pass = 0;
+  std::vector<std::int64_t> ids = {};
+  std::vector<std::byte> pictures = {};
+  std::vector<std::byte> labels = {};
+
+  friend bool operator==(const Delivered&, const Delivered&) = default;
+};
+
+class DeviceLoaderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = folder_.file("train.h5");
+    test::write_packed(path_, {.num_samples = 47, .height = 6, .width = 5, .chunk_samples = 6});
+    stream_ = gpu_->create_stream();
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) gpu_->destroy_stream(stream_);
+    EXPECT_EQ(gpu_->live(), 0) << "something was taken and not given back";
+  }
+
+  [[nodiscard]] static LoaderOptions loader_options() {
+    return {.batch_size = 4, .seed = 3, .num_threads = 2};
+  }
+  [[nodiscard]] Loader host_loader(const LoaderOptions& options = loader_options()) const {
+    return Loader(Dataset::open(path_), options);
+  }
+  [[nodiscard]] DeviceLoader device_loader(const DeviceOptions& options,
+                                           const LoaderOptions& host = loader_options()) const {
+    return internal::DeviceLoaderAccess::make(gpu_, host_loader(host), options);
+  }
+  [[nodiscard]] static NormalizeOptions augmented() {
+    return {.mean = {0.4, 0.5, 0.6},
+            .std = {0.25},
+            .padding = 2,
+            .random_crop = true,
+            .flip = true,
+            .seed = 11};
+  }
+  [[nodiscard]] static NormalizeOptions plain() { return {.mean = {0}, .std = {1}}; }
+
+  /// Reads a batch as a consumer on a GPU would: by work of its stream.
+  [[nodiscard]] Delivered read(const DeviceBatch& batch) const {
+    Delivered delivered{
+        .epoch = batch.epoch(), .step = batch.step(), .echo_pass = batch.echo_pass()};
+    delivered.ids.assign(batch.sample_ids().begin(), batch.sample_ids().end());
+    const auto bytes_of = [](const DeviceTensor& tensor) {
+      return tensor.data == nullptr
+                 ? std::size_t{0}
+                 : static_cast<std::size_t>(tensor.shape.num_elements()) * size_of(tensor.dtype);
+    };
+    delivered.pictures.resize(bytes_of(batch.images()));
+    delivered.labels.resize(bytes_of(batch.labels()));
+    gpu_->run_on(stream_, [&delivered, images = batch.images(), labels = batch.labels()] {
+      std::memcpy(delivered.pictures.data(), images.data, delivered.pictures.size());
+      std::memcpy(delivered.labels.data(), labels.data, delivered.labels.size());
+    });
+    gpu_->synchronize(stream_);
+    return delivered;
+  }
+
+  [[nodiscard]] std::vector<Delivered> drain(DeviceLoader& loader) const {
+    std::vector<Delivered> all;
+    while (const auto batch = loader.next(stream_)) all.push_back(read(*batch));
+    return all;
+  }
+  [[nodiscard]] std::vector<Delivered> epoch_of(DeviceLoader& loader, std::int64_t epoch) const {
+    loader.start_epoch(epoch);
+    return drain(loader);
+  }
+
+  /// The same from Loader, Normalizer and the definition of echoing.
+  [[nodiscard]] std::vector<Delivered> expected(
+      const DeviceOptions& options, std::int64_t epoch,
+      const LoaderOptions& host = loader_options()) const {
+    Loader loader = host_loader(host);
+    const Normalizer normalize(loader.dataset().info(), options.normalize);
+    const auto sample_bytes = static_cast<std::size_t>(loader.dataset().info().sample_bytes());
+    struct HostBatch {
+      std::vector<std::int64_t> ids, labels;
+      std::vector<std::byte> pictures;
+    };
+    std::vector<HostBatch> batches;
+    for (const Batch& batch : loader.epoch(epoch)) {
+      HostBatch& copy = batches.emplace_back();
+      copy.ids.assign(batch.sample_ids().begin(), batch.sample_ids().end());
+      const auto labels = batch.labels().values<std::int64_t>();
+      copy.labels.assign(labels.begin(), labels.end());
+      const std::byte* const pictures = batch.images().data();
+      copy.pictures.assign(pictures, pictures + batch.images().size_bytes());
+    }
+    std::vector<Delivered> all;
+    const auto m = static_cast<std::size_t>(options.big_batch);
+    for (std::size_t first = 0; first < batches.size(); first += m) {
+      const std::size_t end = std::min(first + m, batches.size());
+      HostBatch big;
+      for (std::size_t i = first; i < end; ++i) {
+        big.ids.insert(big.ids.end(), batches[i].ids.begin(), batches[i].ids.end());
+        big.labels.insert(big.labels.end(), batches[i].labels.begin(), batches[i].labels.end());
+        big.pictures.insert(big.pictures.end(), batches[i].pictures.begin(),
+                            batches[i].pictures.end());
+      }
+      for (std::int64_t pass = 0; pass < options.echo; ++pass) {
+        std::vector<std::int32_t> rows(big.ids.size());
+        device::deal_rows({host.seed, epoch, host.rank, static_cast<std::int64_t>(first)}, pass,
+                          rows);
+        auto row = rows.begin();
+        for (std::size_t i = first; i < end; ++i) {
+          Delivered made{.epoch = epoch, .step = std::ssize(all), .echo_pass = pass};
+          std::vector<std::byte> pictures;
+          for (std::size_t k = 0; k < batches[i].ids.size(); ++k, ++row) {
+            const auto r = static_cast<std::size_t>(*row);
+            made.ids.push_back(big.ids[r]);
+            const auto picture =
+                big.pictures.begin() + static_cast<std::ptrdiff_t>(r * sample_bytes);
+            pictures.insert(pictures.end(), picture,
+                            picture + static_cast<std::ptrdiff_t>(sample_bytes));
+            std::vector<std::byte> label =
+                options.label_dtype == DType::int64
+                    ? test::as_bytes<std::int64_t>({big.labels[r]})
+                    : test::as_bytes<float>({static_cast<float>(big.labels[r])});
+            made.labels.insert(made.labels.end(), label.begin(), label.end());
+          }
+          made.pictures.resize(normalize.output_bytes(std::ssize(made.ids)));
+          normalize({pictures.data(), DType::uint8,
+                     loader.dataset().info().sample_shape().with_first_axis(std::ssize(made.ids))},
+                    made.ids, epoch, made.pictures, pass);
+          all.push_back(std::move(made));
+        }
+      }
+    }
+    return all;
+  }
+
+  test::ScratchFolder folder_;
+  std::string path_;
+  std::shared_ptr<FakeGpu> gpu_ = std::make_shared<FakeGpu>();
+  Stream stream_ = nullptr;
+};
+
+TEST_F(DeviceLoaderTest, DeliversWhatLoaderAndNormalizerDo) {
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const std::int64_t big_batch : {1, 2, 5, 100}) {
+      DeviceOptions options{.normalize = augmented(), .big_batch = big_batch};
+      options.normalize.dtype = dtype;
+      options.label_dtype = dtype == DType::float32 ? DType::int64 : DType::float32;
+      DeviceLoader loader = device_loader(options);
+      EXPECT_EQ(loader.num_steps(), 12);
+      for (const std::int64_t epoch : {0, 1, 2}) {
+        EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch)) << big_batch << " " << epoch;
+      }
+      EXPECT_FALSE(loader.next(stream_)) << "the epoch is over";
+    }
+  }
+}
+
+TEST_F(DeviceLoaderTest, EchoDealsTheRowsOfABigBatchAnew) {
+  for (const std::int64_t big_batch : {1, 3, 12}) {
+    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = 3};
+    DeviceLoader loader = device_loader(options);
+    EXPECT_EQ(loader.num_steps(), 36);
+    const std::vector<Delivered> batches = epoch_of(loader, 1);
+    EXPECT_EQ(batches, expected(options, 1));
+    // Whatever the reference says: each sample as often as the echo, and batches of later passes
+    // differ.
+    std::map<std::int64_t, int> uses;
+    for (const Delivered& batch : batches) {
+      for (const std::int64_t id : batch.ids) ++uses[id];
+    }
+    EXPECT_EQ(uses.size(), 47U);
+    for (const auto& [id, count] : uses) EXPECT_EQ(count, 3) << id;
+    const std::size_t first = static_cast<std::size_t>(big_batch);
+    EXPECT_NE(batches[0].pictures, batches[first].pictures) << "the second pass";
+    EXPECT_EQ(batches[first].echo_pass, 1);
+  }
+}
+
+TEST_F(DeviceLoaderTest, ContinuesExactlyAfterEveryBatch) {
+  for (const auto& [big_batch, echo] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 1}, {1, 2}, {5, 2}}) {
+    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = echo};
+    DeviceLoader whole = device_loader(options);
+    std::vector<Delivered> wanted = epoch_of(whole, 4);
+    const std::vector<Delivered> after = epoch_of(whole, 5);
+    for (std::size_t stop = 0; stop <= wanted.size(); ++stop) {
+      SCOPED_TRACE(std::to_string(big_batch) + " " + std::to_string(echo) + " " +
+                   std::to_string(stop));
+      std::string state;
+      {
+        DeviceLoader first = device_loader(options);
+        first.start_epoch(4);
+        for (std::size_t i = 0; i < stop; ++i) ASSERT_TRUE(first.next(stream_));
+        state = first.state();
+      }
+      DeviceLoader second = device_loader(options);
+      second.restore(state);
+      EXPECT_EQ(second.state(), state);
+      const std::vector<Delivered> rest = drain(second);
+      ASSERT_EQ(rest, std::vector<Delivered>(wanted.begin() + static_cast<std::ptrdiff_t>(stop),
+                                             wanted.end()));
+      ASSERT_EQ(epoch_of(second, 5), after);
+    }
+  }
+}
+
+TEST_F(DeviceLoaderTest, WithoutEchoAStateFitsAnyBigBatch) {
+  DeviceLoader first = device_loader({.normalize = plain(), .big_batch = 5});
+  const std::vector<Delivered> wanted = epoch_of(first, 0);
+  first.start_epoch(0);
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(first.next(stream_));
+  DeviceLoader second = device_loader({.normalize = plain(), .big_batch = 2});
+  second.restore(first.state());
+  EXPECT_EQ(drain(second), std::vector<Delivered>(wanted.begin() + 7, wanted.end()));
+}
+
+TEST_F(DeviceLoaderTest, StatesThatDoNotFitAreRefused) {
+  DeviceLoader loader = device_loader({.normalize = plain(), .big_batch = 2, .echo = 2});
+  loader.start_epoch(0);
+  ASSERT_TRUE(loader.next(stream_));
+  const std::string state = loader.state();
+  const auto refused = [&](const std::vector<std::string>& parts, const DeviceOptions& options,
+                           const std::string& text) {
+    DeviceLoader other = device_loader(options);
+    expect_error(ErrorCode::invalid_argument, parts, [&] { other.restore(text); });
+  };
+  refused({"echo 2", "has 3"}, {.normalize = plain(), .big_batch = 2, .echo = 3}, state);
+  refused({"big_batch 2", "has 4"}, {.normalize = plain(), .big_batch = 4, .echo = 2}, state);
+  refused({"DeviceLoader::state()"}, {.normalize = plain()}, "");
+  refused({"not a JSON object"}, {.normalize = plain()}, "[]");
+  refused({"not a JSON object"}, {.normalize = plain()}, std::string(100, '{'));
+  refused({"too long"}, {.normalize = plain()}, std::string(10'000, ' '));
+  refused({"chunkio_device_state"}, {.normalize = plain()}, host_loader().state());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = state;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from << " in " << text;
+    return at == std::string::npos ? text : text.replace(at, from.size(), to);
+  };
+  const DeviceOptions same{.normalize = plain(), .big_batch = 2, .echo = 2};
+  refused({"beyond its big batch"}, same,
+          changed("\"step\":1,\"world_size\"", "\"step\":4,\"world_size\""));
+  refused({"'step'"}, same, changed("\"step\":1,\"world_size\"", "\"step\":-1,\"world_size\""));
+  refused({"'rank'"}, same, changed("\"rank\":0", "\"rank\":0.5"));
+  refused({"rank 1", "has 0"}, same, changed("\"rank\":0", "\"rank\":1"));
+  refused({"other members"}, same, changed("{\"big_batch\"", "{\"x\":1,\"big_batch\""));
+  refused({"version"}, same, changed("\"chunkio_device_state\":1", "\"chunkio_device_state\":2"));
+  refused({"seed"}, same, changed("\"seed\":3", "\"seed\":4"));
+}
+
+TEST_F(DeviceLoaderTest, ABufferIsNotWrittenWhileTheConsumersStreamUsesIt) {
+  const DeviceOptions options{.normalize = augmented(), .max_held = 2};
+  DeviceLoader loader = device_loader(options);
+  const std::vector<Delivered> wanted = expected(options, 0);
+  loader.start_epoch(0);
+  std::vector<std::vector<std::byte>> seen(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto batch = loader.next(stream_);
+    ASSERT_TRUE(batch);
+    seen[i].resize(wanted[i].pictures.size());
+    // Training: asynchronous, and slower than the loader. The lease ends long before.
+    gpu_->run_on(stream_, [&bytes = seen[i], data = batch->images().data] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::memcpy(bytes.data(), data, bytes.size());
+    });
+  }
+  gpu_->synchronize(stream_);
+  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(seen[i], wanted[i].pictures) << i;
+}
+
+TEST_F(DeviceLoaderTest, HeldBatchesKeepTheirContentsAndOutliveTheLoader) {
+  const DeviceOptions options{.normalize = augmented(), .max_held = 3};
+  const std::vector<Delivered> wanted = expected(options, 0);
+  std::vector<DeviceBatch> held;
+  {
+    DeviceLoader loader = device_loader(options);
+    loader.start_epoch(0);
+    for (int i = 0; i < 3; ++i) held.push_back(*loader.next(stream_));
+    expect_error(ErrorCode::out_of_resources,
+                 {"all 3", "batch 0 of epoch 0", "2 of epoch 0", "max_held"},
+                 [&] { static_cast<void>(loader.next(stream_)); });
+    held.erase(held.begin() + 1);
+    const auto next = loader.next(stream_);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(read(*next), wanted[3]) << "an error that was mended loses nothing";
+  }
+  EXPECT_EQ(read(held[0]), wanted[0]);
+  EXPECT_EQ(read(held[1]), wanted[2]);
+  EXPECT_NE(held[0].images().data, held[1].images().data);
+}
+
+TEST_F(DeviceLoaderTest, AddressesAndAllocationsStayTheSame) {
+  DeviceLoader loader = device_loader({.normalize = plain(), .max_held = 2});
+  const int allocated = gpu_->calls("allocate") + gpu_->calls("allocate_pinned");
+  const int events = gpu_->calls("create_event") + gpu_->calls("create_stream");
+  std::set<void*> addresses;
+  for (const std::int64_t epoch : {0, 1, 2}) {
+    loader.start_epoch(epoch);
+    while (const auto batch = loader.next(stream_)) addresses.insert(batch->images().data);
+  }
+  EXPECT_LE(addresses.size(), 2U);
+  EXPECT_EQ(gpu_->calls("allocate") + gpu_->calls("allocate_pinned"), allocated);
+  EXPECT_EQ(gpu_->calls("create_event") + gpu_->calls("create_stream"), events);
+  EXPECT_EQ(loader.stats().batches, 36);
+  EXPECT_EQ(loader.stats().images, 3 * 47);
+  EXPECT_TRUE(loader.stats().pinned);
+}
+
+TEST_F(DeviceLoaderTest, EpochsMayBeLeftAndRepeated) {
+  const DeviceOptions options{.normalize = augmented(), .big_batch = 3};
+  DeviceLoader loader = device_loader(options);
+  expect_error(ErrorCode::invalid_argument, {"start_epoch"},
+               [&] { static_cast<void>(loader.next(stream_)); });
+  loader.start_epoch(0);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(loader.next(stream_));
+  EXPECT_EQ(epoch_of(loader, 7), expected(options, 7));
+  EXPECT_EQ(epoch_of(loader, 7), expected(options, 7)) << "again";
+  EXPECT_EQ(epoch_of(loader, 8), expected(options, 8));
+}
+
+TEST_F(DeviceLoaderTest, TheLastEpochOfAsManyIsNotTheEnd) {
+  LoaderOptions host = loader_options();
+  host.num_epochs = 2;
+  const DeviceOptions options{.normalize = plain(), .big_batch = 2};
+  DeviceLoader loader = device_loader(options, host);
+  for (const std::int64_t epoch : {0, 1, 2, 3}) {
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch, host)) << epoch;
+  }
+}
+
+TEST_F(DeviceLoaderTest, AttributesBecomeNumbers) {
+  DatasetSpec spec = test::small_spec(9);
+  spec.class_names.clear();
+  spec.fields = {test::field("labels", std::vector<std::uint8_t>(27, 1), Shape{3})};
+  spec.fields[0].values[4] = std::byte{0};
+  path_ = folder_.file("attributes.h5");
+  DatasetWriter writer(path_, spec);
+  test::write_pattern(writer, spec);
+  writer.close();
+  DeviceLoader loader = device_loader({.normalize = plain(), .label_dtype = DType::float32},
+                                      {.batch_size = 9, .order = OrderMode::sequential});
+  loader.start_epoch(0);
+  const auto batch = loader.next(stream_);
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->labels().shape, (Shape{9, 3}));
+  std::vector<float> wanted(27, 1.0F);
+  wanted[4] = 0.0F;
+  EXPECT_EQ(read(*batch).labels, test::as_bytes(wanted));
+}
+
+TEST_F(DeviceLoaderTest, PageLockingThatIsRefusedIsAnErrorOrNot) {
+  for (const int call : {1, 2}) {
+    gpu_ = std::make_shared<FakeGpu>();
+    gpu_->fail_from("pin", call);
+    expect_error(ErrorCode::out_of_resources, {"pin", "ulimit -l", "prefer"},
+                 [&] { const DeviceLoader loader = device_loader({.normalize = plain()}); });
+    EXPECT_EQ(gpu_->live(), 0);
+  }
+  gpu_ = std::make_shared<FakeGpu>();
+  gpu_->fail_from("pin", 1);
+  {
+    const Stream own = gpu_->create_stream();
+    DeviceLoader loader = device_loader({.normalize = plain(), .pin_memory = PinMemory::prefer});
+    EXPECT_FALSE(loader.stats().pinned);
+    loader.start_epoch(0);
+    EXPECT_TRUE(loader.next(own));
+    gpu_->synchronize(own);
+    gpu_->destroy_stream(own);
+  }
+  stream_ = nullptr;
+}
+
+TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
+  const auto refused = [&](const std::vector<std::string>& parts, const DeviceOptions& options) {
+    expect_error(ErrorCode::invalid_argument, parts,
+                 [&] { const DeviceLoader loader = device_loader(options); });
+  };
+  refused({"big_batch"}, {.big_batch = 0});
+  refused({"2^31"}, {.big_batch = std::int64_t{1} << 40});
+  refused({"echo"}, {.echo = 0});
+  refused({"lower echo"}, {.echo = std::int64_t{1} << 61});
+  refused({"max_held"}, {.max_held = 0});
+  refused({"label_dtype"}, {.label_dtype = DType::uint8});
+  refused({"mean has 2"}, {.normalize = {.mean = {0, 0}, .std = {1, 1}}});
+  refused({"crop_width"}, {.normalize = {.mean = {0}, .std = {1}, .crop_width = 99}});
+}
+
+/// The first failure of any call, at every call: an error, nothing leaks, nothing hangs.
+TEST_F(DeviceLoaderTest, AnyCallMayFail) {
+  const std::vector<std::string> members{
+      "allocate", "allocate_pinned", "create_stream", "create_event",   "record",
+      "wait",     "is_done",         "synchronize",   "copy_to_device", "normalize"};
+  gpu_->destroy_stream(stream_);
+  stream_ = nullptr;
+  for (const std::string& member : members) {
+    int failures = 0;
+    for (int n = 1; n < 60; ++n) {
+      gpu_ = std::make_shared<FakeGpu>();
+      const Stream own = gpu_->create_stream();
+      const int before = gpu_->calls(member);
+      gpu_->fail_from(member, before + n);
+      try {
+        DeviceLoader loader = device_loader({.normalize = plain(), .big_batch = 3, .echo = 2});
+        loader.start_epoch(0);
+        while (loader.next(own)) {
+        }
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find(member), std::string::npos) << error.what();
+        ++failures;
+      }
+      gpu_->fail_from(member, 1 << 30);
+      gpu_->synchronize(own);
+      gpu_->destroy_stream(own);
+      ASSERT_EQ(gpu_->live(), 0) << member << " " << n;
+    }
+    EXPECT_GT(failures, 0) << member;
+  }
+}
+
+TEST_F(DeviceLoaderTest, WhatTheLoaderMeetsIsThrownEveryTime) {
+  DeviceLoader loader = device_loader({.normalize = plain(), .big_batch = 2});
+  loader.start_epoch(0);
+  ASSERT_TRUE(loader.next(stream_));
+  test::write_packed(folder_.file("other.h5"), {.num_samples = 50, .height = 6, .width = 5});
+  std::filesystem::copy_file(folder_.file("other.h5"), path_,
+                             std::filesystem::copy_options::overwrite_existing);
+  loader.start_epoch(9);
+  std::string first;
+  try {
+    while (loader.next(stream_)) {
+    }
+    ADD_FAILURE() << "the file was changed";
+  } catch (const Error& error) {
+    first = error.what();
+  }
+  EXPECT_NE(first.find("train.h5"), std::string::npos) << first;
+  try {
+    static_cast<void>(loader.next(stream_));
+    ADD_FAILURE() << "the error is gone";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), first);
+  }
+}
+
+TEST_F(DeviceLoaderTest, WhereThereIsNoGpuItSaysSo) {
+  try {
+    static_cast<void>(device::open_gpu(0));
+    GTEST_SKIP() << "there is one";
+  } catch (const Error& error) {
+    EXPECT_TRUE(error.code() == ErrorCode::cuda_failed || error.code() == ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("on the CPU"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(DeviceLoaderTest, ManyComeAndGo) {
+  for (int i = 0; i < 100; ++i) {
+    DeviceLoader loader =
+        device_loader({.normalize = plain(), .big_batch = 1 + i % 4, .echo = 1 + i % 3});
+    if (i % 5 == 0) continue;
+    loader.start_epoch(i);
+    for (int k = 0; k < i % 7; ++k) static_cast<void>(loader.next(stream_));
+  }
+}
+
+}  // namespace
+}  // namespace chunkio::cuda
