@@ -167,6 +167,10 @@ class CHUNKIO_EXPORT Batch {
   [[nodiscard]] std::int64_t epoch() const;
   /// Position of the batch in its epoch, from 0.
   [[nodiscard]] std::int64_t step() const;
+  /// Whether all bytes of `view` lie in the pictures, one field or the sample ids of this batch: if
+  /// so, it is valid while the batch is held.
+  /// \throws Error out_of_resources if its dimensions multiply to more than 63 bits.
+  [[nodiscard]] bool contains(const TensorView& view) const;
 
  private:
   friend class Loader;
