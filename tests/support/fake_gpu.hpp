@@ -138,6 +138,7 @@ class FakeGpu : public device::Gpu {
     count("copy_to_device");
     of(stream).push([=] { std::memcpy(target, source, bytes); });
   }
+  void require_supported(const device::NormalizePlan&) override { count("require_supported"); }
   void normalize(const device::NormalizePlan& plan, const device::LabelPlan& labels,
                  const device::BatchWork& work, device::StreamHandle stream) override {
     count("normalize");

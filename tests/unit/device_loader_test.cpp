@@ -256,7 +256,10 @@ TEST_F(DeviceLoaderTest, StatesThatDoNotFitAreRefused) {
   const auto refused = [&](const std::vector<std::string>& parts, const DeviceOptions& options,
                            const std::string& text) {
     DeviceLoader other = device_loader(options);
+    other.start_epoch(0);
     expect_error(ErrorCode::invalid_argument, parts, [&] { other.restore(text); });
+    other.start_epoch(0);
+    EXPECT_TRUE(other.next(stream_));
   };
   refused({"echo 2", "has 3"}, {.normalize = plain(), .big_batch = 2, .echo = 3}, state);
   refused({"big_batch 2", "has 4"}, {.normalize = plain(), .big_batch = 4, .echo = 2}, state);
@@ -422,8 +425,9 @@ TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
 /// The first failure of any call, at every call: an error, nothing leaks, nothing hangs.
 TEST_F(DeviceLoaderTest, AnyCallMayFail) {
   const std::vector<std::string> members{
-      "allocate", "allocate_pinned", "create_stream", "create_event",   "record",
-      "wait",     "is_done",         "synchronize",   "copy_to_device", "normalize"};
+      "require_supported", "pin",          "allocate",       "allocate_pinned",
+      "create_stream",     "create_event", "record",         "wait",
+      "is_done",           "synchronize",  "copy_to_device", "normalize"};
   gpu_->destroy_stream(stream_);
   stream_ = nullptr;
   for (const std::string& member : members) {

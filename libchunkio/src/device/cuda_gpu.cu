@@ -133,13 +133,14 @@ class CudaGpu final : public Gpu {
     check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream),
           "copy " + std::to_string(bytes) + " bytes to the device");
   }
+  void require_supported(const NormalizePlan& plan) override {
+    if (fits_kernel(plan)) return;
+    throw Error(ErrorCode::unsupported, "rows of " + std::to_string(plan.crop.width) +
+                                            " pixels are too long for the kernel; crop the "
+                                            "pictures to fewer columns");
+  }
   void normalize(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,
                  StreamHandle stream) override {
-    if (!fits_kernel(plan)) {
-      throw Error(ErrorCode::unsupported,
-                  "rows of " + std::to_string(plan.crop.width) +
-                      " pixels are too long for the kernel; crop the pictures to fewer columns");
-    }
     select();
     check(launch_normalize(plan, labels, work, stream), "launch the normalising kernel");
   }

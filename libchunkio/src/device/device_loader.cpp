@@ -84,7 +84,9 @@ struct DeviceLoader::Impl {
         stream(gpu),
         outputs(std::make_shared<device::OutputRing>(gpu, options.max_held,
                                                      loader_options.batch_size, plan, labels)),
-        uploader(gpu, std::move(loader), options.big_batch, labels) {}
+        uploader(gpu, std::move(loader), options.big_batch, labels) {
+    gpu->require_supported(plan);
+  }
 
   ~Impl() {
     try {
@@ -110,6 +112,7 @@ struct DeviceLoader::Impl {
 
   void start_epoch(std::int64_t wanted) {
     drop_current();
+    started = false;  // If what follows throws, nothing will arrive.
     uploader.start(wanted);
     epoch = wanted;
     started = true;
@@ -274,6 +277,7 @@ struct DeviceLoader::Impl {
     require(state.step < state.big_batch * state.echo,
             "the state of the device loader is damaged: its place is beyond its big batch");
     drop_current();
+    started = false;
     uploader.restore(state.loader);
     const LoaderPosition position = uploader.position();
     require(
@@ -283,7 +287,6 @@ struct DeviceLoader::Impl {
     next_batch = position.step;
     skip = state.step;
     restored_epoch = epoch;
-    started = false;
     start_epoch(epoch);
   }
 

@@ -105,7 +105,9 @@ class Gpu {
 
   virtual void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                               StreamHandle stream) = 0;
-  /// \param labels  what `work` says of labels.
+  /// \throws Error unsupported: the kernel cannot do this.
+  virtual void require_supported(const NormalizePlan& plan) = 0;
+  /// \param labels  what `work` says of labels. \pre require_supported(plan).
   virtual void normalize(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,
                          StreamHandle stream) = 0;
 };

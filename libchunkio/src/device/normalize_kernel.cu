@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "device/normalize_kernel.cuh"
 #include "device/value.hpp"
@@ -331,6 +332,9 @@ bool fits_kernel(const NormalizePlan& plan) {
 cudaError_t launch_normalize(const NormalizePlan& plan, const LabelPlan& labels,
                              const BatchWork& work, cudaStream_t stream) {
   const KernelPlan made = kernel_plan(plan);
+  if (work.num_rows > std::numeric_limits<std::int32_t>::max() / made.tiles) {
+    return cudaErrorInvalidConfiguration;  // More blocks than a grid has.
+  }
   switch (plan.channels.size()) {
     case 1:
       launch<1>(plan, made, labels, work, stream);
