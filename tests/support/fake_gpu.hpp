@@ -47,6 +47,8 @@ class FakeGpu : public device::Gpu {
     const std::lock_guard lock(mutex_);
     return live_;
   }
+  /// What memory() says; allocations are not counted.
+  void set_free_bytes(std::int64_t bytes) { free_bytes_ = bytes; }
   /// Work of the test's own.
   void run_on(device::StreamHandle stream, std::function<void()> work) {
     of(stream).push(std::move(work));
@@ -63,7 +65,7 @@ class FakeGpu : public device::Gpu {
     add_live(-1);
     delete[] memory;
   }
-  device::DeviceMemory memory() override { return {std::int64_t{1} << 30, std::int64_t{1} << 30}; }
+  device::DeviceMemory memory() override { return {free_bytes_, free_bytes_}; }
 
   std::byte* allocate_pinned(std::size_t bytes) override {
     count("allocate_pinned");
@@ -125,11 +127,11 @@ class FakeGpu : public device::Gpu {
     return of(event)->is_done();
   }
   void synchronize(device::EventHandle handle) override {
-    count("synchronize");
+    count_synchronize();
     of(handle)->wait(of(handle)->last());
   }
   void synchronize(device::StreamHandle stream) override {
-    count("synchronize");
+    count_synchronize();
     of(stream).drain();
   }
 
@@ -236,6 +238,15 @@ class FakeGpu : public device::Gpu {
                   "the pretended GPU fails at " + member);
     }
   }
+  /// Waiting fails where a device was lost, which does nothing any more.
+  void count_synchronize() {
+    try {
+      count("synchronize");
+    } catch (...) {
+      drain_all();
+      throw;
+    }
+  }
   void add_live(int n) noexcept {
     const std::lock_guard lock(mutex_);
     live_ += n;
@@ -274,6 +285,8 @@ class FakeGpu : public device::Gpu {
       std::memcpy(work.output_labels + to * 4, &number, sizeof number);
     }
   }
+
+  std::int64_t free_bytes_ = 0;
 
   mutable std::mutex mutex_;  // Guards what follows.
   std::map<std::string, int> calls_;

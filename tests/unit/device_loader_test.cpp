@@ -210,7 +210,65 @@ TEST_F(DeviceLoaderTest, EchoDealsTheRowsOfABigBatchAnew) {
   }
 }
 
-TEST_F(DeviceLoaderTest, ContinuesExactlyAfterEveryBatch) {
+TEST_F(DeviceLoaderTest, AResidentDatasetIsReadOnceAndDeliversTheSame) {
+  gpu_->set_free_bytes(1 << 20);
+  for (const auto& [big_batch, echo] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 2}}) {
+    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = echo};
+    DeviceLoader loader = device_loader(options);
+    EXPECT_TRUE(loader.stats().resident);
+    EXPECT_TRUE(loader.stats().pinned);
+    const int copied = gpu_->calls("copy_to_device");
+    int batches = 0;
+    for (const std::int64_t epoch : {0, 1, 5}) {
+      const std::vector<Delivered> delivered = epoch_of(loader, epoch);
+      EXPECT_EQ(delivered, expected(options, epoch)) << big_batch << " " << epoch;
+      batches += static_cast<int>(delivered.size());
+    }
+    EXPECT_EQ(gpu_->calls("copy_to_device") - copied, batches) << "only what says which rows";
+    EXPECT_EQ(loader.stats().bytes_uploaded, 47 * (6 * 5 * 3 + 8));
+    EXPECT_EQ(loader.stats().loader.bytes_read, 0);
+  }
+}
+
+TEST_F(DeviceLoaderTest, ResidentRanksAndSubsetsDeliverTheSame) {
+  gpu_->set_free_bytes(1 << 20);
+  LoaderOptions host = loader_options();
+  host.rows = RowSelection({{3, 20}, {22, 23}, {30, 47}});
+  host.rank = 1;
+  host.world_size = 2;
+  const DeviceOptions options{.normalize = augmented(), .big_batch = 2};
+  DeviceLoader loader = device_loader(options, host);
+  ASSERT_TRUE(loader.stats().resident);
+  for (const std::int64_t epoch : {0, 1}) {
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch, host)) << epoch;
+  }
+}
+
+TEST_F(DeviceLoaderTest, ItIsResidentIfItFits) {
+  const std::int64_t bytes = 47 * (6 * 5 * 3 + 8) + 16;
+  gpu_->set_free_bytes(bytes * 4);
+  EXPECT_TRUE(device_loader({.normalize = plain()}).stats().resident);
+  EXPECT_FALSE(
+      device_loader({.normalize = plain(), .resident = DeviceResident::off}).stats().resident);
+  gpu_->set_free_bytes(bytes * 4 - 4);
+  EXPECT_FALSE(device_loader({.normalize = plain()}).stats().resident);
+  const DeviceOptions required{.normalize = plain(), .resident = DeviceResident::require};
+  expect_error(ErrorCode::out_of_resources,
+               {"train.h5", std::to_string(bytes), "resident_share", "automatic"},
+               [&] { const DeviceLoader loader = device_loader(required); });
+  DeviceOptions more = required;
+  more.resident_share = 1;
+  EXPECT_TRUE(device_loader(more).stats().resident);
+}
+
+/// Of a file on the host and on the device: the states of one fit the other.
+class DeviceLoaderResumeTest : public DeviceLoaderTest,
+                               public ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(HostAndResident, DeviceLoaderResumeTest, ::testing::Bool());
+
+TEST_P(DeviceLoaderResumeTest, ContinuesExactlyAfterEveryBatch) {
+  gpu_->set_free_bytes(GetParam() ? 1 << 20 : 0);
   for (const auto& [big_batch, echo] :
        {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 1}, {1, 2}, {5, 2}}) {
     const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = echo};
@@ -227,7 +285,9 @@ TEST_F(DeviceLoaderTest, ContinuesExactlyAfterEveryBatch) {
         for (std::size_t i = 0; i < stop; ++i) ASSERT_TRUE(first.next(stream_));
         state = first.state();
       }
+      if (stop % 2 == 1) gpu_->set_free_bytes(GetParam() ? 0 : 1 << 20);
       DeviceLoader second = device_loader(options);
+      gpu_->set_free_bytes(GetParam() ? 1 << 20 : 0);
       second.restore(state);
       EXPECT_EQ(second.state(), state);
       const std::vector<Delivered> rest = drain(second);
@@ -417,6 +477,7 @@ TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
   refused({"echo"}, {.echo = 0});
   refused({"lower echo"}, {.echo = std::int64_t{1} << 61});
   refused({"max_held"}, {.max_held = 0});
+  refused({"resident_share"}, {.resident_share = 1.5});
   refused({"label_dtype"}, {.label_dtype = DType::uint8});
   refused({"mean has 2"}, {.normalize = {.mean = {0, 0}, .std = {1, 1}}});
   refused({"crop_width"}, {.normalize = {.mean = {0}, .std = {1}, .crop_width = 99}});
@@ -432,11 +493,12 @@ TEST_F(DeviceLoaderTest, AnyCallMayFail) {
   stream_ = nullptr;
   for (const std::string& member : members) {
     int failures = 0;
-    for (int n = 1; n < 60; ++n) {
+    for (int n = 1; n < 120; ++n) {
       gpu_ = std::make_shared<FakeGpu>();
+      gpu_->set_free_bytes(n % 2 == 0 ? 1 << 20 : 0);
       const Stream own = gpu_->create_stream();
       const int before = gpu_->calls(member);
-      gpu_->fail_from(member, before + n);
+      gpu_->fail_from(member, before + n / 2 + 1);
       try {
         DeviceLoader loader = device_loader({.normalize = plain(), .big_batch = 3, .echo = 2});
         loader.start_epoch(0);

@@ -19,8 +19,8 @@
 #include "device/normalize_plan.hpp"
 #include "device/output_ring.hpp"
 #include "device/pinned_ring.hpp"
+#include "device/resident_feed.hpp"
 #include "device/uploader.hpp"
-#include "pipeline/loader_access.hpp"
 
 namespace chunkio::cuda {
 namespace {
@@ -47,6 +47,8 @@ void check_options(const Loader& loader, const DeviceOptions& options) {
   const auto rows = base::checked_multiply(options.big_batch, loader.options().batch_size);
   require(rows && *rows <= std::numeric_limits<std::int32_t>::max(),
           "a big batch has 2^31 samples or more; lower big_batch");
+  require(options.resident_share >= 0 && options.resident_share <= 1,
+          "resident_share must be between 0 and 1, got " + std::to_string(options.resident_share));
   require(options.echo <= std::numeric_limits<std::int32_t>::max() &&
               base::checked_multiply(loader.num_steps(), options.echo).has_value(),
           "an epoch has 2^63 batches or more; lower echo");
@@ -80,12 +82,22 @@ struct DeviceLoader::Impl {
         num_batches(loader.num_steps()),
         plan(device::make_normalize_plan(dataset.info(), options.normalize)),
         labels(label_plan(dataset.info(), options.label_dtype)),
-        pinned(pin(loader)),
+        resident(fits_device(loader)),
         stream(gpu),
         outputs(std::make_shared<device::OutputRing>(gpu, options.max_held,
-                                                     loader_options.batch_size, plan, labels)),
-        uploader(gpu, std::move(loader), options.big_batch, labels) {
+                                                     loader_options.batch_size, plan, labels)) {
     gpu->require_supported(plan);
+    if (resident) {
+      auto made = std::make_unique<device::ResidentFeed>(gpu, std::move(loader), options.big_batch,
+                                                         labels, options.pin_memory);
+      pins = made->pinned();
+      feed = std::move(made);
+    } else {
+      // Nothing is read into the ring of a loader whose dataset is resident.
+      pinned = device::PinnedRing::of(gpu, loader, options.pin_memory);
+      pins = pinned != nullptr;
+      feed = std::make_unique<device::Uploader>(gpu, std::move(loader), options.big_batch, labels);
+    }
   }
 
   ~Impl() {
@@ -96,24 +108,26 @@ struct DeviceLoader::Impl {
     }
   }
 
-  [[nodiscard]] std::unique_ptr<device::PinnedRing> pin(const Loader& loader) const {
-    if (options.pin_memory == PinMemory::off) return nullptr;
-    try {
-      return std::make_unique<device::PinnedRing>(gpu,
-                                                  chunkio::internal::LoaderAccess::ring(loader));
-    } catch (const Error& error) {
-      if (options.pin_memory == PinMemory::prefer) return nullptr;
-      throw Error(error.code(),
-                  std::string(error.what()) +
-                      "; lower the loader's memory, raise the limit of locked memory (ulimit -l), "
-                      "or set pin_memory to prefer");
+  [[nodiscard]] bool fits_device(const Loader& loader) const {
+    if (options.resident == DeviceResident::off) return false;
+    const std::int64_t rows = loader.row_groups().num_samples();
+    const std::int64_t bytes = device::ResidentFeed::footprint(loader, labels);
+    const std::int64_t free_bytes = gpu->memory().free_bytes;
+    const double limit = options.resident_share * static_cast<double>(free_bytes);
+    if (rows <= std::numeric_limits<std::int32_t>::max() && static_cast<double>(bytes) <= limit) {
+      return true;
     }
+    if (options.resident == DeviceResident::automatic) return false;
+    throw Error(ErrorCode::out_of_resources,
+                dataset.info().path + " takes " + std::to_string(bytes) +
+                    " bytes on the device, where " + std::to_string(free_bytes) +
+                    " are free; raise resident_share, or set resident to automatic");
   }
 
   void start_epoch(std::int64_t wanted) {
     drop_current();
     started = false;  // If what follows throws, nothing will arrive.
-    uploader.start(wanted);
+    feed->start(wanted);
     epoch = wanted;
     started = true;
     ended = false;
@@ -149,7 +163,7 @@ struct DeviceLoader::Impl {
   [[nodiscard]] bool advance() {
     if (current != nullptr) return true;
     const auto start = Clock::now();
-    current = uploader.next();
+    current = feed->next();
     const double waited = std::chrono::duration<double>(Clock::now() - start).count();
     {
       const std::lock_guard lock(mutex);
@@ -166,7 +180,7 @@ struct DeviceLoader::Impl {
   void drop_current() {
     if (current == nullptr) return;
     gpu->record(current->consumed.get(), stream.get());
-    uploader.release(std::exchange(current, nullptr));
+    feed->release(std::exchange(current, nullptr));
   }
 
   void fill(OutputSlot& slot, Stream consumer) {
@@ -195,8 +209,8 @@ struct DeviceLoader::Impl {
       gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), rows.size() * sizeof(RowTask),
                           stream.get());
       gpu->normalize(plan, labels,
-                     {.pictures = current->pictures.get(),
-                      .labels = current->labels.get(),
+                     {.pictures = current->pictures,
+                      .labels = current->labels,
                       .tasks = reinterpret_cast<const RowTask*>(slot.tasks.get()),
                       .num_rows = std::ssize(rows),
                       .output = slot.pictures.get(),
@@ -237,10 +251,12 @@ struct DeviceLoader::Impl {
     slot.sample_ids.clear();
     std::byte* task = slot.host_tasks.get();
     for (const std::int32_t row : rows) {
-      const std::int64_t id = current->sample_ids[static_cast<std::size_t>(row)];
+      const auto index = static_cast<std::size_t>(row);
+      const std::int64_t id = current->sample_ids[index];
       slot.sample_ids.push_back(id);
-      new (task) RowTask{
-          row, device::crop_of(plan.crop, key, id, static_cast<std::uint32_t>(slot.echo_pass))};
+      new (task)
+          RowTask{current->device_rows[index],
+                  device::crop_of(plan.crop, key, id, static_cast<std::uint32_t>(slot.echo_pass))};
       task += sizeof(RowTask);
     }
   }
@@ -258,7 +274,7 @@ struct DeviceLoader::Impl {
     } else {
       state.step = skip;
     }
-    state.loader = uploader.loader().state_at(position);
+    state.loader = feed->loader().state_at(position);
     return to_json(state);
   }
 
@@ -278,8 +294,7 @@ struct DeviceLoader::Impl {
             "the state of the device loader is damaged: its place is beyond its big batch");
     drop_current();
     started = false;
-    uploader.restore(state.loader);
-    const LoaderPosition position = uploader.position();
+    const LoaderPosition position = feed->restore(state.loader);
     require(
         position.step % options.big_batch == 0 || options.echo == 1 || position.step == num_batches,
         "the state of the device loader is damaged: no big batch begins there");
@@ -297,12 +312,14 @@ struct DeviceLoader::Impl {
   std::int64_t num_batches = 0;
   device::NormalizePlan plan;
   LabelPlan labels;
+  bool resident = false;
+  bool pins = false;  // Copies come from page-locked memory.
 
   // In this order: whoever uses something goes before it.
   std::unique_ptr<device::PinnedRing> pinned;
   device::GpuStream stream;
   std::shared_ptr<device::OutputRing> outputs;
-  device::Uploader uploader;
+  std::unique_ptr<device::BatchFeed> feed;
 
   // Where the consumer stands.
   std::int64_t epoch = 0;
@@ -351,9 +368,10 @@ std::int64_t DeviceLoader::num_steps() const noexcept {
 }
 
 DeviceStats DeviceLoader::stats() const {
-  DeviceStats stats{.loader = impl_->uploader.loader().stats(),
-                    .bytes_uploaded = impl_->uploader.bytes_uploaded(),
-                    .pinned = impl_->pinned != nullptr};
+  DeviceStats stats{.loader = impl_->feed->loader().stats(),
+                    .bytes_uploaded = impl_->feed->bytes_uploaded(),
+                    .pinned = impl_->pins,
+                    .resident = impl_->resident};
   const std::lock_guard lock(impl_->mutex);
   stats.batches = impl_->batches;
   stats.images = impl_->images;
@@ -364,7 +382,7 @@ DeviceStats DeviceLoader::stats() const {
 const DeviceOptions& DeviceLoader::options() const noexcept { return impl_->options; }
 const Dataset& DeviceLoader::dataset() const noexcept { return impl_->dataset; }
 std::int64_t DeviceLoader::device_bytes() const noexcept {
-  return impl_->uploader.device_bytes() + impl_->outputs->device_bytes();
+  return impl_->feed->device_bytes() + impl_->outputs->device_bytes();
 }
 
 DeviceBatch::DeviceBatch(std::shared_ptr<internal::OutputSlot> slot) noexcept

@@ -56,6 +56,9 @@ struct LabelPlan {
   }
 };
 
+/// The kernel reads whole words of 16 bytes, which may reach beyond the last picture.
+inline constexpr std::size_t kKernelSlack = 16;
+
 /// A batch to be made. All addresses are of device memory.
 struct BatchWork {
   const std::byte* pictures = nullptr;  ///< uint8, as NormalizePlan::input has it.

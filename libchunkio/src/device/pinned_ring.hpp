@@ -1,13 +1,17 @@
 /// The batch buffers of a loader, page-locked.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
+#include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/error.hpp>
+
 #include "device/gpu.hpp"
+#include "pipeline/loader_access.hpp"
 #include "pipeline/ring.hpp"
 
 namespace chunkio::device {
@@ -15,10 +19,26 @@ namespace chunkio::device {
 /// Locks on construction, unlocks on destruction. Batches of the loader may live longer.
 class PinnedRing {
  public:
-  /// \throws Error out_of_resources: the system refuses.
+  /// \return null if `policy` is off, or prefer and the system refuses.
+  /// \throws Error out_of_resources: it refuses, and `policy` is require.
+  [[nodiscard]] static std::unique_ptr<PinnedRing> of(const std::shared_ptr<Gpu>& gpu,
+                                                      const Loader& loader,
+                                                      cuda::PinMemory policy) {
+    if (policy == cuda::PinMemory::off) return nullptr;
+    try {
+      return std::make_unique<PinnedRing>(gpu, internal::LoaderAccess::ring(loader));
+    } catch (const Error& error) {
+      if (policy == cuda::PinMemory::prefer) return nullptr;
+      throw Error(error.code(),
+                  std::string(error.what()) +
+                      "; lower the loader's memory, raise the limit of locked memory (ulimit -l), "
+                      "or set pin_memory to prefer");
+    }
+  }
+
   PinnedRing(std::shared_ptr<Gpu> gpu, std::shared_ptr<pipeline::Ring> ring)
       : gpu_(std::move(gpu)), ring_(std::move(ring)) {
-    const std::array<std::span<std::byte>, 2> memory = ring_->memory();
+    const auto memory = ring_->memory();
     gpu_->pin(memory[0]);
     try {
       gpu_->pin(memory[1]);

@@ -257,17 +257,23 @@ struct Loader::Impl {
             .fingerprint = *fingerprint};
   }
 
-  void restore(const pipeline::LoaderState& wanted) {
-    require_same_order(wanted, state(), dataset.info().path);
+  /// The place of `wanted`, in batches of all ranks.
+  [[nodiscard]] LoaderPosition checked_position(const pipeline::LoaderState& wanted) {
+    require_same_order(wanted, state_at({}), dataset.info().path);
     if (wanted.step > global_steps) {
       throw Error(ErrorCode::invalid_argument,
                   dataset.info().path + ": the loader state is damaged: it is at batch " +
                       std::to_string(wanted.step) + " of epochs of " +
                       std::to_string(global_steps) + " batches");
     }
-    reader->start(wanted.epoch, std::min(wanted.step, steps));
-    ended = wanted.step == global_steps;
-    restored_epoch = wanted.epoch;
+    return {wanted.epoch, wanted.step};
+  }
+
+  void restore(const pipeline::LoaderState& wanted) {
+    const auto [epoch, step] = checked_position(wanted);
+    reader->start(epoch, std::min(step, steps));
+    ended = step == global_steps;
+    restored_epoch = epoch;
   }
 
   void start_epoch(std::int64_t epoch) {
@@ -409,6 +415,17 @@ std::int64_t Loader::num_threads() const noexcept { return impl_->options.num_th
 
 std::shared_ptr<pipeline::Ring> internal::LoaderAccess::ring(const Loader& loader) {
   return loader.impl_->ring;
+}
+
+EpochOrder internal::LoaderAccess::order(const Loader& loader, std::int64_t epoch) {
+  const Loader::Impl& impl = *loader.impl_;
+  return {*impl.groups,
+          order_options(impl.options, *impl.groups, impl.dataset.info().sample_bytes()), epoch};
+}
+
+LoaderPosition internal::LoaderAccess::position_of(const Loader& loader, std::string_view state) {
+  const auto [epoch, step] = loader.impl_->checked_position(pipeline::parse_state(state));
+  return {epoch, std::min(step, loader.impl_->steps)};
 }
 
 EpochRange::Iterator::Iterator(Loader* loader) : loader_(loader), batch_(loader->next()) {}

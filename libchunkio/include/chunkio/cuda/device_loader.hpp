@@ -41,6 +41,13 @@ enum class PinMemory : std::uint8_t {
   off = 2,
 };
 
+/// Whether the dataset is kept on the device. Never changes what is delivered.
+enum class DeviceResident : std::uint8_t {
+  automatic = 0,  ///< If it takes no more than `resident_share` of the free device memory.
+  off = 1,
+  require = 2,  ///< An error if it does not fit.
+};
+
 /// What a DeviceLoader delivers, and what it may use for that.
 struct DeviceOptions {
   /// The CUDA device, by number.
@@ -62,6 +69,12 @@ struct DeviceOptions {
   /// Output batches that the consumer may hold at once, >= 1. One more is an error, not a hang.
   std::int64_t max_held = 2;
   PinMemory pin_memory = PinMemory::require;
+  /// Resident: read once, at construction, and uploaded as uint8; an epoch then reads nothing, and
+  /// a batch is one launch of the kernel. The loader's `memory_budget` is taken once more
+  /// meanwhile.
+  DeviceResident resident = DeviceResident::automatic;
+  /// Of the device memory that is free at construction, 0 to 1.
+  double resident_share = 0.25;
 };
 
 /// Memory on a device. Row-major, contiguous.
@@ -112,6 +125,7 @@ struct DeviceStats {
   std::int64_t bytes_uploaded = 0;  ///< Pictures and labels.
   double stall_seconds = 0;         ///< The consumer waited inside next().
   bool pinned = false;              ///< Batches cross from page-locked memory.
+  bool resident = false;            ///< The dataset is on the device.
 };
 
 /// One thread at a time, but for stats().
