@@ -37,6 +37,11 @@ class FakeGpu : public device::Gpu {
     const std::lock_guard lock(mutex_);
     failing_[member] = n;
   }
+  /// The n-th call alone.
+  void fail_once(const std::string& member, int n) {
+    const std::lock_guard lock(mutex_);
+    failing_once_[member] = n;
+  }
   [[nodiscard]] int calls(const std::string& member) const {
     const std::lock_guard lock(mutex_);
     const auto found = calls_.find(member);
@@ -49,6 +54,11 @@ class FakeGpu : public device::Gpu {
   }
   /// What memory() says; allocations are not counted.
   void set_free_bytes(std::int64_t bytes) { free_bytes_ = bytes; }
+  /// How often memory that was being copied from was unlocked: CUDA promises nothing for that.
+  [[nodiscard]] int unlocked_too_early() const {
+    const std::lock_guard lock(mutex_);
+    return unlocked_too_early_;
+  }
   /// Work of the test's own.
   void run_on(device::StreamHandle stream, std::function<void()> work) {
     of(stream).push(std::move(work));
@@ -73,6 +83,7 @@ class FakeGpu : public device::Gpu {
     return new std::byte[bytes];
   }
   void free_pinned(std::byte* memory) noexcept override {
+    note_copies_from(memory, 1);
     drain_all();
     add_live(-1);
     delete[] memory;
@@ -81,7 +92,8 @@ class FakeGpu : public device::Gpu {
     count("pin");
     add_live(1);
   }
-  void unpin(std::span<std::byte>) noexcept override {
+  void unpin(std::span<std::byte> memory) noexcept override {
+    note_copies_from(memory.data(), memory.size());
     drain_all();
     add_live(-1);
   }
@@ -138,7 +150,15 @@ class FakeGpu : public device::Gpu {
   void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                       device::StreamHandle stream) override {
     count("copy_to_device");
-    of(stream).push([=] { std::memcpy(target, source, bytes); });
+    {
+      const std::lock_guard lock(mutex_);
+      copied_.insert(source);
+    }
+    of(stream).push([this, target, source, bytes] {
+      std::memcpy(target, source, bytes);
+      const std::lock_guard lock(mutex_);
+      copied_.erase(copied_.find(source));
+    });
   }
   void require_supported(const device::NormalizePlan&) override { count("require_supported"); }
   void normalize(const device::NormalizePlan& plan, const device::LabelPlan& labels,
@@ -218,6 +238,12 @@ class FakeGpu : public device::Gpu {
     return *reinterpret_cast<std::shared_ptr<Event>*>(event);
   }
 
+  void note_copies_from(const std::byte* memory, std::size_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto first = copied_.lower_bound(memory);
+    if (first != copied_.end() && *first < memory + bytes) ++unlocked_too_early_;
+  }
+
   void drain_all() noexcept {
     std::set<Stream*> streams;
     {
@@ -231,7 +257,9 @@ class FakeGpu : public device::Gpu {
     const std::lock_guard lock(mutex_);
     const int call = ++calls_[member];
     const auto failing = failing_.find(member);
-    if (failing != failing_.end() && call >= failing->second) {
+    const auto once = failing_once_.find(member);
+    if ((failing != failing_.end() && call >= failing->second) ||
+        (once != failing_once_.end() && call == once->second)) {
       throw Error(member == "allocate" || member == "pin" || member == "allocate_pinned"
                       ? ErrorCode::out_of_resources
                       : ErrorCode::cuda_failed,
@@ -291,8 +319,11 @@ class FakeGpu : public device::Gpu {
   mutable std::mutex mutex_;  // Guards what follows.
   std::map<std::string, int> calls_;
   std::map<std::string, int> failing_;
+  std::map<std::string, int> failing_once_;
   std::int64_t live_ = 0;
   std::set<Stream*> streams_;
+  std::multiset<const std::byte*> copied_;  // Sources of copies under way.
+  int unlocked_too_early_ = 0;
 };
 
 }  // namespace chunkio::test

@@ -169,45 +169,51 @@ TEST_F(CudaGpuTest, DeviceLoaderDeliversWhatTheNormalizerDoes) {
   const std::string path = folder.file("train.h5");
   test::write_packed(path, {.num_samples = 1000, .height = 33, .width = 31, .chunk_samples = 50});
   const LoaderOptions host{.batch_size = 64, .seed = 3};
-  const cuda::DeviceOptions options{.normalize = {.dtype = DType::float16,
-                                                  .mean = {0.5},
-                                                  .std = {0.25},
-                                                  .padding = 4,
-                                                  .random_crop = true,
-                                                  .flip = true},
-                                    .big_batch = 3};
-  Loader reference(Dataset::open(path), host);
-  const Normalizer normalize(reference.dataset().info(), options.normalize);
-  cuda::DeviceLoader loader(Loader(Dataset::open(path), host), options);
-  EXPECT_TRUE(loader.stats().pinned);
-  cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  for (const std::int64_t epoch : {0, 1}) {
-    reference.start_epoch(epoch);
-    loader.start_epoch(epoch);
-    std::int64_t batches = 0;
-    while (const auto batch = loader.next(stream)) {
-      const auto wanted = reference.next();
-      ASSERT_TRUE(wanted);
-      std::vector<std::byte> expected(normalize.output_bytes(wanted->size()));
-      normalize(*wanted, expected);
-      std::vector<std::byte> got(expected.size());
-      ASSERT_EQ(cudaMemcpyAsync(got.data(), batch->images().data, got.size(),
-                                cudaMemcpyDeviceToHost, stream),
-                cudaSuccess);
-      std::vector<std::int64_t> labels(static_cast<std::size_t>(wanted->size()));
-      ASSERT_EQ(cudaMemcpyAsync(labels.data(), batch->labels().data, labels.size() * 8,
-                                cudaMemcpyDeviceToHost, stream),
-                cudaSuccess);
-      ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-      ASSERT_EQ(got, expected) << batches;
-      const auto host_labels = wanted->labels().values<std::int64_t>();
-      ASSERT_TRUE(std::equal(labels.begin(), labels.end(), host_labels.begin(), host_labels.end()));
-      ++batches;
+  for (const cuda::DeviceResident resident :
+       {cuda::DeviceResident::off, cuda::DeviceResident::require}) {
+    const cuda::DeviceOptions options{.normalize = {.dtype = DType::float16,
+                                                    .mean = {0.5},
+                                                    .std = {0.25},
+                                                    .padding = 4,
+                                                    .random_crop = true,
+                                                    .flip = true},
+                                      .big_batch = 3,
+                                      .resident = resident};
+    Loader reference(Dataset::open(path), host);
+    const Normalizer normalize(reference.dataset().info(), options.normalize);
+    cuda::DeviceLoader loader(Loader(Dataset::open(path), host), options);
+    EXPECT_TRUE(loader.stats().pinned);
+    EXPECT_EQ(loader.stats().resident, resident == cuda::DeviceResident::require);
+    cudaStream_t stream = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    for (const std::int64_t epoch : {0, 1}) {
+      reference.start_epoch(epoch);
+      loader.start_epoch(epoch);
+      std::int64_t batches = 0;
+      while (const auto batch = loader.next(stream)) {
+        const auto wanted = reference.next();
+        ASSERT_TRUE(wanted);
+        std::vector<std::byte> expected(normalize.output_bytes(wanted->size()));
+        normalize(*wanted, expected);
+        std::vector<std::byte> got(expected.size());
+        ASSERT_EQ(cudaMemcpyAsync(got.data(), batch->images().data, got.size(),
+                                  cudaMemcpyDeviceToHost, stream),
+                  cudaSuccess);
+        std::vector<std::int64_t> labels(static_cast<std::size_t>(wanted->size()));
+        ASSERT_EQ(cudaMemcpyAsync(labels.data(), batch->labels().data, labels.size() * 8,
+                                  cudaMemcpyDeviceToHost, stream),
+                  cudaSuccess);
+        ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+        ASSERT_EQ(got, expected) << batches;
+        const auto host_labels = wanted->labels().values<std::int64_t>();
+        ASSERT_TRUE(
+            std::equal(labels.begin(), labels.end(), host_labels.begin(), host_labels.end()));
+        ++batches;
+      }
+      EXPECT_EQ(batches, reference.num_steps());
     }
-    EXPECT_EQ(batches, reference.num_steps());
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   }
-  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 TEST_F(CudaGpuTest, WhatIsNotThereIsAnError) {

@@ -266,6 +266,7 @@ TEST(Normalizer, WhatCannotBeIsRefused) {
   refused({"std must be above 0"}, {.mean = {0}, .std = {0}});
   refused({"std must be above 0"}, {.mean = {0}, .std = {-1}});
   refused({"std must be above 0"}, {.mean = {0}, .std = {1e-60}});
+  refused({"mean is too large"}, {.mean = {1e300}, .std = {1}});
   refused({"mean must be finite"}, {.mean = {std::nan("")}, .std = {1}});
   refused({"crop_height 6", "padding of 0", "raise padding"}, {.crop_height = 6});
   refused({"crop_width 9", "padding of 2"}, {.crop_width = 9, .padding = 2});

@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <set>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -53,6 +53,20 @@ TEST(ThreadTeam, CallersTakeTurns) {
   other.join();
   EXPECT_FALSE(mixed);
   EXPECT_EQ(sum, 2 * 200 * 45);
+}
+
+TEST(ThreadTeam, WhatIsThrownComesOutWhenAllHaveEnded) {
+  ThreadTeam team(3);
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> done = 0;
+    const auto work = [&](std::int64_t i) {
+      ++done;
+      if (i % 3 == 1) throw std::bad_alloc();
+    };
+    EXPECT_THROW(team.run(10, work), std::bad_alloc);
+    EXPECT_EQ(done, 10);
+    EXPECT_NO_THROW(team.run(5, [](std::int64_t) {}));
+  }
 }
 
 TEST(ThreadTeam, ManyComeAndGo) {

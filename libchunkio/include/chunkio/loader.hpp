@@ -323,9 +323,11 @@ class CHUNKIO_EXPORT Loader {
   ///         three pictures, and they cannot be read.
   [[nodiscard]] std::string state() const;
   /// The state that belongs to `position`, wherever the loader stands: for whoever counts the
-  /// batches that were really used. Any thread. \pre 0 <= position.step <= num_steps(). \throws
-  /// Error as state().
-  [[nodiscard]] std::string state_at(const LoaderPosition& position) const;
+  /// batches that were really used. Any thread.
+  /// \param ended  whether next() would have said by then that the epoch is over, if the step is
+  ///               num_steps(): see state().
+  /// \pre 0 <= position.step <= num_steps(). \throws Error as state().
+  [[nodiscard]] std::string state_at(const LoaderPosition& position, bool ended) const;
   /// Goes to the place of `state`. start_epoch() or epoch() of the epoch in it continues there
   /// instead of at its start; so does next(). The loader must have the same order: num_threads,
   /// memory_budget, source and other performance options may differ, and so may rank and world_size

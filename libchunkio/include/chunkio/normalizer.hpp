@@ -54,6 +54,7 @@ struct NormalizeOptions {
 /// bit.
 ///
 /// Immutable; members may be called from several threads, which then take turns at the workers.
+/// After fork() a child must neither use nor destroy it: its threads do not exist there.
 class CHUNKIO_EXPORT Normalizer {
  public:
   /// Starts `num_threads - 1` threads.

@@ -41,7 +41,6 @@ void BatchFeed::start(std::int64_t epoch) {
   }
   stop();
   epoch_ = epoch;
-  ended_ = false;
   running_ = true;
   try {
     thread_ = std::jthread([this, epoch](std::stop_token stop) { run(std::move(stop), epoch); });
@@ -64,19 +63,26 @@ void BatchFeed::stop() {
     thread_.request_stop();
     thread_.join();
   }
+  ended_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    idle_.clear();
+    for (BigBatch& big_batch : big_batches_) idle_.push_back(&big_batch);
+    items_.clear();
+    error_ = nullptr;
+    running_ = false;
+  }
   settle();
-  const std::lock_guard lock(mutex_);
-  idle_.clear();
-  for (BigBatch& big_batch : big_batches_) idle_.push_back(&big_batch);
-  items_.clear();
-  error_ = nullptr;
 }
 
 BigBatch* BatchFeed::next() {
   std::unique_lock lock(mutex_);
-  item_available_.wait(lock, [&] { return !items_.empty() || error_ != nullptr; });
+  item_available_.wait(lock, [&] { return !items_.empty() || error_ != nullptr || !running_; });
   // What was read before the error is delivered first.
-  if (items_.empty()) std::rethrow_exception(error_);
+  if (items_.empty()) {
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    throw Error(ErrorCode::invalid_argument, "no epoch was started; call start_epoch() first");
+  }
   const Item item = items_.front();
   items_.pop_front();
   ended_ = item.big_batch == nullptr;
@@ -98,39 +104,47 @@ std::int64_t BatchFeed::bytes_uploaded() const {
 
 void BatchFeed::run(std::stop_token stop, std::int64_t epoch) {
   try {
-    const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
-    for (;; ++epoch) {
-      begin_epoch(epoch);
-      for (;;) {
-        BigBatch* const big_batch = take_idle(stop);
-        if (big_batch == nullptr) return;
-        big_batch->epoch = epoch;
-        big_batch->batch_rows.clear();
-        big_batch->sample_ids.clear();
-        big_batch->device_rows.clear();
-        if (!fill(*big_batch)) {
-          release(big_batch);
-          break;
-        }
-        push({epoch, big_batch});
-      }
-      push({epoch, nullptr});
-      if (num_epochs && epoch + 1 >= *num_epochs) break;
-    }
+    while (run_epoch(stop, epoch)) ++epoch;
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::current_exception();
+    {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+      running_ = false;
+    }
+    item_available_.notify_one();
   }
-  {
-    const std::lock_guard lock(mutex_);
-    running_ = false;
-  }
-  item_available_.notify_one();
 }
 
-BigBatch* BatchFeed::take_idle(std::stop_token stop) {
+/// Whether there is a next epoch to be prepared.
+bool BatchFeed::run_epoch(const std::stop_token& stop, std::int64_t epoch) {
+  begin_epoch(epoch);
+  bool any = false;
+  for (;; any = true) {
+    BigBatch* const big_batch = take_idle(stop);
+    if (big_batch == nullptr) return false;
+    big_batch->epoch = epoch;
+    big_batch->batch_rows.clear();
+    big_batch->sample_ids.clear();
+    big_batch->device_rows.clear();
+    const bool filled = fill(*big_batch, stop);
+    if (stop.stop_requested()) return false;
+    if (!filled) {
+      release(big_batch);
+      break;
+    }
+    push({epoch, big_batch}, true);
+  }
+  const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
+  // Epochs without batches are not prepared without end.
+  const bool more = any && !(num_epochs && epoch + 1 >= *num_epochs);
+  push({epoch, nullptr}, more);
+  return more;
+}
+
+BigBatch* BatchFeed::take_idle(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (!idle_available_.wait(lock, stop, [&] { return !idle_.empty(); })) return nullptr;
+  idle_available_.wait(lock, stop, [&] { return !idle_.empty(); });
+  if (stop.stop_requested()) return nullptr;
   BigBatch* const big_batch = idle_.back();
   idle_.pop_back();
   return big_batch;
@@ -141,10 +155,11 @@ void BatchFeed::count_upload(std::int64_t bytes) {
   bytes_uploaded_ += bytes;
 }
 
-void BatchFeed::push(Item item) {
+void BatchFeed::push(Item item, bool more) {
   {
     const std::lock_guard lock(mutex_);
     items_.push_back(item);
+    running_ = more;
   }
   item_available_.notify_one();
 }

@@ -59,6 +59,9 @@ class BatchFeed {
   /// It may be used again once `consumed` is done.
   void release(BigBatch* big_batch);
 
+  /// Of whatever read the pictures.
+  [[nodiscard]] virtual LoaderStats loader_stats() const { return loader_.stats(); }
+  [[nodiscard]] virtual std::vector<SkippedRows> skipped() const { return loader_.skipped(); }
   /// For its thread-safe members.
   [[nodiscard]] const Loader& loader() const noexcept { return loader_; }
   [[nodiscard]] std::int64_t bytes_uploaded() const;
@@ -71,8 +74,8 @@ class BatchFeed {
   // The thread calls these three, and restore() the last one while there is no thread.
   virtual void begin_epoch(std::int64_t epoch) = 0;
   /// Fills the last members of `big_batch`, whose others are set, and puts copies into streams.
-  /// False if the epoch has no more batches.
-  [[nodiscard]] virtual bool fill(BigBatch& big_batch) = 0;
+  /// False if the epoch has no more batches. May end early after a stop.
+  [[nodiscard]] virtual bool fill(BigBatch& big_batch, const std::stop_token& stop) = 0;
   /// Goes to the place of a state.
   [[nodiscard]] virtual LoaderPosition go_to(std::string_view state) = 0;
   /// Waits for copies under way. Called when the thread has ended.
@@ -96,8 +99,9 @@ class BatchFeed {
   };
 
   void run(std::stop_token stop, std::int64_t epoch);
-  [[nodiscard]] BigBatch* take_idle(std::stop_token stop);
-  void push(Item item);
+  [[nodiscard]] bool run_epoch(const std::stop_token& stop, std::int64_t epoch);
+  [[nodiscard]] BigBatch* take_idle(const std::stop_token& stop);
+  void push(Item item, bool more);
 
   std::shared_ptr<Gpu> gpu_;
   Loader loader_;

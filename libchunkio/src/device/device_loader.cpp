@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <chrono>
+#include <exception>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -21,6 +23,8 @@
 #include "device/pinned_ring.hpp"
 #include "device/resident_feed.hpp"
 #include "device/uploader.hpp"
+#include "pipeline/loader_access.hpp"
+#include "pipeline/loader_state.hpp"
 
 namespace chunkio::cuda {
 namespace {
@@ -29,6 +33,9 @@ using device::BigBatch;
 using device::LabelPlan;
 using device::RowTask;
 using OutputSlot = internal::OutputSlot;
+
+/// Far beyond use; it keeps sums in range.
+constexpr std::int64_t kMaxHeld = 1024;
 
 void require(bool condition, const std::string& message) {
   if (!condition) throw Error(ErrorCode::invalid_argument, message);
@@ -40,13 +47,19 @@ void check_options(const Loader& loader, const DeviceOptions& options) {
   };
   at_least_one(options.big_batch, "big_batch");
   at_least_one(options.echo, "echo");
-  at_least_one(options.max_held, "max_held");
+  require(options.max_held >= 1 && options.max_held <= kMaxHeld,
+          "max_held must be between 1 and " + std::to_string(kMaxHeld) + ", got " +
+              std::to_string(options.max_held));
   require(
       options.label_dtype == DType::int64 || options.label_dtype == DType::float32,
       "label_dtype must be int64 or float32, got " + std::string(to_string(options.label_dtype)));
+  constexpr std::int64_t kSane = std::int64_t{1} << 50;
   const auto rows = base::checked_multiply(options.big_batch, loader.options().batch_size);
+  const auto bytes =
+      base::checked_multiply(rows.value_or(kSane), loader.dataset().info().sample_bytes());
   require(rows && *rows <= std::numeric_limits<std::int32_t>::max(),
           "a big batch has 2^31 samples or more; lower big_batch");
+  require(bytes && *bytes < kSane, "a big batch has 2^50 bytes or more; lower big_batch");
   require(options.resident_share >= 0 && options.resident_share <= 1,
           "resident_share must be between 0 and 1, got " + std::to_string(options.resident_share));
   require(options.echo <= std::numeric_limits<std::int32_t>::max() &&
@@ -80,18 +93,18 @@ struct DeviceLoader::Impl {
         dataset(loader.dataset()),
         loader_options(loader.options()),
         num_batches(loader.num_steps()),
-        plan(device::make_normalize_plan(dataset.info(), options.normalize)),
+        plan(supported(device::make_normalize_plan(dataset.info(), options.normalize))),
         labels(label_plan(dataset.info(), options.label_dtype)),
-        resident(fits_device(loader)),
+        fits(fits_device(loader)),
         stream(gpu),
         outputs(std::make_shared<device::OutputRing>(gpu, options.max_held,
                                                      loader_options.batch_size, plan, labels)) {
-    gpu->require_supported(plan);
-    if (resident) {
-      auto made = std::make_unique<device::ResidentFeed>(gpu, std::move(loader), options.big_batch,
-                                                         labels, options.pin_memory);
-      pins = made->pinned();
-      feed = std::move(made);
+    std::optional<device::ResidentDataset> uploaded = fits ? upload(loader) : std::nullopt;
+    if (uploaded) {
+      resident = true;
+      pins = uploaded->pinned();
+      feed = std::make_unique<device::ResidentFeed>(gpu, std::move(loader), options.big_batch,
+                                                    std::move(*uploaded));
     } else {
       // Nothing is read into the ring of a loader whose dataset is resident.
       pinned = device::PinnedRing::of(gpu, loader, options.pin_memory);
@@ -108,10 +121,31 @@ struct DeviceLoader::Impl {
     }
   }
 
+  [[nodiscard]] device::NormalizePlan supported(device::NormalizePlan made) const {
+    gpu->require_supported(made);
+    const std::int64_t bytes = made.output_bytes();
+    require(base::checked_multiply(bytes, loader_options.batch_size * kMaxHeld).has_value(),
+            "the output batches have 2^63 bytes or more; lower batch_size");
+    return made;
+  }
+
+  /// Nothing, if it cannot be had and need not be.
+  [[nodiscard]] std::optional<device::ResidentDataset> upload(const Loader& loader) const {
+    try {
+      return std::optional<device::ResidentDataset>(std::in_place, gpu, loader, labels,
+                                                    options.pin_memory);
+    } catch (const Error& error) {
+      const bool dispensable = options.resident == DeviceResident::automatic &&
+                               error.code() == ErrorCode::out_of_resources;
+      if (!dispensable) throw;
+      return std::nullopt;
+    }
+  }
+
   [[nodiscard]] bool fits_device(const Loader& loader) const {
     if (options.resident == DeviceResident::off) return false;
     const std::int64_t rows = loader.row_groups().num_samples();
-    const std::int64_t bytes = device::ResidentFeed::footprint(loader, labels);
+    const std::int64_t bytes = device::ResidentDataset::footprint(loader, labels);
     const std::int64_t free_bytes = gpu->memory().free_bytes;
     const double limit = options.resident_share * static_cast<double>(free_bytes);
     if (rows <= std::numeric_limits<std::int32_t>::max() && static_cast<double>(bytes) <= limit) {
@@ -125,38 +159,56 @@ struct DeviceLoader::Impl {
   }
 
   void start_epoch(std::int64_t wanted) {
+    require(wanted >= 0 && wanted <= pipeline::kMaxEpoch,
+            "epoch must be between 0 and 2^62, got " + std::to_string(wanted));
+    rethrow_failure();
+    if (restored_epoch == wanted) return;  // It goes on where restore() went.
     drop_current();
     started = false;  // If what follows throws, nothing will arrive.
     feed->start(wanted);
-    epoch = wanted;
+    begin(wanted, 0, 0);
+  }
+
+  void begin(std::int64_t at_epoch, std::int64_t at_batch, std::int64_t at_step) {
+    epoch = at_epoch;
+    next_batch = at_batch;
+    skip = at_step;
     started = true;
     ended = false;
-    if (restored_epoch != wanted) {
-      next_batch = 0;
-      skip = 0;
-    }
     restored_epoch.reset();
   }
 
   [[nodiscard]] OutputSlot* next(Stream consumer) {
     require(started, "no epoch was started; call start_epoch() first");
-    if (ended || !advance()) {
-      ended = true;
-      return nullptr;
-    }
-    OutputSlot& slot = outputs->take();
+    rethrow_failure();
+    restored_epoch.reset();
+    if (ended) return nullptr;
     try {
-      fill(slot, consumer);
+      if (!advance()) {
+        ended = true;
+        return nullptr;
+      }
     } catch (...) {
-      outputs->put_back(slot);
+      failure = std::current_exception();
       throw;
     }
-    ++within;
-    if (within == std::ssize(current->batch_rows) * options.echo) drop_current();
+    OutputSlot& slot = outputs->take();  // That all are held is no failure: some can be released.
+    try {
+      fill(slot, consumer);
+      ++within;
+      if (within == std::ssize(current->batch_rows) * options.echo) drop_current();
+    } catch (...) {
+      failure = std::current_exception();
+      throw;
+    }
     const std::lock_guard lock(mutex);
     ++batches;
     images += std::ssize(slot.sample_ids);
     return &slot;
+  }
+
+  void rethrow_failure() const {
+    if (failure) std::rethrow_exception(failure);
   }
 
   /// Makes `current` the big batch of the next output batch; false at the end of the epoch.
@@ -233,12 +285,7 @@ struct DeviceLoader::Impl {
   }
 
   void describe(OutputSlot& slot, std::int64_t rows) const {
-    const auto& [crop, channels, input, output, dtype] = plan;
-    const std::int64_t c = plan.num_channels();
-    slot.pictures_view = {slot.pictures.get(), dtype,
-                          output == Layout::nchw ? Shape({rows, c, crop.height, crop.width})
-                                                 : Shape({rows, crop.height, crop.width, c}),
-                          options.device};
+    slot.pictures_view = {slot.pictures.get(), plan.dtype, plan.output_shape(rows), options.device};
     if (labels.conversion != LabelPlan::Conversion::none) {
       slot.labels_view = {slot.labels.get(), options.label_dtype,
                           dataset.info().labels->row_shape.with_first_axis(rows), options.device};
@@ -261,6 +308,12 @@ struct DeviceLoader::Impl {
     }
   }
 
+  /// The next output batch.
+  [[nodiscard]] LoaderPosition position() const {
+    const std::int64_t first = current != nullptr ? current->first_batch : next_batch;
+    return {epoch, first * options.echo + (current != nullptr ? within : skip)};
+  }
+
   [[nodiscard]] std::string state() const {
     device::DeviceState state{.big_batch = options.big_batch,
                               .echo = options.echo,
@@ -274,11 +327,13 @@ struct DeviceLoader::Impl {
     } else {
       state.step = skip;
     }
-    state.loader = feed->loader().state_at(position);
+    state.loader = feed->loader().state_at(position, ended);
     return to_json(state);
   }
 
   void restore(std::string_view text) {
+    rethrow_failure();
+    // Everything is checked before anything is changed.
     const device::DeviceState state = device::parse_device_state(text);
     const auto same = [](const std::string& name, std::int64_t there, std::int64_t here) {
       require(there == here, "the state of the device loader was made with " + name + " " +
@@ -290,19 +345,20 @@ struct DeviceLoader::Impl {
       same("rank", state.rank, loader_options.rank);
       same("world_size", state.world_size, loader_options.world_size);
     }
-    require(state.step < state.big_batch * state.echo,
-            "the state of the device loader is damaged: its place is beyond its big batch");
+    const LoaderPosition position =
+        chunkio::internal::LoaderAccess::position_of(feed->loader(), state.loader);
+    const std::int64_t left = std::min(options.big_batch, num_batches - position.step);
+    const bool begins = position.step % options.big_batch == 0 || position.step == num_batches;
+    require(options.echo == 1 ? state.step == 0
+                              : begins && (state.step == 0 || state.step < left * options.echo),
+            "the state of the device loader is damaged: there is no such place in a big batch");
+
     drop_current();
     started = false;
-    const LoaderPosition position = feed->restore(state.loader);
-    require(
-        position.step % options.big_batch == 0 || options.echo == 1 || position.step == num_batches,
-        "the state of the device loader is damaged: no big batch begins there");
-    epoch = position.epoch;
-    next_batch = position.step;
-    skip = state.step;
-    restored_epoch = epoch;
-    start_epoch(epoch);
+    static_cast<void>(feed->restore(state.loader));
+    feed->start(position.epoch);
+    begin(position.epoch, position.step, state.step);
+    restored_epoch = position.epoch;
   }
 
   DeviceOptions options;
@@ -312,6 +368,7 @@ struct DeviceLoader::Impl {
   std::int64_t num_batches = 0;
   device::NormalizePlan plan;
   LabelPlan labels;
+  bool fits = false;  // The dataset, on the device.
   bool resident = false;
   bool pins = false;  // Copies come from page-locked memory.
 
@@ -329,8 +386,9 @@ struct DeviceLoader::Impl {
   std::int64_t within = 0;      // output batches of `current` handed out
   std::int64_t next_batch = 0;  // of the loader, behind `current`
   std::int64_t skip = 0;        // output batches of the next big batch that a state left behind
-  std::optional<std::int64_t> restored_epoch;
-  std::vector<std::int32_t> dealt;  // rows of `current`, in the order of dealt_pass
+  std::optional<std::int64_t> restored_epoch;  // no batch of it was asked for yet
+  std::exception_ptr failure;                  // thrown by every later call
+  std::vector<std::int32_t> dealt;             // rows of `current`, in the order of dealt_pass
   std::int64_t dealt_pass = -1;
 
   mutable std::mutex mutex;  // Guards what follows.
@@ -363,12 +421,14 @@ std::optional<DeviceBatch> DeviceLoader::next(Stream stream) {
 
 std::string DeviceLoader::state() const { return impl_->state(); }
 void DeviceLoader::restore(std::string_view state) { impl_->restore(state); }
+LoaderPosition DeviceLoader::position() const { return impl_->position(); }
+std::vector<SkippedRows> DeviceLoader::skipped() const { return impl_->feed->skipped(); }
 std::int64_t DeviceLoader::num_steps() const noexcept {
   return impl_->num_batches * impl_->options.echo;
 }
 
 DeviceStats DeviceLoader::stats() const {
-  DeviceStats stats{.loader = impl_->feed->loader().stats(),
+  DeviceStats stats{.loader = impl_->feed->loader_stats(),
                     .bytes_uploaded = impl_->feed->bytes_uploaded(),
                     .pinned = impl_->pins,
                     .resident = impl_->resident};

@@ -23,6 +23,8 @@ constexpr std::int64_t kTileBytes = std::int64_t{16} << 10;
 /// What a block may have without asking for more.
 constexpr std::int64_t kMaxTileBytes = std::int64_t{48} << 10;
 
+constexpr std::int64_t kMaxTileElements = std::int64_t{1} << 24;
+
 struct KernelPlan {
   CropPlan crop;
   ChannelScale channels[kMaxChannels];
@@ -278,8 +280,10 @@ KernelPlan kernel_plan(const NormalizePlan& plan) {
   made.row_words =
       static_cast<std::int32_t>((columns * made.pixel_bytes + kWord - 1 + kWord - 1) / kWord);
   const std::int64_t row_bytes = std::int64_t{made.planes} * made.row_words * kWord;
-  made.tile_rows = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, plan.crop.height));
+  // Rows of the output may be longer than those of the picture; their elements are counted in ints.
+  const std::int64_t row_elements = std::int64_t{plan.crop.width} * channels;
+  made.tile_rows = static_cast<std::int32_t>(std::clamp<std::int64_t>(
+      std::min(kTileBytes / row_bytes, kMaxTileElements / row_elements), 1, plan.crop.height));
   made.tiles = (plan.crop.height + made.tile_rows - 1) / made.tile_rows;
   return made;
 }
@@ -325,8 +329,8 @@ void launch(const NormalizePlan& normalize_plan, const KernelPlan& plan, const L
 }  // namespace
 
 bool fits_kernel(const NormalizePlan& plan) {
-  const KernelPlan made = kernel_plan(plan);
-  return shared_bytes(made) <= kMaxTileBytes;
+  const std::int64_t row_elements = std::int64_t{plan.crop.width} * plan.num_channels();
+  return row_elements <= kMaxTileElements && shared_bytes(kernel_plan(plan)) <= kMaxTileBytes;
 }
 
 cudaError_t launch_normalize(const NormalizePlan& plan, const LabelPlan& labels,

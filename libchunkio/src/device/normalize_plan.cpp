@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include <chunkio/error.hpp>
@@ -53,6 +54,11 @@ void complete_statistics(const DatasetInfo& info, NormalizeOptions& options) {
       refuse(info, "std must be above 0, and large enough to divide by");
     }
   }
+  for (std::size_t c = 0; c < options.mean.size(); ++c) {
+    if (!(std::fabs(options.mean[c] / options.std[c]) < std::numeric_limits<float>::max())) {
+      refuse(info, "mean is too large to be divided by std");
+    }
+  }
 }
 
 std::int32_t checked_side(const DatasetInfo& info, std::int64_t crop, std::int64_t picture,
@@ -76,6 +82,12 @@ std::int64_t NormalizePlan::picture_bytes() const noexcept {
 std::int64_t NormalizePlan::output_bytes() const noexcept {
   return std::int64_t{crop.height} * crop.width * num_channels() *
          static_cast<std::int64_t>(size_of(dtype));
+}
+
+Shape NormalizePlan::output_shape(std::int64_t num_samples) const {
+  const std::int64_t c = num_channels();
+  return output == Layout::nchw ? Shape({num_samples, c, crop.height, crop.width})
+                                : Shape({num_samples, crop.height, crop.width, c});
 }
 
 NormalizePlan make_normalize_plan(const DatasetInfo& info, NormalizeOptions& options) {

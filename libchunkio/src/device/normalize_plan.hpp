@@ -21,6 +21,8 @@ struct NormalizePlan {
   [[nodiscard]] std::int64_t num_channels() const noexcept {
     return static_cast<std::int64_t>(channels.size());
   }
+  /// [B,C,h,w] or [B,h,w,C].
+  [[nodiscard]] Shape output_shape(std::int64_t num_samples) const;
   [[nodiscard]] std::int64_t picture_bytes() const noexcept;
   /// Of the output of one sample.
   [[nodiscard]] std::int64_t output_bytes() const noexcept;

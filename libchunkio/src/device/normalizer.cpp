@@ -30,14 +30,6 @@ struct Normalizer::Impl {
 
   [[nodiscard]] const device::NormalizePlan& plan() const noexcept { return writer.plan(); }
 
-  [[nodiscard]] Shape output_shape(std::int64_t num_samples) const {
-    const std::int64_t c = plan().num_channels();
-    const std::int64_t h = plan().crop.height;
-    const std::int64_t w = plan().crop.width;
-    return plan().output == Layout::nchw ? Shape({num_samples, c, h, w})
-                                         : Shape({num_samples, h, w, c});
-  }
-
   void check(const TensorView& images, std::span<const std::int64_t> sample_ids,
              std::span<const std::byte> output, std::int64_t echo_pass) const {
     const auto fail = [](const std::string& what) {
@@ -107,7 +99,7 @@ Normalizer& Normalizer::operator=(Normalizer&&) noexcept = default;
 Normalizer::~Normalizer() = default;
 
 Shape Normalizer::output_shape(std::int64_t num_samples) const {
-  return impl_->output_shape(num_samples);
+  return impl_->plan().output_shape(num_samples);
 }
 
 std::size_t Normalizer::output_bytes(std::int64_t num_samples) const {

@@ -14,14 +14,17 @@ namespace {
 
 using internal::LoaderAccess;
 
-/// Of a batch that is copied to the device.
+/// Of a batch that is copied to the device, unless the memory budget is small.
 constexpr std::int64_t kCopyBytes = std::int64_t{16} << 20;
+/// A loader has some ten batches of this size, and more beside them.
+constexpr std::int64_t kBatchesOfBudget = 32;
 /// Batches whose copies are under way, while others are read.
 constexpr std::int64_t kCopies = 3;
 
 /// The rows of `options` one after the other.
 LoaderOptions sequential(LoaderOptions options, std::int64_t sample_bytes) {
-  options.batch_size = std::max<std::int64_t>(kCopyBytes / sample_bytes, 1);
+  const std::int64_t bytes = std::min(kCopyBytes, options.memory_budget / kBatchesOfBudget);
+  options.batch_size = std::max<std::int64_t>(bytes / sample_bytes, 1);
   options.order = OrderMode::sequential;
   options.drop_last = false;
   options.rank = 0;
@@ -38,27 +41,76 @@ LoaderOptions sequential(LoaderOptions options, std::int64_t sample_bytes) {
 
 }  // namespace
 
-std::int64_t ResidentFeed::footprint(const Loader& loader, const LabelPlan& labels) {
+std::int64_t ResidentDataset::footprint(const Loader& loader, const LabelPlan& labels) {
   const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + labels.input_bytes();
   return loader.row_groups().num_samples() * row_bytes + static_cast<std::int64_t>(kKernelSlack);
 }
 
-ResidentFeed::ResidentFeed(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
-                           const LabelPlan& labels, cuda::PinMemory pin_memory)
-    : BatchFeed(std::move(gpu), std::move(loader), batches),
-      device_bytes_(footprint(this->loader(), labels)) {
-  const std::int64_t rows = this->loader().row_groups().num_samples();
-  const std::int64_t sample_bytes = this->loader().dataset().info().sample_bytes();
-  pictures_ =
-      DeviceBuffer(shared_gpu(), static_cast<std::size_t>(rows * sample_bytes) + kKernelSlack);
+ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader,
+                                 const LabelPlan& labels, cuda::PinMemory pin_memory)
+    : device_bytes_(footprint(loader, labels)) {
+  const std::int64_t rows = loader.row_groups().num_samples();
+  const std::int64_t sample_bytes = loader.dataset().info().sample_bytes();
+  pictures_ = DeviceBuffer(gpu, static_cast<std::size_t>(rows * sample_bytes) + kKernelSlack);
   if (labels.input_bytes() > 0) {
-    labels_ = DeviceBuffer(shared_gpu(), static_cast<std::size_t>(rows * labels.input_bytes()));
+    labels_ = DeviceBuffer(gpu, static_cast<std::size_t>(rows * labels.input_bytes()));
   }
-  upload(labels, pin_memory);
+
+  struct Copying {
+    Batch batch;
+    GpuEvent done;
+  };
+  Loader reader(loader.dataset(), sequential(loader.options(), sample_bytes));
+  const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
+  pinned_ = ring != nullptr;
+  const GpuStream stream(gpu);
+  std::deque<Copying> copying;
+  std::vector<std::int64_t> ids;
+  const auto copy = [&](const TensorView& values, const DeviceBuffer& target,
+                        std::int64_t row_bytes) {
+    const std::size_t bytes = values.size_bytes();
+    if (bytes == 0) return;
+    gpu->copy_to_device(target.get() + std::ssize(ids) * row_bytes, values.data(), bytes,
+                        stream.get());
+    bytes_uploaded_ += static_cast<std::int64_t>(bytes);
+  };
+  try {
+    for (const Batch& batch : reader.epoch(0)) {
+      // Held first: a batch must outlive its copy, whatever is thrown.
+      const Copying& last = copying.emplace_back(Copying{batch, GpuEvent(gpu)});
+      copy(batch.images(), pictures_, sample_bytes);
+      copy(batch.labels(), labels_, labels.input_bytes());
+      ids.insert(ids.end(), batch.sample_ids().begin(), batch.sample_ids().end());
+      gpu->record(last.done.get(), stream.get());
+      if (std::ssize(copying) < kCopies - 1) continue;  // One more is held by the loop.
+      gpu->synchronize(copying.front().done.get());
+      copying.pop_front();
+    }
+  } catch (...) {
+    gpu->synchronize(stream.get());
+    throw;
+  }
+  gpu->synchronize(stream.get());
+  stats_ = reader.stats();
+  skipped_ = reader.skipped();
+  if (std::ssize(ids) != loader.dataset().size()) sample_ids_ = std::move(ids);
+}
+
+std::optional<std::int32_t> ResidentDataset::device_row(std::int64_t sample_id) const {
+  if (!sample_ids_) return static_cast<std::int32_t>(sample_id);
+  const auto found = std::lower_bound(sample_ids_->begin(), sample_ids_->end(), sample_id);
+  if (found == sample_ids_->end() || *found != sample_id) return std::nullopt;
+  return static_cast<std::int32_t>(found - sample_ids_->begin());
+}
+
+ResidentFeed::ResidentFeed(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
+                           ResidentDataset dataset)
+    : BatchFeed(std::move(gpu), std::move(loader), batches), dataset_(std::move(dataset)) {
   for (BigBatch& big_batch : big_batches()) {
-    big_batch.pictures = pictures_.get();
-    big_batch.labels = labels_.get();
+    big_batch.pictures = dataset_.pictures();
+    big_batch.labels = dataset_.labels();
   }
+  count_upload(dataset_.bytes_uploaded());
 }
 
 ResidentFeed::~ResidentFeed() {
@@ -69,52 +121,13 @@ ResidentFeed::~ResidentFeed() {
   }
 }
 
-void ResidentFeed::upload(const LabelPlan& labels, cuda::PinMemory pin_memory) {
-  struct Copying {
-    Batch batch;
-    GpuEvent done;
-  };
-  const std::int64_t sample_bytes = loader().dataset().info().sample_bytes();
-  Loader reader(loader().dataset(), sequential(loader().options(), sample_bytes));
-  const std::unique_ptr<PinnedRing> ring = PinnedRing::of(shared_gpu(), reader, pin_memory);
-  pinned_ = ring != nullptr;
-  const GpuStream stream(shared_gpu());
-  std::deque<Copying> copying;
-  std::int64_t row = 0;
-  const auto copy = [&](const TensorView& rows, const DeviceBuffer& target,
-                        std::int64_t row_bytes) {
-    const std::size_t bytes = rows.size_bytes();
-    if (bytes == 0) return;
-    gpu().copy_to_device(target.get() + row * row_bytes, rows.data(), bytes, stream.get());
-    count_upload(static_cast<std::int64_t>(bytes));
-  };
-  try {
-    for (const Batch& batch : reader.epoch(0)) {
-      copy(batch.images(), pictures_, sample_bytes);
-      copy(batch.labels(), labels_, labels.input_bytes());
-      sample_ids_.insert(sample_ids_.end(), batch.sample_ids().begin(), batch.sample_ids().end());
-      row += batch.size();
-      copying.push_back({batch, GpuEvent(shared_gpu())});
-      gpu().record(copying.back().done.get(), stream.get());
-      if (std::ssize(copying) < kCopies - 1) continue;  // One more is held by the loop.
-      gpu().synchronize(copying.front().done.get());
-      copying.pop_front();
-    }
-  } catch (...) {
-    gpu().synchronize(stream.get());  // What is copied must outlive its copy.
-    throw;
-  }
-  gpu().synchronize(stream.get());
-  if (row == loader().dataset().size()) sample_ids_ = {};
-}
-
 void ResidentFeed::begin_epoch(std::int64_t epoch) {
   epoch_rows_.emplace(LoaderAccess::order(loader(), epoch));
   next_step_ = restored_ && restored_->epoch == epoch ? restored_->step : 0;
   restored_.reset();
 }
 
-bool ResidentFeed::fill(BigBatch& big_batch) {
+bool ResidentFeed::fill(BigBatch& big_batch, const std::stop_token&) {
   big_batch.first_batch = next_step_;
   const std::int64_t end = std::min(next_step_ + batches(), epoch_rows_->num_steps());
   if (next_step_ == end) return false;
@@ -125,7 +138,7 @@ bool ResidentFeed::fill(BigBatch& big_batch) {
     // What could not be read (OnError::skip) is not there.
     std::size_t kept = begin;
     for (std::size_t i = begin; i < ids.size(); ++i) {
-      const std::optional<std::int32_t> row = device_row(ids[i]);
+      const std::optional<std::int32_t> row = dataset_.device_row(ids[i]);
       if (!row) continue;
       big_batch.device_rows.push_back(*row);
       ids[kept++] = ids[i];
@@ -139,13 +152,6 @@ bool ResidentFeed::fill(BigBatch& big_batch) {
 LoaderPosition ResidentFeed::go_to(std::string_view state) {
   restored_ = LoaderAccess::position_of(loader(), state);
   return *restored_;
-}
-
-std::optional<std::int32_t> ResidentFeed::device_row(std::int64_t sample_id) const {
-  if (sample_ids_.empty()) return static_cast<std::int32_t>(sample_id);
-  const auto found = std::lower_bound(sample_ids_.begin(), sample_ids_.end(), sample_id);
-  if (found == sample_ids_.end() || *found != sample_id) return std::nullopt;
-  return static_cast<std::int32_t>(found - sample_ids_.begin());
 }
 
 }  // namespace chunkio::device

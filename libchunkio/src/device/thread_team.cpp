@@ -2,6 +2,7 @@
 
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <chunkio/error.hpp>
 
@@ -31,6 +32,7 @@ void ThreadTeam::run(std::int64_t count, const std::function<void(std::int64_t)>
   if (count > 1) work_available_.notify_all();
   take_part(lock);
   work_done_.wait(lock, [&] { return num_done_ == count_; });
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void ThreadTeam::serve(std::stop_token stop) {
@@ -42,8 +44,14 @@ void ThreadTeam::take_part(std::unique_lock<std::mutex>& lock) {
   while (next_ < count_) {
     const std::int64_t i = next_++;
     lock.unlock();
-    (*work_)(i);
+    std::exception_ptr error;
+    try {
+      (*work_)(i);
+    } catch (...) {
+      error = std::current_exception();
+    }
     lock.lock();
+    if (error && !error_) error_ = error;
     if (++num_done_ == count_) work_done_.notify_one();
   }
 }

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -21,7 +22,7 @@ class ThreadTeam {
   ~ThreadTeam();
 
   /// Calls `work(i)` for i = 0 ... count - 1, each once, in any order and on any of the threads.
-  /// Returns when all have returned. \pre `work` does not throw.
+  /// Returns when all have returned, or throws the first of what they threw.
   void run(std::int64_t count, const std::function<void(std::int64_t)>& work);
 
  private:
@@ -37,6 +38,7 @@ class ThreadTeam {
   std::int64_t next_ = 0;
   std::int64_t count_ = 0;
   std::int64_t num_done_ = 0;
+  std::exception_ptr error_;
 
   std::vector<std::jthread> threads_;
 };

@@ -43,10 +43,10 @@ void Uploader::settle() {
   copying_.clear();
 }
 
-bool Uploader::fill(BigBatch& big_batch) {
+bool Uploader::fill(BigBatch& big_batch, const std::stop_token& stop) {
   big_batch.first_batch = loader().position().step;
   gpu().wait(stream_.get(), big_batch.consumed.get());
-  for (std::int64_t i = 0; i < batches(); ++i) {
+  for (std::int64_t i = 0; i < batches() && !stop.stop_requested(); ++i) {
     std::optional<Batch> batch = next_batch();
     if (!batch) break;
     // Held first: if anything below throws, the batch must outlive its copy all the same.

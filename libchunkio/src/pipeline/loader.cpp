@@ -385,11 +385,11 @@ std::optional<Batch> Loader::next() {
 }
 
 std::string Loader::state() const { return pipeline::to_json(impl_->state()); }
-std::string Loader::state_at(const LoaderPosition& position) const {
+std::string Loader::state_at(const LoaderPosition& position, bool ended) const {
   impl_->reader->require_own_process();
-  const bool at_end = position.step == impl_->steps;
-  return pipeline::to_json(
-      impl_->state_at({position.epoch, at_end ? impl_->global_steps : position.step}));
+  const std::int64_t step =
+      position.step == impl_->steps && ended ? impl_->global_steps : position.step;
+  return pipeline::to_json(impl_->state_at({position.epoch, step}));
 }
 void Loader::restore(std::string_view state) {
   impl_->reader->require_own_process();

@@ -9,8 +9,11 @@
 /// Data flow: Loader -> page-locked ring -> copy stream -> uint8 pictures on the device -> one
 /// kernel on a compute stream -> output buffers. Pictures cross the bus once, as uint8; cropping,
 /// flipping, normalising and transposing are that kernel's (see NormalizeOptions). A thread of the
-/// DeviceLoader's own keeps copies under way while the consumer trains. Nothing is allocated after
-/// construction, and nothing ever waits for the whole device.
+/// DeviceLoader's own keeps copies under way while the consumer trains. No device or page-locked
+/// memory is allocated after construction, and nothing ever waits for the whole device.
+///
+/// After fork() a child must neither use nor destroy what the parent made: a CUDA context does not
+/// survive it.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +23,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <chunkio/export.hpp>
 #include <chunkio/loader.hpp>
@@ -66,7 +70,9 @@ struct DeviceOptions {
   /// cannot keep up.
   std::int64_t echo = 1;
 
-  /// Output batches that the consumer may hold at once, >= 1. One more is an error, not a hang.
+  /// Output batches that the consumer may hold at once, 1 to 1024. One more is an error, not a
+  /// hang. With one, the kernel of a batch waits for all that the consumer does with the one
+  /// before.
   std::int64_t max_held = 2;
   PinMemory pin_memory = PinMemory::require;
   /// Resident: read once, at construction, and uploaded as uint8; an epoch then reads nothing, and
@@ -107,8 +113,8 @@ class CHUNKIO_EXPORT DeviceBatch {
   [[nodiscard]] std::int64_t step() const;
   /// How often its pictures were used before in the epoch, from 0.
   [[nodiscard]] std::int64_t echo_pass() const;
-  /// The stream whose work the buffer waits for when it is released: that of next(), unless
-  /// another is named here. Of all copies of the batch.
+  /// The one stream whose work the buffer waits for when it is released: that of next(), unless
+  /// another is named here. Of all copies of the batch, so not beside other calls of theirs.
   void use_on(Stream stream);
 
  private:
@@ -119,7 +125,9 @@ class CHUNKIO_EXPORT DeviceBatch {
 
 /// What was delivered and what it cost. Seconds are wall time.
 struct DeviceStats {
-  LoaderStats loader = {};          ///< Of the loader behind it; its stall is not the consumer's.
+  /// Of the loader behind it, or of the one that read a resident dataset; its stall is not the
+  /// consumer's.
+  LoaderStats loader = {};
   std::int64_t batches = 0;         ///< Output batches handed out.
   std::int64_t images = 0;          ///< In them.
   std::int64_t bytes_uploaded = 0;  ///< Pictures and labels.
@@ -145,7 +153,9 @@ class CHUNKIO_EXPORT DeviceLoader {
   /// Goes to the start of an epoch; see Loader::start_epoch().
   void start_epoch(std::int64_t epoch);
   /// The next output batch, or nothing at the end of the epoch. Work put into `stream` afterwards
-  /// waits until the batch is there; the caller waits only while pictures have not arrived.
+  /// waits until the batch is there. The caller waits while pictures have not arrived (the stall of
+  /// DeviceStats), and while the device is max_held batches behind.
+  /// \param stream  of the device of this loader.
   /// \throws Error out_of_resources (max_held batches are held: which), invalid_argument (no epoch
   ///         was started), cuda_failed, and what
   ///         Loader::next() throws. After those every call throws the same again.
@@ -155,10 +165,14 @@ class CHUNKIO_EXPORT DeviceLoader {
   [[nodiscard]] std::string state() const;
   /// Continues there, bit-exactly. \throws Error invalid_argument.
   void restore(std::string_view state);
+  /// The next output batch, as epoch and step.
+  [[nodiscard]] LoaderPosition position() const;
 
   /// Output batches of an epoch.
   [[nodiscard]] std::int64_t num_steps() const noexcept;
   [[nodiscard]] DeviceStats stats() const;
+  /// As Loader::skipped(): what OnError::skip left out.
+  [[nodiscard]] std::vector<SkippedRows> skipped() const;
   [[nodiscard]] const DeviceOptions& options() const noexcept;
   [[nodiscard]] const Dataset& dataset() const noexcept;
   /// Reserved on the device.
