@@ -111,6 +111,8 @@ class Batches {
     check_cuda(cudaMemcpy(device_tasks_.get(), tasks_.data(), tasks_.size() * sizeof(RowTask),
                           cudaMemcpyHostToDevice),
                "cudaMemcpy");
+    // All that may still be under way, and streams of ours do not wait for it.
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
   [[nodiscard]] std::int64_t size() const noexcept { return std::ssize(buffers_); }

@@ -98,6 +98,8 @@ void measure_uploads(const GpuRun& run, const Case& pictures, Report& report) {
   std::vector<std::byte> arrived(batch_bytes);
   for (const Source& source : sources) {
     check_cuda(cudaMemset(target.get(), 0xA5, static_cast<std::size_t>(total_bytes)), "cudaMemset");
+    // The stream does not wait for it.
+    check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     // Also warms up.
     static_cast<void>(stream.seconds_of([&](cudaStream_t s) { copy_all(source, s); }));
     for (std::size_t i = 0; i < batches.size(); ++i) {
