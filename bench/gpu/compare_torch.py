@@ -103,7 +103,7 @@ def measure(torch, transforms, size, dtype_name, layout, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds (default 9)")
-    parser.add_argument("--json", type=argparse.FileType("w"), default=sys.stdout, help="write there, not to stdout")
+    parser.add_argument("--json", metavar="FILE", help="write there, not to stdout")
     options = parser.parse_args()
     try:
         import torch
@@ -121,9 +121,13 @@ def main():
                 for layout in ("nchw", "nhwc"):
                     cases.append(measure(torch, transforms, size, dtype, layout, options.rounds))
                     torch.cuda.empty_cache()
-    json.dump({"torch": torch.__version__, "torchvision": torchvision.__version__, "cuda": torch.version.cuda,
-               "device": torch.cuda.get_device_name(0), "cases": cases}, options.json, indent=2)
-    options.json.write("\n")
+    text = json.dumps({"torch": torch.__version__, "torchvision": torchvision.__version__,
+                       "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(0), "cases": cases}, indent=2)
+    if options.json is None:
+        print(text)
+    else:
+        with open(options.json, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ while [[ $# -gt 0 ]]; do
   case $1 in
     --deps | --out)
       [[ $# -gt 1 ]] || usage 2 >&2
-      if [[ $1 == --deps ]]; then deps=$(realpath -- "$2"); else out=$(realpath -m -- "$2"); fi
+      if [[ $1 == --deps ]]; then deps=$(realpath -m -- "$2"); else out=$(realpath -m -- "$2"); fi
       shift 2
       ;;
     -h | --help) usage 0 ;;
@@ -56,10 +56,9 @@ if [[ -n $deps && ! -d $deps ]]; then
 fi
 rm -rf "$logs"
 mkdir -p "$logs" "$(dirname "$results")"
-rm -f "$out/kernel.json" "$out/torch.json" "$out/figures.md"
-if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
-  PATH=$PATH:/usr/local/cuda/bin
-fi
+rm -f "$out"/{kernel.json,torch.json,figures.md}
+# Where CUDA goes by default, and is often not on the path.
+PATH=$PATH:/usr/local/cuda/bin
 
 deadline=$((SECONDS + TIME))
 failed=0
@@ -90,8 +89,10 @@ step() {
   table+="| $name | $result${counts:+ (${counts//,/, })} | $((SECONDS - begin)) |"$'\n'
   if ((status != 0)); then
     failed=1
-    tail -n 15 "$log" | sed "s|$root/||g" >&2
-    tails+=$'\n'"The end of what \`$name\` wrote:"$'\n\n'"$(tail -n 15 "$log" | sed "s|$root/||g; s/^/    /")"$'\n'
+    # Without names of folders of this machine: RESULTS-gpu.md may be committed.
+    tail -n 15 "$log" | sed "s|$root/||g; s|${HOME:-$root}/|~/|g; s/^/    /" >"$out/tail"
+    cat "$out/tail" >&2
+    tails+=$'\n'"The end of what \`$name\` wrote:"$'\n\n'"$(<"$out/tail")"$'\n'
     return 1
   fi
 }
@@ -165,5 +166,6 @@ TEXT
   fi
 } >"$out/results.part"
 mv "$out/results.part" "$results"
+rm -f "$out/tail"
 echo "run.sh: wrote $results"
 exit "$failed"
