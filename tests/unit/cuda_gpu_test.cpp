@@ -84,6 +84,8 @@ void expect_equal_to_cpu(Gpu& gpu, const NormalizePlan& plan, std::mt19937& rand
   std::byte* const output = gpu.allocate(output_bytes + 64);
   std::byte* const output_labels = gpu.allocate(kRows * 3 * sizeof(float));
   ASSERT_EQ(cudaMemset(output, 0xA5, output_bytes + 64), cudaSuccess);
+  // It may still be under way, and streams that do not block do not wait for it.
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   const StreamHandle stream = gpu.create_stream();
   gpu.copy_to_device(device_pictures, pictures.data(), pictures.size(), stream);
   gpu.copy_to_device(device_labels, label_bytes.data(), label_bytes.size(), stream);
