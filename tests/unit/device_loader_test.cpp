@@ -17,6 +17,7 @@
 
 #include <chunkio/chunkio.hpp>
 #include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/cuda/dlpack.hpp>
 
 #include "device/device_loader_access.hpp"
 #include "device/echo_deal.hpp"
@@ -400,6 +401,29 @@ TEST_F(DeviceLoaderTest, WhatDoesNotFitAfterAllIsFedByTheHost) {
     EXPECT_FALSE(loader.stats().resident);
     EXPECT_EQ(epoch_of(loader, 0), expected(options, 0));
   }
+}
+
+TEST_F(DeviceLoaderTest, BatchesCrossToOtherFrameworks) {
+  DeviceLoader loader = device_loader({.normalize = augmented(), .max_held = 1});
+  loader.start_epoch(0);
+  std::optional<DeviceBatch> batch = loader.next(stream_);
+  ASSERT_TRUE(batch);
+  dlpack::ManagedTensor images = to_dlpack(*batch, batch->images());
+  EXPECT_EQ(images->dl_tensor.data, batch->images().data);
+  EXPECT_EQ(images->dl_tensor.device.device_type, dlpack::DLDeviceType::cuda);
+  EXPECT_EQ(images->dl_tensor.ndim, 4);
+  EXPECT_EQ(images->dl_tensor.shape[1], 3);
+  EXPECT_EQ(images->dl_tensor.dtype.code, dlpack::DLDataTypeCode::floating_point);
+  EXPECT_EQ(to_dlpack(*batch, batch->labels())->dl_tensor.dtype.bits, 64);
+  DeviceTensor other = batch->images();
+  other.data = &other;
+  expect_error(ErrorCode::invalid_argument, {"not of this batch"},
+               [&] { static_cast<void>(to_dlpack(*batch, other)); });
+  batch.reset();
+  expect_error(ErrorCode::out_of_resources, {"held"},
+               [&] { static_cast<void>(loader.next(stream_)); });
+  images.reset();
+  EXPECT_TRUE(loader.next(stream_));
 }
 
 TEST_F(DeviceLoaderTest, SkippedRowsAreLeftOutAndCounted) {
