@@ -93,7 +93,10 @@ void measure(const GpuRun& run, const Case& pictures, SourceKind source,
   chunkio::NormalizeOptions normalize =
       normalize_options(chunkio::DType::float16, chunkio::Layout::nchw);
   chunkio::Loader alone(dataset, options);
-  chunkio::cuda::DeviceLoader loader(chunkio::Loader(dataset, options), {.normalize = normalize});
+  // The way from the file is what is measured.
+  chunkio::cuda::DeviceLoader loader(
+      chunkio::Loader(dataset, options),
+      {.normalize = normalize, .resident = chunkio::cuda::DeviceResident::off});
   const NormalizePlan plan = chunkio::device::make_normalize_plan(dataset.info(), normalize);
   const TimedStream stream;
   check_device_epoch(loader, pictures, plan, stream.get());
