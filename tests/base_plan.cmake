@@ -7,6 +7,7 @@ chunkio_add_unit_tests(
   unit/checked_math_test.cpp
   unit/chunk_layout_test.cpp
   unit/epoch_order_test.cpp
+  unit/epoch_rows_test.cpp
   unit/keyed_permutation_test.cpp
   unit/philox_test.cpp
   unit/plan_cost_test.cpp

@@ -3,6 +3,7 @@ find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
   pipeline_test
   SOURCES unit/bottleneck_test.cpp
+          unit/dlpack_test.cpp
           unit/loader_contents_test.cpp
           unit/loader_resume_test.cpp
           unit/loader_state_test.cpp
@@ -21,3 +22,35 @@ endif()
 
 # It replaces pread.
 chunkio_add_unit_tests(read_faults_test SOURCES fault/read_faults_test.cpp)
+
+# Batches in Python, by way of a shared library that exports them. Python itself has no sanitizers, so it could
+# not load the library.
+if(NOT CHUNKIO_SANITIZE)
+  add_library(dlpack_exporter MODULE support/dlpack_exporter.cpp)
+  target_link_libraries(dlpack_exporter PRIVATE chunkio::chunkio chunkio_warnings)
+  foreach(case numpy_legacy numpy_versioned torch)
+    add_test(NAME Dlpack.${case}
+             COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/support/dlpack_test.py
+                     $<TARGET_FILE:dlpack_exporter> ${case})
+    set_tests_properties(
+      Dlpack.${case} PROPERTIES LABELS short TIMEOUT 120 SKIP_RETURN_CODE 77
+                                FAIL_REGULAR_EXPRESSION "HDF5-DIAG" ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+  endforeach()
+endif()
+
+# chunkio/torch.hpp, linked like a consumer's program. Older LibTorch for Linux may be built for the old
+# std::string, and then cannot be linked with anything here.
+find_package(Torch QUIET)
+if(NOT Torch_FOUND)
+  message(STATUS "No LibTorch (Torch_DIR): chunkio/torch.hpp is not tested")
+elseif(TORCH_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
+  message(STATUS "LibTorch with the old ABI of std::string: chunkio/torch.hpp is not tested")
+else()
+  add_executable(torch_test unit/torch_test.cpp)
+  target_include_directories(torch_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support)
+  target_link_libraries(torch_test PRIVATE chunkio::torch chunkio_warnings ${TORCH_LIBRARIES}
+                                           GTest::gtest_main)
+  gtest_discover_tests(
+    torch_test DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS short FAIL_REGULAR_EXPRESSION "HDF5-DIAG" TIMEOUT 120)
+endif()

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <chunkio/chunkio.hpp>
+#include <chunkio/dlpack.hpp>
 
 namespace {
 
@@ -42,6 +43,7 @@ void write_train_file() {
 
 bool is_right(const chunkio::Batch& batch, std::set<std::int64_t>& seen) {
   const auto pixels = batch.images().values<std::uint8_t>();
+  if (chunkio::to_dlpack(batch, batch.images())->dl_tensor.data != pixels.data()) return false;
   const auto labels = batch.labels().values<std::int64_t>();
   std::size_t at = 0;
   for (const std::int64_t id : batch.sample_ids()) {

@@ -432,8 +432,57 @@ def permutations():
         }
 
 
+def crop_of(sizes, seed, epoch, sample_id, echo_pass):
+    """Section 10. `sizes`: height and width of the picture, of the crop, padding, random_crop, flip."""
+    height, width, crop_height, crop_width, padding, random_crop, flip = sizes
+    rows = height + 2 * padding - crop_height
+    columns = width + 2 * padding - crop_width
+    key = stream_key(seed, epoch, 0, 4)
+    block = philox((*lo_hi(sample_id), echo_pass, 0), key)
+    top, left = rows // 2, columns // 2
+    if random_crop:
+        top, left = block[0] * (rows + 1) // WORD, block[1] * (columns + 1) // WORD
+    return [top - padding, left - padding, bool(flip and block[2] >= WORD // 2)]
+
+
+def crops():
+    for sizes in (
+        (32, 32, 32, 32, 4, True, True),
+        (218, 178, 128, 100, 0, True, False),
+        (7, 5, 9, 4, 2, False, True),
+        (5, 6, 2, 3, 0, False, False),
+        (2**28, 1, 1, 1, 2**20, True, True),
+    ):
+        for seed, epoch in ((0, 0), (2**64 - 1, 2**40 + 3)):
+            for echo_pass in (0, 1, WORD - 1):
+                ids = (0, 1, 2, 59_999, 2**33 + 5)
+                yield {"sizes": sizes, "seed": seed, "epoch": epoch, "echo_pass": echo_pass, "ids": ids} | {
+                    "crops": [crop_of(sizes, seed, epoch, sample_id, echo_pass) for sample_id in ids]
+                }
+
+
+def deals():
+    """Section 11."""
+    for rows, seed, epoch, rank, first_batch, echo_pass in (
+        (12, 0, 0, 0, 0, 0),
+        (12, 0, 0, 0, 0, 1),
+        (12, 0, 0, 0, 0, 2),
+        (1, 5, 1, 0, 4, 1),
+        (37, 2**64 - 1, 2**40, 7, 2**31 + 6, 3),
+    ):
+        stream = words(stream_key(seed, epoch, rank, 5), (first_batch % WORD) * WORD + echo_pass)
+        order = list(range(rows)) if echo_pass == 0 else shuffled(range(rows), stream)
+        yield {"rows": rows, "seed": seed, "epoch": epoch, "rank": rank} | {
+            "first_batch": first_batch,
+            "echo_pass": echo_pass,
+            "order": order,
+        }
+
+
 def vectors():
-    for name, made in (("random_numbers", random_numbers), ("permutations", permutations), ("orders", orders)):
+    files = {"random_numbers": random_numbers, "permutations": permutations, "orders": orders}
+    files |= {"crops": crops, "deals": deals}
+    for name, made in files.items():
         lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in made())
         yield f"{name}.json", f"[\n{lines}\n]\n"
 

@@ -387,6 +387,10 @@ TEST_F(DatasetWriterTest, SpecificationsThatCannotBeAreRefused) {
   refused("field labels", [](DatasetSpec& s) { s.fields[0].values.pop_back(); });
   refused("label 3 of sample 0 is none of the 3 classes",
           [](DatasetSpec& s) { s.fields[0].values[0] = std::byte{3}; });
+  refused("give float32", [](DatasetSpec& s) {
+    s.fields[1].info.dtype = DType::float16;
+    s.fields[1].values.resize(12);
+  });
   refused("labels must be",
           [](DatasetSpec& s) { s.fields[0] = test::field("labels", std::vector<float>(6, 0.0F)); });
   refused("2 attribute names for 3", [](DatasetSpec& s) {

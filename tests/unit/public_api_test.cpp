@@ -22,6 +22,9 @@
 #if defined(INCLUDE_NLOHMANN_JSON_HPP_) || defined(CLI11_VERSION) || defined(JPEGLIB_H)
 #error "a public header includes a library of the tools"
 #endif
+#if defined(TORCH_VERSION) || defined(TORCH_VERSION_MAJOR) || defined(DLPACK_DLPACK_H_)
+#error "the umbrella header includes LibTorch or DLPack"
+#endif
 
 #include <filesystem>
 #include <string>

@@ -69,7 +69,10 @@ TEST(DType, SizesAndNamesAgreeWithNumPy) {
   EXPECT_EQ(size_of(DType::int16), 2U);
   EXPECT_EQ(size_of(DType::float32), 4U);
   EXPECT_EQ(size_of(DType::int64), 8U);
+  EXPECT_EQ(size_of(DType::float16), 2U);
+  EXPECT_EQ(size_of(DType::bfloat16), 2U);
   EXPECT_EQ(to_string(DType::uint8), "uint8");
+  EXPECT_EQ(to_string(DType::bfloat16), "bfloat16");
   EXPECT_EQ(to_string(DType::float64), "float64");
   EXPECT_EQ(chunkio::dtype_of<std::int64_t>(), DType::int64);
   EXPECT_EQ(chunkio::dtype_of<std::byte>(), DType::uint8);

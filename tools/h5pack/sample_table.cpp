@@ -52,6 +52,9 @@ std::string element_text(chunkio::DType dtype, const std::byte* bytes) {
       return number_text<float>(bytes);
     case chunkio::DType::float64:
       return number_text<double>(bytes);
+    case chunkio::DType::float16:
+    case chunkio::DType::bfloat16:
+      break;  // No file has them.
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
+#include <chunkio/normalizer.hpp>
 #include <chunkio/ranks.hpp>
 #include <chunkio/shards.hpp>
 #include <chunkio/tensor.hpp>

@@ -138,7 +138,8 @@ struct LoaderOptions {
 
 namespace internal {
 class BatchSlot;
-}
+struct LoaderAccess;
+}  // namespace internal
 
 /// A batch: a shared lease of one ring buffer. The memory is valid and never overwritten until the
 /// last copy is gone, also after the Loader is. Copies may live on any thread.
@@ -166,6 +167,10 @@ class CHUNKIO_EXPORT Batch {
   [[nodiscard]] std::int64_t epoch() const;
   /// Position of the batch in its epoch, from 0.
   [[nodiscard]] std::int64_t step() const;
+  /// Whether all bytes of `view` lie in the pictures, one field or the sample ids of this batch: if
+  /// so, it is valid while the batch is held.
+  /// \throws Error out_of_resources if its dimensions multiply to more than 63 bits.
+  [[nodiscard]] bool contains(const TensorView& view) const;
 
  private:
   friend class Loader;
@@ -317,6 +322,12 @@ class CHUNKIO_EXPORT Loader {
   /// \throws Error io_failed, hdf5_failed, corrupt_data: the first state of a foreign file reads
   ///         three pictures, and they cannot be read.
   [[nodiscard]] std::string state() const;
+  /// The state that belongs to `position`, wherever the loader stands: for whoever counts the
+  /// batches that were really used. Any thread.
+  /// \param ended  whether next() would have said by then that the epoch is over, if the step is
+  ///               num_steps(): see state().
+  /// \pre 0 <= position.step <= num_steps(). \throws Error as state().
+  [[nodiscard]] std::string state_at(const LoaderPosition& position, bool ended) const;
   /// Goes to the place of `state`. start_epoch() or epoch() of the epoch in it continues there
   /// instead of at its start; so does next(). The loader must have the same order: num_threads,
   /// memory_budget, source and other performance options may differ, and so may rank and world_size
@@ -354,6 +365,7 @@ class CHUNKIO_EXPORT Loader {
   [[nodiscard]] std::int64_t num_threads() const noexcept;
 
  private:
+  friend struct internal::LoaderAccess;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

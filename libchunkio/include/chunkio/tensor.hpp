@@ -29,6 +29,8 @@ enum class DType : std::uint8_t {
   int64 = 7,
   float32 = 8,
   float64 = 9,
+  float16 = 10,   ///< IEEE binary16; of what a Normalizer gives, never of a file.
+  bfloat16 = 11,  ///< The upper half of a float32; likewise.
 };
 
 /// Bytes of one element.

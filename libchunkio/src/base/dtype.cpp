@@ -13,6 +13,8 @@ std::size_t size_of(DType dtype) noexcept {
       return 1;
     case DType::uint16:
     case DType::int16:
+    case DType::float16:
+    case DType::bfloat16:
       return 2;
     case DType::uint32:
     case DType::int32:
@@ -48,6 +50,10 @@ std::string_view to_string(DType dtype) noexcept {
       return "float32";
     case DType::float64:
       return "float64";
+    case DType::float16:
+      return "float16";
+    case DType::bfloat16:
+      return "bfloat16";
   }
   return "unknown";
 }

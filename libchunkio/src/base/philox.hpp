@@ -45,9 +45,11 @@ constexpr PhiloxBlock philox4x32(PhiloxBlock counter, PhiloxKey key) noexcept {
 
 /// What a stream is drawn for. Part of the published order: never renumber.
 enum class StreamPurpose : std::uint32_t {
-  row_groups = 1,  ///< Permutation of the row groups.
-  window = 2,      ///< Permutation of the samples of one window.
-  rows = 3,        ///< Permutation of all rows.
+  row_groups = 1,    ///< Permutation of the row groups.
+  window = 2,        ///< Permutation of the samples of one window.
+  rows = 3,          ///< Permutation of all rows.
+  augmentation = 4,  ///< Crops and flips of an epoch.
+  echo = 5,          ///< Permutation of the rows of a big batch that is used again.
 };
 
 /// The key under which everything for one (seed, epoch, lane, purpose) is drawn.

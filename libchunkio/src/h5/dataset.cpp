@@ -280,7 +280,7 @@ std::optional<FieldInfo> as_field(const DatasetSummary& dataset, std::int64_t nu
   return FieldInfo{dataset.name, *dataset.dtype, row_shape};
 }
 
-bool is_integer(DType dtype) { return dtype != DType::float32 && dtype != DType::float64; }
+bool is_integer(DType dtype) { return dtype < DType::float32; }
 
 /// The field as labels: integers [N] are delivered as int64, uint8 [N,A] as it is.
 std::optional<FieldInfo> as_labels(std::optional<FieldInfo> field) {

@@ -169,6 +169,9 @@ hid_t memory_type(DType dtype) {
       return H5T_NATIVE_FLOAT;
     case DType::float64:
       return H5T_NATIVE_DOUBLE;
+    case DType::float16:
+    case DType::bfloat16:
+      break;  // No file has them.
   }
   return H5I_INVALID_HID;
 }

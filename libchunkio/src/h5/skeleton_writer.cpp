@@ -71,6 +71,10 @@ void check_field(const DatasetSpec& spec, const FieldData& field) {
   const std::string shown = "field " + printable(info.name);
   const std::size_t element_bytes = size_of(info.dtype);
   if (element_bytes == 0) throw invalid(shown + " has no known element type");
+  if (info.dtype == DType::float16 || info.dtype == DType::bfloat16) {
+    throw invalid(shown + " is " + std::string(to_string(info.dtype)) +
+                  ", which files do not have; give float32");
+  }
   const auto elements = base::checked_product(info.row_shape.dims());
   if (info.row_shape.rank() >= Shape::kMaxRank || !elements || *elements < 1) {
     throw invalid(shown + " has an impossible row shape " + info.row_shape.to_string());

@@ -1,6 +1,5 @@
-#include <sched.h>
-
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,9 +7,11 @@
 #include <chunkio/loader.hpp>
 
 #include "base/checked_math.hpp"
+#include "base/cpus.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "pipeline/bottleneck.hpp"
+#include "pipeline/loader_access.hpp"
 #include "pipeline/loader_state.hpp"
 #include "pipeline/open_arrays.hpp"
 #include "pipeline/ring.hpp"
@@ -20,19 +21,11 @@
 namespace chunkio {
 namespace {
 
-constexpr std::int64_t kMaxDefaultThreads = 8;
 // Far beyond use; they keep the sums of the memory budget in range.
 constexpr std::int64_t kMaxThreads = 1024;
 constexpr std::int64_t kMaxSlots = std::int64_t{1} << 20;
 // Stack pages touched, queues, the heap's own overhead: small against everything counted exactly.
 constexpr std::int64_t kOverheadPerThread = std::int64_t{256} << 10;
-
-/// CPUs this process may use.
-std::int64_t usable_cpus() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  return ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? std::max(CPU_COUNT(&cpus), 1) : 1;
-}
 
 /// The samples of a full row group, as libchunkio/doc/order.md defines it for a Loader.
 std::int64_t choose_group_samples(const DatasetInfo& info, std::int64_t window_bytes) {
@@ -114,9 +107,7 @@ struct Loader::Impl {
       : dataset(std::move(dataset_in)), options(std::move(options_in)) {
     const DatasetInfo& info = dataset.info();
     check_options(options);
-    if (options.num_threads == 0) {
-      options.num_threads = std::min(usable_cpus(), kMaxDefaultThreads);
-    }
+    if (options.num_threads == 0) options.num_threads = base::default_threads();
     selection = pipeline::filter_rows(dataset, options);
     const std::int64_t group_samples = choose_group_samples(info, options.window_bytes);
     const std::vector<std::int64_t> file_rows = h5::rows_of_files(*dataset.impl());
@@ -154,7 +145,7 @@ struct Loader::Impl {
              .order = options.order,
              .filtered = !info.stored.filters.empty(),
              .resident = options.resident == Resident::host,
-             .num_cpus = usable_cpus(),
+             .num_cpus = base::usable_cpus(),
              .picture_bytes = groups->num_samples() * info.sample_bytes(),
              .spare_bytes = options.memory_budget - memory};
 
@@ -242,9 +233,16 @@ struct Loader::Impl {
   /// The order and contents, and the place where the consumer stands.
   [[nodiscard]] pipeline::LoaderState state() {
     const LoaderPosition position = reader->position();  // throws in a forked child
+    return state_at(
+        {position.epoch, position.step == steps && ended ? global_steps : position.step});
+  }
+
+  /// Thread-safe.
+  [[nodiscard]] pipeline::LoaderState state_at(const LoaderPosition& position) {
+    const std::lock_guard lock(fingerprint_mutex);
     if (!fingerprint) fingerprint = pipeline::contents_fingerprint(dataset);
     return {.epoch = position.epoch,
-            .step = position.step == steps && ended ? global_steps : position.step,
+            .step = position.step,
             .seed = options.seed,
             .samples = groups->num_samples(),
             .group_samples = groups->group_samples(),
@@ -259,17 +257,23 @@ struct Loader::Impl {
             .fingerprint = *fingerprint};
   }
 
-  void restore(const pipeline::LoaderState& wanted) {
-    require_same_order(wanted, state(), dataset.info().path);
+  /// The place of `wanted`, in batches of all ranks.
+  [[nodiscard]] LoaderPosition checked_position(const pipeline::LoaderState& wanted) {
+    require_same_order(wanted, state_at({}), dataset.info().path);
     if (wanted.step > global_steps) {
       throw Error(ErrorCode::invalid_argument,
                   dataset.info().path + ": the loader state is damaged: it is at batch " +
                       std::to_string(wanted.step) + " of epochs of " +
                       std::to_string(global_steps) + " batches");
     }
-    reader->start(wanted.epoch, std::min(wanted.step, steps));
-    ended = wanted.step == global_steps;
-    restored_epoch = wanted.epoch;
+    return {wanted.epoch, wanted.step};
+  }
+
+  void restore(const pipeline::LoaderState& wanted) {
+    const auto [epoch, step] = checked_position(wanted);
+    reader->start(epoch, std::min(step, steps));
+    ended = step == global_steps;
+    restored_epoch = epoch;
   }
 
   void start_epoch(std::int64_t epoch) {
@@ -310,6 +314,7 @@ struct Loader::Impl {
   std::int64_t samples = 0;
   std::int64_t memory = 0;
   pipeline::ReaderFacts facts;
+  std::mutex fingerprint_mutex;
   std::optional<std::string> fingerprint;  // computed when a state is asked for
 
   // Of the consumer's thread.
@@ -380,6 +385,12 @@ std::optional<Batch> Loader::next() {
 }
 
 std::string Loader::state() const { return pipeline::to_json(impl_->state()); }
+std::string Loader::state_at(const LoaderPosition& position, bool ended) const {
+  impl_->reader->require_own_process();
+  const std::int64_t step =
+      position.step == impl_->steps && ended ? impl_->global_steps : position.step;
+  return pipeline::to_json(impl_->state_at({position.epoch, step}));
+}
 void Loader::restore(std::string_view state) {
   impl_->reader->require_own_process();
   impl_->restore(pipeline::parse_state(state));
@@ -401,6 +412,21 @@ std::int64_t Loader::window_groups() const noexcept { return impl_->window_group
 const RowGroups& Loader::row_groups() const noexcept { return *impl_->groups; }
 std::int64_t Loader::memory_bytes() const noexcept { return impl_->memory; }
 std::int64_t Loader::num_threads() const noexcept { return impl_->options.num_threads; }
+
+std::shared_ptr<pipeline::Ring> internal::LoaderAccess::ring(const Loader& loader) {
+  return loader.impl_->ring;
+}
+
+EpochOrder internal::LoaderAccess::order(const Loader& loader, std::int64_t epoch) {
+  const Loader::Impl& impl = *loader.impl_;
+  return {*impl.groups,
+          order_options(impl.options, *impl.groups, impl.dataset.info().sample_bytes()), epoch};
+}
+
+LoaderPosition internal::LoaderAccess::position_of(const Loader& loader, std::string_view state) {
+  const auto [epoch, step] = loader.impl_->checked_position(pipeline::parse_state(state));
+  return {epoch, std::min(step, loader.impl_->steps)};
+}
 
 EpochRange::Iterator::Iterator(Loader* loader) : loader_(loader), batch_(loader->next()) {}
 

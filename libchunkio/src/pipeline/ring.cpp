@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -179,5 +180,23 @@ std::span<const std::int64_t> Batch::sample_ids() const {
 std::int64_t Batch::size() const { return slot_ ? slot_->rows : 0; }
 std::int64_t Batch::epoch() const { return slot_ ? slot_->epoch : 0; }
 std::int64_t Batch::step() const { return slot_ ? slot_->step : 0; }
+
+bool Batch::contains(const TensorView& view) const {
+  if (!slot_ || view.empty()) return false;
+  const std::size_t size = view.size_bytes();
+  const auto rows = static_cast<std::size_t>(slot_->rows);
+  const auto lies_in = [&](const std::byte* begin, std::size_t bytes) {
+    // An operator would compare pointers into one array only.
+    const std::less_equal<const std::byte*> not_behind;
+    return size <= bytes && not_behind(begin, view.data()) &&
+           not_behind(view.data(), begin + (bytes - size));
+  };
+  if (lies_in(slot_->images, rows * slot_->layout->sample_bytes)) return true;
+  for (std::size_t f = 0; f < slot_->fields.size(); ++f) {
+    if (lies_in(slot_->fields[f], rows * slot_->layout->fields[f].row_bytes)) return true;
+  }
+  const auto ids = std::as_bytes(sample_ids());
+  return lies_in(ids.data(), ids.size());
+}
 
 }  // namespace chunkio

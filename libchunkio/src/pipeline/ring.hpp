@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -88,6 +89,10 @@ class Ring : public std::enable_shared_from_this<Ring> {
   [[nodiscard]] bool in_own_process() const noexcept { return ::getpid() == process_; }
 
   [[nodiscard]] const RingLayout& layout() const noexcept { return layout_; }
+  /// The memory of all batches, to be page-locked: whole pages of pictures, and of everything else.
+  [[nodiscard]] std::array<std::span<std::byte>, 2> memory() const noexcept {
+    return {whole_pages(images_), whole_pages(side_)};
+  }
   [[nodiscard]] internal::BatchSlot& slot(std::int64_t index) noexcept {
     return slots_[static_cast<std::size_t>(index)];
   }
@@ -110,6 +115,9 @@ class Ring : public std::enable_shared_from_this<Ring> {
   [[nodiscard]] std::shared_ptr<const internal::BatchSlot> lease(std::int64_t index);
 
  private:
+  static std::span<std::byte> whole_pages(const base::HostBuffer& buffer) noexcept {
+    return {buffer.data(), base::HostBuffer::footprint(buffer.size())};
+  }
   void return_lease(std::int64_t index) noexcept;
 
   const ::pid_t process_ = ::getpid();

@@ -1,0 +1,154 @@
+// From a file in the page cache to normalised pictures on the device. Nothing can be faster than
+// the slower of its parts, so each round times, one after the other:
+//
+//   read    epochs through the Loader alone, with the same options
+//   upload  page-locked batches of the same size, copied to the device and nothing else
+//   all     epochs through DeviceLoader, until the last kernel is done
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <chunkio/cuda/device_loader.hpp>
+
+#include "gpu_case.hpp"
+
+namespace bench {
+namespace {
+
+using chunkio::SourceKind;
+using chunkio::device::DeviceBuffer;
+using chunkio::device::NormalizePlan;
+using chunkio::device::PinnedBuffer;
+using chunkio::device::RowTask;
+
+/// Epochs in each timing: training goes through many.
+constexpr std::int64_t kEpochs = 4;
+/// Buffers that uploading alone takes by turns.
+constexpr std::size_t kBuffers = 4;
+
+/// Page-locked batches that are copied to the device.
+class BareUpload {
+ public:
+  BareUpload(const GpuRun& run, std::size_t batch_bytes)
+      : batch_bytes_(batch_bytes),
+        host_(run.gpu, kBuffers * batch_bytes),
+        device_(run.gpu, kBuffers * batch_bytes) {
+    std::fill_n(host_.get(), kBuffers * batch_bytes, std::byte{0x5A});
+  }
+
+  double seconds_of(std::int64_t batches) {
+    return stream_.seconds_of([&](cudaStream_t stream) {
+      for (std::int64_t i = 0; i < batches; ++i) {
+        const std::size_t at = static_cast<std::size_t>(i) % kBuffers * batch_bytes_;
+        check_cuda(cudaMemcpyAsync(device_.get() + at, host_.get() + at, batch_bytes_,
+                                   cudaMemcpyHostToDevice, stream),
+                   "cudaMemcpyAsync");
+      }
+    });
+  }
+
+ private:
+  std::size_t batch_bytes_;
+  PinnedBuffer host_;
+  DeviceBuffer device_;
+  TimedStream stream_;
+};
+
+/// Every picture of an epoch, against the CPU. \throws std::runtime_error.
+void check_device_epoch(chunkio::cuda::DeviceLoader& loader, const Case& pictures,
+                        const NormalizePlan& plan, cudaStream_t stream) {
+  const auto key = chunkio::device::augmentation_key(0, 0);  // Of no use without crops and flips.
+  std::vector<std::int64_t> order;
+  loader.start_epoch(kEpoch);
+  while (const auto batch = loader.next(stream)) {
+    std::vector<RowTask> tasks;
+    for (const std::int64_t row : batch->sample_ids()) {
+      order.push_back(row);
+      tasks.push_back(
+          {static_cast<std::int32_t>(row), chunkio::device::crop_of(plan.crop, key, row, 0)});
+    }
+    check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    check_outputs(plan, pictures.pixels.bytes(), tasks,
+                  static_cast<const std::byte*>(batch->images().data));
+  }
+  if (order != pictures.order) throw std::runtime_error("DeviceLoader delivers another order");
+}
+
+void run_device_epochs(chunkio::cuda::DeviceLoader& loader, cudaStream_t stream) {
+  for (std::int64_t epoch = kEpoch; epoch < kEpoch + kEpochs; ++epoch) {
+    loader.start_epoch(epoch);
+    while (loader.next(stream)) {
+    }
+  }
+  check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+void measure(const GpuRun& run, const Case& pictures, SourceKind source,
+             std::optional<Target> target, Report& report) {
+  chunkio::LoaderOptions options = pictures.loader_options(source);
+  options.num_epochs = kEpoch + kEpochs;
+  const chunkio::Dataset dataset = chunkio::Dataset::open(pictures.path);
+  chunkio::NormalizeOptions normalize =
+      normalize_options(chunkio::DType::float16, chunkio::Layout::nchw);
+  chunkio::Loader alone(dataset, options);
+  // The way from the file is what is measured.
+  chunkio::cuda::DeviceLoader loader(
+      chunkio::Loader(dataset, options),
+      {.normalize = normalize, .resident = chunkio::cuda::DeviceResident::off});
+  const NormalizePlan plan = chunkio::device::make_normalize_plan(dataset.info(), normalize);
+  const TimedStream stream;
+  check_device_epoch(loader, pictures, plan, stream.get());
+  run_epochs(alone, 1);
+  const std::int64_t batch_bytes = options.batch_size * pictures.size.bytes();
+  const std::int64_t epoch_batches = (pictures.num_samples * pictures.size.bytes()) / batch_bytes;
+  if (epoch_batches == 0) throw std::runtime_error("the file has not one batch; raise --bytes");
+  BareUpload upload(run, static_cast<std::size_t>(batch_bytes));
+  static_cast<void>(upload.seconds_of(epoch_batches));
+
+  std::vector<double> read_rates;  // Bytes a second.
+  std::vector<double> upload_rates;
+  std::vector<double> all_rates;
+  for (std::int64_t round = 0; round < run.options.rounds; ++round) {
+    read_rates.push_back(kEpochs * pictures.total_bytes() /
+                         seconds_of([&] { run_epochs(alone, kEpochs); }));
+    upload_rates.push_back(static_cast<double>(kEpochs * epoch_batches * batch_bytes) /
+                           upload.seconds_of(kEpochs * epoch_batches));
+    all_rates.push_back(kEpochs * pictures.total_bytes() /
+                        seconds_of([&] { run_device_epochs(loader, stream.get()); }));
+  }
+
+  std::vector<double> limits;
+  for (std::size_t i = 0; i < read_rates.size(); ++i) {
+    limits.push_back(std::min(read_rates[i], upload_rates[i]));
+  }
+  const std::string of = std::string(", ") + std::string(to_string(source));
+  const std::string size = pictures.size.name;
+  report.add({"file to device / slower of reading and uploading" + of, size, target,
+              ratios(all_rates, limits)});
+  const auto add_rates = [&](const std::string& what, std::vector<double> rates) {
+    for (double& rate : rates) rate /= 1e9;
+    report.add({what + of + ", GB/s", size, {}, std::move(rates)});
+  };
+  add_rates("file to device", all_rates);
+  add_rates("reading alone", read_rates);
+  add_rates("uploading alone, beside" + of.substr(1), upload_rates);
+  report.add_detail(size, "file to device" + of,
+                    {{"threads", alone.num_threads()},
+                     {"source", to_string(alone.source())},
+                     {"batch", options.batch_size},
+                     {"epochs", kEpochs},
+                     {"read_bytes_per_second", read_rates},
+                     {"upload_bytes_per_second", upload_rates},
+                     {"bytes_per_second", all_rates}});
+}
+
+}  // namespace
+
+void measure_file_to_device(const GpuRun& run, const Case& pictures, Report& report) {
+  measure(run, pictures, SourceKind::scatter, at_least(0.9), report);
+  measure(run, pictures, SourceKind::mapped, {}, report);
+}
+
+}  // namespace bench

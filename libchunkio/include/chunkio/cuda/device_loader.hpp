@@ -1,0 +1,188 @@
+/// Batches in GPU memory, ready to be fed to a network.
+///
+///     chunkio::cuda::DeviceLoader loader(chunkio::Loader(dataset, {.batch_size = 256, .seed = 7}),
+///                                        {.normalize = {.padding = 4, .random_crop = true}});
+///     for (loader.start_epoch(0); auto batch = loader.next(stream);) {
+///       train(batch->images().data, batch->labels().data, stream);
+///     }
+///
+/// Data flow: Loader -> page-locked ring -> copy stream -> uint8 pictures on the device -> one
+/// kernel on a compute stream -> output buffers. Pictures cross the bus once, as uint8; cropping,
+/// flipping, normalising and transposing are that kernel's (see NormalizeOptions). A thread of the
+/// DeviceLoader's own keeps copies under way while the consumer trains. No device or page-locked
+/// memory is allocated after construction, and nothing ever waits for the whole device.
+///
+/// After fork() a child must neither use nor destroy what the parent made: a CUDA context does not
+/// survive it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <chunkio/export.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/normalizer.hpp>
+#include <chunkio/tensor.hpp>
+
+struct CUstream_st;
+
+namespace chunkio::cuda {
+
+/// A cudaStream_t.
+using Stream = CUstream_st*;
+
+/// Whether the loader's batches lie in page-locked memory, from which copies run at the bus's rate
+/// and beside everything else.
+enum class PinMemory : std::uint8_t {
+  require = 0,  ///< An error if it is refused.
+  prefer = 1,   ///< Where it is refused (RLIMIT_MEMLOCK, no memory), go on without.
+  off = 2,
+};
+
+/// Whether the dataset is kept on the device. Never changes what is delivered.
+enum class DeviceResident : std::uint8_t {
+  automatic = 0,  ///< If it takes no more than `resident_share` of the free device memory.
+  off = 1,
+  require = 2,  ///< An error if it does not fit.
+};
+
+/// What a DeviceLoader delivers, and what it may use for that.
+struct DeviceOptions {
+  /// The CUDA device, by number.
+  int device = 0;
+  /// Crops, flips, element type and axis order of the pictures. `num_threads` is not used.
+  NormalizeOptions normalize = {};
+  /// Of labels on the device: int64 or float32.
+  DType label_dtype = DType::int64;
+
+  /// Batches of the loader that are uploaded together, >= 1; also those that are shuffled among
+  /// each other by `echo`.
+  std::int64_t big_batch = 1;
+  /// How often the pictures of a big batch are used, >= 1 (batch echoing: Choi, Passos, Shallue,
+  /// Dahl, "Faster Neural Network Training with Data Echoing", 2019): first in the batches that the
+  /// loader delivers, then shuffled anew into others, cropped and flipped anew. For storage that
+  /// cannot keep up.
+  std::int64_t echo = 1;
+
+  /// Output batches that the consumer may hold at once, 1 to 1024. One more is an error, not a
+  /// hang. With one, the kernel of a batch waits for all that the consumer does with the one
+  /// before.
+  std::int64_t max_held = 2;
+  PinMemory pin_memory = PinMemory::require;
+  /// Resident: read once, at construction, and uploaded as uint8; an epoch then reads nothing, and
+  /// a batch is one launch of the kernel. The loader's `memory_budget` is taken once more
+  /// meanwhile.
+  DeviceResident resident = DeviceResident::automatic;
+  /// Of the device memory that is free at construction, 0 to 1.
+  double resident_share = 0.25;
+};
+
+/// Memory on a device. Row-major, contiguous.
+struct DeviceTensor {
+  void* data = nullptr;
+  DType dtype = DType::float32;
+  Shape shape = {};
+  int device = 0;
+};
+
+namespace internal {
+class OutputSlot;
+struct DeviceLoaderAccess;
+}  // namespace internal
+
+/// An output batch: a shared lease of one output buffer, which is at the same address whenever it
+/// is used. When the last copy is gone the buffer is used again once all that was put into the
+/// stream until then is done. Copies may live on any thread, also after the DeviceLoader is gone.
+class CHUNKIO_EXPORT DeviceBatch {
+ public:
+  /// float32, float16 or bfloat16 [B,C,H,W] or [B,H,W,C].
+  [[nodiscard]] DeviceTensor images() const;
+  /// int64 or float32 [B] or [B,A]; data is null if the file has no labels.
+  [[nodiscard]] DeviceTensor labels() const;
+  /// Row numbers in the file, one a sample; in host memory.
+  [[nodiscard]] std::span<const std::int64_t> sample_ids() const;
+  [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] std::int64_t epoch() const;
+  /// Position of the batch among the output batches of its epoch, from 0.
+  [[nodiscard]] std::int64_t step() const;
+  /// How often its pictures were used before in the epoch, from 0.
+  [[nodiscard]] std::int64_t echo_pass() const;
+  /// The one stream whose work the buffer waits for when it is released: that of next(), unless
+  /// another is named here. Of all copies of the batch, so not beside other calls of theirs.
+  void use_on(Stream stream);
+
+ private:
+  friend class DeviceLoader;
+  explicit DeviceBatch(std::shared_ptr<internal::OutputSlot> slot) noexcept;
+  std::shared_ptr<internal::OutputSlot> slot_;
+};
+
+/// What was delivered and what it cost. Seconds are wall time.
+struct DeviceStats {
+  /// Of the loader behind it, or of the one that read a resident dataset; its stall is not the
+  /// consumer's.
+  LoaderStats loader = {};
+  std::int64_t batches = 0;         ///< Output batches handed out.
+  std::int64_t images = 0;          ///< In them.
+  std::int64_t bytes_uploaded = 0;  ///< Pictures and labels.
+  double stall_seconds = 0;         ///< The consumer waited inside next().
+  bool pinned = false;              ///< Batches cross from page-locked memory.
+  bool resident = false;            ///< The dataset is on the device.
+};
+
+/// One thread at a time, but for stats().
+class CHUNKIO_EXPORT DeviceLoader {
+ public:
+  /// Allocates all buffers, page-locks those of the loader and starts a thread.
+  /// \param loader  with max_held >= 2, so that copies overlap with each other and with reading.
+  /// \throws Error invalid_argument (options; see Normalizer, too), unsupported (built without
+  ///         CUDA), cuda_failed (no driver or device), out_of_resources (device memory, page-locked
+  ///         memory).
+  explicit DeviceLoader(Loader loader, DeviceOptions options = {});
+  DeviceLoader(DeviceLoader&&) noexcept;
+  DeviceLoader& operator=(DeviceLoader&&) noexcept;
+  /// Waits for what is under way on its own streams. Batches that are held stay valid.
+  ~DeviceLoader();
+
+  /// Goes to the start of an epoch; see Loader::start_epoch().
+  void start_epoch(std::int64_t epoch);
+  /// The next output batch, or nothing at the end of the epoch. Work put into `stream` afterwards
+  /// waits until the batch is there. The caller waits while pictures have not arrived (the stall of
+  /// DeviceStats), and while the device is max_held batches behind.
+  /// \param stream  of the device of this loader.
+  /// \throws Error out_of_resources (max_held batches are held: which), invalid_argument (no epoch
+  ///         was started), cuda_failed, and what
+  ///         Loader::next() throws. After those every call throws the same again.
+  [[nodiscard]] std::optional<DeviceBatch> next(Stream stream);
+
+  /// Where it stands, as Loader::state(), with the place within a big batch and echo pass.
+  [[nodiscard]] std::string state() const;
+  /// Continues there, bit-exactly. \throws Error invalid_argument.
+  void restore(std::string_view state);
+  /// The next output batch, as epoch and step.
+  [[nodiscard]] LoaderPosition position() const;
+
+  /// Output batches of an epoch.
+  [[nodiscard]] std::int64_t num_steps() const noexcept;
+  [[nodiscard]] DeviceStats stats() const;
+  /// As Loader::skipped(): what OnError::skip left out.
+  [[nodiscard]] std::vector<SkippedRows> skipped() const;
+  [[nodiscard]] const DeviceOptions& options() const noexcept;
+  [[nodiscard]] const Dataset& dataset() const noexcept;
+  /// Reserved on the device.
+  [[nodiscard]] std::int64_t device_bytes() const noexcept;
+
+ private:
+  friend struct internal::DeviceLoaderAccess;
+  struct Impl;
+  explicit DeviceLoader(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chunkio::cuda

@@ -1,0 +1,94 @@
+/// What a network is fed: uint8 pictures cropped, flipped, normalised and in the wanted type.
+///
+///     const chunkio::Normalizer normalize(loader.dataset().info(),
+///                                         {.padding = 4, .random_crop = true, .flip = true});
+///     std::vector<std::byte> input(normalize.output_bytes(batch_size));
+///     normalize(batch, input);
+///
+/// Each picture is cropped (from a larger one, padded with zeros), flipped, converted to
+/// (value / 255 - mean) / std and written in the axis order asked for, in one pass over its bytes.
+/// What happens to a sample is a function of (seed, epoch, sample id, echo pass) alone, so it does
+/// not depend on threads, ranks, batches or restarts; libchunkio/doc/order.md defines it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/export.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/tensor.hpp>
+
+namespace chunkio {
+
+/// How pictures become the input of a network.
+struct NormalizeOptions {
+  /// float32, float16 or bfloat16; rounded to nearest, ties to even.
+  DType dtype = DType::float32;
+  /// Of the output: nchw = [B,C,H,W], nhwc = [B,H,W,C] (PyTorch's channels_last).
+  Layout layout = Layout::nchw;
+  /// Of value / 255: one number for each channel, or one for all. Both empty (default): those of
+  /// the file. std > 0.
+  std::vector<double> mean = {};
+  std::vector<double> std = {};
+  /// Output size in pixels; 0 (default): that of the pictures. At most picture + 2 * padding.
+  std::int64_t crop_height = 0;
+  std::int64_t crop_width = 0;
+  /// Pixels of value 0 that are thought around each picture before it is cropped, 0 to 2^20.
+  std::int64_t padding = 0;
+  /// Crop at a random place, another one for each sample and epoch; else in the middle.
+  bool random_crop = false;
+  /// Flip half of the samples left to right, others in each epoch.
+  bool flip = false;
+  /// Of random_crop and flip.
+  std::uint64_t seed = 0;
+  /// Threads that share a batch, the caller among them, at most 1024; 0 (default): the CPUs this
+  /// process may use, at most 8. Never changes the result.
+  std::int64_t num_threads = 0;
+};
+
+/// Normalises batches on the CPU. The result of every value is that of the CUDA kernel, bit for
+/// bit.
+///
+/// Immutable; members may be called from several threads, which then take turns at the workers.
+/// After fork() a child must neither use nor destroy it: its threads do not exist there.
+class CHUNKIO_EXPORT Normalizer {
+ public:
+  /// Starts `num_threads - 1` threads.
+  /// \param info  of the pictures: their size, axis order and, unless given, mean and std.
+  /// \throws Error invalid_argument (no such dtype; mean or std of another number of channels, or
+  ///         not usable; a crop larger than the padded picture), not_found (neither given nor in
+  ///         the file), out_of_resources.
+  explicit Normalizer(const DatasetInfo& info, NormalizeOptions options = {});
+  Normalizer(Normalizer&&) noexcept;
+  Normalizer& operator=(Normalizer&&) noexcept;
+  /// Joins its threads.
+  ~Normalizer();
+
+  /// [B,C,H,W] or [B,H,W,C] for B samples.
+  [[nodiscard]] Shape output_shape(std::int64_t num_samples) const;
+  [[nodiscard]] std::size_t output_bytes(std::int64_t num_samples) const;
+  [[nodiscard]] const NormalizeOptions& options() const noexcept;
+
+  /// Writes the pictures of `batch` to `output`, output_bytes(batch.size()) bytes aligned to the
+  /// element type. Returns when all are there.
+  /// \param echo_pass  how often the batch was used before (batch echoing), >= 0.
+  /// \throws Error invalid_argument (pictures of another shape, output of another size).
+  void operator()(const Batch& batch, std::span<std::byte> output,
+                  std::int64_t echo_pass = 0) const;
+  /// The same for pictures from elsewhere.
+  /// \param images      uint8 [B,H,W,C] or [B,C,H,W], as DatasetInfo says.
+  /// \param sample_ids  B numbers, what random decisions are keyed by beside `epoch`.
+  void operator()(const TensorView& images, std::span<const std::int64_t> sample_ids,
+                  std::int64_t epoch, std::span<std::byte> output,
+                  std::int64_t echo_pass = 0) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chunkio

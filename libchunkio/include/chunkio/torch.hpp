@@ -1,0 +1,119 @@
+/// Views of batches as PyTorch tensors, without a copy.
+///
+///     for (const chunkio::Batch& batch : loader.epoch(0)) {
+///       torch::Tensor images = chunkio::to_torch(batch, batch.images());  // uint8 [B,H,W,C]
+///       torch::Tensor input = images.permute({0, 3, 1, 2}).to(torch::kFloat32);
+///     }
+///
+/// Opt-in, and the only public header that needs a third party: LibTorch, which the program finds
+/// and links by itself, beside chunkio::torch. Data flow: Batch -> torch::Tensor. The storage of a
+/// tensor holds a lease of its batch (see Batch) until the last tensor over it is gone, on any
+/// thread, also when the Loader is gone. Until then the lease counts for LoaderOptions::max_held.
+///
+/// LibTorch has no read-only tensors. Do not write to these, in-place operators included: a batch
+/// is a shared lease, and who writes changes what others read. clone() what is to be changed.
+///
+/// All functions may be called concurrently. None of them blocks or does I/O.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <torch/types.h>
+
+#include <chunkio/error.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/tensor.hpp>
+
+namespace chunkio {
+
+namespace internal {
+
+/// A template, so that enumerators which older versions do not have are asked for, not named.
+template <class ScalarType>
+ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::uint8:
+      return ScalarType::Byte;
+    case DType::int8:
+      return ScalarType::Char;
+    case DType::int16:
+      return ScalarType::Short;
+    case DType::int32:
+      return ScalarType::Int;
+    case DType::int64:
+      return ScalarType::Long;
+    case DType::float16:
+      return ScalarType::Half;
+    case DType::bfloat16:
+      return ScalarType::BFloat16;
+    case DType::float32:
+      return ScalarType::Float;
+    case DType::float64:
+      return ScalarType::Double;
+    case DType::uint16:
+      if constexpr (requires { ScalarType::UInt16; }) return ScalarType::UInt16;
+      break;
+    case DType::uint32:
+      if constexpr (requires { ScalarType::UInt32; }) return ScalarType::UInt32;
+      break;
+    case DType::uint64:
+      if constexpr (requires { ScalarType::UInt64; }) return ScalarType::UInt64;
+      break;
+  }
+  throw Error(ErrorCode::unsupported, "this version of LibTorch has no element type " +
+                                          std::string(to_string(dtype)) +
+                                          "; uint16, uint32 and uint64 came with 2.3");
+}
+
+}  // namespace internal
+
+/// The element type as LibTorch calls it.
+/// \throws Error unsupported (uint16, uint32 and uint64 before LibTorch 2.3).
+inline torch::ScalarType torch_dtype(DType dtype) {
+  return internal::scalar_type<torch::ScalarType>(dtype);
+}
+
+/// A contiguous tensor over the memory of `view`, with its shape and element type. Not to be
+/// written to.
+///
+/// \param owner   keeps the memory valid and unchanged while it exists; moved into the tensor's
+///                storage and destroyed with it, on the thread that drops the last reference.
+/// \param device  where the memory is. Whoever uses device memory sees to it that what fills it is
+///                done: LibTorch knows nothing of the stream that did.
+/// \throws Error invalid_argument (the view is empty, as that of labels which a file does not
+///         have), out_of_resources (the dimensions multiply to more than 63 bits), unsupported (as
+///         torch_dtype()); c10::Error as torch::from_blob(). `owner` is destroyed then.
+template <class Owner>
+[[nodiscard]] torch::Tensor to_torch(Owner owner, const TensorView& view, torch::Device device) {
+  if (view.empty() && view.shape().num_elements() > 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "there is nothing to make a tensor of: the view is empty; a batch without labels "
+                "has an empty view of them");
+  }
+  const auto options = torch::TensorOptions().dtype(torch_dtype(view.dtype())).device(device);
+  const std::span<const std::int64_t> dims = view.shape().dims();
+  // Shared, because LibTorch copies deleters. This one has nothing to do: what it holds goes with
+  // it.
+  auto kept = std::make_shared<Owner>(std::move(owner));
+  return torch::from_blob(
+      const_cast<std::byte*>(view.data()), torch::IntArrayRef(dims.data(), dims.size()),
+      [kept = std::move(kept)](void*) {}, options);
+}
+
+/// The same for a view of a host batch: its images(), labels(), a field(), or its sample_ids() as a
+/// TensorView. The tensor holds a lease of the batch. Not to be written to.
+/// \throws Error invalid_argument (also if `view` does not lie in `batch`), and as above.
+[[nodiscard]] inline torch::Tensor to_torch(Batch batch, const TensorView& view) {
+  if (!view.empty() && !batch.contains(view)) {
+    throw Error(ErrorCode::invalid_argument,
+                "the view does not lie in the batch, whose lease would not keep its memory valid");
+  }
+  return to_torch(std::move(batch), view, torch::Device(torch::kCPU));
+}
+
+}  // namespace chunkio

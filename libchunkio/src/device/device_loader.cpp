@@ -1,0 +1,459 @@
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/error.hpp>
+
+#include "base/checked_math.hpp"
+#include "device/augmentation.hpp"
+#include "device/device_loader_access.hpp"
+#include "device/device_state.hpp"
+#include "device/echo_deal.hpp"
+#include "device/gpu.hpp"
+#include "device/normalize_plan.hpp"
+#include "device/output_ring.hpp"
+#include "device/pinned_ring.hpp"
+#include "device/resident_feed.hpp"
+#include "device/uploader.hpp"
+#include "pipeline/loader_access.hpp"
+#include "pipeline/loader_state.hpp"
+
+namespace chunkio::cuda {
+namespace {
+
+using device::BigBatch;
+using device::LabelPlan;
+using device::RowTask;
+using OutputSlot = internal::OutputSlot;
+
+/// Far beyond use; it keeps sums in range.
+constexpr std::int64_t kMaxHeld = 1024;
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw Error(ErrorCode::invalid_argument, message);
+}
+
+void check_options(const Loader& loader, const DeviceOptions& options) {
+  const auto at_least_one = [](std::int64_t value, const std::string& name) {
+    require(value >= 1, name + " must be >= 1, got " + std::to_string(value));
+  };
+  at_least_one(options.big_batch, "big_batch");
+  at_least_one(options.echo, "echo");
+  require(options.max_held >= 1 && options.max_held <= kMaxHeld,
+          "max_held must be between 1 and " + std::to_string(kMaxHeld) + ", got " +
+              std::to_string(options.max_held));
+  require(
+      options.label_dtype == DType::int64 || options.label_dtype == DType::float32,
+      "label_dtype must be int64 or float32, got " + std::string(to_string(options.label_dtype)));
+  constexpr std::int64_t kSane = std::int64_t{1} << 50;
+  const auto rows = base::checked_multiply(options.big_batch, loader.options().batch_size);
+  const auto bytes =
+      base::checked_multiply(rows.value_or(kSane), loader.dataset().info().sample_bytes());
+  require(rows && *rows <= std::numeric_limits<std::int32_t>::max(),
+          "a big batch has 2^31 samples or more; lower big_batch");
+  require(bytes && *bytes < kSane, "a big batch has 2^50 bytes or more; lower big_batch");
+  require(options.resident_share >= 0 && options.resident_share <= 1,
+          "resident_share must be between 0 and 1, got " + std::to_string(options.resident_share));
+  require(options.echo <= std::numeric_limits<std::int32_t>::max() &&
+              base::checked_multiply(loader.num_steps(), options.echo).has_value(),
+          "an epoch has 2^63 batches or more; lower echo");
+}
+
+LabelPlan label_plan(const DatasetInfo& info, DType wanted) {
+  using Conversion = LabelPlan::Conversion;
+  if (!info.labels) return {};
+  const bool attributes = info.labels->dtype == DType::uint8;
+  const bool numbers = wanted == DType::float32;
+  LabelPlan plan;
+  plan.values = info.labels->row_shape.num_elements();
+  if (attributes) {
+    plan.conversion = numbers ? Conversion::uint8_to_float32 : Conversion::uint8_to_int64;
+  } else {
+    plan.conversion = numbers ? Conversion::int64_to_float32 : Conversion::int64_to_int64;
+  }
+  return plan;
+}
+
+}  // namespace
+
+struct DeviceLoader::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  Impl(std::shared_ptr<device::Gpu> gpu_in, Loader loader, DeviceOptions options_in)
+      : options((check_options(loader, options_in), std::move(options_in))),
+        gpu(std::move(gpu_in)),
+        dataset(loader.dataset()),
+        loader_options(loader.options()),
+        num_batches(loader.num_steps()),
+        plan(supported(device::make_normalize_plan(dataset.info(), options.normalize))),
+        labels(label_plan(dataset.info(), options.label_dtype)),
+        fits(fits_device(loader)),
+        stream(gpu),
+        outputs(std::make_shared<device::OutputRing>(gpu, options.max_held,
+                                                     loader_options.batch_size, plan, labels)) {
+    std::optional<device::ResidentDataset> uploaded = fits ? upload(loader) : std::nullopt;
+    if (uploaded) {
+      resident = true;
+      pins = uploaded->pinned();
+      feed = std::make_unique<device::ResidentFeed>(gpu, std::move(loader), options.big_batch,
+                                                    std::move(*uploaded));
+    } else {
+      // Nothing is read into the ring of a loader whose dataset is resident.
+      pinned = device::PinnedRing::of(gpu, loader, options.pin_memory);
+      pins = pinned != nullptr;
+      feed = std::make_unique<device::Uploader>(gpu, std::move(loader), options.big_batch, labels);
+    }
+  }
+
+  ~Impl() {
+    try {
+      gpu->synchronize(stream.get());
+    } catch (const Error&) {
+      // A device that is lost does nothing any more.
+    }
+  }
+
+  [[nodiscard]] device::NormalizePlan supported(device::NormalizePlan made) const {
+    gpu->require_supported(made);
+    const std::int64_t bytes = made.output_bytes();
+    require(base::checked_multiply(bytes, loader_options.batch_size * kMaxHeld).has_value(),
+            "the output batches have 2^63 bytes or more; lower batch_size");
+    return made;
+  }
+
+  /// Nothing, if it cannot be had and need not be.
+  [[nodiscard]] std::optional<device::ResidentDataset> upload(const Loader& loader) const {
+    try {
+      return std::optional<device::ResidentDataset>(std::in_place, gpu, loader, labels,
+                                                    options.pin_memory);
+    } catch (const Error& error) {
+      const bool dispensable = options.resident == DeviceResident::automatic &&
+                               error.code() == ErrorCode::out_of_resources;
+      if (!dispensable) throw;
+      return std::nullopt;
+    }
+  }
+
+  [[nodiscard]] bool fits_device(const Loader& loader) const {
+    if (options.resident == DeviceResident::off) return false;
+    const std::int64_t rows = loader.row_groups().num_samples();
+    const std::int64_t bytes = device::ResidentDataset::footprint(loader, labels);
+    const std::int64_t free_bytes = gpu->memory().free_bytes;
+    const double limit = options.resident_share * static_cast<double>(free_bytes);
+    if (rows <= std::numeric_limits<std::int32_t>::max() && static_cast<double>(bytes) <= limit) {
+      return true;
+    }
+    if (options.resident == DeviceResident::automatic) return false;
+    throw Error(ErrorCode::out_of_resources,
+                dataset.info().path + " takes " + std::to_string(bytes) +
+                    " bytes on the device, where " + std::to_string(free_bytes) +
+                    " are free; raise resident_share, or set resident to automatic");
+  }
+
+  void start_epoch(std::int64_t wanted) {
+    require(wanted >= 0 && wanted <= pipeline::kMaxEpoch,
+            "epoch must be between 0 and 2^62, got " + std::to_string(wanted));
+    rethrow_failure();
+    if (restored_epoch == wanted) return;  // It goes on where restore() went.
+    drop_current();
+    started = false;  // If what follows throws, nothing will arrive.
+    feed->start(wanted);
+    begin(wanted, 0, 0);
+  }
+
+  void begin(std::int64_t at_epoch, std::int64_t at_batch, std::int64_t at_step) {
+    epoch = at_epoch;
+    next_batch = at_batch;
+    skip = at_step;
+    started = true;
+    ended = false;
+    restored_epoch.reset();
+  }
+
+  [[nodiscard]] OutputSlot* next(Stream consumer) {
+    require(started, "no epoch was started; call start_epoch() first");
+    rethrow_failure();
+    restored_epoch.reset();
+    if (ended) return nullptr;
+    try {
+      if (!advance()) {
+        ended = true;
+        return nullptr;
+      }
+    } catch (...) {
+      failure = std::current_exception();
+      throw;
+    }
+    OutputSlot& slot = outputs->take();  // That all are held is no failure: some can be released.
+    try {
+      fill(slot, consumer);
+      ++within;
+      if (within == std::ssize(current->batch_rows) * options.echo) drop_current();
+    } catch (...) {
+      failure = std::current_exception();
+      throw;
+    }
+    const std::lock_guard lock(mutex);
+    ++batches;
+    images += std::ssize(slot.sample_ids);
+    return &slot;
+  }
+
+  void rethrow_failure() const {
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  /// Makes `current` the big batch of the next output batch; false at the end of the epoch.
+  [[nodiscard]] bool advance() {
+    if (current != nullptr) return true;
+    const auto start = Clock::now();
+    current = feed->next();
+    const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+    {
+      const std::lock_guard lock(mutex);
+      stall_seconds += waited;
+    }
+    if (current == nullptr) return false;
+    within = std::exchange(skip, 0);
+    next_batch = current->first_batch + std::ssize(current->batch_rows);
+    dealt_pass = -1;
+    gpu->wait(stream.get(), current->uploaded.get());
+    return true;
+  }
+
+  void drop_current() {
+    if (current == nullptr) return;
+    gpu->record(current->consumed.get(), stream.get());
+    feed->release(std::exchange(current, nullptr));
+  }
+
+  void fill(OutputSlot& slot, Stream consumer) {
+    const std::int64_t num_slices = std::ssize(current->batch_rows);
+    const std::int64_t pass = within / num_slices;
+    const std::int64_t slice = within % num_slices;
+    deal(pass);
+    const auto rows_of = [&](std::int64_t i) {
+      return current->batch_rows[static_cast<std::size_t>(i)];
+    };
+    std::int64_t first = 0;
+    for (std::int64_t i = 0; i < slice; ++i) first += rows_of(i);
+    const std::span<const std::int32_t> rows = std::span(dealt).subspan(
+        static_cast<std::size_t>(first), static_cast<std::size_t>(rows_of(slice)));
+
+    // What the slot was used for last may still be read: its tasks by the copy before its kernel.
+    gpu->synchronize(slot.computed.get());
+    gpu->wait(stream.get(), slot.released.get());
+    slot.epoch = current->epoch;
+    slot.step = current->first_batch * options.echo + within;
+    slot.echo_pass = pass;
+    slot.consumer = consumer;
+    describe(slot, std::ssize(rows));
+    plan_rows(slot, rows);
+    if (!rows.empty()) {
+      gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), rows.size() * sizeof(RowTask),
+                          stream.get());
+      gpu->normalize(plan, labels,
+                     {.pictures = current->pictures,
+                      .labels = current->labels,
+                      .tasks = reinterpret_cast<const RowTask*>(slot.tasks.get()),
+                      .num_rows = std::ssize(rows),
+                      .output = slot.pictures.get(),
+                      .output_labels = slot.labels.get()},
+                     stream.get());
+    }
+    gpu->record(slot.computed.get(), stream.get());
+    gpu->wait(consumer, slot.computed.get());
+  }
+
+  void deal(std::int64_t pass) {
+    if (dealt_pass == pass) return;
+    dealt.resize(current->sample_ids.size());
+    device::deal_rows({.seed = loader_options.seed,
+                       .epoch = current->epoch,
+                       .rank = loader_options.rank,
+                       .first_batch = current->first_batch},
+                      pass, dealt);
+    dealt_pass = pass;
+  }
+
+  void describe(OutputSlot& slot, std::int64_t rows) const {
+    slot.pictures_view = {slot.pictures.get(), plan.dtype, plan.output_shape(rows), options.device};
+    if (labels.conversion != LabelPlan::Conversion::none) {
+      slot.labels_view = {slot.labels.get(), options.label_dtype,
+                          dataset.info().labels->row_shape.with_first_axis(rows), options.device};
+    }
+  }
+
+  void plan_rows(OutputSlot& slot, std::span<const std::int32_t> rows) const {
+    const base::PhiloxKey key = device::augmentation_key(
+        options.normalize.seed, static_cast<std::uint64_t>(current->epoch));
+    slot.sample_ids.clear();
+    std::byte* task = slot.host_tasks.get();
+    for (const std::int32_t row : rows) {
+      const auto index = static_cast<std::size_t>(row);
+      const std::int64_t id = current->sample_ids[index];
+      slot.sample_ids.push_back(id);
+      new (task)
+          RowTask{current->device_rows[index],
+                  device::crop_of(plan.crop, key, id, static_cast<std::uint32_t>(slot.echo_pass))};
+      task += sizeof(RowTask);
+    }
+  }
+
+  /// The next output batch.
+  [[nodiscard]] LoaderPosition position() const {
+    const std::int64_t first = current != nullptr ? current->first_batch : next_batch;
+    return {epoch, first * options.echo + (current != nullptr ? within : skip)};
+  }
+
+  [[nodiscard]] std::string state() const {
+    device::DeviceState state{.big_batch = options.big_batch,
+                              .echo = options.echo,
+                              .rank = loader_options.rank,
+                              .world_size = loader_options.world_size};
+    LoaderPosition position{epoch, next_batch};
+    if (current != nullptr) {
+      position.step = current->first_batch;
+      // Without echo a batch is a batch of the loader, whatever it was uploaded with.
+      (options.echo == 1 ? position.step : state.step) += within;
+    } else {
+      state.step = skip;
+    }
+    state.loader = feed->loader().state_at(position, ended);
+    return to_json(state);
+  }
+
+  void restore(std::string_view text) {
+    rethrow_failure();
+    // Everything is checked before anything is changed.
+    const device::DeviceState state = device::parse_device_state(text);
+    const auto same = [](const std::string& name, std::int64_t there, std::int64_t here) {
+      require(there == here, "the state of the device loader was made with " + name + " " +
+                                 std::to_string(there) + ", this one has " + std::to_string(here));
+    };
+    same("echo", state.echo, options.echo);
+    if (options.echo > 1) same("big_batch", state.big_batch, options.big_batch);
+    if (state.step > 0) {
+      same("rank", state.rank, loader_options.rank);
+      same("world_size", state.world_size, loader_options.world_size);
+    }
+    const LoaderPosition position =
+        chunkio::internal::LoaderAccess::position_of(feed->loader(), state.loader);
+    const std::int64_t left = std::min(options.big_batch, num_batches - position.step);
+    const bool begins = position.step % options.big_batch == 0 || position.step == num_batches;
+    require(options.echo == 1 ? state.step == 0
+                              : begins && (state.step == 0 || state.step < left * options.echo),
+            "the state of the device loader is damaged: there is no such place in a big batch");
+
+    drop_current();
+    started = false;
+    static_cast<void>(feed->restore(state.loader));
+    feed->start(position.epoch);
+    begin(position.epoch, position.step, state.step);
+    restored_epoch = position.epoch;
+  }
+
+  DeviceOptions options;
+  std::shared_ptr<device::Gpu> gpu;
+  Dataset dataset;
+  LoaderOptions loader_options;
+  std::int64_t num_batches = 0;
+  device::NormalizePlan plan;
+  LabelPlan labels;
+  bool fits = false;  // The dataset, on the device.
+  bool resident = false;
+  bool pins = false;  // Copies come from page-locked memory.
+
+  // In this order: whoever uses something goes before it.
+  std::unique_ptr<device::PinnedRing> pinned;
+  device::GpuStream stream;
+  std::shared_ptr<device::OutputRing> outputs;
+  std::unique_ptr<device::BatchFeed> feed;
+
+  // Where the consumer stands.
+  std::int64_t epoch = 0;
+  bool started = false;
+  bool ended = false;
+  BigBatch* current = nullptr;
+  std::int64_t within = 0;      // output batches of `current` handed out
+  std::int64_t next_batch = 0;  // of the loader, behind `current`
+  std::int64_t skip = 0;        // output batches of the next big batch that a state left behind
+  std::optional<std::int64_t> restored_epoch;  // no batch of it was asked for yet
+  std::exception_ptr failure;                  // thrown by every later call
+  std::vector<std::int32_t> dealt;             // rows of `current`, in the order of dealt_pass
+  std::int64_t dealt_pass = -1;
+
+  mutable std::mutex mutex;  // Guards what follows.
+  std::int64_t batches = 0;
+  std::int64_t images = 0;
+  double stall_seconds = 0;
+};
+
+DeviceLoader::DeviceLoader(Loader loader, DeviceOptions options)
+    : impl_(std::make_unique<Impl>(device::open_gpu(options.device), std::move(loader),
+                                   std::move(options))) {}
+DeviceLoader::DeviceLoader(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+DeviceLoader::DeviceLoader(DeviceLoader&&) noexcept = default;
+DeviceLoader& DeviceLoader::operator=(DeviceLoader&&) noexcept = default;
+DeviceLoader::~DeviceLoader() = default;
+
+DeviceLoader internal::DeviceLoaderAccess::make(std::shared_ptr<device::Gpu> gpu, Loader loader,
+                                                DeviceOptions options) {
+  return DeviceLoader(
+      std::make_unique<DeviceLoader::Impl>(std::move(gpu), std::move(loader), std::move(options)));
+}
+
+void DeviceLoader::start_epoch(std::int64_t epoch) { impl_->start_epoch(epoch); }
+
+std::optional<DeviceBatch> DeviceLoader::next(Stream stream) {
+  OutputSlot* const slot = impl_->next(stream);
+  if (slot == nullptr) return std::nullopt;
+  return DeviceBatch(impl_->outputs->lease(*slot));
+}
+
+std::string DeviceLoader::state() const { return impl_->state(); }
+void DeviceLoader::restore(std::string_view state) { impl_->restore(state); }
+LoaderPosition DeviceLoader::position() const { return impl_->position(); }
+std::vector<SkippedRows> DeviceLoader::skipped() const { return impl_->feed->skipped(); }
+std::int64_t DeviceLoader::num_steps() const noexcept {
+  return impl_->num_batches * impl_->options.echo;
+}
+
+DeviceStats DeviceLoader::stats() const {
+  DeviceStats stats{.loader = impl_->feed->loader_stats(),
+                    .bytes_uploaded = impl_->feed->bytes_uploaded(),
+                    .pinned = impl_->pins,
+                    .resident = impl_->resident};
+  const std::lock_guard lock(impl_->mutex);
+  stats.batches = impl_->batches;
+  stats.images = impl_->images;
+  stats.stall_seconds = impl_->stall_seconds;
+  return stats;
+}
+
+const DeviceOptions& DeviceLoader::options() const noexcept { return impl_->options; }
+const Dataset& DeviceLoader::dataset() const noexcept { return impl_->dataset; }
+std::int64_t DeviceLoader::device_bytes() const noexcept {
+  return impl_->feed->device_bytes() + impl_->outputs->device_bytes();
+}
+
+DeviceBatch::DeviceBatch(std::shared_ptr<internal::OutputSlot> slot) noexcept
+    : slot_(std::move(slot)) {}
+DeviceTensor DeviceBatch::images() const { return slot_->pictures_view; }
+DeviceTensor DeviceBatch::labels() const { return slot_->labels_view; }
+std::span<const std::int64_t> DeviceBatch::sample_ids() const { return slot_->sample_ids; }
+std::int64_t DeviceBatch::size() const { return std::ssize(slot_->sample_ids); }
+std::int64_t DeviceBatch::epoch() const { return slot_->epoch; }
+std::int64_t DeviceBatch::step() const { return slot_->step; }
+std::int64_t DeviceBatch::echo_pass() const { return slot_->echo_pass; }
+void DeviceBatch::use_on(Stream stream) { slot_->consumer = stream; }
+
+}  // namespace chunkio::cuda

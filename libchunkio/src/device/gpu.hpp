@@ -1,0 +1,154 @@
+/// What the device loader needs of a GPU: memory, streams, events, copies and one kernel.
+///
+/// One implementation is CUDA, the other a stand-in that the tests run where there is no GPU.
+/// Streams and events are those of CUDA: work of one stream is done in order, work of several at
+/// the same time, and an event makes one wait for another. Everything is safe to call from any
+/// thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "device/augmentation.hpp"
+#include "device/normalize_plan.hpp"
+
+struct CUstream_st;
+struct CUevent_st;
+
+namespace chunkio::device {
+
+using StreamHandle = CUstream_st*;
+using EventHandle = CUevent_st*;
+
+/// One row of an output batch: which picture it is, and what part of it. As the kernel reads it.
+struct RowTask {
+  std::int32_t row = 0;  ///< Of the pictures that the kernel is given.
+  Crop crop = {};
+};
+static_assert(sizeof(RowTask) == 16 && std::is_trivially_copyable_v<RowTask>);
+
+/// Labels beside the pictures. Rows of `values` elements.
+struct LabelPlan {
+  enum class Conversion : std::uint8_t {
+    none,              ///< There are no labels.
+    int64_to_int64,    ///< Classes.
+    int64_to_float32,  ///< Classes, as numbers.
+    uint8_to_int64,    ///< Attributes.
+    uint8_to_float32,  ///< Attributes, for losses that compare probabilities.
+  };
+  Conversion conversion = Conversion::none;
+  std::int64_t values = 0;  ///< Of a sample.
+
+  /// Of a sample.
+  [[nodiscard]] std::int64_t input_bytes() const noexcept {
+    const bool classes =
+        conversion == Conversion::int64_to_int64 || conversion == Conversion::int64_to_float32;
+    return conversion == Conversion::none ? 0 : values * (classes ? 8 : 1);
+  }
+  [[nodiscard]] std::int64_t output_bytes() const noexcept {
+    const bool numbers =
+        conversion == Conversion::int64_to_float32 || conversion == Conversion::uint8_to_float32;
+    return conversion == Conversion::none ? 0 : values * (numbers ? 4 : 8);
+  }
+};
+
+/// The kernel reads whole words of 16 bytes, which may reach beyond the last picture.
+inline constexpr std::size_t kKernelSlack = 16;
+
+/// A batch to be made. All addresses are of device memory.
+struct BatchWork {
+  const std::byte* pictures = nullptr;  ///< uint8, as NormalizePlan::input has it.
+  const std::byte* labels = nullptr;
+  const RowTask* tasks = nullptr;  ///< [num_rows]
+  std::int64_t num_rows = 0;
+  std::byte* output = nullptr;
+  std::byte* output_labels = nullptr;
+};
+
+struct DeviceMemory {
+  std::int64_t free_bytes = 0;
+  std::int64_t total_bytes = 0;
+};
+
+/// \throws Error, all members that are not noexcept: cuda_failed, with the name of the call and
+///         CUDA's text; out_of_resources where memory or page-locking was refused.
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+
+  [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
+  virtual void free(std::byte* memory) noexcept = 0;
+  [[nodiscard]] virtual DeviceMemory memory() = 0;
+
+  /// Page-locked host memory, 4 KiB aligned.
+  [[nodiscard]] virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
+  virtual void free_pinned(std::byte* memory) noexcept = 0;
+  /// Page-locks memory that is there already. \pre whole pages.
+  virtual void pin(std::span<std::byte> memory) = 0;
+  virtual void unpin(std::span<std::byte> memory) noexcept = 0;
+
+  [[nodiscard]] virtual StreamHandle create_stream() = 0;
+  virtual void destroy_stream(StreamHandle stream) noexcept = 0;
+  [[nodiscard]] virtual EventHandle create_event() = 0;
+  virtual void destroy_event(EventHandle event) noexcept = 0;
+
+  /// The event is done when all that was put into `stream` before is.
+  virtual void record(EventHandle event, StreamHandle stream) = 0;
+  /// What is put into `stream` from now on waits for the event, as it was last recorded; for
+  /// nothing, if it never was.
+  virtual void wait(StreamHandle stream, EventHandle event) = 0;
+  [[nodiscard]] virtual bool is_done(EventHandle event) = 0;
+  /// Blocks the caller.
+  virtual void synchronize(EventHandle event) = 0;
+  virtual void synchronize(StreamHandle stream) = 0;
+
+  virtual void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
+                              StreamHandle stream) = 0;
+  /// \throws Error unsupported: the kernel cannot do this.
+  virtual void require_supported(const NormalizePlan& plan) = 0;
+  /// \param labels  what `work` says of labels. \pre require_supported(plan).
+  virtual void normalize(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,
+                         StreamHandle stream) = 0;
+};
+
+/// \throws Error unsupported (built without CUDA), cuda_failed (no driver, no such device; the
+///         message says which and what helps).
+[[nodiscard]] std::shared_ptr<Gpu> open_gpu(int device);
+
+/// Memory, a stream or an event of a Gpu, which lives as long.
+template <class Handle, auto kCreate, auto kDestroy>
+class GpuResource {
+ public:
+  GpuResource() = default;
+  /// \throws Error as Gpu's function.
+  template <class... Arguments>
+  explicit GpuResource(std::shared_ptr<Gpu> gpu, Arguments... arguments)
+      : gpu_(std::move(gpu)), handle_((gpu_.get()->*kCreate)(arguments...)) {}
+  GpuResource(GpuResource&& other) noexcept
+      : gpu_(std::move(other.gpu_)), handle_(std::exchange(other.handle_, nullptr)) {}
+  GpuResource& operator=(GpuResource&& other) noexcept {
+    std::swap(gpu_, other.gpu_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~GpuResource() {
+    if (handle_ != nullptr) (gpu_.get()->*kDestroy)(handle_);
+  }
+
+  [[nodiscard]] Handle get() const noexcept { return handle_; }
+
+ private:
+  std::shared_ptr<Gpu> gpu_;
+  Handle handle_ = nullptr;
+};
+
+using DeviceBuffer = GpuResource<std::byte*, &Gpu::allocate, &Gpu::free>;
+using PinnedBuffer = GpuResource<std::byte*, &Gpu::allocate_pinned, &Gpu::free_pinned>;
+using GpuStream = GpuResource<StreamHandle, &Gpu::create_stream, &Gpu::destroy_stream>;
+using GpuEvent = GpuResource<EventHandle, &Gpu::create_event, &Gpu::destroy_event>;
+
+}  // namespace chunkio::device

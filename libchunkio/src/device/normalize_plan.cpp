@@ -1,0 +1,132 @@
+#include "device/normalize_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <chunkio/error.hpp>
+
+namespace chunkio::device {
+namespace {
+
+constexpr std::int64_t kMaxPadding = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxSide = std::int64_t{1} << 28;  // Sums of sides and paddings fit int32.
+
+[[noreturn]] void refuse(const DatasetInfo& info, const std::string& why) {
+  throw Error(ErrorCode::invalid_argument, info.path + ": " + why);
+}
+
+/// One number for each channel. \param name  "mean" or "std".
+void spread(std::vector<double>& values, const DatasetInfo& info, const std::string& name) {
+  const auto channels = static_cast<std::size_t>(info.channels);
+  if (values.size() == 1) values.resize(channels, values.front());
+  if (values.size() != channels) {
+    refuse(info, name + " has " + std::to_string(values.size()) + " numbers, the pictures have " +
+                     std::to_string(channels) + " channels; give one number, or one for each");
+  }
+  if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) {
+    refuse(info, name + " must be finite");
+  }
+}
+
+void complete_statistics(const DatasetInfo& info, NormalizeOptions& options) {
+  if (options.mean.empty() != options.std.empty()) {
+    refuse(info, std::string("only ") + (options.std.empty() ? "mean" : "std") +
+                     " is given; give mean and std, or neither");
+  }
+  if (options.mean.empty()) {
+    if (!info.statistics) {
+      throw Error(ErrorCode::not_found,
+                  info.path +
+                      " says no mean and std of its channels; give both (mean {0} and std "
+                      "{1} leave the scale 0 to 1)");
+    }
+    options.mean = info.statistics->mean;
+    options.std = info.statistics->std;
+  }
+  spread(options.mean, info, "mean");
+  spread(options.std, info, "std");
+  for (const double std : options.std) {
+    const auto scale = static_cast<float>(1 / (255 * std));
+    if (!(std > 0) || !std::isfinite(scale)) {
+      refuse(info, "std must be above 0, and large enough to divide by");
+    }
+  }
+  for (std::size_t c = 0; c < options.mean.size(); ++c) {
+    if (!(std::fabs(options.mean[c] / options.std[c]) < std::numeric_limits<float>::max())) {
+      refuse(info, "mean is too large to be divided by std");
+    }
+  }
+}
+
+std::int32_t checked_side(const DatasetInfo& info, std::int64_t crop, std::int64_t picture,
+                          std::int64_t padding, const std::string& name) {
+  if (crop < 0) refuse(info, name + " must be >= 0, got " + std::to_string(crop));
+  const std::int64_t side = crop == 0 ? picture : crop;
+  if (side > picture + 2 * padding) {
+    refuse(info, name + " " + std::to_string(side) + " is larger than the picture, " +
+                     std::to_string(picture) + ", with a padding of " + std::to_string(padding) +
+                     " on both sides; lower it or raise padding");
+  }
+  return static_cast<std::int32_t>(side);
+}
+
+}  // namespace
+
+std::int64_t NormalizePlan::picture_bytes() const noexcept {
+  return std::int64_t{crop.picture_height} * crop.picture_width * num_channels();
+}
+
+std::int64_t NormalizePlan::output_bytes() const noexcept {
+  return std::int64_t{crop.height} * crop.width * num_channels() *
+         static_cast<std::int64_t>(size_of(dtype));
+}
+
+Shape NormalizePlan::output_shape(std::int64_t num_samples) const {
+  const std::int64_t c = num_channels();
+  return output == Layout::nchw ? Shape({num_samples, c, crop.height, crop.width})
+                                : Shape({num_samples, crop.height, crop.width, c});
+}
+
+NormalizePlan make_normalize_plan(const DatasetInfo& info, NormalizeOptions& options) {
+  if (options.dtype != DType::float32 && options.dtype != DType::float16 &&
+      options.dtype != DType::bfloat16) {
+    refuse(info, "dtype must be float32, float16 or bfloat16, got " +
+                     std::string(to_string(options.dtype)));
+  }
+  if (info.channels < 1 || info.channels > kMaxChannels) {
+    throw Error(ErrorCode::unsupported, info.path + " has pictures of " +
+                                            std::to_string(info.channels) +
+                                            " channels; 1 to 4 can be normalised");
+  }
+  if (info.height > kMaxSide || info.width > kMaxSide) {
+    throw Error(ErrorCode::unsupported,
+                info.path + " has pictures of more than 2^28 rows or columns");
+  }
+  if (options.padding < 0 || options.padding > kMaxPadding) {
+    refuse(info, "padding must be between 0 and 2^20, got " + std::to_string(options.padding));
+  }
+  complete_statistics(info, options);
+  NormalizePlan plan;
+  plan.input = info.layout;
+  plan.output = options.layout;
+  plan.dtype = options.dtype;
+  plan.crop = {
+      .picture_height = static_cast<std::int32_t>(info.height),
+      .picture_width = static_cast<std::int32_t>(info.width),
+      .height =
+          checked_side(info, options.crop_height, info.height, options.padding, "crop_height"),
+      .width = checked_side(info, options.crop_width, info.width, options.padding, "crop_width"),
+      .padding = static_cast<std::int32_t>(options.padding),
+      .random_crop = options.random_crop,
+      .flip = options.flip};
+  for (std::size_t c = 0; c < options.mean.size(); ++c) {
+    plan.channels.push_back({.scale = static_cast<float>(1 / (255 * options.std[c])),
+                             .bias = static_cast<float>(-options.mean[c] / options.std[c])});
+  }
+  return plan;
+}
+
+}  // namespace chunkio::device

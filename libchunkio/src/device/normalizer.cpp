@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <chunkio/error.hpp>
+#include <chunkio/normalizer.hpp>
+
+#include "base/cpus.hpp"
+#include "device/augmentation.hpp"
+#include "device/normalize_plan.hpp"
+#include "device/picture_writer.hpp"
+#include "device/thread_team.hpp"
+
+namespace chunkio {
+namespace {
+
+/// Output bytes of a piece of work: little enough for a second-level cache.
+constexpr std::int64_t kPieceBytes = std::int64_t{64} << 10;
+
+}  // namespace
+
+struct Normalizer::Impl {
+  Impl(const DatasetInfo& info, NormalizeOptions options_in)
+      : options(std::move(options_in)),
+        sample_shape(info.sample_shape()),
+        writer(device::make_normalize_plan(info, options)),
+        team(num_threads()) {}
+
+  [[nodiscard]] const device::NormalizePlan& plan() const noexcept { return writer.plan(); }
+
+  void check(const TensorView& images, std::span<const std::int64_t> sample_ids,
+             std::span<const std::byte> output, std::int64_t echo_pass) const {
+    const auto fail = [](const std::string& what) {
+      throw Error(ErrorCode::invalid_argument, "normalizing: " + what);
+    };
+    const Shape wanted = sample_shape.with_first_axis(std::ssize(sample_ids));
+    if (images.dtype() != DType::uint8 || images.shape() != wanted) {
+      fail("pictures must be uint8 " + wanted.to_string() + ", one for each sample id, got " +
+           std::string(to_string(images.dtype())) + " " + images.shape().to_string());
+    }
+    const std::int64_t bytes = std::ssize(sample_ids) * plan().output_bytes();
+    if (std::ssize(output) != bytes) {
+      fail("the output has " + std::to_string(output.size()) + " bytes instead of " +
+           std::to_string(bytes));
+    }
+    if (reinterpret_cast<std::uintptr_t>(output.data()) % size_of(options.dtype) != 0) {
+      fail("the output is not aligned to its element type");
+    }
+    if (echo_pass < 0 || echo_pass > std::numeric_limits<std::uint32_t>::max()) {
+      fail("echo_pass must be between 0 and 2^32 - 1, got " + std::to_string(echo_pass));
+    }
+  }
+
+  void normalize(const TensorView& images, std::span<const std::int64_t> sample_ids,
+                 std::int64_t epoch, std::span<std::byte> output, std::int64_t echo_pass) {
+    check(images, sample_ids, output, echo_pass);
+    const auto* const pictures = reinterpret_cast<const std::uint8_t*>(images.data());
+    const base::PhiloxKey key =
+        device::augmentation_key(options.seed, static_cast<std::uint64_t>(epoch));
+    const std::int64_t height = plan().crop.height;
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(kPieceBytes * height / plan().output_bytes(), 1, height);
+    const std::int64_t pieces = (height + rows - 1) / rows;  // of a sample
+    team.run(std::ssize(sample_ids) * pieces, [&](std::int64_t i) {
+      const std::int64_t sample = i / pieces;
+      const std::int64_t first_row = i % pieces * rows;
+      const device::Crop crop =
+          device::crop_of(plan().crop, key, sample_ids[static_cast<std::size_t>(sample)],
+                          static_cast<std::uint32_t>(echo_pass));
+      writer.write_rows(pictures + sample * plan().picture_bytes(), crop, first_row,
+                        std::min(rows, height - first_row),
+                        output.data() + sample * plan().output_bytes());
+    });
+  }
+
+  NormalizeOptions options;
+  Shape sample_shape;
+  device::PictureWriter writer;
+  device::ThreadTeam team;
+
+ private:
+  [[nodiscard]] std::int64_t num_threads() {
+    constexpr std::int64_t kMaxThreads = 1024;
+    if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
+      throw Error(ErrorCode::invalid_argument, "num_threads must be between 0 and 1024, got " +
+                                                   std::to_string(options.num_threads));
+    }
+    if (options.num_threads == 0) options.num_threads = base::default_threads();
+    return options.num_threads;
+  }
+};
+
+Normalizer::Normalizer(const DatasetInfo& info, NormalizeOptions options)
+    : impl_(std::make_unique<Impl>(info, std::move(options))) {}
+Normalizer::Normalizer(Normalizer&&) noexcept = default;
+Normalizer& Normalizer::operator=(Normalizer&&) noexcept = default;
+Normalizer::~Normalizer() = default;
+
+Shape Normalizer::output_shape(std::int64_t num_samples) const {
+  return impl_->plan().output_shape(num_samples);
+}
+
+std::size_t Normalizer::output_bytes(std::int64_t num_samples) const {
+  return static_cast<std::size_t>(output_shape(num_samples).num_elements()) *
+         size_of(impl_->options.dtype);
+}
+
+const NormalizeOptions& Normalizer::options() const noexcept { return impl_->options; }
+
+void Normalizer::operator()(const Batch& batch, std::span<std::byte> output,
+                            std::int64_t echo_pass) const {
+  (*this)(batch.images(), batch.sample_ids(), batch.epoch(), output, echo_pass);
+}
+
+void Normalizer::operator()(const TensorView& images, std::span<const std::int64_t> sample_ids,
+                            std::int64_t epoch, std::span<std::byte> output,
+                            std::int64_t echo_pass) const {
+  impl_->normalize(images, sample_ids, epoch, output, echo_pass);
+}
+
+}  // namespace chunkio

@@ -1,0 +1,157 @@
+#include "device/resident_feed.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include <chunkio/error.hpp>
+
+#include "device/pinned_ring.hpp"
+#include "pipeline/loader_access.hpp"
+
+namespace chunkio::device {
+namespace {
+
+using internal::LoaderAccess;
+
+/// Of a batch that is copied to the device, unless the memory budget is small.
+constexpr std::int64_t kCopyBytes = std::int64_t{16} << 20;
+/// A loader has some ten batches of this size, and more beside them.
+constexpr std::int64_t kBatchesOfBudget = 32;
+/// Batches whose copies are under way, while others are read.
+constexpr std::int64_t kCopies = 3;
+
+/// The rows of `options` one after the other.
+LoaderOptions sequential(LoaderOptions options, std::int64_t sample_bytes) {
+  const std::int64_t bytes = std::min(kCopyBytes, options.memory_budget / kBatchesOfBudget);
+  options.batch_size = std::max<std::int64_t>(bytes / sample_bytes, 1);
+  options.order = OrderMode::sequential;
+  options.drop_last = false;
+  options.rank = 0;
+  options.world_size = 1;
+  options.lanes = 0;
+  options.uneven = Uneven::pad;
+  options.fields.clear();
+  options.max_held = kCopies;
+  options.prefetch_depth = kCopies;
+  options.num_epochs = 1;
+  options.resident = Resident::none;
+  return options;
+}
+
+}  // namespace
+
+std::int64_t ResidentDataset::footprint(const Loader& loader, const LabelPlan& labels) {
+  const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + labels.input_bytes();
+  return loader.row_groups().num_samples() * row_bytes + static_cast<std::int64_t>(kKernelSlack);
+}
+
+ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader,
+                                 const LabelPlan& labels, cuda::PinMemory pin_memory)
+    : device_bytes_(footprint(loader, labels)) {
+  const std::int64_t rows = loader.row_groups().num_samples();
+  const std::int64_t sample_bytes = loader.dataset().info().sample_bytes();
+  pictures_ = DeviceBuffer(gpu, static_cast<std::size_t>(rows * sample_bytes) + kKernelSlack);
+  if (labels.input_bytes() > 0) {
+    labels_ = DeviceBuffer(gpu, static_cast<std::size_t>(rows * labels.input_bytes()));
+  }
+
+  struct Copying {
+    Batch batch;
+    GpuEvent done;
+  };
+  Loader reader(loader.dataset(), sequential(loader.options(), sample_bytes));
+  const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
+  pinned_ = ring != nullptr;
+  const GpuStream stream(gpu);
+  std::deque<Copying> copying;
+  std::vector<std::int64_t> ids;
+  const auto copy = [&](const TensorView& values, const DeviceBuffer& target,
+                        std::int64_t row_bytes) {
+    const std::size_t bytes = values.size_bytes();
+    if (bytes == 0) return;
+    gpu->copy_to_device(target.get() + std::ssize(ids) * row_bytes, values.data(), bytes,
+                        stream.get());
+    bytes_uploaded_ += static_cast<std::int64_t>(bytes);
+  };
+  try {
+    for (const Batch& batch : reader.epoch(0)) {
+      // Held first: a batch must outlive its copy, whatever is thrown.
+      const Copying& last = copying.emplace_back(Copying{batch, GpuEvent(gpu)});
+      copy(batch.images(), pictures_, sample_bytes);
+      copy(batch.labels(), labels_, labels.input_bytes());
+      ids.insert(ids.end(), batch.sample_ids().begin(), batch.sample_ids().end());
+      gpu->record(last.done.get(), stream.get());
+      if (std::ssize(copying) < kCopies - 1) continue;  // One more is held by the loop.
+      gpu->synchronize(copying.front().done.get());
+      copying.pop_front();
+    }
+  } catch (...) {
+    gpu->synchronize(stream.get());
+    throw;
+  }
+  gpu->synchronize(stream.get());
+  stats_ = reader.stats();
+  skipped_ = reader.skipped();
+  if (std::ssize(ids) != loader.dataset().size()) sample_ids_ = std::move(ids);
+}
+
+std::optional<std::int32_t> ResidentDataset::device_row(std::int64_t sample_id) const {
+  if (!sample_ids_) return static_cast<std::int32_t>(sample_id);
+  const auto found = std::lower_bound(sample_ids_->begin(), sample_ids_->end(), sample_id);
+  if (found == sample_ids_->end() || *found != sample_id) return std::nullopt;
+  return static_cast<std::int32_t>(found - sample_ids_->begin());
+}
+
+ResidentFeed::ResidentFeed(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
+                           ResidentDataset dataset)
+    : BatchFeed(std::move(gpu), std::move(loader), batches), dataset_(std::move(dataset)) {
+  for (BigBatch& big_batch : big_batches()) {
+    big_batch.pictures = dataset_.pictures();
+    big_batch.labels = dataset_.labels();
+  }
+  count_upload(dataset_.bytes_uploaded());
+}
+
+ResidentFeed::~ResidentFeed() {
+  try {
+    stop();
+  } catch (const Error&) {
+    // Nothing is under way on the device.
+  }
+}
+
+void ResidentFeed::begin_epoch(std::int64_t epoch) {
+  epoch_rows_.emplace(LoaderAccess::order(loader(), epoch));
+  next_step_ = restored_ && restored_->epoch == epoch ? restored_->step : 0;
+  restored_.reset();
+}
+
+bool ResidentFeed::fill(BigBatch& big_batch, const std::stop_token&) {
+  big_batch.first_batch = next_step_;
+  const std::int64_t end = std::min(next_step_ + batches(), epoch_rows_->num_steps());
+  if (next_step_ == end) return false;
+  std::vector<std::int64_t>& ids = big_batch.sample_ids;
+  for (; next_step_ < end; ++next_step_) {
+    const std::size_t begin = ids.size();
+    epoch_rows_->append_batch(next_step_, ids);
+    // What could not be read (OnError::skip) is not there.
+    std::size_t kept = begin;
+    for (std::size_t i = begin; i < ids.size(); ++i) {
+      const std::optional<std::int32_t> row = dataset_.device_row(ids[i]);
+      if (!row) continue;
+      big_batch.device_rows.push_back(*row);
+      ids[kept++] = ids[i];
+    }
+    ids.resize(kept);
+    big_batch.batch_rows.push_back(static_cast<std::int64_t>(kept - begin));
+  }
+  return true;
+}
+
+LoaderPosition ResidentFeed::go_to(std::string_view state) {
+  restored_ = LoaderAccess::position_of(loader(), state);
+  return *restored_;
+}
+
+}  // namespace chunkio::device

@@ -1,0 +1,59 @@
+#include "device/thread_team.hpp"
+
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <chunkio/error.hpp>
+
+namespace chunkio::device {
+
+ThreadTeam::ThreadTeam(std::int64_t num_threads) {
+  try {
+    for (std::int64_t i = 1; i < num_threads; ++i) {
+      threads_.emplace_back([this](std::stop_token stop) { serve(std::move(stop)); });
+    }
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::out_of_resources, "cannot start " + std::to_string(num_threads) +
+                                                 " threads: " + error.what() +
+                                                 "; ask for fewer with num_threads");
+  }
+}
+
+ThreadTeam::~ThreadTeam() = default;
+
+void ThreadTeam::run(std::int64_t count, const std::function<void(std::int64_t)>& work) {
+  const std::lock_guard turn(turn_);
+  std::unique_lock lock(mutex_);
+  work_ = &work;
+  next_ = 0;
+  count_ = count;
+  num_done_ = 0;
+  if (count > 1) work_available_.notify_all();
+  take_part(lock);
+  work_done_.wait(lock, [&] { return num_done_ == count_; });
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void ThreadTeam::serve(std::stop_token stop) {
+  std::unique_lock lock(mutex_);
+  while (work_available_.wait(lock, stop, [&] { return next_ < count_; })) take_part(lock);
+}
+
+void ThreadTeam::take_part(std::unique_lock<std::mutex>& lock) {
+  while (next_ < count_) {
+    const std::int64_t i = next_++;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      (*work_)(i);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error && !error_) error_ = error;
+    if (++num_done_ == count_) work_done_.notify_one();
+  }
+}
+
+}  // namespace chunkio::device

@@ -1,0 +1,46 @@
+/// Threads that wait to share a piece of work.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace chunkio::device {
+
+/// Whoever calls run() takes part. Thread-safe: one piece of work after the other.
+class ThreadTeam {
+ public:
+  /// \param num_threads  >= 1, the caller of run() among them.
+  /// \throws Error out_of_resources.
+  explicit ThreadTeam(std::int64_t num_threads);
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+  ~ThreadTeam();
+
+  /// Calls `work(i)` for i = 0 ... count - 1, each once, in any order and on any of the threads.
+  /// Returns when all have returned, or throws the first of what they threw.
+  void run(std::int64_t count, const std::function<void(std::int64_t)>& work);
+
+ private:
+  void serve(std::stop_token stop);
+  void take_part(std::unique_lock<std::mutex>& lock);
+
+  std::mutex turn_;  // Held by the caller of run().
+
+  std::mutex mutex_;  // Guards what follows.
+  std::condition_variable_any work_available_;
+  std::condition_variable work_done_;
+  const std::function<void(std::int64_t)>* work_ = nullptr;
+  std::int64_t next_ = 0;
+  std::int64_t count_ = 0;
+  std::int64_t num_done_ = 0;
+  std::exception_ptr error_;
+
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace chunkio::device

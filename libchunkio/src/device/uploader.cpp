@@ -1,0 +1,94 @@
+#include "device/uploader.hpp"
+
+#include <utility>
+
+#include <chunkio/error.hpp>
+
+namespace chunkio::device {
+
+Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
+                   const LabelPlan& labels)
+    : BatchFeed(std::move(gpu), std::move(loader), batches),
+      labels_(labels),
+      stream_(shared_gpu()) {
+  const LoaderOptions& options = this->loader().options();
+  const std::int64_t rows = options.batch_size * batches;
+  const auto picture_bytes =
+      static_cast<std::size_t>(rows * this->loader().dataset().info().sample_bytes()) +
+      kKernelSlack;
+  const auto label_bytes = static_cast<std::size_t>(rows * labels_.input_bytes());
+  for (BigBatch& big_batch : big_batches()) {
+    big_batch.pictures = buffers_.emplace_back(shared_gpu(), picture_bytes).get();
+    if (label_bytes > 0) big_batch.labels = buffers_.emplace_back(shared_gpu(), label_bytes).get();
+    device_bytes_ += static_cast<std::int64_t>(picture_bytes + label_bytes);
+  }
+  for (std::int64_t i = 0; i < options.max_held; ++i) copy_events_.emplace_back(shared_gpu());
+}
+
+Uploader::~Uploader() {
+  try {
+    stop();
+  } catch (const Error&) {
+    // A device that is lost has no copies under way.
+  }
+}
+
+LoaderPosition Uploader::go_to(std::string_view state) {
+  own_loader().restore(state);
+  return loader().position();
+}
+
+void Uploader::settle() {
+  gpu().synchronize(stream_.get());
+  copying_.clear();
+}
+
+bool Uploader::fill(BigBatch& big_batch, const std::stop_token& stop) {
+  big_batch.first_batch = loader().position().step;
+  gpu().wait(stream_.get(), big_batch.consumed.get());
+  for (std::int64_t i = 0; i < batches() && !stop.stop_requested(); ++i) {
+    std::optional<Batch> batch = next_batch();
+    if (!batch) break;
+    // Held first: if anything below throws, the batch must outlive its copy all the same.
+    const Copying& copying =
+        copying_.emplace_back(Copying{std::move(*batch), copy_events_[next_event_].get()});
+    next_event_ = (next_event_ + 1) % copy_events_.size();
+    copy(copying.batch, big_batch);
+    gpu().record(copying.done, stream_.get());
+  }
+  if (big_batch.batch_rows.empty()) return false;
+  gpu().record(big_batch.uploaded.get(), stream_.get());
+  return true;
+}
+
+std::optional<Batch> Uploader::next_batch() {
+  while (!copying_.empty() && gpu().is_done(copying_.front().done)) copying_.pop_front();
+  if (copying_.size() == copy_events_.size()) {
+    gpu().synchronize(copying_.front().done);
+    copying_.pop_front();
+  }
+  return own_loader().next();
+}
+
+void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
+  const std::size_t rows_before = big_batch.sample_ids.size();
+  const auto copy_rows = [&](const TensorView& rows, const std::byte* target,
+                             std::int64_t row_bytes) {
+    const std::size_t bytes = rows.size_bytes();
+    if (bytes == 0) return;
+    const std::size_t offset = rows_before * static_cast<std::size_t>(row_bytes);
+    // What is const to everybody else.
+    gpu().copy_to_device(const_cast<std::byte*>(target) + offset, rows.data(), bytes,
+                         stream_.get());
+    count_upload(static_cast<std::int64_t>(bytes));
+  };
+  copy_rows(batch.images(), big_batch.pictures, loader().dataset().info().sample_bytes());
+  copy_rows(batch.labels(), big_batch.labels, labels_.input_bytes());
+  big_batch.batch_rows.push_back(batch.size());
+  for (const std::int64_t id : batch.sample_ids()) {
+    big_batch.device_rows.push_back(static_cast<std::int32_t>(big_batch.sample_ids.size()));
+    big_batch.sample_ids.push_back(id);
+  }
+}
+
+}  // namespace chunkio::device

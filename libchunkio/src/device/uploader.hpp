@@ -1,0 +1,50 @@
+/// Brings batches of a loader to the device, ahead of the consumer.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "device/batch_feed.hpp"
+
+namespace chunkio::device {
+
+/// The thread puts copies of batches into a stream of its own. A batch goes back to the loader when
+/// its copy is done.
+class Uploader final : public BatchFeed {
+ public:
+  /// \throws Error as Gpu's functions.
+  Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches, const LabelPlan& labels);
+  ~Uploader() override;
+
+  [[nodiscard]] std::int64_t device_bytes() const noexcept override { return device_bytes_; }
+
+ private:
+  /// A batch whose copy may be under way.
+  struct Copying {
+    Batch batch;
+    EventHandle done = nullptr;
+  };
+
+  void begin_epoch(std::int64_t epoch) override { own_loader().start_epoch(epoch); }
+  [[nodiscard]] bool fill(BigBatch& big_batch, const std::stop_token& stop) override;
+  [[nodiscard]] LoaderPosition go_to(std::string_view state) override;
+  void settle() override;
+
+  [[nodiscard]] std::optional<Batch> next_batch();
+  void copy(const Batch& batch, BigBatch& big_batch);
+
+  LabelPlan labels_;
+  std::int64_t device_bytes_ = 0;
+  GpuStream stream_;
+  std::vector<DeviceBuffer> buffers_;
+
+  // Of the thread.
+  std::vector<GpuEvent> copy_events_;
+  std::size_t next_event_ = 0;
+  std::deque<Copying> copying_;
+};
+
+}  // namespace chunkio::device

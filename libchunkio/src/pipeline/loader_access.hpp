@@ -1,0 +1,23 @@
+/// What the device layer sees of a Loader beside its public members.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/loader.hpp>
+
+#include "pipeline/ring.hpp"
+
+namespace chunkio::internal {
+
+struct LoaderAccess {
+  [[nodiscard]] static std::shared_ptr<pipeline::Ring> ring(const Loader& loader);
+  /// What the loader delivers in an epoch.
+  [[nodiscard]] static EpochOrder order(const Loader& loader, std::int64_t epoch);
+  /// Where Loader::restore() would go, without going there. \throws Error as that.
+  [[nodiscard]] static LoaderPosition position_of(const Loader& loader, std::string_view state);
+};
+
+}  // namespace chunkio::internal

@@ -1,0 +1,38 @@
+#include "plan/epoch_rows.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "plan/epoch_order_impl.hpp"
+#include "plan/window_plan.hpp"
+
+namespace chunkio::plan {
+
+EpochRows::EpochRows(const EpochOrder& order)
+    : num_steps_(order.num_steps()), lane_batch_(lane_batch(order)) {
+  const EpochOrder::Impl& impl = order.impl();
+  WindowPlan plan;
+  for (std::int64_t lane = impl.first_lane(); lane < impl.end_lane(); ++lane) {
+    auto& rows = lanes_.emplace_back(static_cast<std::size_t>(lane_delivered(order, lane)));
+    for (std::int64_t window = 0; window < num_windows(order, lane); ++window) {
+      plan_window(order, lane, window, plan);
+      for (const GroupVisit& visit : plan.visits) {
+        for (std::uint32_t i = visit.first; i < visit.first + visit.count; ++i) {
+          const PlannedRow& planned = plan.rows[i];
+          rows[static_cast<std::size_t>(plan.first_index + planned.index)] =
+              order.groups().row(visit.group, planned.row);
+        }
+      }
+    }
+  }
+}
+
+void EpochRows::append_batch(std::int64_t step, std::vector<std::int64_t>& rows) const {
+  for (const std::vector<std::int64_t>& lane : lanes_) {
+    const std::int64_t end = std::ssize(lane);
+    const auto at = [&](std::int64_t index) { return lane.begin() + std::min(index, end); };
+    rows.insert(rows.end(), at(step * lane_batch_), at((step + 1) * lane_batch_));
+  }
+}
+
+}  // namespace chunkio::plan

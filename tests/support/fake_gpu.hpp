@@ -1,0 +1,329 @@
+/// A GPU that is threads and host memory, for the device loader on machines without one.
+///
+/// Each stream is a thread that does its work in order, and events make threads wait, so what a
+/// program forgets to order is out of order here, too, and ThreadSanitizer sees it. Any call can be
+/// made to fail.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <chunkio/error.hpp>
+
+#include "device/gpu.hpp"
+#include "device/picture_writer.hpp"
+
+namespace chunkio::test {
+
+class FakeGpu : public device::Gpu {
+ public:
+  ~FakeGpu() override = default;
+
+  /// The n-th call of a member, from 1 on, and all later ones throw.
+  void fail_from(const std::string& member, int n) {
+    const std::lock_guard lock(mutex_);
+    failing_[member] = n;
+  }
+  /// The n-th call alone.
+  void fail_once(const std::string& member, int n) {
+    const std::lock_guard lock(mutex_);
+    failing_once_[member] = n;
+  }
+  [[nodiscard]] int calls(const std::string& member) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(member);
+    return found == calls_.end() ? 0 : found->second;
+  }
+  /// Everything that was taken and not given back: memory, streams, events, page locks.
+  [[nodiscard]] std::int64_t live() const {
+    const std::lock_guard lock(mutex_);
+    return live_;
+  }
+  /// What memory() says; allocations are not counted.
+  void set_free_bytes(std::int64_t bytes) { free_bytes_ = bytes; }
+  /// How often memory that was being copied from was unlocked: CUDA promises nothing for that.
+  [[nodiscard]] int unlocked_too_early() const {
+    const std::lock_guard lock(mutex_);
+    return unlocked_too_early_;
+  }
+  /// Work of the test's own.
+  void run_on(device::StreamHandle stream, std::function<void()> work) {
+    of(stream).push(std::move(work));
+  }
+
+  std::byte* allocate(std::size_t bytes) override {
+    count("allocate");
+    add_live(1);
+    return new std::byte[bytes];
+  }
+  // What gives memory back waits for all work, as with CUDA.
+  void free(std::byte* memory) noexcept override {
+    drain_all();
+    add_live(-1);
+    delete[] memory;
+  }
+  device::DeviceMemory memory() override { return {free_bytes_, free_bytes_}; }
+
+  std::byte* allocate_pinned(std::size_t bytes) override {
+    count("allocate_pinned");
+    add_live(1);
+    return new std::byte[bytes];
+  }
+  void free_pinned(std::byte* memory) noexcept override {
+    note_copies_from(memory, 1);
+    drain_all();
+    add_live(-1);
+    delete[] memory;
+  }
+  void pin(std::span<std::byte>) override {
+    count("pin");
+    add_live(1);
+  }
+  void unpin(std::span<std::byte> memory) noexcept override {
+    note_copies_from(memory.data(), memory.size());
+    drain_all();
+    add_live(-1);
+  }
+
+  device::StreamHandle create_stream() override {
+    count("create_stream");
+    add_live(1);
+    auto* const stream = new Stream;
+    const std::lock_guard lock(mutex_);
+    streams_.insert(stream);
+    return reinterpret_cast<device::StreamHandle>(stream);
+  }
+  void destroy_stream(device::StreamHandle stream) noexcept override {
+    add_live(-1);
+    {
+      const std::lock_guard lock(mutex_);
+      streams_.erase(&of(stream));
+    }
+    delete &of(stream);
+  }
+  device::EventHandle create_event() override {
+    count("create_event");
+    add_live(1);
+    return reinterpret_cast<device::EventHandle>(new std::shared_ptr<Event>(new Event));
+  }
+  void destroy_event(device::EventHandle event) noexcept override {
+    add_live(-1);
+    delete &of(event);
+  }
+
+  void record(device::EventHandle handle, device::StreamHandle stream) override {
+    count("record");
+    const std::int64_t ticket = of(handle)->issue();
+    of(stream).push([event = of(handle), ticket] { event->finish(ticket); });
+  }
+  void wait(device::StreamHandle stream, device::EventHandle handle) override {
+    count("wait");
+    const std::int64_t ticket = of(handle)->last();
+    of(stream).push([event = of(handle), ticket] { event->wait(ticket); });
+  }
+  bool is_done(device::EventHandle event) override {
+    count("is_done");
+    return of(event)->is_done();
+  }
+  void synchronize(device::EventHandle handle) override {
+    count_synchronize();
+    of(handle)->wait(of(handle)->last());
+  }
+  void synchronize(device::StreamHandle stream) override {
+    count_synchronize();
+    of(stream).drain();
+  }
+
+  void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
+                      device::StreamHandle stream) override {
+    count("copy_to_device");
+    {
+      const std::lock_guard lock(mutex_);
+      copied_.insert(source);
+    }
+    of(stream).push([this, target, source, bytes] {
+      std::memcpy(target, source, bytes);
+      const std::lock_guard lock(mutex_);
+      copied_.erase(copied_.find(source));
+    });
+  }
+  void require_supported(const device::NormalizePlan&) override { count("require_supported"); }
+  void normalize(const device::NormalizePlan& plan, const device::LabelPlan& labels,
+                 const device::BatchWork& work, device::StreamHandle stream) override {
+    count("normalize");
+    of(stream).push([=] { make_batch(plan, labels, work); });
+  }
+
+ private:
+  class Event {
+   public:
+    std::int64_t issue() {
+      const std::lock_guard lock(mutex_);
+      return ++issued_;
+    }
+    [[nodiscard]] std::int64_t last() {
+      const std::lock_guard lock(mutex_);
+      return issued_;
+    }
+    [[nodiscard]] bool is_done() {
+      const std::lock_guard lock(mutex_);
+      return done_ >= issued_;
+    }
+    void finish(std::int64_t ticket) {
+      const std::lock_guard lock(mutex_);
+      done_ = ticket;
+      changed_.notify_all();
+    }
+    void wait(std::int64_t ticket) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return done_ >= ticket; });
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::int64_t issued_ = 0;
+    std::int64_t done_ = 0;
+  };
+
+  class Stream {
+   public:
+    void push(std::function<void()> work) {
+      {
+        const std::lock_guard lock(mutex_);
+        queue_.push_back(std::move(work));
+      }
+      changed_.notify_all();
+    }
+    void drain() {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return queue_.empty(); });
+    }
+
+   private:
+    void run(std::stop_token stop) {
+      std::unique_lock lock(mutex_);
+      while (changed_.wait(lock, stop, [&] { return !queue_.empty(); })) {
+        const std::function<void()>& work = queue_.front();  // Stays in the queue until it is done.
+        lock.unlock();
+        work();
+        lock.lock();
+        queue_.pop_front();
+        changed_.notify_all();
+      }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable_any changed_;
+    std::deque<std::function<void()>> queue_;
+    std::jthread thread_{[this](std::stop_token stop) { run(std::move(stop)); }};
+  };
+
+  static Stream& of(device::StreamHandle stream) { return *reinterpret_cast<Stream*>(stream); }
+  /// Shared with the work that waits for it: an event may be destroyed before.
+  static std::shared_ptr<Event>& of(device::EventHandle event) {
+    return *reinterpret_cast<std::shared_ptr<Event>*>(event);
+  }
+
+  void note_copies_from(const std::byte* memory, std::size_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto first = copied_.lower_bound(memory);
+    if (first != copied_.end() && *first < memory + bytes) ++unlocked_too_early_;
+  }
+
+  void drain_all() noexcept {
+    std::set<Stream*> streams;
+    {
+      const std::lock_guard lock(mutex_);
+      streams = streams_;
+    }
+    for (Stream* const stream : streams) stream->drain();
+  }
+
+  void count(const std::string& member) {
+    const std::lock_guard lock(mutex_);
+    const int call = ++calls_[member];
+    const auto failing = failing_.find(member);
+    const auto once = failing_once_.find(member);
+    if ((failing != failing_.end() && call >= failing->second) ||
+        (once != failing_once_.end() && call == once->second)) {
+      throw Error(member == "allocate" || member == "pin" || member == "allocate_pinned"
+                      ? ErrorCode::out_of_resources
+                      : ErrorCode::cuda_failed,
+                  "the pretended GPU fails at " + member);
+    }
+  }
+  /// Waiting fails where a device was lost, which does nothing any more.
+  void count_synchronize() {
+    try {
+      count("synchronize");
+    } catch (...) {
+      drain_all();
+      throw;
+    }
+  }
+  void add_live(int n) noexcept {
+    const std::lock_guard lock(mutex_);
+    live_ += n;
+  }
+
+  static void make_batch(const device::NormalizePlan& plan, const device::LabelPlan& labels,
+                         const device::BatchWork& work) {
+    const device::PictureWriter writer(plan);
+    for (std::int64_t i = 0; i < work.num_rows; ++i) {
+      const device::RowTask& task = work.tasks[i];
+      writer.write_rows(
+          reinterpret_cast<const std::uint8_t*>(work.pictures) + task.row * plan.picture_bytes(),
+          task.crop, 0, plan.crop.height, work.output + i * plan.output_bytes());
+      for (std::int64_t v = 0; v < labels.values; ++v) {
+        copy_label(labels, work, task.row * labels.values + v, i * labels.values + v);
+      }
+    }
+  }
+
+  static void copy_label(const device::LabelPlan& labels, const device::BatchWork& work,
+                         std::int64_t from, std::int64_t to) {
+    using Conversion = device::LabelPlan::Conversion;
+    const bool bytes = labels.conversion == Conversion::uint8_to_int64 ||
+                       labels.conversion == Conversion::uint8_to_float32;
+    std::int64_t value = 0;
+    if (bytes) {
+      value = static_cast<std::int64_t>(work.labels[from]);
+    } else {
+      std::memcpy(&value, work.labels + from * 8, sizeof value);
+    }
+    if (labels.conversion == Conversion::int64_to_int64 ||
+        labels.conversion == Conversion::uint8_to_int64) {
+      std::memcpy(work.output_labels + to * 8, &value, sizeof value);
+    } else {
+      const auto number = static_cast<float>(value);
+      std::memcpy(work.output_labels + to * 4, &number, sizeof number);
+    }
+  }
+
+  std::int64_t free_bytes_ = 0;
+
+  mutable std::mutex mutex_;  // Guards what follows.
+  std::map<std::string, int> calls_;
+  std::map<std::string, int> failing_;
+  std::map<std::string, int> failing_once_;
+  std::int64_t live_ = 0;
+  std::set<Stream*> streams_;
+  std::multiset<const std::byte*> copied_;  // Sources of copies under way.
+  int unlocked_too_early_ = 0;
+};
+
+}  // namespace chunkio::test

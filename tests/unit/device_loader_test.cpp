@@ -1,0 +1,724 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/chunkio.hpp>
+#include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/cuda/dlpack.hpp>
+
+#include "device/device_loader_access.hpp"
+#include "device/echo_deal.hpp"
+#include "errors.hpp"
+#include "fake_gpu.hpp"
+#include "h5_files.hpp"
+#include "pixels.hpp"
+#include "scratch_folder.hpp"
+
+namespace chunkio::cuda {
+namespace {
+
+using test::expect_error;
+using test::FakeGpu;
+
+/// What a batch consists of, as bytes.
+struct Delivered {
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;
+  std::int64_t echo_pass = 0;
+  std::vector<std::int64_t> ids = {};
+  std::vector<std::byte> pictures = {};
+  std::vector<std::byte> labels = {};
+
+  friend bool operator==(const Delivered&, const Delivered&) = default;
+};
+
+class DeviceLoaderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = folder_.file("train.h5");
+    test::write_packed(path_, {.num_samples = 47, .height = 6, .width = 5, .chunk_samples = 6});
+    stream_ = gpu_->create_stream();
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) gpu_->destroy_stream(stream_);
+    EXPECT_EQ(gpu_->live(), 0) << "something was taken and not given back";
+    EXPECT_EQ(gpu_->unlocked_too_early(), 0);
+  }
+
+  [[nodiscard]] static LoaderOptions loader_options() {
+    return {.batch_size = 4, .seed = 3, .num_threads = 2};
+  }
+  [[nodiscard]] Loader host_loader(const LoaderOptions& options = loader_options()) const {
+    return Loader(Dataset::open(path_), options);
+  }
+  [[nodiscard]] DeviceLoader device_loader(const DeviceOptions& options,
+                                           const LoaderOptions& host = loader_options()) const {
+    return internal::DeviceLoaderAccess::make(gpu_, host_loader(host), options);
+  }
+  [[nodiscard]] static NormalizeOptions augmented() {
+    return {.mean = {0.4, 0.5, 0.6},
+            .std = {0.25},
+            .padding = 2,
+            .random_crop = true,
+            .flip = true,
+            .seed = 11};
+  }
+  [[nodiscard]] static NormalizeOptions plain() { return {.mean = {0}, .std = {1}}; }
+
+  /// Reads a batch as a consumer on a GPU would: by work of its stream.
+  [[nodiscard]] Delivered read(const DeviceBatch& batch) const {
+    Delivered delivered{
+        .epoch = batch.epoch(), .step = batch.step(), .echo_pass = batch.echo_pass()};
+    delivered.ids.assign(batch.sample_ids().begin(), batch.sample_ids().end());
+    const auto bytes_of = [](const DeviceTensor& tensor) {
+      return tensor.data == nullptr
+                 ? std::size_t{0}
+                 : static_cast<std::size_t>(tensor.shape.num_elements()) * size_of(tensor.dtype);
+    };
+    delivered.pictures.resize(bytes_of(batch.images()));
+    delivered.labels.resize(bytes_of(batch.labels()));
+    gpu_->run_on(stream_, [&delivered, images = batch.images(), labels = batch.labels()] {
+      std::memcpy(delivered.pictures.data(), images.data, delivered.pictures.size());
+      std::memcpy(delivered.labels.data(), labels.data, delivered.labels.size());
+    });
+    gpu_->synchronize(stream_);
+    return delivered;
+  }
+
+  [[nodiscard]] std::vector<Delivered> drain(DeviceLoader& loader) const {
+    std::vector<Delivered> all;
+    while (const auto batch = loader.next(stream_)) all.push_back(read(*batch));
+    return all;
+  }
+  [[nodiscard]] std::vector<Delivered> epoch_of(DeviceLoader& loader, std::int64_t epoch) const {
+    loader.start_epoch(epoch);
+    return drain(loader);
+  }
+
+  /// The same from Loader, Normalizer and the definition of echoing.
+  [[nodiscard]] std::vector<Delivered> expected(
+      const DeviceOptions& options, std::int64_t epoch,
+      const LoaderOptions& host = loader_options()) const {
+    Loader loader = host_loader(host);
+    const Normalizer normalize(loader.dataset().info(), options.normalize);
+    const auto sample_bytes = static_cast<std::size_t>(loader.dataset().info().sample_bytes());
+    struct HostBatch {
+      std::vector<std::int64_t> ids, labels;
+      std::vector<std::byte> pictures;
+    };
+    std::vector<HostBatch> batches;
+    for (const Batch& batch : loader.epoch(epoch)) {
+      HostBatch& copy = batches.emplace_back();
+      copy.ids.assign(batch.sample_ids().begin(), batch.sample_ids().end());
+      const auto labels = batch.labels().values<std::int64_t>();
+      copy.labels.assign(labels.begin(), labels.end());
+      const std::byte* const pictures = batch.images().data();
+      copy.pictures.assign(pictures, pictures + batch.images().size_bytes());
+    }
+    std::vector<Delivered> all;
+    const auto m = static_cast<std::size_t>(options.big_batch);
+    for (std::size_t first = 0; first < batches.size(); first += m) {
+      const std::size_t end = std::min(first + m, batches.size());
+      HostBatch big;
+      for (std::size_t i = first; i < end; ++i) {
+        big.ids.insert(big.ids.end(), batches[i].ids.begin(), batches[i].ids.end());
+        big.labels.insert(big.labels.end(), batches[i].labels.begin(), batches[i].labels.end());
+        big.pictures.insert(big.pictures.end(), batches[i].pictures.begin(),
+                            batches[i].pictures.end());
+      }
+      for (std::int64_t pass = 0; pass < options.echo; ++pass) {
+        std::vector<std::int32_t> rows(big.ids.size());
+        device::deal_rows({host.seed, epoch, host.rank, static_cast<std::int64_t>(first)}, pass,
+                          rows);
+        auto row = rows.begin();
+        for (std::size_t i = first; i < end; ++i) {
+          Delivered made{.epoch = epoch, .step = std::ssize(all), .echo_pass = pass};
+          std::vector<std::byte> pictures;
+          for (std::size_t k = 0; k < batches[i].ids.size(); ++k, ++row) {
+            const auto r = static_cast<std::size_t>(*row);
+            made.ids.push_back(big.ids[r]);
+            const auto picture =
+                big.pictures.begin() + static_cast<std::ptrdiff_t>(r * sample_bytes);
+            pictures.insert(pictures.end(), picture,
+                            picture + static_cast<std::ptrdiff_t>(sample_bytes));
+            std::vector<std::byte> label =
+                options.label_dtype == DType::int64
+                    ? test::as_bytes<std::int64_t>({big.labels[r]})
+                    : test::as_bytes<float>({static_cast<float>(big.labels[r])});
+            made.labels.insert(made.labels.end(), label.begin(), label.end());
+          }
+          made.pictures.resize(normalize.output_bytes(std::ssize(made.ids)));
+          normalize({pictures.data(), DType::uint8,
+                     loader.dataset().info().sample_shape().with_first_axis(std::ssize(made.ids))},
+                    made.ids, epoch, made.pictures, pass);
+          all.push_back(std::move(made));
+        }
+      }
+    }
+    return all;
+  }
+
+  /// Changes a byte of it in the file.
+  void damage_picture(std::int64_t row) const {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const std::vector<std::byte> picture = test::picture(row, 6 * 5 * 3);
+    const std::size_t at =
+        bytes.find(std::string(reinterpret_cast<const char*>(picture.data()), picture.size()));
+    ASSERT_NE(at, std::string::npos);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(~bytes[at]));
+  }
+  /// The state says which rank it is of.
+  [[nodiscard]] static std::string without_rank(std::string state) {
+    const std::size_t at = state.find("\"rank\":");
+    return state.erase(at, std::string("\"rank\":0").size());
+  }
+
+  test::ScratchFolder folder_;
+  std::string path_;
+  std::shared_ptr<FakeGpu> gpu_ = std::make_shared<FakeGpu>();
+  Stream stream_ = nullptr;
+};
+
+TEST_F(DeviceLoaderTest, DeliversWhatLoaderAndNormalizerDo) {
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const std::int64_t big_batch : {1, 2, 5, 100}) {
+      DeviceOptions options{.normalize = augmented(), .big_batch = big_batch};
+      options.normalize.dtype = dtype;
+      options.label_dtype = dtype == DType::float32 ? DType::int64 : DType::float32;
+      DeviceLoader loader = device_loader(options);
+      EXPECT_EQ(loader.num_steps(), 12);
+      for (const std::int64_t epoch : {0, 1, 2}) {
+        EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch)) << big_batch << " " << epoch;
+      }
+      EXPECT_FALSE(loader.next(stream_)) << "the epoch is over";
+    }
+  }
+}
+
+TEST_F(DeviceLoaderTest, EchoDealsTheRowsOfABigBatchAnew) {
+  for (const std::int64_t big_batch : {1, 3, 12}) {
+    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = 3};
+    DeviceLoader loader = device_loader(options);
+    EXPECT_EQ(loader.num_steps(), 36);
+    const std::vector<Delivered> batches = epoch_of(loader, 1);
+    EXPECT_EQ(batches, expected(options, 1));
+    // Whatever the reference says: each sample as often as the echo, and batches of later passes
+    // differ.
+    std::map<std::int64_t, int> uses;
+    for (const Delivered& batch : batches) {
+      for (const std::int64_t id : batch.ids) ++uses[id];
+    }
+    EXPECT_EQ(uses.size(), 47U);
+    for (const auto& [id, count] : uses) EXPECT_EQ(count, 3) << id;
+    const std::size_t first = static_cast<std::size_t>(big_batch);
+    EXPECT_NE(batches[0].pictures, batches[first].pictures) << "the second pass";
+    EXPECT_EQ(batches[first].echo_pass, 1);
+  }
+}
+
+TEST_F(DeviceLoaderTest, AResidentDatasetIsReadOnceAndDeliversTheSame) {
+  gpu_->set_free_bytes(1 << 20);
+  for (const auto& [big_batch, echo] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 2}}) {
+    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = echo};
+    DeviceLoader loader = device_loader(options);
+    EXPECT_TRUE(loader.stats().resident);
+    EXPECT_TRUE(loader.stats().pinned);
+    const int copied = gpu_->calls("copy_to_device");
+    int batches = 0;
+    for (const std::int64_t epoch : {0, 1, 5}) {
+      const std::vector<Delivered> delivered = epoch_of(loader, epoch);
+      EXPECT_EQ(delivered, expected(options, epoch)) << big_batch << " " << epoch;
+      batches += static_cast<int>(delivered.size());
+    }
+    EXPECT_EQ(gpu_->calls("copy_to_device") - copied, batches) << "only what says which rows";
+    EXPECT_EQ(loader.stats().bytes_uploaded, 47 * (6 * 5 * 3 + 8));
+    EXPECT_EQ(loader.stats().loader.bytes_read, 47 * 6 * 5 * 3);
+  }
+}
+
+TEST_F(DeviceLoaderTest, ResidentRanksAndSubsetsDeliverTheSame) {
+  gpu_->set_free_bytes(1 << 20);
+  LoaderOptions host = loader_options();
+  host.rows = RowSelection({{3, 20}, {22, 23}, {30, 47}});
+  host.rank = 1;
+  host.world_size = 2;
+  const DeviceOptions options{.normalize = augmented(), .big_batch = 2};
+  DeviceLoader loader = device_loader(options, host);
+  ASSERT_TRUE(loader.stats().resident);
+  for (const std::int64_t epoch : {0, 1}) {
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch, host)) << epoch;
+  }
+}
+
+TEST_F(DeviceLoaderTest, ItIsResidentIfItFits) {
+  const std::int64_t bytes = 47 * (6 * 5 * 3 + 8) + 16;
+  gpu_->set_free_bytes(bytes * 4);
+  EXPECT_TRUE(device_loader({.normalize = plain()}).stats().resident);
+  EXPECT_FALSE(
+      device_loader({.normalize = plain(), .resident = DeviceResident::off}).stats().resident);
+  gpu_->set_free_bytes(bytes * 4 - 4);
+  EXPECT_FALSE(device_loader({.normalize = plain()}).stats().resident);
+  const DeviceOptions required{.normalize = plain(), .resident = DeviceResident::require};
+  expect_error(ErrorCode::out_of_resources,
+               {"train.h5", std::to_string(bytes), "resident_share", "automatic"},
+               [&] { const DeviceLoader loader = device_loader(required); });
+  DeviceOptions more = required;
+  more.resident_share = 1;
+  EXPECT_TRUE(device_loader(more).stats().resident);
+}
+
+/// Of a file on the host and on the device: the states of one fit the other.
+class DeviceLoaderResumeTest : public DeviceLoaderTest,
+                               public ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(HostAndResident, DeviceLoaderResumeTest, ::testing::Bool());
+
+TEST_P(DeviceLoaderResumeTest, ContinuesExactlyAfterEveryBatch) {
+  gpu_->set_free_bytes(GetParam() ? 1 << 20 : 0);
+  for (const auto& [big_batch, echo] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 1}, {1, 2}, {5, 2}}) {
+    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = echo};
+    DeviceLoader whole = device_loader(options);
+    std::vector<Delivered> wanted = epoch_of(whole, 4);
+    const std::vector<Delivered> after = epoch_of(whole, 5);
+    for (std::size_t stop = 0; stop <= wanted.size(); ++stop) {
+      SCOPED_TRACE(std::to_string(big_batch) + " " + std::to_string(echo) + " " +
+                   std::to_string(stop));
+      std::string state;
+      {
+        DeviceLoader first = device_loader(options);
+        first.start_epoch(4);
+        for (std::size_t i = 0; i < stop; ++i) ASSERT_TRUE(first.next(stream_));
+        state = first.state();
+      }
+      if (stop % 2 == 1) gpu_->set_free_bytes(GetParam() ? 0 : 1 << 20);
+      DeviceLoader second = device_loader(options);
+      gpu_->set_free_bytes(GetParam() ? 1 << 20 : 0);
+      second.restore(state);
+      EXPECT_EQ(second.state(), state);
+      const std::vector<Delivered> rest = drain(second);
+      ASSERT_EQ(rest, std::vector<Delivered>(wanted.begin() + static_cast<std::ptrdiff_t>(stop),
+                                             wanted.end()));
+      ASSERT_EQ(epoch_of(second, 5), after);
+    }
+  }
+}
+
+TEST_F(DeviceLoaderTest, StartingTheEpochThatWasRestoredKeepsItsPlace) {
+  const DeviceOptions options{.normalize = augmented(), .big_batch = 3, .echo = 2};
+  DeviceLoader first = device_loader(options);
+  const std::vector<Delivered> wanted = epoch_of(first, 2);
+  first.start_epoch(2);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(first.next(stream_));
+  EXPECT_EQ(first.position().epoch, 2);
+  EXPECT_EQ(first.position().step, 8);
+  DeviceLoader second = device_loader(options);
+  second.restore(first.state());
+  EXPECT_EQ(second.position().step, 8);
+  EXPECT_EQ(epoch_of(second, 2), std::vector<Delivered>(wanted.begin() + 8, wanted.end()));
+  EXPECT_EQ(epoch_of(second, 2), wanted) << "from then on it is its start";
+}
+
+TEST_F(DeviceLoaderTest, StatesOfRanksThatDifferByABatchAreEqual) {
+  gpu_->set_free_bytes(1 << 20);
+  LoaderOptions host{.batch_size = 4, .seed = 3, .world_size = 2, .uneven = Uneven::exact};
+  host.rows = RowSelection({{0, 41}});  // 20 and 21 samples: 5 and 6 batches
+  for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
+    const DeviceOptions options{.normalize = plain(), .resident = resident, .resident_share = 1};
+    std::vector<DeviceLoader> ranks;
+    for (host.rank = 0; host.rank < 2; ++host.rank) {
+      ranks.push_back(device_loader(options, host));
+      ranks.back().start_epoch(0);
+    }
+    ASSERT_NE(ranks[0].num_steps(), ranks[1].num_steps());
+    for (int i = 0; i < 7; ++i) {
+      EXPECT_EQ(without_rank(ranks[0].state()), without_rank(ranks[1].state())) << i;
+      for (DeviceLoader& rank : ranks) static_cast<void>(rank.next(stream_));
+    }
+  }
+}
+
+TEST_F(DeviceLoaderTest, AnEpochWithoutBatchesEnds) {
+  gpu_->set_free_bytes(1 << 20);
+  LoaderOptions host{.batch_size = 100, .drop_last = true};
+  for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
+    DeviceLoader loader =
+        device_loader({.normalize = plain(), .resident = resident, .resident_share = 1}, host);
+    for (const std::int64_t epoch : {0, 1, 7}) EXPECT_TRUE(epoch_of(loader, epoch).empty());
+  }
+}
+
+TEST_F(DeviceLoaderTest, ARefusedStateChangesNothing) {
+  const DeviceOptions options{.normalize = plain(), .big_batch = 3};
+  DeviceLoader other = device_loader(options, {.batch_size = 4, .seed = 99});
+  other.start_epoch(0);
+  const std::string state = other.state();
+  const std::vector<Delivered> wanted = expected(options, 1);
+  for (int stop = 0; stop < 14; ++stop) {
+    DeviceLoader loader = device_loader(options);
+    loader.start_epoch(1);
+    std::vector<Delivered> delivered;
+    const auto take = [&] {
+      const auto batch = loader.next(stream_);
+      if (batch) delivered.push_back(read(*batch));
+    };
+    for (int i = 0; i < stop; ++i) take();
+    expect_error(ErrorCode::invalid_argument, {"seed"}, [&] { loader.restore(state); });
+    while (std::ssize(delivered) < loader.num_steps()) take();
+    EXPECT_EQ(delivered, wanted) << stop;
+    EXPECT_FALSE(loader.next(stream_));
+    EXPECT_EQ(epoch_of(loader, 2), expected(options, 2));
+  }
+}
+
+TEST_F(DeviceLoaderTest, WhatDoesNotFitAfterAllIsFedByTheHost) {
+  for (const DeviceResident resident : {DeviceResident::automatic, DeviceResident::require}) {
+    const DeviceOptions options{.normalize = plain(), .max_held = 1, .resident = resident};
+    gpu_->set_free_bytes(1 << 20);
+    // Pictures, labels and tasks of the one output batch come first.
+    gpu_->fail_once("allocate", gpu_->calls("allocate") + 4);
+    if (resident == DeviceResident::require) {
+      expect_error(ErrorCode::out_of_resources, {"allocate"},
+                   [&] { const DeviceLoader loader = device_loader(options); });
+      continue;
+    }
+    DeviceLoader loader = device_loader(options);
+    EXPECT_FALSE(loader.stats().resident);
+    EXPECT_EQ(epoch_of(loader, 0), expected(options, 0));
+  }
+}
+
+TEST_F(DeviceLoaderTest, BatchesCrossToOtherFrameworks) {
+  DeviceLoader loader = device_loader({.normalize = augmented(), .max_held = 1});
+  loader.start_epoch(0);
+  std::optional<DeviceBatch> batch = loader.next(stream_);
+  ASSERT_TRUE(batch);
+  dlpack::ManagedTensor images = to_dlpack(*batch, batch->images());
+  EXPECT_EQ(images->dl_tensor.data, batch->images().data);
+  EXPECT_EQ(images->dl_tensor.device.device_type, dlpack::DLDeviceType::cuda);
+  EXPECT_EQ(images->dl_tensor.ndim, 4);
+  EXPECT_EQ(images->dl_tensor.shape[1], 3);
+  EXPECT_EQ(images->dl_tensor.dtype.code, dlpack::DLDataTypeCode::floating_point);
+  EXPECT_EQ(to_dlpack(*batch, batch->labels())->dl_tensor.dtype.bits, 64);
+  DeviceTensor other = batch->images();
+  other.data = &other;
+  expect_error(ErrorCode::invalid_argument, {"not of this batch"},
+               [&] { static_cast<void>(to_dlpack(*batch, other)); });
+  batch.reset();
+  expect_error(ErrorCode::out_of_resources, {"held"},
+               [&] { static_cast<void>(loader.next(stream_)); });
+  images.reset();
+  EXPECT_TRUE(loader.next(stream_));
+}
+
+TEST_F(DeviceLoaderTest, SkippedRowsAreLeftOutAndCounted) {
+  gpu_->set_free_bytes(1 << 20);
+  damage_picture(12);
+  LoaderOptions host = loader_options();
+  host.verify = Verify::always;
+  host.on_error = OnError::skip;
+  host.num_epochs = 1;
+  for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
+    DeviceLoader loader =
+        device_loader({.normalize = plain(), .resident = resident, .resident_share = 1}, host);
+    std::int64_t images = 0;
+    for (const Delivered& batch : epoch_of(loader, 0)) images += std::ssize(batch.ids);
+    EXPECT_EQ(images, 41);
+    EXPECT_EQ(loader.stats().loader.skipped_images, 6);
+    ASSERT_EQ(loader.skipped().size(), 1U);
+    EXPECT_EQ(loader.skipped()[0].first_row, 12);
+  }
+}
+
+TEST_F(DeviceLoaderTest, WithoutEchoAStateFitsAnyBigBatch) {
+  DeviceLoader first = device_loader({.normalize = plain(), .big_batch = 5});
+  const std::vector<Delivered> wanted = epoch_of(first, 0);
+  first.start_epoch(0);
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(first.next(stream_));
+  DeviceLoader second = device_loader({.normalize = plain(), .big_batch = 2});
+  second.restore(first.state());
+  EXPECT_EQ(drain(second), std::vector<Delivered>(wanted.begin() + 7, wanted.end()));
+}
+
+TEST_F(DeviceLoaderTest, StatesThatDoNotFitAreRefused) {
+  DeviceLoader loader = device_loader({.normalize = plain(), .big_batch = 2, .echo = 2});
+  loader.start_epoch(0);
+  ASSERT_TRUE(loader.next(stream_));
+  const std::string state = loader.state();
+  const auto refused = [&](const std::vector<std::string>& parts, const DeviceOptions& options,
+                           const std::string& text) {
+    DeviceLoader other = device_loader(options);
+    other.start_epoch(0);
+    expect_error(ErrorCode::invalid_argument, parts, [&] { other.restore(text); });
+    other.start_epoch(0);
+    EXPECT_TRUE(other.next(stream_));
+  };
+  refused({"echo 2", "has 3"}, {.normalize = plain(), .big_batch = 2, .echo = 3}, state);
+  refused({"big_batch 2", "has 4"}, {.normalize = plain(), .big_batch = 4, .echo = 2}, state);
+  refused({"DeviceLoader::state()"}, {.normalize = plain()}, "");
+  refused({"not a JSON object"}, {.normalize = plain()}, "[]");
+  refused({"not a JSON object"}, {.normalize = plain()}, std::string(100, '{'));
+  refused({"too long"}, {.normalize = plain()}, std::string(10'000, ' '));
+  refused({"chunkio_device_state"}, {.normalize = plain()}, host_loader().state());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = state;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from << " in " << text;
+    return at == std::string::npos ? text : text.replace(at, from.size(), to);
+  };
+  const DeviceOptions same{.normalize = plain(), .big_batch = 2, .echo = 2};
+  refused({"no such place"}, same,
+          changed("\"step\":1,\"world_size\"", "\"step\":4,\"world_size\""));
+  refused({"'step'"}, same, changed("\"step\":1,\"world_size\"", "\"step\":-1,\"world_size\""));
+  refused({"'rank'"}, same, changed("\"rank\":0", "\"rank\":0.5"));
+  refused({"rank 1", "has 0"}, same, changed("\"rank\":0", "\"rank\":1"));
+  refused({"other members"}, same, changed("{\"big_batch\"", "{\"x\":1,\"big_batch\""));
+  refused({"version"}, same, changed("\"chunkio_device_state\":1", "\"chunkio_device_state\":2"));
+  refused({"seed"}, same, changed("\"seed\":3", "\"seed\":4"));
+}
+
+TEST_F(DeviceLoaderTest, ABufferIsNotWrittenWhileTheConsumersStreamUsesIt) {
+  const DeviceOptions options{.normalize = augmented(), .max_held = 2};
+  DeviceLoader loader = device_loader(options);
+  const std::vector<Delivered> wanted = expected(options, 0);
+  loader.start_epoch(0);
+  std::vector<std::vector<std::byte>> seen(wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto batch = loader.next(stream_);
+    ASSERT_TRUE(batch);
+    seen[i].resize(wanted[i].pictures.size());
+    // Training: asynchronous, and slower than the loader. The lease ends long before.
+    gpu_->run_on(stream_, [&bytes = seen[i], data = batch->images().data] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::memcpy(bytes.data(), data, bytes.size());
+    });
+  }
+  gpu_->synchronize(stream_);
+  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(seen[i], wanted[i].pictures) << i;
+}
+
+TEST_F(DeviceLoaderTest, HeldBatchesKeepTheirContentsAndOutliveTheLoader) {
+  const DeviceOptions options{.normalize = augmented(), .max_held = 3};
+  const std::vector<Delivered> wanted = expected(options, 0);
+  std::vector<DeviceBatch> held;
+  {
+    DeviceLoader loader = device_loader(options);
+    loader.start_epoch(0);
+    for (int i = 0; i < 3; ++i) held.push_back(*loader.next(stream_));
+    expect_error(ErrorCode::out_of_resources,
+                 {"all 3", "batch 0 of epoch 0", "2 of epoch 0", "max_held"},
+                 [&] { static_cast<void>(loader.next(stream_)); });
+    held.erase(held.begin() + 1);
+    const auto next = loader.next(stream_);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(read(*next), wanted[3]) << "an error that was mended loses nothing";
+  }
+  EXPECT_EQ(read(held[0]), wanted[0]);
+  EXPECT_EQ(read(held[1]), wanted[2]);
+  EXPECT_NE(held[0].images().data, held[1].images().data);
+}
+
+TEST_F(DeviceLoaderTest, AddressesAndAllocationsStayTheSame) {
+  DeviceLoader loader = device_loader({.normalize = plain(), .max_held = 2});
+  const int allocated = gpu_->calls("allocate") + gpu_->calls("allocate_pinned");
+  const int events = gpu_->calls("create_event") + gpu_->calls("create_stream");
+  std::set<void*> addresses;
+  for (const std::int64_t epoch : {0, 1, 2}) {
+    loader.start_epoch(epoch);
+    while (const auto batch = loader.next(stream_)) addresses.insert(batch->images().data);
+  }
+  EXPECT_LE(addresses.size(), 2U);
+  EXPECT_EQ(gpu_->calls("allocate") + gpu_->calls("allocate_pinned"), allocated);
+  EXPECT_EQ(gpu_->calls("create_event") + gpu_->calls("create_stream"), events);
+  EXPECT_EQ(loader.stats().batches, 36);
+  EXPECT_EQ(loader.stats().images, 3 * 47);
+  EXPECT_TRUE(loader.stats().pinned);
+}
+
+TEST_F(DeviceLoaderTest, EpochsMayBeLeftAndRepeated) {
+  const DeviceOptions options{.normalize = augmented(), .big_batch = 3};
+  DeviceLoader loader = device_loader(options);
+  expect_error(ErrorCode::invalid_argument, {"start_epoch"},
+               [&] { static_cast<void>(loader.next(stream_)); });
+  loader.start_epoch(0);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(loader.next(stream_));
+  EXPECT_EQ(epoch_of(loader, 7), expected(options, 7));
+  EXPECT_EQ(epoch_of(loader, 7), expected(options, 7)) << "again";
+  EXPECT_EQ(epoch_of(loader, 8), expected(options, 8));
+}
+
+TEST_F(DeviceLoaderTest, TheLastEpochOfAsManyIsNotTheEnd) {
+  LoaderOptions host = loader_options();
+  host.num_epochs = 2;
+  const DeviceOptions options{.normalize = plain(), .big_batch = 2};
+  DeviceLoader loader = device_loader(options, host);
+  for (const std::int64_t epoch : {0, 1, 2, 3}) {
+    EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch, host)) << epoch;
+  }
+}
+
+TEST_F(DeviceLoaderTest, AttributesBecomeNumbers) {
+  DatasetSpec spec = test::small_spec(9);
+  spec.class_names.clear();
+  spec.fields = {test::field("labels", std::vector<std::uint8_t>(27, 1), Shape{3})};
+  spec.fields[0].values[4] = std::byte{0};
+  path_ = folder_.file("attributes.h5");
+  DatasetWriter writer(path_, spec);
+  test::write_pattern(writer, spec);
+  writer.close();
+  DeviceLoader loader = device_loader({.normalize = plain(), .label_dtype = DType::float32},
+                                      {.batch_size = 9, .order = OrderMode::sequential});
+  loader.start_epoch(0);
+  const auto batch = loader.next(stream_);
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->labels().shape, (Shape{9, 3}));
+  std::vector<float> wanted(27, 1.0F);
+  wanted[4] = 0.0F;
+  EXPECT_EQ(read(*batch).labels, test::as_bytes(wanted));
+}
+
+TEST_F(DeviceLoaderTest, PageLockingThatIsRefusedIsAnErrorOrNot) {
+  for (const int call : {1, 2}) {
+    gpu_ = std::make_shared<FakeGpu>();
+    gpu_->fail_from("pin", call);
+    expect_error(ErrorCode::out_of_resources, {"pin", "ulimit -l", "prefer"},
+                 [&] { const DeviceLoader loader = device_loader({.normalize = plain()}); });
+    EXPECT_EQ(gpu_->live(), 0);
+  }
+  gpu_ = std::make_shared<FakeGpu>();
+  gpu_->fail_from("pin", 1);
+  {
+    const Stream own = gpu_->create_stream();
+    DeviceLoader loader = device_loader({.normalize = plain(), .pin_memory = PinMemory::prefer});
+    EXPECT_FALSE(loader.stats().pinned);
+    loader.start_epoch(0);
+    EXPECT_TRUE(loader.next(own));
+    gpu_->synchronize(own);
+    gpu_->destroy_stream(own);
+  }
+  stream_ = nullptr;
+}
+
+TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
+  const auto refused = [&](const std::vector<std::string>& parts, const DeviceOptions& options) {
+    expect_error(ErrorCode::invalid_argument, parts,
+                 [&] { const DeviceLoader loader = device_loader(options); });
+  };
+  refused({"big_batch"}, {.big_batch = 0});
+  refused({"2^31"}, {.big_batch = std::int64_t{1} << 40});
+  refused({"echo"}, {.echo = 0});
+  refused({"lower echo"}, {.echo = std::int64_t{1} << 61});
+  refused({"max_held"}, {.max_held = 0});
+  refused({"resident_share"}, {.resident_share = 1.5});
+  refused({"label_dtype"}, {.label_dtype = DType::uint8});
+  refused({"mean has 2"}, {.normalize = {.mean = {0, 0}, .std = {1, 1}}});
+  refused({"crop_width"}, {.normalize = {.mean = {0}, .std = {1}, .crop_width = 99}});
+}
+
+/// The first failure of any call, at every call: an error, nothing leaks, nothing hangs.
+TEST_F(DeviceLoaderTest, AnyCallMayFail) {
+  const std::vector<std::string> members{
+      "require_supported", "pin",          "allocate",       "allocate_pinned",
+      "create_stream",     "create_event", "record",         "wait",
+      "is_done",           "synchronize",  "copy_to_device", "normalize"};
+  gpu_->destroy_stream(stream_);
+  stream_ = nullptr;
+  for (const std::string& member : members) {
+    int failures = 0;
+    for (int n = 1; n < 120; ++n) {
+      gpu_ = std::make_shared<FakeGpu>();
+      gpu_->set_free_bytes(n % 2 == 0 ? 1 << 20 : 0);
+      const Stream own = gpu_->create_stream();
+      const int before = gpu_->calls(member);
+      gpu_->fail_from(member, before + n / 2 + 1);
+      std::optional<DeviceLoader> loader;
+      try {
+        loader = device_loader({.normalize = plain(), .big_batch = 3, .echo = 2});
+        loader->start_epoch(0);
+        while (loader->next(own)) {
+        }
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find(member), std::string::npos) << error.what();
+        ++failures;
+        // A failure that goes away again was one all the same: what came after it is not right.
+        gpu_->fail_from(member, 1 << 30);
+        if (loader) {
+          EXPECT_THROW(
+              {
+                for (int i = 0; i < 100; ++i) static_cast<void>(loader->next(own));
+              },
+              Error);
+        }
+      }
+      loader.reset();
+      gpu_->fail_from(member, 1 << 30);
+      gpu_->synchronize(own);
+      gpu_->destroy_stream(own);
+      ASSERT_EQ(gpu_->live(), 0) << member << " " << n;
+    }
+    EXPECT_GT(failures, 0) << member;
+  }
+}
+
+TEST_F(DeviceLoaderTest, WhatTheLoaderMeetsIsThrownEveryTime) {
+  DeviceLoader loader = device_loader({.normalize = plain(), .big_batch = 2});
+  loader.start_epoch(0);
+  ASSERT_TRUE(loader.next(stream_));
+  test::write_packed(folder_.file("other.h5"), {.num_samples = 50, .height = 6, .width = 5});
+  std::filesystem::copy_file(folder_.file("other.h5"), path_,
+                             std::filesystem::copy_options::overwrite_existing);
+  loader.start_epoch(9);
+  std::string first;
+  try {
+    while (loader.next(stream_)) {
+    }
+    ADD_FAILURE() << "the file was changed";
+  } catch (const Error& error) {
+    first = error.what();
+  }
+  EXPECT_NE(first.find("train.h5"), std::string::npos) << first;
+  try {
+    static_cast<void>(loader.next(stream_));
+    ADD_FAILURE() << "the error is gone";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), first);
+  }
+}
+
+TEST_F(DeviceLoaderTest, WhereThereIsNoGpuItSaysSo) {
+  try {
+    static_cast<void>(device::open_gpu(0));
+    GTEST_SKIP() << "there is one";
+  } catch (const Error& error) {
+    EXPECT_TRUE(error.code() == ErrorCode::cuda_failed || error.code() == ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("on the CPU"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(DeviceLoaderTest, ManyComeAndGo) {
+  for (int i = 0; i < 100; ++i) {
+    DeviceLoader loader =
+        device_loader({.normalize = plain(), .big_batch = 1 + i % 4, .echo = 1 + i % 3});
+    if (i % 5 == 0) continue;
+    loader.start_epoch(i);
+    for (int k = 0; k < i % 7; ++k) static_cast<void>(loader.next(stream_));
+  }
+}
+
+}  // namespace
+}  // namespace chunkio::cuda

@@ -1,0 +1,213 @@
+#include "device/line_converter.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace chunkio::device {
+namespace {
+
+using Instructions = LineConverter::Instructions;
+
+float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+
+/// The value of a binary16, by its definition.
+double value_of_float16(std::uint16_t bits) {
+  const int exponent = (bits >> 10) & 0x1F;
+  const int fraction = bits & 0x3FF;
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  if (exponent == 31) return sign * std::numeric_limits<double>::infinity();
+  if (exponent == 0) return sign * std::ldexp(fraction, -24);
+  return sign * std::ldexp(1024 + fraction, exponent - 25);
+}
+
+/// Whether `rounded` is the nearest of all binary16 to `value`, ties to even, by comparing with its
+/// neighbours.
+void expect_nearest_float16(float value, std::uint16_t rounded) {
+  const double got = value_of_float16(rounded);
+  if (std::isinf(got)) {
+    EXPECT_GE(std::fabs(value), 65520.0F) << value;  // halfway to what would be 2^16
+    return;
+  }
+  const double error = std::fabs(static_cast<double>(value) - got);
+  for (const int step : {-1, 1}) {
+    const int magnitude = (rounded & 0x7FFF) + step;
+    if (magnitude < 0) continue;
+    const auto neighbour = static_cast<std::uint16_t>((rounded & 0x8000) | magnitude);
+    double other = value_of_float16(neighbour);
+    if (std::isinf(other)) other = std::copysign(65536.0, got);
+    const double distance = std::fabs(static_cast<double>(value) - other);
+    EXPECT_LE(error, distance) << value;
+    if (error == distance) {
+      EXPECT_EQ(rounded & 1, 0) << value;
+    }
+  }
+}
+
+TEST(Float16, IsTheNearest) {
+  EXPECT_EQ(to_float16(0.0F), 0);
+  EXPECT_EQ(to_float16(-0.0F), 0x8000);
+  EXPECT_EQ(to_float16(1.0F), 0x3C00);
+  EXPECT_EQ(to_float16(-2.0F), 0xC000);
+  EXPECT_EQ(to_float16(65504.0F), 0x7BFF);
+  EXPECT_EQ(to_float16(std::nextafter(65520.0F, 0.0F)), 0x7BFF);
+  EXPECT_EQ(to_float16(65520.0F), 0x7C00);
+  EXPECT_EQ(to_float16(-std::numeric_limits<float>::infinity()), 0xFC00);
+  EXPECT_EQ(to_float16(std::numeric_limits<float>::denorm_min()), 0);
+  // Every exponent, with fractions around every place where rounding could go wrong.
+  for (std::uint32_t exponent = 90; exponent < 144; ++exponent) {
+    for (std::uint32_t fraction = 0; fraction < 1U << 23; fraction += 0x7FF) {
+      for (const std::uint32_t sign : {0U, 0x80000000U}) {
+        const float value = float_of(sign | exponent << 23 | fraction);
+        expect_nearest_float16(value, to_float16(value));
+        if (::testing::Test::HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Float16, EveryFiniteOneIsItself) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    if ((half & 0x7C00) == 0x7C00) continue;
+    ASSERT_EQ(to_float16(static_cast<float>(value_of_float16(half))), half);
+  }
+}
+
+TEST(Bfloat16, IsTheNearest) {
+  EXPECT_EQ(to_bfloat16(1.0F), 0x3F80);
+  for (std::uint32_t high = 0; high < 0x7F80; ++high) {
+    // Ties go to the even one; what is above or below goes up or down.
+    const auto down = static_cast<std::uint16_t>(high);
+    const auto up = static_cast<std::uint16_t>(high + 1);
+    ASSERT_EQ(to_bfloat16(float_of(high << 16)), down);
+    ASSERT_EQ(to_bfloat16(float_of(high << 16 | 0x7FFF)), down);
+    ASSERT_EQ(to_bfloat16(float_of(high << 16 | 0x8000)), high % 2 == 0 ? down : up);
+    ASSERT_EQ(to_bfloat16(float_of(high << 16 | 0x8001)), up);
+    ASSERT_EQ(to_bfloat16(float_of(0x80000000U | high << 16 | 0x8001)), up | 0x8000);
+  }
+}
+
+struct Case {
+  std::size_t channels;
+  DType dtype;
+};
+
+class LineConverterTest : public ::testing::TestWithParam<std::tuple<std::size_t, DType>> {
+ protected:
+  [[nodiscard]] static std::size_t num_channels() { return std::get<0>(GetParam()); }
+  [[nodiscard]] static DType dtype() { return std::get<1>(GetParam()); }
+
+  [[nodiscard]] static std::vector<ChannelScale> channels() {
+    std::vector<ChannelScale> scales;
+    for (std::size_t c = 0; c < num_channels(); ++c) {
+      const double mean = 0.4 + 0.03 * static_cast<double>(c);
+      const double std = 0.2 + 0.017 * static_cast<double>(c);
+      scales.push_back({static_cast<float>(1 / (255 * std)), static_cast<float>(-mean / std)});
+    }
+    return scales;
+  }
+
+  /// Bits of one converted value, from the definition.
+  [[nodiscard]] static std::uint32_t expected(std::uint8_t value, ChannelScale channel) {
+    const float result = std::fma(static_cast<float>(value), channel.scale, channel.bias);
+    if (dtype() == DType::float16) return to_float16(result);
+    if (dtype() == DType::bfloat16) return to_bfloat16(result);
+    return std::bit_cast<std::uint32_t>(result);
+  }
+
+  [[nodiscard]] static std::uint32_t element(const std::vector<std::byte>& output, std::size_t i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, output.data() + i * size_of(dtype()), size_of(dtype()));
+    return bits;
+  }
+
+  static std::vector<Instructions> all_instructions() {
+    std::vector<Instructions> all{Instructions::portable};
+    if (LineConverter::best() != Instructions::portable) all.push_back(LineConverter::best());
+    return all;
+  }
+};
+
+TEST_P(LineConverterTest, EveryValueOfEveryChannelIsExact) {
+  std::vector<std::uint8_t> values(256);
+  std::iota(values.begin(), values.end(), std::uint8_t{0});
+  for (const Instructions instructions : all_instructions()) {
+    const LineConverter converter(channels(), dtype(), instructions);
+    for (std::size_t c = 0; c < num_channels(); ++c) {
+      std::vector<std::byte> output(256 * size_of(dtype()));
+      converter.convert_plane(c, values, output.data());
+      for (std::size_t i = 0; i < 256; ++i) {
+        ASSERT_EQ(element(output, i), expected(values[i], channels()[c])) << c << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(LineConverterTest, LinesOfAnyLengthEndWhereTheyShould) {
+  std::mt19937 random(5);
+  for (const Instructions instructions : all_instructions()) {
+    const LineConverter converter(channels(), dtype(), instructions);
+    for (std::size_t pixels = 0; pixels < 70; ++pixels) {
+      std::vector<std::uint8_t> values(pixels * num_channels());
+      for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(random());
+      // Exactly as large as needed, so that a sanitizer sees reads and writes beyond; and a mark.
+      std::vector<std::byte> output(values.size() * size_of(dtype()) + 1, std::byte{0xA5});
+      converter.convert_interleaved(values, output.data());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(element(output, i), expected(values[i], channels()[i % num_channels()]));
+      }
+      ASSERT_EQ(output.back(), std::byte{0xA5});
+      converter.convert_plane(0, values, output.data());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(element(output, i), expected(values[i], channels()[0]));
+      }
+      ASSERT_EQ(output.back(), std::byte{0xA5});
+    }
+  }
+}
+
+TEST_P(LineConverterTest, ChannelsAreSplitInEitherDirection) {
+  for (const Instructions instructions : all_instructions()) {
+    const LineConverter converter(channels(), dtype(), instructions);
+    for (std::size_t pixels = 0; pixels < 70; ++pixels) {
+      std::vector<std::uint8_t> values(pixels * num_channels());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<std::uint8_t>(i * 31 % 251);
+      }
+      for (const bool flipped : {false, true}) {
+        const std::size_t stride = pixels + 2;
+        std::vector<std::uint8_t> planes(stride * num_channels(), 255);
+        converter.split_channels(values, planes.data(), stride, flipped);
+        for (std::size_t c = 0; c < num_channels(); ++c) {
+          for (std::size_t x = 0; x < pixels; ++x) {
+            const std::size_t from = flipped ? pixels - 1 - x : x;
+            ASSERT_EQ(planes[c * stride + x], values[from * num_channels() + c]);
+          }
+          ASSERT_EQ(planes[c * stride + pixels], 255);
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LineConverterTest,
+                         ::testing::Combine(::testing::Values(1U, 2U, 3U, 4U),
+                                            ::testing::Values(DType::float32, DType::float16,
+                                                              DType::bfloat16)),
+                         [](const auto& suite) {
+                           return std::string(to_string(std::get<1>(suite.param))) + "x" +
+                                  std::to_string(std::get<0>(suite.param));
+                         });
+
+}  // namespace
+}  // namespace chunkio::device
