@@ -296,17 +296,13 @@ class FakeGpu : public device::Gpu {
 
   static void copy_label(const device::LabelPlan& labels, const device::BatchWork& work,
                          std::int64_t from, std::int64_t to) {
-    using Conversion = device::LabelPlan::Conversion;
-    const bool bytes = labels.conversion == Conversion::uint8_to_int64 ||
-                       labels.conversion == Conversion::uint8_to_float32;
     std::int64_t value = 0;
-    if (bytes) {
+    if (labels.input == DType::uint8) {
       value = static_cast<std::int64_t>(work.labels[from]);
     } else {
       std::memcpy(&value, work.labels + from * 8, sizeof value);
     }
-    if (labels.conversion == Conversion::int64_to_int64 ||
-        labels.conversion == Conversion::uint8_to_int64) {
+    if (labels.output == DType::int64) {
       std::memcpy(work.output_labels + to * 8, &value, sizeof value);
     } else {
       const auto number = static_cast<float>(value);

@@ -63,7 +63,7 @@ void expect_equal_to_cpu(Gpu& gpu, const NormalizePlan& plan, std::mt19937& rand
     tasks.push_back(
         {static_cast<std::int32_t>(random() % kPictures), crop_of(plan.crop, key, i, 0)});
   }
-  LabelPlan labels{.conversion = LabelPlan::Conversion::uint8_to_float32, .values = 3};
+  const LabelPlan labels{.values = 3, .input = DType::uint8, .output = DType::float32};
   std::vector<std::byte> label_bytes(kPictures * 3);
   for (std::byte& byte : label_bytes) byte = static_cast<std::byte>(random());
 

@@ -97,11 +97,6 @@ TEST(Bfloat16, IsTheNearest) {
   }
 }
 
-struct Case {
-  std::size_t channels;
-  DType dtype;
-};
-
 class LineConverterTest : public ::testing::TestWithParam<std::tuple<std::size_t, DType>> {
  protected:
   [[nodiscard]] static std::size_t num_channels() { return std::get<0>(GetParam()); }

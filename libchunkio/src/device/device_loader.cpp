@@ -68,18 +68,10 @@ void check_options(const Loader& loader, const DeviceOptions& options) {
 }
 
 LabelPlan label_plan(const DatasetInfo& info, DType wanted) {
-  using Conversion = LabelPlan::Conversion;
   if (!info.labels) return {};
-  const bool attributes = info.labels->dtype == DType::uint8;
-  const bool numbers = wanted == DType::float32;
-  LabelPlan plan;
-  plan.values = info.labels->row_shape.num_elements();
-  if (attributes) {
-    plan.conversion = numbers ? Conversion::uint8_to_float32 : Conversion::uint8_to_int64;
-  } else {
-    plan.conversion = numbers ? Conversion::int64_to_float32 : Conversion::int64_to_int64;
-  }
-  return plan;
+  return {.values = info.labels->row_shape.num_elements(),
+          .input = info.labels->dtype,
+          .output = wanted};
 }
 
 }  // namespace
@@ -286,7 +278,7 @@ struct DeviceLoader::Impl {
 
   void describe(OutputSlot& slot, std::int64_t rows) const {
     slot.pictures_view = {slot.pictures.get(), plan.dtype, plan.output_shape(rows), options.device};
-    if (labels.conversion != LabelPlan::Conversion::none) {
+    if (labels.values > 0) {
       slot.labels_view = {slot.labels.get(), options.label_dtype,
                           dataset.info().labels->row_shape.with_first_axis(rows), options.device};
     }

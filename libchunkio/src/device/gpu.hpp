@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <chunkio/tensor.hpp>
+
 #include "device/augmentation.hpp"
 #include "device/normalize_plan.hpp"
 
@@ -31,28 +33,18 @@ struct RowTask {
 };
 static_assert(sizeof(RowTask) == 16 && std::is_trivially_copyable_v<RowTask>);
 
-/// Labels beside the pictures. Rows of `values` elements.
+/// Labels beside the pictures: rows of `values` elements, converted from one type to the other.
 struct LabelPlan {
-  enum class Conversion : std::uint8_t {
-    none,              ///< There are no labels.
-    int64_to_int64,    ///< Classes.
-    int64_to_float32,  ///< Classes, as numbers.
-    uint8_to_int64,    ///< Attributes.
-    uint8_to_float32,  ///< Attributes, for losses that compare probabilities.
-  };
-  Conversion conversion = Conversion::none;
-  std::int64_t values = 0;  ///< Of a sample.
+  std::int64_t values = 0;      ///< Of a sample; 0: there are no labels.
+  DType input = DType::int64;   ///< int64 (classes) or uint8 (attributes).
+  DType output = DType::int64;  ///< int64 or float32.
 
   /// Of a sample.
   [[nodiscard]] std::int64_t input_bytes() const noexcept {
-    const bool classes =
-        conversion == Conversion::int64_to_int64 || conversion == Conversion::int64_to_float32;
-    return conversion == Conversion::none ? 0 : values * (classes ? 8 : 1);
+    return values * static_cast<std::int64_t>(size_of(input));
   }
   [[nodiscard]] std::int64_t output_bytes() const noexcept {
-    const bool numbers =
-        conversion == Conversion::int64_to_float32 || conversion == Conversion::uint8_to_float32;
-    return conversion == Conversion::none ? 0 : values * (numbers ? 4 : 8);
+    return values * static_cast<std::int64_t>(size_of(output));
   }
 };
 

@@ -183,18 +183,14 @@ __device__ void write_run(T* output, int count, ElementsFrom elements_from) {
 
 __device__ void write_labels(const LabelPlan& plan, const BatchWork& work, std::int64_t sample,
                              std::int32_t row) {
-  using Conversion = LabelPlan::Conversion;
-  const bool classes = plan.conversion == Conversion::int64_to_int64 ||
-                       plan.conversion == Conversion::int64_to_float32;
-  const bool numbers = plan.conversion == Conversion::int64_to_float32 ||
-                       plan.conversion == Conversion::uint8_to_float32;
   for (std::int64_t i = threadIdx.x; i < plan.values; i += kThreads) {
     const std::int64_t from = row * plan.values + i;
     const std::int64_t to = sample * plan.values + i;
     const std::int64_t value =
-        classes ? reinterpret_cast<const std::int64_t*>(work.labels)[from]
-                : std::int64_t{reinterpret_cast<const std::uint8_t*>(work.labels)[from]};
-    if (numbers) {
+        plan.input == DType::int64
+            ? reinterpret_cast<const std::int64_t*>(work.labels)[from]
+            : std::int64_t{reinterpret_cast<const std::uint8_t*>(work.labels)[from]};
+    if (plan.output == DType::float32) {
       reinterpret_cast<float*>(work.output_labels)[to] = static_cast<float>(value);
     } else {
       reinterpret_cast<std::int64_t*>(work.output_labels)[to] = value;
@@ -211,9 +207,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t sample = blockIdx.x / static_cast<unsigned>(plan.tiles);
   const auto tile_number = static_cast<int>(blockIdx.x % static_cast<unsigned>(plan.tiles));
   const RowTask task = work.tasks[sample];
-  if (tile_number == 0 && labels.conversion != LabelPlan::Conversion::none) {
-    write_labels(labels, work, sample, task.row);
-  }
+  if (tile_number == 0) write_labels(labels, work, sample, task.row);
 
   const CropPlan& sizes = plan.crop;
   const int first_y = tile_number * plan.tile_rows;

@@ -232,17 +232,15 @@ struct Loader::Impl {
 
   /// The order and contents, and the place where the consumer stands.
   [[nodiscard]] pipeline::LoaderState state() {
-    const LoaderPosition position = reader->position();  // throws in a forked child
-    return state_at(
-        {position.epoch, position.step == steps && ended ? global_steps : position.step});
+    return state_at(reader->position(), ended);  // throws in a forked child
   }
 
-  /// Thread-safe.
-  [[nodiscard]] pipeline::LoaderState state_at(const LoaderPosition& position) {
+  /// Thread-safe. \param at_end  whether next() has said that the epoch is over.
+  [[nodiscard]] pipeline::LoaderState state_at(const LoaderPosition& position, bool at_end) {
     const std::lock_guard lock(fingerprint_mutex);
     if (!fingerprint) fingerprint = pipeline::contents_fingerprint(dataset);
     return {.epoch = position.epoch,
-            .step = position.step,
+            .step = position.step == steps && at_end ? global_steps : position.step,
             .seed = options.seed,
             .samples = groups->num_samples(),
             .group_samples = groups->group_samples(),
@@ -259,7 +257,7 @@ struct Loader::Impl {
 
   /// The place of `wanted`, in batches of all ranks.
   [[nodiscard]] LoaderPosition checked_position(const pipeline::LoaderState& wanted) {
-    require_same_order(wanted, state_at({}), dataset.info().path);
+    require_same_order(wanted, state_at({}, false), dataset.info().path);
     if (wanted.step > global_steps) {
       throw Error(ErrorCode::invalid_argument,
                   dataset.info().path + ": the loader state is damaged: it is at batch " +
@@ -387,9 +385,7 @@ std::optional<Batch> Loader::next() {
 std::string Loader::state() const { return pipeline::to_json(impl_->state()); }
 std::string Loader::state_at(const LoaderPosition& position, bool ended) const {
   impl_->reader->require_own_process();
-  const std::int64_t step =
-      position.step == impl_->steps && ended ? impl_->global_steps : position.step;
-  return pipeline::to_json(impl_->state_at({position.epoch, step}));
+  return pipeline::to_json(impl_->state_at(position, ended));
 }
 void Loader::restore(std::string_view state) {
   impl_->reader->require_own_process();
