@@ -51,11 +51,10 @@ void BatchFeed::start(std::int64_t epoch) {
   }
 }
 
-LoaderPosition BatchFeed::restore(std::string_view state) {
+void BatchFeed::restore(std::string_view state) {
   stop();
-  const LoaderPosition position = go_to(state);
+  go_to(state);
   restored_ = true;
-  return position;
 }
 
 void BatchFeed::stop() {

@@ -49,8 +49,8 @@ class BatchFeed {
   /// prepared ahead, unless that is what comes next. May wait for a read under way.
   /// \pre every big batch was released. \throws Error out_of_resources (no thread), and as Gpu.
   void start(std::int64_t epoch);
-  /// Where the next start() goes on. \throws Error as Loader::restore().
-  [[nodiscard]] LoaderPosition restore(std::string_view state);
+  /// The next start() goes on there. \throws Error as Loader::restore().
+  void restore(std::string_view state);
 
   /// The next big batch of the epoch, or null at its end. Waits until it is prepared; its pictures
   /// may still be on their way (`uploaded`).
@@ -77,7 +77,7 @@ class BatchFeed {
   /// False if the epoch has no more batches. May end early after a stop.
   [[nodiscard]] virtual bool fill(BigBatch& big_batch, const std::stop_token& stop) = 0;
   /// Goes to the place of a state.
-  [[nodiscard]] virtual LoaderPosition go_to(std::string_view state) = 0;
+  virtual void go_to(std::string_view state) = 0;
   /// Waits for copies under way. Called when the thread has ended.
   virtual void settle() {}
 

@@ -337,8 +337,8 @@ struct DeviceLoader::Impl {
       same("rank", state.rank, loader_options.rank);
       same("world_size", state.world_size, loader_options.world_size);
     }
-    const LoaderPosition position =
-        chunkio::internal::LoaderAccess::position_of(feed->loader(), state.loader);
+    const auto [position, at_end] =
+        chunkio::internal::LoaderAccess::place_of(feed->loader(), state.loader);
     const std::int64_t left = std::min(options.big_batch, num_batches - position.step);
     const bool begins = position.step % options.big_batch == 0 || position.step == num_batches;
     require(options.echo == 1 ? state.step == 0
@@ -347,9 +347,10 @@ struct DeviceLoader::Impl {
 
     drop_current();
     started = false;
-    static_cast<void>(feed->restore(state.loader));
+    feed->restore(state.loader);
     feed->start(position.epoch);
     begin(position.epoch, position.step, state.step);
+    ended = at_end;
     restored_epoch = position.epoch;
   }
 

@@ -149,9 +149,8 @@ bool ResidentFeed::fill(BigBatch& big_batch, const std::stop_token&) {
   return true;
 }
 
-LoaderPosition ResidentFeed::go_to(std::string_view state) {
-  restored_ = LoaderAccess::position_of(loader(), state);
-  return *restored_;
+void ResidentFeed::go_to(std::string_view state) {
+  restored_ = LoaderAccess::place_of(loader(), state).position;
 }
 
 }  // namespace chunkio::device

@@ -65,7 +65,7 @@ class ResidentFeed final : public BatchFeed {
  private:
   void begin_epoch(std::int64_t epoch) override;
   [[nodiscard]] bool fill(BigBatch& big_batch, const std::stop_token& stop) override;
-  [[nodiscard]] LoaderPosition go_to(std::string_view state) override;
+  void go_to(std::string_view state) override;
 
   ResidentDataset dataset_;
 

@@ -33,11 +33,6 @@ Uploader::~Uploader() {
   }
 }
 
-LoaderPosition Uploader::go_to(std::string_view state) {
-  own_loader().restore(state);
-  return loader().position();
-}
-
 void Uploader::settle() {
   gpu().synchronize(stream_.get());
   copying_.clear();

@@ -30,7 +30,7 @@ class Uploader final : public BatchFeed {
 
   void begin_epoch(std::int64_t epoch) override { own_loader().start_epoch(epoch); }
   [[nodiscard]] bool fill(BigBatch& big_batch, const std::stop_token& stop) override;
-  [[nodiscard]] LoaderPosition go_to(std::string_view state) override;
+  void go_to(std::string_view state) override { own_loader().restore(state); }
   void settle() override;
 
   [[nodiscard]] std::optional<Batch> next_batch();

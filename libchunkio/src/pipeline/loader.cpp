@@ -255,8 +255,7 @@ struct Loader::Impl {
             .fingerprint = *fingerprint};
   }
 
-  /// The place of `wanted`, in batches of all ranks.
-  [[nodiscard]] LoaderPosition checked_position(const pipeline::LoaderState& wanted) {
+  [[nodiscard]] internal::LoaderAccess::Place checked_place(const pipeline::LoaderState& wanted) {
     require_same_order(wanted, state_at({}, false), dataset.info().path);
     if (wanted.step > global_steps) {
       throw Error(ErrorCode::invalid_argument,
@@ -264,14 +263,14 @@ struct Loader::Impl {
                       std::to_string(wanted.step) + " of epochs of " +
                       std::to_string(global_steps) + " batches");
     }
-    return {wanted.epoch, wanted.step};
+    return {{wanted.epoch, std::min(wanted.step, steps)}, wanted.step == global_steps};
   }
 
   void restore(const pipeline::LoaderState& wanted) {
-    const auto [epoch, step] = checked_position(wanted);
-    reader->start(epoch, std::min(step, steps));
-    ended = step == global_steps;
-    restored_epoch = epoch;
+    const auto [position, at_end] = checked_place(wanted);
+    reader->start(position.epoch, position.step);
+    ended = at_end;
+    restored_epoch = position.epoch;
   }
 
   void start_epoch(std::int64_t epoch) {
@@ -419,9 +418,9 @@ EpochOrder internal::LoaderAccess::order(const Loader& loader, std::int64_t epoc
           order_options(impl.options, *impl.groups, impl.dataset.info().sample_bytes()), epoch};
 }
 
-LoaderPosition internal::LoaderAccess::position_of(const Loader& loader, std::string_view state) {
-  const auto [epoch, step] = loader.impl_->checked_position(pipeline::parse_state(state));
-  return {epoch, std::min(step, loader.impl_->steps)};
+internal::LoaderAccess::Place internal::LoaderAccess::place_of(const Loader& loader,
+                                                               std::string_view state) {
+  return loader.impl_->checked_place(pipeline::parse_state(state));
 }
 
 EpochRange::Iterator::Iterator(Loader* loader) : loader_(loader), batch_(loader->next()) {}

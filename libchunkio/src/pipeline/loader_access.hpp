@@ -16,8 +16,13 @@ struct LoaderAccess {
   [[nodiscard]] static std::shared_ptr<pipeline::Ring> ring(const Loader& loader);
   /// What the loader delivers in an epoch.
   [[nodiscard]] static EpochOrder order(const Loader& loader, std::int64_t epoch);
+  /// Where a state is.
+  struct Place {
+    LoaderPosition position = {};
+    bool ended = false;  ///< next() has said that the epoch is over, on the rank that has most.
+  };
   /// Where Loader::restore() would go, without going there. \throws Error as that.
-  [[nodiscard]] static LoaderPosition position_of(const Loader& loader, std::string_view state);
+  [[nodiscard]] static Place place_of(const Loader& loader, std::string_view state);
 };
 
 }  // namespace chunkio::internal
