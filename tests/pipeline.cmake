@@ -38,17 +38,14 @@ if(NOT CHUNKIO_SANITIZE)
   endforeach()
 endif()
 
-# chunkio/torch.hpp, linked like a consumer's program. Older LibTorch for Linux may be built for the old
-# std::string, and then cannot be linked with anything here.
-find_package(Torch QUIET)
-if(NOT Torch_FOUND)
-  message(STATUS "No LibTorch (Torch_DIR): chunkio/torch.hpp is not tested")
-elseif(TORCH_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
-  message(STATUS "LibTorch with the old ABI of std::string: chunkio/torch.hpp is not tested")
+# chunkio/torch.hpp, linked like a consumer's program.
+include(${PROJECT_SOURCE_DIR}/libchunkio/cmake/libtorch.cmake)
+if(NOT CHUNKIO_LIBTORCH_FOUND)
+  message(STATUS "${CHUNKIO_LIBTORCH_STATE}: chunkio/torch.hpp is not tested")
 else()
   add_executable(torch_test unit/torch_test.cpp)
   target_include_directories(torch_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support)
-  target_link_libraries(torch_test PRIVATE chunkio::torch chunkio_warnings ${TORCH_LIBRARIES}
+  target_link_libraries(torch_test PRIVATE chunkio::torch chunkio_warnings chunkio_libtorch
                                            GTest::gtest_main)
   gtest_discover_tests(
     torch_test DISCOVERY_MODE PRE_TEST

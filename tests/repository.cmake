@@ -70,6 +70,18 @@ if(TARGET h5pack AND TARGET chunkio-train-softmax)
                                                      FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()
 
+if(TARGET h5pack AND TARGET chunkio-train-cifar)
+  add_test(NAME Samples.TorchTrainersLearn
+           COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/support/torch_train_test.py
+                   $<TARGET_FILE:chunkio-make-pictures> $<TARGET_FILE:h5pack>
+                   $<TARGET_FILE:chunkio-train-cifar> $<TARGET_FILE:chunkio-train-celeba>
+                   ${PROJECT_SOURCE_DIR}/bench/accuracy.py)
+  set_tests_properties(
+    Samples.TorchTrainersLearn
+    PROPERTIES LABELS medium TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
+               ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${opencv_environment}")
+endif()
+
 if(TARGET reading)
   # Small: this is about its checks of every byte and about the program still running, not about figures.
   add_test(NAME Bench.ReadingAgreesWithItsBaselines
