@@ -4,8 +4,12 @@
 //   read    epochs through the Loader alone, with the same options
 //   upload  page-locked batches of the same size, copied to the device and nothing else
 //   all     epochs through DeviceLoader, until the last kernel is done
+//
+// And small pictures that are resident on the device, against the same ones from the page cache.
 
 #include <algorithm>
+#include <cstddef>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,11 +148,72 @@ void measure(const GpuRun& run, const Case& pictures, SourceKind source,
                      {"bytes_per_second", all_rates}});
 }
 
+/// As many pictures as CIFAR-10 has to train on.
+constexpr std::int64_t kResidentPictures = 50'000;
+
+/// Epochs of a dataset that is resident on the device, against epochs that come from the page
+/// cache.
+void measure_residency(const GpuRun& run, const Case& pictures, Report& report) {
+  chunkio::LoaderOptions options = pictures.loader_options(SourceKind::automatic);
+  options.num_epochs = kEpoch + kEpochs;
+  if (pictures.num_samples > kResidentPictures) {
+    options.rows = chunkio::RowSelection({{.begin = 0, .end = kResidentPictures}});
+  }
+  const chunkio::Dataset dataset = chunkio::Dataset::open(pictures.path);
+  const chunkio::NormalizeOptions normalize =
+      normalize_options(chunkio::DType::float16, chunkio::Layout::nchw);
+  const auto make_loader = [&](chunkio::cuda::DeviceResident resident) {
+    return chunkio::cuda::DeviceLoader(chunkio::Loader(dataset, options),
+                                       {.normalize = normalize, .resident = resident});
+  };
+  chunkio::cuda::DeviceLoader fed = make_loader(chunkio::cuda::DeviceResident::off);
+  chunkio::cuda::DeviceLoader resident = make_loader(chunkio::cuda::DeviceResident::require);
+  const TimedStream stream;
+
+  // The same pictures in the same order, to the last bit.
+  fed.start_epoch(kEpoch);
+  resident.start_epoch(kEpoch);
+  while (const auto expected = fed.next(stream.get())) {
+    const auto got = resident.next(stream.get());
+    if (!got || !std::ranges::equal(got->sample_ids(), expected->sample_ids())) {
+      throw std::runtime_error("the resident dataset comes in another order");
+    }
+    check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+    const auto values = [](const chunkio::cuda::DeviceTensor& tensor) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.shape.num_elements()) *
+                                   chunkio::size_of(tensor.dtype));
+      check_cuda(cudaMemcpy(bytes.data(), tensor.data, bytes.size(), cudaMemcpyDeviceToHost),
+                 "cudaMemcpy");
+      return bytes;
+    };
+    if (values(got->images()) != values(expected->images())) {
+      throw std::runtime_error("the resident dataset gives other pictures");
+    }
+  }
+
+  std::vector<double> fed_seconds;
+  std::vector<double> resident_seconds;
+  for (std::int64_t round = 0; round < run.options.rounds; ++round) {
+    fed_seconds.push_back(seconds_of([&] { run_device_epochs(fed, stream.get()); }));
+    resident_seconds.push_back(seconds_of([&] { run_device_epochs(resident, stream.get()); }));
+  }
+  report.add({"resident epochs / epochs from the page cache, loader alone", pictures.size.name,
+              at_least(5), ratios(fed_seconds, resident_seconds)});
+  report.add_detail(pictures.size.name, "residency",
+                    {{"pictures", std::min(pictures.num_samples, kResidentPictures)},
+                     {"batch", options.batch_size},
+                     {"epochs", kEpochs},
+                     {"fed_seconds", fed_seconds},
+                     {"resident_seconds", resident_seconds}});
+}
+
 }  // namespace
 
 void measure_file_to_device(const GpuRun& run, const Case& pictures, Report& report) {
   measure(run, pictures, SourceKind::scatter, at_least(0.9), report);
   measure(run, pictures, SourceKind::mapped, {}, report);
+  // Larger pictures of a usual dataset do not fit.
+  if (pictures.size.bytes() == kPictureSizes[1].bytes()) measure_residency(run, pictures, report);
 }
 
 }  // namespace bench

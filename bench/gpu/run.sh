@@ -5,11 +5,11 @@
 #
 #   --deps FOLDER   packages that fetch-deps.sh collected; default .gpu-deps if it is there, else what the
 #                   system has. They are unpacked into build/gpu, the system stays as it is
-#   --out FOLDER    where RESULTS-gpu.md, kernel.json, torch.json and logs go; default: bench for the first,
-#                   build/gpu/out for the others
+#   --out FOLDER    where RESULTS-gpu.md, kernel.json, torch.json, trainers.json and logs go; default: bench for the
+#                   first, build/gpu/out for the others
 #
 # Needs CUDA, a C++ compiler, CMake, ninja or make, and Python; PyTorch and torchvision for the comparison with
-# them. Variables: CUDA_ARCHITECTURES (as for CMake; default: that of the device), TIME_LIMIT (seconds for all steps;
+# them, and PyTorch for the trainers, which link with it. Variables: CUDA_ARCHITECTURES (as for CMake; default: that of the device), TIME_LIMIT (seconds for all steps;
 # default 540), JOBS (of the build).
 #
 # A step that fails is reported in RESULTS-gpu.md, and the others go on; the exit code is then 1.
@@ -56,7 +56,7 @@ if [[ -n $deps && ! -d $deps ]]; then
 fi
 rm -rf "$logs"
 mkdir -p "$logs" "$(dirname "$results")"
-rm -f "$out"/{kernel.json,torch.json,figures.md}
+rm -f "$out"/{kernel.json,torch.json,figures.md,trainers.json,trainers.md,trainers.built}
 # Where CUDA goes by default, and is often not on the path.
 PATH=$PATH:/usr/local/cuda/bin
 
@@ -127,15 +127,38 @@ if ((failed == 0)) &&
     -DCHUNKIO_H5PY_PYTHON="$(command -v python3)" "${options[@]}" &&
   step build $((TIME - 210)) cmake --build "$build" --parallel "${JOBS:-$(nproc)}" \
     --target cuda_test device_test kernel; then
+  # The trainers are built beside the tests, and nothing that is timed runs meanwhile. Not before, because CMake asks
+  # LibTorch about CUDA, and what goes wrong there shall cost nothing else.
+  trainers=
+  # shellcheck disable=SC2016  # The inner shell expands them.
+  if step "configure trainers" 60 bash -euo pipefail -c \
+    'torch=$(python3 -c "import torch; print(torch.utils.cmake_prefix_path)")
+     cmake -S "$1" -B "$2" -DCHUNKIO_BUILD_SAMPLES=ON -DTorch_DIR="$torch/Torch"' - "$root" "$build"; then
+    { timeout --kill-after=10 200 cmake --build "$build" --parallel "${JOBS:-$(nproc)}" \
+      --target chunkio-train-cifar chunkio-train-celeba training_files >"$out/trainers.log" 2>&1 &&
+      touch "$out/trainers.built"; } &
+    trainers=$!
+  fi
   step "tests with a pretended GPU" 90 "$build/tests/device_test" || true
   step "tests on the GPU" 60 "$build/tests/cuda_test" || true
   sanitize memcheck 120 "$MEMCHECK_FILTER"
+  # shellcheck disable=SC2016  # The inner shell expands them.
+  if [[ -n $trainers ]] && ! step "build trainers" 200 bash -c \
+    'tail --pid="$1" --follow /dev/null; cat "$2/trainers.log"; [[ -e $2/trainers.built ]]' - "$trainers" "$out"; then
+    trainers=
+  fi
   torch=()
   if step "PyTorch" 90 python3 bench/gpu/compare_torch.py --json "$out/torch.json"; then
     torch=(--torch "$out/torch.json")
   fi
   step "figures" 180 "$build/bench/gpu/kernel" "${torch[@]}" --json "$out/kernel.json" \
     --markdown "$out/figures.md" || true
+  if [[ -n $trainers ]]; then
+    seconds=$((deadline - SECONDS - 15))
+    if ((seconds > 120)); then seconds=120; fi
+    step "trainers" 140 python3 bench/gpu/compare_loaders.py --build "$build" --dir "$out/trainers" \
+      --seconds "$seconds" --markdown "$out/trainers.md" --json "$out/trainers.json" || true
+  fi
   # Last, because of all they are missed least if time runs out.
   sanitize racecheck 60 "$SHORT_FILTER"
   sanitize synccheck 45 "$SHORT_FILTER"
@@ -164,8 +187,12 @@ TEXT
   else
     echo "No figures were taken."
   fi
+  if [[ -e $out/trainers.md ]]; then
+    echo
+    cat "$out/trainers.md"
+  fi
 } >"$out/results.part"
 mv "$out/results.part" "$results"
-rm -f "$out/tail"
+rm -f "$out"/{tail,trainers.log,trainers.built}
 echo "run.sh: wrote $results"
 exit "$failed"

@@ -18,6 +18,8 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
+#include <chunkio/error.hpp>
+
 #include "batch_source.hpp"
 #include "compute_stream.hpp"
 #include "epoch_report.hpp"
@@ -139,14 +141,28 @@ void train(const Trainer& trainer, const Options& options) {
   check_pictures(training.info(), shape);
 
   const torch::Device device = choose_device(options.loader);
-  const LoaderKind kind =
-      options.loader.value_or(device.is_cuda() ? LoaderKind::device : LoaderKind::host);
-  // Early, because a file that cannot be written is known before the first epoch.
-  Reporter reporter(trainer.program, options, kind);
-  const BatchRequest request{
-      .kind = kind, .training = true, .label_dtype = task.label_dtype, .device = device};
   use_own_stream(device);
-  const auto source = make_batch_source(training, options, request);
+  BatchRequest request{
+      .kind = options.loader.value_or(device.is_cuda() ? LoaderKind::device : LoaderKind::host),
+      .training = true,
+      .label_dtype = task.label_dtype,
+      .device = device};
+  std::unique_ptr<BatchSource> source;
+  try {
+    source = make_batch_source(training, options, request);
+  } catch (const chunkio::Error& error) {
+    // The library may have been built without CUDA, and LibTorch with it.
+    if (options.loader || request.kind != LoaderKind::device ||
+        error.code() != chunkio::ErrorCode::unsupported) {
+      throw;
+    }
+    std::fprintf(stderr, "%s: %s; going on with --loader host\n", trainer.program.c_str(),
+                 error.what());
+    request.kind = LoaderKind::host;
+    source = make_batch_source(training, options, request);
+  }
+  // Before the first epoch, because a file that cannot be written is known by now.
+  Reporter reporter(trainer.program, options, request.kind);
 
   torch::manual_seed(options.seed);
   at::globalContext().setBenchmarkCuDNN(true);
