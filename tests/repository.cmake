@@ -70,7 +70,8 @@ if(TARGET h5pack AND TARGET chunkio-train-softmax)
                                                      FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()
 
-if(TARGET h5pack AND TARGET chunkio-train-cifar)
+# LibTorch has no sanitizers, so they misunderstand its threads and what it keeps until the end.
+if(TARGET h5pack AND TARGET chunkio-train-cifar AND NOT CHUNKIO_SANITIZE)
   add_test(NAME Samples.TorchTrainersLearn
            COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/support/torch_train_test.py
                    $<TARGET_FILE:chunkio-make-pictures> $<TARGET_FILE:h5pack>
@@ -81,6 +82,12 @@ if(TARGET h5pack AND TARGET chunkio-train-cifar)
     PROPERTIES LABELS medium TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
                ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${opencv_environment}")
 endif()
+
+add_test(NAME Bench.LoadersAreCompared
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/compare_loaders_test.py
+                 ${PROJECT_SOURCE_DIR}/bench/gpu/compare_loaders.py)
+set_tests_properties(Bench.LoadersAreCompared PROPERTIES LABELS short TIMEOUT 120
+                                                         ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 
 if(TARGET reading)
   # Small: this is about its checks of every byte and about the program still running, not about figures.
