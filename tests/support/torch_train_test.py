@@ -119,7 +119,7 @@ class TrainersTest(unittest.TestCase):
     def test_attributes_from_less_memory_than_the_pictures_take(self):
         # 208 pictures have 23 MiB.
         epochs, _ = self.train(TRAIN_CELEBA, self.attributes[:1], "--epochs", 1, "--memory-budget", "20MiB",
-                               "--window-bytes", "1", "--direct-io", "--echo", 2, *CELEBA)
+                               "--window-bytes", "1", "--direct-io", "--echo", 2, *CELEBA, "--batch", 8, "--threads", 1)
         self.assertEqual(epochs[0]["images"], 2 * 208)
         self.assertIsNone(epochs[0]["held_out_accuracy"])
 
@@ -162,6 +162,7 @@ class TrainersTest(unittest.TestCase):
         self.refuse(1, "has no attribute table.*chunkio-train-cifar", TRAIN_CELEBA, self.classes[0])
         self.refuse(1, "another shape", TRAIN_CIFAR, self.classes[0], self.attributes[0])
         self.refuse(1, "--loader device needs a GPU", TRAIN_CIFAR, self.classes[0], "--loader", "device")
+        self.refuse(1, "--big-batch needs --loader device", TRAIN_CIFAR, self.classes[0], "--big-batch", 4)
         self.refuse(1, "64 pixels a side", TRAIN_CIFAR, self.classes[0], "--stem-stride", 8)
         self.refuse(1, "memory", TRAIN_CIFAR, self.classes[0], "--memory-budget", "4KiB")
         self.refuse(1, "cannot write", TRAIN_CIFAR, self.classes[0], "--json", self.dir / "none" / "x.json")
