@@ -4,8 +4,10 @@ find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
   base_plan_test
   SOURCES
+  unit/cache_simulator_test.cpp
   unit/checked_math_test.cpp
   unit/chunk_layout_test.cpp
+  unit/disk_limit_test.cpp
   unit/epoch_order_test.cpp
   unit/epoch_rows_test.cpp
   unit/keyed_permutation_test.cpp
@@ -15,6 +17,8 @@ chunkio_add_unit_tests(
   unit/row_groups_test.cpp
   unit/shape_test.cpp
   unit/shard_names_test.cpp
+  unit/throughput_model_test.cpp
+  unit/tuning_test.cpp
   unit/window_plan_test.cpp
   property/epoch_order_property_test.cpp
   LIBRARIES

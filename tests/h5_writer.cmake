@@ -5,6 +5,8 @@ chunkio_add_unit_tests(
           unit/dataset_test.cpp
           unit/h5_handle_test.cpp
           unit/hdf5_source_test.cpp
+          unit/metered_driver_test.cpp
+          property/chunk_cache_property_test.cpp
           fault/damaged_file_test.cpp)
 chunkio_add_unit_tests(
   dataset_writer_test

@@ -34,6 +34,7 @@ using Action = std::function<ExitCode()>;
 /// call.
 void add_pack_commands(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_info_command(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_link_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_preview_command(CLI::App& app, const GlobalOptions& global, Action& action);

@@ -7,6 +7,7 @@
 #include "byte_size.hpp"
 #include "escape.hpp"
 #include "in_quotes.hpp"
+#include "paste_lines.hpp"
 #include "progress_text.hpp"
 #include "sources/listing.hpp"
 #include "text_layout.hpp"
@@ -102,23 +103,6 @@ std::string source_sizes_text(const chunkio::DatasetInfo& info) {
               84);
 }
 
-/// A Python string literal of `text`.
-std::string python_literal(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : escape(text)) {
-    if (c == '"') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
-std::string h5py_line(const InfoReport& report) {
-  return "h5py.File(" + python_literal(report.dataset.path) +
-         ", \"r\", rdcc_nslots=" + std::to_string(report.cache.rdcc_nslots) +
-         ", rdcc_nbytes=" + std::to_string(report.cache.rdcc_nbytes) +
-         ", rdcc_w0=" + decimals(report.cache.rdcc_w0, 2) + ")";
-}
-
 }  // namespace
 
 std::string info_text(const InfoReport& report, bool colour) {
@@ -177,7 +161,7 @@ std::string info_text(const InfoReport& report, bool colour) {
   if (!info.shards.empty()) {
     out += add("h5py", "h5pack link makes one file of the shards for other programs");
   } else if (info.stored.chunked) {
-    out += add("h5py cache", h5py_line(report));
+    out += add("h5py cache", h5py_line(info.path, report.cache));
   }
   std::string advice;
   for (const std::string& finding : report.advice) {

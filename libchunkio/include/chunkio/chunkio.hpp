@@ -5,6 +5,7 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
@@ -12,5 +13,7 @@
 #include <chunkio/ranks.hpp>
 #include <chunkio/shards.hpp>
 #include <chunkio/tensor.hpp>
+#include <chunkio/throughput.hpp>
+#include <chunkio/tuning.hpp>
 #include <chunkio/verify.hpp>
 // IWYU pragma: end_exports

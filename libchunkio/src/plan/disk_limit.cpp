@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include <chunkio/disk_limit.hpp>
+#include <chunkio/error.hpp>
+
+namespace chunkio {
+namespace {
+
+constexpr double kMebibyte = 1024.0 * 1024.0;
+
+// Where a data sheet gives requests a second for queues of 1 and of 32, the latency is 1 / the
+// first, and the queue is as deep as needed for the second: more at once make no difference.
+constexpr std::array<DiskProfile, 5> kProfiles{{
+    {"hdd",
+     {.bytes_per_second = 171e6, .request_seconds = 12.4e-3, .queue_depth = 1},
+     "HGST Ultrastar 7K4000 (7200 rpm, 3.5 inch), data sheet: 171 MB/s sustained, 8.2 ms average "
+     "seek and half a turn, 4.2 ms; one arm, so one request at a time"},
+    {"sata-ssd",
+     {.bytes_per_second = 560e6, .request_seconds = 77e-6, .queue_depth = 8},
+     "Samsung 870 EVO, data sheet: 560 MB/s; 13,000 and 98,000 requests of 4 KB a second with "
+     "queues of 1 and 32"},
+    {"nvme",
+     {.bytes_per_second = 3500e6, .request_seconds = 53e-6, .queue_depth = 32},
+     "Samsung 970 EVO Plus 1 TB (PCIe 3.0 x4), data sheet: 3,500 MB/s; 19,000 and 600,000 requests "
+     "of 4 KB a second with queues of 1 and 32"},
+    {"nfs",
+     {.bytes_per_second = 500 * kMebibyte, .request_seconds = 250e-6, .queue_depth = 64},
+     "Amazon EFS (NFS 4.1), performance page of its user guide: 500 MiB/s a client, reads from 250 "
+     "us; 64 slots a session is the default of Linux (nfs.max_session_slots)"},
+    {"cloud-volume",
+     {.bytes_per_second = 125 * kMebibyte, .request_seconds = 1e-3, .queue_depth = 3},
+     "Amazon EBS gp3 without extras, user guide: 125 MiB/s, 3,000 requests a second, latency of "
+     "single-digit milliseconds, taken as 1"},
+}};
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::invalid_argument, "no disk is like this: " + what);
+}
+
+}  // namespace
+
+void require_valid(const DiskLimit& limit) {
+  const double bandwidth = limit.bytes_per_second;
+  if (bandwidth != 0 && !(bandwidth >= 1 && bandwidth <= 1e15)) {
+    refuse("bytes_per_second (--limit-bandwidth) must be 1 to 1e15, or 0 for no limit, not " +
+           std::to_string(bandwidth));
+  }
+  if (!(limit.request_seconds >= 0 && limit.request_seconds <= 60)) {
+    refuse("request_seconds (--limit-latency) must be 0 to 60 seconds, not " +
+           std::to_string(limit.request_seconds));
+  }
+  if (limit.queue_depth < 0 || limit.queue_depth > 65'536) {
+    refuse("queue_depth (--limit-queue) must be 1 to 65536, or 0 for no limit, not " +
+           std::to_string(limit.queue_depth));
+  }
+}
+
+std::span<const DiskProfile> disk_profiles() noexcept { return kProfiles; }
+
+DiskLimit disk_profile(std::string_view name) {
+  const auto* const found =
+      std::find_if(kProfiles.begin(), kProfiles.end(),
+                   [&](const DiskProfile& profile) { return profile.name == name; });
+  if (found != kProfiles.end()) return found->limit;
+  std::string names;
+  for (const DiskProfile& profile : kProfiles) {
+    names += (names.empty() ? "" : ", ") + std::string(profile.name);
+  }
+  throw Error(ErrorCode::invalid_argument,
+              "there is no disk profile '" + std::string(name) + "', only " + names);
+}
+
+}  // namespace chunkio

@@ -1,0 +1,233 @@
+"""h5pack tune: sources and files of all kinds, its lines pasted, disks assumed, named and measured."""
+
+import json
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import time
+import unittest
+
+import h5py
+import numpy as np
+
+from sources import write_celeba, write_cifar10
+from support import CliTest, make_class_folder
+
+MACHINE = ["--cpus", 2, "--page-cache", "8GiB"]
+
+
+class TuneTest(CliTest):
+    def tune(self, *arguments):
+        return self.h5pack_json("tune", *arguments, *MACHINE)[0]
+
+    def foreign_file(self, name, chunks, count=600, **options):
+        """A file as h5py users make them, 64x64x3."""
+        with h5py.File(self.dir / name, "w") as file:
+            file.create_dataset("images", data=np.random.default_rng(1).integers(0, 8, (count, 64, 64, 3), np.uint8),
+                                chunks=chunks, **options)
+        return name
+
+    def test_a_folder(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
+        report = self.tune("photos", "--profile", "nvme", "--step-ms", 12)
+        self.assertEqual(report["source"]["kind"], "folder")
+        self.assertEqual((report["source"]["num_samples"], report["source"]["height"]), (20, 32))
+        self.assertEqual(report["disk"], {"origin": "profile", "profile": "nvme", "bytes_per_second": 3.5e9,
+                                          "request_seconds": 53e-6, "queue_depth": 32})
+        self.assertTrue(report["pack"])
+        self.assertIsNone(report["as_stored"])
+        self.assertEqual(report["advice"]["chunk_samples"], 20)
+        self.assertEqual(report["advice"]["first_epoch"]["bound"], "consumer")
+        text = self.h5pack("tune", "photos", "--profile", "nvme", "--step-ms", 12, *MACHINE)
+        for part in ("20 images of 32x32x3", "nvme: 3500 MB/s", "no stall", "h5pack folder photos -o train.h5",
+                     "rdcc_nbytes=", "chunkio::Loader loader("):
+            self.assertIn(part, text)
+
+    def test_without_more_it_says_what_it_assumes(self):
+        make_class_folder(self.dir / "photos", ["cat"], 3)
+        report = self.tune("photos")
+        self.assertEqual(report["disk"]["origin"], "assumed")
+        self.assertRegex(self.h5pack("tune", "photos"), r"assumed[\s\S]*--measure")
+
+    def test_other_kinds_of_sources(self):
+        write_cifar10(self.dir / "cifar")
+        write_celeba(self.dir / "celeba", 12)
+        make_class_folder(self.dir / "photos", ["cat"], 4)
+        (self.dir / "list.csv").write_text("path,label\n" + "".join(f"photos/cat/00{i}.jpg,cat\n" for i in range(3)))
+        for name, kind in (("cifar", "cifar"), ("celeba", "celeba"), ("list.csv", "csv")):
+            with self.subTest(kind):
+                report = self.tune(name)
+                self.assertEqual(report["source"]["kind"], kind)
+                self.assertIn(f"h5pack {kind} {name} -o ", report["commands"]["h5pack"])
+        self.assertEqual(self.tune("cifar")["source"]["split"], "train")
+
+    def test_sizes_are_those_after_resizing(self):
+        make_class_folder(self.dir / "photos", ["cat"], 4)
+        report = self.tune("photos", "--resize", "16x24", "--color", "gray")
+        source = report["source"]
+        self.assertEqual((source["height"], source["width"], source["channels"]), (16, 24, 1))
+        self.assertIn(" --resize 16x24 --color gray", report["commands"]["h5pack"])
+
+    def test_pictures_that_are_yet_to_come(self):
+        report = self.tune("200000x218x178x3", "--profile", "hdd", "--batch", 256, "--step-ms", 12)
+        self.assertEqual(report["source"]["kind"], "planned")
+        self.assertGreater(report["advice"]["chunk_bytes"], 15 << 20)
+        later = report["advice"]["later_epochs"]
+        self.assertEqual(later["bound"], "disk")
+        self.assertEqual(later["echo"], int(np.ceil(256 / 0.012 / later["images_per_second"])))
+        self.assertAlmostEqual(later["stall"], 1 - later["images_per_second"] * 0.012 / 256)
+        self.assertRegex(report["commands"]["h5pack"], r"^h5pack folder DIR -o train.h5 --chunk \d+$")
+        self.assert_refused(["tune", "10x99999999x1x3"], 2, ["99999999"], "2\\^20")
+        self.assert_refused(["tune", "10x0x1x3"], 1, ["10x0x1x3"], "No such file")
+
+    def test_every_line_can_be_pasted(self):
+        make_class_folder(self.dir / "my photos", ["cat", "dog"], 8)
+        report = self.tune("my photos", "--batch", 4, "--memory", "256MiB")
+        commands = report["commands"]
+        line = shlex.split(commands["h5pack"])
+        self.assertEqual(line[0], "h5pack")
+        self.h5pack(*line[1:])
+        with h5py.File(self.dir / "train.h5") as file:
+            self.assertEqual(file["images"].chunks[0], report["advice"]["chunk_samples"])
+        expression = commands["h5py"].replace('"train.h5"', repr(str(self.dir / "train.h5")))
+        with eval(expression) as file:  # our own output, that is the point
+            self.assertEqual(file["images"].shape, (16, 32, 32, 3))
+        # The C++ line, as the options of h5pack stream have it.
+        options = dict(re.findall(r"\.(\w+) = ([\w:]+)", commands["cpp"]))
+        self.assertEqual(int(options["window_bytes"]), report["advice"]["window_bytes"])
+        self.h5pack("stream", "train.h5", "--batch", options["batch_size"], "--window-bytes",
+                    options["window_bytes"], "--threads", options["num_threads"], "--prefetch",
+                    options["prefetch_depth"], "--memory-budget", options["memory_budget"], "--resident",
+                    options["resident"].split(":")[-1], "--epochs", 2)
+
+    def test_the_budget_is_one_the_loader_takes(self):
+        self.foreign_file("wide.h5", (20, 64, 64, 3), count=3000)
+        for batch in (1, 7, 256, 3000):
+            for memory in ("64MiB", "100MiB", "1GiB"):
+                with self.subTest(batch=batch, memory=memory):
+                    result = self.run_h5pack("tune", "wide.h5", "--batch", batch, "--memory", memory, "--json",
+                                             *MACHINE)
+                    if result.returncode != 0:
+                        self.assertIn("--memory", result.stderr)
+                        continue
+                    advice = json.loads(result.stdout)["as_stored"]
+                    self.h5pack("stream", "wide.h5", "--batch", batch, "--window-bytes", advice["window_bytes"],
+                                "--threads", advice["num_threads"], "--prefetch", advice["prefetch_depth"],
+                                "--memory-budget", advice["memory_budget"], "--resident", advice["resident"])
+
+    def test_a_good_file_is_kept(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
+        self.h5pack("folder", "photos", "-o", "photos.h5")
+        report = self.tune("photos.h5", "--profile", "sata-ssd")
+        self.assertFalse(report["pack"])
+        self.assertIsNone(report["commands"]["h5pack"])
+        self.assertIn('"photos.h5"', report["commands"]["cpp"])
+        self.assertEqual(report["advice"], report["as_stored"])
+        self.assertIn("keep it", self.h5pack("tune", "photos.h5", *MACHINE))
+
+    def test_small_chunks_on_a_disk_with_seeks_are_packed_again(self):
+        self.foreign_file("small.h5", (1, 64, 64, 3))
+        report = self.tune("small.h5", "--profile", "hdd", "--step-ms", 10)
+        self.assertTrue(report["pack"])
+        self.assertGreater(report["packed"]["first_epoch"]["images_per_second"],
+                           5 * report["as_stored"]["first_epoch"]["images_per_second"])
+        self.assertEqual(report["as_stored"]["first_epoch"]["bound"], "disk")
+        self.assertGreater(report["as_stored"]["first_epoch"]["echo"], 1)
+        self.h5pack(*shlex.split(report["commands"]["h5pack"])[1:])
+        again = self.tune("small-tuned.h5", "--profile", "hdd", "--step-ms", 10)
+        self.assertFalse(again["pack"])
+
+    def test_filtered_chunks_are_decoded(self):
+        self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
+        report = self.tune("deflate.h5", "--profile", "nvme")
+        self.assertEqual(report["as_stored"]["first_epoch"]["bound"], "decode")
+        self.assertLess(report["as_stored"]["first_epoch"]["images_per_second"],
+                        report["packed"]["first_epoch"]["images_per_second"])
+        # That would save a hundredth of a second an epoch.
+        self.assertFalse(report["pack"])
+
+    def test_what_h5py_would_read(self):
+        self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
+        with h5py.File(self.dir / "deflate.h5") as file:
+            stored = file["images"].id.get_storage_size() / (600 * 64 * 64 * 3)
+        report = self.tune("deflate.h5")["h5py"]
+        # One chunk of 614,400 bytes fits into the default cache of 1 MiB.
+        self.assertAlmostEqual(report["random_order_default_cache"]["hit_rate"], 1 / 12, delta=0.05)
+        self.assertAlmostEqual(report["random_order_default_cache"]["read_amplification"],
+                               50 * stored * (1 - report["random_order_default_cache"]["hit_rate"]), delta=0.01)
+        self.assertAlmostEqual(report["chunk_order_recommended_cache"]["hit_rate"], 0.98)
+        self.assertAlmostEqual(report["chunk_order_recommended_cache"]["read_amplification"], stored, places=4)
+
+    def test_contiguous_files_have_no_chunks(self):
+        self.foreign_file("plain.h5", None)
+        report = self.tune("plain.h5", "--profile", "sata-ssd")
+        self.assertFalse(report["pack"])
+        self.assertIsNone(report["h5py"]["random_order_default_cache"])
+        self.assertIsNone(report["commands"]["h5py"])
+        self.assertIn("not chunked", " ".join(report["notes"]))
+
+    def test_shards(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
+        for part in range(2):
+            self.h5pack("folder", "photos", "-o", "train.h5", "--shard", f"{part}/2", "--chunk", 5)
+        report = self.tune("train-*-of-00002.h5")
+        self.assertEqual(report["source"]["num_samples"], 20)
+        self.assertIn("h5pack link", " ".join(report["notes"]))
+
+    def test_measuring_a_file(self):
+        self.foreign_file("file.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
+        before = (self.dir / "file.h5").stat()
+        start = time.monotonic()
+        report = self.tune("file.h5", "--measure")
+        self.assertGreater(time.monotonic() - start, 1.8)
+        disk = report["disk"]
+        self.assertEqual(disk["origin"], "measured")
+        self.assertGreater(disk["bytes_per_second"], 1e6)
+        self.assertGreater(disk["request_seconds"], 0)
+        self.assertGreaterEqual(disk["queue_depth"], 1)
+        self.assertNotEqual(report["machine"]["decode_bytes_per_second"], 0.35e9)
+        self.assertEqual(report["notes"], [])
+        after = (self.dir / "file.h5").stat()
+        self.assertEqual((before.st_mtime_ns, before.st_size), (after.st_mtime_ns, after.st_size))
+
+    def test_measuring_leaves_nothing_behind(self):
+        make_class_folder(self.dir / "photos", ["cat"], 3)
+        (self.dir / "disk").mkdir()
+        report = self.tune("photos", "--measure", "--scratch", "disk")
+        self.assertEqual(report["disk"]["origin"], "measured")
+        self.assertEqual(list((self.dir / "disk").iterdir()), [])
+        process = self.start(["tune", "photos", "--measure", "--scratch", "disk"])
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        code, _, errors = self.end(process)
+        self.assertEqual(code, 130, errors)
+        self.assertEqual(len(errors.splitlines()), 1)
+        self.assertEqual(list((self.dir / "disk").iterdir()), [])
+
+    def test_bad_input(self):
+        make_class_folder(self.dir / "photos", ["cat"], 3)
+        self.h5pack("folder", "photos", "-o", "photos.h5")
+        (self.dir / "empty").mkdir()
+        (self.dir / "text.h5").write_text("no HDF5")
+        self.assert_refused(["tune", "gone.h5"], 1, ["gone.h5"], "No such file")
+        self.assert_refused(["tune", "empty"], 1, ["empty"], "no pictures")
+        self.assert_refused(["tune", "text.h5"], 1, ["text.h5"], "HDF5")
+        self.assert_refused(["tune", "photos.h5", "--memory", "0"], 2, ["--memory"], "at least")
+        self.assert_refused(["tune", "photos.h5", "--memory", "1MiB"], 1, ["1048576"], "--memory")
+        self.assert_refused(["tune", "photos.h5", "--batch", "0"], 2, ["--batch"], "1 or more")
+        self.assert_refused(["tune", "photos.h5", "--step-ms", "-1"], 2, ["--step-ms"], "from 0")
+        self.assert_refused(["tune", "photos.h5", "--profile", "floppy"], 2, ["floppy"], "hdd, sata-ssd")
+        self.assert_refused(["tune", "photos.h5", "--profile", "hdd", "--measure"], 2, ["--measure"], "excludes --")
+        self.assert_refused(["tune", "photos.h5", "--resize", "16"], 2, ["--resize"], "HDF5")
+        self.assert_refused(["tune", "photos", "--kind", "hdf5"], 1, ["photos"], "regular file")
+        self.assert_refused(["tune", "photos", "--measure", "--scratch", "nowhere"], 1, ["nowhere"], "No such file")
+        self.assert_refused(["tune", "photos", "--scratch", "."], 2, ["--measure"], "requires|needs")
+        # Hardly anything to read.
+        self.foreign_file("tiny.h5", (2, 64, 64, 3), count=4)
+        self.assert_refused(["tune", "tiny.h5", "--measure"], 2, ["tiny.h5"], "--profile")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,264 @@
+/// h5pack tune: which chunks, window, threads and memory to train with, and what to expect.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tbb/info.h>
+
+#include <chunkio/chunk_layout.hpp>
+#include <chunkio/disk_limit.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/throughput.hpp>
+#include <chunkio/tuning.hpp>
+
+#include "command.hpp"
+#include "machine_meter.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "pack_options.hpp"
+#include "paste_lines.hpp"
+#include "stop_signal.hpp"
+#include "stoppable.hpp"
+#include "tune_report.hpp"
+#include "tuned_source.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+/// Where nothing is known of the disk.
+constexpr const char* kAssumedDisk = "sata-ssd";
+/// Packing again costs time and space; a smaller factor, or less time of each epoch, is not worth
+/// it.
+constexpr double kWorthPacking = 1.1;
+constexpr double kWorthSeconds = 1;
+constexpr double kMeasuredSeconds = 2;
+
+struct TuneOptions {
+  PackCommand source = {};
+  std::string kind = {};
+  chunkio::OpenOptions open = {};
+  std::int64_t memory = std::int64_t{4} << 30;
+  std::int64_t page_cache = 0;  // 0: half of the machine's memory
+  std::int64_t cpus = 0;        // 0: those this process may use
+  std::int64_t batch = 256;
+  double step_ms = 0;
+  std::string profile = {};
+  bool measure = false;
+  std::string scratch = ".";
+};
+
+std::int64_t half_of_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::int64_t>(pages) * page / 2 : 0;
+}
+
+void settle_disk(const TuneOptions& options, const OpenedSource& opened, TuneReport& report) {
+  if (options.measure) {
+    // The files of a dataset of several lie on one disk, or the first stands for all.
+    const MeteredFile file =
+        opened.dataset ? MeteredFile::existing(opened.dataset->info().shards.empty()
+                                                   ? opened.source.path
+                                                   : opened.dataset->info().shards.front().path)
+                       : MeteredFile::scratch(options.scratch);
+    const MeasuredDisk measured = measure_disk(file, kMeasuredSeconds);
+    report.disk_origin = "measured";
+    report.disk_method = measured.method;
+    report.rates.disk = measured.limit;
+    if (opened.dataset) {
+      try {
+        report.rates = measure_rates(*opened.dataset, report.rates);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::cancelled) throw;
+        report.notes.push_back(std::string("copying and decoding could not be measured (") +
+                               error.what() + "): figures of another machine are assumed");
+      }
+    } else {
+      report.notes.push_back(
+          "the disk of the folder --scratch was measured (default: the current one): pack to that "
+          "disk");
+    }
+    return;
+  }
+  report.disk_origin = options.profile.empty() ? "assumed" : "profile";
+  report.disk_name = options.profile.empty() ? kAssumedDisk : options.profile;
+  report.rates.disk = chunkio::disk_profile(report.disk_name);
+}
+
+/// FILE.h5 to FILE-tuned.h5.
+std::string tuned_name(const std::string& path) {
+  const std::filesystem::path file(path);
+  return (file.parent_path() / (file.stem().string() + "-tuned.h5")).string();
+}
+
+void add_lines(TuneReport& report) {
+  const TunedSource& source = report.source;
+  const chunkio::Tuning& advice = report.advice();
+  std::string file = source.path;
+  if (report.pack) {
+    const bool packed_before = source.kind == "hdf5";
+    const std::string output = packed_before             ? tuned_name(source.path)
+                               : source.output_is_folder ? "packed"
+                                                         : "train.h5";
+    file = source.output_is_folder ? "packed/" + source.split + ".h5" : output;
+    const bool planned = source.kind == "planned";
+    report.pack_line = "h5pack " +
+                       (packed_before ? "repack"
+                        : planned     ? "folder"
+                                      : source.kind) +
+                       " " + (planned ? "DIR" : shell_word(source.path)) + " -o " +
+                       shell_word(source.output_is_folder ? "packed/" : output) + source.options +
+                       " --chunk " + std::to_string(advice.chunk_samples);
+  }
+  report.cpp_line =
+      "chunkio::Loader loader(chunkio::Dataset::open(" + string_literal(file) +
+      "), {.batch_size = " + std::to_string(report.batch_size) +
+      ", .window_bytes = " + std::to_string(advice.window_bytes) +
+      ", .num_threads = " + std::to_string(advice.num_threads) +
+      ", .prefetch_depth = " + std::to_string(advice.prefetch_depth) +
+      ", .memory_budget = " + std::to_string(advice.memory_budget) +
+      (advice.resident == chunkio::Resident::host ? ", .resident = chunkio::Resident::host" : "") +
+      "});";
+  const bool chunked = report.pack || source.random_h5py.has_value();
+  if (chunked && !(source.several_files && !report.pack)) {
+    report.h5py_line = h5py_line(file, advice.cache);
+  } else if (source.several_files) {
+    report.notes.emplace_back("h5pack link makes one file of the shards for h5py");
+  } else {
+    report.notes.emplace_back(
+        "the pictures are not chunked, so HDF5 has nothing to cache: in h5py, read thousands of "
+        "neighbouring rows at once");
+  }
+}
+
+TuneReport tune_for(const TuneOptions& options) {
+  const OpenedSource opened = open_tuned_source(options.source, options.kind, options.open);
+  TuneReport report;
+  report.source = opened.source;
+  report.memory_bytes = options.memory;
+  report.cache_bytes = options.page_cache > 0 ? options.page_cache : half_of_memory();
+  report.batch_size = options.batch;
+  report.step_seconds = options.step_ms / 1e3;
+  report.rates.num_cpus =
+      options.cpus > 0 ? options.cpus : std::max(1, tbb::info::default_concurrency());
+  settle_disk(options, opened, report);
+
+  chunkio::TuningTask task{.num_samples = opened.source.num_samples,
+                           .sample_bytes = opened.source.sample_bytes(),
+                           .row_bytes = opened.source.row_bytes,
+                           .memory_bytes = report.memory_bytes,
+                           .cache_bytes = report.cache_bytes,
+                           .batch_size = report.batch_size,
+                           .step_seconds = report.step_seconds};
+  report.packed = chunkio::tune(task, report.rates);
+  if (opened.source.stored) {
+    task.stored = opened.source.stored;
+    try {
+      report.as_stored = chunkio::tune(task, report.rates);
+    } catch (const Error& error) {
+      // Its chunks are too large for this memory; those of a new file would not be.
+      if (error.code() != ErrorCode::out_of_resources) throw;
+      report.notes.push_back(std::string("as it is: ") + error.what());
+    }
+  }
+  if (report.as_stored) {
+    const auto samples = static_cast<double>(report.source.num_samples);
+    const auto better = [&](const chunkio::Throughput& packed, const chunkio::Throughput& stored) {
+      const double gain = packed.images_per_second / stored.images_per_second;
+      return gain > kWorthPacking &&
+             samples / stored.images_per_second * (1 - 1 / gain) > kWorthSeconds;
+    };
+    report.pack = better(report.packed.first_epoch, report.as_stored->first_epoch) ||
+                  better(report.packed.later_epochs, report.as_stored->later_epochs);
+  }
+  add_lines(report);
+  return report;
+}
+
+}  // namespace
+
+void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* const command = app.add_subcommand(
+      "tune", "Say which chunks, window, threads and memory to train with, and what to expect");
+  const auto options = std::make_shared<TuneOptions>();
+  if (const std::int64_t half = half_of_memory(); half > 0) {
+    options->memory = std::min(options->memory, half);
+  }
+  PackCommand& source = options->source;
+  command
+      ->add_option(
+          "SOURCE", source.input,
+          "What h5pack packs (a folder, CIFAR, CelebA, a CSV file), an HDF5 file, or NxHxWxC: so "
+          "many pictures of a size that are yet to come")
+      ->required()
+      ->type_name("");
+  add_choice<std::string>(*command, "--kind", options->kind,
+                          {{"folder", "folder"},
+                           {"cifar", "cifar"},
+                           {"celeba", "celeba"},
+                           {"csv", "csv"},
+                           {"hdf5", "hdf5"}},
+                          "What SOURCE is, if that cannot be told");
+  add_byte_size(*command, "--memory", options->memory, "Memory that the loader may use");
+  add_byte_size(*command, "--page-cache", options->page_cache,
+                "Memory that can keep the file between epochs (default: half of this machine's)")
+      ->default_str("");
+  add_integer(*command, "--cpus", options->cpus, 1,
+              "Processors for the loader (default: those of this machine)")
+      ->default_str("");
+  add_milliseconds(*command, "--step-ms", options->step_ms,
+                   "Time of a training step; 0: not known");
+  add_integer(*command, "--batch", options->batch, 1, "Samples of a batch");
+  auto* const measure = command->add_flag(
+      "--measure", options->measure, "Time the disk for two seconds, and copying and decoding");
+  std::vector<std::pair<std::string, std::string>> profiles;
+  for (const chunkio::DiskProfile& profile : chunkio::disk_profiles()) {
+    profiles.emplace_back(profile.name, profile.name);
+  }
+  add_choice<std::string>(*command, "--profile", options->profile, std::move(profiles),
+                          "Kind of disk the file will lie on")
+      ->excludes(measure);
+  command
+      ->add_option("--scratch", options->scratch,
+                   "Folder on the disk that --measure times, where SOURCE is still to be packed")
+      ->type_name("DIR")
+      ->capture_default_str()
+      ->needs(measure);
+  const std::string pictures = "Pictures";
+  command->add_option("--resize", source.resize, "As when packing")
+      ->type_name("S|HxW")
+      ->group(pictures);
+  command->add_option("--center-crop", source.center_crop, "As when packing")
+      ->type_name("HxW")
+      ->group(pictures);
+  command->add_option("--pad", source.pad, "As when packing")->type_name("HxW")->group(pictures);
+  add_choice<ColorMode>(*command, "--color", source.options.picture.color,
+                        {{"rgb", ColorMode::rgb}, {"gray", ColorMode::gray}},
+                        "What all pictures become")
+      ->group(pictures);
+  add_csv_options(*command, source.csv);
+  add_open_options(*command, options->open, "HDF5 files");
+  command->callback([&global, &action, options] {
+    options->source.output = "train.h5";  // of what finish_options() checks, unused here
+    finish_options(options->source);
+    action = [&global, options] {
+      return run_stoppable(global, "nothing was written", [&] {
+        const TuneReport report = tune_for(*options);
+        print(global.json ? tune_json(report) : tune_text(report, use_colour(stdout)));
+        return ExitCode::ok;
+      });
+    };
+  });
+}
+
+}  // namespace h5pack

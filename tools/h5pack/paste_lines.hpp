@@ -1,0 +1,23 @@
+/// Lines that a person copies from a report: names in them are quoted for where they go.
+///
+/// Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <chunkio/chunk_layout.hpp>
+
+namespace h5pack {
+
+/// A string literal of Python and of C++.
+[[nodiscard]] std::string string_literal(std::string_view text);
+
+/// One word of a POSIX shell, in quotes if it needs them.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
+/// h5py.File("train.h5", "r", rdcc_nslots=..., rdcc_nbytes=..., rdcc_w0=...).
+[[nodiscard]] std::string h5py_line(const std::string& path,
+                                    const chunkio::ChunkCacheSettings& cache);
+
+}  // namespace h5pack
