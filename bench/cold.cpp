@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cold_file.hpp"
 #include "experiments.hpp"
 #include "fio.hpp"
 #include "spread.hpp"

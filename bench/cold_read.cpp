@@ -41,6 +41,7 @@
 #include "base/host_memory.hpp"
 #include "base/positional_io.hpp"
 #include "base/streaming_copy.hpp"
+#include "cold_file.hpp"
 #include "fio.hpp"
 #include "noise.hpp"
 #include "scratch_folder.hpp"

@@ -29,10 +29,4 @@ FioRates measure_fio(const std::string& path, const std::function<bool()>& befor
 /// and round it (io_uring, queue depth 32). \returns the higher rate. \throws as measure_fio().
 double measure_sequential_fio(const std::string& path);
 
-/// Puts the file out of the page cache after writing back what is dirty (madvise PAGEOUT for what
-/// this process has mapped, then posix_fadvise DONTNEED), and touches the memory that it will take
-/// there again.
-/// \throws chunkio::Error, std::system_error; std::runtime_error if more than 1 % of it stay.
-void drop_from_page_cache(const std::string& path);
-
 }  // namespace bench

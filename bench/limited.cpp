@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cold_file.hpp"
 #include "epoch_child.hpp"
 #include "experiments.hpp"
 #include "fio.hpp"

@@ -7,7 +7,10 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <system_error>
 #include <thread>
 
 #include "fio.hpp"
@@ -60,15 +63,47 @@ std::string gibibytes(std::int64_t bytes) {
   return text.data();
 }
 
-void describe_machine(Report& report) {
+Machine this_machine() {
   utsname kernel{};
   ::uname(&kernel);
   const auto pages = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES));
-  report.add_line(today() + "; " + cpu_model() + ", " +
-                  std::to_string(std::thread::hardware_concurrency()) + " CPUs, last-level cache " +
-                  std::to_string(last_level_cache_bytes() >> 20) + " MiB, " +
-                  gibibytes(pages * ::sysconf(_SC_PAGESIZE)) + " of memory; Linux " +
-                  kernel.release + "; load before (1 and 5 minutes) " + load_average());
+  return {.cpu = cpu_model(),
+          .cpus = static_cast<std::int64_t>(std::thread::hardware_concurrency()),
+          .last_level_cache_bytes = last_level_cache_bytes(),
+          .memory_bytes = pages * ::sysconf(_SC_PAGESIZE),
+          .kernel = std::string("Linux ") + kernel.release};
+}
+
+std::string file_system_of(const std::string& path) {
+  // The mount with the longest name that `path` lies below: "ID PARENT MAJOR:MINOR ROOT POINT
+  // OPTIONS [TAGS] - TYPE SOURCE ...", see proc(5).
+  std::error_code error;
+  const std::string target = std::filesystem::canonical(path, error).string();
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string found = "unknown file system";
+  std::size_t longest = 0;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string skipped, point, type, source;
+    fields >> skipped >> skipped >> skipped >> skipped >> point;
+    while (fields >> skipped && skipped != "-") {
+    }
+    if (!(fields >> type >> source)) continue;
+    const bool below = point == "/" || target == point || target.starts_with(point + "/");
+    if (!below || point.size() < longest) continue;
+    longest = point.size();
+    found = type + " on " + source;
+  }
+  return found;
+}
+
+void describe_machine(Report& report) {
+  const Machine machine = this_machine();
+  report.add_line(today() + "; " + machine.cpu + ", " + std::to_string(machine.cpus) +
+                  " CPUs, last-level cache " +
+                  std::to_string(machine.last_level_cache_bytes >> 20) + " MiB, " +
+                  gibibytes(machine.memory_bytes) + " of memory; " + machine.kernel +
+                  "; load before (1 and 5 minutes) " + load_average());
   const std::string fio = reason_without_fio();
   report.add_line("HDF5 " + hdf5_version() + "; " + (fio.empty() ? fio_version() : fio) +
                   "; compiler " + __VERSION__);

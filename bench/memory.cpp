@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "cold_file.hpp"
 #include "epoch_child.hpp"
 #include "experiments.hpp"
-#include "fio.hpp"
 
 namespace bench {
 

@@ -1,28 +1,25 @@
-/// A control group that limits the memory of child processes, page cache included.
+/// A control group that limits the memory of its processes, page cache included.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <string>
+#include <memory>
+
+#include "control_group.hpp"
 
 namespace bench {
 
 /// Exists as long as the object; all children must have ended by then.
 class MemoryLimit {
  public:
-  /// \throws std::runtime_error that says why no group can be made (not root, no memory
-  /// controller).
+  /// \throws NoControlGroup that says why no group can be made (not root, no memory controller).
   explicit MemoryLimit(std::int64_t bytes);
-  MemoryLimit(const MemoryLimit&) = delete;
-  MemoryLimit& operator=(const MemoryLimit&) = delete;
-  ~MemoryLimit();
 
-  /// For run_child(): puts the calling process into the group.
-  [[nodiscard]] std::function<bool()> enter() const;
+  /// For run_child(): puts the calling process, and what it starts from then on, into the group.
+  [[nodiscard]] std::function<bool()> enter() const { return group_->enter(); }
 
  private:
-  std::filesystem::path group_;
+  std::unique_ptr<ControlGroup> group_;
 };
 
 }  // namespace bench

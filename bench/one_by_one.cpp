@@ -1,38 +1,55 @@
 #include "one_by_one.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <hdf5.h>
 
 #include "hdf5_check.hpp"
 
 namespace bench {
 
+static_assert(H5P_DEFAULT == 0 && sizeof(hid_t) == sizeof(std::int64_t));
+
+OneByOne::OneByOne(const std::string& path, const chunkio::ChunkCacheSettings& cache,
+                   std::int64_t access)
+    : file_(check_hdf5(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), "H5Fopen")) {
+  const hid_t cached = check_hdf5(H5Pcreate(H5P_DATASET_ACCESS), "H5Pcreate");
+  check_hdf5(H5Pset_chunk_cache(cached, cache.rdcc_nslots, cache.rdcc_nbytes, cache.rdcc_w0),
+             "H5Pset_chunk_cache");
+  images_ = check_hdf5(H5Dopen2(file_, "images", cached), "H5Dopen2");
+  H5Pclose(cached);
+  space_ = check_hdf5(H5Dget_space(images_), "H5Dget_space");
+  hsize_t shape[4] = {};
+  check_hdf5(H5Sget_simple_extent_dims(space_, shape, nullptr), "H5Sget_simple_extent_dims");
+  shape[0] = 1;
+  std::copy(std::begin(shape), std::end(shape), one_.begin());
+  memory_ = check_hdf5(H5Screate_simple(4, shape, nullptr), "H5Screate_simple");
+}
+
+OneByOne::~OneByOne() {
+  H5Sclose(memory_);
+  H5Sclose(space_);
+  H5Dclose(images_);
+  H5Fclose(file_);
+}
+
+void OneByOne::read(std::int64_t row, std::byte* out) {
+  const hsize_t count[4] = {one_[0], one_[1], one_[2], one_[3]};
+  const hsize_t start[4] = {static_cast<hsize_t>(row), 0, 0, 0};
+  check_hdf5(H5Sselect_hyperslab(space_, H5S_SELECT_SET, start, nullptr, count, nullptr),
+             "H5Sselect_hyperslab");
+  check_hdf5(H5Dread(images_, H5T_NATIVE_UINT8, memory_, space_, H5P_DEFAULT, out), "H5Dread");
+}
+
 void read_one_by_one(const std::string& path, const chunkio::ChunkCacheSettings& cache,
                      std::span<const std::int64_t> order, std::span<std::byte> ring,
                      std::size_t sample_bytes) {
-  const hid_t file = check_hdf5(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), "H5Fopen");
-  const hid_t access = check_hdf5(H5Pcreate(H5P_DATASET_ACCESS), "H5Pcreate");
-  check_hdf5(H5Pset_chunk_cache(access, cache.rdcc_nslots, cache.rdcc_nbytes, cache.rdcc_w0),
-             "H5Pset_chunk_cache");
-  const hid_t images = check_hdf5(H5Dopen2(file, "images", access), "H5Dopen2");
-  const hid_t space = check_hdf5(H5Dget_space(images), "H5Dget_space");
-  hsize_t count[4] = {};
-  check_hdf5(H5Sget_simple_extent_dims(space, count, nullptr), "H5Sget_simple_extent_dims");
-  count[0] = 1;
-  const hid_t memory = check_hdf5(H5Screate_simple(4, count, nullptr), "H5Screate_simple");
+  OneByOne pictures(path, cache);
   const std::size_t ring_rows = ring.size() / sample_bytes;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const hsize_t start[4] = {static_cast<hsize_t>(order[i]), 0, 0, 0};
-    check_hdf5(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, nullptr, count, nullptr),
-               "H5Sselect_hyperslab");
-    check_hdf5(H5Dread(images, H5T_NATIVE_UINT8, memory, space, H5P_DEFAULT,
-                       ring.data() + i % ring_rows * sample_bytes),
-               "H5Dread");
+    pictures.read(order[i], ring.data() + i % ring_rows * sample_bytes);
   }
-  H5Sclose(memory);
-  H5Sclose(space);
-  H5Dclose(images);
-  H5Pclose(access);
-  H5Fclose(file);
 }
 
 }  // namespace bench

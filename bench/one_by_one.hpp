@@ -1,6 +1,7 @@
 /// The usual way to read HDF5: a call for each picture.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,7 +11,31 @@
 
 namespace bench {
 
-/// One H5Dread a sample, rows in the given order, in a file opened anew with the given chunk cache.
+/// The pictures of a file, open for one H5Dread a sample with a chunk cache of its own, which is
+/// empty at first.
+class OneByOne {
+ public:
+  /// \param access  a file access list of libhdf5's, or its default.
+  /// \throws std::runtime_error.
+  OneByOne(const std::string& path, const chunkio::ChunkCacheSettings& cache,
+           std::int64_t access = 0);
+  OneByOne(const OneByOne&) = delete;
+  OneByOne& operator=(const OneByOne&) = delete;
+  ~OneByOne();
+
+  /// Reads a row to `out`, as many bytes as a sample has. \throws std::runtime_error.
+  void read(std::int64_t row, std::byte* out);
+
+ private:
+  // hid_t, as it is in every version since 1.10.
+  std::int64_t file_ = -1;
+  std::int64_t images_ = -1;
+  std::int64_t space_ = -1;
+  std::int64_t memory_ = -1;
+  std::array<std::uint64_t, 4> one_{};  // shape of one sample's selection
+};
+
+/// Reads rows in the given order, each to its place in the ring, in a file opened anew.
 void read_one_by_one(const std::string& path, const chunkio::ChunkCacheSettings& cache,
                      std::span<const std::int64_t> order, std::span<std::byte> ring,
                      std::size_t sample_bytes);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cold_file.hpp"
 #include "fio.hpp"
 #include "packing_case.hpp"
 #include "spread.hpp"

@@ -2,7 +2,8 @@
 # What has to be installed to build chunkio on Debian and Ubuntu, and how. Sourced by quickstart.sh and by
 # tests/run.sh.
 #
-#   install_packages PACKAGE...   installs those that are missing; with none missing it needs no network
+#   install_packages PACKAGE...        installs those that are missing; with none missing it needs no network
+#   try_install_packages PACKAGE...    the same for packages that one can do without: says so and goes on
 
 # shellcheck disable=SC2034  # Used by those who source this file.
 BUILD_PACKAGES=(
@@ -10,6 +11,9 @@ BUILD_PACKAGES=(
   libhdf5-dev libopencv-dev libtbb-dev libcli11-dev libxxhash-dev libdeflate-dev nlohmann-json3-dev
   libjpeg-dev
 )
+# A browser, for what the report of chunkbench looks like. Not every system has it as a package; without, that test skips.
+# shellcheck disable=SC2034
+OPTIONAL_TEST_PACKAGES=(chromium)
 # shellcheck disable=SC2034
 TEST_PACKAGES=(libgtest-dev libgmock-dev openmpi-bin python3 python3-h5py python3-numpy python3-pil strace)
 
@@ -37,4 +41,15 @@ install_packages() {
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install --yes --no-install-recommends -qq "${missing[@]}"
+}
+
+try_install_packages() {
+  local package
+  for package in "$@"; do
+    if ! dpkg-query --show "$package" >/dev/null 2>&1 && ! apt-cache show "$package" >/dev/null 2>&1; then
+      echo "This system has no package $package; what needs it is skipped."
+    elif ! install_packages "$package"; then
+      echo "$package could not be installed; what needs it is skipped."
+    fi
+  done
 }

@@ -7,6 +7,7 @@ chunkio_add_unit_tests(
           unit/fault_guard_test.cpp
           unit/filters_test.cpp
           unit/host_memory_test.cpp
+          unit/limited_source_test.cpp
           unit/page_cache_test.cpp
           unit/positional_io_test.cpp
           unit/range_reader_test.cpp

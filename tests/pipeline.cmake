@@ -5,6 +5,7 @@ chunkio_add_unit_tests(
   SOURCES unit/bottleneck_test.cpp
           unit/dlpack_test.cpp
           unit/loader_contents_test.cpp
+          unit/loader_disk_limit_test.cpp
           unit/loader_resume_test.cpp
           unit/loader_state_test.cpp
           unit/loader_test.cpp

@@ -7,6 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=samples/install_packages.sh
 source samples/install_packages.sh
 install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+try_install_packages "${OPTIONAL_TEST_PACKAGES[@]}"
 
 launcher=()
 if command -v ccache >/dev/null; then

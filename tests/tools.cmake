@@ -29,6 +29,7 @@ chunkio_add_unit_tests(
   SOURCES unit/byte_size_test.cpp
           unit/chunk_filter_test.cpp
           unit/class_labels_test.cpp
+          unit/disk_options_test.cpp
           unit/escape_test.cpp
           unit/progress_test.cpp
           unit/repack_rows_test.cpp

@@ -15,7 +15,7 @@ KEYS = {"epoch", "rank", "world_size", "images", "batches", "seconds", "images_p
         "bytes_delivered", "bytes_read", "read_amplification", "row_groups", "chunk_loads", "loads_per_group",
         "hit_rate", "stall_seconds", "stall_fraction", "plan_seconds", "read_seconds", "decode_seconds",
         "copy_seconds", "input_wait_seconds", "output_wait_seconds", "num_threads", "bound", "advice",
-        "skipped_images", "skipped", "source", "source_reason", "direct_io", "resident", "verify", "on_error",
+        "skipped_images", "skipped", "source", "source_reason", "direct_io", "disk_limit", "resident", "verify", "on_error",
         "order", "seed", "samples", "batch_size", "drop_last", "lanes", "uneven", "group_samples",
         "window_groups", "memory_bytes", "order_digest"}
 SOURCES = ("mapped", "scatter", "direct", "hdf5")
@@ -119,6 +119,35 @@ class StreamTest(CliTest):
                         for source in SOURCES for threads in (1, 2)]
                 for run in runs[1:]:
                     self.assertEqual(run, runs[0])
+
+    def test_a_slower_disk_delivers_the_same(self):
+        self.pack()
+        expected = self.digests("photos.h5")
+        self.assertEqual(self.digests("photos.h5", "--profile", "cloud-volume"), expected)
+        epoch, = self.h5pack_json("stream", "photos.h5", "--limit-bandwidth", "2MB/s", "--limit-queue", 3)
+        self.assertEqual(epoch["disk_limit"], {"profile": "custom", "bytes_per_second": 2e6, "request_seconds": 0,
+                                               "queue_depth": 3})
+        self.assertGreaterEqual(epoch["seconds"], 60 * 3072 / 2e6)
+        self.assertEqual(epoch["bound"], "disk")
+        epoch, = self.h5pack_json("stream", "photos.h5")
+        self.assertIsNone(epoch["disk_limit"])
+        text = self.h5pack("stream", "photos.h5", "--profile", "hdd", "--limit-latency", "8ms")
+        self.assertIn("limited to a disk of 171 MB/s, 8 ms a request, 1 at a time",
+                      " ".join(text.split()))
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+
+    def test_disks_that_cannot_be(self):
+        self.pack()
+        for arguments, way_out in ((("--profile", "floppy"), "hdd, sata-ssd, nvme"),
+                                   (("--limit-bandwidth", "fast"), "200MB/s"),
+                                   (("--limit-latency", "8"), "8ms"),
+                                   (("--limit-latency", "2000s"), "0 to 60 seconds"),
+                                   (("--limit-queue", "-1"), "1 to 65536, or 0"),
+                                   (("--limit-queue", "many"), "a whole number")):
+            with self.subTest(arguments):
+                value = "2000.0" if arguments[1] == "2000s" else arguments[1]
+                self.assert_refused(["stream", "photos.h5", *arguments], 2, [arguments[0], value], way_out)
 
     def test_order_changes_with_seed_and_epoch_and_pixels_do_not(self):
         self.pack()

@@ -13,6 +13,8 @@
 #include <chunkio/loader.hpp>
 
 #include "h5/dataset_impl.hpp"
+#include "io/disk_limiter.hpp"
+#include "io/limited_source.hpp"
 #include "io/source_select.hpp"
 #include "pixels.hpp"
 #include "scratch.hpp"
@@ -25,6 +27,17 @@ struct Case {
   test::PackedFile file;
 };
 
+/// A source by itself, or as a slower disk serves it.
+struct Kind {
+  SourceKind kind = SourceKind::automatic;
+  bool limited = false;
+
+  [[nodiscard]] std::string name() const {
+    return (limited ? "limited_" : "") + std::string(to_string(kind));
+  }
+};
+
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name(); }
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 const std::vector<Case>& cases() {
@@ -51,7 +64,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<SourceKind, Case>> {
+class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> {
  protected:
   void SetUp() override {
     const Case& c = std::get<1>(GetParam());
@@ -62,10 +75,18 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<SourceKind, C
   }
 
   [[nodiscard]] std::unique_ptr<ChunkSource> make_source(const Dataset& dataset) const {
-    return io::select_source(
-               dataset.impl(), dataset.impl()->images,
-               {.kind = std::get<0>(GetParam()), .group_samples = file_.chunk_samples})
-        .source;
+    const Kind& kind = std::get<0>(GetParam());
+    const auto& impl = dataset.impl();
+    auto source = io::select_source(impl, impl->images,
+                                    {.kind = kind.kind, .group_samples = file_.chunk_samples})
+                      .source;
+    if (!kind.limited) return source;
+    const DiskLimit limit{.bytes_per_second = 2e9, .request_seconds = 1e-5, .queue_depth = 4};
+    return std::make_unique<io::LimitedSource>(
+        impl, impl->images, std::move(source),
+        io::LimitedSource::OnDisk{.disk = std::make_shared<io::DiskLimiter>(limit),
+                                  .read_ahead = kind.kind != SourceKind::hdf5,
+                                  .raw_bytes = kind.kind == SourceKind::hdf5});
   }
   [[nodiscard]] RowGroup group(std::int64_t index) const {
     const std::int64_t first = index * file_.chunk_samples;
@@ -216,15 +237,16 @@ TEST_P(ChunkSourceTest, FileReplacedWhileReadingGoesOnWithTheOldOne) {
   check(0, {0}, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sources, ChunkSourceTest,
-                         ::testing::Combine(::testing::Values(SourceKind::mapped,
-                                                              SourceKind::scatter,
-                                                              SourceKind::direct, SourceKind::hdf5),
-                                            ::testing::ValuesIn(cases())),
-                         [](const auto& instance) {
-                           return std::string(to_string(std::get<0>(instance.param))) + "_" +
-                                  std::get<1>(instance.param).name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Sources, ChunkSourceTest,
+    ::testing::Combine(::testing::Values(Kind{SourceKind::mapped}, Kind{SourceKind::scatter},
+                                         Kind{SourceKind::direct}, Kind{SourceKind::hdf5},
+                                         Kind{SourceKind::mapped, true},
+                                         Kind{SourceKind::hdf5, true}),
+                       ::testing::ValuesIn(cases())),
+    [](const auto& instance) {
+      return std::get<0>(instance.param).name() + "_" + std::get<1>(instance.param).name;
+    });
 
 }  // namespace
 }  // namespace chunkio

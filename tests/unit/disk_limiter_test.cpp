@@ -92,6 +92,14 @@ TEST_F(DiskLimiterTest, WhatBeginsWhereTheLastRequestEndedHasNoLatency) {
   EXPECT_NEAR(submit(100, 100), 0.1, kNear);
 }
 
+TEST_F(DiskLimiterTest, MoreOfTheLastRequestHasNoLatencyAndHoldsItsPlaceInTheQueue) {
+  limit({.bytes_per_second = 1000, .request_seconds = 0.1, .queue_depth = 1});
+  EXPECT_NEAR(submit(100), 0.2, kNear);
+  EXPECT_NEAR(std::chrono::duration<double>(limiter_->submit_more(300) - start_).count(), 0.5,
+              kNear);
+  EXPECT_NEAR(submit(100), 0.7, kNear);
+}
+
 TEST_F(DiskLimiterTest, ProfilesAnswerAsManyRequestsASecondAsTheirSourcesSay) {
   // So small that the bandwidth hardly counts.
   constexpr std::int64_t kBytes = 512;

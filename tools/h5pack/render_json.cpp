@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "digest_text.hpp"
+#include "disk_options.hpp"
 #include "json_text.hpp"
 
 namespace h5pack {
@@ -179,6 +180,7 @@ std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   json["source"] = to_string(setup.source);
   json["source_reason"] = setup.source_reason;
   json["direct_io"] = options.direct_io;
+  json["disk_limit"] = disk_json(options.disk_limit);
   json["resident"] = to_string(options.resident);
   json["verify"] = to_string(options.verify);
   json["on_error"] = to_string(options.on_error);

@@ -3,6 +3,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/ranks.hpp>
 
+#include "disk_options.hpp"
 #include "options.hpp"
 
 namespace h5pack {
@@ -96,6 +97,7 @@ void add_reading(CLI::App& app, StreamOptions& options) {
       ->group(kReading);
   add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches ready ahead, at least")
       ->group(kReading);
+  add_disk_limit(app, options.disk, kReading);
 }
 
 void add_ranks(CLI::App& app, StreamOptions& options) {
@@ -163,6 +165,7 @@ void finish_stream_options(StreamOptions& options) {
                                                  std::to_string(loader.rank));
   }
   loader.num_epochs = options.epochs;
+  loader.disk_limit = options.disk.limit();
 }
 
 }  // namespace h5pack

@@ -11,6 +11,8 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 
+#include "disk_options.hpp"
+
 namespace h5pack {
 
 /// What the command line said.
@@ -19,6 +21,7 @@ struct StreamOptions {
   chunkio::OpenOptions open = {};
   /// Without only_labels: names of classes can be looked up only in the open file.
   chunkio::LoaderOptions loader = {};
+  DiskOptions disk = {};  ///< For loader.disk_limit.
   std::vector<std::string> labels = {};
   std::int64_t epochs = 1;
   std::int64_t steps = std::numeric_limits<std::int64_t>::max();  ///< Batches of the whole run.

@@ -9,6 +9,7 @@
 
 #include "byte_size.hpp"
 #include "digest_text.hpp"
+#include "disk_options.hpp"
 #include "escape.hpp"
 #include "progress_text.hpp"
 #include "text_layout.hpp"
@@ -187,6 +188,7 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
   if (options.resident != chunkio::Resident::none) {
     how += ", resident " + std::string(to_string(options.resident));
   }
+  if (options.disk_limit) how += ", limited to " + disk_text(*options.disk_limit);
   if (options.world_size > 1 || options.lanes > 1) {
     how += ", rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
            ", " + counted(options.lanes, "lane") + ", uneven " +

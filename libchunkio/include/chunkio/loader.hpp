@@ -23,6 +23,7 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
+#include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/export.hpp>
 #include <chunkio/tensor.hpp>
@@ -134,6 +135,12 @@ struct LoaderOptions {
   /// The epoch after which nothing is prefetched: set it to the number of epochs if that is known,
   /// so that no bytes are read in vain. Absent: the next epoch is prefetched while one drains.
   std::optional<std::int64_t> num_epochs = {};
+  /// Read as if from this slower disk. Every visit of a row group of the pictures or of a streamed
+  /// field is charged as if its bytes came from there, also if they are in the page cache; pictures
+  /// that are resident once. Visits that are announced ahead are asked for ahead, 64 MiB of them.
+  /// The waiting counts as LoaderStats::read_seconds. Labels, kept fields and what describes the
+  /// file are not slowed down.
+  std::optional<DiskLimit> disk_limit = {};
 };
 
 namespace internal {

@@ -1,13 +1,13 @@
 #include "io/direct_source.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
 #include "io/row_part.hpp"
 #include "io/row_sweep.hpp"
+#include "io/stored_ranges.hpp"
 
 namespace chunkio::io {
 
@@ -51,22 +51,6 @@ std::int64_t DirectSource::memory_bytes(std::int64_t threads) const noexcept {
          (chunked() ? array_->index->memory_bytes() : 0);
 }
 
-template <class Visit>
-void DirectSource::for_each_column(std::int64_t chunk, Visit visit) const {
-  const std::span<const std::int64_t> grid = array_->index->grid();
-  std::array<std::int64_t, Shape::kMaxRank> position{};
-  position[0] = chunk;
-  for (;;) {
-    visit(std::span<const std::int64_t>(position.data(), grid.size()));
-    std::size_t axis = grid.size() - 1;
-    for (; axis > 0; --axis) {
-      if (++position[axis] < grid[axis]) break;
-      position[axis] = 0;
-    }
-    if (axis == 0) return;
-  }
-}
-
 PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                               std::stop_token stop) const {
   PlaceCost cost;
@@ -82,7 +66,7 @@ PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> 
       while (last < rows.size() && (group.first_row + rows[last].row) / chunk_rows_ == chunk) {
         ++last;
       }
-      for_each_column(chunk, [&](std::span<const std::int64_t> position) {
+      for_each_column(*array_->index, chunk, [&](std::span<const std::int64_t> position) {
         place_chunk(position, {group.first_row, rows.subspan(first, last - first)}, scratch, stop,
                     cost);
       });
@@ -172,34 +156,9 @@ Error DirectSource::damaged(std::int64_t chunk, const std::string& reason) const
 
 void DirectSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
   if (reader_.direct()) return;
-  const auto start = [this](std::int64_t offset, std::int64_t bytes) {
+  for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
     read_ahead_->start(file_, offset, offset + bytes);
-  };
-  if (!chunked()) {
-    start(*array_->linear_offset + wanted.begin * array_->row_bytes,
-          (wanted.end - wanted.begin) * array_->row_bytes);
-    return;
-  }
-  try {
-    for (std::int64_t chunk = wanted.begin / chunk_rows_; chunk * chunk_rows_ < wanted.end;
-         ++chunk) {
-      const std::int64_t chunk_row = chunk * chunk_rows_;
-      for_each_column(chunk, [&](std::span<const std::int64_t> position) {
-        const h5::ChunkEntry entry = array_->index->find(position);
-        if (!entry.allocated()) return;
-        if (!array_->stored_raw(position, entry.filter_mask)) {
-          start(entry.file_offset, entry.stored_bytes);
-          return;
-        }
-        const std::int64_t begin = std::max(wanted.begin - chunk_row, std::int64_t{0});
-        const std::int64_t end = std::min(wanted.end - chunk_row, chunk_rows_);
-        const std::int64_t row_bytes = chunk_bytes_ / chunk_rows_;
-        start(entry.file_offset + begin * row_bytes, (end - begin) * row_bytes);
-      });
-    }
-  } catch (const std::exception&) {
-    // place() meets it again and says so.
-  }
+  });
 }
 
 }  // namespace chunkio::io

@@ -58,9 +58,6 @@ class DirectSource final : public ChunkSource {
   };
 
   [[nodiscard]] bool chunked() const noexcept { return !array_->linear_offset.has_value(); }
-  /// Calls visit(position) for the position in the grid of each chunk of row `chunk` of chunks.
-  template <class Visit>
-  void for_each_column(std::int64_t chunk, Visit visit) const;
   void place_linear(const Wanted& wanted, ChunkScratch& scratch, const std::stop_token& stop,
                     PlaceCost& cost) const;
   void place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,

@@ -15,6 +15,7 @@
 #include "base/streaming_copy.hpp"
 #include "io/page_cache.hpp"
 #include "io/row_extents.hpp"
+#include "io/stored_ranges.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -68,7 +69,7 @@ std::int64_t MappedSource::memory_bytes(std::int64_t) const noexcept {
 }
 
 void MappedSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
-  for_each_wanted_run(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
+  for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
     read_ahead_->start(file_, offset, offset + bytes);
   });
 }

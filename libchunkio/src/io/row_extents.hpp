@@ -1,11 +1,9 @@
 /// Where the rows of an unfiltered array of whole rows lie: in one run, or chunk by chunk.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <span>
 
@@ -69,24 +67,6 @@ void for_each_extent(const h5::StoredArray& array, const RowGroup& group,
                           array.fill_value);
     }
     cost.copy_seconds += watch.lap();
-  }
-}
-
-/// Calls visit(offset, bytes) for the stored runs of rows `wanted` of the dataset. Stops at a chunk
-/// that cannot be found: whoever places it meets the error again, and can say so.
-/// \pre has_row_extents(array).
-template <class Visit>
-void for_each_wanted_run(const h5::StoredArray& array, const RowRange& wanted,
-                         Visit visit) noexcept {
-  try {
-    for (std::int64_t begin = wanted.begin; begin < wanted.end;) {
-      const std::int64_t end = std::min(wanted.end, end_of_run(array, begin));
-      if (const auto origin = row_origin(array, begin)) {
-        visit(*origin + begin * array.row_bytes, (end - begin) * array.row_bytes);
-      }
-      begin = end;
-    }
-  } catch (const std::exception&) {
   }
 }
 

@@ -5,6 +5,7 @@
 #include "base/streaming_copy.hpp"
 #include "io/row_extents.hpp"
 #include "io/row_sweep.hpp"
+#include "io/stored_ranges.hpp"
 
 namespace chunkio::io {
 
@@ -46,7 +47,7 @@ PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget>
 
 void ScatterSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
   if (reader_.direct()) return;
-  for_each_wanted_run(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
+  for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
     read_ahead_->start(file_, offset, offset + bytes);
   });
 }

@@ -62,6 +62,7 @@ void check_options(const LoaderOptions& options) {
   require(options.memory_budget >= 1, "memory_budget must be >= 1", options.memory_budget);
   require(!options.num_epochs || *options.num_epochs >= 0, "num_epochs must be >= 0",
           options.num_epochs.value_or(0));
+  if (options.disk_limit) require_valid(*options.disk_limit);
 }
 
 /// Labels and the fields asked for, labels first.

@@ -12,6 +12,8 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "h5/stored_array.hpp"
+#include "io/disk_limiter.hpp"
+#include "io/limited_source.hpp"
 #include "io/mapped_source.hpp"
 #include "io/read_ahead.hpp"
 #include "io/resident_source.hpp"
@@ -51,8 +53,10 @@ using Arrays = std::vector<std::shared_ptr<const h5::StoredArray>>;
 /// One source for all rows of an array that lies in one file or several. What is said of it is said
 /// of the first file, and of others where it differs.
 /// \param verify  compare with stored digests; for the pictures.
+/// \param disk    a slower one that the files are to lie on; or none.
 io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
-                                  io::SourceRequest request, Verify verify) {
+                                  io::SourceRequest request, Verify verify,
+                                  const std::shared_ptr<io::DiskLimiter>& disk) {
   const auto add_bytes = [](std::int64_t sum, const auto& array) {
     return base::checked_add(sum, array->stored_bytes)
         .value_or(std::numeric_limits<std::int64_t>::max());
@@ -62,12 +66,24 @@ io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
   io::SelectedSource selected;
   std::vector<std::unique_ptr<ChunkSource>> sources;
   std::vector<std::int64_t> rows;
+  std::int64_t disk_offset = 0;  // of the file: there they lie one behind the other
   for (std::size_t i = 0; i < files.size(); ++i) {
     request.other_bytes = all_bytes - arrays[i]->stored_bytes;
     io::SelectedSource one = io::select_source(files[i], arrays[i], request);
     if (verify != Verify::off) {
       one.source = std::make_unique<io::VerifyingSource>(files[i], verify, std::move(one.source),
                                                          one.direct_io, request.scratch);
+    }
+    if (disk) {
+      // What goes round the page cache has none to read ahead into, and libhdf5 reads when asked.
+      const bool libhdf5 = one.kind == SourceKind::hdf5;
+      one.source = std::make_unique<io::LimitedSource>(
+          files[i], arrays[i], std::move(one.source),
+          io::LimitedSource::OnDisk{.disk = disk,
+                                    .offset = disk_offset,
+                                    .read_ahead = !one.direct_io && !libhdf5,
+                                    .raw_bytes = libhdf5});
+      disk_offset += files[i]->file_bytes;
     }
     sources.push_back(std::move(one.source));
     rows.push_back(files[i]->info.num_samples);
@@ -97,9 +113,11 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                             .group_samples = groups.group_samples(),
                             .direct_io = options.direct_io,
                             .read_ahead = std::make_shared<io::ReadAhead>(local)};
+  const auto disk =
+      options.disk_limit ? std::make_shared<io::DiskLimiter>(*options.disk_limit) : nullptr;
   Arrays pictures;
   for (const auto& file : files) pictures.push_back(file->images);
-  io::SelectedSource selected = select_sources(files, pictures, request, options.verify);
+  io::SelectedSource selected = select_sources(files, pictures, request, options.verify, disk);
   OpenedArrays opened{.source = selected.kind, .reason = std::move(selected.reason)};
   opened.arrays.push_back({.source = keep_if_wanted(std::move(selected.source),
                                                     pictures.front()->row_bytes, groups, options),
@@ -116,7 +134,7 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                                       field.info.row_shape.with_first_axis(file->info.num_samples),
                                       field.info.dtype));
     }
-    io::SelectedSource source = select_sources(files, arrays, request, Verify::off);
+    io::SelectedSource source = select_sources(files, arrays, request, Verify::off, disk);
     opened.arrays.push_back({.source = keep_if_wanted(std::move(source.source),
                                                       arrays.front()->row_bytes, groups, options),
                              .row_bytes = field.row_bytes,

@@ -1,0 +1,54 @@
+/// What no cell can beat, measured in the same run: the disk, and the memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/host_memory.hpp"
+#include "turn.hpp"
+
+namespace bench {
+
+/// The disk alone: large reads one after the other by several threads, with nothing of the file in
+/// the page cache and going round it (O_DIRECT) where the file system lets them.
+class StorageCeiling {
+ public:
+  static constexpr const char* kName = "storage, large reads";
+
+  /// \param file  the one with the largest chunks. \param threads  at least four are used.
+  StorageCeiling(const ChunkFile& file, std::int64_t threads, const TurnSettings& settings);
+
+  /// Bytes a second. Reads for a second or two at most. Blocks.
+  /// \returns nothing if the file could be read from the page cache only.
+  [[nodiscard]] std::optional<double> measure() const;
+
+ private:
+  std::string path_;
+  std::int64_t bytes_;
+  std::int64_t threads_;
+  const TurnSettings& settings_;
+};
+
+/// The memory alone: non-temporal copies of rows, in the order of a shuffled epoch, between two
+/// buffers on huge pages.
+class MemoryCeiling {
+ public:
+  static constexpr const char* kName = "memory, copy of the same rows";
+
+  /// \param memory  bytes that there are at all; the two buffers take at most a quarter of them.
+  MemoryCeiling(std::int64_t sample_bytes, std::int64_t threads, std::uint64_t seed,
+                std::int64_t memory);
+
+  /// Bytes copied a second, counted once.
+  [[nodiscard]] double measure() const;
+
+ private:
+  std::size_t sample_bytes_;
+  std::int64_t threads_;
+  chunkio::base::HostBuffer from_;
+  chunkio::base::HostBuffer to_;
+  std::vector<std::int64_t> order_;
+};
+
+}  // namespace bench

@@ -1,0 +1,75 @@
+#include "confined.hpp"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <system_error>
+
+namespace bench {
+namespace {
+
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+
+std::atomic<pid_t> g_child{0};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+void hand_on(int number) {
+  if (const pid_t child = g_child; child > 0) ::kill(child, number);
+}
+
+}  // namespace
+
+int run_confined(const std::vector<std::function<bool()>>& enter,
+                 const std::function<int()>& work) {
+  // A signal between fork() and the handlers would be lost on one of the two.
+  sigset_t handed_on;
+  ::sigemptyset(&handed_on);
+  for (const int number : kSignals) ::sigaddset(&handed_on, number);
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &handed_on, &before);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) {
+    const int error = errno;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    throw std::system_error(error, std::generic_category(), "fork");
+  }
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    // Its own group, so that Ctrl-C comes once, from the parent.
+    ::setpgid(0, 0);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    bool entered = ::getppid() == parent;
+    for (const std::function<bool()>& step : enter) entered = entered && step();
+    const int code = entered ? work() : 1;
+    std::fflush(nullptr);
+    ::_exit(code);
+  }
+  g_child = child;
+  std::array<struct ::sigaction, kSignals.size()> previous{};
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    struct ::sigaction action {};
+    action.sa_handler = hand_on;
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(kSignals[i], &action, &previous[i]);
+    if (previous[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &previous[i], nullptr);
+  }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  g_child = 0;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], &previous[i], nullptr);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace bench

@@ -1,0 +1,125 @@
+#include "ranking.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "quantity.hpp"
+
+namespace bench {
+namespace {
+
+constexpr std::array<std::string_view, 8> kNatural = {
+    "chunk_shuffled", "random", "sequential", "mapped", "scatter", "direct", "hdf5", "h5dread"};
+
+std::size_t rank_of(std::string_view name) {
+  return static_cast<std::size_t>(std::find(kNatural.begin(), kNatural.end(), name) -
+                                  kNatural.begin());
+}
+
+bool faster(const Cell& one, const Cell& other) {
+  return one.images_per_second->spread.median > other.images_per_second->spread.median;
+}
+
+}  // namespace
+
+bool has_speed(const Cell& cell) {
+  return (cell.status == CellStatus::measured || cell.status == CellStatus::settled) &&
+         cell.images_per_second.has_value();
+}
+
+std::vector<CellGroup> group_cells(const Results& results) {
+  std::map<std::tuple<std::size_t, std::size_t, std::int64_t>, CellGroup> groups;
+  const std::vector<Cell>& cells = results.cells;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Cell& cell = cells[i];
+    CellGroup& group = groups[{rank_of(cell.order), rank_of(cell.source), cell.threads}];
+    group.order = cell.order;
+    group.source = cell.source;
+    group.threads = cell.threads;
+    group.cells.push_back(i);
+    if (has_speed(cell) && (!group.best || faster(cell, cells[*group.best]))) group.best = i;
+  }
+  std::vector<CellGroup> sorted;
+  for (auto& [key, group] : groups) {
+    for (const std::size_t i : group.cells) {
+      if (group.best && i != *group.best && has_speed(cells[i]) &&
+          cells[i].images_per_second->spread.highest >=
+              cells[*group.best].images_per_second->spread.lowest) {
+        group.as_good.push_back(i);
+      }
+    }
+    sorted.push_back(std::move(group));
+  }
+  return sorted;
+}
+
+std::optional<std::size_t> best_cell(const Results& results) {
+  std::optional<std::size_t> best;
+  std::optional<std::size_t> best_sequential;
+  for (std::size_t i = 0; i < results.cells.size(); ++i) {
+    const Cell& cell = results.cells[i];
+    if (!has_speed(cell)) continue;
+    std::optional<std::size_t>& leader = cell.order == "sequential" ? best_sequential : best;
+    if (!leader || faster(cell, results.cells[*leader])) leader = i;
+  }
+  return best ? best : best_sequential;
+}
+
+std::optional<Bound> bound_of(const Results& results) {
+  std::optional<Bound> bound;
+  const bool limited = results.options.limit && results.options.limit->bytes_per_second;
+  const std::string_view wanted = results.options.cold || limited ? "storage" : "memory";
+  for (const Ceiling& ceiling : results.ceilings) {
+    const double bytes_per_second = ceiling.bytes_per_second.spread.median;
+    if (!ceiling.name.starts_with(wanted) || bytes_per_second <= 0) continue;
+    if (!bound || bytes_per_second > bound->bytes_per_second) {
+      bound = {wanted == "storage" ? "the disk" : "a copy in memory", bytes_per_second};
+    }
+  }
+  if (limited) {
+    const double bytes_per_second = *results.options.limit->bytes_per_second;
+    if (bytes_per_second > 0 && (!bound || bytes_per_second < bound->bytes_per_second)) {
+      const std::string& profile = results.options.limit->profile;
+      bound = {profile == "custom" ? "the limit" : "profile " + profile, bytes_per_second};
+    }
+  }
+  return bound;
+}
+
+std::optional<double> share_of_bound(const Cell& cell, const std::optional<Bound>& bound) {
+  if (!bound || !cell.bytes_per_second) return std::nullopt;
+  return cell.bytes_per_second->spread.median / bound->bytes_per_second;
+}
+
+std::optional<double> stall_share(const Cell& cell) {
+  double seconds = 0;
+  double stall_seconds = 0;
+  for (const Round& round : cell.rounds) {
+    seconds += round.seconds;
+    stall_seconds += round.stall_seconds;
+  }
+  if (seconds <= 0) return std::nullopt;
+  return stall_seconds / seconds;
+}
+
+std::string order_text(const std::string& order) {
+  return order == "chunk_shuffled" ? "chunk-shuffled" : order;
+}
+
+std::string cache_word(const std::string& source) {
+  return source == "h5dread" ? "chunk cache" : "window";
+}
+
+std::string reader_text(const std::string& source, std::int64_t threads) {
+  return source + ", " + plural(threads, "thread");
+}
+
+std::string sizes_text(const Cell& cell) {
+  return size_text(cell.chunk_bytes) + " chunks, " + size_text(cell.cache_bytes) + " " +
+         cache_word(cell.source);
+}
+
+}  // namespace bench

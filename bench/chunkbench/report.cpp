@@ -1,0 +1,71 @@
+#include "report.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <chunkio/error.hpp>
+
+#include "in_quotes.hpp"
+#include "new_file.hpp"
+#include "output.hpp"
+#include "quantity.hpp"
+#include "report_page.hpp"
+#include "results.hpp"
+
+namespace bench {
+namespace {
+
+struct ReportOptions {
+  std::string results = {};
+  std::string output = {};
+  bool force = false;
+};
+
+/// Also a link to it, or another name of it.
+void refuse_to_replace_results(const ReportOptions& options) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.results, options.output, ignored)) {
+    throw chunkio::Error(
+        chunkio::ErrorCode::invalid_argument,
+        h5pack::in_quotes(options.output) + " is the file of results itself; choose another -o");
+  }
+}
+
+void write_report_page(const ReportOptions& options) {
+  refuse_to_replace_results(options);
+  h5pack::check_new_file(options.output, options.force);
+  const Results results = read_results(options.results);
+  const std::string page = report_page(results);
+  h5pack::write_new_file(options.output,
+                         {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
+                         options.force);
+  h5pack::print(h5pack::escape(options.output) + ": " +
+                plural(static_cast<std::int64_t>(results.cells.size()), "cell") + ", " +
+                size_text(static_cast<std::int64_t>(page.size())) +
+                (results.complete ? "\n" : "; the sweep is not complete\n"));
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, h5pack::Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("report", "Draw the results of a sweep as one HTML page");
+  const auto options = std::make_shared<ReportOptions>();
+  command->add_option("RESULTS", options->results, "What 'chunkbench sweep --output' wrote (JSON)")
+      ->required()
+      ->type_name("");
+  command->add_option("-o,--output", options->output, "The page to write")
+      ->required()
+      ->type_name("PAGE.html");
+  command->add_flag("--force", options->force, "Replace an existing page");
+  command->callback([&action, options] {
+    action = [options] {
+      write_report_page(*options);
+      return h5pack::ExitCode::ok;
+    };
+  });
+}
+
+}  // namespace bench

@@ -1,0 +1,262 @@
+#include "report_page.hpp"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "heat_map.hpp"
+#include "markup.hpp"
+#include "quantity.hpp"
+#include "ranking.hpp"
+#include "report_sections.hpp"
+#include "report_style.hpp"
+#include "report_tables.hpp"
+#include "verdict.hpp"
+
+namespace bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+void begin_page(Markup& html, const Results& results) {
+  html.raw("<!DOCTYPE html>\n");
+  html.open("html", {{"lang", "en"}}).open("head");
+  html.empty("meta", {{"charset", "utf-8"}});
+  html.empty("meta", {{"name", "viewport"}, {"content", "width=device-width,initial-scale=1"}});
+  html.empty("meta", {{"name", "color-scheme"}, {"content", "light dark"}});
+  // Neither what the page says nor what is in the results can make a browser fetch or run anything.
+  html.empty("meta", {{"http-equiv", "Content-Security-Policy"},
+                      {"content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}});
+  // Without an icon browsers ask the server for one.
+  html.empty("link", {{"rel", "icon"}, {"href", "data:,"}});
+  html.leaf("title", "chunkbench: " + results.dataset.name);
+  html.open("style").raw(kReportStyle).close().raw("\n").close().raw("\n").open("body");
+  html.add(hatch_patterns());
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  if (shape.empty()) return "unknown";
+  std::string text = count_text(shape.front()) + (shape.size() > 1 ? " of " : "");
+  for (std::size_t i = 1; i < shape.size(); ++i) {
+    text += (i > 1 ? "×" : "") + std::to_string(shape[i]);
+  }
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
+}
+
+std::string limit_text(const ShapedDisk& limit) {
+  std::string text = limit.profile;
+  if (limit.bytes_per_second) text += ", " + si(*limit.bytes_per_second, "B/s");
+  if (limit.request_seconds)
+    text += ", " + rounded(*limit.request_seconds * 1000) + " ms a request";
+  if (limit.queue_depth) text += ", " + plural(*limit.queue_depth, "request") + " at a time";
+  return text;
+}
+
+/// "2026-11-22 10:00 UTC" of "2026-11-22T10:00:00Z"; anything else as it is.
+std::string date_text(const std::string& created) {
+  if (created.size() != 20 || created[10] != 'T' || created.back() != 'Z') return created;
+  return created.substr(0, 10) + " " + created.substr(11, 5) + " UTC";
+}
+
+void add_head(Markup& html, const Results& results) {
+  html.open("header").leaf("h1", "chunkbench: " + results.dataset.name);
+  std::vector<std::string> parts = {date_text(results.created),
+                                    shape_text(results.dataset.shape) + " pictures",
+                                    size_text(results.dataset.bytes)};
+  if (!results.cells.empty()) {
+    parts.push_back(plural(static_cast<std::int64_t>(results.cells.size()), "cell"));
+    parts.push_back(plural(results.options.rounds, "round"));
+    parts.emplace_back(results.options.cold ? "cold page cache" : "warm page cache");
+  }
+  if (results.options.limit) parts.push_back("disk as " + results.options.limit->profile);
+  std::string line;
+  for (const std::string& part : parts) line += (line.empty() ? "" : " · ") + part;
+  html.leaf("p", {{"class", "meta"}}, line).close();
+  for (const std::string& warning : warnings_of(results)) {
+    html.leaf("p", {{"class", "warning"}, {"role", "note"}}, warning);
+  }
+}
+
+void add_tile(Markup& html, const std::string& name, const std::string& value,
+              const std::string& small) {
+  html.open("div").leaf("dt", name).open("dd").text(value).leaf("small", small);
+  html.close().close();
+}
+
+void add_verdict(Markup& html, const Results& results) {
+  const std::optional<std::size_t> index = best_cell(results);
+  if (index) {
+    const Cell& best = results.cells[*index];
+    html.open("dl", {{"class", "tiles"}});
+    add_tile(html, "Best speed", short_si(best.images_per_second->spread.median) + " images/s",
+             reader_text(best.source, best.threads) + ", " + order_text(best.order));
+    add_tile(html, "Chunk", size_text(best.chunk_bytes),
+             plural(best.chunk_samples, "picture") + " a chunk");
+    add_tile(html, best.source == "h5dread" ? "Chunk cache" : "Window", size_text(best.cache_bytes),
+             best.source == "h5dread" ? "rdcc_nbytes" : "window_bytes");
+    const std::optional<Bound> bound = bound_of(results);
+    if (const auto share = share_of_bound(best, bound)) {
+      add_tile(html, "Of " + bound->name, share_text(*share),
+               si(best.bytes_per_second->spread.median, "B/s") + " of " +
+                   si(bound->bytes_per_second, "B/s"));
+    }
+    if (const auto& hits =
+            best.hit_rate.measured ? best.hit_rate.measured : best.hit_rate.predicted) {
+      add_tile(html, "Hit rate", percent_text(*hits),
+               best.hit_rate.measured ? "measured" : "predicted");
+    }
+    html.close();
+  }
+  if (results.cells.empty() && !results.story.empty()) return;
+  const Verdict verdict = verdict_of(results);
+  html.open("div", {{"class", "verdict"}});
+  html.leaf("p", {{"class", "headline"}}, verdict.headline);
+  if (!verdict.sentences.empty()) {
+    std::string text;
+    for (const std::string& sentence : verdict.sentences) {
+      text += (text.empty() ? "" : " ") + sentence;
+    }
+    html.leaf("p", text);
+  }
+  html.close();
+}
+
+/// What is larger is no size of a machine, and shown as the number that it is.
+constexpr std::uint64_t kMaxShownBytes = std::uint64_t{1} << 60U;
+
+std::string scalar_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_null()) return "unknown";
+  return value.dump();
+}
+
+Facts machine_facts(const Json& machine) {
+  Facts facts;
+  for (const auto& [key, value] : machine.items()) {
+    std::string name = key;
+    std::string text;
+    if (value.is_array()) {
+      for (const Json& item : value) text += (text.empty() ? "" : "\n") + scalar_text(item);
+    } else if (key.ends_with("_bytes") && value.is_number_unsigned() &&
+               value.get<std::uint64_t>() <= kMaxShownBytes) {
+      text = size_text(value.get<std::int64_t>());
+      name.resize(name.rfind('_'));
+    } else {
+      text = scalar_text(value);
+    }
+    for (char& c : name) c = c == '_' ? ' ' : c;
+    facts.emplace_back(std::move(name), std::move(text));
+  }
+  return facts;
+}
+
+Facts option_facts(const Results& results) {
+  const SweepSettings& options = results.options;
+  Facts facts = {{"rounds", count_text(options.rounds)},
+                 {"page cache", options.cold ? "cold" : "warm"},
+                 {"batch size", count_text(options.batch_size)},
+                 {"seed", std::to_string(options.seed)}};
+  if (options.images_per_turn) {
+    facts.emplace_back("pictures a turn", count_text(*options.images_per_turn));
+  }
+  facts.emplace_back("limit of the disk", options.limit ? limit_text(*options.limit) : "none");
+  facts.emplace_back("limit of the device", options.throttled_device.value_or("none"));
+  facts.emplace_back("limit of memory",
+                     options.memory_limit ? size_text(*options.memory_limit) : "none");
+  if (results.seconds_total > 0) {
+    const double share = results.seconds_measured / results.seconds_total;
+    facts.emplace_back("time", duration_text(results.seconds_total) + ", " + percent_text(share) +
+                                   " of it in measured turns");
+  }
+  return facts;
+}
+
+Facts dataset_facts(const SweepDataset& dataset) {
+  return {{"name", dataset.name},
+          {"pictures", shape_text(dataset.shape)},
+          {"size", size_text(dataset.bytes)},
+          {"filters", dataset.filters.empty() ? "none" : joined(dataset.filters)}};
+}
+
+Facts ceiling_facts(const std::vector<Ceiling>& ceilings) {
+  Facts facts;
+  for (const Ceiling& ceiling : ceilings) {
+    const Spread& spread = ceiling.bytes_per_second.spread;
+    facts.emplace_back(ceiling.name, si(spread.median, "B/s") + " (" + si(spread.lowest, "B/s") +
+                                         " to " + si(spread.highest, "B/s") + ")");
+  }
+  return facts;
+}
+
+void add_facts(Markup& html, const std::string& title, const Facts& facts) {
+  if (facts.empty()) return;
+  html.open("section").leaf("h3", title).open("dl");
+  for (const auto& [name, text] : facts) html.leaf("dt", name).leaf("dd", text);
+  html.close().close();
+}
+
+void add_circumstances(Markup& html, const Results& results) {
+  html.open("section", {{"id", "run"}}).leaf("h2", "How it was measured");
+  html.open("div", {{"class", "facts"}});
+  add_facts(html, "Machine", machine_facts(results.machine));
+  add_facts(html, "Dataset", dataset_facts(results.dataset));
+  add_facts(html, "Options", option_facts(results));
+  add_facts(html, "Ceilings", ceiling_facts(results.ceilings));
+  add_facts(html, "Versions", results.versions);
+  html.close();
+  if (!results.options.notes.empty()) {
+    html.leaf("h3", "Notes").open("ul", {{"class", "notes"}});
+    for (const std::string& note : results.options.notes) html.leaf("li", note);
+    html.close();
+  }
+  html.close();
+}
+
+void add_tables(Markup& html, const Results& results) {
+  html.open("section", {{"id", "tables"}}).leaf("h2", "All numbers");
+  const auto add = [&html](const std::string& id, const std::string& title, const Markup& table) {
+    html.open("details", {{"id", id}}).leaf("summary", title).add(table).close();
+  };
+  if (!results.cells.empty()) {
+    add("cells", plural(static_cast<std::int64_t>(results.cells.size()), "cell"),
+        cell_table(results));
+  }
+  if (!results.shuffle.empty()) add("mixing", "Shuffle quality", shuffle_table(results));
+  if (!results.story.empty()) add("rungs", "One step at a time", story_table(results));
+  html.close();
+}
+
+}  // namespace
+
+std::string report_page(const Results& results) {
+  Markup html;
+  begin_page(html, results);
+  add_head(html, results);
+  html.open("main");
+  add_verdict(html, results);
+  html.add(speed_section(results));
+  html.add(ceiling_section(results));
+  html.add(hit_rate_section(results));
+  html.add(amplification_section(results));
+  html.add(model_section(results));
+  html.add(shuffle_section(results));
+  html.add(stage_section(results));
+  html.add(story_section(results));
+  add_circumstances(html, results);
+  add_tables(html, results);
+  html.close();
+  html.leaf("footer",
+            "Drawn by chunkbench report. Nothing on this page is fetched from elsewhere.");
+  html.close().close();
+  return html.str() + "\n";
+}
+
+}  // namespace bench

@@ -1,0 +1,13 @@
+/// The results of a sweep as one HTML page that needs nothing else.
+#pragma once
+
+#include <string>
+
+#include "results.hpp"
+
+namespace bench {
+
+/// The page: no script, nothing fetched, and a policy in it that forbids both. Pure; thread-safe.
+[[nodiscard]] std::string report_page(const Results& results);
+
+}  // namespace bench

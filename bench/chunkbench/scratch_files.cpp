@@ -1,0 +1,241 @@
+#include "scratch_files.hpp"
+
+#include <stdlib.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <system_error>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/chunk_layout.hpp>
+#include <chunkio/dataset_writer.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/loader.hpp>
+
+#include "base/checked_math.hpp"
+#include "byte_size.hpp"
+#include "in_parallel.hpp"
+#include "in_quotes.hpp"
+#include "noise.hpp"
+#include "pictures.hpp"
+#include "progress.hpp"
+#include "repacker.hpp"
+#include "stop_signal.hpp"
+
+namespace bench {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using h5pack::format_bytes;
+using h5pack::in_quotes;
+
+constexpr std::int64_t kClasses = 10;
+/// Beside the pixels: structure, labels, and what the file system keeps for itself.
+constexpr std::int64_t kSpareBytes = std::int64_t{16} << 20;
+
+std::string size_text(std::int64_t height, std::int64_t width, std::int64_t channels) {
+  return std::to_string(height) + "x" + std::to_string(width) + "x" + std::to_string(channels);
+}
+
+/// Sorted by class, as a folder that was packed as it is listed: what a window has to make up for.
+chunkio::FieldData sorted_labels(std::int64_t num_samples) {
+  chunkio::FieldData labels;
+  labels.info = {.name = "labels", .dtype = chunkio::DType::int64};
+  labels.values.resize(static_cast<std::size_t>(num_samples) * sizeof(std::int64_t));
+  for (std::int64_t i = 0; i < num_samples; ++i) {
+    const std::int64_t label = i * kClasses / num_samples;
+    std::memcpy(labels.values.data() + static_cast<std::size_t>(i) * sizeof(label), &label,
+                sizeof(label));
+  }
+  return labels;
+}
+
+/// What tells these pictures from others, whatever the file is called.
+std::string identity_of(const chunkio::Dataset& dataset) {
+  const chunkio::Loader loader(dataset, {.batch_size = 1,
+                                         .order = chunkio::OrderMode::sequential,
+                                         .window_bytes = 1,
+                                         .num_threads = 1,
+                                         .memory_budget = std::int64_t{1} << 50,
+                                         .num_epochs = 1});
+  return nlohmann::json::parse(loader.state()).at("fingerprint").dump();
+}
+
+chunkio::WriterOptions writer_options(std::int64_t chunk_samples, const SweepOptions& options) {
+  return {.chunk_samples = chunk_samples, .filter = options.filter};
+}
+
+void check_space(const Pictures& pictures, std::size_t count, const SweepOptions& options) {
+  struct ::statvfs system {};
+  if (::statvfs(options.scratch.c_str(), &system) != 0) return;  // making the folder says why
+  const auto free =
+      static_cast<std::int64_t>(system.f_bavail) * static_cast<std::int64_t>(system.f_frsize);
+  const std::int64_t wanted =
+      static_cast<std::int64_t>(count) * (pictures.description().bytes + kSpareBytes);
+  // How small a filter makes them is not known before.
+  if (options.filter.deflate_level > 0 || wanted <= free) return;
+  throw Error(ErrorCode::no_space,
+              "the pictures in " + std::to_string(count) + " chunk sizes need " +
+                  format_bytes(wanted) + " in " + in_quotes(options.scratch) + ", where " +
+                  format_bytes(free) +
+                  " are free; choose another --scratch, fewer --chunk-bytes or fewer --pictures");
+}
+
+}  // namespace
+
+std::vector<ChunkSize> choose_chunks(std::span<const std::int64_t> bytes, std::int64_t sample_bytes,
+                                     std::int64_t num_samples, bool filtered,
+                                     std::vector<std::string>& notes) {
+  constexpr std::int64_t kLargestFiltered = std::int64_t{256} << 20;
+  std::vector<ChunkSize> chunks;
+  for (const std::int64_t wanted : bytes) {
+    const std::int64_t samples = chunkio::choose_chunk_samples(sample_bytes, num_samples, wanted);
+    const std::int64_t taken = samples * sample_bytes;
+    if (filtered && taken > kLargestFiltered) {
+      throw Error(ErrorCode::invalid_argument, "--chunk-bytes " + format_bytes(wanted) +
+                                                   " with --filter: chunks have at most " +
+                                                   format_bytes(kLargestFiltered) + " then");
+    }
+    const ChunkSize chunk = {std::max(wanted, sample_bytes), samples};
+    const bool twin = std::any_of(chunks.begin(), chunks.end(),
+                                  [&](const ChunkSize& other) { return other.samples == samples; });
+    const std::string name = "chunks of " + format_bytes(wanted);
+    const std::string pictures = samples == 1 ? "1 picture" : std::to_string(samples) + " pictures";
+    if (twin) {
+      notes.push_back(name + " would have " + pictures + " like others, and are left out");
+      continue;
+    }
+    if (wanted < sample_bytes) {
+      notes.push_back(name + " do not hold a picture of " + std::to_string(sample_bytes) +
+                      " bytes; taken: 1 picture");
+    } else if (taken != wanted) {
+      notes.push_back(name + " have " + pictures + ", " + std::to_string(taken) + " bytes" +
+                      (samples == num_samples ? ": all of them" : ""));
+    }
+    chunks.push_back(chunk);
+  }
+  return chunks;
+}
+
+Pictures::Pictures(const SweepOptions& options) {
+  if (options.file.empty()) {
+    const auto height_width = chunkio::base::checked_multiply(options.height, options.width);
+    const auto picture = height_width
+                             ? chunkio::base::checked_multiply(*height_width, options.channels)
+                             : std::nullopt;
+    const auto all =
+        picture ? chunkio::base::checked_multiply(*picture, options.num_samples) : std::nullopt;
+    if (!all || *picture > std::int64_t{1} << 30 || *all > std::int64_t{1} << 50) {
+      throw Error(ErrorCode::invalid_argument,
+                  "--synthetic " + std::to_string(options.num_samples) + "x" +
+                      size_text(options.height, options.width, options.channels) +
+                      " is too large: a picture has at most 1 GiB, all of them 1 PiB");
+    }
+    sample_bytes_ = *picture;
+    description_ = {.name = "synthetic",
+                    .shape = {options.num_samples, options.height, options.width, options.channels},
+                    .bytes = *all,
+                    .identity = "synthetic 1",
+                    .labels = "10 classes, sorted"};
+  } else {
+    dataset_ =
+        std::make_shared<chunkio::Dataset>(chunkio::Dataset::open(options.file, options.open));
+    const chunkio::DatasetInfo& info = dataset_->info();
+    sample_bytes_ = info.sample_bytes();
+    const std::int64_t count = options.num_samples == 0
+                                   ? info.num_samples
+                                   : std::min(options.num_samples, info.num_samples);
+    description_ = {.name = std::filesystem::path(options.file).filename().string(),
+                    .shape = {count, info.height, info.width, info.channels},
+                    .bytes = count * sample_bytes_,
+                    .identity = identity_of(*dataset_),
+                    .labels = info.labels ? "those of the file" : ""};
+  }
+  if (options.filter.shuffle) description_.filters.emplace_back("shuffle");
+  if (options.filter.deflate_level > 0) description_.filters.emplace_back("deflate");
+}
+
+void Pictures::write(const std::string& path, std::int64_t chunk_samples,
+                     const SweepOptions& options) const {
+  if (dataset_) {
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(num_samples()));
+    std::iota(rows.begin(), rows.end(), std::int64_t{0});
+    h5pack::repack(*dataset_, rows, path,
+                   {.writer = writer_options(chunk_samples, options),
+                    .fields = std::vector<std::string>(),
+                    .quiet = options.quiet});
+    return;
+  }
+  const PictureSize size = {"made up", options.height, options.width, options.channels};
+  chunkio::DatasetSpec spec = {.num_samples = num_samples(),
+                               .height = options.height,
+                               .width = options.width,
+                               .channels = options.channels,
+                               .channel_order = options.channels == 1 ? "gray" : "RGB"};
+  spec.fields.push_back(sorted_labels(num_samples()));
+  for (std::int64_t i = 0; i < kClasses; ++i) spec.class_names.push_back(std::to_string(i));
+  chunkio::DatasetWriter writer(path, spec, writer_options(chunk_samples, options));
+  h5pack::Progress progress("writing chunks of " + format_bytes(chunk_samples * sample_bytes_),
+                            "images", num_samples(), options.quiet);
+  const std::int64_t threads = std::max(1U, std::thread::hardware_concurrency());
+  in_parallel(writer.num_chunks(), threads, [&] {
+    return [&, pixels = std::vector<std::byte>()](std::int64_t chunk) mutable {
+      h5pack::StopSignal::check();
+      const std::int64_t first = chunk * chunk_samples;
+      const std::int64_t rows = std::min(chunk_samples, num_samples() - first);
+      pixels.resize(static_cast<std::size_t>(rows * sample_bytes_));
+      if (options.filter.deflate_level > 0) {
+        draw_pictures(size, first, pixels);
+      } else {
+        // Sample by sample, so that the pictures are the same in chunks of every size.
+        const auto bytes = static_cast<std::size_t>(sample_bytes_);
+        for (std::int64_t row = 0; row < rows; ++row) {
+          fill_with_noise(std::span(pixels).subspan(static_cast<std::size_t>(row) * bytes, bytes),
+                          static_cast<std::uint64_t>(first + row));
+        }
+      }
+      writer.write_chunk(chunk, pixels);
+      progress.add(rows);
+    };
+  });
+  writer.close();
+}
+
+ScratchFiles::ScratchFiles(const Pictures& pictures, std::span<const ChunkSize> chunks,
+                           const SweepOptions& options) {
+  check_space(pictures, chunks.size(), options);
+  std::string pattern = (std::filesystem::path(options.scratch) / "chunkbench-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    throw Error(ErrorCode::io_failed, "cannot make a folder in " + in_quotes(options.scratch) +
+                                          ": " + std::generic_category().message(errno) +
+                                          "; choose another --scratch");
+  }
+  folder_ = pattern;
+  try {
+    for (const ChunkSize& chunk : chunks) {
+      const std::string path = folder_ + "/" + std::to_string(chunk.samples) + ".h5";
+      pictures.write(path, chunk.samples, options);
+      files_.push_back({path, chunkio::Dataset::open(path).info()});
+    }
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+    throw;
+  }
+}
+
+ScratchFiles::~ScratchFiles() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+}  // namespace bench

@@ -1,0 +1,553 @@
+#include "sweep.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <hdf5.h>
+
+#include <chunkio/error.hpp>
+
+#include "byte_size.hpp"
+#include "ceilings.hpp"
+#include "disk_options.hpp"
+#include "escape.hpp"
+#include "in_quotes.hpp"
+#include "machine.hpp"
+#include "mixing.hpp"
+#include "new_file.hpp"
+#include "output.hpp"
+#include "pictures.hpp"
+#include "progress.hpp"
+#include "progress_text.hpp"
+#include "results_files.hpp"
+#include "settle.hpp"
+#include "stop_signal.hpp"
+#include "turn.hpp"
+
+namespace bench {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using chunkio::OrderMode;
+using h5pack::format_bytes;
+using h5pack::in_quotes;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text.data();
+}
+
+void say(const std::string& note) {
+  std::fputs(("chunkbench: note: " + h5pack::escape(note) + "\n").c_str(), stderr);
+}
+
+TurnSettings turn_settings(const SweepOptions& options, std::int64_t sample_bytes) {
+  const std::int64_t largest =
+      *std::max_element(options.cache_bytes.begin(), options.cache_bytes.end());
+  TurnSettings settings = {.cold = options.cold,
+                           .batch_size = options.batch_size,
+                           .seed = options.seed,
+                           .images = options.images_per_turn,
+                           .random_images = options.random_images,
+                           .seconds = options.turn_seconds,
+                           .limit = options.limit};
+  if (settings.images == 0) {
+    settings.images = std::max((2 * largest + sample_bytes - 1) / sample_bytes, options.batch_size);
+  }
+  if (settings.random_images == 0) {
+    settings.random_images = std::min(8 * options.batch_size, settings.images);
+  }
+  return settings;
+}
+
+/// 0 stands for no limit, which is absent in the results.
+std::optional<ShapedDisk> shaped(const std::optional<chunkio::DiskLimit>& limit) {
+  if (!limit) return std::nullopt;
+  ShapedDisk disk = {.profile = h5pack::disk_json(limit).at("profile").get<std::string>()};
+  if (limit->bytes_per_second > 0) disk.bytes_per_second = limit->bytes_per_second;
+  if (limit->request_seconds > 0) disk.request_seconds = limit->request_seconds;
+  if (limit->queue_depth > 0) disk.queue_depth = limit->queue_depth;
+  return disk;
+}
+
+Results describe(const Pictures& pictures, std::span<const ChunkSize> chunks,
+                 const SweepOptions& options, const TurnSettings& settings) {
+  Results results;
+  results.created = now_text();
+  results.versions = {
+      {"chunkio", CHUNKBENCH_VERSION}, {"hdf5", hdf5_version()}, {"h5pack", CHUNKBENCH_VERSION}};
+  const Machine machine = this_machine();
+  results.machine = {{"cpu", machine.cpu},
+                     {"cpus", machine.cpus},
+                     {"last_level_cache_bytes", machine.last_level_cache_bytes},
+                     {"memory_bytes", machine.memory_bytes},
+                     {"kernel", machine.kernel},
+                     {"data_on", file_system_of(options.scratch)}};
+  results.dataset = pictures.description();
+  results.options = {.rounds = options.rounds,
+                     .cold = settings.cold,
+                     .batch_size = settings.batch_size,
+                     .seed = settings.seed,
+                     .images_per_turn = settings.images,
+                     .random_images = settings.random_images,
+                     .turn_seconds = settings.seconds,
+                     .limit = shaped(options.limit),
+                     .memory_limit = options.memory_limit};
+  if (!options.throttled_device.empty()) {
+    results.options.throttled_device = options.throttled_device;
+  }
+  results.cells = make_cells(chunks, options);
+  return results;
+}
+
+template <class Value>
+std::string text_of(const std::optional<Value>& value) {
+  return value ? std::to_string(*value) : "none";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const std::string& word : words) {
+    if (seen.insert(word).second) text += (text.empty() ? "" : ",") + word;
+  }
+  return text.empty() ? "none" : text;
+}
+
+/// What two runs must have in common to be one sweep, by the names a person knows it by.
+std::vector<std::pair<std::string, std::string>> settings_of(const Results& results) {
+  std::vector<std::string> chunks, caches, orders, sources, threads, shape;
+  for (const Cell& cell : results.cells) {
+    chunks.push_back(format_bytes(cell.chunk_bytes) + " (" + std::to_string(cell.chunk_samples) +
+                     " pictures)");
+    caches.push_back(format_bytes(cell.cache_bytes));
+    orders.push_back(cell.order);
+    sources.push_back(cell.source);
+    threads.push_back(std::to_string(cell.threads));
+  }
+  std::string size;
+  for (const std::int64_t length : results.dataset.shape) {
+    size += (size.empty() ? "" : "x") + std::to_string(length);
+  }
+  const SweepSettings& options = results.options;
+  const std::optional<ShapedDisk>& limit = options.limit;
+  const auto value = [&](const char* key) {
+    return results.machine.contains(key) ? results.machine.at(key).dump() : std::string("unknown");
+  };
+  return {{"the pictures are", size + " of " + results.dataset.identity},
+          {"--filter", joined(results.dataset.filters)},
+          {"--chunk-bytes", joined(chunks)},
+          {"--cache-bytes", joined(caches)},
+          {"--orders", joined(orders)},
+          {"--sources", joined(sources)},
+          {"--threads", joined(threads)},
+          {"--cold", options.cold ? "yes" : "no"},
+          {"--rounds", std::to_string(options.rounds)},
+          {"--batch-size", std::to_string(options.batch_size)},
+          {"--seed", std::to_string(options.seed)},
+          {"--turn-images", text_of(options.images_per_turn)},
+          {"--random-turn-images", text_of(options.random_images)},
+          {"--turn-seconds", text_of(options.turn_seconds)},
+          {"the limit of the disk",
+           limit ? limit->profile + " " + text_of(limit->bytes_per_second) + " " +
+                       text_of(limit->request_seconds) + " " + text_of(limit->queue_depth)
+                 : "none"},
+          {"--memory-limit", text_of(options.memory_limit)},
+          {"--throttle-device", options.throttled_device.value_or("none")},
+          {"the processor", value("cpu") + " " + value("cpus")},
+          {"the file system", value("data_on")}};
+}
+
+void set_ceiling(Results& results, const std::string& name, std::vector<double>& rates,
+                 double rate) {
+  rates.push_back(rate);
+  const Sampled sampled = {spread_of(rates), static_cast<std::int64_t>(rates.size())};
+  for (Ceiling& ceiling : results.ceilings) {
+    if (ceiling.name != name) continue;
+    ceiling.bytes_per_second = sampled;
+    return;
+  }
+  results.ceilings.push_back({name, sampled});
+}
+
+/// What a cell's error says without the path of a file that is gone by the time it is read.
+std::string reason_of(const std::exception& error, const ChunkFile& file) {
+  std::string reason = error.what();
+  for (std::size_t at = reason.find(file.path); at != std::string::npos;
+       at = reason.find(file.path)) {
+    reason.replace(at, file.path.size(), "the file");
+  }
+  return reason;
+}
+
+/// The rest of a sweep, once its files are there.
+class Sweep {
+ public:
+  Sweep(const SweepOptions& options, const TurnSettings& settings,
+        std::span<const ChunkSize> chunks, const ScratchFiles& scratch, Results& results,
+        ResultsFiles& outputs)
+      : options_(options),
+        settings_(settings),
+        chunks_(chunks),
+        files_(scratch.files()),
+        results_(results),
+        outputs_(outputs),
+        total_before_(results.seconds_total) {}
+
+  void run() {
+    try {
+      check_sources();
+      measure_mixing_of_windows();
+      // Quiet in logs, where nobody waits.
+      h5pack::Progress progress("measuring", "turns", std::max<std::int64_t>(open_turns(), 1),
+                                options_.quiet || ::isatty(STDERR_FILENO) != 1);
+      for (std::int64_t round = 0; round < options_.rounds; ++round) {
+        measure_round(round, progress);
+      }
+    } catch (const Error&) {
+      keep_time();
+      outputs_.save(results_);
+      throw;
+    }
+    results_.complete = true;
+    keep_time();
+    outputs_.save(results_);
+  }
+
+ private:
+  const ChunkFile& file_of(const Cell& cell) const {
+    const auto found = std::find_if(chunks_.begin(), chunks_.end(), [&](const ChunkSize& chunk) {
+      return chunk.samples == cell.chunk_samples;
+    });
+    return files_[static_cast<std::size_t>(found - chunks_.begin())];
+  }
+
+  void keep_time() { results_.seconds_total = total_before_ + seconds_since(begin_); }
+
+  /// What is timed delivers the same pictures, whatever the source and the chunks.
+  void check_sources() {
+    constexpr std::int64_t kBytes = std::int64_t{16} << 20;
+    constexpr std::int64_t kMostRows = 4096;
+    const chunkio::DatasetInfo& info = files_[0].info;
+    const std::int64_t rows = std::clamp<std::int64_t>(kBytes / info.sample_bytes(), 1,
+                                                       std::min(kMostRows, info.num_samples));
+    std::set<std::pair<std::string, std::int64_t>> checked;
+    std::optional<std::uint64_t> expected;
+    for (Cell& cell : results_.cells) {
+      if (cell.status != CellStatus::pending && cell.status != CellStatus::measuring) continue;
+      if (!checked.emplace(cell.source, cell.chunk_samples).second) continue;
+      h5pack::StopSignal::check();
+      const std::uint64_t digest = digest_of_first_rows(cell, file_of(cell), rows);
+      if (!expected) expected = digest;
+      if (digest != *expected) {
+        throw Error(ErrorCode::digest_mismatch,
+                    "source " + cell.source + " delivers from chunks of " +
+                        format_bytes(cell.chunk_bytes) + " other pictures than the rest");
+      }
+    }
+  }
+
+  void measure_mixing_of_windows() {
+    const bool asked =
+        std::count(options_.orders.begin(), options_.orders.end(), OrderMode::chunk_shuffled) > 0;
+    if (!asked || !results_.shuffle.empty()) return;
+    std::vector<ShufflePoint> points;
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      for (const std::int64_t window : options_.cache_bytes) {
+        points.push_back(
+            measure_mixing(files_[i], chunks_[i], window, settings_.batch_size, settings_.seed));
+      }
+    }
+    results_.shuffle = std::move(points);
+  }
+
+  void measure_ceilings() {
+    const std::int64_t threads =
+        *std::max_element(options_.threads.begin(), options_.threads.end());
+    // Large chunks lie closest to a plain file.
+    const StorageCeiling storage(files_.back(), threads, settings_);
+    if (const std::optional<double> rate = storage.measure()) {
+      set_ceiling(results_, StorageCeiling::kName, storage_rates_, *rate);
+    }
+    if (!memory_) {
+      memory_.emplace(files_[0].info.sample_bytes(), threads, settings_.seed,
+                      options_.memory_limit.value_or(this_machine().memory_bytes));
+    }
+    set_ceiling(results_, MemoryCeiling::kName, memory_rates_, memory_->measure());
+  }
+
+  /// Turns that will be taken unless more cells are settled.
+  std::int64_t open_turns() const {
+    std::int64_t turns = 0;
+    for (const Cell& cell : results_.cells) {
+      const bool open = cell.status == CellStatus::pending || cell.status == CellStatus::measuring;
+      if (open) turns += options_.rounds - static_cast<std::int64_t>(cell.rounds.size());
+    }
+    return turns;
+  }
+
+  void measure_round(std::int64_t round, h5pack::Progress& progress) {
+    std::vector<Cell*> turns;
+    for (Cell& cell : results_.cells) {
+      const bool open = cell.status == CellStatus::pending || cell.status == CellStatus::measuring;
+      if (open && static_cast<std::int64_t>(cell.rounds.size()) <= round) turns.push_back(&cell);
+    }
+    if (turns.empty()) return;
+    measure_ceilings();
+    // No cell is always the first of its round, nor behind the same other one.
+    const auto begin =
+        static_cast<std::size_t>(round) * turns.size() / static_cast<std::size_t>(options_.rounds);
+    std::rotate(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(begin), turns.end());
+    for (Cell* cell : turns) {
+      h5pack::StopSignal::check();
+      const std::int64_t before = open_turns();
+      measure(*cell);
+      progress.add(before - open_turns());
+      mark_chosen(results_.cells, results_.shuffle);
+      keep_time();
+      outputs_.save_if_cheap(results_);
+    }
+    const std::int64_t before = open_turns();
+    settle(results_.cells);
+    progress.add(before - open_turns());
+  }
+
+  void measure(Cell& cell) {
+    const ChunkFile& file = file_of(cell);
+    try {
+      if (cell.rounds.empty()) {
+        const Loads prediction = predict(cell, file, settings_);
+        cell.chunk_loads.predicted = prediction.chunk_loads;
+        cell.hit_rate.predicted = prediction.hit_rate;
+        cell.read_amplification.predicted = prediction.read_amplification;
+      }
+      const Turn turn = take_turn(cell, file, settings_);
+      results_.seconds_measured += turn.round.seconds;
+      add_turn(turn, cell);
+      if (static_cast<std::int64_t>(cell.rounds.size()) == options_.rounds) {
+        cell.status = CellStatus::measured;
+      }
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;
+      fail(cell, reason_of(error, file));
+    } catch (const std::exception& error) {
+      fail(cell, reason_of(error, file));
+    }
+  }
+
+  static void fail(Cell& cell, const std::string& reason) {
+    cell.status = CellStatus::failed;
+    cell.reason = reason;
+    // What was measured before is no figure of this cell any more.
+    cell.rounds.clear();
+    cell.images_per_second.reset();
+    cell.bytes_per_second.reset();
+    cell.hit_rate.measured.reset();
+    cell.read_amplification.measured.reset();
+    cell.chunk_loads.measured.reset();
+    cell.stages.reset();
+  }
+
+  const SweepOptions& options_;
+  const TurnSettings& settings_;
+  std::span<const ChunkSize> chunks_;
+  std::span<const ChunkFile> files_;
+  Results& results_;
+  ResultsFiles& outputs_;
+  double total_before_;
+  Clock::time_point begin_ = Clock::now();
+  std::optional<MemoryCeiling> memory_;
+  std::vector<double> storage_rates_;
+  std::vector<double> memory_rates_;
+};
+
+/// The end of a sweep in a few lines.
+std::string summary(const Results& results, const std::string& output) {
+  std::map<CellStatus, std::int64_t> counts;
+  for (const Cell& cell : results.cells) ++counts[cell.status];
+  std::array<char, 64> percent{};
+  std::snprintf(percent.data(), percent.size(), "%.0f %%",
+                results.seconds_measured > 0
+                    ? 100 * (results.seconds_total / results.seconds_measured - 1)
+                    : 0.0);
+  std::string text = std::to_string(counts[CellStatus::measured]) + " cells measured, " +
+                     std::to_string(counts[CellStatus::settled]) + " settled early, " +
+                     std::to_string(counts[CellStatus::skipped]) + " skipped, " +
+                     std::to_string(counts[CellStatus::failed]) + " failed; " +
+                     h5pack::format_duration(results.seconds_total) + ", " + percent.data() +
+                     " more than what was timed, and " +
+                     h5pack::format_duration(results.seconds_preparing) + " for the files\n";
+  std::map<std::string, const Cell*> best;
+  for (const Cell& cell : results.cells) {
+    if (!cell.images_per_second) continue;
+    const Cell*& leader = best[cell.order];
+    if (leader == nullptr ||
+        cell.images_per_second->spread.median > leader->images_per_second->spread.median) {
+      leader = &cell;
+    }
+  }
+  for (const auto& [order, cell] : best) {
+    text +=
+        "best in order " + order + ": " +
+        h5pack::format_count(static_cast<std::int64_t>(cell->images_per_second->spread.median)) +
+        " images/s with chunks of " + format_bytes(cell->chunk_bytes) + " and " +
+        format_bytes(cell->cache_bytes) + (cell->source == "h5dread" ? " of cache" : " windows") +
+        ", source " + cell->source + ", " + std::to_string(cell->threads) +
+        (cell->threads == 1 ? " thread\n" : " threads\n");
+  }
+  return text + "results: " + h5pack::escape(output) + "\n";
+}
+
+}  // namespace
+
+std::vector<Cell> make_cells(std::span<const ChunkSize> chunks, const SweepOptions& options) {
+  const bool filtered = options.filter.deflate_level > 0;
+  const std::int64_t largest =
+      *std::max_element(options.cache_bytes.begin(), options.cache_bytes.end());
+  std::vector<Cell> cells;
+  for (const ChunkSize& chunk : chunks) {
+    for (const std::int64_t cache : options.cache_bytes) {
+      for (const OrderMode order : options.orders) {
+        for (const std::string& source : options.sources) {
+          const bool one_by_one = source == "h5dread";
+          const std::vector<std::int64_t> one = {1};
+          for (const std::int64_t threads : one_by_one ? one : options.threads) {
+            Cell cell = {.chunk_bytes = chunk.bytes,
+                         .chunk_samples = chunk.samples,
+                         .cache_bytes = cache,
+                         .order = std::string(to_string(order)),
+                         .source = source,
+                         .threads = threads};
+            if (filtered && (source == "mapped" || source == "scatter")) {
+              cell.status = CellStatus::skipped;
+              cell.reason = "this source reads no filtered chunks";
+            } else if (!one_by_one && order != OrderMode::chunk_shuffled && cache != largest) {
+              cell.status = CellStatus::skipped;
+              cell.reason =
+                  "the window does not matter in this order; as with " + format_bytes(largest);
+            }
+            cells.push_back(std::move(cell));
+          }
+        }
+      }
+    }
+  }
+  return cells;
+}
+
+void continue_from(const Results& before, const std::string& name, Results& now) {
+  const auto old = settings_of(before);
+  const auto asked = settings_of(now);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (old[i].second == asked[i].second) continue;
+    throw Error(ErrorCode::invalid_argument,
+                in_quotes(name) + " is of another sweep: " + asked[i].first + ": there " +
+                    old[i].second + ", now " + asked[i].second +
+                    "; ask for the same, or choose another --output");
+  }
+  std::vector<Cell> cells = before.cells;
+  for (Cell& cell : cells) {
+    if (cell.status != CellStatus::failed) continue;
+    cell.status = CellStatus::pending;
+    cell.reason.clear();
+  }
+  now.created = before.created;
+  now.cells = std::move(cells);
+  now.ceilings = before.ceilings;
+  now.shuffle = before.shuffle;
+  now.seconds_preparing = before.seconds_preparing;
+  now.seconds_total = before.seconds_total;
+  now.seconds_measured = before.seconds_measured;
+}
+
+void add_turn(const Turn& turn, Cell& cell) {
+  cell.status = CellStatus::measuring;
+  cell.rounds.push_back(turn.round);
+  std::vector<double> images;
+  std::vector<double> bytes;
+  for (const Round& round : cell.rounds) {
+    images.push_back(static_cast<double>(round.images) / round.seconds);
+    bytes.push_back(static_cast<double>(round.bytes_read) / round.seconds);
+  }
+  // Equal in all turns, but for those that were cut.
+  cell.chunk_loads.measured = turn.counted.chunk_loads;
+  cell.hit_rate.measured = turn.counted.hit_rate;
+  cell.read_amplification.measured = turn.counted.read_amplification;
+  const auto count = static_cast<std::int64_t>(cell.rounds.size());
+  cell.images_per_second = {spread_of(images), count};
+  cell.bytes_per_second = {spread_of(bytes), count};
+  // The stages of the turn that is nearest to the median.
+  const double median = cell.images_per_second->spread.median;
+  const auto distance = [&](double rate) { return std::abs(rate - median); };
+  const bool nearest = std::all_of(images.begin(), images.end(), [&](double rate) {
+    return distance(images.back()) <= distance(rate);
+  });
+  if (turn.stages && (nearest || !cell.stages)) cell.stages = turn.stages;
+}
+
+std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> notes) {
+  const bool there = std::filesystem::exists(options.output);
+  h5pack::check_new_file(options.output, options.force || options.go_on);
+  if (!options.csv.empty()) h5pack::check_new_file(options.csv, options.force || options.go_on);
+  std::optional<Results> before;
+  if (options.go_on && there) before = read_results(options.output);
+
+  const Pictures pictures(options);
+  const std::vector<ChunkSize> chunks =
+      choose_chunks(options.chunk_bytes, pictures.sample_bytes(), pictures.num_samples(),
+                    options.filter.deflate_level > 0, notes);
+  const TurnSettings settings = turn_settings(options, pictures.sample_bytes());
+  Results results = describe(pictures, chunks, options, settings);
+  for (const std::string& note : notes) say(note);
+  if (before) {
+    continue_from(*before, options.output, results);
+    if (before->complete) {
+      if (!options.csv.empty()) ResultsFiles::save_csv(*before, options.csv);
+      h5pack::print("nothing is left to do\n" + summary(*before, options.output));
+      return 0;
+    }
+  }
+  results.options.notes = std::move(notes);
+
+  ResultsFiles outputs(options.output, options.csv);
+  const Clock::time_point start = Clock::now();
+  const ScratchFiles scratch(pictures, chunks, options);
+  results.seconds_preparing += seconds_since(start);
+  outputs.save(results);
+  Sweep(options, settings, chunks, scratch, results, outputs).run();
+
+  std::size_t failed = 0;
+  std::string reason;
+  bool any = false;
+  for (const Cell& cell : results.cells) {
+    any |= cell.images_per_second.has_value();
+    if (cell.status != CellStatus::failed) continue;
+    if (failed++ == 0) reason = cell.reason;
+  }
+  if (!any && failed > 0) {
+    throw Error(ErrorCode::io_failed, "no cell could be measured: " + reason);
+  }
+  h5pack::print(summary(results, options.output));
+  if (failed > 0) say(std::to_string(failed) + " cells failed; the first: " + reason);
+  return failed;
+}
+
+}  // namespace bench

@@ -1,0 +1,42 @@
+/// The sweep: every combination of chunk size, cache size, order, source and threads measured
+/// beside the others.
+///
+/// Cells take turns, round after round, each round beginning with another cell; a cell whose rank
+/// is certain (settle.hpp) takes no more. The results file is written as the sweep goes on, and
+/// another run can continue from it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "results.hpp"
+#include "scratch_files.hpp"
+#include "sweep_options.hpp"
+
+namespace bench {
+
+/// All cells, in the order chunk size, cache size, order, source, threads. Those that need no
+/// measuring are `skipped` and say why: a window does not matter in sequential and random order, so
+/// there the largest stands for all; some sources read no filtered chunks. Source h5dread has one
+/// thread, since libhdf5 takes one lock for all.
+[[nodiscard]] std::vector<Cell> make_cells(std::span<const ChunkSize> chunks,
+                                           const SweepOptions& options);
+
+/// Takes over what `before` has measured. Cells that failed are pending again.
+/// \param name  of the file that `before` came from.
+/// \throws chunkio::Error invalid_argument: it is of another sweep; names the first difference.
+void continue_from(const Results& before, const std::string& name, Results& now);
+
+/// Adds a turn to its cell, and brings what follows from all turns up to date.
+struct Turn;
+void add_turn(const Turn& turn, Cell& cell);
+
+/// Runs it, says on stdout what came out, and leaves the results in options.output.
+/// \param notes  what could not be done so far; goes to the results.
+/// \returns how many cells failed; 0: all is well.
+/// \throws chunkio::Error cancelled (what was measured is in the results), and whatever keeps all
+///         of it from being done.
+std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> notes);
+
+}  // namespace bench

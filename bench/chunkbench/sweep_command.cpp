@@ -1,0 +1,338 @@
+#include "sweep_command.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <chunkio/error.hpp>
+
+#include "byte_size.hpp"
+#include "chunk_filter.hpp"
+#include "confined.hpp"
+#include "control_group.hpp"
+#include "device_throttle.hpp"
+#include "disk_options.hpp"
+#include "escape.hpp"
+#include "memory_limit.hpp"
+#include "options.hpp"
+#include "program.hpp"
+#include "scratch_folder.hpp"
+#include "stop_signal.hpp"
+#include "sweep.hpp"
+#include "sweep_options.hpp"
+
+namespace bench {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using chunkio::OrderMode;
+using h5pack::ExitCode;
+
+constexpr std::array<const char*, 5> kSources = {"mapped", "scatter", "direct", "hdf5", "h5dread"};
+
+[[noreturn]] void refuse(const std::string& option, const std::string& wanted,
+                         const std::string& text) {
+  throw Error(ErrorCode::invalid_argument,
+              option + " must be " + wanted + ", not '" + h5pack::escape(text) + "'");
+}
+
+/// Values separated by commas, each once.
+template <class Value, class Parse>
+void add_list(CLI::App& app, const std::string& name, std::vector<Value>& target,
+              const std::string& by_default, const std::string& description, const Parse& parse) {
+  const auto set = [&target, name, parse](const std::string& text) {
+    target.clear();
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      Value value = parse(name, text.substr(at, end - at));
+      if (std::find(target.begin(), target.end(), value) != target.end()) {
+        refuse(name, "a list that names nothing twice", text);
+      }
+      target.push_back(std::move(value));
+      at = end + 1;
+    }
+  };
+  set(by_default);
+  app.add_option_function<std::string>(name, set, description)
+      ->type_name("LIST")
+      ->default_str(by_default);
+}
+
+std::int64_t parse_size(const std::string& option, const std::string& text) {
+  std::int64_t bytes = 0;
+  try {
+    bytes = h5pack::parse_byte_size(text);
+  } catch (const Error& error) {
+    throw Error(error.code(), option + ": " + error.what());
+  }
+  if (bytes < 1) refuse(option, "at least 1 B each", text);
+  return bytes;
+}
+
+std::int64_t parse_threads(const std::string& option, const std::string& text) {
+  std::int64_t threads = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (status != std::errc() || end != text.data() + text.size() || threads < 1 ||
+      threads > h5pack::kMaxThreads) {
+    refuse(option, "whole numbers from 1 to " + std::to_string(h5pack::kMaxThreads), text);
+  }
+  return threads;
+}
+
+OrderMode parse_order(const std::string& option, const std::string& text) {
+  for (const OrderMode mode :
+       {OrderMode::chunk_shuffled, OrderMode::random, OrderMode::sequential}) {
+    if (to_string(mode) == text) return mode;
+  }
+  refuse(option, "of chunk_shuffled, random and sequential", text);
+}
+
+std::string parse_source(const std::string& option, const std::string& text) {
+  if (std::find(kSources.begin(), kSources.end(), text) != kSources.end()) return text;
+  refuse(option, "of mapped, scatter, direct, hdf5 and h5dread", text);
+}
+
+/// "10000x64x64x3": N, height, width, channels.
+void parse_synthetic(const std::string& text, SweepOptions& options) {
+  std::array<std::int64_t, 4> lengths{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (i > 0 && (at == end || *at++ != 'x')) at = nullptr;
+    if (at == nullptr) break;
+    const auto [stop, status] = std::from_chars(at, end, lengths[i]);
+    at = status == std::errc() && lengths[i] >= 1 ? stop : nullptr;
+    if (at == nullptr) break;
+  }
+  if (at != end) {
+    refuse("--synthetic", "NxHxWxC with numbers of at least 1, such as 20000x64x64x3", text);
+  }
+  options.num_samples = lengths[0];
+  options.height = lengths[1];
+  options.width = lengths[2];
+  options.channels = lengths[3];
+}
+
+void add_seconds(CLI::App& app, const std::string& name, double& target,
+                 const std::string& description) {
+  const auto set = [&target, name](const std::string& text) {
+    double value = -1;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    // Written so that NaN is refused, too.
+    if (status != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 60)) {
+      refuse(name, "a number of seconds from 0 to 60", text);
+    }
+    target = value;
+  };
+  app.add_option_function<std::string>(name, set, description)->type_name("S")->default_str("0.5");
+}
+
+/// What the command line says, before defaults that depend on it.
+struct SweepCommand {
+  SweepOptions options = {};
+  std::string synthetic = {};
+  std::int64_t pictures = 0;
+  bool cold = false;
+  bool warm = false;
+  h5pack::DiskOptions disk = {};
+  std::int64_t memory_limit = 0;
+  std::int64_t throttle = 0;
+};
+
+void finish(SweepCommand& command) {
+  SweepOptions& options = command.options;
+  if (options.file.empty() == command.synthetic.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "name FILE, or --synthetic NxHxWxC for made-up pictures, and not both");
+  }
+  options.num_samples = command.pictures;
+  if (!command.synthetic.empty()) {
+    if (command.pictures > 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  "--pictures is for FILE; --synthetic says how many there are");
+    }
+    parse_synthetic(command.synthetic, options);
+  }
+  if (command.cold && command.warm) {
+    throw Error(ErrorCode::invalid_argument, "choose --cold or --warm");
+  }
+  options.limit = command.disk.limit();
+  // The disk that is pretended stands for the one that there is.
+  options.cold = command.cold || (!command.warm && !options.limit);
+  if (command.memory_limit > 0) options.memory_limit = command.memory_limit;
+  if (options.go_on && options.force) {
+    throw Error(ErrorCode::invalid_argument,
+                "--continue goes on from the results and --force replaces them; choose one");
+  }
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(options.scratch, unknown)) {
+    throw Error(ErrorCode::not_found, "no folder '" + h5pack::escape(options.scratch) +
+                                          "'; make it first, or choose another --scratch");
+  }
+}
+
+ExitCode sweep(const SweepOptions& options, std::vector<std::string> notes) {
+  const h5pack::StopSignal stop;
+  try {
+    const std::size_t failed = run_sweep(options, std::move(notes));
+    return failed > 0 ? ExitCode::skipped : ExitCode::ok;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::cancelled || h5pack::StopSignal::received() == 0) throw;
+    std::error_code unknown;
+    const bool kept = std::filesystem::exists(options.output, unknown);
+    print_error(error.what() + (kept ? "; '" + options.output +
+                                           "' keeps what was measured: the same command with "
+                                           "--continue goes on"
+                                     : std::string("; nothing was measured yet")));
+    return static_cast<ExitCode>(128 + h5pack::StopSignal::received());
+  }
+}
+
+/// In version 2 of control groups a process is in one group only.
+void refuse_two_groups() {
+  const std::vector<Hierarchy> memory = hierarchies_with("memory");
+  const std::vector<Hierarchy> io = hierarchies_with("io");
+  if (memory.empty() || io.empty() || memory.front() != io.front()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "--throttle-device and --memory-limit need a control group each, and this system "
+              "lets a process be in one only; choose one of them");
+}
+
+ExitCode run(SweepOptions options, std::int64_t throttle) {
+  std::vector<std::string> notes;
+  std::vector<std::function<bool()>> enter;
+  if (throttle > 0 && options.memory_limit) refuse_two_groups();
+  std::optional<DeviceThrottle> device;
+  if (throttle > 0) {
+    try {
+      device.emplace(device_of(options.scratch), throttle);
+      options.throttled_device = device->description();
+      enter.push_back(device->enter());
+    } catch (const NoControlGroup& error) {
+      notes.push_back(instead_of_throttling(error.what()));
+      chunkio::DiskLimit limit = options.limit.value_or(chunkio::DiskLimit());
+      const auto rate = static_cast<double>(throttle);
+      limit.bytes_per_second =
+          limit.bytes_per_second > 0 ? std::min(limit.bytes_per_second, rate) : rate;
+      options.limit = limit;
+    }
+  }
+  std::optional<MemoryLimit> memory;
+  if (options.memory_limit) {
+    try {
+      memory.emplace(*options.memory_limit);
+      enter.push_back(memory->enter());
+    } catch (const NoControlGroup& error) {
+      notes.push_back(std::string("no --memory-limit: ") + error.what() +
+                      "; instead, the page cache may use all memory");
+      options.memory_limit.reset();
+    }
+  }
+  if (enter.empty()) return sweep(options, std::move(notes));
+  // Made and removed out here, since the sweep may be killed.
+  const chunkio::test::ScratchFolder scratch(options.scratch);
+  options.scratch = scratch.path().string();
+  const int code =
+      run_confined(enter, [&] { return run_or_report([&] { return sweep(options, notes); }); });
+  if (code == 128 + SIGKILL && options.memory_limit) {
+    throw Error(ErrorCode::out_of_resources,
+                "the sweep was killed, as the kernel does beyond a --memory-limit of " +
+                    h5pack::format_bytes(*options.memory_limit) +
+                    "; raise it, or choose smaller --cache-bytes; --continue goes on");
+  }
+  return static_cast<ExitCode>(code);
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, h5pack::Action& action) {
+  CLI::App* const command = app.add_subcommand(
+      "sweep", "Measure every combination of chunk size, cache size, order, source and threads");
+  const auto chosen = std::make_shared<SweepCommand>();
+  SweepOptions& options = chosen->options;
+  options.scratch = std::filesystem::temp_directory_path().string();
+
+  command->add_option("FILE", options.file, "HDF5 file whose pictures are measured")->type_name("");
+  command->add_option("--synthetic", chosen->synthetic, "Measure made-up pictures instead")
+      ->type_name("NxHxWxC");
+  h5pack::add_integer(*command, "--pictures", chosen->pictures, 1,
+                      "Only the first N pictures of FILE (default: all)");
+  h5pack::add_open_options(*command, options.open);
+  h5pack::add_filter(*command, options.filter);
+
+  add_list(*command, "--chunk-bytes", options.chunk_bytes, "256KiB,1MiB,4MiB,16MiB",
+           "Chunk sizes, rounded down to whole pictures", parse_size);
+  add_list(*command, "--cache-bytes", options.cache_bytes, "16MiB,64MiB,256MiB",
+           "Memory for mixing: windows of chunkio's sources, rdcc_nbytes of h5dread", parse_size);
+  add_list(*command, "--orders", options.orders, "chunk_shuffled,random,sequential",
+           "Orders of an epoch", parse_order);
+  add_list(
+      *command, "--sources", options.sources, "mapped,scatter,direct,hdf5,h5dread",
+      "Ways of reading; h5dread is one H5Dread a picture through libhdf5's chunk cache, as h5py "
+      "reads",
+      parse_source);
+  add_list(*command, "--threads", options.threads, "1,2", "Worker threads; h5dread has one",
+           parse_threads);
+
+  command->add_flag("--cold", chosen->cold,
+                    "Nothing of a file in the page cache when it is read (default)");
+  command->add_flag(
+      "--warm", chosen->warm,
+      "All of it in the page cache, as far as it has room (default with --profile and "
+      "--limit-...)");
+  h5pack::add_disk_limit(*command, chosen->disk);
+  h5pack::add_integer(*command, "--rounds", options.rounds, 1,
+                      "Turns of each cell; 5 or more for a figure to quote");
+  h5pack::add_integer(*command, "--batch-size", options.batch_size, 1, "Pictures a batch");
+  h5pack::add_seed(*command, "--seed", options.seed, "Of the orders");
+  h5pack::add_integer(*command, "--turn-images", options.images_per_turn, 1,
+                      "Pictures an epoch of a turn delivers (default: two of the largest windows)");
+  h5pack::add_integer(*command, "--random-turn-images", options.random_images, 1,
+                      "The same in random order (default: 8 batches)");
+  add_seconds(*command, "--turn-seconds", options.turn_seconds,
+              "Timed seconds of a turn at least, in whole epochs; 0: one epoch");
+  command
+      ->add_option_function<std::string>(
+          "--throttle-device",
+          [chosen](const std::string& text) {
+            chosen->throttle = static_cast<std::int64_t>(h5pack::parse_bandwidth(text));
+            if (chosen->throttle < 1) refuse("--throttle-device", "a rate such as 100MB/s", text);
+          },
+          "Let the disk of --scratch itself read so many bytes a second at most (a control group)")
+      ->type_name("RATE");
+  h5pack::add_byte_size(*command, "--memory-limit", chosen->memory_limit,
+                        "Run in a control group with so much memory, page cache included")
+      ->default_str("");
+
+  command
+      ->add_option("--scratch", options.scratch,
+                   "Folder, on the disk to measure, for a file for each chunk size; they are "
+                   "removed at the end")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--output,-o", options.output, "The results, as JSON")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--csv", options.csv, "The results also as CSV")->type_name("FILE");
+  command->add_flag("--continue", options.go_on,
+                    "Go on from --output if it is there; all options must be the same");
+  command->add_flag("--force", options.force, "Replace --output and --csv");
+  command->add_flag("--quiet,-q", options.quiet, "Show no progress");
+  command->callback([&action, chosen] {
+    finish(*chosen);
+    action = [chosen] { return run(chosen->options, chosen->throttle); };
+  });
+}
+
+}  // namespace bench

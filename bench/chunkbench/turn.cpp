@@ -1,0 +1,424 @@
+#include "turn.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <chunkio/chunk_layout.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/loader.hpp>
+
+#include "base/digest.hpp"
+#include "base/host_memory.hpp"
+#include "byte_size.hpp"
+#include "cold_file.hpp"
+#include "h5/handle.hpp"
+#include "h5/library.hpp"
+#include "h5/metered_driver.hpp"
+#include "io/disk_limiter.hpp"
+#include "one_by_one.hpp"
+#include "plan/cache_simulator.hpp"
+#include "plan/epoch_rows.hpp"
+#include "plan/window_plan.hpp"
+#include "stop_signal.hpp"
+
+namespace bench {
+namespace {
+
+using chunkio::Dataset;
+using chunkio::EpochOrder;
+using chunkio::Error;
+using chunkio::ErrorCode;
+using chunkio::Loader;
+using chunkio::OrderMode;
+using chunkio::RowGroups;
+using chunkio::RowSelection;
+using Clock = std::chrono::steady_clock;
+
+/// The one epoch, delivered again and again. Nothing is prefetched behind it.
+constexpr std::int64_t kEpoch = 0;
+/// Timed seconds for each second of preparation, so that a sweep is mostly measuring.
+constexpr double kTimedPerPrepared = 12;
+/// Page cache that a cold epoch may find: some of the file's metadata.
+constexpr std::int64_t kMetadataBytes = 16 << 10;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+chunkio::SourceKind source_named(const std::string& name) {
+  using chunkio::SourceKind;
+  for (const SourceKind kind :
+       {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
+    if (to_string(kind) == name) return kind;
+  }
+  throw Error(ErrorCode::invalid_argument, "there is no source '" + name + "'");
+}
+
+/// `count` different numbers below `total`, as a global shuffle begins.
+std::vector<std::int64_t> draw(std::int64_t count, std::int64_t total, std::uint64_t seed) {
+  return EpochOrder(RowGroups(1, total),
+                    {.mode = OrderMode::random, .seed = seed, .batch_size = count}, kEpoch)
+      .batch(0);
+}
+
+chunkio::LoaderOptions loader_options(const Cell& cell, const ChunkFile& file,
+                                      const TurnSettings& settings) {
+  const OrderMode order = order_named(cell.order);
+  return {.batch_size = settings.batch_size,
+          .seed = settings.seed,
+          .order = order,
+          .window_bytes = cell.cache_bytes,
+          .rows = rows_of_turn(order, file.info.num_samples, cell.chunk_samples, settings),
+          .num_threads = cell.threads,
+          // What the windows need: which memory they are worth is what the sweep asks.
+          .memory_budget = std::int64_t{1} << 50,
+          .source = source_named(cell.source),
+          .num_epochs = kEpoch + 1,
+          .disk_limit = settings.limit};
+}
+
+/// Rows as an epoch delivers them, for who reads them one by one: mixed within windows of as many
+/// chunks as the cache holds.
+std::vector<std::int64_t> delivery_order(const Cell& cell, const ChunkFile& file,
+                                         const TurnSettings& settings) {
+  const OrderMode mode = order_named(cell.order);
+  const std::optional<RowSelection> rows =
+      rows_of_turn(mode, file.info.num_samples, cell.chunk_samples, settings);
+  RowGroups groups = rows ? RowGroups(cell.chunk_samples, file.info.num_samples, *rows)
+                          : RowGroups(cell.chunk_samples, file.info.num_samples);
+  const std::int64_t chunk_bytes = cell.chunk_samples * file.info.sample_bytes();
+  const EpochOrder order(
+      std::move(groups),
+      {.mode = mode,
+       .seed = settings.seed,
+       .batch_size = settings.batch_size,
+       .window_groups = std::max<std::int64_t>(cell.cache_bytes / chunk_bytes, 1)},
+      kEpoch);
+  const chunkio::plan::EpochRows all(order);
+  std::vector<std::int64_t> delivered;
+  for (std::int64_t step = 0; step < all.num_steps(); ++step) all.append_batch(step, delivered);
+  return delivered;
+}
+
+chunkio::ChunkCacheSettings cache_of(const Cell& cell, const ChunkFile& file) {
+  return chunkio::recommend_cache(file.info.num_chunks,
+                                  cell.chunk_samples * file.info.sample_bytes(), cell.cache_bytes);
+}
+
+/// Something that delivers an epoch, again and again.
+class Epochs {
+ public:
+  Epochs() = default;
+  Epochs(const Epochs&) = delete;
+  Epochs& operator=(const Epochs&) = delete;
+  virtual ~Epochs() = default;
+
+  /// What has to be done before an epoch, and is not timed.
+  virtual void prepare() {}
+  /// Delivers an epoch, or what of it is delivered within `seconds` if that is fair.
+  /// \returns whether it was cut.
+  virtual bool deliver(double seconds) = 0;
+  /// Adds what the last epoch came to, but for its time.
+  virtual void count(Turn& turn) const = 0;
+  [[nodiscard]] virtual std::int64_t images() const = 0;
+};
+
+class LoaderEpochs : public Epochs {
+ public:
+  LoaderEpochs(const Cell& cell, const ChunkFile& file, const TurnSettings& settings)
+      : loader_(Dataset::open(file.path), loader_options(cell, file, settings)),
+        may_cut_(cell.order == "random") {}
+
+  bool deliver(double seconds) override {
+    const Clock::time_point start = Clock::now();
+    loader_.start_epoch(kEpoch);
+    while (loader_.next()) {
+      h5pack::StopSignal::check();
+      if (may_cut_ && seconds_since(start) > seconds) return true;
+    }
+    return false;
+  }
+  void count(Turn& turn) const override {
+    const chunkio::LoaderStats stats = loader_.epoch_stats(kEpoch);
+    turn.round.images += stats.images;
+    turn.round.stall_seconds += stats.stall_seconds;
+    turn.round.bytes_read += stats.bytes_read;
+    turn.round.chunk_loads += stats.chunk_loads;
+    StageSeconds& stages = turn.stages ? *turn.stages : turn.stages.emplace();
+    stages.plan += stats.plan_seconds;
+    stages.read += stats.read_seconds;
+    stages.decode += stats.decode_seconds;
+    stages.copy += stats.copy_seconds;
+    stages.input_wait += stats.input_wait_seconds;
+    stages.output_wait += stats.output_wait_seconds;
+  }
+  [[nodiscard]] std::int64_t images() const override { return loader_.samples_per_epoch(); }
+
+ private:
+  Loader loader_;
+  bool may_cut_;
+};
+
+/// As h5py reads a picture of a dataset: whoever wants it waits for it.
+class OneByOneEpochs : public Epochs {
+ public:
+  OneByOneEpochs(const Cell& cell, const ChunkFile& file, const TurnSettings& settings)
+      : path_(file.path),
+        cache_(cache_of(cell, file)),
+        order_(delivery_order(cell, file, settings)),
+        sample_bytes_(static_cast<std::size_t>(file.info.sample_bytes())),
+        batch_(static_cast<std::size_t>(settings.batch_size) * sample_bytes_),
+        reads_([this](const chunkio::h5::MeteredRead& read) {
+          if (!read.raw_data) return;
+          asked_ = true;
+          bytes_read_ += read.bytes;
+          if (limiter_) limiter_->transfer(read.bytes, {}, read.file_offset);
+        }) {
+    if (settings.limit) limiter_.emplace(*settings.limit);
+    const auto guard = chunkio::h5::Library::lock();
+    access_ = chunkio::h5::ListId(H5Pcreate(H5P_FILE_ACCESS));
+    reads_.install(access_);
+  }
+  ~OneByOneEpochs() override {
+    const auto guard = chunkio::h5::Library::lock();
+    pictures_.reset();
+    access_ = {};
+  }
+
+  /// With an empty cache.
+  void prepare() override {
+    const auto guard = chunkio::h5::Library::lock();
+    pictures_.reset();
+    pictures_.emplace(path_, cache_, access_.get());
+  }
+  bool deliver(double seconds) override {
+    constexpr std::size_t kReadsBetweenLooks = 16;
+    const Clock::time_point start = Clock::now();
+    const auto guard = chunkio::h5::Library::lock();
+    images_ = loads_ = bytes_read_ = 0;
+    const std::size_t places = batch_.size() / sample_bytes_;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (i % kReadsBetweenLooks == 0) {
+        h5pack::StopSignal::check();
+        if (i > 0 && seconds_since(start) > seconds) break;
+      }
+      asked_ = false;
+      pictures_->read(order_[i], batch_.data() + i % places * sample_bytes_);
+      loads_ += asked_ ? 1 : 0;
+      ++images_;
+    }
+    seconds_ = seconds_since(start);
+    return images_ < images();
+  }
+  void count(Turn& turn) const override {
+    turn.round.images += images_;
+    turn.round.stall_seconds += seconds_;
+    turn.round.bytes_read += bytes_read_;
+    turn.round.chunk_loads += loads_;
+  }
+  [[nodiscard]] std::int64_t images() const override {
+    return static_cast<std::int64_t>(order_.size());
+  }
+
+ private:
+  std::string path_;
+  chunkio::ChunkCacheSettings cache_;
+  std::vector<std::int64_t> order_;
+  std::size_t sample_bytes_;
+  chunkio::base::HostBuffer batch_;
+
+  bool asked_ = false;  // the file, for the sample that is being read
+  std::int64_t bytes_read_ = 0;
+  std::int64_t loads_ = 0;
+  std::int64_t images_ = 0;
+  double seconds_ = 0;
+
+  std::optional<chunkio::io::DiskLimiter> limiter_;
+  chunkio::h5::MeteredReads reads_;
+  chunkio::h5::ListId access_;
+  std::optional<OneByOne> pictures_;
+};
+
+std::unique_ptr<Epochs> make_epochs(const Cell& cell, const ChunkFile& file,
+                                    const TurnSettings& settings) {
+  if (cell.source == "h5dread") return std::make_unique<OneByOneEpochs>(cell, file, settings);
+  return std::make_unique<LoaderEpochs>(cell, file, settings);
+}
+
+void make_cold(const ChunkFile& file, std::int64_t turn_bytes) {
+  // What is on its way from the disk, read ahead, stays until it is there.
+  constexpr int kTries = 20;
+  constexpr std::chrono::milliseconds kWait{5};
+  const std::int64_t allowed = std::max(turn_bytes / 100, kMetadataBytes);
+  std::int64_t cached = put_out_of_page_cache(file.path);
+  for (int i = 1; i < kTries && cached > allowed; ++i) {
+    std::this_thread::sleep_for(kWait);
+    cached = put_out_of_page_cache(file.path);
+  }
+  if (cached <= allowed) return;
+  throw Error(ErrorCode::io_failed,
+              "not cold: " + h5pack::format_bytes(cached) +
+                  " of the file stay in the page cache, as on a file system in memory; choose "
+                  "another --scratch, or measure --warm");
+}
+
+bool is_in_page_cache(const ChunkFile& file) {
+  const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(file.path));
+  return cached_bytes(file.path) >= bytes - bytes / 100;
+}
+
+}  // namespace
+
+OrderMode order_named(const std::string& name) {
+  for (const OrderMode mode :
+       {OrderMode::chunk_shuffled, OrderMode::random, OrderMode::sequential}) {
+    if (to_string(mode) == name) return mode;
+  }
+  throw Error(ErrorCode::invalid_argument, "there is no order '" + name + "'");
+}
+
+std::optional<RowSelection> rows_of_turn(OrderMode order, std::int64_t num_samples,
+                                         std::int64_t chunk_samples, const TurnSettings& settings) {
+  const std::int64_t wanted = order == OrderMode::random ? settings.random_images : settings.images;
+  if (wanted >= num_samples) return std::nullopt;
+  const std::int64_t chunks = (wanted + chunk_samples - 1) / chunk_samples;
+  if (order == OrderMode::random) {
+    return RowSelection::of(draw(wanted, num_samples, settings.seed));
+  }
+  if (chunks * chunk_samples >= num_samples) return std::nullopt;
+  if (order == OrderMode::sequential) return RowSelection({{0, chunks * chunk_samples}});
+  std::vector<chunkio::RowRange> ranges;
+  const std::int64_t num_chunks = (num_samples + chunk_samples - 1) / chunk_samples;
+  for (const std::int64_t chunk : draw(chunks, num_chunks, settings.seed)) {
+    ranges.push_back({chunk * chunk_samples, std::min((chunk + 1) * chunk_samples, num_samples)});
+  }
+  return RowSelection(std::move(ranges));
+}
+
+Loads predict(const Cell& cell, const ChunkFile& file, const TurnSettings& settings) {
+  const chunkio::DatasetInfo& info = file.info;
+  const bool filtered = !info.stored.filters.empty();
+  // Chunks of the same file are about equally large; the simulator of the cache needs no more.
+  const double stored_chunk =
+      static_cast<double>(info.stored_bytes) / static_cast<double>(info.num_chunks);
+  if (cell.source == "h5dread") {
+    const std::vector<std::int64_t> order = delivery_order(cell, file, settings);
+    chunkio::plan::CacheSimulator cache(
+        {.shape = info.stored.shape,
+         .chunk_shape = info.stored.chunk_shape,
+         .filtered = filtered,
+         .stored_bytes = filtered
+                             ? std::vector<std::int64_t>(static_cast<std::size_t>(info.num_chunks),
+                                                         static_cast<std::int64_t>(stored_chunk))
+                             : std::vector<std::int64_t>()},
+        cache_of(cell, file));
+    cache.read_each(order);
+    const chunkio::plan::CacheCounts& counts = cache.counts();
+    return {static_cast<double>(counts.loads + counts.piece_reads), counts.hit_rate(),
+            counts.read_amplification()};
+  }
+
+  const Loader loader(Dataset::open(file.path), loader_options(cell, file, settings));
+  const EpochOrder order(loader.row_groups(),
+                         {.mode = loader.options().order,
+                          .seed = settings.seed,
+                          .batch_size = settings.batch_size,
+                          .window_groups = loader.window_groups()},
+                         kEpoch);
+  std::int64_t visits = 0;
+  chunkio::plan::WindowPlan plan;
+  for (std::int64_t window = 0; window < chunkio::plan::num_windows(order, 0); ++window) {
+    chunkio::plan::plan_window(order, 0, window, plan);
+    visits += static_cast<std::int64_t>(plan.visits.size());
+  }
+  const auto loads = static_cast<double>(visits);
+  const auto images = static_cast<double>(loader.samples_per_epoch());
+  Loads prediction = {loads, std::max(1 - loads / images, 0.0), std::nullopt};
+  // Rows of an unfiltered chunk are read alone or with what lies between them, as the source likes.
+  if (filtered) {
+    prediction.read_amplification =
+        loads * stored_chunk / (images * static_cast<double>(info.sample_bytes()));
+  } else if (cell.order != "random") {
+    prediction.read_amplification = 1.0;
+  }
+  return prediction;
+}
+
+Turn take_turn(const Cell& cell, const ChunkFile& file, const TurnSettings& settings) {
+  const Clock::time_point begin = Clock::now();
+  const std::unique_ptr<Epochs> epochs = make_epochs(cell, file, settings);
+  const std::int64_t turn_bytes = epochs->images() * file.info.sample_bytes();
+  if (settings.cold) touch_free_memory(turn_bytes);
+  if (!settings.cold && !is_in_page_cache(file)) {
+    epochs->prepare();
+    epochs->deliver(kLongestTurn);
+  }
+  const double enough = std::max(settings.seconds, kTimedPerPrepared * seconds_since(begin));
+
+  Turn turn;
+  do {
+    epochs->prepare();
+    if (settings.cold) make_cold(file, turn_bytes);
+    const Clock::time_point start = Clock::now();
+    turn.cut = epochs->deliver(kLongestTurn);
+    turn.round.seconds += seconds_since(start);
+    epochs->count(turn);
+  } while (settings.seconds > 0 && turn.round.seconds < enough && !turn.cut &&
+           seconds_since(begin) < kLongestTurn);
+  const Round& round = turn.round;
+  const auto images = static_cast<double>(round.images);
+  // What a loader read ahead for batches that nobody waited for would count against those that were
+  // delivered.
+  if (images > 0 && (!turn.cut || cell.source == "h5dread")) {
+    const double loads = static_cast<double>(round.chunk_loads) / images;
+    if (!turn.cut) turn.counted.chunk_loads = loads * static_cast<double>(epochs->images());
+    turn.counted.hit_rate = std::max(1 - loads, 0.0);
+    // Of what libhdf5 decodes, a loader knows the decoded bytes only.
+    if (cell.source != "hdf5" || file.info.stored.filters.empty()) {
+      turn.counted.read_amplification = static_cast<double>(round.bytes_read) /
+                                        (images * static_cast<double>(file.info.sample_bytes()));
+    }
+  }
+  return turn;
+}
+
+std::uint64_t digest_of_first_rows(const Cell& cell, const ChunkFile& file, std::int64_t num_rows) {
+  const auto sample_bytes = static_cast<std::size_t>(file.info.sample_bytes());
+  std::uint64_t sum = 0;
+  const auto add = [&](std::int64_t row, const std::byte* pixels) {
+    sum +=
+        chunkio::base::digest({pixels, sample_bytes}) * (2 * static_cast<std::uint64_t>(row) + 1);
+  };
+  if (cell.source == "h5dread") {
+    OneByOne pictures(file.path, cache_of(cell, file));
+    std::vector<std::byte> pixels(sample_bytes);
+    for (std::int64_t row = 0; row < num_rows; ++row) {
+      pictures.read(row, pixels.data());
+      add(row, pixels.data());
+    }
+    return sum;
+  }
+  Loader loader(Dataset::open(file.path), {.batch_size = 64,
+                                           .order = OrderMode::sequential,
+                                           .window_bytes = 1,
+                                           .rows = RowSelection({{0, num_rows}}),
+                                           .num_threads = cell.threads,
+                                           .memory_budget = std::int64_t{1} << 50,
+                                           .source = source_named(cell.source),
+                                           .num_epochs = kEpoch + 1});
+  for (const chunkio::Batch& batch : loader.epoch(kEpoch)) {
+    const std::byte* pixels = batch.images().data();
+    for (const std::int64_t row : batch.sample_ids()) {
+      add(row, pixels);
+      pixels += sample_bytes;
+    }
+  }
+  return sum;
+}
+
+}  // namespace bench

@@ -1,0 +1,95 @@
+#include "cold_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include "base/host_memory.hpp"
+#include "base/positional_io.hpp"
+
+namespace bench {
+namespace {
+
+using chunkio::base::FileDescriptor;
+using chunkio::base::HostBuffer;
+
+[[noreturn]] void fail(int error, const std::string& path) {
+  throw std::system_error(error, std::generic_category(), path);
+}
+
+/// Takes the file's pages out of the mappings that this process has of it, which would keep them.
+/// They are mapped again when they are next touched.
+void unmap_pages(const std::string& path) {
+  const std::string canonical = std::filesystem::canonical(path);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (!line.ends_with(" " + canonical)) continue;
+    char dash = 0;
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    std::istringstream(line) >> std::hex >> begin >> dash >> end;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the kernel names them
+    if (::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) != 0) {
+      fail(errno, path);
+    }
+  }
+}
+
+std::int64_t cached_bytes_of(int file, const std::string& path) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t bytes = std::filesystem::file_size(path);
+  if (bytes == 0) return 0;
+  void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+  if (map == MAP_FAILED) fail(errno, path);
+  std::vector<unsigned char> pages((bytes + page - 1) / page);
+  const int error = ::mincore(map, bytes, pages.data()) == 0 ? 0 : errno;
+  ::munmap(map, bytes);
+  if (error != 0) fail(error, path);
+  const auto cached =
+      std::count_if(pages.begin(), pages.end(), [](unsigned char flags) { return flags % 2 == 1; });
+  return cached * static_cast<std::int64_t>(page);
+}
+
+}  // namespace
+
+std::int64_t cached_bytes(const std::string& path) {
+  return cached_bytes_of(FileDescriptor::open_for_reading(path).get(), path);
+}
+
+std::int64_t put_out_of_page_cache(const std::string& path) {
+  const FileDescriptor file = FileDescriptor::open_for_reading(path);
+  if (::fdatasync(file.get()) != 0) fail(errno, path);
+  unmap_pages(path);
+  const int error = ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+  if (error != 0) fail(error, path);
+  return cached_bytes_of(file.get(), path);
+}
+
+void touch_free_memory(std::int64_t bytes) {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 30;
+  constexpr std::size_t kPage = 4096;
+  const HostBuffer memory(static_cast<std::size_t>(std::min(kEnough, bytes)));
+  for (std::size_t i = 0; i < memory.size(); i += kPage) memory.data()[i] = std::byte{1};
+}
+
+void drop_from_page_cache(const std::string& path) {
+  const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  const std::int64_t cached = put_out_of_page_cache(path);
+  if (cached > bytes / 100) {
+    throw std::runtime_error(path + ": " + std::to_string(100 * cached / bytes) +
+                             " % of it stay in the page cache");
+  }
+  touch_free_memory(bytes);
+}
+
+}  // namespace bench

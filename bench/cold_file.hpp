@@ -1,0 +1,28 @@
+/// Files whose bytes the disk has to bring.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace bench {
+
+/// Bytes of the file that are in the page cache, as mincore(2) says.
+/// \throws chunkio::Error, std::system_error.
+[[nodiscard]] std::int64_t cached_bytes(const std::string& path);
+
+/// Puts the file out of the page cache after writing back what is dirty: madvise DONTNEED for what
+/// this process has mapped, then posix_fadvise DONTNEED, which takes no privileges.
+/// \returns the bytes of it that stay all the same, as on a file system that lives in memory.
+/// \throws chunkio::Error, std::system_error.
+std::int64_t put_out_of_page_cache(const std::string& path);
+
+/// Writes to free memory, as much of it as `bytes` will take in the page cache, but at most 1 GiB.
+/// A virtual machine hands free memory back to its host, and fetching it again can take longer than
+/// the disk: half a gigabyte a second was seen.
+void touch_free_memory(std::int64_t bytes);
+
+/// Both, for the whole file.
+/// \throws as put_out_of_page_cache(); std::runtime_error if more than 1 % of it stay.
+void drop_from_page_cache(const std::string& path);
+
+}  // namespace bench

@@ -1,0 +1,73 @@
+/// A control group of the kernel for child processes, gone with the object.
+///
+/// Also when the process is killed: a small process of its own waits for that and removes the
+/// group, once those that were in it have ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// Where groups of one kind are made.
+struct Hierarchy {
+  std::filesystem::path root;  ///< A mount point.
+  int version = 2;
+
+  friend bool operator==(const Hierarchy&, const Hierarchy&) = default;
+};
+
+/// Those in which groups have this controller ("memory"; "io", which version 1 calls blkio),
+/// version 1 first. \param proc  in place of /proc, for tests.
+[[nodiscard]] std::vector<Hierarchy> hierarchies_with(const std::string& controller,
+                                                      const std::filesystem::path& proc = "/proc");
+
+/// Why there is no group; its message is a clause.
+class NoControlGroup : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class ControlGroup {
+ public:
+  /// A limit is one line that is written to one file of the group.
+  struct Limit {
+    std::string file;
+    std::string value;
+  };
+
+  /// Makes a group with that limit. \throws NoControlGroup.
+  ControlGroup(const Hierarchy& hierarchy, const std::string& controller, const Limit& limit);
+  ControlGroup(const ControlGroup&) = delete;
+  ControlGroup& operator=(const ControlGroup&) = delete;
+  /// All processes in it must have ended by then.
+  ~ControlGroup();
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+  /// For run_child(): puts the calling process, and what it starts from then on, into the group.
+  [[nodiscard]] std::function<bool()> enter() const;
+
+ private:
+  void start_guardian();
+
+  std::filesystem::path path_;
+  pid_t guardian_ = -1;
+  int guarded_ = -1;  // closed with this process; then the guardian goes to work
+};
+
+/// A group with that controller and the limit that `limit_in` says for a hierarchy: in version 1
+/// or, where that does not do, in version 2. \throws NoControlGroup with the reason against the
+/// last.
+[[nodiscard]] std::unique_ptr<ControlGroup> make_group(
+    const std::string& controller,
+    const std::function<ControlGroup::Limit(const Hierarchy&)>& limit_in,
+    const std::filesystem::path& proc = "/proc");
+
+}  // namespace bench

@@ -1,0 +1,99 @@
+#include "io/limited_source.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include <chunkio/error.hpp>
+
+#include "base/stopwatch.hpp"
+#include "io/stored_ranges.hpp"
+
+namespace chunkio::io {
+namespace {
+
+// A visit that has not come for so long after its bytes was given up: the loader went elsewhere.
+constexpr std::chrono::seconds kGivenUp{10};
+
+}  // namespace
+
+LimitedSource::LimitedSource(std::shared_ptr<const Dataset::Impl> file,
+                             std::shared_ptr<const h5::StoredArray> array,
+                             std::unique_ptr<ChunkSource> source, OnDisk place)
+    : file_(std::move(file)),
+      array_(std::move(array)),
+      source_(std::move(source)),
+      place_(std::move(place)) {}
+
+PlaceCost LimitedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                               std::stop_token stop) const {
+  if (rows.empty()) return source_->place(group, rows, std::move(stop));
+  const RowRange wanted{group.first_row + rows.front().row, group.first_row + rows.back().row + 1};
+  const std::optional<Request> announced = take_announced(wanted);
+  const Request request = announced ? *announced : submit(wanted);
+  PlaceCost cost;
+  wait(request.complete, stop, cost);
+  cost += source_->place(group, rows, stop);
+  if (request.bytes == 0 && cost.bytes_read > 0) {
+    // Of what libhdf5 alone can find nothing was known before.
+    wait(place_.disk->submit(cost.bytes_read), stop, cost);
+  } else if (cost.bytes_read > request.bytes && !place_.raw_bytes) {
+    wait(place_.disk->submit_more(cost.bytes_read - request.bytes), stop, cost);
+  }
+  return cost;
+}
+
+void LimitedSource::will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+  source_->will_need(group, wanted);
+  if (!place_.read_ahead) return;
+  try {
+    const std::lock_guard lock(mutex_);
+    if (announced_.contains({wanted.begin, wanted.end}) || !make_room()) return;
+    announced_.emplace(Rows{wanted.begin, wanted.end}, submit(wanted));
+  } catch (const std::exception&) {
+    // Charged when it is visited.
+  }
+}
+
+LimitedSource::Request LimitedSource::submit(const RowRange& wanted) const {
+  Request request{.complete = {}};
+  for_each_stored_range(*array_, wanted, [&](std::int64_t offset, std::int64_t bytes) {
+    request.complete = place_.disk->submit(bytes, place_.offset + offset);
+    request.bytes += bytes;
+  });
+  return request;
+}
+
+std::optional<LimitedSource::Request> LimitedSource::take_announced(const RowRange& wanted) const {
+  const std::lock_guard lock(mutex_);
+  const auto node = announced_.extract(Rows{wanted.begin, wanted.end});
+  return node.empty() ? std::nullopt : std::optional(node.mapped());
+}
+
+bool LimitedSource::make_room() const {
+  if (announced_.size() < kMaxAnnounced) return true;
+  const auto now = place_.disk->now();
+  if (now < next_sweep_) return false;
+  next_sweep_ = now + std::chrono::seconds(1);
+  std::erase_if(announced_, [&](const auto& entry) {
+    return now - entry.second.complete > std::chrono::nanoseconds(kGivenUp);
+  });
+  return announced_.size() < kMaxAnnounced;
+}
+
+void LimitedSource::wait(DiskLimiter::Clock::time_point time, const std::stop_token& stop,
+                         PlaceCost& cost) const {
+  base::Stopwatch watch;
+  const bool arrived = place_.disk->wait_until(time, stop);
+  cost.read_seconds += watch.lap();
+  if (!arrived) {
+    throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
+  }
+}
+
+std::int64_t LimitedSource::memory_bytes(std::int64_t threads) const noexcept {
+  constexpr std::int64_t kNodeBytes = 96;  // of a map, with what the heap adds
+  return source_->memory_bytes(threads) + static_cast<std::int64_t>(kMaxAnnounced) * kNodeBytes;
+}
+
+}  // namespace chunkio::io

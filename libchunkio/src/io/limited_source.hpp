@@ -1,0 +1,87 @@
+/// Another source, as a slower disk would serve it (LoaderOptions::disk_limit).
+///
+/// Every visit of a row group is charged to a DiskLimiter as if its bytes came from there, whatever
+/// is in the page cache, and waits until they would be there. What is announced (will_need) is
+/// asked for at once, as the kernel's read-ahead does, so that a queue of requests is under way
+/// ahead of the visits; sources that do not read ahead ask when they are visited.
+///
+/// What is charged for are the ranges of the file that hold the rows from the first to the last
+/// wanted one: whole chunks where they are filtered. A source that read more (digests of whole
+/// chunks, blocks of O_DIRECT) is charged for the rest, too; one that left out rows in between is
+/// not given back anything, since read-ahead would have brought them. Never faster than the disk
+/// there is: its own time comes on top, unless it passes while the limit is waited for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <utility>
+
+#include <chunkio/dataset.hpp>
+
+#include "base/chunk_source.hpp"
+#include "h5/dataset_impl.hpp"
+#include "h5/stored_array.hpp"
+#include "io/disk_limiter.hpp"
+
+namespace chunkio::io {
+
+class LimitedSource final : public ChunkSource {
+ public:
+  /// Announced visits that are remembered; more are charged when they come.
+  static constexpr std::size_t kMaxAnnounced = 4096;
+
+  /// What a slower disk holds.
+  struct OnDisk {
+    std::shared_ptr<DiskLimiter> disk;  ///< Shared by all that lies there.
+    /// Where the file begins on it, so that no two files lie at the same place.
+    std::int64_t offset = 0;
+    bool read_ahead = true;  ///< The source reads what is announced.
+    bool raw_bytes = false;  ///< It counts bytes read after filters are undone, as libhdf5's does.
+  };
+
+  /// \param array   of `file`.
+  /// \param source  reads the same array.
+  LimitedSource(std::shared_ptr<const Dataset::Impl> file,
+                std::shared_ptr<const h5::StoredArray> array, std::unique_ptr<ChunkSource> source,
+                OnDisk place);
+
+  /// Counts the wait as PlaceCost::read_seconds.
+  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                  std::stop_token stop) const override;
+  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
+
+ private:
+  /// Bytes that were asked for.
+  struct Request {
+    DiskLimiter::Clock::time_point complete;
+    std::int64_t bytes = 0;
+  };
+  using Rows = std::pair<std::int64_t, std::int64_t>;
+
+  [[nodiscard]] Request submit(const RowRange& wanted) const;
+  /// What was asked for when the rows were announced.
+  [[nodiscard]] std::optional<Request> take_announced(const RowRange& wanted) const;
+  /// With the mutex held. \returns false if there is none.
+  [[nodiscard]] bool make_room() const;
+  void wait(DiskLimiter::Clock::time_point time, const std::stop_token& stop,
+            PlaceCost& cost) const;
+
+  std::shared_ptr<const Dataset::Impl> file_;
+  std::shared_ptr<const h5::StoredArray> array_;
+  std::unique_ptr<ChunkSource> source_;
+  OnDisk place_;
+
+  // Before Library::lock() and the mutex of the limiter; guards what follows.
+  mutable std::mutex mutex_;
+  mutable std::map<Rows, Request> announced_;
+  mutable DiskLimiter::Clock::time_point next_sweep_;
+};
+
+}  // namespace chunkio::io

@@ -1,0 +1,216 @@
+#include "io/limited_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/loader.hpp>
+
+#include "errors.hpp"
+#include "h5_files.hpp"
+#include "io/source_select.hpp"
+#include "io/verifying_source.hpp"
+#include "pixels.hpp"
+#include "scratch.hpp"
+
+namespace chunkio::io {
+namespace {
+
+using Clock = DiskLimiter::Clock;
+
+constexpr std::int64_t kChunk = 8;
+// A byte takes a nanosecond, so that nothing here takes noticeable time.
+constexpr double kBandwidth = 1e9;
+constexpr double kLatency = 1e-6;
+
+/// A source on a disk whose clock stands still, so that what was charged is when the disk will be
+/// idle.
+class LimitedSourceTest : public testing::Test {
+ protected:
+  LimitedSourceTest() { test::write_packed(path_, file_); }
+
+  void make(std::unique_ptr<ChunkSource> source, bool read_ahead = true, bool raw_bytes = false) {
+    disk_ = std::make_shared<DiskLimiter>(
+        DiskLimit{.bytes_per_second = kBandwidth, .request_seconds = kLatency, .queue_depth = 1},
+        [this] { return start_; });
+    source_ = std::make_unique<LimitedSource>(
+        dataset_->impl(), dataset_->impl()->images, std::move(source),
+        LimitedSource::OnDisk{
+            .disk = disk_, .offset = 1 << 20, .read_ahead = read_ahead, .raw_bytes = raw_bytes});
+  }
+  void open(const std::string& path, SourceKind kind) {
+    dataset_.emplace(Dataset::open(path));
+    make(reader(kind), kind != SourceKind::hdf5, kind == SourceKind::hdf5);
+  }
+  [[nodiscard]] std::unique_ptr<ChunkSource> reader(SourceKind kind) const {
+    return select_source(dataset_->impl(), dataset_->impl()->images,
+                         {.kind = kind, .group_samples = kChunk})
+        .source;
+  }
+
+  [[nodiscard]] RowGroup group(std::int64_t number) const {
+    return {number * kChunk, std::min(kChunk, dataset_->size() - number * kChunk)};
+  }
+  [[nodiscard]] std::int64_t num_groups() const { return (dataset_->size() + kChunk - 1) / kChunk; }
+  void announce(std::int64_t number) const {
+    const RowGroup rows = group(number);
+    source_->will_need(rows, {rows.first_row, rows.first_row + rows.num_rows});
+  }
+  PlaceCost visit(const RowGroup& rows, const std::vector<std::uint32_t>& wanted) const {
+    const auto bytes = static_cast<std::size_t>(dataset_->info().sample_bytes());
+    std::vector<std::byte> memory(wanted.size() * bytes);
+    std::vector<RowTarget> targets;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      targets.push_back({wanted[i], memory.data() + i * bytes});
+    }
+    return source_->place(rows, targets, {});
+  }
+  PlaceCost visit(std::int64_t number) const {
+    std::vector<std::uint32_t> rows(static_cast<std::size_t>(group(number).num_rows));
+    std::iota(rows.begin(), rows.end(), 0U);
+    return visit(group(number), rows);
+  }
+  /// What the disk was asked for so far must be these bytes in so many requests, give or take the
+  /// rounding: a byte takes a nanosecond, a request 1000.
+  void expect_charged(std::int64_t bytes, std::int64_t requests) const {
+    const std::int64_t charged = std::chrono::nanoseconds(disk_->submit_more(0) - start_).count();
+    EXPECT_LE(std::abs(charged - (bytes + requests * 1000)), 1)
+        << charged << " instead of " << bytes << " bytes in " << requests << " requests";
+  }
+
+  test::ScratchFolder scratch_;
+  std::string path_ = scratch_.file("pictures.h5");
+  test::PackedFile file_{.num_samples = 30, .chunk_samples = kChunk};
+  std::int64_t all_bytes_ = file_.num_samples * file_.sample_bytes();
+  Clock::time_point start_ = Clock::now();
+  std::optional<Dataset> dataset_;
+  std::shared_ptr<DiskLimiter> disk_;
+  std::unique_ptr<LimitedSource> source_;
+};
+
+TEST_F(LimitedSourceTest, EveryByteIsChargedOnceAnnouncedOrNot) {
+  for (const SourceKind kind :
+       {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
+    for (const bool announced : {false, true}) {
+      open(path_, kind);
+      for (std::int64_t i = 0; announced && i < num_groups(); ++i) {
+        announce(i);
+        announce(i);
+      }
+      SCOPED_TRACE(to_string(kind));
+      // One request: each group begins where the last one ended.
+      const bool ahead = announced && kind != SourceKind::hdf5;
+      expect_charged(ahead ? all_bytes_ : 0, ahead ? 1 : 0);
+      for (std::int64_t i = 0; i < num_groups(); ++i) visit(i);
+      expect_charged(all_bytes_, 1);
+      // They are in the page cache, and charged again all the same.
+      visit(0);
+      expect_charged(all_bytes_ + kChunk * file_.sample_bytes(), 2);
+    }
+  }
+}
+
+TEST_F(LimitedSourceTest, GroupsElsewhereOnTheDiskAreRequestsOfTheirOwn) {
+  open(path_, SourceKind::scatter);
+  for (const std::int64_t number : {2, 0, 3, 1}) visit(number);
+  expect_charged(all_bytes_, 4);
+}
+
+TEST_F(LimitedSourceTest, RowsFarApartAreChargedWithWhatLiesBetween) {
+  open(path_, SourceKind::scatter);
+  visit(group(1), {1, 6});
+  expect_charged(6 * file_.sample_bytes(), 1);
+}
+
+TEST_F(LimitedSourceTest, FilteredChunksAreChargedAsTheyAreStored) {
+  const std::string path = test::h5py_file(scratch_, "deflate");
+  for (const SourceKind kind : {SourceKind::direct, SourceKind::hdf5}) {
+    SCOPED_TRACE(to_string(kind));
+    open(path, kind);
+    const h5::StoredArray& images = *dataset_->impl()->images;
+    const std::int64_t k = images.stored.chunk_shape[0];
+    const std::int64_t stored = images.index->find(std::array<std::int64_t, 4>{}).stored_bytes;
+    ASSERT_LT(stored, k * dataset_->info().sample_bytes());
+    visit({0, k}, {0});
+    expect_charged(stored, 1);
+  }
+}
+
+TEST_F(LimitedSourceTest, ChunksReadWholeForTheirDigestAreChargedWhole) {
+  dataset_.emplace(Dataset::open(path_));
+  make(std::make_unique<VerifyingSource>(dataset_->impl(), Verify::first_epoch,
+                                         reader(SourceKind::scatter), false));
+  visit(group(1), {3});
+  expect_charged(kChunk * file_.sample_bytes(), 1);
+  visit(group(1), {3});
+  expect_charged((kChunk + 1) * file_.sample_bytes(), 2);
+}
+
+TEST_F(LimitedSourceTest, WhatLibhdf5AloneCanFindIsChargedAfterwards) {
+  dataset_.emplace(Dataset::open(test::h5py_file(scratch_, "virtual"), {.allow_external = true}));
+  make(reader(SourceKind::hdf5), false, true);
+  const PlaceCost cost = visit({0, 4}, {0, 1, 2, 3});
+  EXPECT_GT(cost.bytes_read, 0);
+  expect_charged(cost.bytes_read, 1);
+}
+
+TEST_F(LimitedSourceTest, TooManyAnnouncementsAreChargedWhenTheyAreVisited) {
+  dataset_.emplace(Dataset::open(path_));
+  make(reader(SourceKind::scatter));
+  // No such rows are there to visit, but they can be announced.
+  for (std::int64_t i = 0; i < 3 * static_cast<std::int64_t>(LimitedSource::kMaxAnnounced); ++i) {
+    source_->will_need(group(0), {i, i + 1});
+  }
+  const auto announced = static_cast<std::int64_t>(LimitedSource::kMaxAnnounced);
+  expect_charged(announced * file_.sample_bytes(), 1);
+  // Long after their bytes have come, they are forgotten. The disk was idle since.
+  start_ += std::chrono::minutes(1);
+  announce(0);
+  expect_charged(kChunk * file_.sample_bytes(), 1);
+}
+
+TEST_F(LimitedSourceTest, TheWaitCountsAsReading) {
+  dataset_.emplace(Dataset::open(path_));
+  disk_ = std::make_shared<DiskLimiter>(DiskLimit{.request_seconds = 0.01});
+  LimitedSource source(dataset_->impl(), dataset_->impl()->images, reader(SourceKind::mapped),
+                       {.disk = disk_});
+  std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
+  const RowTarget row{.row = 2, .target = memory.data()};
+  EXPECT_GE(source.place(group(0), {&row, 1}, {}).read_seconds, 0.01);
+  EXPECT_EQ(memory, test::picture(2, file_.sample_bytes()));
+}
+
+TEST_F(LimitedSourceTest, AStopEndsTheWait) {
+  dataset_.emplace(Dataset::open(path_));
+  // The rows would take a minute.
+  disk_ = std::make_shared<DiskLimiter>(DiskLimit{.bytes_per_second = 1});
+  LimitedSource source(dataset_->impl(), dataset_->impl()->images, reader(SourceKind::mapped),
+                       {.disk = disk_});
+  std::stop_source stop;
+  auto waiting = std::async(std::launch::async, [&] {
+    std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
+    const RowTarget row{.row = 0, .target = memory.data()};
+    test::expect_error(ErrorCode::cancelled, {path_, "stopped"}, [&] {
+      source.place(group(0), {&row, 1}, stop.get_token());
+    });
+  });
+  stop.request_stop();
+  waiting.get();
+}
+
+}  // namespace
+}  // namespace chunkio::io

@@ -1,0 +1,124 @@
+#include "verdict.hpp"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ranking.hpp"
+#include "results.hpp"
+
+namespace {
+
+using namespace bench;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+Cell cell(const std::string& order, const std::string& source, std::int64_t chunk_mib,
+          std::int64_t cache_mib, double speed) {
+  Cell made;
+  made.chunk_bytes = chunk_mib * kMiB;
+  made.chunk_samples = 10 * chunk_mib;
+  made.cache_bytes = cache_mib * kMiB;
+  made.order = order;
+  made.source = source;
+  made.threads = 2;
+  made.status = CellStatus::measured;
+  made.images_per_second = Sampled{{speed, speed * 0.98, speed * 1.02}, 5};
+  made.bytes_per_second = Sampled{{speed * 1e4, speed * 0.98e4, speed * 1.02e4}, 5};
+  return made;
+}
+
+Results sweep() {
+  Results results;
+  results.complete = true;
+  results.options.cold = true;
+  results.ceilings = {{"storage, large reads", {{1e9, 0.9e9, 1.1e9}, 3}},
+                      {"memory, copy of the same rows", {{1e10, 1e10, 1e10}, 3}}};
+  results.cells = {cell("chunk_shuffled", "mapped", 1, 64, 50'000),
+                   cell("chunk_shuffled", "mapped", 1, 256, 60'000),
+                   cell("chunk_shuffled", "mapped", 4, 64, 79'000),
+                   cell("chunk_shuffled", "mapped", 4, 256, 80'000),
+                   cell("chunk_shuffled", "h5dread", 4, 256, 20'000),
+                   cell("random", "mapped", 1, 64, 4'000),
+                   cell("sequential", "mapped", 4, 256, 95'000)};
+  return results;
+}
+
+TEST(Ranking, GroupsAreInTheirNaturalOrder) {
+  std::vector<std::string> names;
+  for (const CellGroup& group : group_cells(sweep())) {
+    names.push_back(group.order + " " + group.source);
+  }
+  EXPECT_THAT(names, ElementsAre("chunk_shuffled mapped", "chunk_shuffled h5dread", "random mapped",
+                                 "sequential mapped"));
+}
+
+TEST(Ranking, CellsWhoseRangeMeetsTheBestAreAsGood) {
+  const CellGroup group = group_cells(sweep()).front();
+  EXPECT_EQ(group.best, 3U);
+  EXPECT_THAT(group.as_good, ElementsAre(2U));
+}
+
+TEST(Ranking, NobodyTrainsInSequentialOrder) {
+  Results results = sweep();
+  EXPECT_EQ(best_cell(results), 3U);
+  results.cells = {results.cells.back()};
+  EXPECT_EQ(best_cell(results), 0U);
+  results.cells.front().status = CellStatus::measuring;
+  EXPECT_FALSE(best_cell(results));
+}
+
+TEST(Ranking, TheBoundIsWhatReadingGoesThrough) {
+  Results results = sweep();
+  EXPECT_EQ(bound_of(results)->name, "the disk");
+  EXPECT_DOUBLE_EQ(bound_of(results)->bytes_per_second, 1e9);
+  results.options.cold = false;
+  EXPECT_EQ(bound_of(results)->name, "a copy in memory");
+  results.options.limit = ShapedDisk{"hdd", 2e8, 0.008, 1};
+  EXPECT_EQ(bound_of(results)->name, "profile hdd");
+  EXPECT_DOUBLE_EQ(bound_of(results)->bytes_per_second, 2e8);
+  results.options.limit->bytes_per_second = 5e9;
+  EXPECT_EQ(bound_of(results)->name, "the disk");
+}
+
+TEST(Verdict, SaysWhatIsBestAndWhatTheOthersLose) {
+  const Verdict verdict = verdict_of(sweep());
+  EXPECT_EQ(verdict.headline,
+            "Chunks of 4 MiB and a window of 256 MiB: 80,000 images/s, 80 % of the disk.");
+  EXPECT_THAT(verdict.sentences,
+              AllOf(Contains(AllOf(HasSubstr("78,400 to 81,600 in 5 rounds"),
+                                   HasSubstr("4 MiB chunks, 64 MiB window (79,000 images/s)"))),
+                    Contains("With the same window, a chunk size of 1 MiB gives 75 % of that."),
+                    Contains("With the same chunks, a window of 64 MiB gives 99 % of that."),
+                    Contains(HasSubstr("In random order the best is 4,000 images/s, 5.0 %")),
+                    Contains(HasSubstr("One H5Dread a sample, as h5py reads, gives 25 %"))));
+}
+
+TEST(Verdict, SaysWhenTheDiskIsUsedUp) {
+  Results results = sweep();
+  EXPECT_THAT(verdict_of(results).sentences, Not(Contains(HasSubstr("used up"))));
+  results.ceilings.front().bytes_per_second.spread.median = 8.5e8;
+  EXPECT_THAT(verdict_of(results).sentences, Contains(HasSubstr("the disk is used up")));
+}
+
+TEST(Verdict, SaysWhatIsMissing) {
+  Results results = sweep();
+  EXPECT_THAT(warnings_of(results), IsEmpty());
+  results.complete = false;
+  results.cells[0].status = CellStatus::pending;
+  results.cells[1].status = CellStatus::failed;
+  EXPECT_THAT(warnings_of(results), ElementsAre(HasSubstr("1 of 7 cells have not been measured"),
+                                                HasSubstr("1 cell failed")));
+  results.cells.clear();
+  EXPECT_THAT(verdict_of(results).sentences, IsEmpty());
+  EXPECT_EQ(verdict_of(results).headline, "These results have no sweep.");
+}
+
+}  // namespace
