@@ -209,6 +209,9 @@ std::span<const std::byte> JpegReader::decode(std::span<const std::byte> jpeg) {
   return std::span(impl_->pixels).first(impl_->picture_bytes());
 }
 
+std::int64_t JpegReader::height() const noexcept { return impl_->info.image_height; }
+std::int64_t JpegReader::width() const noexcept { return impl_->info.image_width; }
+
 std::span<const std::byte> FileReader::read(const std::string& path) {
   const auto fail = [&] { throw std::system_error(errno, std::generic_category(), path); };
   const chunkio::base::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

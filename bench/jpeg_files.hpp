@@ -40,6 +40,9 @@ class JpegReader {
   /// Decodes with the settings of h5pack. \returns [H,W,3], valid until the next call.
   /// \throws std::runtime_error with libjpeg's message.
   std::span<const std::byte> decode(std::span<const std::byte> jpeg);
+  /// Of the picture decoded last.
+  [[nodiscard]] std::int64_t height() const noexcept;
+  [[nodiscard]] std::int64_t width() const noexcept;
 
  private:
   struct Impl;

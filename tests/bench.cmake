@@ -1,3 +1,12 @@
 # Tests of what the programs in bench share.
 
 chunkio_add_unit_tests(bench_test SOURCES unit/control_group_test.cpp LIBRARIES bench_common)
+
+if(TARGET story)
+  add_test(NAME cli.story COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/story_test.py)
+  set_tests_properties(
+    cli.story
+    PROPERTIES LABELS medium TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
+               ENVIRONMENT
+               "STORY=$<TARGET_FILE:story>;CHUNKBENCH=$<TARGET_FILE:chunkbench>;PYTHONDONTWRITEBYTECODE=1;${opencv_environment}")
+endif()

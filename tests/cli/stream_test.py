@@ -132,7 +132,7 @@ class StreamTest(CliTest):
         epoch, = self.h5pack_json("stream", "photos.h5")
         self.assertIsNone(epoch["disk_limit"])
         text = self.h5pack("stream", "photos.h5", "--profile", "hdd", "--limit-latency", "8ms")
-        self.assertIn("limited to a disk of 171 MB/s, 8 ms a request, 1 at a time",
+        self.assertIn("limited to a disk of 156 MB/s, 8 ms a request, 1 at a time",
                       " ".join(text.split()))
         for line in text.splitlines():
             self.assertLessEqual(len(line), 80, line)

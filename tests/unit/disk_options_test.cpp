@@ -51,7 +51,7 @@ TEST(DiskOptions, FiguresReplaceThoseOfTheProfile) {
 
 TEST(DiskOptions, ADiskIsShownByItsFiguresAndItsName) {
   EXPECT_EQ(disk_text(chunkio::disk_profile("hdd")),
-            "a disk of 171 MB/s, 12.4 ms a request, 1 at a time (hdd)");
+            "a disk of 156 MB/s, 12.7 ms a request, 1 at a time (hdd)");
   EXPECT_EQ(disk_text({.bytes_per_second = 2.5e6}), "a disk of 2.5 MB/s");
   EXPECT_EQ(disk_text({.request_seconds = 53e-6}), "a disk of 0.053 ms a request");
   EXPECT_EQ(disk_text({}), "a disk of any speed");

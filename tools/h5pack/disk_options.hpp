@@ -34,7 +34,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& grou
 /// "8ms", "250us", "0.01s". \returns seconds. \throws chunkio::Error invalid_argument.
 [[nodiscard]] double parse_duration(const std::string& text);
 
-/// "a disk of 171 MB/s, 12.4 ms a request, 1 at a time (hdd)".
+/// "a disk of 156 MB/s, 12.7 ms a request, 1 at a time (hdd)".
 [[nodiscard]] std::string disk_text(const chunkio::DiskLimit& limit);
 /// {"profile": "hdd" or "custom", "bytes_per_second", "request_seconds", "queue_depth"}, or null.
 [[nodiscard]] nlohmann::ordered_json disk_json(const std::optional<chunkio::DiskLimit>& limit);

@@ -1,0 +1,127 @@
+"""bench/story: ten ways of loading the same pictures, and what it writes of them."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import numpy as np
+from PIL import Image
+
+STORY = os.environ["STORY"]
+CHUNKBENCH = os.environ["CHUNKBENCH"]
+# 1.5 MiB in eight chunks, of which libhdf5's default cache holds five.
+SMALL = ("--pictures", 400, "--height", 40, "--width", 32, "--batch", 16, "--step-ms", 0, "--chunk-bytes", "200KiB",
+         "--window-bytes", "500KiB")
+
+
+class StoryTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+        (self.dir / "scratch").mkdir()
+
+    def story(self, *arguments):
+        result = subprocess.run([STORY, *map(str, arguments), "--scratch", "scratch"], cwd=self.dir, text=True,
+                                capture_output=True, timeout=300)
+        self.assertEqual(list((self.dir / "scratch").iterdir()), [])
+        return result
+
+    def results(self, *arguments):
+        result = self.story(*arguments, "--output", "story.json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads((self.dir / "story.json").read_text()), result.stdout
+
+    def refused(self, code, texts, *arguments):
+        result = self.story(*arguments)
+        self.assertEqual(result.returncode, code, result.stderr)
+        line = result.stderr.splitlines()[-1]
+        for text in texts:
+            self.assertIn(text, line)
+
+    def test_every_rung(self):
+        results, table = self.results(*SMALL, "--rounds", 2)
+        self.assertTrue(results["complete"])
+        story = results["story"]
+        self.assertEqual(len(story), 10)
+        for rung in story:
+            self.assertIn(rung["rung"], table)
+            self.assertEqual(rung["images_per_second"]["n"], 2)
+            self.assertGreater(rung["images_per_second"]["min"], 0)
+            self.assertTrue(0 <= rung["stall"] <= 1)
+        read = [rung["read_amplification"] for rung in story]
+        self.assertIsNone(read[1], "memory is not read")
+        for files in (read[0], read[2], read[3]):
+            self.assertTrue(0 < files < 1, "JPEG files are smaller than pixels")
+        # A chunk of fifty for many a picture; then each chunk once, since the cache holds all.
+        self.assertGreater(read[5], 5)
+        for once in read[6:9]:
+            self.assertAlmostEqual(once, 1, delta=0.1, msg="with the metadata")
+        self.assertAlmostEqual(read[9], 0.5)
+        subprocess.run([CHUNKBENCH, "report", "story.json", "-o", "story.html"], cwd=self.dir, check=True,
+                       capture_output=True, timeout=60)
+        page = (self.dir / "story.html").read_text()
+        for rung in story:
+            self.assertIn(rung["rung"], page)
+
+    def test_all_rungs_read_from_the_slower_disk(self):
+        results, _ = self.results(*SMALL, "--rounds", 1, "--limit-latency", "1ms", "--limit-queue", 1)
+        self.assertEqual(results["options"]["limit"]["request_seconds"], 1e-3)
+        rates = [rung["images_per_second"]["median"] for rung in results["story"]]
+        # A request for each picture.
+        for one_by_one in (0, 2, 3):
+            self.assertLessEqual(rates[one_by_one], 1000)
+        # For most, since the sieve buffer rarely has the next one; for more than a tenth.
+        self.assertLessEqual(rates[4], 2000)
+        self.assertLessEqual(rates[5], 10000)
+
+    def test_pictures_of_a_folder(self):
+        for i in range(30):
+            path = self.dir / "photos" / f"class{i % 2}" / f"{i}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pixels = np.random.default_rng(i).integers(0, 256, (24, 36, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(path, quality=90)
+        results, _ = self.results("--folder", "photos", "--batch", 8, "--step-ms", 0, "--rounds", 1)
+        self.assertEqual(results["dataset"]["shape"], [30, 24, 36, 3])
+        self.assertEqual(results["dataset"]["name"], "photos")
+        # One of another size; something else; nothing.
+        Image.fromarray(np.zeros((24, 30, 3), np.uint8)).save(self.dir / "photos/class1/odd.jpg")
+        self.refused(1, ["odd.jpg", "30x24", "36x24", "--folder"], "--folder", "photos")
+        (self.dir / "photos/class1/odd.jpg").write_text("no picture")
+        self.refused(1, ["odd.jpg", "--folder"], "--folder", "photos")
+        (self.dir / "empty").mkdir()
+        self.refused(1, ["empty"], "--folder", "empty")
+        self.refused(1, ["absent"], "--folder", "absent")
+
+    def test_wrong_usage(self):
+        self.refused(2, ["floppy", "hdd"], "--profile", "floppy")
+        self.refused(2, ["--pictures"], "--pictures", 0)
+        self.refused(2, ["--step-ms"], "--step-ms", -1)
+        self.refused(2, ["--turn-seconds"], "--turn-seconds", 0)
+
+    def test_interrupted_it_leaves_whole_results_and_no_files(self):
+        process = subprocess.Popen([STORY, *map(str, SMALL), "--rounds", "100000", "--scratch", "scratch", "--output",
+                                    "story.json"], cwd=self.dir, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 120
+            while not (self.dir / "story.json").exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=60), 130)
+        finally:
+            process.kill()
+            process.wait()
+        results = json.loads((self.dir / "story.json").read_text())
+        self.assertFalse(results["complete"])
+        self.assertEqual(len(results["story"]), 10)
+        self.assertEqual(list((self.dir / "scratch").iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
