@@ -16,3 +16,10 @@ if(CHUNKIO_HAS_CUDA)
   chunkio_add_unit_tests(cuda_test LABEL cuda SOURCES unit/cuda_gpu_test.cpp
                          LIBRARIES CUDA::cudart_static)
 endif()
+
+# Linked with a profiler of its own, which writes down what the ranges say.
+if(CHUNKIO_HAS_NVTX)
+  chunkio_add_unit_tests(trace_test SOURCES unit/trace_test.cpp)
+  target_include_directories(trace_test SYSTEM PRIVATE ${CHUNKIO_NVTX_INCLUDE_DIR})
+  target_link_libraries(trace_test PRIVATE ${CMAKE_DL_LIBS})
+endif()

@@ -10,6 +10,7 @@ chunkio_add_unit_tests(
           unit/loader_state_test.cpp
           unit/loader_test.cpp
           unit/shards_test.cpp
+          unit/stage_rates_test.cpp
           unit/verify_test.cpp
           unit/window_reader_fault_test.cpp
           unit/window_reader_resume_test.cpp

@@ -98,6 +98,13 @@ if(TARGET reading)
                                                                       FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()
 
+if(TARGET normalizing)
+  add_test(NAME Bench.NormalizingAgreesWithItsLoop
+           COMMAND normalizing --bytes 1MiB --rounds 1 --threads 1,3 --json
+                   ${CMAKE_CURRENT_BINARY_DIR}/normalizing.json)
+  set_tests_properties(Bench.NormalizingAgreesWithItsLoop PROPERTIES LABELS short TIMEOUT 120)
+endif()
+
 if(TARGET packing)
   # Small, too. The peers and fio are left out.
   add_test(NAME Bench.PackingAgreesWithItsBaselines

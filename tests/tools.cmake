@@ -12,7 +12,7 @@ function(h5pack_add_cli_tests label)
   endforeach()
 endfunction()
 h5pack_add_cli_tests(short info preview)
-h5pack_add_cli_tests(medium append bad_input export hostile interrupted pack program ranks repack resume shard skip stream tune verify)
+h5pack_add_cli_tests(medium append bad_input doctor export hostile interrupted pack program ranks repack resume shard skip stream tune verify)
 
 add_test(NAME cli.interrupted_long
          COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupted_test.py)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +59,11 @@ class FakeGpu : public device::Gpu {
   [[nodiscard]] int unlocked_too_early() const {
     const std::lock_guard lock(mutex_);
     return unlocked_too_early_;
+  }
+  /// How long each copy and each kernel take beside what they take here.
+  void slow_down(std::chrono::microseconds copy, std::chrono::microseconds kernel) {
+    copy_takes_ = copy;
+    kernel_takes_ = kernel;
   }
   /// Work of the test's own.
   void run_on(device::StreamHandle stream, std::function<void()> work) {
@@ -116,8 +122,11 @@ class FakeGpu : public device::Gpu {
   }
   device::EventHandle create_event() override {
     count("create_event");
-    add_live(1);
-    return reinterpret_cast<device::EventHandle>(new std::shared_ptr<Event>(new Event));
+    return make_event();
+  }
+  device::EventHandle create_timer() override {
+    count("create_timer");
+    return make_event();
   }
   void destroy_event(device::EventHandle event) noexcept override {
     add_live(-1);
@@ -146,6 +155,10 @@ class FakeGpu : public device::Gpu {
     count_synchronize();
     of(stream).drain();
   }
+  double seconds_between(device::EventHandle begin, device::EventHandle end) override {
+    count("seconds_between");
+    return std::chrono::duration<double>(of(end)->done_at() - of(begin)->done_at()).count();
+  }
 
   void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                       device::StreamHandle stream) override {
@@ -155,6 +168,7 @@ class FakeGpu : public device::Gpu {
       copied_.insert(source);
     }
     of(stream).push([this, target, source, bytes] {
+      std::this_thread::sleep_for(copy_takes_.load());
       std::memcpy(target, source, bytes);
       const std::lock_guard lock(mutex_);
       copied_.erase(copied_.find(source));
@@ -164,10 +178,15 @@ class FakeGpu : public device::Gpu {
   void normalize(const device::NormalizePlan& plan, const device::LabelPlan& labels,
                  const device::BatchWork& work, device::StreamHandle stream) override {
     count("normalize");
-    of(stream).push([=] { make_batch(plan, labels, work); });
+    of(stream).push([this, plan, labels, work] {
+      std::this_thread::sleep_for(kernel_takes_.load());
+      make_batch(plan, labels, work);
+    });
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   class Event {
    public:
     std::int64_t issue() {
@@ -182,9 +201,15 @@ class FakeGpu : public device::Gpu {
       const std::lock_guard lock(mutex_);
       return done_ >= issued_;
     }
+    [[nodiscard]] Clock::time_point done_at() {
+      const std::lock_guard lock(mutex_);
+      if (done_ < issued_) throw Error(ErrorCode::cuda_failed, "the time of what is not done");
+      return done_at_;
+    }
     void finish(std::int64_t ticket) {
       const std::lock_guard lock(mutex_);
       done_ = ticket;
+      done_at_ = Clock::now();
       changed_.notify_all();
     }
     void wait(std::int64_t ticket) {
@@ -197,6 +222,7 @@ class FakeGpu : public device::Gpu {
     std::condition_variable changed_;
     std::int64_t issued_ = 0;
     std::int64_t done_ = 0;
+    Clock::time_point done_at_ = {};
   };
 
   class Stream {
@@ -232,6 +258,10 @@ class FakeGpu : public device::Gpu {
     std::jthread thread_{[this](std::stop_token stop) { run(std::move(stop)); }};
   };
 
+  device::EventHandle make_event() {
+    add_live(1);
+    return reinterpret_cast<device::EventHandle>(new std::shared_ptr<Event>(new Event));
+  }
   static Stream& of(device::StreamHandle stream) { return *reinterpret_cast<Stream*>(stream); }
   /// Shared with the work that waits for it: an event may be destroyed before.
   static std::shared_ptr<Event>& of(device::EventHandle event) {
@@ -311,6 +341,8 @@ class FakeGpu : public device::Gpu {
   }
 
   std::int64_t free_bytes_ = 0;
+  std::atomic<std::chrono::microseconds> copy_takes_{};
+  std::atomic<std::chrono::microseconds> kernel_takes_{};
 
   mutable std::mutex mutex_;  // Guards what follows.
   std::map<std::string, int> calls_;

@@ -15,7 +15,10 @@ SUFFIXES = {".hpp", ".cpp", ".h", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")', re.MULTILINE)
 
 HDF5 = re.compile(r"(hdf5(_hl)?|H5\w*)\.h$")
-CUDA = re.compile(r"(cuda|cub|cufile|curand|cooperative_groups|nvml|nvtx3|device_)")
+CUDA = re.compile(r"(cuda|cub|cufile|curand|cooperative_groups|nvml|device_)")
+# Names of stages for profilers: headers that need no CUDA, and one file that knows them.
+NVTX = re.compile(r"nvtx3/")
+TRACE = "libchunkio/src/base/trace.cpp"
 OPENCV = re.compile(r"opencv2?/")
 TBB = re.compile(r"(tbb|oneapi)/")
 CODECS = re.compile(r"(libdeflate|liburing|zlib|jpeglib|lz4|zstd)\w*\.h$")
@@ -45,6 +48,8 @@ def check_library_source(relative, include, quoted):
         yield 'write private includes as "layer/file.hpp"'
     if HDF5.match(include) and own != "h5":
         yield "only h5 may include HDF5"
+    if NVTX.match(include) and relative.as_posix() != TRACE:
+        yield f"only {TRACE} may include NVTX"
     if CUDA.match(include) and own != "device":
         yield "only device may include CUDA"
     if TBB.match(include) and own not in ("io", "pipeline"):
@@ -70,7 +75,7 @@ def check_program(relative, include):
         yield "programs use the public headers <chunkio/...> only"
     if HDF5.match(include):
         yield "only libchunkio/src/h5 may include HDF5"
-    if CUDA.match(include):
+    if CUDA.match(include) or NVTX.match(include):
         yield "only libchunkio/src/device may include CUDA"
     if relative.parts[0] == "tools" and OPENCV.match(include):
         if not OPENCV_TOOLS.search(relative.stem) and include != OPENCV_SETTINGS:

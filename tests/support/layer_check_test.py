@@ -15,6 +15,7 @@ ALLOWED = [
     ("libchunkio/src/h5/b.cpp", "#include <libdeflate.h>"),
     ("libchunkio/src/pipeline/a.cpp", '#include "h5/a.hpp"\n#include <chunkio/loader.hpp>'),
     ("libchunkio/src/device/a.cu", "#include <cuda_runtime.h>"),
+    ("libchunkio/src/base/trace.cpp", "#include <nvtx3/nvToolsExt.h>"),
     ("libchunkio/include/chunkio/a.hpp", "#include <chunkio/export.hpp>\n#include <span>"),
     ("libchunkio/include/chunkio/torch.hpp", "#include <chunkio/a.hpp>\n#include <torch/types.h>"),
     ("tools/h5pack/decode.cpp", "#include <opencv2/imgcodecs.hpp>"),
@@ -33,6 +34,8 @@ REFUSED = [
     ("libchunkio/src/io/a.cpp", "#include <hdf5.h>"),
     ("libchunkio/src/pipeline/a.cpp", "#include <H5Dpublic.h>"),
     ("libchunkio/src/io/a.cpp", "#include <cuda_runtime.h>"),
+    ("libchunkio/src/device/a.cpp", "#include <nvtx3/nvToolsExt.h>"),
+    ("libchunkio/src/base/a.cpp", "#include <nvtx3/nvtx3.hpp>"),
     ("libchunkio/src/plan/a.cpp", "#include <tbb/parallel_for.h>"),
     ("libchunkio/src/pipeline/a.cpp", "#include <libdeflate.h>"),
     ("libchunkio/src/io/a.cpp", "#include <opencv2/core.hpp>"),
@@ -48,6 +51,7 @@ REFUSED = [
     ("tools/h5pack/main.cpp", "#include <hdf5.h>"),
     ("samples/a.cpp", "#include <base/host_memory.hpp>"),
     ("samples/a.cpp", "#include <cuda.h>"),
+    ("samples/a.cpp", "#include <nvtx3/nvToolsExt.h>"),
 ]
 
 

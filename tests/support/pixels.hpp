@@ -37,6 +37,7 @@ struct PackedFile {
   std::int64_t chunk_samples = 7;
   Layout layout = Layout::nhwc;
   bool labels = true;
+  ChunkFilter filter = {};
 
   [[nodiscard]] std::int64_t sample_bytes() const { return height * width * channels; }
 };
@@ -71,7 +72,7 @@ inline void write_packed(const std::string& path, const PackedFile& file,
     for (int k = 0; k < 10; ++k) spec.class_names.push_back("class " + std::to_string(k));
   }
   spec.fields.push_back({{"weights", DType::float32, Shape{2}}, as_bytes(weights)});
-  DatasetWriter writer(path, spec, {.chunk_samples = file.chunk_samples});
+  DatasetWriter writer(path, spec, {.chunk_samples = file.chunk_samples, .filter = file.filter});
   for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
     std::vector<std::byte> rows;
     const std::int64_t begin = chunk * writer.chunk_samples();

@@ -15,6 +15,7 @@
 #include <chunkio/cuda/device_loader.hpp>
 
 #include "device/gpu.hpp"
+#include "device/normalize_kernel.cuh"
 #include "device/picture_writer.hpp"
 #include "errors.hpp"
 #include "pixels.hpp"
@@ -162,6 +163,114 @@ TEST_F(CudaGpuTest, TheKernelGivesTheBitsOfTheCpu) {
           }
         }
       }
+    }
+  }
+}
+
+/// Three labels of each of four pictures, as the kernel writes them for pictures 2, 0, 3.
+template <class Input, class Output>
+void expect_labels(Gpu& gpu, DType input, DType output, const std::vector<Input>& values) {
+  const NormalizePlan plan =
+      make_plan({.picture_height = 2, .picture_width = 2, .height = 2, .width = 2}, 1, Layout::nhwc,
+                Layout::nchw, DType::float32);
+  const LabelPlan labels{.values = 3, .input = input, .output = output};
+  const std::vector<std::int32_t> rows{2, 0, 3};
+  std::vector<RowTask> tasks;
+  for (const std::int32_t row : rows) {
+    tasks.push_back({row, crop_of(plan.crop, augmentation_key(1, 0), row, 0)});
+  }
+  const auto shared = [&gpu](std::size_t bytes) {
+    return std::shared_ptr<std::byte>(gpu.allocate(bytes), [&gpu](std::byte* p) { gpu.free(p); });
+  };
+  const auto pictures = shared(static_cast<std::size_t>(4 * plan.picture_bytes()) + kKernelSlack);
+  const auto device_labels = shared(values.size() * sizeof(Input));
+  const auto device_tasks = shared(tasks.size() * sizeof(RowTask));
+  const auto made = shared(static_cast<std::size_t>(3 * plan.output_bytes()));
+  const auto made_labels = shared(9 * sizeof(Output));
+  // Or a checker of memory would complain of pictures that nobody wrote.
+  ASSERT_EQ(cudaMemset(pictures.get(), 0,
+                       static_cast<std::size_t>(4 * plan.picture_bytes()) + kKernelSlack),
+            cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const StreamHandle stream = gpu.create_stream();
+  gpu.copy_to_device(device_labels.get(), reinterpret_cast<const std::byte*>(values.data()),
+                     values.size() * sizeof(Input), stream);
+  gpu.copy_to_device(device_tasks.get(), reinterpret_cast<const std::byte*>(tasks.data()),
+                     tasks.size() * sizeof(RowTask), stream);
+  gpu.normalize(plan, labels,
+                {.pictures = pictures.get(),
+                 .labels = device_labels.get(),
+                 .tasks = reinterpret_cast<const RowTask*>(device_tasks.get()),
+                 .num_rows = 3,
+                 .output = made.get(),
+                 .output_labels = made_labels.get()},
+                stream);
+  gpu.synchronize(stream);
+  gpu.destroy_stream(stream);
+  std::vector<Output> got(9);
+  ASSERT_EQ(cudaMemcpy(got.data(), made_labels.get(), got.size() * sizeof(Output),
+                       cudaMemcpyDeviceToHost),
+            cudaSuccess);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto from = static_cast<std::size_t>(rows[i / 3]) * 3 + i % 3;
+    ASSERT_EQ(got[i], static_cast<Output>(values[from])) << i;
+  }
+}
+
+TEST_F(CudaGpuTest, LabelsAreConvertedBetweenAllTypes) {
+  // Classes: negative ones, too, and numbers that float32 rounds.
+  const std::vector<std::int64_t> classes{
+      0, 1, -1, 9, 1000, 16'777'217, -5, 33'554'433, 1 << 30, 3, 2, (std::int64_t{1} << 40) + 1};
+  const std::vector<std::uint8_t> attributes{0, 1, 255, 127, 128, 1, 0, 0, 1, 7, 254, 3};
+  expect_labels<std::int64_t, std::int64_t>(*gpu_, DType::int64, DType::int64, classes);
+  expect_labels<std::int64_t, float>(*gpu_, DType::int64, DType::float32, classes);
+  expect_labels<std::uint8_t, std::int64_t>(*gpu_, DType::uint8, DType::int64, attributes);
+  expect_labels<std::uint8_t, float>(*gpu_, DType::uint8, DType::float32, attributes);
+}
+
+/// A picture of one line.
+NormalizePlan line_plan(std::int32_t width, std::size_t channels, Layout input) {
+  return make_plan({.picture_height = 1, .picture_width = width, .height = 1, .width = width},
+                   channels, input, Layout::nchw, DType::float32);
+}
+
+/// The widest line that the kernel takes.
+std::int32_t widest_line(std::size_t channels, Layout input) {
+  std::int32_t fits = 1;
+  std::int32_t too_wide = 1 << 20;
+  while (too_wide - fits > 1) {
+    const std::int32_t middle = fits + (too_wide - fits) / 2;
+    (fits_kernel(line_plan(middle, channels, input)) ? fits : too_wide) = middle;
+  }
+  return fits;
+}
+
+// Needs no device.
+TEST(FitsKernel, TheLimitIsTheSharedMemoryOfABlock) {
+  constexpr std::int32_t kBytes = 48 << 10;
+  for (const Layout input : {Layout::nhwc, Layout::nchw}) {
+    for (std::size_t channels = 1; channels <= 4; ++channels) {
+      SCOPED_TRACE(std::to_string(channels) + " channels " + std::string(to_string(input)));
+      const std::int32_t width = widest_line(channels, input);
+      const auto bytes = static_cast<std::int64_t>(channels) * width;
+      EXPECT_LE(bytes, kBytes);
+      // Words of 16 bytes, at either end of each plane.
+      EXPECT_GT(bytes, kBytes - 4 * 3 * 16) << "no line that would fit is refused";
+      EXPECT_FALSE(fits_kernel(line_plan(width + 1, channels, input)));
+    }
+  }
+}
+
+TEST_F(CudaGpuTest, TheLongestLinesAreRightAndLongerOnesRefused) {
+  std::mt19937 random(2);
+  for (const Layout input : {Layout::nhwc, Layout::nchw}) {
+    for (std::size_t channels = 1; channels <= 4; ++channels) {
+      const std::int32_t width = widest_line(channels, input);
+      SCOPED_TRACE(width);
+      expect_equal_to_cpu(*gpu_, line_plan(width, channels, input), random);
+      gpu_->require_supported(line_plan(width, channels, input));
+      test::expect_error(ErrorCode::unsupported, {"too long", "crop"},
+                         [&] { gpu_->require_supported(line_plan(width + 1, channels, input)); });
     }
   }
 }

@@ -542,7 +542,8 @@ TEST_F(DeviceLoaderTest, HeldBatchesKeepTheirContentsAndOutliveTheLoader) {
 TEST_F(DeviceLoaderTest, AddressesAndAllocationsStayTheSame) {
   DeviceLoader loader = device_loader({.normalize = plain(), .max_held = 2});
   const int allocated = gpu_->calls("allocate") + gpu_->calls("allocate_pinned");
-  const int events = gpu_->calls("create_event") + gpu_->calls("create_stream");
+  const int events =
+      gpu_->calls("create_event") + gpu_->calls("create_timer") + gpu_->calls("create_stream");
   std::set<void*> addresses;
   for (const std::int64_t epoch : {0, 1, 2}) {
     loader.start_epoch(epoch);
@@ -550,7 +551,9 @@ TEST_F(DeviceLoaderTest, AddressesAndAllocationsStayTheSame) {
   }
   EXPECT_LE(addresses.size(), 2U);
   EXPECT_EQ(gpu_->calls("allocate") + gpu_->calls("allocate_pinned"), allocated);
-  EXPECT_EQ(gpu_->calls("create_event") + gpu_->calls("create_stream"), events);
+  EXPECT_EQ(
+      gpu_->calls("create_event") + gpu_->calls("create_timer") + gpu_->calls("create_stream"),
+      events);
   EXPECT_EQ(loader.stats().batches, 36);
   EXPECT_EQ(loader.stats().images, 3 * 47);
   EXPECT_TRUE(loader.stats().pinned);
@@ -636,12 +639,94 @@ TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
   refused({"crop_width"}, {.normalize = {.mean = {0}, .std = {1}, .crop_width = 99}});
 }
 
+TEST_F(DeviceLoaderTest, StatisticsNameWhatTheConsumerWaitsFor) {
+  using std::chrono::milliseconds;
+  struct Pace {
+    milliseconds copy = {}, kernel = {}, consumer = {};
+  };
+  const auto stats_at = [&](const Pace& pace, DeviceOptions options, const LoaderOptions& host) {
+    gpu_->slow_down(pace.copy, pace.kernel);
+    options.normalize = plain();
+    DeviceLoader loader = device_loader(options, host);
+    EXPECT_EQ(loader.stats().bound, Bound::none);
+    for (const std::int64_t epoch : {0, 1}) {
+      loader.start_epoch(epoch);
+      while (const auto batch = loader.next(stream_)) {
+        if (pace.consumer > milliseconds{}) {
+          gpu_->run_on(stream_, [pace] { std::this_thread::sleep_for(pace.consumer); });
+        }
+      }
+    }
+    gpu_->slow_down({}, {});
+    return loader.stats();
+  };
+  const auto cures_of = [](const DeviceStats& stats) {
+    std::string text;
+    for (const Cure& cure : stats.diagnosis().cures) text += cure.option + "; ";
+    return text;
+  };
+  const DeviceOptions from_host{.resident = DeviceResident::off};
+
+  // A batch has a copy of pictures and one of labels.
+  const DeviceStats bus = stats_at({.copy = milliseconds(8)}, from_host, loader_options());
+  EXPECT_EQ(to_string(bus.bound), "bus") << bus.advice;
+  EXPECT_GT(bus.upload_seconds, 20 * 0.016);
+  EXPECT_GT(bus.stall_seconds + bus.device_stall_seconds, 0.5 * bus.seconds);
+  EXPECT_NE(bus.advice.find("page-locked"), std::string::npos) << bus.advice;
+  EXPECT_EQ(cures_of(bus).find("pin_memory"), std::string::npos) << "it is locked";
+
+  const DeviceStats with_work =
+      stats_at({.copy = milliseconds(8), .consumer = milliseconds(8)}, from_host, loader_options());
+  EXPECT_EQ(to_string(with_work.bound), "bus") << with_work.advice;
+  EXPECT_NE(cures_of(with_work).find("echo = "), std::string::npos) << cures_of(with_work);
+  EXPECT_EQ(cures_of(with_work).find("resident"), std::string::npos) << "there is no room";
+
+  const DeviceStats pageable =
+      stats_at({.copy = milliseconds(8)},
+               {.pin_memory = PinMemory::off, .resident = DeviceResident::off}, loader_options());
+  EXPECT_EQ(to_string(pageable.bound), "bus") << pageable.advice;
+  EXPECT_NE(cures_of(pageable).find("pin_memory"), std::string::npos) << cures_of(pageable);
+
+  const DeviceStats consumer =
+      stats_at({.consumer = milliseconds(40)}, from_host, loader_options());
+  EXPECT_EQ(to_string(consumer.bound), "consumer")
+      << consumer.advice << " " << consumer.stall_seconds << " + " << consumer.device_stall_seconds
+      << " of " << consumer.seconds;
+  EXPECT_TRUE(consumer.diagnosis().cures.empty());
+
+  const DeviceStats kernel = stats_at({.kernel = milliseconds(15)}, from_host, loader_options());
+  EXPECT_EQ(to_string(kernel.bound), "kernel") << kernel.advice;
+  EXPECT_GT(kernel.kernel_seconds, 20 * 0.015);
+  EXPECT_NE(kernel.advice.find("float16"), std::string::npos) << kernel.advice;
+
+  gpu_->set_free_bytes(1 << 30);
+  const DeviceStats resident = stats_at({.kernel = milliseconds(15)},
+                                        {.resident = DeviceResident::require}, loader_options());
+  EXPECT_EQ(to_string(resident.bound), "kernel") << resident.advice;
+
+  // Every picture costs a chunk that is decoded: the loader, and of it decoding.
+  path_ = folder_.file("deflated.h5");
+  test::write_packed(path_, {.num_samples = 47,
+                             .height = 200,
+                             .width = 200,
+                             .chunk_samples = 16,
+                             .filter = {.deflate_level = 1}});
+  LoaderOptions random = loader_options();
+  random.order = OrderMode::random;
+  const DeviceStats loader = stats_at({}, from_host, random);
+  EXPECT_EQ(to_string(loader.bound), "decode") << loader.advice;
+  EXPECT_NE(cures_of(loader).find("order = chunk_shuffled"), std::string::npos) << cures_of(loader);
+  EXPECT_NE(cures_of(loader).find("resident = require"), std::string::npos)
+      << "it would fit: " << cures_of(loader);
+}
+
 /// The first failure of any call, at every call: an error, nothing leaks, nothing hangs.
 TEST_F(DeviceLoaderTest, AnyCallMayFail) {
-  const std::vector<std::string> members{
-      "require_supported", "pin",          "allocate",       "allocate_pinned",
-      "create_stream",     "create_event", "record",         "wait",
-      "is_done",           "synchronize",  "copy_to_device", "normalize"};
+  const std::vector<std::string> members{"require_supported", "pin",           "allocate",
+                                         "allocate_pinned",   "create_stream", "create_event",
+                                         "create_timer",      "record",        "wait",
+                                         "is_done",           "synchronize",   "seconds_between",
+                                         "copy_to_device",    "normalize"};
   gpu_->destroy_stream(stream_);
   stream_ = nullptr;
   for (const std::string& member : members) {

@@ -17,8 +17,7 @@
 #include <chunkio/loader.hpp>
 
 #include "errors.hpp"
-#include "pixels.hpp"
-#include "scratch.hpp"
+#include "leased_batches.hpp"
 
 namespace chunkio {
 namespace {
@@ -192,33 +191,17 @@ TEST(Dlpack, AnErrorKeepsNothing) {
   EXPECT_EQ(alive, 0);
 }
 
-class DlpackBatch : public ::testing::Test {
+class DlpackBatch : public test::LeasedBatches {
  protected:
-  void SetUp() override { test::write_packed(path_, file_); }
-
-  /// Rows in the order of the file, one batch held at most.
-  Loader loader() const {
-    return {Dataset::open(path_),
-            {.batch_size = 9,
-             .order = OrderMode::sequential,
-             .fields = {"weights"},
-             .num_threads = 2,
-             .max_held = 1}};
-  }
-
   void expect_pixels(const DLTensor& images, std::int64_t first_row) const {
     ASSERT_EQ(images.ndim, 4);
     const auto* bytes = static_cast<const std::byte*>(images.data);
     for (std::int64_t row = 0; row < images.shape[0]; ++row) {
-      const auto expected = test::picture(first_row + row, file_.sample_bytes());
+      const auto expected = expected_picture(first_row + row);
       ASSERT_TRUE(std::equal(expected.begin(), expected.end(), bytes + row * file_.sample_bytes()))
           << "row " << row;
     }
   }
-
-  test::ScratchFolder scratch_;
-  test::PackedFile file_{.num_samples = 40, .chunk_samples = 9};
-  std::string path_ = scratch_.file("train.h5");
 };
 
 TEST_F(DlpackBatch, ExportsPicturesLabelsFieldsAndSampleIds) {
@@ -254,20 +237,12 @@ TEST_F(DlpackBatch, IsHeldUntilTheLastDeleterWasCalledOnAnyThread) {
   auto images = to_dlpack(*batch, batch->images());
   auto labels = to_dlpack_legacy(*batch, batch->labels());
   batch.reset();
-  const auto is_held = [&] {
-    try {
-      return !source.next().has_value();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::out_of_resources) << error.what();
-      return true;
-    }
-  };
-  EXPECT_TRUE(is_held());
+  EXPECT_TRUE(is_held(source));
   std::thread([&] { labels.reset(); }).join();
-  EXPECT_TRUE(is_held());
+  EXPECT_TRUE(is_held(source));
   expect_pixels(images->dl_tensor, 0);
   std::thread([&] { images.reset(); }).join();
-  EXPECT_FALSE(is_held());
+  EXPECT_FALSE(is_held(source));
 }
 
 TEST_F(DlpackBatch, OutlivesItsLoader) {

@@ -20,8 +20,7 @@
 #include <chunkio/torch.hpp>
 
 #include "errors.hpp"
-#include "pixels.hpp"
-#include "scratch.hpp"
+#include "leased_batches.hpp"
 
 namespace chunkio {
 namespace {
@@ -55,24 +54,12 @@ static_assert(sizeof(dlpack::DLManagedTensorVersioned) == sizeof(::DLManagedTens
               dlpack::kReadOnly == DLPACK_FLAG_BITMASK_READ_ONLY);
 #endif
 
-class Torch : public ::testing::Test {
+class Torch : public test::LeasedBatches {
  protected:
-  void SetUp() override { test::write_packed(path_, file_); }
-
-  /// Rows in the order of the file, one batch held at most.
-  Loader loader() const {
-    return {Dataset::open(path_),
-            {.batch_size = 9,
-             .order = OrderMode::sequential,
-             .fields = {"weights"},
-             .num_threads = 2,
-             .max_held = 1}};
-  }
-
   void expect_pixels(const torch::Tensor& images, std::int64_t first_row) const {
     ASSERT_EQ(images.scalar_type(), torch::kUInt8);
     for (std::int64_t row = 0; row < images.size(0); ++row) {
-      std::vector<std::byte> expected = test::picture(first_row + row, file_.sample_bytes());
+      std::vector<std::byte> expected = expected_picture(first_row + row);
       ASSERT_TRUE(torch::equal(
           images[row],
           torch::from_blob(expected.data(), {file_.height, file_.width, file_.channels},
@@ -80,20 +67,7 @@ class Torch : public ::testing::Test {
           << "row " << row;
     }
   }
-
-  test::ScratchFolder scratch_;
-  test::PackedFile file_{.num_samples = 40, .chunk_samples = 9};
-  std::string path_ = scratch_.file("train.h5");
 };
-
-bool is_held(Loader& loader) {
-  try {
-    return !loader.next().has_value();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::out_of_resources) << error.what();
-    return true;
-  }
-}
 
 TEST_F(Torch, SeesPicturesLabelsAndFieldsWithoutACopy) {
   Loader source = loader();

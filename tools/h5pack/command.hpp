@@ -36,6 +36,7 @@ void add_pack_commands(CLI::App& app, const GlobalOptions& global, Action& actio
 void add_info_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_link_command(CLI::App& app, const GlobalOptions& global, Action& action);
+void add_doctor_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_preview_command(CLI::App& app, const GlobalOptions& global, Action& action);
 void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& action);

@@ -92,6 +92,7 @@ ExitCode run(int argc, char** argv) {
   h5pack::add_info_command(app, global, action);
   h5pack::add_stream_command(app, global, action);
   h5pack::add_tune_command(app, global, action);
+  h5pack::add_doctor_command(app, global, action);
   h5pack::add_preview_command(app, global, action);
   h5pack::add_verify_command(app, global, action);
   h5pack::add_export_command(app, global, action);

@@ -91,6 +91,23 @@ CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& ta
       ->default_str("0");
 }
 
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& target,
+                         const std::string& description) {
+  const auto set = [&target, name](const std::string& text) {
+    const std::optional<double> value = parse_number<double>(text);
+    if (!value || !(*value >= 0.01 && *value <= 60)) {
+      refuse(name, "a number of seconds from 0.01 to 60", text);
+    }
+    target = *value;
+  };
+  std::string shown = std::to_string(target);
+  shown.erase(shown.find_last_not_of('0') + 1);
+  if (shown.back() == '.') shown.pop_back();
+  return app.add_option_function<std::string>(name, set, description)
+      ->type_name("S")
+      ->default_str(shown);
+}
+
 CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::string>& target,
                        const std::string& description, const std::string& type_name) {
   const auto set = [&target, name](const std::string& text) {

@@ -43,6 +43,10 @@ CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& tar
 CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& target,
                               const std::string& description);
 
+/// A time in seconds, from 0.01 to 60; the help shows the value `target` has now as default.
+CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& target,
+                         const std::string& description);
+
 /// Names separated by commas. (CLI11's own splitting takes the next option for a name after ",".)
 CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::string>& target,
                        const std::string& description, const std::string& type_name);

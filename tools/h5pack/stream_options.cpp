@@ -72,34 +72,6 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
       ->group(kDelivered);
 }
 
-void add_reading(CLI::App& app, StreamOptions& options) {
-  chunkio::LoaderOptions& loader = options.loader;
-  add_choice<chunkio::SourceKind>(app, "--source", loader.source,
-                                  {{"auto", chunkio::SourceKind::automatic},
-                                   {"mapped", chunkio::SourceKind::mapped},
-                                   {"scatter", chunkio::SourceKind::scatter},
-                                   {"direct", chunkio::SourceKind::direct},
-                                   {"hdf5", chunkio::SourceKind::hdf5}},
-                                  "How bytes come from the file")
-      ->group(kReading);
-  app.add_flag("--direct-io", loader.direct_io,
-               "Go round the page cache (sources scatter and direct), for data far larger than "
-               "memory")
-      ->group(kReading);
-  add_choice<chunkio::Resident>(
-      app, "--resident", loader.resident,
-      {{"none", chunkio::Resident::none}, {"host", chunkio::Resident::host}},
-      "Where pictures stay after the first epoch")
-      ->group(kReading);
-  add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory the loader may use")
-      ->group(kReading);
-  add_integer(app, "--threads", loader.num_threads, 0, "Reading threads; 0 chooses")
-      ->group(kReading);
-  add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches ready ahead, at least")
-      ->group(kReading);
-  add_disk_limit(app, options.disk, kReading);
-}
-
 void add_ranks(CLI::App& app, StreamOptions& options) {
   chunkio::LoaderOptions& loader = options.loader;
   auto* const rank = add_integer(app, "--rank", loader.rank, 0, "Which reader this is");
@@ -140,13 +112,40 @@ void add_report(CLI::App& app, StreamOptions& options) {
 
 }  // namespace
 
+void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOptions& disk) {
+  add_choice<chunkio::SourceKind>(app, "--source", loader.source,
+                                  {{"auto", chunkio::SourceKind::automatic},
+                                   {"mapped", chunkio::SourceKind::mapped},
+                                   {"scatter", chunkio::SourceKind::scatter},
+                                   {"direct", chunkio::SourceKind::direct},
+                                   {"hdf5", chunkio::SourceKind::hdf5}},
+                                  "How bytes come from the file")
+      ->group(kReading);
+  app.add_flag("--direct-io", loader.direct_io,
+               "Go round the page cache (sources scatter and direct), for data far larger than "
+               "memory")
+      ->group(kReading);
+  add_choice<chunkio::Resident>(
+      app, "--resident", loader.resident,
+      {{"none", chunkio::Resident::none}, {"host", chunkio::Resident::host}},
+      "Where pictures stay after the first epoch")
+      ->group(kReading);
+  add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory the loader may use")
+      ->group(kReading);
+  add_integer(app, "--threads", loader.num_threads, 0, "Reading threads; 0 chooses")
+      ->group(kReading);
+  add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches ready ahead, at least")
+      ->group(kReading);
+  add_disk_limit(app, disk, kReading);
+}
+
 void add_stream_options(CLI::App& app, StreamOptions& options) {
   app.add_option("FILE", options.file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
       ->required()
       ->type_name("");
   add_open_options(app, options.open, kFile);
   add_delivered(app, options);
-  add_reading(app, options);
+  add_reading_options(app, options.loader, options.disk);
   add_ranks(app, options);
   add_report(app, options);
 }

@@ -32,6 +32,10 @@ struct StreamOptions {
   bool shuffle_quality = false;
 };
 
+/// Those of them that say how a file is read, for commands that read one likewise; `disk` is for
+/// loader.disk_limit.
+void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOptions& disk);
+
 /// Adds them to `app`; `options` must outlive the parse. They check themselves as options.hpp says.
 void add_stream_options(CLI::App& app, StreamOptions& options);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "advice_text.hpp"
 #include "byte_size.hpp"
 #include "digest_text.hpp"
 #include "disk_options.hpp"
@@ -119,29 +120,6 @@ std::string block(const std::string& label, const StreamSetup& setup, const Epoc
     text += labelled("  digests", wrap(digests, kTextColumns), false);
   }
   return text;
-}
-
-/// The library speaks of its own options; whoever reads this needs those of the program.
-std::string with_program_options(std::string advice) {
-  struct Name {
-    const char* library;
-    const char* program;
-  };
-  static constexpr std::array kNames{
-      Name{"num_threads", "--threads"}, Name{"prefetch_depth", "--prefetch"},
-      Name{"window_bytes", "--window-bytes"}, Name{"memory_budget", "--memory-budget"},
-      Name{"batch_size", "--batch"}, Name{"direct_io", "--direct-io"},
-      // Ordinary words but for the sign.
-      Name{"resident =", "--resident"}, Name{"verify =", "--verify"}, Name{"order =", "--order"},
-      Name{"source =", "--source"}};
-  for (const Name& name : kNames) {
-    const std::size_t at = advice.find(name.library);
-    if (at == std::string::npos) continue;
-    const std::string_view word =
-        std::string_view(name.library).substr(0, std::string_view(name.library).find(' '));
-    advice.insert(at + word.size(), std::string(" (") + name.program + ")");
-  }
-  return advice;
 }
 
 std::string skipped_text(const std::vector<chunkio::SkippedRows>& skipped) {

@@ -5,6 +5,7 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/diagnosis.hpp>
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
@@ -12,6 +13,7 @@
 #include <chunkio/normalizer.hpp>
 #include <chunkio/ranks.hpp>
 #include <chunkio/shards.hpp>
+#include <chunkio/stage_rates.hpp>
 #include <chunkio/tensor.hpp>
 #include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>

@@ -205,13 +205,6 @@ std::unique_ptr<Managed, dlpack::CallDeleter> export_tensor(Owner&& owner, const
   return std::unique_ptr<Managed, dlpack::CallDeleter>(&managed);
 }
 
-inline void check_in_batch(const Batch& batch, const TensorView& view) {
-  if (!view.empty() && !batch.contains(view)) {
-    throw Error(ErrorCode::invalid_argument,
-                "the view does not lie in the batch, whose lease would not keep its memory valid");
-  }
-}
-
 }  // namespace chunkio::internal
 
 namespace chunkio {
@@ -240,7 +233,7 @@ template <class Owner>
 /// of no elements. Images are aligned to 4096 bytes, everything else to 64.
 /// \throws Error invalid_argument (also if `view` does not lie in `batch`), and as above.
 [[nodiscard]] inline dlpack::ManagedTensor to_dlpack(Batch batch, const TensorView& view) {
-  internal::check_in_batch(batch, view);
+  batch.require_contains(view);
   return to_dlpack(std::move(batch), view, dlpack::DLDevice{});
 }
 
@@ -257,7 +250,7 @@ template <class Owner>
 /// \throws Error as to_dlpack().
 [[nodiscard]] inline dlpack::LegacyManagedTensor to_dlpack_legacy(Batch batch,
                                                                   const TensorView& view) {
-  internal::check_in_batch(batch, view);
+  batch.require_contains(view);
   return to_dlpack_legacy(std::move(batch), view, dlpack::DLDevice{});
 }
 

@@ -23,6 +23,7 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
+#include <chunkio/diagnosis.hpp>
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/export.hpp>
@@ -66,22 +67,10 @@ enum class Resident : std::uint8_t {
   host = 1,
 };
 
-/// The stage that an epoch waits for.
-enum class Bound : std::uint8_t {
-  none = 0,      ///< Nothing was delivered yet.
-  disk = 1,      ///< Storage.
-  decode = 2,    ///< Undoing filters, checking digests.
-  copy = 3,      ///< Bringing rows to their places: memory bandwidth.
-  plan = 4,      ///< Computing the order.
-  bus = 5,       ///< The copy to a device.
-  consumer = 6,  ///< Whoever takes the batches: the loader is fast enough.
-};
-
 CHUNKIO_EXPORT std::string_view to_string(SourceKind kind) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(Verify verify) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(OnError on_error) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(Resident resident) noexcept;
-CHUNKIO_EXPORT std::string_view to_string(Bound bound) noexcept;
 
 /// What a Loader delivers, and what it may use for that.
 struct LoaderOptions {
@@ -178,11 +167,28 @@ class CHUNKIO_EXPORT Batch {
   /// so, it is valid while the batch is held.
   /// \throws Error out_of_resources if its dimensions multiply to more than 63 bits.
   [[nodiscard]] bool contains(const TensorView& view) const;
+  /// For whoever hands `view` on with a lease of this batch.
+  /// \throws Error invalid_argument unless contains(view), or `view` has no memory at all.
+  void require_contains(const TensorView& view) const;
 
  private:
   friend class Loader;
   explicit Batch(std::shared_ptr<const internal::BatchSlot> slot) noexcept;
   std::shared_ptr<const internal::BatchSlot> slot_;
+};
+
+/// What a loader is made of, as far as it bears on what it costs.
+struct LoaderFacts {
+  SourceKind source = SourceKind::automatic;
+  OrderMode order = OrderMode::chunk_shuffled;
+  Verify verify = Verify::off;
+  Resident resident = Resident::none;
+  bool filtered = false;           ///< Pictures are stored compressed or otherwise filtered.
+  std::int64_t num_cpus = 1;       ///< That this process may use.
+  std::int64_t group_samples = 0;  ///< Of a full row group.
+  std::int64_t prefetch_depth = 1;
+  std::int64_t picture_bytes = 0;  ///< Of all pictures, in memory.
+  std::int64_t spare_bytes = 0;    ///< Of the memory budget, not reserved.
 };
 
 /// What was delivered and what it cost. Seconds are wall time unless said; those of workers are
@@ -210,9 +216,18 @@ struct LoaderStats {
   double input_wait_seconds = 0;   ///< For the plan of the next window, or others' last reads.
   double output_wait_seconds = 0;  ///< For a free batch buffer: the consumer is the slow one.
 
-  /// What the time went to, and what would help most (a sentence).
+  LoaderFacts facts = {};
+
+  /// What the time went to, and what would help most (a sentence or two): diagnosis() in short.
   Bound bound = Bound::none;
   std::string advice = {};
+  /// What limits, what shows it, and what would help, with the stall that each cure would leave.
+  /// Computed from the members above but for `bound` and `advice`, which it gives anew.
+  [[nodiscard]] CHUNKIO_EXPORT Diagnosis diagnosis() const;
+
+  /// What was counted after `earlier`: figures of the last thousand steps, say, or without the time
+  /// that the first batch took. \pre `earlier` are statistics of the same loader or epoch.
+  [[nodiscard]] CHUNKIO_EXPORT LoaderStats since(const LoaderStats& earlier) const;
 
   /// 1 - chunk_loads / images; 0 when nothing was delivered.
   [[nodiscard]] double hit_rate() const noexcept {

@@ -109,10 +109,7 @@ template <class Owner>
 /// TensorView. The tensor holds a lease of the batch. Not to be written to.
 /// \throws Error invalid_argument (also if `view` does not lie in `batch`), and as above.
 [[nodiscard]] inline torch::Tensor to_torch(Batch batch, const TensorView& view) {
-  if (!view.empty() && !batch.contains(view)) {
-    throw Error(ErrorCode::invalid_argument,
-                "the view does not lie in the batch, whose lease would not keep its memory valid");
-  }
+  batch.require_contains(view);
   return to_torch(std::move(batch), view, torch::Device(torch::kCPU));
 }
 

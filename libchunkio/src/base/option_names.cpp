@@ -66,6 +66,10 @@ std::string_view to_string(Bound bound) noexcept {
       return "bus";
     case Bound::consumer:
       return "consumer";
+    case Bound::buffers:
+      return "buffers";
+    case Bound::kernel:
+      return "kernel";
   }
   return "unknown";
 }

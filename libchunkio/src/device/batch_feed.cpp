@@ -7,6 +7,8 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/trace.hpp"
+
 namespace chunkio::device {
 namespace {
 
@@ -75,6 +77,7 @@ void BatchFeed::stop() {
 }
 
 BigBatch* BatchFeed::next() {
+  const base::TraceRange range(base::Stage::wait_for_upload);
   std::unique_lock lock(mutex_);
   item_available_.wait(lock, [&] { return !items_.empty() || error_ != nullptr || !running_; });
   // What was read before the error is delivered first.
@@ -96,12 +99,13 @@ void BatchFeed::release(BigBatch* big_batch) {
   idle_available_.notify_one();
 }
 
-std::int64_t BatchFeed::bytes_uploaded() const {
+BatchFeed::Uploads BatchFeed::uploads() const {
   const std::lock_guard lock(mutex_);
-  return bytes_uploaded_;
+  return uploads_;
 }
 
 void BatchFeed::run(std::stop_token stop, std::int64_t epoch) {
+  base::name_this_thread("chunkio feed");
   try {
     while (run_epoch(stop, epoch)) ++epoch;
   } catch (...) {
@@ -141,6 +145,7 @@ bool BatchFeed::run_epoch(const std::stop_token& stop, std::int64_t epoch) {
 }
 
 BigBatch* BatchFeed::take_idle(const std::stop_token& stop) {
+  const base::TraceRange range(base::Stage::wait_for_device_buffer);
   std::unique_lock lock(mutex_);
   idle_available_.wait(lock, stop, [&] { return !idle_.empty(); });
   if (stop.stop_requested()) return nullptr;
@@ -149,9 +154,10 @@ BigBatch* BatchFeed::take_idle(const std::stop_token& stop) {
   return big_batch;
 }
 
-void BatchFeed::count_upload(std::int64_t bytes) {
+void BatchFeed::count_upload(const Uploads& more) {
   const std::lock_guard lock(mutex_);
-  bytes_uploaded_ += bytes;
+  uploads_.bytes += more.bytes;
+  uploads_.seconds += more.seconds;
 }
 
 void BatchFeed::push(Item item, bool more) {

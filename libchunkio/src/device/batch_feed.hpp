@@ -64,7 +64,12 @@ class BatchFeed {
   [[nodiscard]] virtual std::vector<SkippedRows> skipped() const { return loader_.skipped(); }
   /// For its thread-safe members.
   [[nodiscard]] const Loader& loader() const noexcept { return loader_; }
-  [[nodiscard]] std::int64_t bytes_uploaded() const;
+  /// What was copied to the device.
+  struct Uploads {
+    std::int64_t bytes = 0;
+    double seconds = 0;  ///< By the device's clock; of copies that were looked at since.
+  };
+  [[nodiscard]] Uploads uploads() const;
   [[nodiscard]] virtual std::int64_t device_bytes() const noexcept = 0;
 
  protected:
@@ -83,7 +88,7 @@ class BatchFeed {
 
   /// Ends the thread. To be called by destructors before anything that the thread uses is gone.
   void stop();
-  void count_upload(std::int64_t bytes);
+  void count_upload(const Uploads& more);
 
   [[nodiscard]] Gpu& gpu() const noexcept { return *gpu_; }
   [[nodiscard]] const std::shared_ptr<Gpu>& shared_gpu() const noexcept { return gpu_; }
@@ -115,7 +120,7 @@ class BatchFeed {
   std::deque<Item> items_;
   std::exception_ptr error_;
   bool running_ = false;  // The thread will bring more.
-  std::int64_t bytes_uploaded_ = 0;
+  Uploads uploads_;
 
   // Of the consumer.
   std::int64_t epoch_ = 0;  // that next() delivers

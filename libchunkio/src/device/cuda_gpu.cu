@@ -114,14 +114,8 @@ class CudaGpu final : public Gpu {
     return stream;
   }
   void destroy_stream(StreamHandle stream) noexcept override { ignore(cudaStreamDestroy(stream)); }
-  EventHandle create_event() override {
-    const CurrentDevice current(device_);
-    cudaEvent_t event = nullptr;
-    // Whoever waits sleeps: the CPUs have pictures to read.
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
-          "create an event");
-    return event;
-  }
+  EventHandle create_event() override { return create_event_with(cudaEventDisableTiming); }
+  EventHandle create_timer() override { return create_event_with(cudaEventDefault); }
   void destroy_event(EventHandle event) noexcept override { ignore(cudaEventDestroy(event)); }
 
   void record(EventHandle event, StreamHandle stream) override {
@@ -150,6 +144,12 @@ class CudaGpu final : public Gpu {
     const CurrentDevice current(device_);
     check(cudaStreamSynchronize(stream), "wait for a stream");
   }
+  double seconds_between(EventHandle begin, EventHandle end) override {
+    const CurrentDevice current(device_);
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), "take the time between two events");
+    return static_cast<double>(milliseconds) / 1000;
+  }
 
   void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                       StreamHandle stream) override {
@@ -170,6 +170,13 @@ class CudaGpu final : public Gpu {
   }
 
  private:
+  [[nodiscard]] EventHandle create_event_with(unsigned flags) {
+    const CurrentDevice current(device_);
+    cudaEvent_t event = nullptr;
+    // Whoever waits sleeps: the CPUs have pictures to read.
+    check(cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync), "create an event");
+    return event;
+  }
   // At the end of a program the driver may be gone before its memory is given back.
   static void ignore(cudaError_t status) noexcept {
     if (status != cudaSuccess) static_cast<void>(cudaGetLastError());

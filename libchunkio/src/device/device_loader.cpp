@@ -13,6 +13,7 @@
 #include <chunkio/error.hpp>
 
 #include "base/checked_math.hpp"
+#include "base/trace.hpp"
 #include "device/augmentation.hpp"
 #include "device/device_loader_access.hpp"
 #include "device/device_state.hpp"
@@ -23,6 +24,7 @@
 #include "device/pinned_ring.hpp"
 #include "device/resident_feed.hpp"
 #include "device/uploader.hpp"
+#include "pipeline/bottleneck.hpp"
 #include "pipeline/loader_access.hpp"
 #include "pipeline/loader_state.hpp"
 
@@ -87,6 +89,8 @@ struct DeviceLoader::Impl {
         num_batches(loader.num_steps()),
         plan(supported(device::make_normalize_plan(dataset.info(), options.normalize))),
         labels(label_plan(dataset.info(), options.label_dtype)),
+        free_bytes(gpu->memory().free_bytes),
+        dataset_bytes(device::ResidentDataset::footprint(loader, labels)),
         fits(fits_device(loader)),
         stream(gpu),
         outputs(std::make_shared<device::OutputRing>(gpu, options.max_held,
@@ -137,15 +141,14 @@ struct DeviceLoader::Impl {
   [[nodiscard]] bool fits_device(const Loader& loader) const {
     if (options.resident == DeviceResident::off) return false;
     const std::int64_t rows = loader.row_groups().num_samples();
-    const std::int64_t bytes = device::ResidentDataset::footprint(loader, labels);
-    const std::int64_t free_bytes = gpu->memory().free_bytes;
     const double limit = options.resident_share * static_cast<double>(free_bytes);
-    if (rows <= std::numeric_limits<std::int32_t>::max() && static_cast<double>(bytes) <= limit) {
+    if (rows <= std::numeric_limits<std::int32_t>::max() &&
+        static_cast<double>(dataset_bytes) <= limit) {
       return true;
     }
     if (options.resident == DeviceResident::automatic) return false;
     throw Error(ErrorCode::out_of_resources,
-                dataset.info().path + " takes " + std::to_string(bytes) +
+                dataset.info().path + " takes " + std::to_string(dataset_bytes) +
                     " bytes on the device, where " + std::to_string(free_bytes) +
                     " are free; raise resident_share, or set resident to automatic");
   }
@@ -162,6 +165,7 @@ struct DeviceLoader::Impl {
   }
 
   void begin(std::int64_t at_epoch, std::int64_t at_batch, std::int64_t at_step) {
+    if (!first_started) first_started = Clock::now();
     epoch = at_epoch;
     next_batch = at_batch;
     skip = at_step;
@@ -171,6 +175,7 @@ struct DeviceLoader::Impl {
   }
 
   [[nodiscard]] OutputSlot* next(Stream consumer) {
+    const base::TraceRange range(base::Stage::device_hand_over);
     require(started, "no epoch was started; call start_epoch() first");
     rethrow_failure();
     restored_epoch.reset();
@@ -196,6 +201,7 @@ struct DeviceLoader::Impl {
     const std::lock_guard lock(mutex);
     ++batches;
     images += std::ssize(slot.sample_ids);
+    seconds = std::chrono::duration<double>(Clock::now() - *first_started).count();
     return &slot;
   }
 
@@ -241,8 +247,14 @@ struct DeviceLoader::Impl {
         static_cast<std::size_t>(first), static_cast<std::size_t>(rows_of(slice)));
 
     // What the slot was used for last may still be read: its tasks by the copy before its kernel.
-    gpu->synchronize(slot.computed.get());
+    {
+      const base::TraceRange range(base::Stage::wait_for_output);
+      gpu->synchronize(slot.computed.get());
+    }
+    count_times(slot);
+    const base::TraceRange range(base::Stage::kernel);
     gpu->wait(stream.get(), slot.released.get());
+    gpu->record(slot.begun.get(), stream.get());
     slot.epoch = current->epoch;
     slot.step = current->first_batch * options.echo + within;
     slot.echo_pass = pass;
@@ -262,7 +274,23 @@ struct DeviceLoader::Impl {
                      stream.get());
     }
     gpu->record(slot.computed.get(), stream.get());
+    gpu->record(slot.wait_begun.get(), consumer);
     gpu->wait(consumer, slot.computed.get());
+    gpu->record(slot.wait_ended.get(), consumer);
+    slot.timed = true;
+  }
+
+  /// Of the use before, whose kernel is done.
+  void count_times(const OutputSlot& slot) {
+    if (!slot.timed) return;
+    const double kernel = gpu->seconds_between(slot.begun.get(), slot.computed.get());
+    // A stream that has not come there yet has other work, so it does not stand idle.
+    const double idle = gpu->is_done(slot.wait_ended.get())
+                            ? gpu->seconds_between(slot.wait_begun.get(), slot.wait_ended.get())
+                            : 0;
+    const std::lock_guard lock(mutex);
+    kernel_seconds += kernel;
+    device_stall_seconds += idle;
   }
 
   void deal(std::int64_t pass) {
@@ -361,7 +389,9 @@ struct DeviceLoader::Impl {
   std::int64_t num_batches = 0;
   device::NormalizePlan plan;
   LabelPlan labels;
-  bool fits = false;  // The dataset, on the device.
+  std::int64_t free_bytes = 0;     // Of the device, before anything was allocated.
+  std::int64_t dataset_bytes = 0;  // What the dataset takes there.
+  bool fits = false;
   bool resident = false;
   bool pins = false;  // Copies come from page-locked memory.
 
@@ -384,10 +414,15 @@ struct DeviceLoader::Impl {
   std::vector<std::int32_t> dealt;             // rows of `current`, in the order of dealt_pass
   std::int64_t dealt_pass = -1;
 
+  std::optional<Clock::time_point> first_started;
+
   mutable std::mutex mutex;  // Guards what follows.
   std::int64_t batches = 0;
   std::int64_t images = 0;
+  double seconds = 0;
   double stall_seconds = 0;
+  double device_stall_seconds = 0;
+  double kernel_seconds = 0;
 };
 
 DeviceLoader::DeviceLoader(Loader loader, DeviceOptions options)
@@ -422,13 +457,27 @@ std::int64_t DeviceLoader::num_steps() const noexcept {
 
 DeviceStats DeviceLoader::stats() const {
   DeviceStats stats{.loader = impl_->feed->loader_stats(),
-                    .bytes_uploaded = impl_->feed->bytes_uploaded(),
                     .pinned = impl_->pins,
-                    .resident = impl_->resident};
-  const std::lock_guard lock(impl_->mutex);
-  stats.batches = impl_->batches;
-  stats.images = impl_->images;
-  stats.stall_seconds = impl_->stall_seconds;
+                    .resident = impl_->resident,
+                    .echo = impl_->options.echo,
+                    .dtype = impl_->plan.dtype,
+                    .dataset_bytes = impl_->dataset_bytes,
+                    .free_device_bytes = impl_->free_bytes};
+  const device::BatchFeed::Uploads uploads = impl_->feed->uploads();
+  stats.bytes_uploaded = uploads.bytes;
+  stats.upload_seconds = uploads.seconds;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    stats.batches = impl_->batches;
+    stats.images = impl_->images;
+    stats.seconds = impl_->seconds;
+    stats.stall_seconds = impl_->stall_seconds;
+    stats.device_stall_seconds = impl_->device_stall_seconds;
+    stats.kernel_seconds = impl_->kernel_seconds;
+  }
+  const Diagnosis found = stats.diagnosis();
+  stats.bound = found.bound;
+  stats.advice = pipeline::advice_of(found);
   return stats;
 }
 

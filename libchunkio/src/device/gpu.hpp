@@ -86,6 +86,8 @@ class Gpu {
   [[nodiscard]] virtual StreamHandle create_stream() = 0;
   virtual void destroy_stream(StreamHandle stream) noexcept = 0;
   [[nodiscard]] virtual EventHandle create_event() = 0;
+  /// One that also takes the time, see seconds_between().
+  [[nodiscard]] virtual EventHandle create_timer() = 0;
   virtual void destroy_event(EventHandle event) noexcept = 0;
 
   /// The event is done when all that was put into `stream` before is.
@@ -97,6 +99,9 @@ class Gpu {
   /// Blocks the caller.
   virtual void synchronize(EventHandle event) = 0;
   virtual void synchronize(StreamHandle stream) = 0;
+  /// From when `begin` was done to when `end` was, on the device's clock, as they were last
+  /// recorded. \pre both are timers, and done.
+  [[nodiscard]] virtual double seconds_between(EventHandle begin, EventHandle end) = 0;
 
   virtual void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                               StreamHandle stream) = 0;
@@ -142,5 +147,6 @@ using DeviceBuffer = GpuResource<std::byte*, &Gpu::allocate, &Gpu::free>;
 using PinnedBuffer = GpuResource<std::byte*, &Gpu::allocate_pinned, &Gpu::free_pinned>;
 using GpuStream = GpuResource<StreamHandle, &Gpu::create_stream, &Gpu::destroy_stream>;
 using GpuEvent = GpuResource<EventHandle, &Gpu::create_event, &Gpu::destroy_event>;
+using GpuTimer = GpuResource<EventHandle, &Gpu::create_timer, &Gpu::destroy_event>;
 
 }  // namespace chunkio::device

@@ -18,8 +18,11 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
     if (label_bytes > 0) slot.labels = DeviceBuffer(gpu_, label_bytes);
     slot.tasks = DeviceBuffer(gpu_, task_bytes);
     slot.host_tasks = PinnedBuffer(gpu_, task_bytes);
-    slot.computed = GpuEvent(gpu_);
+    slot.begun = GpuTimer(gpu_);
+    slot.computed = GpuTimer(gpu_);
     slot.released = GpuEvent(gpu_);
+    slot.wait_begun = GpuTimer(gpu_);
+    slot.wait_ended = GpuTimer(gpu_);
     slot.sample_ids.reserve(count);
   }
   device_bytes_ = num_slots * static_cast<std::int64_t>(picture_bytes + label_bytes + task_bytes);

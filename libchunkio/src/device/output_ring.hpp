@@ -25,8 +25,13 @@ class OutputSlot {
   device::DeviceBuffer labels;
   device::DeviceBuffer tasks;
   device::PinnedBuffer host_tasks;
-  device::GpuEvent computed;  ///< The kernel that fills it is done.
+  device::GpuTimer begun;     ///< Nothing but the work that fills it is left to do.
+  device::GpuTimer computed;  ///< The kernel that fills it is done.
   device::GpuEvent released;  ///< What the consumer put into its stream is done.
+  // In the consumer's stream, around its wait for `computed`.
+  device::GpuTimer wait_begun;
+  device::GpuTimer wait_ended;
+  bool timed = false;  ///< All timers were recorded.
 
   DeviceTensor pictures_view;
   DeviceTensor labels_view;

@@ -110,7 +110,7 @@ ResidentFeed::ResidentFeed(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t
     big_batch.pictures = dataset_.pictures();
     big_batch.labels = dataset_.labels();
   }
-  count_upload(dataset_.bytes_uploaded());
+  count_upload({.bytes = dataset_.bytes_uploaded()});
 }
 
 ResidentFeed::~ResidentFeed() {

@@ -6,6 +6,8 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/trace.hpp"
+
 namespace chunkio::device {
 
 ThreadTeam::ThreadTeam(std::int64_t num_threads) {
@@ -36,11 +38,13 @@ void ThreadTeam::run(std::int64_t count, const std::function<void(std::int64_t)>
 }
 
 void ThreadTeam::serve(std::stop_token stop) {
+  base::name_this_thread("chunkio team");
   std::unique_lock lock(mutex_);
   while (work_available_.wait(lock, stop, [&] { return next_ < count_; })) take_part(lock);
 }
 
 void ThreadTeam::take_part(std::unique_lock<std::mutex>& lock) {
+  const base::TraceRange range(base::Stage::normalize);
   while (next_ < count_) {
     const std::int64_t i = next_++;
     lock.unlock();

@@ -4,6 +4,8 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/trace.hpp"
+
 namespace chunkio::device {
 
 Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
@@ -22,7 +24,9 @@ Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches
     if (label_bytes > 0) big_batch.labels = buffers_.emplace_back(shared_gpu(), label_bytes).get();
     device_bytes_ += static_cast<std::int64_t>(picture_bytes + label_bytes);
   }
-  for (std::int64_t i = 0; i < options.max_held; ++i) copy_events_.emplace_back(shared_gpu());
+  for (std::int64_t i = 0; i < options.max_held; ++i) {
+    copy_timers_.push_back({GpuTimer(shared_gpu()), GpuTimer(shared_gpu())});
+  }
 }
 
 Uploader::~Uploader() {
@@ -46,10 +50,11 @@ bool Uploader::fill(BigBatch& big_batch, const std::stop_token& stop) {
     if (!batch) break;
     // Held first: if anything below throws, the batch must outlive its copy all the same.
     const Copying& copying =
-        copying_.emplace_back(Copying{std::move(*batch), copy_events_[next_event_].get()});
-    next_event_ = (next_event_ + 1) % copy_events_.size();
+        copying_.emplace_back(Copying{std::move(*batch), &copy_timers_[next_timers_]});
+    next_timers_ = (next_timers_ + 1) % copy_timers_.size();
+    gpu().record(copying.timers->begun.get(), stream_.get());
     copy(copying.batch, big_batch);
-    gpu().record(copying.done, stream_.get());
+    gpu().record(copying.timers->done.get(), stream_.get());
   }
   if (big_batch.batch_rows.empty()) return false;
   gpu().record(big_batch.uploaded.get(), stream_.get());
@@ -57,15 +62,23 @@ bool Uploader::fill(BigBatch& big_batch, const std::stop_token& stop) {
 }
 
 std::optional<Batch> Uploader::next_batch() {
-  while (!copying_.empty() && gpu().is_done(copying_.front().done)) copying_.pop_front();
-  if (copying_.size() == copy_events_.size()) {
-    gpu().synchronize(copying_.front().done);
-    copying_.pop_front();
+  while (!copying_.empty() && gpu().is_done(copying_.front().timers->done.get())) give_back();
+  if (copying_.size() == copy_timers_.size()) {
+    const base::TraceRange range(base::Stage::wait_for_copy);
+    gpu().synchronize(copying_.front().timers->done.get());
+    give_back();
   }
   return own_loader().next();
 }
 
+void Uploader::give_back() {
+  const CopyTimers& timers = *copying_.front().timers;
+  count_upload({.seconds = gpu().seconds_between(timers.begun.get(), timers.done.get())});
+  copying_.pop_front();
+}
+
 void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
+  const base::TraceRange range(base::Stage::upload);
   const std::size_t rows_before = big_batch.sample_ids.size();
   const auto copy_rows = [&](const TensorView& rows, const std::byte* target,
                              std::int64_t row_bytes) {
@@ -75,7 +88,7 @@ void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
     // What is const to everybody else.
     gpu().copy_to_device(const_cast<std::byte*>(target) + offset, rows.data(), bytes,
                          stream_.get());
-    count_upload(static_cast<std::int64_t>(bytes));
+    count_upload({.bytes = static_cast<std::int64_t>(bytes)});
   };
   copy_rows(batch.images(), big_batch.pictures, loader().dataset().info().sample_bytes());
   copy_rows(batch.labels(), big_batch.labels, labels_.input_bytes());

@@ -22,10 +22,14 @@ class Uploader final : public BatchFeed {
   [[nodiscard]] std::int64_t device_bytes() const noexcept override { return device_bytes_; }
 
  private:
+  struct CopyTimers {
+    GpuTimer begun;
+    GpuTimer done;
+  };
   /// A batch whose copy may be under way.
   struct Copying {
     Batch batch;
-    EventHandle done = nullptr;
+    const CopyTimers* timers = nullptr;
   };
 
   void begin_epoch(std::int64_t epoch) override { own_loader().start_epoch(epoch); }
@@ -35,6 +39,8 @@ class Uploader final : public BatchFeed {
 
   [[nodiscard]] std::optional<Batch> next_batch();
   void copy(const Batch& batch, BigBatch& big_batch);
+  /// Gives the oldest batch, whose copy is done, back to the loader.
+  void give_back();
 
   LabelPlan labels_;
   std::int64_t device_bytes_ = 0;
@@ -42,8 +48,8 @@ class Uploader final : public BatchFeed {
   std::vector<DeviceBuffer> buffers_;
 
   // Of the thread.
-  std::vector<GpuEvent> copy_events_;
-  std::size_t next_event_ = 0;
+  std::vector<CopyTimers> copy_timers_;
+  std::size_t next_timers_ = 0;
   std::deque<Copying> copying_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
+#include "base/trace.hpp"
 #include "h5/chunk_check.hpp"
 
 namespace chunkio::h5 {
@@ -69,6 +70,7 @@ void Hdf5Source::place_run(const RowGroup& group, std::span<const RowTarget> row
   const auto run = scratch.first(static_cast<std::size_t>(count) * row_bytes);
   base::Stopwatch watch;
   try {
+    const base::TraceRange range(base::Stage::read);
     read_rows(*array_, group.first_row + first, count, run, file_->info.path);
   } catch (const Error&) {
     file_->check_unchanged();  // if it was changed meanwhile, that is what happened
@@ -77,6 +79,7 @@ void Hdf5Source::place_run(const RowGroup& group, std::span<const RowTarget> row
   file_->check_unchanged();
   // What libhdf5 waits for and what it decodes cannot be told apart from here.
   (array_->filters.empty() ? cost.read_seconds : cost.decode_seconds) += watch.lap();
+  const base::TraceRange range(base::Stage::copy);
   for (const RowTarget& row : rows) {
     const auto from = static_cast<std::size_t>(row.row - first) * row_bytes;
     base::streaming_copy(row.target, run.data() + from, row_bytes);

@@ -7,6 +7,7 @@
 
 #include "base/digest.hpp"
 #include "base/stopwatch.hpp"
+#include "base/trace.hpp"
 #include "h5/filters.hpp"
 
 namespace chunkio::io {
@@ -95,8 +96,12 @@ std::uint64_t ChunkDigests::read_pieces(const h5::ChunkEntry& entry, ChunkScratc
         reader_.read(entry.file_offset + at, std::min(piece_bytes_, entry.stored_bytes - at),
                      scratch.home, cost);
     watch.lap();
-    digest.add(piece);
+    {
+      const base::TraceRange range(base::Stage::verify);
+      digest.add(piece);
+    }
     cost.decode_seconds += watch.lap();
+    const base::TraceRange range(base::Stage::copy);
     take(piece, at);
     cost.copy_seconds += watch.lap();
   }
@@ -114,10 +119,14 @@ std::uint64_t ChunkDigests::read_filtered(std::int64_t chunk, const h5::ChunkEnt
                                      images.stored.shape[0] - chunk * images.stored.chunk_shape[0]);
   const auto used = static_cast<std::size_t>(rows * images.row_bytes);
   base::RunningDigest digest;
-  digest.add(raw.first(used));
-  const std::vector<std::byte> unused(raw.size() - used);
-  digest.add(unused);
+  {
+    const base::TraceRange range(base::Stage::verify);
+    digest.add(raw.first(used));
+    const std::vector<std::byte> unused(raw.size() - used);
+    digest.add(unused);
+  }
   cost.decode_seconds += watch.lap();
+  const base::TraceRange range(base::Stage::copy);
   take(raw.first(used), 0);
   cost.copy_seconds += watch.lap();
   return digest.value();

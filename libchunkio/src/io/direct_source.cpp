@@ -5,6 +5,7 @@
 
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
+#include "base/trace.hpp"
 #include "io/row_part.hpp"
 #include "io/row_sweep.hpp"
 #include "io/stored_ranges.hpp"
@@ -131,6 +132,7 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
     }
     const std::span<const std::byte> raw = read_filtered_chunk(reader_, entry, scratch, cost);
     watch.lap();
+    const base::TraceRange range(base::Stage::copy);
     const auto row_bytes = static_cast<std::size_t>(part.stored_bytes());
     for (const RowTarget& row : wanted.rows) {
       part.copy(row.target, 0,

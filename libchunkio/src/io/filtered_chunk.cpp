@@ -4,6 +4,7 @@
 
 #include "base/host_memory.hpp"
 #include "base/stopwatch.hpp"
+#include "base/trace.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -45,6 +46,7 @@ std::span<const std::byte> read_filtered_chunk(const RangeReader& reader,
   scratch.decoder->check_stored_bytes(static_cast<std::size_t>(entry.stored_bytes));
   const std::span<const std::byte> stored =
       reader.read(entry.file_offset, entry.stored_bytes, scratch.home, cost);
+  const base::TraceRange range(base::Stage::decode);
   base::Stopwatch watch;
   const std::span<const std::byte> raw =
       scratch.decoder->decode(stored, entry.filter_mask, scratch.home, scratch.other);

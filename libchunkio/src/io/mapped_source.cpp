@@ -13,6 +13,7 @@
 #include "base/positional_io.hpp"
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
+#include "base/trace.hpp"
 #include "io/page_cache.hpp"
 #include "io/row_extents.hpp"
 #include "io/stored_ranges.hpp"
@@ -72,6 +73,14 @@ void MappedSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) 
   for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
     read_ahead_->start(file_, offset, offset + bytes);
   });
+}
+
+bool MappedSource::bring_in(std::size_t begin, std::size_t end, bool cached) const {
+  const base::TraceRange range(base::Stage::read);
+  if (!cached) {
+    read_ahead_->fetch(file_, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end));
+  }
+  return populate(begin, end, cached);
 }
 
 bool MappedSource::populate(std::size_t begin, std::size_t end, bool cached) const {
@@ -138,12 +147,9 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
     const int fd = file_->descriptor.get();
     const bool cached = in_page_cache(fd, static_cast<std::int64_t>(run_begin)) &&
                         in_page_cache(fd, static_cast<std::int64_t>(run_end) - 1);
-    if (!cached) {
-      read_ahead_->fetch(file_, static_cast<std::int64_t>(run_begin),
-                         static_cast<std::int64_t>(run_end));
-    }
-    if (!populate(run_begin, run_end, cached)) return false;
+    if (!bring_in(run_begin, run_end, cached)) return false;
     if (!cached) cost.read_seconds += watch.lap();
+    const base::TraceRange range(base::Stage::copy);
     for (std::size_t i = begin; i < end; ++i) {
       base::streaming_copy(rows[i].target, map_ + offset_of(rows[i].row), row_bytes);
     }

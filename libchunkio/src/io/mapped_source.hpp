@@ -43,6 +43,8 @@ class MappedSource final : public ChunkSource {
   /// Brings bytes [begin, end) of the file into memory, all requests to the disk at once.
   /// \param cached  they are in the page cache already.
   /// \returns false if they cannot be read.
+  [[nodiscard]] bool bring_in(std::size_t begin, std::size_t end, bool cached) const;
+  /// The part of it that maps what the page cache has, or reads what it has not.
   [[nodiscard]] bool populate(std::size_t begin, std::size_t end, bool cached) const;
   /// Rows of one stored run; row 0 of their group is (or would be) at file offset `origin`.
   /// \returns false if they cannot be read.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/stopwatch.hpp"
+#include "base/trace.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -37,6 +38,7 @@ std::size_t RangeReader::scratch_bytes(std::int64_t size) const noexcept {
 
 std::span<std::byte> RangeReader::read(std::int64_t offset, std::int64_t size,
                                        std::span<std::byte> scratch, PlaceCost& cost) const {
+  const base::TraceRange range(base::Stage::read);
   if (!direct()) {
     const auto bytes = scratch.first(static_cast<std::size_t>(size));
     const base::ReadTime time = base::read_at_timed(fd_, offset, bytes, path_);

@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/trace.hpp"
 #include "io/page_cache.hpp"
 
 namespace chunkio::io {
@@ -82,6 +83,7 @@ bool ReadAhead::enqueue(const File& file, std::int64_t begin, std::int64_t end) 
 }
 
 void ReadAhead::serve(const std::stop_token& stop) {
+  base::name_this_thread("chunkio ahead");
   std::unique_lock lock(mutex_);
   while (wake_.wait(lock, stop, [this] { return !queue_.empty(); }) && !stop.stop_requested()) {
     const Request request = std::move(queue_.front());
@@ -93,6 +95,7 @@ void ReadAhead::serve(const std::stop_token& stop) {
 }
 
 void ReadAhead::read(const Request& request) noexcept {
+  const base::TraceRange range(base::Stage::read_ahead);
   const int fd = request.file->descriptor.get();
   // In the middle, since single pages may be there at the ends: a header, or what in_page_cache()
   // made the kernel read.

@@ -8,6 +8,7 @@
 #include "base/checked_math.hpp"
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
+#include "base/trace.hpp"
 
 namespace chunkio::io {
 
@@ -63,6 +64,7 @@ PlaceCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget
   if (rows.empty()) return cost;
   const std::size_t number = number_of(group.first_row);
   make_present(group, number, stop, cost);
+  const base::TraceRange range(base::Stage::copy);
   base::Stopwatch watch;
   const std::byte* const samples = memory_of(number);
   if (groups_.is_selection()) {

@@ -16,6 +16,7 @@
 
 #include "base/chunk_source.hpp"
 #include "base/stopwatch.hpp"
+#include "base/trace.hpp"
 #include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
 
@@ -58,6 +59,7 @@ void sweep_rows(const RangeReader& reader, const StoredRows& stored,
       }
       const std::int64_t piece_end = std::min(piece + step, end);
       const std::span<const std::byte> bytes = reader.read(piece, piece_end - piece, scratch, cost);
+      const base::TraceRange range(base::Stage::copy);
       base::Stopwatch watch;
       for (std::size_t i = first; i < last; ++i) {
         const std::int64_t row = stored.offset + rows[i].row * row_bytes;

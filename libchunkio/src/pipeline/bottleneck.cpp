@@ -4,82 +4,418 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <string>
+#include <utility>
 
 namespace chunkio::pipeline {
 namespace {
 
-// Below this share of the time the consumer's waiting is the jitter of handing batches over: all
-// that could be gained is less than what two runs differ by.
-constexpr double kSmallStall = 0.03;
 // With more of the workers' time than this spent on waiting for buffers, there is room to work
 // ahead, and waiting comes from an uneven consumer.
 constexpr double kMostlyWaiting = 0.5;
+// A cure that brings less is lost among what two runs differ by.
+constexpr double kLeastGain = 0.01;
+// Stands for a stage that takes no time that could be measured.
+constexpr double kNoLimit = 1e15;
+// A share of the workers' time below this says nothing of the stage's rate.
+constexpr double kLeastShare = 0.005;
+
+std::string number(const char* format, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+/// What the workers did, in seconds of all of them.
+struct WorkerTime {
+  explicit WorkerTime(const LoaderStats& stats)
+      : busy(stats.read_seconds + stats.decode_seconds + stats.copy_seconds + stats.plan_seconds),
+        all(busy + stats.input_wait_seconds + stats.output_wait_seconds) {}
+
+  [[nodiscard]] std::string share(double seconds) const {
+    return percent(all > 0 ? seconds / all : 0);
+  }
+
+  double busy;
+  double all;
+};
+
+double images_per_second(const LoaderStats& stats) {
+  return static_cast<double>(stats.images) / stats.seconds;
+}
+
+/// What the consumer would take if it never had to wait; infinite if it does nothing but wait.
+double wanted_per_second(const LoaderStats& stats) {
+  return static_cast<double>(stats.images) / std::max(stats.seconds - stats.stall_seconds, 0.0);
+}
+
+/// Stages that are computed with the rates of this run, and those of it that are changed.
+class Prediction {
+ public:
+  Prediction(const LoaderStats& stats, const std::optional<MachineRates>& measured)
+      : observed_(observe(stats)),
+        now_(images_per_second(stats)),
+        wanted_(wanted_per_second(stats)),
+        num_cpus_(observed_.rates.num_cpus) {
+    measured_ = measured.has_value();
+    if (measured) observed_.rates = *measured;
+    const double bound = loader(observed_);
+    efficiency_ = std::isfinite(bound) ? std::clamp(now_ / bound, 0.05, 1.0) : 1.0;
+  }
+
+  [[nodiscard]] const Observed& observed() const noexcept { return observed_; }
+  /// Whether the rates are those of stages alone.
+  [[nodiscard]] bool measured() const noexcept { return measured_; }
+  [[nodiscard]] double now() const noexcept { return now_; }
+  [[nodiscard]] double wanted() const noexcept { return wanted_; }
+  [[nodiscard]] std::int64_t num_cpus() const noexcept { return num_cpus_; }
+
+  /// \param echo  how often each image is used.
+  [[nodiscard]] Cure cure(std::string option, std::string text, const Observed& changed,
+                          double echo = 1) const {
+    // A loader that delivers already is never predicted to become slower.
+    const double rate = std::max(efficiency_ * loader(changed), now_) * echo;
+    const double used = std::min(rate, wanted_);
+    return {.option = std::move(option),
+            .text = std::move(text),
+            .images_per_second = used,
+            .stall = std::isfinite(wanted_) ? std::max(0.0, 1 - used / wanted_) : 1.0};
+  }
+
+  /// Of the loader alone, were it to reach what the model says.
+  [[nodiscard]] static double loader(const Observed& observed) {
+    return predict_throughput(observed.rates, observed.plan).loader_images_per_second;
+  }
+
+ private:
+  Observed observed_;
+  bool measured_ = false;
+  double now_;
+  double wanted_;
+  std::int64_t num_cpus_;
+  double efficiency_ = 1;
+};
+
+// ---- cures, one function each; they add nothing where they do not apply ----
+
+using Cures = std::vector<Cure>;
+
+/// All workers at the same time, which libhdf5 does not let them.
+Observed without_libhdf5(const LoaderStats& stats, const Prediction& prediction) {
+  Observed changed = prediction.observed();
+  if (stats.facts.source != SourceKind::hdf5) return changed;
+  changed.plan.num_threads = stats.num_threads;
+  // What was waited for is libhdf5; what the disk would do is not known.
+  if (!prediction.measured()) changed.rates.disk = {};
+  return changed;
+}
+
+void add_resident(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
+  const LoaderFacts& facts = stats.facts;
+  if (facts.resident == Resident::host || facts.picture_bytes > facts.spare_bytes) return;
+  Observed changed = prediction.observed();
+  changed.rates.disk = {};
+  changed.plan.decoded_bytes = 0;
+  cures.push_back(prediction.cure(
+      "resident = host",
+      "Keep the pictures in memory after the first epoch (resident = host): the budget holds them.",
+      changed));
+}
+
+void add_threads(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
+  if (stats.num_threads >= prediction.num_cpus() || stats.facts.source == SourceKind::hdf5) return;
+  Observed changed = prediction.observed();
+  changed.plan.num_threads = prediction.num_cpus();
+  const std::string cpus = std::to_string(prediction.num_cpus());
+  cures.push_back(prediction.cure(
+      "num_threads = " + cpus,
+      "Raise num_threads to the " + cpus + " CPUs (now " + std::to_string(stats.num_threads) + ").",
+      changed));
+}
+
+void add_no_verification(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
+  if (stats.facts.verify == Verify::off || stats.facts.filtered) return;
+  Observed changed = prediction.observed();
+  changed.plan.decoded_bytes = 0;
+  const bool always = stats.facts.verify == Verify::always;
+  cures.push_back(prediction.cure(
+      always ? "verify = first_epoch" : "verify = off",
+      always
+          ? "Compare digests in the first epoch only (verify = first_epoch)."
+          : "The first epoch compares digests; later ones do not. Set verify = off, and check the "
+            "file with h5pack verify now and then.",
+      changed));
+}
+
+void add_no_filter(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
+  if (!stats.facts.filtered) return;
+  Observed changed = without_libhdf5(stats, prediction);
+  changed.plan.decoded_bytes = 0;
+  // What has to be read then is what is decoded now.
+  changed.plan.request_bytes =
+      std::max(changed.plan.request_bytes,
+               changed.plan.sample_bytes *
+                   std::max(stats.facts.group_samples, changed.plan.samples_per_group));
+  cures.push_back(prediction.cure("",
+                                  "Pack the file again without a filter (h5pack repack; --filter "
+                                  "none is the default).",
+                                  changed));
+}
+
+void add_packing(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
+  if (stats.facts.source != SourceKind::hdf5 || stats.facts.filtered) return;
+  const Observed changed = without_libhdf5(stats, prediction);
+  cures.push_back(prediction.cure("",
+                                  "Pack the pictures with h5pack, so that they are read without "
+                                  "libhdf5, which works on one thread at a time.",
+                                  changed));
+}
+
+void add_chunk_order(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
+  if (stats.facts.order != OrderMode::random || stats.facts.group_samples < 2) return;
+  Observed changed = prediction.observed();
+  // Whole row groups instead of a row or a few of each.
+  const std::int64_t rows = stats.facts.group_samples;
+  changed.plan.samples_per_group = rows;
+  if (!stats.facts.filtered) changed.plan.request_bytes = rows * changed.plan.sample_bytes;
+  if (changed.plan.decoded_bytes > 0) {
+    changed.plan.decoded_bytes = rows * changed.plan.sample_bytes;
+  }
+  cures.push_back(prediction.cure(
+      "order = chunk_shuffled",
+      "Visit the file chunk by chunk (order = chunk_shuffled): each chunk is then read once an "
+      "epoch.",
+      changed));
+}
+
+void add_faster_disk(Cures& cures, const Prediction& prediction) {
+  const Observed& observed = prediction.observed();
+  if (observed.rates.disk.bytes_per_second <= 0) return;
+  Observed changed = observed;
+  // As fast as the consumer, or twice as fast as it is if the consumer takes whatever comes.
+  const double factor = std::isfinite(prediction.wanted())
+                            ? std::clamp(1.1 * prediction.wanted() / prediction.now(), 1.1, 1000.0)
+                            : 2.0;
+  changed.rates.disk.bytes_per_second *= factor;
+  changed.rates.disk.request_seconds /= factor;
+  cures.push_back(prediction.cure("",
+                                  "Put the file on a disk that delivers " +
+                                      byte_rate(changed.rates.disk.bytes_per_second) + ".",
+                                  changed));
+}
+
+void add_echo(Cures& cures, const Prediction& prediction) {
+  if (!std::isfinite(prediction.wanted()) || prediction.now() <= 0) return;
+  const double uses = std::ceil(prediction.wanted() / prediction.now() - kLeastGain);
+  if (uses < 2) return;
+  const std::string echo = number("%.0f", uses);
+  cures.push_back(prediction.cure(
+      "echo = " + echo,
+      "Use each batch " + echo + " times, cropped and flipped anew (batch echoing: echo = " + echo +
+          " of a DeviceLoader, echo_pass of a Normalizer).",
+      prediction.observed(), uses));
+}
+
+void add_smaller_pictures(Cures& cures, const Prediction& prediction) {
+  Observed changed = prediction.observed();
+  if (changed.plan.sample_bytes < 2) return;
+  changed.plan.sample_bytes /= 2;
+  changed.plan.request_bytes = std::max<std::int64_t>(changed.plan.request_bytes / 2, 1);
+  changed.plan.decoded_bytes /= 2;
+  cures.push_back(prediction.cure(
+      "", "Pack smaller pictures (h5pack --resize): half the bytes, half the work.", changed));
+}
+
+void add_depth(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
+  // With buffers for the longest burst the average rate counts: that of workers who never wait.
+  const WorkerTime time(stats);
+  const double idle = time.all > 0 ? stats.output_wait_seconds / time.all : 0;
+  const double rate = prediction.now() / std::max(1 - idle, 0.01);
+  const double used = std::min(rate, prediction.wanted());
+  const std::int64_t depth = 4 * std::max<std::int64_t>(stats.facts.prefetch_depth, 1);
+  cures.push_back({.option = "prefetch_depth = " + std::to_string(depth),
+                   .text = "Keep more batches ready (prefetch_depth = " + std::to_string(depth) +
+                           ", now " + std::to_string(stats.facts.prefetch_depth) +
+                           "; memory_budget must hold them), or release batches sooner.",
+                   .images_per_second = used,
+                   .stall = std::isfinite(prediction.wanted())
+                                ? std::max(0.0, 1 - used / prediction.wanted())
+                                : 1.0});
+}
+
+/// In the order in which equals are preferred: first what costs nothing.
+Cures find_cures(Bound bound, const LoaderStats& stats, const Prediction& prediction) {
+  Cures cures;
+  switch (bound) {
+    case Bound::disk:
+      add_chunk_order(cures, stats, prediction);
+      add_resident(cures, stats, prediction);
+      add_threads(cures, stats, prediction);
+      add_packing(cures, stats, prediction);
+      add_faster_disk(cures, prediction);
+      add_echo(cures, prediction);
+      add_smaller_pictures(cures, prediction);
+      break;
+    case Bound::decode:
+      add_no_verification(cures, stats, prediction);
+      add_threads(cures, stats, prediction);
+      add_chunk_order(cures, stats, prediction);
+      add_resident(cures, stats, prediction);
+      add_no_filter(cures, stats, prediction);
+      add_echo(cures, prediction);
+      break;
+    case Bound::copy:
+      add_threads(cures, stats, prediction);
+      add_packing(cures, stats, prediction);
+      add_echo(cures, prediction);
+      add_smaller_pictures(cures, prediction);
+      break;
+    case Bound::plan:
+      if (stats.facts.order == OrderMode::random) add_chunk_order(cures, stats, prediction);
+      break;
+    case Bound::buffers:
+      add_depth(cures, stats, prediction);
+      break;
+    default:
+      break;
+  }
+  sort_cures(cures, prediction.now());
+  return cures;
+}
+
+// ---- evidence ----
+
+std::string stall_evidence(const LoaderStats& stats) {
+  return "The consumer waited " + percent(stats.stall_seconds / stats.seconds) + " of the time (" +
+         number("%.3g", stats.stall_seconds) + " of " + number("%.3g", stats.seconds) + " s).";
+}
+
+std::string worker_evidence(const LoaderStats& stats) {
+  const WorkerTime time(stats);
+  return "Of the time of its " + std::to_string(stats.num_threads) +
+         (stats.num_threads == 1 ? " worker, " : " workers, ") + time.share(stats.read_seconds) +
+         " went into waiting for storage, " + time.share(stats.decode_seconds) + " into " +
+         (stats.facts.filtered ? "decoding, " : "checking digests, ") +
+         time.share(stats.copy_seconds) + " into copying, " + time.share(stats.plan_seconds) +
+         " into the order, " + time.share(stats.output_wait_seconds) +
+         " into waiting for a free buffer.";
+}
+
+std::string bound_evidence(Bound bound, const LoaderStats& stats, const Prediction& prediction) {
+  const double delivered = static_cast<double>(stats.bytes_delivered) / stats.seconds;
+  switch (bound) {
+    case Bound::disk: {
+      const double read = static_cast<double>(stats.bytes_read) / stats.seconds;
+      std::string text = stats.facts.source == SourceKind::hdf5
+                             ? "Reading through libhdf5 limits: it delivered "
+                             : "Storage limits: it delivered ";
+      text += byte_rate(read);
+      if (std::isfinite(prediction.wanted())) {
+        text += ", and the consumer would take " +
+                byte_rate(read * prediction.wanted() / prediction.now());
+      }
+      return text + ".";
+    }
+    case Bound::decode:
+      return (stats.facts.filtered ? "Decoding limits: each worker gains "
+                                   : "Checking digests limits: each worker checks ") +
+             byte_rate(prediction.observed().rates.decode_bytes_per_second) + " of pixels.";
+    case Bound::copy:
+      if (stats.facts.source == SourceKind::hdf5) {
+        return "Copying limits, behind libhdf5, which works on one thread at a time.";
+      }
+      return "Copying limits: memory took " + byte_rate(delivered) + ".";
+    case Bound::plan:
+      return stats.facts.order == OrderMode::random
+                 ? "Computing the order limits, which costs most if it is random."
+                 : "Computing the order limits, as it can with pictures of a few bytes: no option "
+                   "makes it faster.";
+    default:
+      return "Batches are asked for in bursts: workers waited " +
+             WorkerTime(stats).share(stats.output_wait_seconds) +
+             " of their time for a free buffer, and the consumer for batches all the same.";
+  }
+}
+
+}  // namespace
 
 std::string percent(double share) {
   return std::to_string(static_cast<int>(std::lround(100 * share))) + " %";
 }
 
-std::string rate(double bytes_per_second) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.0f MB/s", bytes_per_second / 1e6);
-  return text.data();
+std::string byte_rate(double bytes_per_second) {
+  return bytes_per_second >= 1e9 ? number("%.2f GB/s", bytes_per_second / 1e9)
+                                 : number("%.0f MB/s", bytes_per_second / 1e6);
 }
 
-constexpr const char* kThroughLibhdf5 =
-    "Reading through libhdf5 limits, which works on one thread at a time: pack the pictures with "
-    "h5pack, so that they are read without it.";
-
-std::string disk_advice(const LoaderStats& stats, const ReaderFacts& facts) {
-  if (facts.source == SourceKind::hdf5) return kThroughLibhdf5;
-  std::string advice = "Storage delivers " +
-                       rate(static_cast<double>(stats.bytes_read) / stats.seconds) +
-                       ": put the file on a faster disk";
-  if (!facts.resident && facts.picture_bytes <= facts.spare_bytes) {
-    advice += ", or keep the pictures in memory (resident = host; the budget holds them)";
-  } else {
-    advice += ", or use each batch more than once (echoing)";
-  }
-  return advice + ".";
+void sort_cures(std::vector<Cure>& cures, double images_per_second_now) {
+  std::erase_if(cures, [&](const Cure& cure) {
+    return cure.images_per_second < (1 + kLeastGain) * images_per_second_now;
+  });
+  // Equal is what differs by less than the least gain; the order they came in decides then.
+  const auto steps = [&](const Cure& cure) {
+    return std::lround(std::log(cure.images_per_second) / std::log1p(kLeastGain));
+  };
+  std::stable_sort(cures.begin(), cures.end(),
+                   [&](const Cure& a, const Cure& b) { return steps(a) > steps(b); });
 }
 
-std::string decode_advice(const LoaderStats& stats, const ReaderFacts& facts) {
-  if (stats.num_threads < facts.num_cpus) {
-    return "Decoding limits: raise num_threads to the " + std::to_string(facts.num_cpus) +
-           " CPUs (now " + std::to_string(stats.num_threads) + ").";
+Observed observe(const LoaderStats& stats) {
+  const auto images = static_cast<double>(stats.images);
+  const auto threads = static_cast<double>(std::max<std::int64_t>(stats.num_threads, 1));
+  const double pixels = static_cast<double>(stats.bytes_delivered);
+  const double all = WorkerTime(stats).all;
+  const std::int64_t visits =
+      stats.chunk_loads > 0
+          ? stats.chunk_loads
+          : std::max<std::int64_t>(
+                stats.images / std::max<std::int64_t>(stats.facts.group_samples, 1), 1);
+  const auto counts = [&](double seconds) { return seconds > kLeastShare * all; };
+  const auto rounded = [](double value) { return std::max<std::int64_t>(std::llround(value), 1); };
+
+  Observed observed;
+  ReadingPlan& plan = observed.plan;
+  plan.sample_bytes = rounded(pixels / images);
+  plan.samples_per_group = rounded(images / static_cast<double>(visits));
+  plan.request_bytes = rounded(static_cast<double>(stats.bytes_read) / static_cast<double>(visits));
+  const bool one_at_a_time = stats.facts.source == SourceKind::hdf5;
+  plan.num_threads = one_at_a_time ? 1 : std::max<std::int64_t>(stats.num_threads, 1);
+  plan.batch_size = rounded(images / static_cast<double>(stats.batches));
+  plan.step_seconds = std::max(stats.seconds - stats.stall_seconds, 0.0) /
+                      static_cast<double>(std::max<std::int64_t>(stats.batches, 1));
+
+  MachineRates& rates = observed.rates;
+  rates.num_cpus = std::max<std::int64_t>(stats.facts.num_cpus, 1);
+  rates.memory_bytes_per_second = 0;
+  rates.row_seconds = 0;
+  rates.group_seconds = stats.plan_seconds / static_cast<double>(visits);
+  rates.copy_bytes_per_second = counts(stats.copy_seconds) ? pixels / stats.copy_seconds : kNoLimit;
+  if (counts(stats.decode_seconds)) {
+    // A chunk of which a row is wanted is decoded as a whole.
+    plan.decoded_bytes =
+        plan.sample_bytes * (stats.facts.filtered
+                                 ? std::max(stats.facts.group_samples, plan.samples_per_group)
+                                 : plan.samples_per_group);
+    // Workers that wait for libhdf5 count as decoding, too.
+    rates.decode_bytes_per_second = static_cast<double>(plan.decoded_bytes) *
+                                    static_cast<double>(visits) * (one_at_a_time ? threads : 1) /
+                                    stats.decode_seconds;
   }
-  if (facts.filtered) {
-    return "Decoding limits and all CPUs are busy: pack the file again without a filter (h5pack's "
-           "default).";
+  if (counts(stats.read_seconds) && stats.bytes_read > 0) {
+    // All workers read at the same time.
+    rates.disk.bytes_per_second =
+        static_cast<double>(stats.bytes_read) * threads / stats.read_seconds;
   }
-  return "Checking digests limits and all CPUs are busy: verify = first_epoch or off.";
+  return observed;
 }
 
-std::string copy_advice(const LoaderStats& stats, const ReaderFacts& facts) {
-  if (facts.source == SourceKind::hdf5) return kThroughLibhdf5;
-  if (stats.num_threads < facts.num_cpus) {
-    return "Copying limits: raise num_threads to the " + std::to_string(facts.num_cpus) +
-           " CPUs (now " + std::to_string(stats.num_threads) + ").";
-  }
-  return "Memory bandwidth limits: smaller pictures, or fewer other programs on this machine.";
-}
-
-std::string plan_advice(const ReaderFacts& facts) {
-  if (facts.order == OrderMode::random) {
-    return "Computing the order limits: order = chunk_shuffled costs less than random.";
-  }
-  return "Computing the order limits, as it can with pictures of a few bytes: no option makes it "
-         "faster.";
-}
-
-}  // namespace
-
-Bottleneck find_bottleneck(const LoaderStats& stats, const ReaderFacts& facts) {
+Diagnosis diagnose(const LoaderStats& stats, const std::optional<MachineRates>& measured) {
   if (stats.batches == 0 || !(stats.seconds > 0)) return {};
-  const double stall = stats.stall_seconds / stats.seconds;
-  if (stall < kSmallStall) {
-    return {.bound = Bound::consumer,
-            .advice = "The loader is fast enough (its consumer waited " + percent(stall) +
+  Diagnosis found{.bound = Bound::consumer, .stall = stats.stall_seconds / stats.seconds};
+  if (found.stall < kSmallStall) {
+    found.evidence = {"The loader is fast enough (its consumer waited " + percent(found.stall) +
                       " of the time): nothing to gain here."};
+    return found;
   }
 
   struct Stage {
@@ -89,34 +425,56 @@ Bottleneck find_bottleneck(const LoaderStats& stats, const ReaderFacts& facts) {
   const std::array stages{
       Stage{Bound::disk, stats.read_seconds}, Stage{Bound::decode, stats.decode_seconds},
       Stage{Bound::copy, stats.copy_seconds}, Stage{Bound::plan, stats.plan_seconds}};
-  const Stage largest =
-      *std::max_element(stages.begin(), stages.end(),
-                        [](const Stage& a, const Stage& b) { return a.seconds < b.seconds; });
-  const double waiting = stats.output_wait_seconds;
-  double all = waiting + stats.input_wait_seconds;
-  for (const Stage& stage : stages) all += stage.seconds;
-
-  Bottleneck found{.bound = largest.bound};
-  if (waiting > kMostlyWaiting * all) {
-    found.advice = "Batches are asked for in bursts: workers waited " + percent(waiting / all) +
-                   " of their time for a free buffer; raise prefetch_depth, or release batches "
-                   "sooner.";
+  found.bound = std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
+                  return a.seconds < b.seconds;
+                })->bound;
+  if (stats.output_wait_seconds > kMostlyWaiting * WorkerTime(stats).all) {
+    found.bound = Bound::buffers;
+  }
+  if (stats.images == 0) {
+    // All of it was left out as damaged.
+    found.evidence = {stall_evidence(stats), worker_evidence(stats)};
     return found;
   }
-  switch (largest.bound) {
-    case Bound::disk:
-      found.advice = disk_advice(stats, facts);
-      break;
-    case Bound::decode:
-      found.advice = decode_advice(stats, facts);
-      break;
-    case Bound::copy:
-      found.advice = copy_advice(stats, facts);
-      break;
-    default:
-      found.advice = plan_advice(facts);
-  }
+  const Prediction prediction(stats, measured);
+  found.evidence = {bound_evidence(found.bound, stats, prediction), stall_evidence(stats),
+                    worker_evidence(stats)};
+  found.cures = find_cures(found.bound, stats, prediction);
   return found;
 }
 
+std::string advice_of(const Diagnosis& diagnosis) {
+  if (diagnosis.evidence.empty()) return {};
+  if (diagnosis.cures.empty()) return diagnosis.evidence.front();
+  return diagnosis.evidence.front() + " " + diagnosis.cures.front().text;
+}
+
 }  // namespace chunkio::pipeline
+
+namespace chunkio {
+
+Diagnosis LoaderStats::diagnosis() const { return pipeline::diagnose(*this); }
+
+LoaderStats LoaderStats::since(const LoaderStats& earlier) const {
+  LoaderStats later = *this;
+  later.batches -= earlier.batches;
+  later.images -= earlier.images;
+  later.bytes_delivered -= earlier.bytes_delivered;
+  later.bytes_read -= earlier.bytes_read;
+  later.chunk_loads -= earlier.chunk_loads;
+  later.skipped_images -= earlier.skipped_images;
+  later.seconds -= earlier.seconds;
+  later.stall_seconds -= earlier.stall_seconds;
+  later.plan_seconds -= earlier.plan_seconds;
+  later.read_seconds -= earlier.read_seconds;
+  later.decode_seconds -= earlier.decode_seconds;
+  later.copy_seconds -= earlier.copy_seconds;
+  later.input_wait_seconds -= earlier.input_wait_seconds;
+  later.output_wait_seconds -= earlier.output_wait_seconds;
+  const Diagnosis found = later.diagnosis();
+  later.bound = found.bound;
+  later.advice = pipeline::advice_of(found);
+  return later;
+}
+
+}  // namespace chunkio

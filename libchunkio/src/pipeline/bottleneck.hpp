@@ -1,36 +1,54 @@
 /// What an epoch waits for, and what would help: from counters to words.
 ///
 /// Method. If the consumer hardly waits, the loader is fast enough. Otherwise the workers are the
-/// limit, and the stage with the largest share of their busy time is what to improve. Shares of
-/// time inside the workers, rather than rates, need no reference measurement of the machine.
+/// limit, and the stage with the largest share of their busy time is what to improve; if they
+/// mostly wait for a free buffer all the same, consumer and loader wait for each other by turns.
+/// Shares of time inside the workers, rather than rates, need no reference measurement of the
+/// machine.
+///
+/// What a cure would bring is computed with the model of throughput.hpp, from rates that were
+/// measured, or else follow from the counters: bytes of a stage over the time the workers spent in
+/// it. Real pipelines stay below the bounds of the model, so its answers are scaled by what it is
+/// off now: a pipeline at nine tenths of its bound is taken to stay at nine tenths.
 ///
 /// Pure functions; thread-safe.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <optional>
 
+#include <chunkio/diagnosis.hpp>
 #include <chunkio/loader.hpp>
+#include <chunkio/throughput.hpp>
 
 namespace chunkio::pipeline {
 
-/// What is known beside the counters.
-struct ReaderFacts {
-  SourceKind source = SourceKind::automatic;
-  OrderMode order = OrderMode::chunk_shuffled;
-  bool filtered = false;           ///< Pictures are stored compressed or otherwise filtered.
-  bool resident = false;           ///< Pictures are kept in memory.
-  std::int64_t num_cpus = 1;       ///< That this process may use.
-  std::int64_t picture_bytes = 0;  ///< Of all pictures, in memory.
-  std::int64_t spare_bytes = 0;    ///< Of the memory budget, not reserved.
+/// Below this share of the time the consumer's waiting is the jitter of handing batches over: all
+/// that could be gained is less than what two runs differ by.
+inline constexpr double kSmallStall = 0.03;
+
+/// What the counters say of the machine and of how it is used, as the model wants it.
+struct Observed {
+  MachineRates rates = {};
+  ReadingPlan plan = {};
 };
 
-struct Bottleneck {
-  Bound bound = Bound::none;
-  std::string advice = {};  ///< A sentence; empty for Bound::none.
-};
+/// \pre stats.images > 0, stats.seconds > 0.
+[[nodiscard]] Observed observe(const LoaderStats& stats);
 
-/// \param stats  counters and times; `bound` and `advice` are ignored.
-[[nodiscard]] Bottleneck find_bottleneck(const LoaderStats& stats, const ReaderFacts& facts);
+/// \param stats     counters, times and facts; `bound` and `advice` are ignored.
+/// \param measured  what disk, decoding and copying do alone; absent: what the counters say.
+[[nodiscard]] Diagnosis diagnose(const LoaderStats& stats,
+                                 const std::optional<MachineRates>& measured = {});
+
+/// One sentence or two for LoaderStats::advice: the first evidence, or the best cure and why.
+[[nodiscard]] std::string advice_of(const Diagnosis& diagnosis);
+
+/// "12 %" of 0.123.
+[[nodiscard]] std::string percent(double share);
+/// "1.25 GB/s", "480 MB/s".
+[[nodiscard]] std::string byte_rate(double bytes_per_second);
+
+/// Best first. Those that bring less than one part in a hundred are left out.
+void sort_cures(std::vector<Cure>& cures, double images_per_second_now);
 
 }  // namespace chunkio::pipeline

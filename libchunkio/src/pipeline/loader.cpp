@@ -144,9 +144,12 @@ struct Loader::Impl {
     reserve(order, reader_options, layout, num_slots, arrays);
     facts = {.source = source_kind,
              .order = options.order,
+             .verify = options.verify,
+             .resident = options.resident,
              .filtered = !info.stored.filters.empty(),
-             .resident = options.resident == Resident::host,
              .num_cpus = base::usable_cpus(),
+             .group_samples = groups->group_samples(),
+             .prefetch_depth = options.prefetch_depth,
              .picture_bytes = groups->num_samples() * info.sample_bytes(),
              .spare_bytes = options.memory_budget - memory};
 
@@ -294,9 +297,10 @@ struct Loader::Impl {
   }
 
   [[nodiscard]] LoaderStats explain(LoaderStats stats) const {
-    pipeline::Bottleneck found = pipeline::find_bottleneck(stats, facts);
+    stats.facts = facts;
+    const Diagnosis found = stats.diagnosis();
     stats.bound = found.bound;
-    stats.advice = std::move(found.advice);
+    stats.advice = pipeline::advice_of(found);
     return stats;
   }
 
@@ -311,7 +315,7 @@ struct Loader::Impl {
   std::int64_t global_steps = 0;  // of the rank that has most
   std::int64_t samples = 0;
   std::int64_t memory = 0;
-  pipeline::ReaderFacts facts;
+  LoaderFacts facts;
   std::mutex fingerprint_mutex;
   std::optional<std::string> fingerprint;  // computed when a state is asked for
 

@@ -181,6 +181,12 @@ std::int64_t Batch::size() const { return slot_ ? slot_->rows : 0; }
 std::int64_t Batch::epoch() const { return slot_ ? slot_->epoch : 0; }
 std::int64_t Batch::step() const { return slot_ ? slot_->step : 0; }
 
+void Batch::require_contains(const TensorView& view) const {
+  if (view.empty() || contains(view)) return;
+  throw Error(ErrorCode::invalid_argument,
+              "the view does not lie in the batch, whose lease would not keep its memory valid");
+}
+
 bool Batch::contains(const TensorView& view) const {
   if (!slot_ || view.empty()) return false;
   const std::size_t size = view.size_bytes();

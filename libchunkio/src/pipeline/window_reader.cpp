@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/checked_math.hpp"
+#include "base/trace.hpp"
 #include "pipeline/loader_state.hpp"
 
 namespace chunkio::pipeline {
@@ -208,6 +209,7 @@ void WindowReader::reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch,
 
 std::shared_ptr<const internal::BatchSlot> WindowReader::next() {
   require_own_process();
+  const base::TraceRange range(base::Stage::hand_over);
   // Before the lock, so that it is given back after it: giving back locks the mutex, too.
   std::shared_ptr<const internal::BatchSlot> leased;
   std::unique_lock lock(ring_->mutex());
@@ -223,8 +225,13 @@ std::shared_ptr<const internal::BatchSlot> WindowReader::next() {
                     "next, or raise max_held");
   }
   const Clock::time_point start = Clock::now();
-  batch_ready_.wait(
-      lock, [this] { return error_ || (!pending_.empty() && pending_.front().rows_missing == 0); });
+  const auto is_ready = [this] {
+    return error_ || (!pending_.empty() && pending_.front().rows_missing == 0);
+  };
+  if (!is_ready()) {
+    const base::TraceRange stall(base::Stage::wait_for_batch);
+    batch_ready_.wait(lock, is_ready);
+  }
   const Clock::time_point end = Clock::now();
   rethrow_error();
 
@@ -317,6 +324,7 @@ void WindowReader::fail(std::exception_ptr error) {
 // ---- workers ----
 
 void WindowReader::work(std::stop_token stop) {
+  base::name_this_thread("chunkio reader");
   try {
     work_until(stop);
   } catch (...) {
@@ -359,6 +367,8 @@ void WindowReader::wait_for_work(std::unique_lock<std::mutex>& lock) {
   // Everything planned is read, and what comes next has no slots or does not exist: only the
   // consumer can change that. Otherwise another worker plans, or does the last visits.
   const bool for_output = open_.empty() && (planned_ || all_planned_);
+  const base::TraceRange range(for_output ? base::Stage::wait_for_buffer
+                                          : base::Stage::wait_for_input);
   const auto what =
       for_output ? ReaderStatistics::WaitFor::output : ReaderStatistics::WaitFor::input;
   statistics_.begin_wait(what, Clock::now());
@@ -388,8 +398,11 @@ bool WindowReader::announce_ahead(std::unique_lock<std::mutex>& lock) {
   if (num_ahead == 0) return false;
 
   lock.unlock();
-  for (const auto& [group, wanted] : std::span(ahead).first(num_ahead)) {
-    for (const StreamedArray& array : arrays_) array.source->will_need(group, wanted);
+  {
+    const base::TraceRange range(base::Stage::announce);
+    for (const auto& [group, wanted] : std::span(ahead).first(num_ahead)) {
+      for (const StreamedArray& array : arrays_) array.source->will_need(group, wanted);
+    }
   }
   lock.lock();
   return true;
@@ -409,6 +422,7 @@ void WindowReader::plan_next(std::unique_lock<std::mutex>& lock) {
   bool found = false;
   std::exception_ptr error;
   try {
+    const base::TraceRange range(base::Stage::plan);
     if (!task) task = std::make_unique<Task>();
     found = plan_window(*task);
   } catch (...) {
@@ -573,6 +587,7 @@ void WindowReader::visit(std::unique_lock<std::mutex>& lock, Task& task, Scratch
   std::exception_ptr error;
   std::optional<std::string> skip_reason;
   try {
+    const base::TraceRange range(base::Stage::visit);
     place_rows(task, group_visit, scratch);
     fill_ids(task, group_visit, scratch);
     fill_kept(task, group_visit, scratch);

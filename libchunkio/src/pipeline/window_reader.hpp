@@ -107,7 +107,7 @@ class WindowReader {
   /// See Loader::position.
   [[nodiscard]] LoaderPosition position() const;
 
-  /// Without `bound` and `advice`.
+  /// Without `facts`, `bound` and `advice`.
   [[nodiscard]] LoaderStats stats() const;
   [[nodiscard]] LoaderStats epoch_stats(std::int64_t epoch) const;
   /// See Loader::skipped.

@@ -131,9 +131,26 @@ struct DeviceStats {
   std::int64_t batches = 0;         ///< Output batches handed out.
   std::int64_t images = 0;          ///< In them.
   std::int64_t bytes_uploaded = 0;  ///< Pictures and labels.
-  double stall_seconds = 0;         ///< The consumer waited inside next().
-  bool pinned = false;              ///< Batches cross from page-locked memory.
-  bool resident = false;            ///< The dataset is on the device.
+
+  double seconds = 0;        ///< From the first start_epoch() to the last batch handed out.
+  double stall_seconds = 0;  ///< The consumer waited inside next() for pictures.
+  // By the device's clock, counted when a buffer is used again: the last few batches are not in.
+  double device_stall_seconds = 0;  ///< The consumer's stream stood idle until a batch was made.
+  double upload_seconds = 0;        ///< Copies crossed the bus (none for a resident dataset).
+  double kernel_seconds = 0;        ///< Batches were made: rows described, kernel run.
+
+  bool pinned = false;    ///< Batches cross from page-locked memory.
+  bool resident = false;  ///< The dataset is on the device.
+  std::int64_t echo = 1;
+  DType dtype = DType::float32;        ///< Of the pictures on the device.
+  std::int64_t dataset_bytes = 0;      ///< What the dataset takes, or would, on the device.
+  std::int64_t free_device_bytes = 0;  ///< Before anything was allocated.
+
+  /// What the consumer waits for, and what would help most: diagnosis() in short.
+  Bound bound = Bound::none;
+  std::string advice = {};
+  /// As LoaderStats::diagnosis(), with the bus and the kernel beside the stages of the loader.
+  [[nodiscard]] CHUNKIO_EXPORT Diagnosis diagnosis() const;
 };
 
 /// One thread at a time, but for stats().

@@ -1,0 +1,360 @@
+// The table of figures about normalising on the CPU: Normalizer against the memory, a loop of one
+// line, and PyTorch.
+//
+// Each round times, one after the other, on the same pictures (uint8 NHWC, in huge pages):
+//
+//   normalizer  batches normalised into one output buffer, as a trainer would have them
+//   memcpy      as many bytes read and written (half of input plus output, copied), same threads
+//   streaming   the same with non-temporal stores
+//   loop        (v / 255 - mean) / std pixel by pixel, one thread, of a part of the pictures
+//   torch       permute, to, sub_, div_ on as many threads (with --torch)
+//
+// What is timed is compared with the loop first.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chunkio/normalizer.hpp>
+
+#include "base/host_memory.hpp"
+#include "base/streaming_copy.hpp"
+#include "epoch_case.hpp"
+#include "figure.hpp"
+#include "in_parallel.hpp"
+#include "machine.hpp"
+#include "noise.hpp"
+#include "peer_process.hpp"
+#include "pictures.hpp"
+#include "write_report.hpp"
+
+namespace bench {
+namespace {
+
+using chunkio::DType;
+using chunkio::Layout;
+using chunkio::base::HostBuffer;
+
+// Of ImageNet.
+constexpr std::array<double, 3> kMean{0.485, 0.456, 0.406};
+constexpr std::array<double, 3> kStd{0.229, 0.224, 0.225};
+/// Pictures that the loop takes in a round: it is slow.
+constexpr std::int64_t kLoopBytes = std::int64_t{8} << 20;
+
+struct NormalizingOptions {
+  std::int64_t bytes = std::int64_t{256} << 20;
+  std::int64_t batch_size = 256;
+  std::int64_t rounds = 5;
+  std::vector<std::int64_t> threads = {1, 2};
+  std::vector<std::string> sizes;
+  std::string torch;  ///< A Python that has it.
+  std::string json;
+  std::string markdown;
+};
+
+/// One combination, and what it is measured on.
+struct Setting {
+  PictureSize size;
+  DType dtype;
+  Layout layout;
+  std::int64_t threads;
+
+  [[nodiscard]] std::string name() const {
+    return std::string(size.name) + ", " + std::string(to_string(dtype)) + " " +
+           std::string(to_string(layout)) + ", " + std::to_string(threads) +
+           (threads == 1 ? " thread" : " threads");
+  }
+};
+
+chunkio::DatasetInfo info_of(const PictureSize& size) {
+  chunkio::DatasetInfo info{.path = "noise"};
+  info.num_samples = 1;
+  info.layout = Layout::nhwc;
+  info.height = size.height;
+  info.width = size.width;
+  info.channels = size.channels;
+  info.stored.shape = {1, size.height, size.width, size.channels};
+  return info;
+}
+
+/// What everybody writes first.
+void loop(const PictureSize& size, const std::uint8_t* picture, Layout layout, float* output) {
+  const std::int64_t pixels = size.height * size.width;
+  for (std::int64_t p = 0; p < pixels; ++p) {
+    for (std::int64_t c = 0; c < size.channels; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      const auto value = static_cast<float>(picture[p * size.channels + c]) / 255.0F;
+      output[layout == Layout::nchw ? c * pixels + p : p * size.channels + c] =
+          (value - static_cast<float>(kMean[i])) / static_cast<float>(kStd[i]);
+    }
+  }
+}
+
+float value_at(const std::byte* output, std::size_t i, DType dtype) {
+  if (dtype == DType::float32) {
+    float value = 0;
+    std::memcpy(&value, output + 4 * i, 4);
+    return value;
+  }
+  std::uint16_t half = 0;
+  std::memcpy(&half, output + 2 * i, 2);
+  if (dtype == DType::bfloat16) {
+    const std::uint32_t bits = std::uint32_t{half} << 16;
+    float value = 0;
+    std::memcpy(&value, &bits, 4);
+    return value;
+  }
+  const int exponent = (half >> 10) & 31;
+  const auto fraction = static_cast<float>(half & 1023) / 1024.0F;
+  const float size =
+      exponent == 0 ? std::ldexp(fraction, -14) : std::ldexp(1 + fraction, exponent - 15);
+  return (half >> 15) != 0 ? -size : size;
+}
+
+/// All of `output` against the loop, to the precision of the type. \throws std::runtime_error.
+void check(const Setting& setting, const std::uint8_t* pictures, std::int64_t count,
+           const std::byte* output) {
+  const auto elements = static_cast<std::size_t>(setting.size.bytes());
+  const float precision = setting.dtype == DType::float32   ? 1e-5F
+                          : setting.dtype == DType::float16 ? 1.5e-3F
+                                                            : 1.2e-2F;
+  std::vector<float> expected(elements);
+  for (std::int64_t i = 0; i < count; ++i) {
+    loop(setting.size, pictures + i * setting.size.bytes(), setting.layout, expected.data());
+    for (std::size_t e = 0; e < elements; ++e) {
+      const float got = value_at(output, static_cast<std::size_t>(i) * elements + e, setting.dtype);
+      if (!(std::abs(got - expected[e]) <= precision * std::max(1.0F, std::abs(expected[e])))) {
+        throw std::runtime_error(setting.name() + ": picture " + std::to_string(i) +
+                                 " is not what the loop makes of it");
+      }
+    }
+  }
+}
+
+std::string layout_word(Layout layout) { return std::string(to_string(layout)); }
+
+class Measurement {
+ public:
+  Measurement(const NormalizingOptions& options, const Setting& setting, const HostBuffer& pictures)
+      : options_(options),
+        setting_(setting),
+        pictures_(pictures),
+        num_pictures_(static_cast<std::int64_t>(pictures.size()) / setting.size.bytes()),
+        normalizer_(info_of(setting.size), {.dtype = setting.dtype,
+                                            .layout = setting.layout,
+                                            .mean = {kMean.begin(), kMean.end()},
+                                            .std = {kStd.begin(), kStd.end()},
+                                            .num_threads = setting.threads}),
+        output_(normalizer_.output_bytes(num_pictures_)),
+        moved_bytes_(num_pictures_ * setting.size.bytes() +
+                     static_cast<std::int64_t>(output_.size())) {
+    for (std::int64_t i = 0; i < options_.batch_size; ++i) ids_.push_back(i);
+  }
+
+  void run(Report& report) {
+    normalize();
+    check(setting_, bytes(), num_pictures_, output_.data());
+    const auto peer = start_torch();
+    std::vector<double> normalizer, plain, streaming, loops, torch;
+    for (std::int64_t round = 0; round < options_.rounds; ++round) {
+      normalizer.push_back(seconds_of([&] { normalize(); }));
+      plain.push_back(seconds_of([&] { copy(&plain_copy); }));
+      streaming.push_back(seconds_of([&] { copy(&chunkio::base::streaming_copy); }));
+      loops.push_back(seconds_of_loop());
+      if (peer) {
+        const PeerProcess::Epoch epoch = peer->run_epoch();
+        torch.push_back(epoch.seconds * static_cast<double>(num_pictures_) /
+                        static_cast<double>(epoch.images));
+      }
+    }
+    const auto ratio = [&](const std::vector<double>& others) {
+      std::vector<double> values;
+      for (std::size_t i = 0; i < others.size(); ++i) values.push_back(others[i] / normalizer[i]);
+      return values;
+    };
+    const std::string name = setting_.name();
+    const auto rates = [&](double amount) {
+      std::vector<double> values;
+      for (const double seconds : normalizer) values.push_back(amount / seconds);
+      return values;
+    };
+    report.add({"normalizing, images/s", name, {}, rates(static_cast<double>(num_pictures_))});
+    report.add({"normalizing, bytes in + out, GB/s",
+                name,
+                {},
+                rates(static_cast<double>(moved_bytes_) / 1e9)});
+    report.add({"normalizing / memcpy of as many bytes", name, {}, ratio(plain)});
+    report.add({"normalizing / non-temporal copy of as many bytes", name, {}, ratio(streaming)});
+    report.add({"normalizing / loop over pixels (one thread)", name, {}, ratio(loops)});
+    if (peer) report.add({"normalizing / PyTorch", name, {}, ratio(torch)});
+    nlohmann::ordered_json detail = {{"pictures", num_pictures_},
+                                     {"bytes", moved_bytes_},
+                                     {"seconds",
+                                      {{"normalizer", normalizer},
+                                       {"memcpy", plain},
+                                       {"streaming", streaming},
+                                       {"loop", loops},
+                                       {"torch", torch}}}};
+    if (peer) detail["torch"] = peer->about();
+    report.add_detail(name, "normalizing", std::move(detail));
+  }
+
+ private:
+  using Copy = void (*)(std::byte*, const std::byte*, std::size_t) noexcept;
+
+  static void plain_copy(std::byte* target, const std::byte* source, std::size_t size) noexcept {
+    std::memcpy(target, source, size);
+  }
+
+  [[nodiscard]] const std::uint8_t* bytes() const {
+    return reinterpret_cast<const std::uint8_t*>(pictures_.data());
+  }
+
+  void normalize() {
+    for (std::int64_t first = 0; first < num_pictures_; first += options_.batch_size) {
+      const std::int64_t count = std::min(options_.batch_size, num_pictures_ - first);
+      const chunkio::TensorView batch(
+          pictures_.data() + first * setting_.size.bytes(), DType::uint8,
+          {count, setting_.size.height, setting_.size.width, setting_.size.channels});
+      normalizer_(batch, std::span(ids_).first(static_cast<std::size_t>(count)), 0,
+                  output_.bytes().subspan(normalizer_.output_bytes(first),
+                                          normalizer_.output_bytes(count)));
+    }
+  }
+
+  /// Reads half of the bytes that normalising moves, and writes as many, in pieces of a picture or
+  /// so, which the threads take by turns. The source is what was just written: memory is memory.
+  void copy(Copy how) {
+    const std::int64_t half = moved_bytes_ / 2;
+    constexpr std::int64_t kPiece = std::int64_t{64} << 10;
+    const std::int64_t pieces = half / kPiece;
+    if (!target_) {
+      target_.emplace(static_cast<std::size_t>(half));
+      source_.emplace(static_cast<std::size_t>(half));
+      fill_with_noise(source_->bytes());
+      std::memset(target_->data(), 1, target_->size());
+    }
+    in_parallel(pieces, setting_.threads, [&] {
+      return [this, how](std::int64_t i) {
+        how(target_->data() + i * kPiece, source_->data() + i * kPiece, kPiece);
+        chunkio::base::store_fence();
+      };
+    });
+  }
+
+  [[nodiscard]] double seconds_of_loop() {
+    const std::int64_t count =
+        std::clamp<std::int64_t>(kLoopBytes / setting_.size.bytes(), 1, num_pictures_);
+    std::vector<float> output(static_cast<std::size_t>(count * setting_.size.bytes()));
+    const double seconds = seconds_of([&] {
+      for (std::int64_t i = 0; i < count; ++i) {
+        loop(setting_.size, bytes() + i * setting_.size.bytes(), setting_.layout,
+             output.data() + i * setting_.size.bytes());
+      }
+    });
+    return seconds * static_cast<double>(num_pictures_) / static_cast<double>(count);
+  }
+
+  [[nodiscard]] std::unique_ptr<PeerProcess> start_torch() const {
+    if (options_.torch.empty()) return nullptr;
+    const auto number = [](std::int64_t value) { return std::to_string(value); };
+    return std::make_unique<PeerProcess>(
+        std::vector<std::string>{
+            options_.torch, std::string(CHUNKIO_PEER_SCRIPTS) + "/normalize_torch.py",
+            number(setting_.size.height), number(setting_.size.width),
+            number(setting_.size.channels), number(num_pictures_), "--batch",
+            number(options_.batch_size), "--threads", number(setting_.threads), "--dtype",
+            std::string(to_string(setting_.dtype)), "--layout", layout_word(setting_.layout)},
+        (std::filesystem::temp_directory_path() / "normalize_torch.log").string());
+  }
+
+  const NormalizingOptions& options_;
+  const Setting setting_;
+  const HostBuffer& pictures_;
+  std::int64_t num_pictures_;
+  chunkio::Normalizer normalizer_;
+  HostBuffer output_;
+  std::int64_t moved_bytes_;
+  std::vector<std::int64_t> ids_;
+  std::optional<HostBuffer> source_;
+  std::optional<HostBuffer> target_;
+};
+
+int run(const NormalizingOptions& options) {
+  Report report;
+  describe_machine(report);
+  report.add_line(gibibytes(options.bytes) + " of pictures for each size, batches of " +
+                  std::to_string(options.batch_size) + "; " + std::to_string(options.rounds) +
+                  " interleaved rounds, median (range)");
+  if (options.bytes < 4 * last_level_cache_bytes()) {
+    report.add_line(
+        "NOTE: --bytes is less than 4 times the last-level cache; these figures "
+        "measure the cache");
+  }
+  for (const PictureSize& size : kPictureSizes) {
+    if (!options.sizes.empty() &&
+        std::find(options.sizes.begin(), options.sizes.end(), size.name) == options.sizes.end()) {
+      continue;
+    }
+    const std::int64_t count = std::max<std::int64_t>(options.bytes / size.bytes(), 1);
+    const HostBuffer pictures(static_cast<std::size_t>(count * size.bytes()));
+    fill_with_noise(pictures.bytes());
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+      for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+        for (const std::int64_t threads : options.threads) {
+          Measurement(options, {size, dtype, layout, threads}, pictures).run(report);
+        }
+      }
+    }
+  }
+  write_report(report, "normalizing", options.json, options.markdown);
+  return report.anything_failed() ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  bench::NormalizingOptions options;
+  CLI::App app("Prints the table of figures about normalising on the CPU.", "normalizing");
+  app.add_option("--bytes", options.bytes, "Picture bytes of each size")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::int64_t{1} << 16, std::int64_t{1} << 36));
+  app.add_option("--batch", options.batch_size, "Samples a batch")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--rounds", options.rounds, "Interleaved rounds, 5 or more for a figure to quote")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--threads", options.threads, "Numbers of threads, separated by commas")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  std::vector<std::string> sizes;
+  for (const bench::PictureSize& size : bench::kPictureSizes) sizes.push_back(size.name);
+  app.add_option("--size", options.sizes, "Only these picture sizes")
+      ->delimiter(',')
+      ->check(CLI::IsMember(sizes));
+  app.add_option("--torch", options.torch, "A Python with PyTorch; without it no peer runs");
+  app.add_option("--json", options.json, "Also write everything to this file");
+  app.add_option("--markdown", options.markdown,
+                 "Also write the table to its section of this file");
+  try {
+    app.parse(argc, argv);
+    return bench::run(options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "normalizing: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,107 @@
+"""h5pack doctor: each bound made on purpose, and what is wrong with a call said in one line."""
+
+import unittest
+
+import h5py
+import numpy as np
+
+from support import CliTest, make_class_folder
+
+STAGES = {"disk", "decode", "copy", "bus", "consumer"}
+BOUNDS = {"disk", "decode", "copy", "plan", "bus", "consumer", "buffers", "kernel"}
+
+
+class DoctorTest(CliTest):
+    def foreign(self, name="images.h5", shape=(400, 48, 48, 3), **options):
+        """Pictures of four bits of noise a byte."""
+        noise = np.random.default_rng(1).integers(0, 16, shape, np.uint8)
+        with h5py.File(self.dir / name, "w") as file:
+            file.create_dataset("images", data=noise, **options)
+        return name
+
+    def doctor(self, *arguments, seconds=0.1):
+        return self.h5pack_json("doctor", *arguments, "--seconds", seconds, "--no-device")[0]
+
+    def test_report_has_every_stage_alone_and_together(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 30)
+        self.h5pack("folder", "photos", "-o", "photos.h5", "--chunk", 7)
+        report = self.doctor("photos.h5", "--step-ms", 5, "--batch", 16)
+        self.assertEqual(set(report["alone"]), STAGES)
+        self.assertGreater(report["alone"]["disk"]["images_per_second"], 0)
+        self.assertGreater(report["alone"]["copy"]["bytes_per_second"], 0)
+        self.assertIsNone(report["alone"]["decode"], "no filter, no digests asked for")
+        self.assertIsNone(report["alone"]["bus"])
+        self.assertEqual(report["no_bus"], "--no-device")
+        self.assertEqual(report["alone"]["consumer"]["images_per_second"], 3200)
+        self.assertEqual(report["samples"], 60)
+        self.assertGreater(report["loader_images_per_second"], 0)
+        self.assertIn(report["bound"], BOUNDS)
+        self.assertGreaterEqual(len(report["evidence"]), 1)
+        for line in report["evidence"]:
+            self.assertRegex(line, r"^[A-Z].*\.$")
+
+    def test_a_slow_consumer_is_the_bound_and_needs_no_cure(self):
+        report = self.doctor(self.foreign(), "--step-ms", 40, "--batch", 4)
+        self.assertEqual(report["bound"], "consumer")
+        self.assertEqual(report["cures"], [])
+        self.assertLess(report["stall_fraction"], 0.03)
+
+    def test_a_heavy_filter_is_the_bound_and_packing_anew_a_cure(self):
+        name = self.foreign(chunks=(16, 48, 48, 3), compression="gzip", compression_opts=9)
+        report = self.doctor(name, "--step-ms", 0.01, "--batch", 32)
+        self.assertEqual(report["bound"], "decode")
+        self.assertGreater(report["alone"]["decode"]["bytes_per_second"], 0)
+        self.assertIn("without a filter", " ".join(cure["text"] for cure in report["cures"]))
+        rates = [cure["images_per_second"] for cure in report["cures"]]
+        for before, after in zip(rates, rates[1:]):
+            self.assertGreaterEqual(before * 1.02, after, "best first")
+        for cure in report["cures"]:
+            self.assertLessEqual(cure["stall_fraction"], report["stall_fraction"])
+            self.assertRegex(cure["text"], r"^[A-Z].*\.$")
+
+    def test_a_limited_disk_is_the_bound_and_echo_a_cure(self):
+        # 2.8 MB of pictures from a disk of 20 MB/s, and a step that would take 40.
+        report = self.doctor(self.foreign(), "--step-ms", 5.5, "--batch", 32, "--limit-bandwidth", "20MB/s",
+                             "--memory-budget", "20MiB", "--window-bytes", "256KiB", seconds=1)
+        self.assertEqual(report["bound"], "disk")
+        self.assertLess(report["alone"]["disk"]["bytes_per_second"], 30e6)
+        self.assertEqual(report["disk_limit"]["bytes_per_second"], 20e6)
+        self.assertGreater(report["stall_fraction"], 0.2)
+        echo = [cure for cure in report["cures"] if (cure["option"] or "").startswith("echo = ")]
+        self.assertEqual(len(echo), 1, report["cures"])
+        self.assertLess(echo[0]["stall_fraction"], 0.1)
+
+    def test_files_without_chunks_are_examined_too(self):
+        report = self.doctor(self.foreign(), "--step-ms", 1, "--batch", 8)
+        self.assertGreater(report["images_per_second"], 0)
+
+    def test_text_names_stages_bound_and_options_of_the_program(self):
+        name = self.foreign(chunks=(16, 48, 48, 3), compression="gzip", compression_opts=9)
+        text = self.h5pack("doctor", name, "--step-ms", "0.01", "--threads", 1, "--seconds", "0.1",
+                           "--no-device")
+        for part in ("alone", "disk", "decode", "copy", "bus", "consumer", "together", "bound", "evidence",
+                     "images/s", "--no-device"):
+            self.assertIn(part, text)
+        self.assertTrue(all(len(line) <= 80 for line in text.splitlines()), text)
+
+    def test_what_is_wrong_is_said_in_one_line(self):
+        name = self.foreign()
+        with h5py.File(self.dir / "empty.h5", "w") as file:
+            file["images"] = np.zeros((0, 8, 8, 3), np.uint8)
+        (self.dir / "noise.h5").write_bytes(b"not HDF5" * 100)
+        for code, part, way_out, arguments in (
+                (2, "--step-ms", "--help", (name,)),
+                (2, "--step-ms must be above 0", "h5pack stream", (name, "--step-ms", 0)),
+                (2, "--step-ms", "from 0", (name, "--step-ms", "nan")),
+                (2, "--seconds", "from 0.01 to 60", (name, "--step-ms", 1, "--seconds", 0)),
+                (2, "--batch", "1 or more", (name, "--step-ms", 1, "--batch", 0)),
+                (1, "absent.h5", "No such file", ("absent.h5", "--step-ms", 1)),
+                (1, "noise.h5", "HDF5", ("noise.h5", "--step-ms", 1)),
+                (1, "empty.h5", "", ("empty.h5", "--step-ms", 1)),
+                (1, "memory_budget", "raise", (name, "--step-ms", 1, "--memory-budget", "64KiB"))):
+            with self.subTest(arguments=arguments):
+                self.assert_refused(("doctor", *arguments), code, [part], way_out)
+
+
+if __name__ == "__main__":
+    unittest.main()

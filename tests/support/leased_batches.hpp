@@ -1,0 +1,49 @@
+/// Batches of a small file, for whoever hands their memory on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/loader.hpp>
+
+#include "pixels.hpp"
+#include "scratch.hpp"
+
+namespace chunkio::test {
+
+class LeasedBatches : public ::testing::Test {
+ protected:
+  void SetUp() override { write_packed(path_, file_); }
+
+  /// Rows in the order of the file, one batch held at most.
+  [[nodiscard]] Loader loader() const {
+    return {Dataset::open(path_),
+            {.batch_size = 9,
+             .order = OrderMode::sequential,
+             .fields = {"weights"},
+             .num_threads = 2,
+             .max_held = 1}};
+  }
+  [[nodiscard]] std::vector<std::byte> expected_picture(std::int64_t row) const {
+    return picture(row, file_.sample_bytes());
+  }
+  /// Whether a batch of `loader`, which is not at its end, is held: it gives no second one.
+  static bool is_held(Loader& loader) {
+    try {
+      return !loader.next().has_value();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_resources) << error.what();
+      return true;
+    }
+  }
+
+  ScratchFolder scratch_;
+  PackedFile file_{.num_samples = 40, .chunk_samples = 9};
+  std::string path_ = scratch_.file("train.h5");
+};
+
+}  // namespace chunkio::test

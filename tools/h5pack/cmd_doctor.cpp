@@ -1,0 +1,68 @@
+/// h5pack doctor: what training from a file would wait for, and what would help.
+#include <memory>
+#include <string>
+
+#include <chunkio/error.hpp>
+
+#include "command.hpp"
+#include "doctor_run.hpp"
+#include "doctor_text.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "stoppable.hpp"
+#include "stream_options.hpp"
+
+namespace h5pack {
+namespace {
+
+constexpr std::int64_t kWindowBytes = std::int64_t{32} << 20;
+
+void add_run_options(CLI::App& app, DoctorOptions& options) {
+  app.add_option("FILE", options.file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
+      ->required()
+      ->type_name("");
+  add_milliseconds(app, "--step-ms", options.step_ms,
+                   "What your training step takes for a batch, in milliseconds")
+      ->required()
+      ->default_str("");
+  add_integer(app, "--batch", options.loader.batch_size, 1, "Samples in a batch");
+  add_byte_size(app, "--window-bytes", options.loader.window_bytes,
+                "Bytes mixed together; fewer than a loader's 256 MiB, so that a short run has many "
+                "windows");
+  add_seconds(app, "--seconds", options.seconds, "How long each of the runs takes, about");
+  add_integer(app, "--device", options.device, 0, "The CUDA device, if there is one");
+  app.add_flag("--no-device", options.no_device, "Leave GPUs out");
+}
+
+void finish(DoctorOptions& options) {
+  check_threads(options.loader.num_threads);
+  options.loader.disk_limit = options.disk.limit();
+  if (options.step_ms > 0) return;
+  throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                       "--step-ms must be above 0: it is what your training step takes for a "
+                       "batch; to see what the file can do without one, use h5pack stream");
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, const GlobalOptions& global, Action& action) {
+  CLI::App* const command = app.add_subcommand(
+      "doctor", "Say what training from a file would wait for, and what would help");
+  const auto options = std::make_shared<DoctorOptions>();
+  options->loader.window_bytes = kWindowBytes;
+  add_run_options(*command, *options);
+  add_reading_options(*command, options->loader, options->disk);
+  add_open_options(*command, options->open);
+  command->callback([&global, &action, options] {
+    finish(*options);
+    action = [&global, options] {
+      return run_stoppable(global, "", [&] {
+        const DoctorReport report = run_doctor(*options, global.quiet);
+        print(global.json ? doctor_json(report) : doctor_text(report, use_colour(stdout)));
+        return ExitCode::ok;
+      });
+    };
+  });
+}
+
+}  // namespace h5pack

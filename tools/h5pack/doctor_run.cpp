@@ -1,0 +1,188 @@
+#include "doctor_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/error.hpp>
+
+#include "progress.hpp"
+#include "stop_signal.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Loader;
+using chunkio::LoaderStats;
+using Clock = std::chrono::steady_clock;
+
+/// A slow disk or a long step must not make a run of seconds one of hours: at least these, whatever
+/// they take.
+constexpr std::int64_t kLeastBatches = 3;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void check_stopped(const std::stop_token& stop) {
+  if (!stop.stop_requested()) return;
+  throw chunkio::Error(chunkio::ErrorCode::cancelled, "the doctor was stopped");
+}
+
+/// Takes batches for about `seconds`, counted from the second one on: that the first comes late is
+/// no matter of how fast the pipeline is. `take` is called with each batch, `stats` gives what is
+/// counted.
+template <class Next, class StartEpoch, class Stats>
+auto run_for(double seconds, const StartEpoch& start_epoch, const Next& next, const Stats& stats,
+             const std::stop_token& stop) {
+  std::int64_t epoch = 0;
+  start_epoch(epoch);
+  static_cast<void>(next());
+  const auto first = stats();
+  const Clock::time_point start = Clock::now();
+  for (std::int64_t batches = 0; batches < kLeastBatches || seconds_since(start) < seconds;) {
+    check_stopped(stop);
+    if (next()) {
+      ++batches;
+    } else {
+      start_epoch(++epoch);
+    }
+  }
+  return std::pair(first, stats());
+}
+
+LoaderStats run_loader(Loader& loader, double seconds, double step_ms,
+                       const std::stop_token& stop) {
+  const std::chrono::duration<double, std::milli> step(step_ms);
+  const auto [first, last] = run_for(
+      seconds, [&](std::int64_t epoch) { loader.start_epoch(epoch); },
+      [&] {
+        const bool any = loader.next().has_value();
+        if (any && step_ms > 0) std::this_thread::sleep_for(step);
+        return any;
+      },
+      [&] { return loader.stats(); }, stop);
+  return last.since(first);
+}
+
+/// The same by way of a device, whose statistics are of the whole run.
+chunkio::cuda::DeviceStats run_device(chunkio::cuda::DeviceLoader& loader, double seconds,
+                                      double step_ms, const std::stop_token& stop) {
+  const std::chrono::duration<double, std::milli> step(step_ms);
+  return run_for(
+             seconds, [&](std::int64_t epoch) { loader.start_epoch(epoch); },
+             [&] {
+               const bool any = loader.next(nullptr).has_value();
+               if (any && step_ms > 0) std::this_thread::sleep_for(step);
+               return any;
+             },
+             [&] { return loader.stats(); }, stop)
+      .second;
+}
+
+/// A device's way, if there is one. Sets report.bus or report.no_bus.
+std::optional<chunkio::cuda::DeviceStats> try_device(const DoctorOptions& options,
+                                                     const chunkio::Dataset& dataset,
+                                                     DoctorReport& report,
+                                                     const std::stop_token& stop) {
+  if (options.no_device) {
+    report.no_bus = "--no-device";
+    return std::nullopt;
+  }
+  try {
+    chunkio::cuda::DeviceLoader loader(Loader(dataset, options.loader),
+                                       {.device = static_cast<int>(options.device),
+                                        .normalize = {.mean = {0}, .std = {1}},
+                                        .pin_memory = chunkio::cuda::PinMemory::prefer,
+                                        .resident = chunkio::cuda::DeviceResident::off});
+    const auto stats = run_device(loader, options.seconds, options.step_ms, stop);
+    report.bus = BusReport{
+        .bytes_per_second = stats.upload_seconds > 0
+                                ? static_cast<double>(stats.bytes_uploaded) / stats.upload_seconds
+                                : 0,
+        .pinned = stats.pinned};
+    return stats;
+  } catch (const chunkio::Error& error) {
+    using chunkio::ErrorCode;
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::cuda_failed) throw;
+    report.no_bus = "no GPU that can be used";
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<double> DoctorReport::disk_images_per_second() const {
+  if (alone.disk_bytes_per_second <= 0 || stored_bytes_per_image <= 0) return std::nullopt;
+  return alone.disk_bytes_per_second / static_cast<double>(stored_bytes_per_image);
+}
+
+std::optional<double> DoctorReport::decode_images_per_second() const {
+  if (alone.decode_bytes_per_second <= 0) return std::nullopt;
+  return static_cast<double>(alone.num_threads) * alone.decode_bytes_per_second / sample_bytes();
+}
+
+std::optional<double> DoctorReport::copy_images_per_second() const {
+  if (alone.copy_bytes_per_second <= 0) return std::nullopt;
+  return static_cast<double>(alone.num_threads) * alone.copy_bytes_per_second / sample_bytes();
+}
+
+std::optional<double> DoctorReport::bus_images_per_second() const {
+  if (!bus || bus->bytes_per_second <= 0) return std::nullopt;
+  return bus->bytes_per_second / sample_bytes();
+}
+
+double DoctorReport::consumer_images_per_second() const {
+  return static_cast<double>(options.batch_size) * 1000 / step_ms;
+}
+
+DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
+  const StopSignalToken stopping;
+  const std::stop_token stop = stopping.token();
+  const chunkio::Dataset dataset = chunkio::Dataset::open(options.file, options.open);
+  Progress progress("examining " + options.file, "steps", 4, quiet);
+
+  DoctorReport report;
+  report.dataset = dataset.info();
+  report.step_ms = options.step_ms;
+  {
+    const Loader idle(dataset, options.loader);
+    report.options = idle.options();
+    report.source = idle.source();
+    report.source_reason = idle.source_reason();
+    report.alone = chunkio::measure_stages(idle, options.seconds / 4);
+    const double groups = static_cast<double>(idle.row_groups().group_samples());
+    report.stored_bytes_per_image = std::max<std::int64_t>(
+        static_cast<std::int64_t>(static_cast<double>(report.alone.request_bytes) / groups), 1);
+  }
+  progress.add(1);
+  check_stopped(stop);
+  {
+    Loader loader(dataset, options.loader);
+    const LoaderStats stats = run_loader(loader, options.seconds, 0, stop);
+    report.loader_images_per_second =
+        stats.seconds > 0 ? static_cast<double>(stats.images) / stats.seconds : 0;
+  }
+  progress.add(1);
+  const auto device = try_device(options, dataset, report, stop);
+  progress.add(1);
+  if (device) {
+    report.diagnosis = device->diagnosis();
+    report.seconds = device->seconds;
+    report.images_per_second = static_cast<double>(device->images) / device->seconds;
+  } else {
+    Loader loader(dataset, options.loader);
+    const LoaderStats stats = run_loader(loader, options.seconds, options.step_ms, stop);
+    report.diagnosis = chunkio::diagnose(stats, report.alone);
+    report.seconds = stats.seconds;
+    report.images_per_second =
+        stats.seconds > 0 ? static_cast<double>(stats.images) / stats.seconds : 0;
+  }
+  progress.add(1);
+  return report;
+}
+
+}  // namespace h5pack
