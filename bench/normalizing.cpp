@@ -8,6 +8,9 @@
 //   streaming   the same with non-temporal stores
 //   loop        (v / 255 - mean) / std pixel by pixel, one thread, of a part of the pictures
 //   torch       permute, to, sub_, div_ on as many threads (with --torch)
+//   stores      float32 NHWC only: the conversion as a bare loop with AVX2, once with ordinary and
+//   once
+//               with non-temporal stores, which Normalizer does not use: whether it should
 //
 // What is timed is compared with the loop first.
 
@@ -24,6 +27,10 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -103,6 +110,38 @@ void loop(const PictureSize& size, const std::uint8_t* picture, Layout layout, f
   }
 }
 
+/// Values that repeat the channels, and lanes of AVX2 that they fill.
+constexpr std::size_t kPattern = 24;
+constexpr std::size_t kLanes = 8;
+
+#if defined(__x86_64__)
+/// \pre count is a multiple of kPattern, output aligned to 32 bytes, AVX2 and FMA are there.
+template <bool streaming>
+__attribute__((target("avx2,fma"))) void convert(const std::uint8_t* values, std::size_t count,
+                                                 const float* scale, const float* bias,
+                                                 float* output) {
+  for (std::size_t at = 0; at < count; at += kPattern) {
+    for (std::size_t i = 0; i < kPattern; i += kLanes) {
+      const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values + at + i));
+      const __m256 made = _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
+                                          _mm256_loadu_ps(scale + i), _mm256_loadu_ps(bias + i));
+      if constexpr (streaming) {
+        _mm256_stream_ps(output + at + i, made);
+      } else {
+        _mm256_store_ps(output + at + i, made);
+      }
+    }
+  }
+  if constexpr (streaming) _mm_sfence();
+}
+
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#else
+template <bool streaming>
+void convert(const std::uint8_t*, std::size_t, const float*, const float*, float*) {}
+bool has_avx2() { return false; }
+#endif
+
 float value_at(const std::byte* output, std::size_t i, DType dtype) {
   if (dtype == DType::float32) {
     float value = 0;
@@ -168,12 +207,26 @@ class Measurement {
     normalize();
     check(setting_, bytes(), num_pictures_, output_.data());
     const auto peer = start_torch();
-    std::vector<double> normalizer, plain, streaming, loops, torch;
+    const bool bare = setting_.dtype == DType::float32 && setting_.layout == Layout::nhwc &&
+                      setting_.size.channels == 3 && has_avx2();
+    if (bare) {
+      // Of both, so that what is compared is right.
+      for (const auto how : {&convert<false>, &convert<true>}) {
+        std::memset(output_.data(), 0, output_.size());
+        convert_all(how);
+        check(setting_, bytes(), whole_pictures(), output_.data());
+      }
+    }
+    std::vector<double> normalizer, plain, streaming, loops, torch, ordinary, non_temporal;
     for (std::int64_t round = 0; round < options_.rounds; ++round) {
       normalizer.push_back(seconds_of([&] { normalize(); }));
       plain.push_back(seconds_of([&] { copy(&plain_copy); }));
       streaming.push_back(seconds_of([&] { copy(&chunkio::base::streaming_copy); }));
       loops.push_back(seconds_of_loop());
+      if (bare) {
+        ordinary.push_back(seconds_of([&] { convert_all(&convert<false>); }));
+        non_temporal.push_back(seconds_of([&] { convert_all(&convert<true>); }));
+      }
       if (peer) {
         const PeerProcess::Epoch epoch = peer->run_epoch();
         torch.push_back(epoch.seconds * static_cast<double>(num_pictures_) /
@@ -199,6 +252,13 @@ class Measurement {
     report.add({"normalizing / memcpy of as many bytes", name, {}, ratio(plain)});
     report.add({"normalizing / non-temporal copy of as many bytes", name, {}, ratio(streaming)});
     report.add({"normalizing / loop over pixels (one thread)", name, {}, ratio(loops)});
+    if (bare) {
+      std::vector<double> gain;
+      for (std::size_t i = 0; i < ordinary.size(); ++i)
+        gain.push_back(ordinary[i] / non_temporal[i]);
+      report.add({"bare conversion, non-temporal / ordinary stores", name, {}, gain});
+      report.add({"normalizing / bare conversion, ordinary stores", name, {}, ratio(ordinary)});
+    }
     if (peer) report.add({"normalizing / PyTorch", name, {}, ratio(torch)});
     nlohmann::ordered_json detail = {{"pictures", num_pictures_},
                                      {"bytes", moved_bytes_},
@@ -207,7 +267,9 @@ class Measurement {
                                        {"memcpy", plain},
                                        {"streaming", streaming},
                                        {"loop", loops},
-                                       {"torch", torch}}}};
+                                       {"torch", torch},
+                                       {"ordinary stores", ordinary},
+                                       {"non-temporal stores", non_temporal}}}};
     if (peer) detail["torch"] = peer->about();
     report.add_detail(name, "normalizing", std::move(detail));
   }
@@ -251,6 +313,32 @@ class Measurement {
       return [this, how](std::int64_t i) {
         how(target_->data() + i * kPiece, source_->data() + i * kPiece, kPiece);
         chunkio::base::store_fence();
+      };
+    });
+  }
+
+  using Convert = void (*)(const std::uint8_t*, std::size_t, const float*, const float*, float*);
+
+  static constexpr std::int64_t kPieceValues = std::int64_t{kPattern} * 2048;
+
+  /// Pictures that convert_all() converts to the end.
+  [[nodiscard]] std::int64_t whole_pictures() const {
+    return num_pictures_ * setting_.size.bytes() / kPieceValues * kPieceValues /
+           setting_.size.bytes();
+  }
+
+  void convert_all(Convert how) {
+    std::array<float, kPattern> scale{};
+    std::array<float, kPattern> bias{};
+    for (std::size_t i = 0; i < kPattern; ++i) {
+      scale[i] = static_cast<float>(1 / (255 * kStd[i % 3]));
+      bias[i] = static_cast<float>(-kMean[i % 3] / kStd[i % 3]);
+    }
+    auto* const output = reinterpret_cast<float*>(output_.data());
+    in_parallel(num_pictures_ * setting_.size.bytes() / kPieceValues, setting_.threads, [&] {
+      return [&, how](std::int64_t i) {
+        how(bytes() + i * kPieceValues, static_cast<std::size_t>(kPieceValues), scale.data(),
+            bias.data(), output + i * kPieceValues);
       };
     });
   }

@@ -4,8 +4,8 @@ fast disks.
 
     python3 bench/tune_check.py --build build/release --scratch DIR -o tune_check.json [--markdown tune_check.md]
 
-For each case `chunkbench sweep` measures every chunk size from 256 KiB to 64 MiB, every window and every number of
-threads by turns, read by the loader as it does by itself, from a disk of a published kind (--profile, so that the machine
+For each case `chunkbench sweep` measures chunks of 256 KiB, 1, 4, 16 and 64 MiB and those advised, two windows, and one
+thread and all by turns, read by the loader as it does by itself, from a disk of a published kind (--profile, so that the machine
 itself needs none of them). `h5pack tune` is told the same: how many pictures of which size, the kind of disk, memory
 and processors. The cell with its settings is compared with the best cell: medians, and within 10 % counts. Exit code 0
 if that holds in 18 of 20 cases (or the same share of those chosen with --cases), 1 if not, 2 for wrong usage.
@@ -20,7 +20,7 @@ import sys
 
 KIBIBYTE = 1024
 MEBIBYTE = 1024 * KIBIBYTE
-CHUNK_BYTES = [KIBIBYTE * 256 << shift for shift in range(9)]
+CHUNK_BYTES = [KIBIBYTE * 256 << shift for shift in range(0, 9, 2)]
 WINDOW_BYTES = [64 * MEBIBYTE, 256 * MEBIBYTE]
 SHAPES = ["32x32x3", "64x64x3", "218x178x3", "512x512x3"]
 PROFILES = ["hdd", "sata-ssd", "nvme", "nfs", "cloud-volume"]
@@ -44,17 +44,21 @@ def check(case, arguments):
     """One case: what tune says, what the sweep finds."""
     shape, profile = case
     sides = [int(side) for side in shape.split("x")]
-    pictures = max(1, arguments.bytes // (sides[0] * sides[1] * sides[2]))
+    sample_bytes = sides[0] * sides[1] * sides[2]
+    pictures = max(1, arguments.bytes // sample_bytes)
     threads = sorted({1, arguments.cpus})
     tuned = json.loads(run([arguments.h5pack, "tune", f"{pictures}x{shape}", "--profile", profile, "--cpus",
                             str(arguments.cpus), "--memory", "2GiB", "--page-cache", "1TiB", "--json"]))["advice"]
+    # The size in a power of two that has so many pictures.
+    advised = next(size for size in (KIBIBYTE * 256 << shift for shift in range(9))
+                   if min(max(1, size // sample_bytes), pictures) == tuned["chunk_samples"])
     # A window of whole row groups: the sweep's nearest is the same one.
     window = min(WINDOW_BYTES, key=lambda size: abs(size - tuned["window_bytes"]))
     output = pathlib.Path(arguments.sweeps or arguments.scratch) / f"tune_check-{shape}-{profile}.json"
     run([arguments.chunkbench, "sweep", "--synthetic", f"{pictures}x{shape}", "--profile", profile, "--warm",
-         "--chunk-bytes", numbers(CHUNK_BYTES), "--cache-bytes", numbers(WINDOW_BYTES), "--orders", "chunk_shuffled",
-         "--sources", SOURCE, "--threads", ",".join(map(str, threads)), "--rounds", str(arguments.rounds),
-         "--turn-images", str(max(1, WINDOW_BYTES[-1] // (sides[0] * sides[1] * sides[2]))),
+         "--chunk-bytes", numbers([*CHUNK_BYTES, advised]), "--cache-bytes", numbers(WINDOW_BYTES),
+         "--orders", "chunk_shuffled", "--sources", SOURCE, "--threads", ",".join(map(str, threads)), "--rounds", str(arguments.rounds),
+         "--turn-images", str(max(1, WINDOW_BYTES[-1] // sample_bytes)),
          "--scratch", arguments.scratch, "--output", str(output), "--force", "--quiet"])
     cells = [cell for cell in json.loads(output.read_text(encoding="utf-8"))["cells"] if cell["images_per_second"]]
     best = max(cells, key=lambda cell: cell["images_per_second"]["median"])
@@ -116,7 +120,7 @@ def main():
     parser.add_argument("-o", "--output", required=True, help="results, as JSON")
     parser.add_argument("--markdown", help="and as a table")
     parser.add_argument("--sweeps", help="folder in which the results of the sweeps are kept")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bytes", type=int, default=1 << 30, help="pixels of a case (default: 1 GiB)")
     parser.add_argument("--cpus", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--cases", type=int, nargs="*", help="only these, counted from 0")

@@ -135,7 +135,7 @@ void add_seconds(CLI::App& app, const std::string& name, double& target,
     }
     target = value;
   };
-  app.add_option_function<std::string>(name, set, description)->type_name("S")->default_str("0.5");
+  app.add_option_function<std::string>(name, set, description)->type_name("S")->default_str("1");
 }
 
 /// What the command line says, before defaults that depend on it.

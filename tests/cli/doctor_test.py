@@ -48,7 +48,7 @@ class DoctorTest(CliTest):
 
     def test_a_heavy_filter_is_the_bound_and_packing_anew_a_cure(self):
         name = self.foreign(chunks=(16, 48, 48, 3), compression="gzip", compression_opts=9)
-        report = self.doctor(name, "--step-ms", 0.01, "--batch", 32)
+        report = self.doctor(name, "--step-ms", 0.01, "--batch", 32, seconds=0.5)
         self.assertEqual(report["bound"], "decode")
         self.assertGreater(report["alone"]["decode"]["bytes_per_second"], 0)
         self.assertIn("without a filter", " ".join(cure["text"] for cure in report["cures"]))
@@ -97,7 +97,7 @@ class DoctorTest(CliTest):
                 (2, "--batch", "1 or more", (name, "--step-ms", 1, "--batch", 0)),
                 (1, "absent.h5", "No such file", ("absent.h5", "--step-ms", 1)),
                 (1, "noise.h5", "HDF5", ("noise.h5", "--step-ms", 1)),
-                (1, "empty.h5", "", ("empty.h5", "--step-ms", 1)),
+                (1, "empty.h5", "nothing to read", ("empty.h5", "--step-ms", 1)),
                 (1, "memory_budget", "raise", (name, "--step-ms", 1, "--memory-budget", "64KiB"))):
             with self.subTest(arguments=arguments):
                 self.assert_refused(("doctor", *arguments), code, [part], way_out)

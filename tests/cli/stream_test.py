@@ -93,7 +93,7 @@ class StreamTest(CliTest):
                       for stage in ("plan", "read", "decode", "copy", "input_wait", "output_wait")]
             self.assertGreater(sum(stages), 0)
             self.assertGreaterEqual(min(stages), 0)
-            self.assertIn(epoch["bound"], ("disk", "decode", "copy", "plan", "consumer"))
+            self.assertIn(epoch["bound"], ("disk", "decode", "copy", "plan", "consumer", "buffers"))
             self.assertRegex(epoch["advice"], r"^[A-Z].*\.$")
             self.assertEqual((epoch["skipped_images"], epoch["skipped"]), (0, []))
 

@@ -73,7 +73,7 @@ class TuneTest(CliTest):
     def test_pictures_that_are_yet_to_come(self):
         report = self.tune("200000x218x178x3", "--profile", "hdd", "--batch", 256, "--step-ms", 12)
         self.assertEqual(report["source"]["kind"], "planned")
-        self.assertGreater(report["advice"]["chunk_bytes"], 15 << 20)
+        self.assertGreater(report["advice"]["chunk_bytes"], 31 << 20)
         later = report["advice"]["later_epochs"]
         self.assertEqual(later["bound"], "disk")
         self.assertEqual(later["echo"], int(np.ceil(256 / 0.012 / later["images_per_second"])))

@@ -112,7 +112,7 @@ std::string doctor_text(const DoctorReport& report, bool colour) {
       "  consumer",
       stage_line(report.consumer_images_per_second(), decimals(report.step_ms, 3) + " ms a batch"),
       false);
-  text += labelled("together", "", colour);
+  text += labelled("together", right_aligned("images/s", kRateColumns), colour);
   text += labelled("  no consumer",
                    stage_line(report.loader_images_per_second, "the stages of the host"), false);
   text +=

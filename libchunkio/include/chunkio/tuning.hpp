@@ -7,7 +7,7 @@
 /// predict_throughput() says of the first epoch, the one from the disk. Among those within 3 % of
 /// the best the one nearest to the default is taken, of two the smaller: a size that only helps a
 /// little costs mixing or requests elsewhere. A window holds 256 MiB, or what the memory allows,
-/// and 16 chunks at least: chunks that are too large for that are only taken if all are.
+/// and 8 chunks at least: chunks that are too large for that are only taken if all are.
 ///
 /// Pure functions; thread-safe.
 #pragma once

@@ -26,6 +26,10 @@ std::string number(const char* format, double value) {
   return text.data();
 }
 
+std::string kibibytes(std::int64_t bytes) {
+  return number("%.0f KiB", std::ceil(static_cast<double>(bytes) / 1024));
+}
+
 /// What the workers did, in seconds of all of them.
 struct WorkerTime {
   explicit WorkerTime(const LoaderStats& stats)
@@ -198,10 +202,11 @@ void add_faster_disk(Cures& cures, const Prediction& prediction) {
                             : 2.0;
   changed.rates.disk.bytes_per_second *= factor;
   changed.rates.disk.request_seconds /= factor;
-  cures.push_back(prediction.cure("",
-                                  "Put the file on a disk that delivers " +
-                                      byte_rate(changed.rates.disk.bytes_per_second) + ".",
-                                  changed));
+  cures.push_back(prediction.cure(
+      "",
+      "Put the file on a disk that delivers " + byte_rate(changed.rates.disk.bytes_per_second) +
+          " in requests of " + kibibytes(changed.plan.request_bytes) + ".",
+      changed));
 }
 
 void add_echo(Cures& cures, const Prediction& prediction) {

@@ -23,8 +23,8 @@ constexpr std::array<std::int64_t, 9> kChunkBytes = {
 static_assert(kChunkBytes.front() == kDefaultChunkBytes);
 /// A rate this close to the best is as good.
 constexpr double kAsGood = 0.97;
-/// Fewer chunks in a window mix too little.
-constexpr std::int64_t kMixedGroups = 16;
+/// Fewer chunks in a window mix too little, even in a file that was shuffled when it was packed.
+constexpr std::int64_t kMixedGroups = 8;
 constexpr std::int64_t kMaxThreads = 8;  // as LoaderOptions::num_threads
 /// Threads that wait for the disk by themselves, where nothing is read ahead.
 constexpr std::int64_t kMaxWaitingThreads = 32;
