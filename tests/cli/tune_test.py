@@ -1,8 +1,10 @@
 """h5pack tune: sources and files of all kinds, its lines pasted, disks assumed, named and measured."""
 
 import json
+import os
 import pathlib
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -41,8 +43,8 @@ class TuneTest(CliTest):
         self.assertEqual(report["advice"]["chunk_samples"], 20)
         self.assertEqual(report["advice"]["first_epoch"]["bound"], "consumer")
         text = self.h5pack("tune", "photos", "--profile", "nvme", "--step-ms", 12, *MACHINE)
-        for part in ("20 images of 32x32x3", "nvme: 3500 MB/s", "no stall", "h5pack folder photos -o train.h5",
-                     "rdcc_nbytes=", "chunkio::Loader loader("):
+        for part in ("20 images of 32x32x3", "nvme: 3500 MB/s", "970 EVO", "no stall",
+                     "h5pack folder photos -o train.h5", "rdcc_nbytes=", "chunkio::Loader loader("):
             self.assertIn(part, text)
 
     def test_without_more_it_says_what_it_assumes(self):
@@ -79,7 +81,16 @@ class TuneTest(CliTest):
         self.assertEqual(later["echo"], int(np.ceil(256 / 0.012 / later["images_per_second"])))
         self.assertAlmostEqual(later["stall"], 1 - later["images_per_second"] * 0.012 / 256)
         self.assertRegex(report["commands"]["h5pack"], r"^h5pack folder DIR -o train.h5 --chunk \d+$")
+        self.assertIn("-o train.h5 --color gray --chunk", self.tune("10x28x28x1")["commands"]["h5pack"])
+        self.assertIn("-o train.h5 --resize 40 --center-crop 32x32 --chunk",
+                      self.tune("10x32x32x3", "--resize", 40, "--center-crop", "32x32")["commands"]["h5pack"])
+        of_four = self.tune("10x32x32x4")
+        self.assertIsNone(of_four["commands"]["h5pack"])
+        self.assertIn("1 or 3 channels", " ".join(of_four["notes"]))
+        self.assert_refused(["tune", "10x32x32x3", "--resize", "16"], 2, ["10x32x32x3", "--resize 16"], "name the size")
+        self.assert_refused(["tune", "10x32x32x3", "--color", "gray"], 2, ["10x32x32x3"], "1 channel")
         self.assert_refused(["tune", "10x99999999x1x3"], 2, ["99999999"], "2\\^20")
+        self.assert_refused(["tune", "1099511627776x2048x2048x3", "--batch", "2"], 2, ["1099511627776"], "2\\^63")
         self.assert_refused(["tune", "10x0x1x3"], 1, ["10x0x1x3"], "No such file")
 
     def test_every_line_can_be_pasted(self):
@@ -101,6 +112,58 @@ class TuneTest(CliTest):
                     options["window_bytes"], "--threads", options["num_threads"], "--prefetch",
                     options["prefetch_depth"], "--memory-budget", options["memory_budget"], "--resident",
                     options["resident"].split(":")[-1], "--epochs", 2)
+
+    def test_lines_have_the_options_that_were_given(self):
+        make_class_folder(self.dir / "pics" / "of", ["cat", "dog"], 4)
+        names = sorted(str(path.relative_to(self.dir / "pics")) for path in (self.dir / "pics").rglob("*.jpg"))
+        rows = "".join(f"{i},k,{name}\n" for i, name in enumerate(names))
+        (self.dir / "l.csv").write_text("number,kind,file\n" + rows)
+        csv = ["l.csv", "--path-column", "file", "--label-column", "kind", "--root", "pics"]
+        line = shlex.split(self.tune(*csv, "--resize", 16)["commands"]["h5pack"])
+        self.h5pack(*line[1:])
+        with h5py.File(self.dir / "train.h5") as file:
+            self.assertEqual(file["images"].shape, (8, 16, 16, 3))
+            self.assertEqual(file["labels"].shape, (8,))
+
+        def write_two(name, chunks):
+            with h5py.File(self.dir / name, "w") as file:
+                data = np.random.default_rng(1).integers(0, 8, (600, 3, 64, 3), np.uint8)
+                file.create_dataset("a b", data=data, chunks=(chunks, 3, 64, 3))
+                file.create_dataset("b", data=data)
+        opened = ["--images", "a b", "--layout", "nchw"]
+        write_two("two.h5", 1)
+        report = self.tune("two.h5", *opened, "--allow-external", "--profile", "hdd")
+        self.assertTrue(report["pack"])
+        self.assertIn("--allow-external", report["commands"]["h5pack"])
+        self.assertIn('Dataset::open("two-tuned.h5"), ', report["commands"]["cpp"])
+        self.h5pack(*shlex.split(report["commands"]["h5pack"])[1:])
+        self.assertEqual(self.tune("two-tuned.h5")["source"]["height"], 64)
+
+        write_two("good.h5", 600)
+        report = self.tune("good.h5", *opened)
+        self.assertFalse(report["pack"])
+        self.assertIn('Dataset::open("good.h5", {.images = "a b", .layout = chunkio::Layout::nchw}), {.batch_size',
+                      report["commands"]["cpp"])
+        report = self.tune("good.h5", "--images", "b", "--layout", "nhwc", "--allow-external")
+        self.assertIn('{.images = "b", .layout = chunkio::Layout::nhwc, .allow_external = true}',
+                      report["commands"]["cpp"])
+
+        self.assert_refused(["tune", "pics", "--images", "b"], 2, ["--images"], "HDF5")
+        self.assert_refused(["tune", "10x32x32x3", "--layout", "nchw"], 2, ["--layout"], "HDF5")
+        self.assert_refused(["tune", "pics", "--root", "."], 2, ["--root"], "CSV")
+
+    def test_the_h5py_line_says_what_order_it_is_for(self):
+        self.foreign_file("file.h5", (50, 64, 64, 3))
+        for command in ("tune", "info"):
+            self.assertRegex(self.h5pack(command, "file.h5"), r"rdcc_w0=1.*\n.*random order.*rdcc_w0=0.75")
+
+    def test_memory_is_what_is_available(self):
+        def available():
+            return 1024 * int(re.search(r"MemAvailable: +(\d+)", pathlib.Path("/proc/meminfo").read_text())[1])
+        before = available()
+        machine = self.h5pack_json("tune", "10x32x32x3")[0]["machine"]
+        self.assertLessEqual(machine["cache_bytes"], 1.01 * max(before, available()) / 2)
+        self.assertLessEqual(machine["memory_bytes"], max(4 << 30, machine["cache_bytes"]))
 
     def test_the_budget_is_one_the_loader_takes(self):
         self.foreign_file("wide.h5", (20, 64, 64, 3), count=3000)
@@ -176,6 +239,16 @@ class TuneTest(CliTest):
         self.assertEqual(report["source"]["num_samples"], 20)
         self.assertIn("h5pack link", " ".join(report["notes"]))
 
+    def test_shards_are_packed_again_into_one_file(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 300)
+        for part in range(2):
+            self.h5pack("folder", "photos", "-o", "t.h5", "--shard", f"{part}/2", "--chunk", 1)
+        report = self.tune("t-*-of-00002.h5", "--profile", "hdd")
+        self.assertTrue(report["pack"])
+        self.h5pack(*shlex.split(report["commands"]["h5pack"])[1:])
+        with h5py.File(self.dir / "t-tuned.h5") as file:
+            self.assertEqual(file["images"].shape, (600, 32, 32, 3))
+
     def test_measuring_a_file(self):
         self.foreign_file("file.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
         before = (self.dir / "file.h5").stat()
@@ -191,6 +264,15 @@ class TuneTest(CliTest):
         self.assertEqual(report["notes"], [])
         after = (self.dir / "file.h5").stat()
         self.assertEqual((before.st_mtime_ns, before.st_size), (after.st_mtime_ns, after.st_size))
+
+    @unittest.skipIf(os.environ.get("CHUNKIO_SANITIZE"), "sanitizers reserve more than the limit")
+    def test_measuring_with_little_memory(self):
+        self.foreign_file("file.h5", (50, 64, 64, 3), count=3000)
+        for mebibytes in (300, 350, 400, 500, 700):
+            limit = mebibytes << 20
+            result = self.run_h5pack("tune", "file.h5", "--measure", *MACHINE, preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_AS, (limit, limit)))
+            self.assertIn(result.returncode, (0, 1), result.stderr)
 
     def test_measuring_leaves_nothing_behind(self):
         make_class_folder(self.dir / "photos", ["cat"], 3)

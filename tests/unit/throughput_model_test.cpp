@@ -152,6 +152,12 @@ TEST(ThroughputModel, EchoMakesUpForWhatTheLoaderLacks) {
   EXPECT_EQ(found.echo, 5);
 }
 
+TEST(ThroughputModel, EchoOfAStepThatTakesNextToNoTimeIsANumber) {
+  ReadingPlan plan = groups_of_ten();
+  plan.step_seconds = 1e-300;
+  EXPECT_EQ(predict_throughput(quick(), plan).echo, 1'000'000'000'000'000);
+}
+
 TEST(ThroughputModel, ABusIsAStage) {
   MachineRates rates = quick();
   rates.bus_bytes_per_second = 1e6;

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -249,6 +251,22 @@ TEST(Hdf5Reads, ContiguousDataHasNoChunks) {
               (void)predict_hdf5_reads(file_of({}, {}).stored, 1, {}, chunkio::OrderMode::random);
             }).find("chunked"),
             std::string::npos);
+}
+
+TEST(Tuning, MoreChunksThanCanBeCountedAreMany) {
+  TuningTask task;
+  task.num_samples = std::int64_t{1} << 40;
+  task.sample_bytes = 1;
+  task.memory_bytes = std::int64_t{1} << 50;
+  // 2^80 chunks.
+  task.stored = StoredGroups{.num_requests = std::int64_t{1} << 40, .request_bytes = 1};
+  EXPECT_GT(tune(task, machine("hdd")).cache.rdcc_nslots, 1'000'000);
+}
+
+TEST(AvailableMemory, IsLessThanTheMachineHas) {
+  const std::int64_t bytes = chunkio::available_memory();
+  EXPECT_GT(bytes, 0);
+  EXPECT_LT(bytes, std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE));
 }
 
 TEST(Tuning, ImpossibleNumbersAreRefused) {

@@ -1,12 +1,12 @@
 /// h5pack tune: which chunks, window, threads and memory to train with, and what to expect.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,7 +48,7 @@ struct TuneOptions {
   std::string kind = {};
   chunkio::OpenOptions open = {};
   std::int64_t memory = std::int64_t{4} << 30;
-  std::int64_t page_cache = 0;  // 0: half of the machine's memory
+  std::int64_t page_cache = 0;  // 0: half_of_memory()
   std::int64_t cpus = 0;        // 0: those this process may use
   std::int64_t batch = 256;
   double step_ms = 0;
@@ -57,10 +57,10 @@ struct TuneOptions {
   std::string scratch = ".";
 };
 
+/// 0 if it is not known. The loader and the page cache get one half each.
 std::int64_t half_of_memory() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES);
-  const long page = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? static_cast<std::int64_t>(pages) * page / 2 : 0;
+  const std::int64_t available = chunkio::available_memory();
+  return available == std::numeric_limits<std::int64_t>::max() ? 0 : available / 2;
 }
 
 void settle_disk(const TuneOptions& options, const OpenedSource& opened, TuneReport& report) {
@@ -92,13 +92,32 @@ void settle_disk(const TuneOptions& options, const OpenedSource& opened, TuneRep
   }
   report.disk_origin = options.profile.empty() ? "assumed" : "profile";
   report.disk_name = options.profile.empty() ? kAssumedDisk : options.profile;
-  report.rates.disk = chunkio::disk_profile(report.disk_name);
+  for (const chunkio::DiskProfile& profile : chunkio::disk_profiles()) {
+    if (profile.name != report.disk_name) continue;
+    report.rates.disk = profile.limit;
+    report.disk_method = profile.source;
+  }
 }
 
-/// FILE.h5 to FILE-tuned.h5.
+/// FILE.h5 and FILE-*-of-00008.h5 to FILE-tuned.h5.
 std::string tuned_name(const std::string& path) {
   const std::filesystem::path file(path);
-  return (file.parent_path() / (file.stem().string() + "-tuned.h5")).string();
+  const std::string stem = file.stem().string();
+  return (file.parent_path() / (stem.substr(0, stem.rfind("-*-of-")) + "-tuned.h5")).string();
+}
+
+/// The options that are not those by default, for a braced list.
+std::string open_text(const chunkio::OpenOptions& open) {
+  std::string text;
+  const auto add = [&](std::string_view member, const std::string& value) {
+    text += (text.empty() ? "" : ", ") + std::string(member) + " = " + value;
+  };
+  if (!open.images.empty()) add(".images", string_literal(open.images));
+  if (open.layout) {
+    add(".layout", "chunkio::Layout::" + std::string(to_string(*open.layout)));
+  }
+  if (open.allow_external) add(".allow_external", "true");
+  return text;
 }
 
 void add_lines(TuneReport& report) {
@@ -112,16 +131,24 @@ void add_lines(TuneReport& report) {
                                                          : "train.h5";
     file = source.output_is_folder ? "packed/" + source.split + ".h5" : output;
     const bool planned = source.kind == "planned";
-    report.pack_line = "h5pack " +
-                       (packed_before ? "repack"
-                        : planned     ? "folder"
-                                      : source.kind) +
-                       " " + (planned ? "DIR" : shell_word(source.path)) + " -o " +
-                       shell_word(source.output_is_folder ? "packed/" : output) + source.options +
-                       " --chunk " + std::to_string(advice.chunk_samples);
+    if (planned && source.channels != 1 && source.channels != 3) {
+      report.notes.emplace_back(
+          "h5pack packs pictures of 1 or 3 channels: write others with chunkio::DatasetWriter");
+    } else {
+      report.pack_line = "h5pack " +
+                         (packed_before ? "repack"
+                          : planned     ? "folder"
+                                        : source.kind) +
+                         " " + (planned ? "DIR" : shell_word(source.path)) + " -o " +
+                         shell_word(source.output_is_folder ? "packed/" : output) + source.options +
+                         " --chunk " + std::to_string(advice.chunk_samples);
+    }
   }
+  // What was packed by then opens without.
+  const std::string open = report.pack ? "" : open_text(source.open);
   report.cpp_line =
       "chunkio::Loader loader(chunkio::Dataset::open(" + string_literal(file) +
+      (open.empty() ? "" : ", {" + open + "}") +
       "), {.batch_size = " + std::to_string(report.batch_size) +
       ", .window_bytes = " + std::to_string(advice.window_bytes) +
       ", .num_threads = " + std::to_string(advice.num_threads) +
@@ -211,7 +238,7 @@ void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action
                           "What SOURCE is, if that cannot be told");
   add_byte_size(*command, "--memory", options->memory, "Memory that the loader may use");
   add_byte_size(*command, "--page-cache", options->page_cache,
-                "Memory that can keep the file between epochs (default: half of this machine's)")
+                "Memory that can keep the file between epochs (default: half of what is available)")
       ->default_str("");
   add_integer(*command, "--cpus", options->cpus, 1,
               "Processors for the loader (default: those of this machine)")

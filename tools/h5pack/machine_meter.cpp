@@ -13,7 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -90,8 +92,7 @@ Reads read_for(const MeteredFile& file, std::int64_t bytes, int num_threads, dou
   const Clock::time_point start = Clock::now();
   const Clock::time_point end =
       start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  const auto work = [&] {
-    const AlignedBuffer buffer = make_buffer(bytes);
+  const auto work = [&](const AlignedBuffer& buffer) {
     while (Clock::now() < end && error == 0 && StopSignal::received() == 0) {
       const std::int64_t block = next.fetch_add(1) % blocks * step % blocks;
       const ssize_t got = ::pread(file.descriptor(), buffer.get(), static_cast<std::size_t>(bytes),
@@ -104,10 +105,22 @@ Reads read_for(const MeteredFile& file, std::int64_t bytes, int num_threads, dou
       ++requests;
     }
   };
+  // Where memory or processes are short, with the threads there are.
+  const AlignedBuffer own = make_buffer(bytes);
+  std::vector<AlignedBuffer> buffers;
   {
     std::vector<std::jthread> threads;
-    for (int i = 1; i < num_threads; ++i) threads.emplace_back(work);
-    work();
+    buffers.reserve(static_cast<std::size_t>(num_threads));
+    threads.reserve(buffers.capacity());
+    try {
+      for (int i = 1; i < num_threads; ++i) {
+        buffers.push_back(make_buffer(bytes));
+        threads.emplace_back([&work, &buffer = buffers.back()] { work(buffer); });
+      }
+    } catch (const std::bad_alloc&) {
+    } catch (const std::system_error&) {
+    }
+    work(own);
   }
   StopSignal::check();
   if (error != 0) fail("read", file.name(), error);

@@ -48,6 +48,7 @@ class MeteredFile {
 
 /// Reads for `seconds`, half of them requests of 4 KiB, by one thread and by 16, which give latency
 /// and queue depth; half of up to 4 MiB, by 1, 4 and 16, the fastest of which give the bandwidth.
+/// By fewer threads where memory or processes are short.
 /// Where the file system takes no O_DIRECT, what the page cache holds of the file is dropped first,
 /// if the kernel does that. Blocks. \throws chunkio::Error io_failed, cancelled (StopSignal).
 [[nodiscard]] MeasuredDisk measure_disk(const MeteredFile& file, double seconds);

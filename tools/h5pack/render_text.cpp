@@ -161,7 +161,8 @@ std::string info_text(const InfoReport& report, bool colour) {
   if (!info.shards.empty()) {
     out += add("h5py", "h5pack link makes one file of the shards for other programs");
   } else if (info.stored.chunked) {
-    out += add("h5py cache", h5py_line(info.path, report.cache));
+    out +=
+        add("h5py cache", h5py_line(info.path, report.cache) + "\n" + std::string(kH5pyCacheNote));
   }
   std::string advice;
   for (const std::string& finding : report.advice) {

@@ -8,6 +8,7 @@
 #include "byte_size.hpp"
 #include "escape.hpp"
 #include "json_text.hpp"
+#include "paste_lines.hpp"
 #include "progress_text.hpp"
 #include "text_layout.hpp"
 
@@ -76,7 +77,7 @@ std::string echo_text(const TuneReport& report) {
   if (later.echo == 1) return "not needed";
   return std::to_string(later.echo) +
          ": each picture would have to be used so often for a step never to wait "
-         "(DeviceLoaderOptions::echo)";
+         "(DeviceOptions::echo)";
 }
 
 std::string h5py_text(const TunedSource& source) {
@@ -161,7 +162,9 @@ std::string tune_text(const TuneReport& report, bool colour) {
   // To paste, so never broken.
   if (!report.pack_line.empty()) out += labelled("h5pack", report.pack_line, colour);
   out += labelled("C++", report.cpp_line, colour);
-  if (!report.h5py_line.empty()) out += labelled("h5py", report.h5py_line, colour);
+  if (!report.h5py_line.empty()) {
+    out += labelled("h5py", report.h5py_line + "\n" + std::string(kH5pyCacheNote), colour);
+  }
   for (const std::string& note : report.notes) out += add("note", note);
   return out;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>
@@ -17,8 +18,9 @@ struct TunedSource {
   std::string path = {};
   /// "hdf5", the command that packs it ("folder", ...), or "planned": only sizes are known.
   std::string kind = {};
-  /// Options of that command that decide on the size of pictures, with a blank in front.
+  /// Options of that command that were given, each with a blank in front; of a file: of repack.
   std::string options = {};
+  chunkio::OpenOptions open = {};  ///< Of a file.
   bool output_is_folder = false;
   std::string split = {};  ///< Of a source with several: the largest, which is looked at.
   std::int64_t num_samples = 0;
@@ -40,7 +42,7 @@ struct TuneReport {
   TunedSource source = {};
   std::string disk_origin = {};  ///< "measured", "profile" or "assumed".
   std::string disk_name = {};    ///< Of a profile.
-  std::string disk_method = {};  ///< Of a measurement, or the source of the profile's figures.
+  std::string disk_method = {};  ///< Of a measurement, or where the profile's figures are from.
   chunkio::MachineRates rates = {};
   std::int64_t memory_bytes = 0;
   std::int64_t cache_bytes = 0;

@@ -15,6 +15,7 @@
 #include "pack_options.hpp"
 #include "pack_plan.hpp"
 #include "paste_lines.hpp"
+#include "picture_transform.hpp"
 #include "source_kinds.hpp"
 
 namespace h5pack {
@@ -23,8 +24,61 @@ namespace {
 constexpr std::string_view kHdf5 = "hdf5";
 constexpr std::string_view kPlanned = "planned";
 
+[[noreturn]] void refuse(const std::string& what) {
+  throw chunkio::Error(chunkio::ErrorCode::invalid_argument, what);
+}
+
+/// Those that decide on pixels, as they are written on a command line, with a blank in front.
+std::string pixel_options(const PackCommand& command) {
+  std::string text;
+  for (const auto& [name, value] : {std::pair{" --resize ", &command.resize},
+                                    {" --center-crop ", &command.center_crop},
+                                    {" --pad ", &command.pad}}) {
+    if (!value->empty()) text += name + shell_word(*value);
+  }
+  return text + (command.options.picture.color == ColorMode::gray ? " --color gray" : "");
+}
+
+/// Likewise, those of a CSV file.
+std::string csv_options(const CsvOptions& csv) {
+  std::string text;
+  for (const auto& [name, value] : {std::pair{" --path-column ", &csv.path_column},
+                                    {" --label-column ", &csv.label_column},
+                                    {" --root ", &csv.root}}) {
+    if (!value->empty()) text += name + shell_word(*value);
+  }
+  return text;
+}
+
+/// Likewise, those of an HDF5 file.
+std::string open_options(const chunkio::OpenOptions& open) {
+  std::string text;
+  if (!open.images.empty()) text += " --images " + shell_word(open.images);
+  if (open.layout) text += " --layout " + std::string(to_string(*open.layout));
+  return text + (open.allow_external ? " --allow-external" : "");
+}
+
+/// Options that SOURCE has no use for would be lost without a word.
+void require_use(const std::string& found, const PackCommand& command,
+                 const chunkio::OpenOptions& open) {
+  if (found == kHdf5 && !pixel_options(command).empty()) {
+    refuse(
+        "--resize, --center-crop, --pad and --color are for pictures that are still to be packed, "
+        "not for an HDF5 file");
+  }
+  if (found != kHdf5 && !open_options(open).empty()) {
+    refuse(
+        "--images, --layout and --allow-external are for an HDF5 file, not for pictures that are "
+        "still to be packed");
+  }
+  if (found != "csv" && !csv_options(command.csv).empty()) {
+    refuse("--path-column, --label-column and --root are for a CSV file");
+  }
+}
+
 /// "NxHxWxC" of pictures that do not exist yet; absent if it is not that.
-std::optional<TunedSource> planned_source(const std::string& text) {
+std::optional<TunedSource> planned_source(const PackCommand& command) {
+  const std::string& text = command.input;
   std::array<std::int64_t, 4> sizes{};
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -38,10 +92,24 @@ std::optional<TunedSource> planned_source(const std::string& text) {
   constexpr std::int64_t kMostPixels = std::int64_t{1} << 20;  // along an axis
   if (sizes[0] > (std::int64_t{1} << 40) || sizes[1] > kMostPixels || sizes[2] > kMostPixels ||
       sizes[3] > 64) {
-    throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
-                         text +
-                             ": pictures are counted to 2^40, and have at most 2^20 rows, 2^20 "
-                             "columns and 64 channels");
+    refuse(text +
+           ": pictures are counted to 2^40, and have at most 2^20 rows, 2^20 columns and 64 "
+           "channels");
+  }
+  std::int64_t picture_bytes = 1;
+  for (const std::int64_t size : sizes) {
+    if (__builtin_mul_overflow(picture_bytes, size, &picture_bytes)) {
+      refuse(text + ": all pictures together must be less than 2^63 bytes");
+    }
+  }
+  const PictureOptions& picture = command.options.picture;
+  if (picture.color == ColorMode::gray && sizes[3] != 1) {
+    refuse(text + ": gray pictures (--color) have 1 channel, not " + std::to_string(sizes[3]));
+  }
+  const PictureSize size{.height = sizes[1], .width = sizes[2]};
+  if (PictureTransform(picture).output_size(size, text) != size) {
+    refuse(text + ": no pictures have this size after" + pixel_options(command) +
+           "; name the size that they are packed in");
   }
   TunedSource source;
   source.path = text;
@@ -50,6 +118,8 @@ std::optional<TunedSource> planned_source(const std::string& text) {
   source.height = sizes[1];
   source.width = sizes[2];
   source.channels = sizes[3];
+  source.options = pixel_options(command);
+  if (sizes[3] == 1 && picture.color != ColorMode::gray) source.options += " --color gray";
   return source;
 }
 
@@ -82,6 +152,8 @@ OpenedSource open_file(const std::string& path, const chunkio::OpenOptions& open
   TunedSource& source = opened.source;
   source.path = path;
   source.kind = kHdf5;
+  source.options = open_options(open);
+  source.open = open;
   source.num_samples = info.num_samples;
   source.height = info.height;
   source.width = info.width;
@@ -109,28 +181,14 @@ OpenedSource open_tuned_source(PackCommand command, const std::string& kind,
                                const chunkio::OpenOptions& open) {
   std::error_code unknown;
   if (kind.empty() && !std::filesystem::exists(command.input, unknown)) {
-    if (std::optional<TunedSource> planned = planned_source(command.input)) {
+    if (std::optional<TunedSource> planned = planned_source(command)) {
+      require_use(std::string(kPlanned), command, open);
       return {.source = *std::move(planned)};
     }
   }
   const std::string found = kind.empty() ? kind_of(command.input) : kind;
-  const std::string pixel_options = [&] {
-    std::string text;
-    for (const auto& [name, value] : {std::pair{" --resize ", &command.resize},
-                                      {" --center-crop ", &command.center_crop},
-                                      {" --pad ", &command.pad}}) {
-      if (!value->empty()) text += name + shell_word(*value);
-    }
-    return text + (command.options.picture.color == ColorMode::gray ? " --color gray" : "");
-  }();
-  if (found == kHdf5) {
-    if (!pixel_options.empty()) {
-      throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
-                           "--resize, --center-crop, --pad and --color are for pictures that are "
-                           "still to be packed, not for an HDF5 file");
-    }
-    return open_file(command.input, open);
-  }
+  require_use(found, command, open);
+  if (found == kHdf5) return open_file(command.input, open);
 
   const auto& kinds = source_kinds();
   const auto* const source_kind = std::find_if(
@@ -145,7 +203,7 @@ OpenedSource open_tuned_source(PackCommand command, const std::string& kind,
   TunedSource& source = opened.source;
   source.path = command.input;
   source.kind = found;
-  source.options = pixel_options;
+  source.options = csv_options(command.csv) + pixel_options(command);
   source.output_is_folder = listing.output_is_folder;
   source.split = split.name;
   source.num_samples = plan.num_samples;

@@ -22,7 +22,9 @@ struct OpenedSource {
 /// do not exist yet. Decodes one picture at most.
 /// \param command  `input`, and the options that decide on the size of pictures.
 /// \param kind  of the source; empty: told from what is there.
-/// \throws chunkio::Error as the sources, plan_pack() and Dataset::open() do.
+/// \throws chunkio::Error invalid_argument for options that such a source has no use for; else as
+/// the
+///         sources, plan_pack() and Dataset::open() do.
 [[nodiscard]] OpenedSource open_tuned_source(PackCommand command, const std::string& kind,
                                              const chunkio::OpenOptions& open);
 

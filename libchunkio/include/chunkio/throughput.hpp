@@ -6,10 +6,10 @@
 ///
 /// Model. A worker takes one row group after the other: it waits for a request of s stored bytes,
 /// undoes filters and copies rows, which keeps a processor busy for c seconds. (Where chunks cut
-/// samples, for several requests, one after the other.) The disk answers a request after L + s / B
-/// seconds; latencies of q requests overlap, bytes share the bandwidth B
-/// (DiskLimit). With T workers, P processors and R requests under way, the groups a second are the
-/// least of
+/// samples, for several requests, one after the other unless they were read ahead.) The disk
+/// answers a request after L + s / B seconds; latencies of q requests overlap, bytes share the
+/// bandwidth B (DiskLimit). With T workers, P processors and R requests under way, the groups a
+/// second are the least of
 ///
 ///     disk       min(1 / (s / B), min(q, R) / (L + s / B))    requests waiting for each other
 ///     processor  min(T, P) / c                                decoding and copying
@@ -85,8 +85,8 @@ struct Throughput {
   double stall = 0;
   /// What limits; Bound::consumer if the loader is fast enough.
   Bound bound = Bound::none;
-  /// How often each picture would have to be used for the consumer never to wait; 1 if the loader
-  /// is fast enough, or the consumer takes no time.
+  /// How often each picture would have to be used for the consumer never to wait, at most 10^15; 1
+  /// if the loader is fast enough, or the consumer takes no time.
   std::int64_t echo = 1;
 };
 

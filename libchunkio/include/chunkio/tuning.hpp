@@ -9,7 +9,7 @@
 /// little costs mixing or requests elsewhere. A window holds 256 MiB, or what the memory allows,
 /// and 8 chunks at least: chunks that are too large for that are only taken if all are.
 ///
-/// Pure functions; thread-safe.
+/// Pure functions but for available_memory(); thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +71,11 @@ struct Tuning {
 /// \throws Error invalid_argument if a number is outside of what is said above; out_of_resources,
 ///         naming the minimum, if memory_bytes is too small for any window.
 CHUNKIO_EXPORT Tuning tune(const TuningTask& task, const MachineRates& rates);
+
+/// Bytes of memory that this process can use: what the system has available now, or less where a
+/// control group, such as a container's, limits it. The largest number there is if nothing can be
+/// found out. The one function here that asks the system (proc(5), cgroups(7)).
+[[nodiscard]] CHUNKIO_EXPORT std::int64_t available_memory();
 
 /// What HDF5's chunk cache makes of samples that are read one by one.
 struct Hdf5Reads {

@@ -14,6 +14,8 @@
 #include <limits>
 #include <string>
 
+#include <chunkio/tuning.hpp>
+
 #ifndef MADV_POPULATE_READ  // Linux 5.14; headers may be older than the kernel
 #define MADV_POPULATE_READ 22
 #endif
@@ -126,3 +128,9 @@ int map_in(const std::byte* begin, const std::byte* end) noexcept {
 }
 
 }  // namespace chunkio::io
+
+namespace chunkio {
+
+std::int64_t available_memory() { return io::cacheable_bytes(); }
+
+}  // namespace chunkio

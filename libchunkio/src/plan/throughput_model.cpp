@@ -11,6 +11,8 @@ namespace chunkio {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+/// More than anybody uses a picture, and a number of every integer type of 64 bits.
+constexpr double kMostEcho = 1e15;
 
 void require(bool met, const char* what, double value) {
   if (met) return;
@@ -112,8 +114,8 @@ Throughput predict_throughput(const MachineRates& rates, const ReadingPlan& plan
     return found;
   }
   if (std::isfinite(found.consumer_images_per_second)) {
-    found.echo = static_cast<std::int64_t>(
-        std::ceil(found.consumer_images_per_second / found.loader_images_per_second));
+    found.echo = static_cast<std::int64_t>(std::min(
+        std::ceil(found.consumer_images_per_second / found.loader_images_per_second), kMostEcho));
   }
   struct Stage {
     Bound bound;

@@ -177,7 +177,7 @@ Candidate settings_for(const TuningTask& task, const MachineRates& rates,
   const std::int64_t budget = found.resident == Resident::host ? resident : candidate.needed_bytes;
   found.memory_budget = std::min(base::ceil_divide(budget, kOtherBytes) * kOtherBytes,
                                  std::max(task.memory_bytes, budget));
-  found.cache = recommend_cache(num_groups * groups.num_requests,
+  found.cache = recommend_cache(product(num_groups, groups.num_requests),
                                 found.chunk_bytes / groups.num_requests, found.window_bytes);
   if (rates.disk.bytes_per_second > 0) {
     const double bytes_per_image =
@@ -218,8 +218,9 @@ StoredGroups stored_groups(const DatasetInfo& dataset) {
   groups.request_bytes = std::max<std::int64_t>(
       1, dataset.stored_bytes / std::max<std::int64_t>(1, dataset.num_chunks));
   if (filtered) {
-    groups.decoded_bytes = stored.chunk_shape.num_elements() *
-                           static_cast<std::int64_t>(size_of(stored.dtype)) * groups.num_requests;
+    groups.decoded_bytes = product(product(stored.chunk_shape.num_elements(),
+                                           static_cast<std::int64_t>(size_of(stored.dtype))),
+                                   groups.num_requests);
   }
   return groups;
 }
