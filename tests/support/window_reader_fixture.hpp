@@ -26,7 +26,8 @@ struct SourceScript {
     bool placed = false;  ///< Else announced.
     bool mask = false;    ///< Of the streamed field, not of the pictures.
     std::int64_t first_row = 0;
-    RowRange wanted = {};  ///< Of what is announced.
+    RowRange wanted = {};   ///< Of what is announced.
+    bool expected = false;  ///< Of what is placed: it was announced, or is about to be.
   };
 
   std::atomic<std::int64_t> calls{0};
@@ -36,6 +37,7 @@ struct SourceScript {
   std::function<bool(std::int64_t first_row, bool mask)> damaged;
   std::chrono::microseconds delay{0};
   std::function<void(std::int64_t call)> at_call;
+  std::function<void()> at_announcement;
 
   [[nodiscard]] std::vector<Event> events() {
     const std::lock_guard lock(mutex);
@@ -48,6 +50,7 @@ struct SourceScript {
 
   std::mutex mutex;
   std::vector<Event> log;
+  std::size_t forgotten = 0;  ///< Events before announced visits were last given up.
 };
 
 /// Delivers picture(row + salt) of `row_bytes` bytes.
@@ -59,7 +62,10 @@ class FakeSource final : public ChunkSource {
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override {
     const std::int64_t call = script_->calls.fetch_add(1);
-    script_->record({.placed = true, .mask = salt_ != 0, .first_row = group.first_row});
+    script_->record({.placed = true,
+                     .mask = salt_ != 0,
+                     .first_row = group.first_row,
+                     .expected = group.announced});
     if (script_->at_call) script_->at_call(call);
     std::size_t written = 0;
     const bool fails = call == script_->fail_at ||
@@ -80,11 +86,16 @@ class FakeSource final : public ChunkSource {
     return {.bytes_read = static_cast<std::int64_t>(rows.size()) * row_bytes_};
   }
   void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override {
+    if (script_->at_announcement) script_->at_announcement();
     EXPECT_GE(wanted.begin, group.first_row);
     EXPECT_LT(wanted.begin, wanted.end);
     EXPECT_LE(wanted.end, group.first_row + group.num_rows);
     script_->record(
         {.placed = false, .mask = salt_ != 0, .first_row = group.first_row, .wanted = wanted});
+  }
+  void forget_announced() const noexcept override {
+    const std::lock_guard lock(script_->mutex);
+    script_->forgotten = script_->log.size();
   }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t) const noexcept override { return 0; }
 

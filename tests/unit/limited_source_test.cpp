@@ -79,10 +79,12 @@ class LimitedSourceTest : public testing::Test {
     }
     return source_->place(rows, targets, {});
   }
-  PlaceCost visit(std::int64_t number) const {
-    std::vector<std::uint32_t> rows(static_cast<std::size_t>(group(number).num_rows));
+  PlaceCost visit(std::int64_t number, bool announced = false) const {
+    RowGroup whole = group(number);
+    whole.announced = announced;
+    std::vector<std::uint32_t> rows(static_cast<std::size_t>(whole.num_rows));
     std::iota(rows.begin(), rows.end(), 0U);
-    return visit(group(number), rows);
+    return visit(whole, rows);
   }
   /// What the disk was asked for so far must be these bytes in so many requests, give or take the
   /// rounding: a byte takes a nanosecond, a request 1000.
@@ -115,13 +117,73 @@ TEST_F(LimitedSourceTest, EveryByteIsChargedOnceAnnouncedOrNot) {
       // One request: each group begins where the last one ended.
       const bool ahead = announced && kind != SourceKind::hdf5;
       expect_charged(ahead ? all_bytes_ : 0, ahead ? 1 : 0);
-      for (std::int64_t i = 0; i < num_groups(); ++i) visit(i);
+      for (std::int64_t i = 0; i < num_groups(); ++i) visit(i, announced);
       expect_charged(all_bytes_, 1);
       // They are in the page cache, and charged again all the same.
       visit(0);
       expect_charged(all_bytes_ + kChunk * file_.sample_bytes(), 2);
     }
   }
+}
+
+TEST_F(LimitedSourceTest, AVisitThatOvertakesItsAnnouncementIsChargedOnce) {
+  open(path_, SourceKind::scatter);
+  for (std::int64_t epoch = 1; epoch <= 3; ++epoch) {
+    visit(1, true);
+    announce(1);
+    expect_charged(epoch * kChunk * file_.sample_bytes(), epoch);
+  }
+  // It is not taken for that of the next visit.
+  announce(1);
+  expect_charged(4 * kChunk * file_.sample_bytes(), 4);
+  visit(1, true);
+  expect_charged(4 * kChunk * file_.sample_bytes(), 4);
+}
+
+TEST_F(LimitedSourceTest, AnnouncementsOfTwoEpochsAtOnceAreForTwoVisits) {
+  open(path_, SourceKind::scatter);
+  announce(1);
+  announce(1);
+  visit(1, true);
+  expect_charged(kChunk * file_.sample_bytes(), 1);
+  visit(1, true);
+  expect_charged(2 * kChunk * file_.sample_bytes(), 2);
+  announce(1);
+  expect_charged(3 * kChunk * file_.sample_bytes(), 3);
+}
+
+TEST_F(LimitedSourceTest, VisitsThatWereGivenUpMakeNoLaterOneFree) {
+  open(path_, SourceKind::scatter);
+  announce(1);
+  source_->forget_announced();
+  announce(1);
+  visit(1, true);
+  expect_charged(2 * kChunk * file_.sample_bytes(), 2);
+  // Nor is an announcement that comes no more waited for.
+  visit(1, true);
+  source_->forget_announced();
+  announce(1);
+  expect_charged(4 * kChunk * file_.sample_bytes(), 4);
+}
+
+TEST_F(LimitedSourceTest, RangesOfACutSampleAreAskedForOneByOneUnlessTheyAreReadAhead) {
+  dataset_.emplace(Dataset::open(test::h5py_file(scratch_, "odd_chunks")));
+  constexpr double kSlow = 2e-3;
+  constexpr double kRanges = 2 * 3 * 2;
+  const auto source_on = [&](const std::shared_ptr<DiskLimiter>& disk) {
+    return LimitedSource(dataset_->impl(), dataset_->impl()->images, reader(SourceKind::direct),
+                         {.disk = disk});
+  };
+  const DiskLimit any_number{.request_seconds = kSlow};
+  std::vector<std::byte> memory(static_cast<std::size_t>(dataset_->info().sample_bytes()));
+  const RowTarget row{.row = 0, .target = memory.data()};
+  const PlaceCost cost =
+      source_on(std::make_shared<DiskLimiter>(any_number)).place({0, 7}, {&row, 1}, {});
+  EXPECT_GE(cost.read_seconds, kRanges * kSlow);
+
+  const auto still = std::make_shared<DiskLimiter>(any_number, [this] { return start_; });
+  source_on(still).will_need({0, 7}, {0, 1});
+  EXPECT_LT(std::chrono::duration<double>(still->submit_more(0) - start_).count(), 2 * kSlow);
 }
 
 TEST_F(LimitedSourceTest, GroupsElsewhereOnTheDiskAreRequestsOfTheirOwn) {

@@ -1,5 +1,7 @@
 // Starting in the middle of an epoch, and telling the sources what comes.
 
+#include <chrono>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -169,6 +171,42 @@ TEST(WindowReaderAhead, EveryGroupIsAnnouncedOnceBeforeItIsPlaced) {
         }
       }
     }
+  }
+}
+
+TEST(WindowReaderAhead, EachAnnouncementIsForOneVisitWhateverWasGivenUpBefore) {
+  Case setup;
+  setup.num_samples = 97;
+  setup.masks = true;
+  setup.threads = 4;
+  setup.num_epochs = 1;
+  Fixture fixture(setup);
+  // So that visits overtake their announcements, and epochs are given up meanwhile.
+  fixture.script->at_announcement = [] {
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  };
+  const auto script = fixture.script;
+  for (std::int64_t epoch = 0; epoch < 20; ++epoch) {
+    fixture.reader->start(epoch);
+    if (epoch % 2 == 0) {
+      ASSERT_TRUE(fixture.reader->next());
+    }
+  }
+  expect_epoch(fixture, setup, 20);
+  fixture.reader.reset();  // waits for the last announcement
+  ASSERT_GT(script->forgotten, 0);
+  script->log.erase(script->log.begin(),
+                    script->log.begin() + static_cast<std::ptrdiff_t>(script->forgotten));
+  for (const bool mask : {false, true}) {
+    std::map<std::int64_t, std::int64_t> announced;
+    std::map<std::int64_t, std::int64_t> expected;
+    for (const Event& event : script->events()) {
+      if (event.mask != mask) continue;
+      if (!event.placed) ++announced[event.first_row];
+      if (event.expected) ++expected[event.first_row];
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(announced.size()), setup.groups().num_groups());
+    EXPECT_EQ(announced, expected);
   }
 }
 

@@ -24,6 +24,8 @@ struct RowTarget {
 struct RowGroup {
   std::int64_t first_row = 0;  ///< Row in the dataset.
   std::int64_t num_rows = 0;
+  /// Of place(): a will_need() is for this visit. It may be under way still, or come only now.
+  bool announced = false;
 };
 
 /// What one place() cost. The seconds are busy time of the calling thread and add up to about what
@@ -69,6 +71,10 @@ class ChunkSource {
     static_cast<void>(group);
     static_cast<void>(wanted);
   }
+
+  /// Whatever was announced and not placed will not be: the visits were given up. Not while
+  /// will_need() or place() runs.
+  virtual void forget_announced() const noexcept {}
 
   /// Bytes this source allocates for `threads` concurrent callers; part of the memory budget.
   [[nodiscard]] virtual std::int64_t memory_bytes(std::int64_t threads) const noexcept = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include <chunkio/error.hpp>
 
@@ -29,10 +30,11 @@ PlaceCost LimitedSource::place(const RowGroup& group, std::span<const RowTarget>
                                std::stop_token stop) const {
   if (rows.empty()) return source_->place(group, rows, std::move(stop));
   const RowRange wanted{group.first_row + rows.front().row, group.first_row + rows.back().row + 1};
-  const std::optional<Request> announced = take_announced(wanted);
-  const Request request = announced ? *announced : submit(wanted);
+  const bool announced = group.announced && place_.read_ahead;
   PlaceCost cost;
-  wait(request.complete, stop, cost);
+  const std::optional<Request> ahead = announced ? take_announced(wanted) : std::nullopt;
+  if (ahead) wait(ahead->complete, stop, cost);
+  const Request request = ahead ? *ahead : ask(wanted, stop, cost);
   cost += source_->place(group, rows, stop);
   if (request.bytes == 0 && cost.bytes_read > 0) {
     // Of what libhdf5 alone can find nothing was known before.
@@ -44,15 +46,47 @@ PlaceCost LimitedSource::place(const RowGroup& group, std::span<const RowTarget>
 }
 
 void LimitedSource::will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+  if (place_.read_ahead) announce(wanted);
   source_->will_need(group, wanted);
-  if (!place_.read_ahead) return;
+}
+
+void LimitedSource::forget_announced() const noexcept {
+  source_->forget_announced();
+  const std::lock_guard lock(mutex_);
+  announced_.clear();
+}
+
+void LimitedSource::announce(const RowRange& wanted) const noexcept {
   try {
     const std::lock_guard lock(mutex_);
-    if (announced_.contains({wanted.begin, wanted.end}) || !make_room()) return;
-    announced_.emplace(Rows{wanted.begin, wanted.end}, submit(wanted));
+    const auto entry = find_or_add(wanted);
+    if (entry == announced_.end()) return;  // charged when it is visited
+    Announced& announced = entry->second;
+    if (announced.request) {
+      ++announced.to_charge;
+    } else if (announced.to_charge < 0) {
+      if (++announced.to_charge == 0) announced_.erase(entry);
+    } else {
+      announced.request = submit(wanted);
+      announced.since = announced.request->complete;
+    }
   } catch (const std::exception&) {
     // Charged when it is visited.
   }
+}
+
+std::optional<LimitedSource::Request> LimitedSource::take_announced(const RowRange& wanted) const {
+  const std::lock_guard lock(mutex_);
+  const auto entry = find_or_add(wanted);
+  if (entry == announced_.end()) return std::nullopt;
+  Announced& announced = entry->second;
+  const std::optional<Request> request = std::exchange(announced.request, std::nullopt);
+  if (!request) {
+    --announced.to_charge;
+    announced.since = place_.disk->now();
+  }
+  if (announced.to_charge == 0) announced_.erase(entry);
+  return request;
 }
 
 LimitedSource::Request LimitedSource::submit(const RowRange& wanted) const {
@@ -64,10 +98,25 @@ LimitedSource::Request LimitedSource::submit(const RowRange& wanted) const {
   return request;
 }
 
-std::optional<LimitedSource::Request> LimitedSource::take_announced(const RowRange& wanted) const {
-  const std::lock_guard lock(mutex_);
-  const auto node = announced_.extract(Rows{wanted.begin, wanted.end});
-  return node.empty() ? std::nullopt : std::optional(node.mapped());
+LimitedSource::Request LimitedSource::ask(const RowRange& wanted, const std::stop_token& stop,
+                                          PlaceCost& cost) const {
+  Request request{.complete = {}};
+  base::Stopwatch watch;
+  bool arrived = true;
+  for_each_stored_range(*array_, wanted, [&](std::int64_t offset, std::int64_t bytes) {
+    arrived = arrived && place_.disk->transfer(bytes, stop, place_.offset + offset);
+    request.bytes += bytes;
+  });
+  cost.read_seconds += watch.lap();
+  if (!arrived) throw stopped();
+  return request;
+}
+
+LimitedSource::Entries::iterator LimitedSource::find_or_add(const RowRange& wanted) const {
+  const Rows rows{wanted.begin, wanted.end};
+  const auto found = announced_.find(rows);
+  if (found != announced_.end() || !make_room()) return found;
+  return announced_.emplace(rows, Announced{}).first;
 }
 
 bool LimitedSource::make_room() const {
@@ -76,7 +125,7 @@ bool LimitedSource::make_room() const {
   if (now < next_sweep_) return false;
   next_sweep_ = now + std::chrono::seconds(1);
   std::erase_if(announced_, [&](const auto& entry) {
-    return now - entry.second.complete > std::chrono::nanoseconds(kGivenUp);
+    return now - entry.second.since > std::chrono::nanoseconds(kGivenUp);
   });
   return announced_.size() < kMaxAnnounced;
 }
@@ -86,13 +135,15 @@ void LimitedSource::wait(DiskLimiter::Clock::time_point time, const std::stop_to
   base::Stopwatch watch;
   const bool arrived = place_.disk->wait_until(time, stop);
   cost.read_seconds += watch.lap();
-  if (!arrived) {
-    throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
-  }
+  if (!arrived) throw stopped();
+}
+
+Error LimitedSource::stopped() const {
+  return Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
 }
 
 std::int64_t LimitedSource::memory_bytes(std::int64_t threads) const noexcept {
-  constexpr std::int64_t kNodeBytes = 96;  // of a map, with what the heap adds
+  constexpr std::int64_t kNodeBytes = 112;  // of a map, with what the heap adds
   return source_->memory_bytes(threads) + static_cast<std::int64_t>(kMaxAnnounced) * kNodeBytes;
 }
 

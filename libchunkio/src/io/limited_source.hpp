@@ -3,7 +3,9 @@
 /// Every visit of a row group is charged to a DiskLimiter as if its bytes came from there, whatever
 /// is in the page cache, and waits until they would be there. What is announced (will_need) is
 /// asked for at once, as the kernel's read-ahead does, so that a queue of requests is under way
-/// ahead of the visits; sources that do not read ahead ask when they are visited.
+/// ahead of the visits; sources that do not read ahead ask when they are visited, for one range
+/// after the other, as they read them. Announcing and visiting may overtake each other: a visit
+/// that comes before its announcement is charged itself, and then the announcement is not.
 ///
 /// What is charged for are the ranges of the file that hold the rows from the first to the last
 /// wanted one: whole chunks where they are filtered. A source that read more (digests of whole
@@ -23,6 +25,7 @@
 #include <utility>
 
 #include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
 
 #include "base/chunk_source.hpp"
 #include "h5/dataset_impl.hpp"
@@ -55,6 +58,7 @@ class LimitedSource final : public ChunkSource {
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
   void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  void forget_announced() const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
@@ -64,14 +68,31 @@ class LimitedSource final : public ChunkSource {
     std::int64_t bytes = 0;
   };
   using Rows = std::pair<std::int64_t, std::int64_t>;
+  /// Of the same rows.
+  struct Announced {
+    std::optional<Request> request = {};  ///< Of the next visit.
+    /// Announcements beside that, whose visits are charged when they come; below zero: visits that
+    /// came, and were charged, before their announcement.
+    std::int64_t to_charge = 0;
+    /// When the request is complete, or a visit came early.
+    DiskLimiter::Clock::time_point since = {};
+  };
+  using Entries = std::map<Rows, Announced>;
 
-  [[nodiscard]] Request submit(const RowRange& wanted) const;
-  /// What was asked for when the rows were announced.
+  void announce(const RowRange& wanted) const noexcept;
+  /// Of an announced visit: what was asked for when it was announced; absent: it is to be charged.
   [[nodiscard]] std::optional<Request> take_announced(const RowRange& wanted) const;
+  /// Asks for all ranges at once.
+  [[nodiscard]] Request submit(const RowRange& wanted) const;
+  /// Asks for one range after the other, and waits for them.
+  Request ask(const RowRange& wanted, const std::stop_token& stop, PlaceCost& cost) const;
+  /// With the mutex held. \returns the end if there is no room.
+  [[nodiscard]] Entries::iterator find_or_add(const RowRange& wanted) const;
   /// With the mutex held. \returns false if there is none.
   [[nodiscard]] bool make_room() const;
   void wait(DiskLimiter::Clock::time_point time, const std::stop_token& stop,
             PlaceCost& cost) const;
+  [[nodiscard]] Error stopped() const;
 
   std::shared_ptr<const Dataset::Impl> file_;
   std::shared_ptr<const h5::StoredArray> array_;
@@ -80,7 +101,7 @@ class LimitedSource final : public ChunkSource {
 
   // Before Library::lock() and the mutex of the limiter; guards what follows.
   mutable std::mutex mutex_;
-  mutable std::map<Rows, Request> announced_;
+  mutable Entries announced_;
   mutable DiskLimiter::Clock::time_point next_sweep_;
 };
 

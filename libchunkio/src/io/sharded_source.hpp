@@ -25,6 +25,7 @@ class ShardedSource final : public ChunkSource {
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
   void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  void forget_announced() const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:

@@ -39,6 +39,7 @@ class VerifyingSource final : public ChunkSource {
   void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override {
     source_->will_need(group, wanted);
   }
+  void forget_announced() const noexcept override { source_->forget_announced(); }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:

@@ -183,6 +183,7 @@ void WindowReader::reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch,
   cancel_.request_stop();
   quiet_.wait(lock, [this] { return num_working_ == 0; });
   rethrow_error();
+  for (const StreamedArray& array : arrays_) array.source->forget_announced();
 
   statistics_.restart(Clock::now());
   for (const Pending& pending : pending_) ring_->put_back(pending.slot);
@@ -397,6 +398,7 @@ bool WindowReader::announce_ahead(std::unique_lock<std::mutex>& lock) {
   if (planned_) collect(*planned_);
   if (num_ahead == 0) return false;
 
+  ++num_working_;
   lock.unlock();
   {
     const base::TraceRange range(base::Stage::announce);
@@ -405,6 +407,7 @@ bool WindowReader::announce_ahead(std::unique_lock<std::mutex>& lock) {
     }
   }
   lock.lock();
+  if (--num_working_ == 0) quiet_.notify_all();
   return true;
 }
 
@@ -572,8 +575,9 @@ WindowReader::Task* WindowReader::task_with_visit() {
 void WindowReader::visit(std::unique_lock<std::mutex>& lock, Task& task, Scratch& scratch) {
   const std::size_t number = task.next_visit++;
   const plan::GroupVisit& group_visit = task.plan.visits[number];
-  const RowGroup group = row_group(group_visit.group);
-  if (number < task.next_announced) {
+  RowGroup group = row_group(group_visit.group);
+  group.announced = number < task.next_announced;
+  if (group.announced) {
     ahead_bytes_ -= picture_bytes(group);
   } else {
     task.next_announced = number + 1;

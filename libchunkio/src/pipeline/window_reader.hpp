@@ -231,7 +231,7 @@ class WindowReader {
   bool started_ = false;
   bool planning_ = false;
   bool all_planned_ = false;
-  std::int64_t num_working_ = 0;  // threads inside plan or place
+  std::int64_t num_working_ = 0;  // threads inside plan, place or will_need
   std::int64_t start_epoch_ = 0;
   std::int64_t epoch_limit_ = 0;  // no epoch from here on is planned
   std::int64_t next_batch_ = 0;   // number of pending_.front(), counted as Task::first_batch
