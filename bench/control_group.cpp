@@ -39,7 +39,8 @@ int write_line(const std::filesystem::path& path, const std::string& line) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) return errno;
   const ssize_t written = ::write(file, line.data(), line.size());
-  const int error = written == static_cast<ssize_t>(line.size()) ? 0 : errno;
+  int error = written < 0 ? errno : 0;
+  if (written >= 0 && written != static_cast<ssize_t>(line.size())) error = EIO;
   ::close(file);
   return error;
 }
@@ -69,28 +70,32 @@ std::vector<Hierarchy> hierarchies_with(const std::string& controller,
 }
 
 ControlGroup::ControlGroup(const Hierarchy& hierarchy, const std::string& controller,
-                           const Limit& limit) {
+                           const Limit& limit)
+    : hierarchy_(hierarchy) {
   static std::atomic<int> number = 0;
   path_ = hierarchy.root /
           ("chunkio-bench-" + std::to_string(::getpid()) + "-" + std::to_string(++number));
-  // In version 2 a group has the controllers that the one around it hands down.
-  if (hierarchy.version == 2) {
-    static_cast<void>(write_line(hierarchy.root / "cgroup.subtree_control", "+" + controller));
-  }
   std::error_code error;
   std::filesystem::create_directory(path_, error);
   if (error) throw NoControlGroup("cannot make " + path_.string() + ": " + error.message());
   try {
-    const int failed = write_line(path_ / limit.file, limit.value);
-    if (failed != 0) {
-      throw NoControlGroup("cannot set " + (path_ / limit.file).string() + " to '" + limit.value +
-                           "': " + std::strerror(failed));
-    }
+    set(controller, limit);
     start_guardian();
   } catch (...) {
     std::filesystem::remove(path_, error);
     throw;
   }
+}
+
+void ControlGroup::set(const std::string& controller, const Limit& limit) {
+  // In version 2 a group has the controllers that the one around it hands down.
+  if (hierarchy_.version == 2) {
+    static_cast<void>(write_line(hierarchy_.root / "cgroup.subtree_control", "+" + controller));
+  }
+  const int failed = write_line(path_ / limit.file, limit.value);
+  if (failed == 0) return;
+  throw NoControlGroup("cannot set " + (path_ / limit.file).string() + " to '" + limit.value +
+                       "': " + std::strerror(failed));
 }
 
 void ControlGroup::start_guardian() {
@@ -138,19 +143,25 @@ std::function<bool()> ControlGroup::enter() const {
     const int file = ::open(path.c_str(), O_WRONLY);
     if (file < 0) return false;
     const bool entered = ::write(file, "0", 1) == 1;  // 0: whoever writes
+    const int error = errno;
     ::close(file);
+    errno = error;
     return entered;
   };
 }
 
-std::unique_ptr<ControlGroup> make_group(
+std::shared_ptr<ControlGroup> make_group(
     const std::string& controller,
     const std::function<ControlGroup::Limit(const Hierarchy&)>& limit_in,
-    const std::filesystem::path& proc) {
+    const std::shared_ptr<ControlGroup>& beside, const std::filesystem::path& proc) {
   std::string reason = "no control groups for '" + controller + "' are mounted";
   for (const Hierarchy& hierarchy : hierarchies_with(controller, proc)) {
     try {
-      return std::make_unique<ControlGroup>(hierarchy, controller, limit_in(hierarchy));
+      if (beside && beside->hierarchy() == hierarchy) {
+        beside->set(controller, limit_in(hierarchy));
+        return beside;
+      }
+      return std::make_shared<ControlGroup>(hierarchy, controller, limit_in(hierarchy));
     } catch (const NoControlGroup& error) {
       reason = error.what();
     }

@@ -49,25 +49,33 @@ class ControlGroup {
   /// All processes in it must have ended by then.
   ~ControlGroup();
 
+  /// A further limit in this group. \throws NoControlGroup; the group is as before then.
+  void set(const std::string& controller, const Limit& limit);
+
+  [[nodiscard]] const Hierarchy& hierarchy() const noexcept { return hierarchy_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
   /// For run_child(): puts the calling process, and what it starts from then on, into the group.
+  /// Returns false, with errno set, if it could not.
   [[nodiscard]] std::function<bool()> enter() const;
 
  private:
   void start_guardian();
 
+  Hierarchy hierarchy_;
   std::filesystem::path path_;
   pid_t guardian_ = -1;
   int guarded_ = -1;  // closed with this process; then the guardian goes to work
 };
 
 /// A group with that controller and the limit that `limit_in` says for a hierarchy: in version 1
-/// or, where that does not do, in version 2. \throws NoControlGroup with the reason against the
-/// last.
-[[nodiscard]] std::unique_ptr<ControlGroup> make_group(
+/// or, where that does not do, in version 2.
+/// \param beside  a group that the same processes will be in, or none. A process is in one group of
+///        a hierarchy only, so in that one's hierarchy it gets this limit, too, and is returned.
+/// \throws NoControlGroup with the reason against the last.
+[[nodiscard]] std::shared_ptr<ControlGroup> make_group(
     const std::string& controller,
     const std::function<ControlGroup::Limit(const Hierarchy&)>& limit_in,
-    const std::filesystem::path& proc = "/proc");
+    const std::shared_ptr<ControlGroup>& beside = {}, const std::filesystem::path& proc = "/proc");
 
 }  // namespace bench

@@ -39,12 +39,14 @@ class DeviceThrottle {
   /// For run_child(): puts the calling process, and what it starts from then on, into the group.
   [[nodiscard]] std::function<bool()> enter() const { return group_->enter(); }
 
+  [[nodiscard]] const std::shared_ptr<ControlGroup>& group() const noexcept { return group_; }
+
   /// "vda (254:0) reads at most 10485760 bytes a second (blkio.throttle.read_bps_device)".
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
 
  private:
   std::string description_;
-  std::unique_ptr<ControlGroup> group_;
+  std::shared_ptr<ControlGroup> group_;
 };
 
 /// One line for the user: what is done if `reason` keeps a device from being throttled.

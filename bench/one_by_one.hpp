@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -27,11 +28,9 @@ class OneByOne {
   void read(std::int64_t row, std::byte* out);
 
  private:
-  // hid_t, as it is in every version since 1.10.
-  std::int64_t file_ = -1;
-  std::int64_t images_ = -1;
-  std::int64_t space_ = -1;
-  std::int64_t memory_ = -1;
+  struct Ids;
+
+  std::unique_ptr<Ids> ids_;
   std::array<std::uint64_t, 4> one_{};  // shape of one sample's selection
 };
 

@@ -1,6 +1,9 @@
 # Tests of what the programs in bench share.
 
-chunkio_add_unit_tests(bench_test SOURCES unit/control_group_test.cpp LIBRARIES bench_common)
+chunkio_add_unit_tests(
+  bench_test
+  SOURCES unit/control_group_test.cpp unit/one_by_one_test.cpp
+  LIBRARIES bench_common chunkio_hdf5)
 
 if(TARGET story)
   add_test(NAME cli.story COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/story_test.py)

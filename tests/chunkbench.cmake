@@ -4,6 +4,7 @@ chunkio_add_unit_tests(
   chunkbench_test
   SOURCES unit/axis_test.cpp
           unit/colour_scale_test.cpp
+          unit/confined_test.cpp
           unit/markup_test.cpp
           unit/quantity_test.cpp
           unit/settle_test.cpp

@@ -8,8 +8,11 @@ namespace bench {
 namespace {
 
 constexpr double kWantedSteps = 5;
-/// Of an axis, that a tick may lie outside its ends by rounding.
+/// Of an axis, that a tick may lie outside its ends by rounding; of a value, below which two are
+/// one.
 constexpr double kSlack = 1e-9;
+/// Far above the smallest number that has all its digits.
+constexpr double kSmallest = 1e-290;
 
 /// 1, 2 or 5 times a power of ten, not below `step`.
 double round_step(double step) {
@@ -39,7 +42,8 @@ std::vector<double> multiples(double lowest, double highest, const std::vector<d
 
 Axis Axis::linear(double lowest, double highest) {
   Axis axis;
-  if (!(highest > lowest)) {
+  const double scale = std::max(std::abs(lowest), std::abs(highest));
+  if (!(highest - lowest > std::max(kSlack * scale, kSmallest))) {
     // One value: an axis around it, from 0 where that is near.
     const double size = std::max(std::abs(highest), 1e-12);
     lowest -= lowest == 0 ? 0 : size / 2;
@@ -50,7 +54,8 @@ Axis Axis::linear(double lowest, double highest) {
   const double last = std::ceil(highest / step - kSlack);
   axis.lowest_ = first * step;
   axis.highest_ = last * step;
-  for (double i = first; i <= last; ++i) axis.ticks_.push_back(i * step);
+  const auto steps = static_cast<int>(last - first);
+  for (int i = 0; i <= steps; ++i) axis.ticks_.push_back((first + i) * step);
   return axis;
 }
 

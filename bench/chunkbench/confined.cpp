@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "program.hpp"
+
 namespace bench {
 namespace {
 
@@ -24,10 +26,18 @@ void hand_on(int number) {
   if (const pid_t child = g_child; child > 0) ::kill(child, number);
 }
 
+bool entered(std::span<const Confinement> groups) {
+  for (const Confinement& group : groups) {
+    if (group.enter()) continue;
+    print_error("cannot enter " + group.name + ": " + std::generic_category().message(errno));
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-int run_confined(const std::vector<std::function<bool()>>& enter,
-                 const std::function<int()>& work) {
+int run_confined(std::span<const Confinement> groups, const std::function<int()>& work) {
   // A signal between fork() and the handlers would be lost on one of the two.
   sigset_t handed_on;
   ::sigemptyset(&handed_on);
@@ -46,9 +56,8 @@ int run_confined(const std::vector<std::function<bool()>>& enter,
     // Its own group, so that Ctrl-C comes once, from the parent.
     ::setpgid(0, 0);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    bool entered = ::getppid() == parent;
-    for (const std::function<bool()>& step : enter) entered = entered && step();
-    const int code = entered ? work() : 1;
+    // Else the parent is gone, and with it whoever wants a result.
+    const int code = ::getppid() == parent && entered(groups) ? work() : 1;
     std::fflush(nullptr);
     ::_exit(code);
   }

@@ -2,16 +2,25 @@
 #pragma once
 
 #include <functional>
-#include <vector>
+#include <span>
+#include <string>
 
 namespace bench {
 
-/// Forks; the child calls every one of `enter` and then `work`, and ends with the code that it
-/// returns. Waits for it, and hands on SIGINT, SIGTERM and SIGHUP; the child is told to end if this
-/// process is killed. So that what confines it can be removed afterwards, whatever became of it.
-/// \pre this process has one thread.
-/// \returns the exit code of the child, 128 + its signal, or 1 if it could not enter.
+/// Something that confines a process.
+struct Confinement {
+  std::string name;  ///< For an error: "control group /sys/fs/cgroup/...".
+  std::function<bool()>
+      enter;  ///< Puts the calling process into it; false, with errno set, if not.
+};
+
+/// Forks; the child enters every one of `groups` and then calls `work`, and ends with the code that
+/// it returns. Waits for it, and hands on SIGINT, SIGTERM and SIGHUP; the child is told to end if
+/// this process is killed. So that what confines it can be removed afterwards, whatever became of
+/// it. \pre this process has one thread. \returns the exit code of the child, 128 + its signal, or
+/// 1 if it could not enter, which it says
+///          on stderr.
 /// \throws std::system_error.
-int run_confined(const std::vector<std::function<bool()>>& enter, const std::function<int()>& work);
+int run_confined(std::span<const Confinement> groups, const std::function<int()>& work);
 
 }  // namespace bench

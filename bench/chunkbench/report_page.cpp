@@ -176,6 +176,9 @@ Facts option_facts(const Results& results) {
     facts.emplace_back("time", duration_text(results.seconds_total) + ", " + percent_text(share) +
                                    " of it in measured turns");
   }
+  if (results.seconds_preparing > 0) {
+    facts.emplace_back("time for the files", duration_text(results.seconds_preparing));
+  }
   return facts;
 }
 

@@ -86,6 +86,11 @@ class Node {
     }
     return number;
   }
+  [[nodiscard]] double positive() const {
+    const double value = number();
+    if (value == 0) problem("is not above 0");
+    return value;
+  }
   [[nodiscard]] std::int64_t whole(std::int64_t lowest, std::int64_t highest = kMaxWhole) const {
     // 4.0 is whole, too: other writers of JSON know one kind of number.
     const double number = value_.is_number() ? value_.get<double>() : -1;
@@ -164,6 +169,12 @@ std::vector<std::string> texts_at(const Node& node, const char* key) {
   return texts;
 }
 
+std::vector<double> numbers_at(const Node& node, const char* key) {
+  std::vector<double> numbers;
+  for (const Node& item : node.items_of(key)) numbers.push_back(item.number());
+  return numbers;
+}
+
 Sampled parse_sampled(const Node& node) {
   const Sampled sampled = {
       {node.at("median").number(), node.at("min").number(), node.at("max").number()},
@@ -188,7 +199,7 @@ Predicted predicted_at(const Node& node, const char* key, double highest = kMaxN
 }
 
 Round parse_round(const Node& node) {
-  return {node.at("images").whole(0), node.at("seconds").number(),
+  return {node.at("images").whole(0), node.at("seconds").positive(),
           node.at("stall_seconds").number(), node.at("bytes_read").whole(0),
           node.at("chunk_loads").whole(0)};
 }
@@ -314,8 +325,8 @@ Results parse_root(const Node& root) {
   results.dataset = parse_dataset(root.at("dataset"));
   results.options = parse_options(root.at("options"));
   for (const Node& node : root.items_of("ceilings")) {
-    results.ceilings.push_back(
-        {node.at("name").text(), parse_sampled(node.at("bytes_per_second"))});
+    results.ceilings.push_back({node.at("name").text(), parse_sampled(node.at("bytes_per_second")),
+                                numbers_at(node, "rounds")});
   }
   const Node cells = root.at("cells");
   for (const Node& node : cells.items()) results.cells.push_back(parse_cell(node));
@@ -485,8 +496,9 @@ nlohmann::ordered_json to_json(const Results& results) {
   for (const auto& [name, version] : results.versions) versions[name] = version;
   Json ceilings = Json::array();
   for (const Ceiling& ceiling : results.ceilings) {
-    ceilings.push_back(
-        {{"name", ceiling.name}, {"bytes_per_second", json_of(ceiling.bytes_per_second)}});
+    ceilings.push_back({{"name", ceiling.name},
+                        {"bytes_per_second", json_of(ceiling.bytes_per_second)},
+                        {"rounds", ceiling.rounds}});
   }
   Json story;
   if (!results.story.empty()) story = list_of(results.story);

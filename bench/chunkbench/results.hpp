@@ -78,6 +78,7 @@ struct Cell {
 struct Ceiling {
   std::string name = {};
   Sampled bytes_per_second = {};
+  std::vector<double> rounds = {};  ///< Each measurement, so that another run can go on.
 };
 
 /// How well one window mixes.

@@ -164,6 +164,15 @@ Pictures::Pictures(const SweepOptions& options) {
   if (options.filter.deflate_level > 0) description_.filters.emplace_back("deflate");
 }
 
+std::vector<std::string> Pictures::files() const {
+  if (!dataset_) return {};
+  const chunkio::DatasetInfo& info = dataset_->info();
+  std::vector<std::string> paths;
+  for (const chunkio::ShardFile& shard : info.shards) paths.push_back(shard.path);
+  if (paths.empty()) paths.push_back(info.path);
+  return paths;
+}
+
 void Pictures::write(const std::string& path, std::int64_t chunk_samples,
                      const SweepOptions& options) const {
   if (dataset_) {

@@ -40,6 +40,9 @@ class Pictures {
   [[nodiscard]] std::int64_t num_samples() const noexcept { return description_.shape[0]; }
   [[nodiscard]] std::int64_t sample_bytes() const noexcept { return sample_bytes_; }
 
+  /// Paths of those that are read; none of made-up pictures.
+  [[nodiscard]] std::vector<std::string> files() const;
+
   /// Writes them in chunks of `chunk_samples`. Polls StopSignal.
   /// \throws chunkio::Error cancelled, no_space, and whatever reading and writing throws; nothing
   ///         is left then.

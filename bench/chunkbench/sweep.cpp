@@ -9,7 +9,10 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -17,6 +20,8 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/keyed_permutation.hpp"
+#include "base/philox.hpp"
 #include "byte_size.hpp"
 #include "ceilings.hpp"
 #include "disk_options.hpp"
@@ -68,7 +73,8 @@ TurnSettings turn_settings(const SweepOptions& options, std::int64_t sample_byte
                            .images = options.images_per_turn,
                            .random_images = options.random_images,
                            .seconds = options.turn_seconds,
-                           .limit = options.limit};
+                           .limit = options.limit,
+                           .memory_limit = options.memory_limit};
   if (settings.images == 0) {
     settings.images = std::max((2 * largest + sample_bytes - 1) / sample_bytes, options.batch_size);
   }
@@ -120,7 +126,16 @@ Results describe(const Pictures& pictures, std::span<const ChunkSize> chunks,
 
 template <class Value>
 std::string text_of(const std::optional<Value>& value) {
-  return value ? std::to_string(*value) : "none";
+  // As JSON has it: the shortest text that reads as the same number.
+  return value ? nlohmann::json(*value).dump() : "none";
+}
+
+/// In the largest unit that divides it: two sizes with the same text are equal.
+std::string exact_size(std::int64_t bytes) {
+  constexpr std::array<const char*, 4> kUnits = {" B", " KiB", " MiB", " GiB"};
+  std::size_t unit = 0;
+  for (; unit + 1 < kUnits.size() && bytes != 0 && bytes % 1024 == 0; bytes /= 1024) ++unit;
+  return std::to_string(bytes) + kUnits[unit];
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -136,9 +151,9 @@ std::string joined(const std::vector<std::string>& words) {
 std::vector<std::pair<std::string, std::string>> settings_of(const Results& results) {
   std::vector<std::string> chunks, caches, orders, sources, threads, shape;
   for (const Cell& cell : results.cells) {
-    chunks.push_back(format_bytes(cell.chunk_bytes) + " (" + std::to_string(cell.chunk_samples) +
+    chunks.push_back(exact_size(cell.chunk_bytes) + " (" + std::to_string(cell.chunk_samples) +
                      " pictures)");
-    caches.push_back(format_bytes(cell.cache_bytes));
+    caches.push_back(exact_size(cell.cache_bytes));
     orders.push_back(cell.order);
     sources.push_back(cell.source);
     threads.push_back(std::to_string(cell.threads));
@@ -176,16 +191,15 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Results& resu
           {"the file system", value("data_on")}};
 }
 
-void set_ceiling(Results& results, const std::string& name, std::vector<double>& rates,
-                 double rate) {
-  rates.push_back(rate);
-  const Sampled sampled = {spread_of(rates), static_cast<std::int64_t>(rates.size())};
-  for (Ceiling& ceiling : results.ceilings) {
-    if (ceiling.name != name) continue;
-    ceiling.bytes_per_second = sampled;
-    return;
+void add_to_ceiling(Results& results, const std::string& name, double rate) {
+  auto ceiling = std::find_if(results.ceilings.begin(), results.ceilings.end(),
+                              [&](const Ceiling& other) { return other.name == name; });
+  if (ceiling == results.ceilings.end()) {
+    ceiling = results.ceilings.insert(ceiling, {.name = name});
   }
-  results.ceilings.push_back({name, sampled});
+  ceiling->rounds.push_back(rate);
+  ceiling->bytes_per_second = {spread_of(ceiling->rounds),
+                               static_cast<std::int64_t>(ceiling->rounds.size())};
 }
 
 /// What a cell's error says without the path of a file that is gone by the time it is read.
@@ -196,6 +210,43 @@ std::string reason_of(const std::exception& error, const ChunkFile& file) {
     reason.replace(at, file.path.size(), "the file");
   }
   return reason;
+}
+
+bool is_open(const Cell& cell) {
+  return cell.status == CellStatus::pending || cell.status == CellStatus::measuring;
+}
+
+/// Counts of whole turns count, equal in all of them; those of a turn that was cut only until there
+/// are any.
+void count_in(const std::optional<double>& counted, bool cut, std::optional<double>& kept) {
+  if (counted && !(cut && kept)) kept = counted;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code unknown;
+  if (fs::equivalent(a, b, unknown)) return true;
+  // What is not there yet, by its name.
+  const fs::path first = fs::weakly_canonical(fs::absolute(a, unknown), unknown);
+  return !first.empty() && first == fs::weakly_canonical(fs::absolute(b, unknown), unknown);
+}
+
+/// No output may be one of the files that are read, nor the other output.
+void refuse_same_files(const SweepOptions& options, std::span<const std::string> files) {
+  const auto refuse = [](const std::string& name, const std::string& path,
+                         const std::string& other) {
+    throw Error(ErrorCode::invalid_argument,
+                name + " " + in_quotes(path) + " is " + other + " as well; choose another " + name);
+  };
+  for (const std::string& file : files) {
+    if (is_same_file(options.output, file)) refuse("--output", options.output, "FILE");
+    if (!options.csv.empty() && is_same_file(options.csv, file)) {
+      refuse("--csv", options.csv, "FILE");
+    }
+  }
+  if (!options.csv.empty() && is_same_file(options.csv, options.output)) {
+    refuse("--csv", options.csv, "--output");
+  }
 }
 
 /// The rest of a sweep, once its files are there.
@@ -210,7 +261,8 @@ class Sweep {
         files_(scratch.files()),
         results_(results),
         outputs_(outputs),
-        total_before_(results.seconds_total) {}
+        total_before_(results.seconds_total),
+        times_first_(results.cells.size()) {}
 
   void run() {
     try {
@@ -222,9 +274,12 @@ class Sweep {
       for (std::int64_t round = 0; round < options_.rounds; ++round) {
         measure_round(round, progress);
       }
-    } catch (const Error&) {
+    } catch (...) {
       keep_time();
-      outputs_.save(results_);
+      try {
+        outputs_.save(results_);
+      } catch (const std::exception&) {  // What came first is what is to be known.
+      }
       throw;
     }
     results_.complete = true;
@@ -252,12 +307,18 @@ class Sweep {
     std::set<std::pair<std::string, std::int64_t>> checked;
     std::optional<std::uint64_t> expected;
     for (Cell& cell : results_.cells) {
-      if (cell.status != CellStatus::pending && cell.status != CellStatus::measuring) continue;
+      if (!is_open(cell)) continue;
       if (!checked.emplace(cell.source, cell.chunk_samples).second) continue;
       h5pack::StopSignal::check();
-      const std::uint64_t digest = digest_of_first_rows(cell, file_of(cell), rows);
+      std::optional<std::uint64_t> digest;
+      const std::string reason = reason_against(
+          [&] { digest = digest_of_first_rows(cell, file_of(cell), rows); }, &file_of(cell));
+      if (!digest) {
+        fail_all(cell.source, cell.chunk_samples, reason);
+        continue;
+      }
       if (!expected) expected = digest;
-      if (digest != *expected) {
+      if (*digest != *expected) {
         throw Error(ErrorCode::digest_mismatch,
                     "source " + cell.source + " delivers from chunks of " +
                         format_bytes(cell.chunk_bytes) + " other pictures than the rest");
@@ -282,44 +343,59 @@ class Sweep {
   void measure_ceilings() {
     const std::int64_t threads =
         *std::max_element(options_.threads.begin(), options_.threads.end());
-    // Large chunks lie closest to a plain file.
-    const StorageCeiling storage(files_.back(), threads, settings_);
-    if (const std::optional<double> rate = storage.measure()) {
-      set_ceiling(results_, StorageCeiling::kName, storage_rates_, *rate);
-    }
-    if (!memory_) {
-      memory_.emplace(files_[0].info.sample_bytes(), threads, settings_.seed,
-                      options_.memory_limit.value_or(this_machine().memory_bytes));
-    }
-    set_ceiling(results_, MemoryCeiling::kName, memory_rates_, memory_->measure());
+    const auto largest = std::max_element(
+        chunks_.begin(), chunks_.end(),
+        [](const ChunkSize& a, const ChunkSize& b) { return a.samples < b.samples; });
+    measure_ceiling(StorageCeiling::kName, [&] {
+      const ChunkFile& file = files_[static_cast<std::size_t>(largest - chunks_.begin())];
+      return StorageCeiling(file, threads, settings_).measure();
+    });
+    measure_ceiling(MemoryCeiling::kName, [&]() -> std::optional<double> {
+      if (!memory_) {
+        memory_.emplace(files_[0].info.sample_bytes(), threads, settings_.seed,
+                        options_.memory_limit.value_or(this_machine().memory_bytes));
+      }
+      return memory_->measure();
+    });
+  }
+
+  /// A sweep without a ceiling is still one.
+  void measure_ceiling(const std::string& name,
+                       const std::function<std::optional<double>()>& measured) {
+    if (given_up_.contains(name)) return;
+    std::optional<double> rate;
+    const std::string reason = reason_against([&] { rate = measured(); });
+    if (rate) add_to_ceiling(results_, name, *rate);
+    if (reason.empty()) return;
+    given_up_.insert(name);
+    results_.options.notes.push_back("no ceiling '" + name + "': " + reason);
+    say(results_.options.notes.back());
   }
 
   /// Turns that will be taken unless more cells are settled.
   std::int64_t open_turns() const {
     std::int64_t turns = 0;
     for (const Cell& cell : results_.cells) {
-      const bool open = cell.status == CellStatus::pending || cell.status == CellStatus::measuring;
-      if (open) turns += options_.rounds - static_cast<std::int64_t>(cell.rounds.size());
+      if (is_open(cell)) turns += options_.rounds - static_cast<std::int64_t>(cell.rounds.size());
     }
     return turns;
   }
 
   void measure_round(std::int64_t round, h5pack::Progress& progress) {
-    std::vector<Cell*> turns;
-    for (Cell& cell : results_.cells) {
-      const bool open = cell.status == CellStatus::pending || cell.status == CellStatus::measuring;
-      if (open && static_cast<std::int64_t>(cell.rounds.size()) <= round) turns.push_back(&cell);
+    std::vector<std::size_t> turns;
+    for (std::size_t i = 0; i < results_.cells.size(); ++i) {
+      const Cell& cell = results_.cells[i];
+      if (is_open(cell) && static_cast<std::int64_t>(cell.rounds.size()) <= round) {
+        turns.push_back(i);
+      }
     }
     if (turns.empty()) return;
     measure_ceilings();
-    // No cell is always the first of its round, nor behind the same other one.
-    const auto begin =
-        static_cast<std::size_t>(round) * turns.size() / static_cast<std::size_t>(options_.rounds);
-    std::rotate(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(begin), turns.end());
-    for (Cell* cell : turns) {
+    for (const std::size_t i :
+         order_of_round(std::move(turns), round, settings_.seed, times_first_)) {
       h5pack::StopSignal::check();
       const std::int64_t before = open_turns();
-      measure(*cell);
+      measure(results_.cells[i]);
       progress.add(before - open_turns());
       mark_chosen(results_.cells, results_.shuffle);
       keep_time();
@@ -332,7 +408,7 @@ class Sweep {
 
   void measure(Cell& cell) {
     const ChunkFile& file = file_of(cell);
-    try {
+    const auto measured = [&] {
       if (cell.rounds.empty()) {
         const Loads prediction = predict(cell, file, settings_);
         cell.chunk_loads.predicted = prediction.chunk_loads;
@@ -345,11 +421,32 @@ class Sweep {
       if (static_cast<std::int64_t>(cell.rounds.size()) == options_.rounds) {
         cell.status = CellStatus::measured;
       }
+    };
+    const std::string reason = reason_against(measured, &file);
+    if (!reason.empty()) fail(cell, reason);
+  }
+
+  /// Does it. \returns why it failed, or nothing. \throws chunkio::Error cancelled.
+  static std::string reason_against(const std::function<void()>& work,
+                                    const ChunkFile* file = nullptr) {
+    try {
+      work();
+      return {};
     } catch (const Error& error) {
       if (error.code() == ErrorCode::cancelled) throw;
-      fail(cell, reason_of(error, file));
+      return file != nullptr ? reason_of(error, *file) : error.what();
+    } catch (const std::bad_alloc&) {
+      return "out of memory";
     } catch (const std::exception& error) {
-      fail(cell, reason_of(error, file));
+      return file != nullptr ? reason_of(error, *file) : error.what();
+    }
+  }
+
+  void fail_all(const std::string& source, std::int64_t chunk_samples, const std::string& reason) {
+    for (Cell& cell : results_.cells) {
+      if (is_open(cell) && cell.source == source && cell.chunk_samples == chunk_samples) {
+        fail(cell, reason);
+      }
     }
   }
 
@@ -375,8 +472,8 @@ class Sweep {
   double total_before_;
   Clock::time_point begin_ = Clock::now();
   std::optional<MemoryCeiling> memory_;
-  std::vector<double> storage_rates_;
-  std::vector<double> memory_rates_;
+  std::set<std::string> given_up_;  // ceilings
+  std::vector<std::int64_t> times_first_;
 };
 
 /// The end of a sweep in a few lines.
@@ -487,10 +584,9 @@ void add_turn(const Turn& turn, Cell& cell) {
     images.push_back(static_cast<double>(round.images) / round.seconds);
     bytes.push_back(static_cast<double>(round.bytes_read) / round.seconds);
   }
-  // Equal in all turns, but for those that were cut.
-  cell.chunk_loads.measured = turn.counted.chunk_loads;
-  cell.hit_rate.measured = turn.counted.hit_rate;
-  cell.read_amplification.measured = turn.counted.read_amplification;
+  count_in(turn.counted.chunk_loads, turn.cut, cell.chunk_loads.measured);
+  count_in(turn.counted.hit_rate, turn.cut, cell.hit_rate.measured);
+  count_in(turn.counted.read_amplification, turn.cut, cell.read_amplification.measured);
   const auto count = static_cast<std::int64_t>(cell.rounds.size());
   cell.images_per_second = {spread_of(images), count};
   cell.bytes_per_second = {spread_of(bytes), count};
@@ -503,7 +599,27 @@ void add_turn(const Turn& turn, Cell& cell) {
   if (turn.stages && (nearest || !cell.stages)) cell.stages = turn.stages;
 }
 
+std::vector<std::size_t> order_of_round(std::vector<std::size_t> cells, std::int64_t round,
+                                        std::uint64_t seed,
+                                        std::vector<std::int64_t>& times_first) {
+  if (cells.empty()) return cells;
+  using chunkio::base::high_word;
+  using chunkio::base::low_word;
+  chunkio::base::PhiloxStream stream({low_word(seed), high_word(seed)},
+                                     static_cast<std::uint64_t>(round));
+  chunkio::base::fisher_yates(cells.size(), stream, [&](std::uint64_t i, std::uint64_t j) {
+    std::swap(cells[i], cells[j]);
+  });
+  const auto first = std::min_element(
+      cells.begin(), cells.end(),
+      [&](std::size_t a, std::size_t b) { return times_first[a] < times_first[b]; });
+  std::iter_swap(cells.begin(), first);
+  ++times_first[cells.front()];
+  return cells;
+}
+
 std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> notes) {
+  refuse_same_files(options, std::vector<std::string>(options.file.empty() ? 0 : 1, options.file));
   const bool there = std::filesystem::exists(options.output);
   h5pack::check_new_file(options.output, options.force || options.go_on);
   if (!options.csv.empty()) h5pack::check_new_file(options.csv, options.force || options.go_on);
@@ -511,6 +627,7 @@ std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> note
   if (options.go_on && there) before = read_results(options.output);
 
   const Pictures pictures(options);
+  refuse_same_files(options, pictures.files());
   const std::vector<ChunkSize> chunks =
       choose_chunks(options.chunk_bytes, pictures.sample_bytes(), pictures.num_samples(),
                     options.filter.deflate_level > 0, notes);
@@ -519,7 +636,8 @@ std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> note
   for (const std::string& note : notes) say(note);
   if (before) {
     continue_from(*before, options.output, results);
-    if (before->complete) {
+    // Failed cells are tried again.
+    if (before->complete && std::none_of(results.cells.begin(), results.cells.end(), is_open)) {
       if (!options.csv.empty()) ResultsFiles::save_csv(*before, options.csv);
       h5pack::print("nothing is left to do\n" + summary(*before, options.output));
       return 0;
@@ -528,11 +646,26 @@ std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> note
   results.options.notes = std::move(notes);
 
   ResultsFiles outputs(options.output, options.csv);
-  const Clock::time_point start = Clock::now();
-  const ScratchFiles scratch(pictures, chunks, options);
-  results.seconds_preparing += seconds_since(start);
-  outputs.save(results);
-  Sweep(options, settings, chunks, scratch, results, outputs).run();
+  // Of this sweep; with --force there may be those of another one.
+  bool kept = before.has_value();
+  try {
+    const Clock::time_point start = Clock::now();
+    const ScratchFiles scratch(pictures, chunks, options);
+    results.seconds_preparing += seconds_since(start);
+    outputs.save(results);
+    kept = true;
+    Sweep(options, settings, chunks, scratch, results, outputs).run();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::cancelled) throw;
+    const std::string name = in_quotes(options.output);
+    const std::string way_on = options.force ? "--continue in place of --force" : "--continue";
+    throw Error(
+        ErrorCode::cancelled,
+        error.what() + (kept ? "; " + name + " keeps what was measured: the same command with " +
+                                   way_on + " goes on"
+                             : "; nothing was measured yet" +
+                                   (there ? ", and " + name + " is as it was" : std::string())));
+  }
 
   std::size_t failed = 0;
   std::string reason;

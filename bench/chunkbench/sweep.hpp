@@ -1,11 +1,13 @@
 /// The sweep: every combination of chunk size, cache size, order, source and threads measured
 /// beside the others.
 ///
-/// Cells take turns, round after round, each round beginning with another cell; a cell whose rank
-/// is certain (settle.hpp) takes no more. The results file is written as the sweep goes on, and
-/// another run can continue from it.
+/// Cells take turns, round after round, in an order drawn anew for each (order_of_round); a cell
+/// whose rank is certain (settle.hpp) takes no more. The results file is written as the sweep goes
+/// on, and another run can continue from it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,11 +34,20 @@ void continue_from(const Results& before, const std::string& name, Results& now)
 struct Turn;
 void add_turn(const Turn& turn, Cell& cell);
 
+/// Cells in the order of their turns in a round: a permutation drawn from the seed and the round,
+/// so that none always follows the same other one, with one in front that was in front least often.
+/// \param cells        indices of those that take a turn.
+/// \param times_first  for every cell, how often it was in front; brought up to date.
+[[nodiscard]] std::vector<std::size_t> order_of_round(std::vector<std::size_t> cells,
+                                                      std::int64_t round, std::uint64_t seed,
+                                                      std::vector<std::int64_t>& times_first);
+
 /// Runs it, says on stdout what came out, and leaves the results in options.output.
 /// \param notes  what could not be done so far; goes to the results.
 /// \returns how many cells failed; 0: all is well.
-/// \throws chunkio::Error cancelled (what was measured is in the results), and whatever keeps all
-///         of it from being done.
+/// \throws chunkio::Error cancelled (the message says what of it the results keep, and how to go
+///         on); invalid_argument (an output is the file itself, or the other output); and whatever
+///         keeps all of it from being done.
 std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> notes);
 
 }  // namespace bench

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -189,36 +188,24 @@ ExitCode sweep(const SweepOptions& options, std::vector<std::string> notes) {
     return failed > 0 ? ExitCode::skipped : ExitCode::ok;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::cancelled || h5pack::StopSignal::received() == 0) throw;
-    std::error_code unknown;
-    const bool kept = std::filesystem::exists(options.output, unknown);
-    print_error(error.what() + (kept ? "; '" + options.output +
-                                           "' keeps what was measured: the same command with "
-                                           "--continue goes on"
-                                     : std::string("; nothing was measured yet")));
+    print_error(error.what());
     return static_cast<ExitCode>(128 + h5pack::StopSignal::received());
   }
 }
 
-/// In version 2 of control groups a process is in one group only.
-void refuse_two_groups() {
-  const std::vector<Hierarchy> memory = hierarchies_with("memory");
-  const std::vector<Hierarchy> io = hierarchies_with("io");
-  if (memory.empty() || io.empty() || memory.front() != io.front()) return;
-  throw Error(ErrorCode::invalid_argument,
-              "--throttle-device and --memory-limit need a control group each, and this system "
-              "lets a process be in one only; choose one of them");
+Confinement confinement(const std::shared_ptr<ControlGroup>& group) {
+  return {"control group " + group->path().string(), group->enter()};
 }
 
 ExitCode run(SweepOptions options, std::int64_t throttle) {
   std::vector<std::string> notes;
-  std::vector<std::function<bool()>> enter;
-  if (throttle > 0 && options.memory_limit) refuse_two_groups();
+  std::vector<Confinement> groups;
   std::optional<DeviceThrottle> device;
   if (throttle > 0) {
     try {
       device.emplace(device_of(options.scratch), throttle);
       options.throttled_device = device->description();
-      enter.push_back(device->enter());
+      groups.push_back(confinement(device->group()));
     } catch (const NoControlGroup& error) {
       notes.push_back(instead_of_throttling(error.what()));
       chunkio::DiskLimit limit = options.limit.value_or(chunkio::DiskLimit());
@@ -231,25 +218,29 @@ ExitCode run(SweepOptions options, std::int64_t throttle) {
   std::optional<MemoryLimit> memory;
   if (options.memory_limit) {
     try {
-      memory.emplace(*options.memory_limit);
-      enter.push_back(memory->enter());
+      memory.emplace(*options.memory_limit, device ? device->group() : nullptr);
+      // Of version 2 it is the same one.
+      if (!device || memory->group() != device->group()) {
+        groups.push_back(confinement(memory->group()));
+      }
     } catch (const NoControlGroup& error) {
       notes.push_back(std::string("no --memory-limit: ") + error.what() +
                       "; instead, the page cache may use all memory");
       options.memory_limit.reset();
     }
   }
-  if (enter.empty()) return sweep(options, std::move(notes));
+  if (groups.empty()) return sweep(options, std::move(notes));
   // Made and removed out here, since the sweep may be killed.
   const chunkio::test::ScratchFolder scratch(options.scratch);
   options.scratch = scratch.path().string();
   const int code =
-      run_confined(enter, [&] { return run_or_report([&] { return sweep(options, notes); }); });
+      run_confined(groups, [&] { return run_or_report([&] { return sweep(options, notes); }); });
   if (code == 128 + SIGKILL && options.memory_limit) {
     throw Error(ErrorCode::out_of_resources,
                 "the sweep was killed, as the kernel does beyond a --memory-limit of " +
                     h5pack::format_bytes(*options.memory_limit) +
-                    "; raise it, or choose smaller --cache-bytes; --continue goes on");
+                    "; raise it, or choose smaller --cache-bytes or --chunk-bytes, and begin anew "
+                    "with --force");
   }
   return static_cast<ExitCode>(code);
 }

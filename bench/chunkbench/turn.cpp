@@ -353,7 +353,8 @@ Turn take_turn(const Cell& cell, const ChunkFile& file, const TurnSettings& sett
   const Clock::time_point begin = Clock::now();
   const std::unique_ptr<Epochs> epochs = make_epochs(cell, file, settings);
   const std::int64_t turn_bytes = epochs->images() * file.info.sample_bytes();
-  if (settings.cold) touch_free_memory(turn_bytes);
+  // Under a limit that memory would count as this process's, and the kernel end it for that.
+  if (settings.cold && !settings.memory_limit) touch_free_memory(turn_bytes);
   if (!settings.cold && !is_in_page_cache(file)) {
     epochs->prepare();
     epochs->deliver(kLongestTurn);

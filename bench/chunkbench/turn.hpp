@@ -37,6 +37,8 @@ struct TurnSettings {
   double seconds = 0;
   /// Everything is read as if from this slower disk.
   std::optional<chunkio::DiskLimit> limit = {};
+  /// Bytes that this process and its page cache may take, if that is limited.
+  std::optional<std::int64_t> memory_limit = {};
 };
 
 /// A turn that takes longer is cut in the middle of an epoch, where that is fair: one H5Dread a

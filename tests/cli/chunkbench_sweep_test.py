@@ -241,6 +241,11 @@ class SweepTest(CliTest):
                 self.assertRegex(cell["reason"], "not cold: .* page cache.*--scratch.*--warm")
                 self.assertNotIn("/dev/shm", cell["reason"])
         self.assertEqual([c["name"] for c in results["ceilings"]], ["memory, copy of the same rows"])
+        # Failed cells are tried again, and fail again.
+        process = self.start_sweep([*arguments, "-o", "r.json", "--continue"], scratch="/dev/shm")
+        _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertIn("not cold", errors.splitlines()[-1])
         # The same, continued with what can be measured, is another sweep.
         self.refused([*arguments, "--warm", "-o", "r.json", "--continue"], 2, ["r.json", "--cold: there yes, now no"])
 
@@ -294,6 +299,59 @@ class SweepTest(CliTest):
         for cell in again["cells"]:
             self.assertEqual(rounds[cell_key(cell)][:len(cell["rounds"])], cell["rounds"])
         self.assertEqual(results["created"], before["created"])
+
+    def test_what_failed_is_tried_again(self):
+        arguments = [*SMALL, "--warm", "--rounds", 2, "--sources", "scatter,h5dread", "--orders", "sequential",
+                     "--threads", 1, "-o", "r.json"]
+        self.run_sweep(*arguments)
+        before = self.results()
+        self.check(before)
+        cell = next(c for c in before["cells"] if c["source"] == "h5dread")
+        cell.update(status="failed", reason="a disk that was away", rounds=[], images_per_second=None,
+                    bytes_per_second=None)
+        (self.dir / "r.json").write_text(json.dumps(before))
+        self.run_sweep(*arguments, "--continue")
+        results = self.results()
+        self.check(results)
+        for old, new in zip(before["cells"], results["cells"]):
+            self.assertEqual(cell_key(old), cell_key(new))
+            if cell_key(new) == cell_key(cell):
+                self.assertIn(new["status"], DONE, new["reason"])
+            else:
+                self.assertEqual(new, old)
+        # Ceilings go on, too.
+        for old, new in zip(before["ceilings"], results["ceilings"]):
+            self.assertEqual(new["rounds"][:len(old["rounds"])], old["rounds"])
+            self.assertEqual(len(new["rounds"]), len(old["rounds"]) + 2)
+            self.check_spread(new["bytes_per_second"], len(new["rounds"]))
+
+    def test_outputs_that_are_the_file_or_each_other(self):
+        with h5py.File(self.dir / "train.h5", "w") as file:
+            file["images"] = np.zeros((10, 5, 6, 3), np.uint8)
+        os.symlink("train.h5", self.dir / "link.h5")
+        os.link(self.dir / "train.h5", self.dir / "twin.h5")
+        (self.dir / "r.csv").write_text("old")
+        for outputs, names in ((["-o", "train.h5"], ["--output", "train.h5", "FILE"]),
+                               (["-o", "link.h5"], ["--output", "link.h5", "FILE"]),
+                               (["-o", "./scratch/../twin.h5"], ["--output", "twin.h5", "FILE"]),
+                               (["-o", "r.json", "--csv", "train.h5"], ["--csv", "train.h5", "FILE"]),
+                               (["-o", "r.csv", "--csv", self.dir / "r.csv"], ["--csv", "--output"]),
+                               (["-o", "new", "--csv", "scratch/../new"], ["--csv", "new", "--output"])):
+            for options in (["--force"], ["--continue"], []):
+                with self.subTest(outputs, options=options):
+                    self.refused(["sweep", "train.h5", *outputs, *options], 2, names)
+
+    def test_what_is_there_outlives_a_stop_while_files_are_written(self):
+        (self.dir / "r.json").write_text("old")
+        process = self.start_sweep(["sweep", "--synthetic", "1000000x32x32x3", "--chunk-bytes", "1MiB",
+                                    "-o", "r.json", "--force"])
+        while process.poll() is None and not list((self.dir / "scratch").glob("**/*.h5*")):
+            time.sleep(0.005)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, STOPPED[signal.SIGTERM], errors)
+        self.assertIn("stopped by SIGTERM; nothing was measured yet, and 'r.json' is as it was", errors)
+        self.assertEqual((self.dir / "r.json").read_text(), "old")
 
     def test_a_stop_while_files_are_written(self):
         """Also where the sweep is a process of its own, in a control group."""
@@ -447,6 +505,43 @@ class SweepTest(CliTest):
         said = any("--memory-limit" in note for note in results["options"]["notes"])
         self.assertEqual(results["options"]["memory_limit"], None if said else 400 << 20)
         self.assertEqual("no --memory-limit: " in errors, said)
+
+
+    def test_a_turn_may_read_more_than_the_memory_limit(self):
+        if not is_cold_possible(self.dir):
+            self.skipTest("the file system of the scratch folder cannot be made cold")
+        # 120 MB a turn.
+        _, errors = self.run_sweep("sweep", "--synthetic", "45000x32x32x3", "--chunk-bytes", "256KiB",
+                                   "--cache-bytes", "1MiB", "--orders", "sequential", "--sources", "scatter",
+                                   "--threads", 1, "--cold", "--rounds", 1, "--turn-seconds", 0, "--turn-images",
+                                   40000, "--memory-limit", "96MiB", "-o", "r.json")
+        results = self.results()
+        self.check(results)
+        if "no --memory-limit: " in errors:
+            self.skipTest(errors)
+        self.assertEqual([c["status"] for c in results["cells"]], ["measured"])
+
+    def test_a_kill_for_memory_says_what_helps(self):
+        process = self.start_sweep([*SMALL, "--warm", "--memory-limit", "2MiB", "-o", "r.json"])
+        _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        if process.returncode == 0 or "no --memory-limit: " in errors:
+            self.skipTest("no memory limit here, or there is swap")
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertRegex(errors.splitlines()[-1], "killed.*--memory-limit of 2.0 MiB; raise it.*--force")
+        self.assertNotIn("--continue", errors)
+        self.assertEqual(list((self.dir / "scratch").iterdir()), [])
+
+    def test_a_throttled_device_and_a_memory_limit(self):
+        """Both at once, or a note each; never refused."""
+        _, errors = self.run_sweep(*SMALL, "--warm", "--rounds", 1, "--sources", "scatter", "--orders", "sequential",
+                                   "--threads", 1, "--throttle-device", "100MB/s", "--memory-limit", "400MiB",
+                                   "-o", "r.json")
+        results = self.results()
+        self.check(results)
+        self.assertEqual(results["options"]["memory_limit"],
+                         None if "no --memory-limit: " in errors else 400 << 20)
+        self.assertEqual(results["options"]["throttled_device"] is None,
+                         "--throttle-device cannot be done" in errors)
 
 
 def cell_key(cell):

@@ -1,5 +1,7 @@
 #include "axis.hpp"
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -35,6 +37,21 @@ TEST(Axis, OneValueGetsAnAxisAroundIt) {
   EXPECT_DOUBLE_EQ(Axis::linear(0, 0).lowest(), 0);
   const Axis ratios = Axis::logarithmic(8, 8);
   EXPECT_NEAR(ratios.place(8), 0.5, 1e-12);
+}
+
+TEST(Axis, ValuesThatDifferByRoundingOnlyAreOne) {
+  for (const double value : {1.0, 0.3, 7.7e6, 1e15, 1e-9}) {
+    const double above = std::nextafter(value, 2 * value);
+    for (const Axis& axis : {Axis::linear(value, above), Axis::linear(value, value * (1 + 1e-12)),
+                             Axis::linear(-above, -value)}) {
+      EXPECT_GE(axis.ticks().size(), 2U) << value;
+      EXPECT_LE(axis.ticks().size(), 10U) << value;
+    }
+    EXPECT_LT(Axis::linear(value, above).lowest(), 0.9 * value);
+    EXPECT_GT(Axis::linear(value, above).highest(), 1.1 * value);
+  }
+  EXPECT_LE(Axis::linear(0, std::numeric_limits<double>::denorm_min()).ticks().size(), 10U);
+  EXPECT_LE(Axis::linear(1, 1 + 1e-8).ticks().size(), 10U);
 }
 
 TEST(Axis, RatiosHaveRoundTicksBetweenTheEnds) {

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -71,21 +73,70 @@ TEST_F(HierarchyTest, WithoutMountsThereAreNone) {
 
 TEST_F(HierarchyTest, WhyThereIsNoGroupIsSaid) {
   const auto limit = [](const Hierarchy&) { return ControlGroup::Limit{"io.max", "8:0 rbps=1"}; };
-  EXPECT_EQ(why_not([&] { static_cast<void>(make_group("io", limit, proc())); }),
+  EXPECT_EQ(why_not([&] { static_cast<void>(make_group("io", limit, {}, proc())); }),
             "no control groups for 'io' are mounted");
   const std::string absent = scratch_.file("absent");
   mounts("cgroup " + absent + " cgroup rw,blkio 0 0\n");
-  const std::string reason = why_not([&] { static_cast<void>(make_group("io", limit, proc())); });
+  const std::string reason =
+      why_not([&] { static_cast<void>(make_group("io", limit, {}, proc())); });
   EXPECT_NE(reason.find("cannot make " + absent), std::string::npos) << reason;
   EXPECT_NE(reason.find("No such file"), std::string::npos) << reason;
   // A folder that is no control group: the limit cannot be set, and nothing is left.
   const std::string plain = scratch_.file("plain");
   std::filesystem::create_directory(plain);
   mounts("cgroup " + plain + " cgroup rw,blkio 0 0\n");
-  const std::string refused = why_not([&] { static_cast<void>(make_group("io", limit, proc())); });
+  const std::string refused =
+      why_not([&] { static_cast<void>(make_group("io", limit, {}, proc())); });
   EXPECT_NE(refused.find("cannot set " + plain), std::string::npos) << refused;
   EXPECT_NE(refused.find("8:0 rbps=1"), std::string::npos) << refused;
   EXPECT_TRUE(std::filesystem::is_empty(plain));
+}
+
+TEST_F(HierarchyTest, InOneHierarchyOneGroupHasBothLimits) {
+  const std::filesystem::path unified = scratch_.file("unified");
+  mounts("cgroup2 " + unified.string() + " cgroup2 rw 0 0\n");
+  write(unified / "cgroup.controllers", "io memory\n");
+  write(unified / "cgroup.subtree_control", "");
+  // The files that the kernel would make, in whatever group comes next.
+  for (int number = 1; number <= 100; ++number) {
+    const std::filesystem::path group =
+        unified / ("chunkio-bench-" + std::to_string(::getpid()) + "-" + std::to_string(number));
+    write(group / "io.max", "");
+    write(group / "memory.max", "");
+  }
+  const auto io_limit = [](const Hierarchy&) {
+    return ControlGroup::Limit{"io.max", "8:0 rbps=1"};
+  };
+  const auto memory_limit = [](const Hierarchy&) {
+    return ControlGroup::Limit{"memory.max", "1000"};
+  };
+  {
+    const std::shared_ptr<ControlGroup> io = make_group("io", io_limit, {}, proc());
+    const std::shared_ptr<ControlGroup> memory = make_group("memory", memory_limit, io, proc());
+    EXPECT_EQ(memory, io);
+    const auto line = [&](const char* file) {
+      std::ifstream in(io->path() / file);
+      std::string text;
+      std::getline(in, text);
+      return text;
+    };
+    EXPECT_EQ(line("io.max"), "8:0 rbps=1");
+    EXPECT_EQ(line("memory.max"), "1000");
+    // One that cannot be had leaves the group as it is.
+    const auto absent = [](const Hierarchy&) { return ControlGroup::Limit{"no.max", "1"}; };
+    EXPECT_NE(why_not([&] {
+                static_cast<void>(make_group("memory", absent, io, proc()));
+              }).find("cannot set " + (io->path() / "no.max").string()),
+              std::string::npos);
+    EXPECT_TRUE(std::filesystem::exists(io->path()));
+    // Elsewhere it is a group of its own.
+    const std::shared_ptr<ControlGroup> other = make_group("memory", memory_limit, {}, proc());
+    EXPECT_NE(other, io);
+    for (const auto& group : {io, other}) {
+      std::filesystem::remove(group->path() / "io.max");
+      std::filesystem::remove(group->path() / "memory.max");
+    }
+  }
 }
 
 TEST_F(HierarchyTest, OfAPartitionTheDiskIsThrottled) {

@@ -28,7 +28,7 @@ Results everything() {
   results.options.memory_limit = 1 << 30;
   results.options.throttled_device = "8:0 1e8";
   results.options.notes = {"a note"};
-  results.ceilings = {{"storage", {{3, 2, 4}, 5}}};
+  results.ceilings = {{"storage", {{3, 2, 4}, 5}, {2, 3, 4, 3, 3}}};
   Cell cell;
   cell.chunk_bytes = 1'920;
   cell.chunk_samples = 10;
@@ -61,6 +61,19 @@ TEST(SweepResults, ReadAgainTheyAreTheSame) {
   EXPECT_EQ(json["options"]["seed"], ~std::uint64_t{0});
   EXPECT_EQ(json["cells"][0]["images_per_second"],
             (Json{{"median", 2'000.0}, {"min", 2'000.0}, {"max", 2'000.0}, {"n", 1}}));
+}
+
+TEST(SweepResults, ARoundTakesTime) {
+  Json json = to_json(everything());
+  json["cells"][0]["rounds"][0]["seconds"] = 0;
+  try {
+    static_cast<void>(parse_results(json.dump(), "x"));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const chunkio::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cells[0].rounds[0].seconds is not above 0"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(SweepResults, WhatIsAbsentIsNull) {

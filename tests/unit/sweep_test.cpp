@@ -1,7 +1,9 @@
 #include "sweep.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -126,6 +128,44 @@ TEST(AddTurn, KeepsTheStagesOfTheTurnNearestToTheMedian) {
   EXPECT_EQ(cell.stages->read, 2);
 }
 
+TEST(AddTurn, CountsOfWholeTurnsAreKept) {
+  bench::Turn whole = turn(100, 1);
+  whole.counted = {.chunk_loads = 10, .hit_rate = 0.9, .read_amplification = 1.5};
+  bench::Turn cut = turn(50, 1);
+  cut.cut = true;
+  cut.counted = {.chunk_loads = {}, .hit_rate = 0.8, .read_amplification = {}};
+  Cell cell;
+  bench::add_turn(cut, cell);
+  EXPECT_EQ(cell.hit_rate.measured, 0.8);
+  EXPECT_FALSE(cell.chunk_loads.measured);
+  bench::add_turn(whole, cell);
+  bench::add_turn(cut, cell);
+  EXPECT_EQ(cell.chunk_loads.measured, 10);
+  EXPECT_EQ(cell.hit_rate.measured, 0.9);
+  EXPECT_EQ(cell.read_amplification.measured, 1.5);
+}
+
+TEST(OrderOfRound, IsAnotherPermutationInEachRoundWithEveryCellInFrontOnce) {
+  constexpr std::size_t kCells = 12;
+  const std::vector<std::size_t> cells = {0, 1, 2, 3, 5, 6, 7, 8, 9, 11};  // 4 and 10 are settled
+  std::vector<std::int64_t> times_first(kCells);
+  std::vector<std::int64_t> again(kCells);
+  std::map<std::pair<std::size_t, std::size_t>, int> neighbours;
+  for (std::int64_t round = 0; round < 10; ++round) {
+    const std::vector<std::size_t> order = bench::order_of_round(cells, round, 3, times_first);
+    EXPECT_EQ(bench::order_of_round(cells, round, 3, again), order);
+    EXPECT_TRUE(std::is_permutation(order.begin(), order.end(), cells.begin(), cells.end()));
+    for (std::size_t i = 1; i < order.size(); ++i) ++neighbours[{order[i - 1], order[i]}];
+  }
+  for (const std::size_t cell : cells) EXPECT_EQ(times_first[cell], 1) << cell;
+  // Of 10 rounds; rotations would keep most of them in 9.
+  for (const auto& [pair, count] : neighbours) EXPECT_LE(count, 5);
+  std::vector<std::int64_t> other(kCells);
+  EXPECT_NE(bench::order_of_round(cells, 0, 4, other),
+            bench::order_of_round(cells, 0, 3, times_first));
+  EXPECT_TRUE(bench::order_of_round({}, 0, 3, times_first).empty());
+}
+
 bench::Results some_results() {
   bench::Results results;
   results.dataset = {.name = "a.h5", .shape = {10, 2, 2, 3}, .bytes = 120, .identity = "x"};
@@ -172,6 +212,15 @@ TEST(ContinueFrom, RefusesAnotherSweepAndNamesTheDifference) {
   now = some_results();
   for (Cell& cell : now.cells) cell.cache_bytes *= 2;
   EXPECT_NE(message_of(now).find("--cache-bytes"), std::string::npos);
+  // Also what a rounded text would not show.
+  now = some_results();
+  for (Cell& cell : now.cells) cell.cache_bytes += cell.cache_bytes == 4000 ? 1 : 0;
+  EXPECT_NE(message_of(now).find("4000 B, now 1000 B,4001 B"), std::string::npos)
+      << message_of(now);
+  now = some_results();
+  now.options.turn_seconds = 1e-9;
+  EXPECT_NE(message_of(now).find("--turn-seconds: there none, now 1e-09"), std::string::npos)
+      << message_of(now);
 }
 
 TEST(ToCsv, QuotesWhatHasToBeQuoted) {
