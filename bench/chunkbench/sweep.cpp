@@ -346,10 +346,10 @@ class Sweep {
     const auto largest = std::max_element(
         chunks_.begin(), chunks_.end(),
         [](const ChunkSize& a, const ChunkSize& b) { return a.samples < b.samples; });
-    measure_ceiling(StorageCeiling::kName, [&] {
-      const ChunkFile& file = files_[static_cast<std::size_t>(largest - chunks_.begin())];
-      return StorageCeiling(file, threads, settings_).measure();
-    });
+    const ChunkFile& file = files_[static_cast<std::size_t>(largest - chunks_.begin())];
+    measure_ceiling(
+        StorageCeiling::kName, [&] { return StorageCeiling(file, threads, settings_).measure(); },
+        &file);
     measure_ceiling(MemoryCeiling::kName, [&]() -> std::optional<double> {
       if (!memory_) {
         memory_.emplace(files_[0].info.sample_bytes(), threads, settings_.seed,
@@ -361,10 +361,11 @@ class Sweep {
 
   /// A sweep without a ceiling is still one.
   void measure_ceiling(const std::string& name,
-                       const std::function<std::optional<double>()>& measured) {
+                       const std::function<std::optional<double>()>& measured,
+                       const ChunkFile* file = nullptr) {
     if (given_up_.contains(name)) return;
     std::optional<double> rate;
-    const std::string reason = reason_against([&] { rate = measured(); });
+    const std::string reason = reason_against([&] { rate = measured(); }, file);
     if (rate) add_to_ceiling(results_, name, *rate);
     if (reason.empty()) return;
     given_up_.insert(name);

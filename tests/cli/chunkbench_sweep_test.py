@@ -325,6 +325,28 @@ class SweepTest(CliTest):
             self.assertEqual(len(new["rounds"]), len(old["rounds"]) + 2)
             self.check_spread(new["bytes_per_second"], len(new["rounds"]))
 
+    def test_a_file_that_cannot_be_read_fails_its_cells_only(self):
+        process = self.start_sweep([*SMALL, "--warm", "--rounds", 1, "--sources", "scatter,hdf5,h5dread", "--orders",
+                                    "sequential", "--threads", 1, "-o", "r.json"])
+        while process.poll() is None and not (self.dir / "r.json").exists():
+            pass
+        # Before any source is checked, or soon afterwards.
+        process.send_signal(signal.SIGSTOP)
+        large = max((self.dir / "scratch").glob("*/*.h5"), key=lambda path: int(path.stem))
+        large.unlink()
+        process.send_signal(signal.SIGCONT)
+        _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        self.assertEqual(process.returncode, 3, errors)
+        self.assertIn("cells failed; the first: ", errors.splitlines()[-1])
+        results = self.results()
+        self.check(results)
+        for cell in results["cells"]:
+            if cell["status"] != "skipped":
+                self.assertEqual(cell["status"] == "failed", cell["chunk_samples"] == int(large.stem), cell)
+        self.assertEqual([c["name"] for c in results["ceilings"]], ["memory, copy of the same rows"])
+        self.assertTrue(any(note.startswith("no ceiling 'storage, large reads': ")
+                            for note in results["options"]["notes"]))
+
     def test_outputs_that_are_the_file_or_each_other(self):
         with h5py.File(self.dir / "train.h5", "w") as file:
             file["images"] = np.zeros((10, 5, 6, 3), np.uint8)
