@@ -298,11 +298,12 @@ class Measurement {
   }
 
   /// Reads half of the bytes that normalising moves, and writes as many, in pieces of a picture or
-  /// so, which the threads take by turns. The source is what was just written: memory is memory.
+  /// so, which the threads take by turns. From memory that nobody else uses to memory that nobody
+  /// else uses.
   void copy(Copy how) {
     const std::int64_t half = moved_bytes_ / 2;
-    constexpr std::int64_t kPiece = std::int64_t{64} << 10;
-    const std::int64_t pieces = half / kPiece;
+    static constexpr std::int64_t kPiece = std::int64_t{64} << 10;
+    const std::int64_t pieces = (half + kPiece - 1) / kPiece;
     if (!target_) {
       target_.emplace(static_cast<std::size_t>(half));
       source_.emplace(static_cast<std::size_t>(half));
@@ -310,8 +311,10 @@ class Measurement {
       std::memset(target_->data(), 1, target_->size());
     }
     in_parallel(pieces, setting_.threads, [&] {
-      return [this, how](std::int64_t i) {
-        how(target_->data() + i * kPiece, source_->data() + i * kPiece, kPiece);
+      return [this, how, half](std::int64_t i) {
+        const std::int64_t first = i * kPiece;
+        how(target_->data() + first, source_->data() + first,
+            static_cast<std::size_t>(std::min(kPiece, half - first)));
         chunkio::base::store_fence();
       };
     });

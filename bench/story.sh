@@ -4,31 +4,37 @@
 #   bench/story.sh [--profile hdd] [--folder DIR] [--output FILE.json] ...     all options: bench/story.sh --help
 #
 # On the disk that --profile or --limit-... say (default: that of a SATA SSD), whatever this machine has. Prints the table; writes
-# story.json, or what --output says, and the page chunkbench draws of it beside it.
+# story.json, or what --output says, and the page of it beside it, or where --page says. Neither may be there unless with --force.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${BUILD:-$here/build/release}
 
 output=story.json
+page=
 defaults=(--profile sata-ssd)
 arguments=("$@")
 for ((i = 0; i < $#; ++i)); do
   case ${arguments[i]} in
     --output) output=${arguments[i + 1]:-} ;;
     --output=*) output=${arguments[i]#--output=} ;;
+    --page) page=${arguments[i + 1]:-} ;;
+    --page=*) page=${arguments[i]#--page=} ;;
     --profile* | --limit-*) defaults=() ;;
     --help) set -- --help ;;
   esac
 done
 [[ " $* " == *" --output"* ]] || defaults+=(--output "$output")
+if [[ " $* " != *" --page"* ]]; then
+  page=${output%.json}.html
+  defaults+=(--page "$page")
+fi
 
 if [[ ! -f $build/CMakeCache.txt ]]; then
   cmake -S "$here" --preset release -B "$build" -DCHUNKIO_BUILD_TESTS=OFF -DCHUNKIO_BUILD_SAMPLES=OFF >&2
 fi
-cmake --build "$build" --target story chunkbench >&2
+cmake --build "$build" --target story >&2
 if [[ ${1:-} == --help ]]; then
   exec "$build/bench/story/story" --help
 fi
 "$build/bench/story/story" "${defaults[@]}" "$@"
-"$build/bench/chunkbench/chunkbench" report "$output" -o "${output%.json}.html"
-echo "$output, ${output%.json}.html"
+echo "$output, $page"

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Whether the advice of `h5pack tune` is as good as a full sweep finds: 20 cases, small and large pictures on slow and
-fast disks.
+"""Whether the advice of `h5pack tune` is as good as a sweep finds: 20 cases, small and large pictures on slow and fast
+disks.
 
     python3 bench/tune_check.py --build build/release --scratch DIR -o tune_check.json [--markdown tune_check.md]
 
-For each case `chunkbench sweep` measures chunks of 256 KiB, 1, 4, 16 and 64 MiB and those advised, two windows, and one
-thread and all by turns, read by the loader as it does by itself, from a disk of a published kind (--profile, so that the machine
-itself needs none of them). `h5pack tune` is told the same: how many pictures of which size, the kind of disk, memory
-and processors. The cell with its settings is compared with the best cell: medians, and within 10 % counts. Exit code 0
-if that holds in 18 of 20 cases (or the same share of those chosen with --cases), 1 if not, 2 for wrong usage.
+For each case `chunkbench sweep` measures by turns all combinations of: chunks of 256 KiB, 1, 4, 16 and 64 MiB and those
+advised; windows of 64 and 256 MiB and the one advised; one thread, all, and as many as advised. They are read by the
+loader as it does by itself, from a disk of a published kind (--profile, so that the machine itself needs none of them).
+`h5pack tune` is told the same: how many pictures of which size, the kind of disk, memory and processors. The cell with
+its settings is compared with the best cell: medians, and within 10 % counts. Exit code 0 if that holds in 18 of 20
+cases (or the same share of those chosen with --cases), 1 if not, 2 for wrong usage.
 """
 
 import argparse
@@ -46,28 +47,30 @@ def check(case, arguments):
     sides = [int(side) for side in shape.split("x")]
     sample_bytes = sides[0] * sides[1] * sides[2]
     pictures = max(1, arguments.bytes // sample_bytes)
-    threads = sorted({1, arguments.cpus})
     tuned = json.loads(run([arguments.h5pack, "tune", f"{pictures}x{shape}", "--profile", profile, "--cpus",
                             str(arguments.cpus), "--memory", "2GiB", "--page-cache", "1TiB", "--json"]))["advice"]
     # The size in a power of two that has so many pictures.
-    advised = next(size for size in (KIBIBYTE * 256 << shift for shift in range(9))
-                   if min(max(1, size // sample_bytes), pictures) == tuned["chunk_samples"])
-    # A window of whole row groups: the sweep's nearest is the same one.
-    window = min(WINDOW_BYTES, key=lambda size: abs(size - tuned["window_bytes"]))
+    advised = next((size for size in (KIBIBYTE * 256 << shift for shift in range(9))
+                    if min(max(1, size // sample_bytes), pictures) == tuned["chunk_samples"]), None)
+    if advised is None:
+        raise SystemExit(f"tune_check: {shape} on {profile}: no chunk size has {tuned['chunk_samples']} pictures")
+    windows = [*WINDOW_BYTES, tuned["window_bytes"]]
+    threads = sorted({1, arguments.cpus, tuned["num_threads"]})
     output = pathlib.Path(arguments.sweeps or arguments.scratch) / f"tune_check-{shape}-{profile}.json"
     run([arguments.chunkbench, "sweep", "--synthetic", f"{pictures}x{shape}", "--profile", profile, "--warm",
-         "--chunk-bytes", numbers([*CHUNK_BYTES, advised]), "--cache-bytes", numbers(WINDOW_BYTES),
-         "--orders", "chunk_shuffled", "--sources", SOURCE, "--threads", ",".join(map(str, threads)), "--rounds", str(arguments.rounds),
-         "--turn-images", str(max(1, WINDOW_BYTES[-1] // sample_bytes)),
-         "--scratch", arguments.scratch, "--output", str(output), "--force", "--quiet"])
+         "--chunk-bytes", numbers([*CHUNK_BYTES, advised]), "--cache-bytes", numbers(windows),
+         "--orders", "chunk_shuffled", "--sources", SOURCE, "--threads", ",".join(map(str, threads)),
+         "--rounds", str(arguments.rounds), "--scratch", arguments.scratch, "--output", str(output), "--force",
+         "--quiet"])
     cells = [cell for cell in json.loads(output.read_text(encoding="utf-8"))["cells"] if cell["images_per_second"]]
     best = max(cells, key=lambda cell: cell["images_per_second"]["median"])
     own = [cell for cell in cells
            if (cell["chunk_samples"], cell["cache_bytes"], cell["threads"], cell["source"])
-           == (tuned["chunk_samples"], window, tuned["num_threads"], SOURCE)]
+           == (tuned["chunk_samples"], tuned["window_bytes"], tuned["num_threads"], SOURCE)]
     if len(own) != 1:
         raise SystemExit(f"tune_check: {shape} on {profile}: no cell with the settings advised "
-                         f"({tuned['chunk_samples']} pictures a chunk, {tuned['num_threads']} threads)")
+                         f"({tuned['chunk_samples']} pictures a chunk, a window of {tuned['window_bytes']} bytes, "
+                         f"{tuned['num_threads']} threads)")
     own = own[0]
     if not arguments.sweeps:
         output.unlink()
@@ -123,7 +126,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bytes", type=int, default=1 << 30, help="pixels of a case (default: 1 GiB)")
     parser.add_argument("--cpus", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--cases", type=int, nargs="*", help="only these, counted from 0")
+    parser.add_argument("--cases", type=int, nargs="+", choices=range(len(SHAPES) * len(PROFILES)), metavar="N",
+                        help=f"only these, from 0 to {len(SHAPES) * len(PROFILES) - 1}")
     arguments = parser.parse_args()
     build = pathlib.Path(arguments.build)
     arguments.h5pack = arguments.h5pack or str(build / "tools/h5pack/h5pack")
@@ -133,9 +137,13 @@ def main():
     for program in (arguments.h5pack, arguments.chunkbench):
         if not os.access(program, os.X_OK):
             parser.error(f"there is no program {program}: build it, or name another build tree")
-    chosen = cases if arguments.cases is None else [cases[i] for i in arguments.cases if 0 <= i < len(cases)]
-    if not chosen:
-        parser.error(f"--cases must be numbers from 0 to {len(cases) - 1}")
+    for folder in (arguments.scratch, arguments.sweeps):
+        if folder and not os.path.isdir(folder):
+            parser.error(f"there is no folder {folder}: make it first, or name another")
+    for path in (arguments.output, arguments.markdown):
+        if path and not os.access(os.path.dirname(path) or ".", os.W_OK | os.X_OK):
+            parser.error(f"cannot write {path}: its folder is missing or not writable")
+    chosen = cases if arguments.cases is None else [cases[i] for i in dict.fromkeys(arguments.cases)]
 
     results = []
     passed = False

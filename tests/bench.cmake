@@ -6,6 +6,8 @@ chunkio_add_unit_tests(
   LIBRARIES bench_common chunkio_hdf5)
 
 if(TARGET story)
+  chunkio_add_unit_tests(story_test SOURCES unit/rungs_test.cpp LIBRARIES story_core)
+
   add_test(NAME cli.story COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/story_test.py)
   set_tests_properties(
     cli.story

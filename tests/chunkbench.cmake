@@ -14,7 +14,7 @@ chunkio_add_unit_tests(
   LIBRARIES chunkbench_core GTest::gmock)
 
 # The program as a person meets it.
-foreach(name chunkbench_report chunkbench_sweep)
+foreach(name chunkbench_confine chunkbench_report chunkbench_sweep)
   add_test(NAME cli.${name} COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/${name}_test.py)
   set_tests_properties(
     cli.${name}

@@ -1,7 +1,7 @@
 # Tests of what becomes of pictures after they were read.
 find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
-  device_test
+  device_test ALONE "DeviceLoaderTest.StatisticsName*"
   SOURCES unit/augmentation_test.cpp
           unit/device_loader_test.cpp
           unit/echo_deal_test.cpp

@@ -1,7 +1,7 @@
 # Tests of ring, windows in flight and Loader.
 find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
-  pipeline_test
+  pipeline_test ALONE "StageRatesTest.*"
   SOURCES unit/bottleneck_test.cpp
           unit/dlpack_test.cpp
           unit/loader_contents_test.cpp

@@ -89,6 +89,12 @@ add_test(NAME Bench.LoadersAreCompared
 set_tests_properties(Bench.LoadersAreCompared PROPERTIES LABELS short TIMEOUT 120
                                                          ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 
+add_test(NAME Bench.AdviceIsCompared
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/tune_check_test.py
+                 ${PROJECT_SOURCE_DIR}/bench/tune_check.py)
+set_tests_properties(Bench.AdviceIsCompared PROPERTIES LABELS short TIMEOUT 120
+                                                       ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+
 if(TARGET reading)
   # Small: this is about its checks of every byte and about the program still running, not about figures.
   add_test(NAME Bench.ReadingAgreesWithItsBaselines

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "command.hpp"
+#include "confine_command.hpp"
 #include "output.hpp"
 #include "program.hpp"
 #include "report.hpp"
@@ -25,6 +26,7 @@ ExitCode run(int argc, char** argv) {
   app.require_subcommand(1);
   bench::add_sweep_command(app, action);
   bench::add_report_command(app, action);
+  bench::add_confine_command(app, action, bench::take_program(argc, argv));
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -44,7 +44,7 @@ void write_report_page(const ReportOptions& options) {
   h5pack::print(h5pack::escape(options.output) + ": " +
                 plural(static_cast<std::int64_t>(results.cells.size()), "cell") + ", " +
                 size_text(static_cast<std::int64_t>(page.size())) +
-                (results.complete ? "\n" : "; the sweep is not complete\n"));
+                (results.complete ? "\n" : "; these results are not complete\n"));
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ Facts machine_facts(const Json& machine) {
     std::string text;
     if (value.is_array()) {
       for (const Json& item : value) text += (text.empty() ? "" : "\n") + scalar_text(item);
-    } else if (key.ends_with("_bytes") && value.is_number_unsigned() &&
+    } else if (key.ends_with("_bytes") && value.is_number_integer() &&
                value.get<std::uint64_t>() <= kMaxShownBytes) {
       text = size_text(value.get<std::int64_t>());
       name.resize(name.rfind('_'));

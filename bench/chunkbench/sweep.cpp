@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -24,7 +23,7 @@
 #include "base/philox.hpp"
 #include "byte_size.hpp"
 #include "ceilings.hpp"
-#include "disk_options.hpp"
+#include "circumstances.hpp"
 #include "escape.hpp"
 #include "in_quotes.hpp"
 #include "machine.hpp"
@@ -53,13 +52,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
-  return text.data();
-}
-
 void say(const std::string& note) {
   std::fputs(("chunkbench: note: " + h5pack::escape(note) + "\n").c_str(), stderr);
 }
@@ -84,29 +76,13 @@ TurnSettings turn_settings(const SweepOptions& options, std::int64_t sample_byte
   return settings;
 }
 
-/// 0 stands for no limit, which is absent in the results.
-std::optional<ShapedDisk> shaped(const std::optional<chunkio::DiskLimit>& limit) {
-  if (!limit) return std::nullopt;
-  ShapedDisk disk = {.profile = h5pack::disk_json(limit).at("profile").get<std::string>()};
-  if (limit->bytes_per_second > 0) disk.bytes_per_second = limit->bytes_per_second;
-  if (limit->request_seconds > 0) disk.request_seconds = limit->request_seconds;
-  if (limit->queue_depth > 0) disk.queue_depth = limit->queue_depth;
-  return disk;
-}
-
 Results describe(const Pictures& pictures, std::span<const ChunkSize> chunks,
                  const SweepOptions& options, const TurnSettings& settings) {
   Results results;
   results.created = now_text();
   results.versions = {
       {"chunkio", CHUNKBENCH_VERSION}, {"hdf5", hdf5_version()}, {"h5pack", CHUNKBENCH_VERSION}};
-  const Machine machine = this_machine();
-  results.machine = {{"cpu", machine.cpu},
-                     {"cpus", machine.cpus},
-                     {"last_level_cache_bytes", machine.last_level_cache_bytes},
-                     {"memory_bytes", machine.memory_bytes},
-                     {"kernel", machine.kernel},
-                     {"data_on", file_system_of(options.scratch)}};
+  results.machine = machine_json(options.scratch);
   results.dataset = pictures.description();
   results.options = {.rounds = options.rounds,
                      .cold = settings.cold,

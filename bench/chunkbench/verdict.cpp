@@ -236,7 +236,10 @@ std::vector<std::string> warnings_of(const Results& results) {
   };
   const std::int64_t missing = count(CellStatus::pending) + count(CellStatus::measuring);
   const auto all = static_cast<std::int64_t>(results.cells.size());
-  if (!results.complete || missing > 0) {
+  if (results.cells.empty() && !results.complete) {
+    warnings.push_back(
+        "This run was interrupted: what is here is of the rounds that were finished.");
+  } else if (!results.complete || missing > 0) {
     warnings.push_back(
         "This sweep is not complete" +
         (missing > 0 ? ": " + count_text(missing) + " of " + plural(all, "cell") +

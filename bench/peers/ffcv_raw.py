@@ -45,6 +45,9 @@ def main():
                            num_workers=options.threads)
     writer.from_indexed_dataset(Pictures(reference))
 
+    if options.cold:
+        options.cold_files = [beton]
+
     loaders = {}
     refused = {}
     for name, (order, os_cache) in WAYS.items():
@@ -67,7 +70,7 @@ def main():
         return run
 
     best, rates = rounds.fastest({name: epoch_of(loader) for name, loader in loaders.items()},
-                                 len(reference))
+                                 len(reference), options.cold_files)
     del reference
     rounds.serve("FFCV", {"ffcv": importlib.metadata.version("ffcv"),
                           "torch": torch.__version__, "h5py": h5py.__version__},

@@ -66,7 +66,7 @@ def main():
             rounds.check_epoch(loader, reference, name)
         else:
             epoch_of(loader)()  # fills the caches
-        rates |= rounds.fastest({name: epoch_of(loader)}, num_images)[1]
+        rates |= rounds.fastest({name: epoch_of(loader)}, num_images, options.cold_files)[1]
         del loader
     best = max(rates, key=rates.get)
     loader = make(int(best.split()[0]))

@@ -7,7 +7,9 @@ run rounds of several peers by turns. Each epoch is one more JSON line.
 """
 
 import argparse
+import ctypes
 import json
+import mmap
 import multiprocessing
 import os
 import platform
@@ -26,7 +28,29 @@ def parse_options(description):
     parser.add_argument("--dir", default=".", help="where files may be put that the caller removes")
     parser.add_argument("--rounds", type=int, default=0,
                         help="epochs to time; 0: one for each line on standard input")
-    return parser.parse_args()
+    parser.add_argument("--cold", action="store_true",
+                        help="put the file out of the page cache before each epoch that is timed")
+    options = parser.parse_args()
+    options.cold_files = [options.file] if options.cold else []
+    return options
+
+
+def put_out_of_page_cache(path):
+    """Ends the program if more than 1 % of the file stay, as of one that somebody has mapped."""
+    file = os.open(path, os.O_RDONLY)
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    with mmap.mmap(file, 0, prot=mmap.PROT_READ) as mapping:
+        bytes_of = np.frombuffer(mapping, np.uint8)
+        cached = (ctypes.c_ubyte * -(-len(bytes_of) // mmap.PAGESIZE))()
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mincore(ctypes.c_void_p(bytes_of.ctypes.data), ctypes.c_size_t(len(bytes_of)), cached) != 0:
+            raise SystemExit(f"{path}: mincore: {os.strerror(ctypes.get_errno())}")
+        stays = np.mean(np.frombuffer(cached, np.uint8) & 1)
+        del bytes_of  # before the mapping that it shows
+    os.close(file)
+    if stays > 0.01:
+        raise SystemExit(f"{path}: {stays:.0%} stays in the page cache, so there is no cold figure; leave --cold out")
 
 
 def load_reference(path):
@@ -58,17 +82,19 @@ def check_epoch(batches, reference, what):
         raise SystemExit(f"{what} did not shuffle")
 
 
-def timed(run_epoch):
+def timed(run_epoch, cold_files=()):
+    for path in cold_files:
+        put_out_of_page_cache(path)
     start = time.perf_counter()
     images = run_epoch()
     return images, time.perf_counter() - start
 
 
-def fastest(candidates, num_images):
+def fastest(candidates, num_images, cold_files=()):
     """Times each of {name: run_epoch} once. Returns the best name and all rates in images/s."""
     rates = {}
     for name, run_epoch in candidates.items():
-        images, seconds = timed(run_epoch)
+        images, seconds = timed(run_epoch, cold_files)
         if images != num_images:
             raise SystemExit(f"{name} delivered {images} of {num_images} pictures")
         rates[name] = images / seconds
@@ -79,18 +105,19 @@ def serve(peer, versions, settings, best, rates, run_epoch, options):
     def say(line):
         print(json.dumps(line), flush=True)
 
+    cold_files = getattr(options, "cold_files", ())  # those that write have none
     say({"peer": peer,
          "versions": {"python": platform.python_version(), "numpy": np.__version__, **versions},
-         "settings": settings,
+         "settings": settings if not cold_files else {**settings, "page_cache": "cold"},
          "best": best,
          "tried_images_per_second": rates})
     if options.rounds > 0:
         for _ in range(options.rounds):
-            images, seconds = timed(run_epoch)
+            images, seconds = timed(run_epoch, cold_files)
             say({"images": images, "seconds": seconds, "images_per_second": images / seconds})
     else:
         for _ in sys.stdin:
-            images, seconds = timed(run_epoch)
+            images, seconds = timed(run_epoch, cold_files)
             say({"images": images, "seconds": seconds})
     sys.stdout.flush()
     # Without waiting for the threads of the libraries, some of which never end.

@@ -203,7 +203,7 @@ def main():
     for name, way in ways.items():
         rounds.check_epoch(way, reference, name)
     best, rates = rounds.fastest({name: epoch_of(way) for name, way in ways.items()},
-                                 len(reference))
+                                 len(reference), options.cold_files)
     for way in ways.values():
         if isinstance(way, Processes):
             way.close()  # the names; the memory stays until the last user is gone

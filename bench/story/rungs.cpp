@@ -166,19 +166,17 @@ class FilesWithWorkers final : public Epoch {
  public:
   FilesWithWorkers(const StoryPictures& pictures, const StorySettings& settings, bool as_float)
       : order_(order_of(pictures, settings, OrderMode::random)),
+        pictures_(pictures),
+        as_float_(as_float),
+        num_workers_(settings.threads),
         ahead_(settings.threads + settings.prefetch_depth),
-        disk_(disk_of(settings)) {
-    for (std::int64_t i = 0; i < settings.threads; ++i) {
-      workers_.emplace_back([this, &pictures, as_float](const std::stop_token& stop) {
-        work(FileBatches(pictures, disk_.get(), as_float), stop);
-      });
-    }
-  }
+        disk_(disk_of(settings)) {}
   ~FilesWithWorkers() override {
     for (std::jthread& worker : workers_) worker.request_stop();
   }
 
   std::optional<StoryBatch> next() override {
+    if (workers_.empty()) start_workers();
     std::unique_lock lock(mutex_);
     if (delivered_ == order_.num_steps()) return std::nullopt;
     changed_.wait(lock,
@@ -194,6 +192,14 @@ class FilesWithWorkers final : public Epoch {
   [[nodiscard]] std::optional<std::int64_t> bytes_read() const override { return bytes_read_; }
 
  private:
+  void start_workers() {
+    for (std::int64_t i = 0; i < num_workers_; ++i) {
+      workers_.emplace_back([this](const std::stop_token& stop) {
+        work(FileBatches(pictures_, disk_.get(), as_float_), stop);
+      });
+    }
+  }
+
   void work(FileBatches files, const std::stop_token& stop) {
     try {
       for (;;) {
@@ -223,6 +229,9 @@ class FilesWithWorkers final : public Epoch {
   }
 
   const EpochRows order_;
+  const StoryPictures& pictures_;
+  const bool as_float_;
+  const std::int64_t num_workers_;
   const std::int64_t ahead_;
   std::unique_ptr<DiskLimiter> disk_;
   Delivery now_;                 // the consumer's

@@ -48,8 +48,8 @@ class Epoch {
 
 struct RungKind {
   std::string name;
-  /// Opens what there is to open, starts threads, and reads no pictures yet unless by reading
-  /// ahead.
+  /// Opens what there is to open. Pictures are read, also ahead, from the first next() on, so that
+  /// whoever times the epoch misses nothing.
   std::unique_ptr<Epoch> (*start)(const StoryPictures& pictures, const StorySettings& settings);
 };
 

@@ -7,30 +7,37 @@
 // cached; the page cache is warm, and the disk is the one that --profile or --limit-... say, for
 // all rungs alike.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <chunkio/error.hpp>
 
+#include "circumstances.hpp"
+#include "command.hpp"
 #include "disk_options.hpp"
-#include "escape.hpp"
+#include "in_quotes.hpp"
 #include "machine.hpp"
+#include "new_file.hpp"
 #include "options.hpp"
+#include "output.hpp"
 #include "pictures.hpp"
+#include "program.hpp"
+#include "report_page.hpp"
 #include "results.hpp"
 #include "results_files.hpp"
 #include "rungs.hpp"
@@ -43,6 +50,7 @@ namespace bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using h5pack::ExitCode;
 
 struct Options {
   std::string folder;  ///< Empty: pictures are drawn.
@@ -57,7 +65,11 @@ struct Options {
   h5pack::DiskOptions disk;
   std::string scratch = std::filesystem::temp_directory_path().string();
   std::string output;
+  std::string page;
+  bool force = false;
 };
+
+constexpr Program kStory = {"story", "--pictures, --chunk-bytes or --window-bytes"};
 
 double seconds_between(Clock::time_point start, Clock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
@@ -147,15 +159,6 @@ void check_rung(const RungKind& rung, const StoryPictures& pictures,
   }
 }
 
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
-}
-
 Sampled sampled(const std::vector<double>& values) {
   return {spread_of(values), static_cast<std::int64_t>(values.size())};
 }
@@ -190,17 +193,11 @@ std::vector<std::string> notes_of(const Options& options, const StoryPictures& p
 }
 
 Results describe(const Options& options, const StoryPictures& pictures) {
-  const Machine machine = this_machine();
   Results results;
   results.created = now_text();
   results.versions = {{"chunkio", CHUNKBENCH_VERSION}, {"hdf5", hdf5_version()}};
-  results.machine = {{"cpu", machine.cpu},
-                     {"cpus", machine.cpus},
-                     {"last_level_cache_bytes", machine.last_level_cache_bytes},
-                     {"memory_bytes", machine.memory_bytes},
-                     {"kernel", machine.kernel},
-                     {"file_system", file_system_of(options.scratch)},
-                     {"threads", options.loading.threads}};
+  results.machine = machine_json(options.scratch);
+  results.machine["threads"] = options.loading.threads;
   const PictureSize& size = pictures.files.size;
   results.dataset = {
       .name = options.folder.empty()
@@ -214,14 +211,8 @@ Results describe(const Options& options, const StoryPictures& pictures) {
                      .cold = false,
                      .batch_size = options.loading.batch_size,
                      .seed = options.loading.seed,
+                     .limit = shaped(options.loading.limit),
                      .notes = notes_of(options, pictures)};
-  if (const auto& limit = options.loading.limit) {
-    results.options.limit =
-        ShapedDisk{.profile = h5pack::disk_json(limit).at("profile").get<std::string>(),
-                   .bytes_per_second = limit->bytes_per_second,
-                   .request_seconds = limit->request_seconds,
-                   .queue_depth = limit->queue_depth};
-  }
   return results;
 }
 
@@ -259,7 +250,30 @@ void print_head(const Options& options, const Results& results) {
   std::fflush(stdout);
 }
 
+/// Before anything is drawn: minutes later would be late.
+void check_outputs(const Options& options) {
+  if (!options.output.empty()) h5pack::check_new_file(options.output, options.force);
+  if (!options.page.empty()) h5pack::check_new_file(options.page, options.force);
+  if (options.output.empty() || options.page.empty()) return;
+  const auto place = [](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+  };
+  if (place(options.output) == place(options.page)) {
+    throw chunkio::Error(
+        chunkio::ErrorCode::invalid_argument,
+        h5pack::in_quotes(options.page) + " is --output and --page; choose another name for one");
+  }
+}
+
+void write_page(const Options& options, const Results& results) {
+  const std::string page = report_page(results);
+  h5pack::write_new_file(options.page,
+                         {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
+                         options.force);
+}
+
 void climb(Options options) {
+  check_outputs(options);
   options.loading.limit = options.disk.limit();
   const auto begin = Clock::now();
   const chunkio::test::ScratchFolder scratch(options.scratch);
@@ -295,71 +309,81 @@ void climb(Options options) {
     if (files) files->save(results);
   }
   print_table(results.story);
+  if (!options.page.empty()) write_page(options, results);
 }
 
-int run(Options options) {
+ExitCode run(Options options) {
   const h5pack::StopSignal stop;
   try {
     climb(std::move(options));
-    return 0;
+    return ExitCode::ok;
   } catch (const chunkio::Error&) {
     const int signal = h5pack::StopSignal::received();
     if (signal == 0) throw;
-    return 128 + signal;  // the files are gone; results hold the rounds that were finished
+    // The files are gone; results hold the rounds that were finished.
+    return static_cast<ExitCode>(128 + signal);
   }
+}
+
+ExitCode parse_and_run(int argc, char** argv) {
+  Options options;
+  CLI::App app("The ladder from one file per picture to echoed batches, on the same pictures.",
+               "story");
+  using h5pack::add_integer;
+  app.add_option("--folder", options.folder,
+                 "JPEG pictures of one size in class folders, instead of drawn ones")
+      ->type_name("DIR");
+  add_integer(app, "--pictures", options.pictures, 1, "Pictures to draw");
+  add_integer(app, "--height", options.height, 1, "Of drawn pictures");
+  add_integer(app, "--width", options.width, 1, "Of drawn pictures");
+  h5pack::add_byte_size(app, "--chunk-bytes", options.chunk_bytes,
+                        "Chunk of the chunked file; what fits libhdf5's default cache of 1 MiB "
+                        "shows what that costs");
+  h5pack::add_byte_size(app, "--window-bytes", options.loading.window_bytes,
+                        "Bytes mixed together by the chunk-ordered shuffle");
+  add_integer(app, "--batch", options.loading.batch_size, 1, "Pictures in a batch");
+  add_integer(app, "--threads", options.loading.threads, 1, "Workers");
+  add_integer(app, "--prefetch", options.loading.prefetch_depth, 1, "Batches ready ahead");
+  h5pack::add_seed(app, "--seed", options.loading.seed, "Seed of the orders");
+  h5pack::add_milliseconds(app, "--step-ms", options.step_ms, "Length of the pretend step")
+      ->default_str("4");
+  app.add_flag("--busy-step", options.busy_step,
+               "The step computes instead of sleeping, as training on the CPU does");
+  add_integer(app, "--rounds", options.rounds, 1, "Turns of each rung");
+  app.add_option("--turn-seconds", options.turn_seconds, "Length of a turn at most")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->type_name("S")
+      ->capture_default_str();
+  h5pack::add_disk_limit(app, options.disk);
+  app.add_option("--scratch", options.scratch, "Folder for files, which are removed at the end")
+      ->type_name("DIR");
+  app.add_option("--output", options.output,
+                 "Also write the results to FILE, for chunkbench report")
+      ->type_name("FILE");
+  app.add_option("--page", options.page,
+                 "Also draw them as one HTML page, as chunkbench report does")
+      ->type_name("PAGE.html");
+  app.add_flag("--force", options.force, "Replace --output and --page");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    h5pack::print(app.help());
+    return ExitCode::ok;
+  } catch (const CLI::ParseError& error) {
+    print_error(std::string(error.what()) + "; see 'story --help'", kStory);
+    return ExitCode::usage;
+  }
+  return run(std::move(options));
 }
 
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  bench::Options options;
-  CLI::App app("The ladder from one file per picture to echoed batches, on the same pictures.",
-               "story");
-  using h5pack::add_integer;
-  try {
-    app.add_option("--folder", options.folder,
-                   "JPEG pictures of one size in class folders, instead of drawn ones")
-        ->type_name("DIR");
-    add_integer(app, "--pictures", options.pictures, 1, "Pictures to draw");
-    add_integer(app, "--height", options.height, 1, "Of drawn pictures");
-    add_integer(app, "--width", options.width, 1, "Of drawn pictures");
-    h5pack::add_byte_size(app, "--chunk-bytes", options.chunk_bytes,
-                          "Chunk of the chunked file; what fits libhdf5's default cache of 1 MiB "
-                          "shows what that costs");
-    h5pack::add_byte_size(app, "--window-bytes", options.loading.window_bytes,
-                          "Bytes mixed together by the chunk-ordered shuffle");
-    add_integer(app, "--batch", options.loading.batch_size, 1, "Pictures in a batch");
-    add_integer(app, "--threads", options.loading.threads, 1, "Workers");
-    add_integer(app, "--prefetch", options.loading.prefetch_depth, 1, "Batches ready ahead");
-    h5pack::add_seed(app, "--seed", options.loading.seed, "Seed of the orders");
-    h5pack::add_milliseconds(app, "--step-ms", options.step_ms, "Length of the pretend step")
-        ->default_str("4");
-    app.add_flag("--busy-step", options.busy_step,
-                 "The step computes instead of sleeping, as training on the CPU does");
-    add_integer(app, "--rounds", options.rounds, 1, "Turns of each rung");
-    app.add_option("--turn-seconds", options.turn_seconds, "Length of a turn at most")
-        ->check(CLI::Range(0.01, 3600.0))
-        ->type_name("S")
-        ->capture_default_str();
-    h5pack::add_disk_limit(app, options.disk);
-    app.add_option("--scratch", options.scratch, "Folder for files, which are removed at the end")
-        ->type_name("DIR");
-    app.add_option("--output", options.output,
-                   "Also write the results to FILE, for chunkbench report")
-        ->type_name("FILE");
-    app.parse(argc, argv);
-    return bench::run(std::move(options));
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "story: %s; see 'story --help'\n", error.what());
-    return 2;
-  } catch (const chunkio::Error& error) {
-    std::fprintf(stderr, "story: %s\n", error.what());
-    return error.code() == chunkio::ErrorCode::invalid_argument ? 2 : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "story: %s\n", error.what());
-    return 1;
-  }
+  h5pack::prepare_standard_streams();
+  const int code =
+      bench::run_or_report([&] { return bench::parse_and_run(argc, argv); }, bench::kStory);
+  // As h5pack: libhdf5's exit handler is not to be trusted after an error of the disk.
+  std::fflush(nullptr);
+  ::_exit(code);
 }

@@ -14,6 +14,7 @@ from PIL import Image
 
 STORY = os.environ["STORY"]
 CHUNKBENCH = os.environ["CHUNKBENCH"]
+STORY_SH = pathlib.Path(__file__).resolve().parents[2] / "bench/story.sh"
 # 1.5 MiB in eight chunks, of which libhdf5's default cache holds five.
 SMALL = ("--pictures", 400, "--height", 40, "--width", 32, "--batch", 16, "--step-ms", 0, "--chunk-bytes", "200KiB",
          "--window-bytes", "500KiB")
@@ -37,15 +38,23 @@ class StoryTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads((self.dir / "story.json").read_text()), result.stdout
 
-    def refused(self, code, texts, *arguments):
+    def refused(self, code, texts, *arguments, drawn=False):
+        """drawn: it has begun with the pictures, and said so."""
         result = self.story(*arguments)
         self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1 + drawn, result.stderr)
         line = result.stderr.splitlines()[-1]
         for text in texts:
             self.assertIn(text, line)
 
+    def report(self):
+        """What chunkbench draws of the results."""
+        subprocess.run([CHUNKBENCH, "report", "story.json", "-o", "drawn.html", "--force"], cwd=self.dir, check=True,
+                       stdout=subprocess.DEVNULL, timeout=60)
+        return (self.dir / "drawn.html").read_text()
+
     def test_every_rung(self):
-        results, table = self.results(*SMALL, "--rounds", 2)
+        results, table = self.results(*SMALL, "--rounds", 2, "--page", "story.html")
         self.assertTrue(results["complete"])
         story = results["story"]
         self.assertEqual(len(story), 10)
@@ -63,15 +72,15 @@ class StoryTest(unittest.TestCase):
         for once in read[6:9]:
             self.assertAlmostEqual(once, 1, delta=0.1, msg="with the metadata")
         self.assertAlmostEqual(read[9], 0.5)
-        subprocess.run([CHUNKBENCH, "report", "story.json", "-o", "story.html"], cwd=self.dir, check=True,
-                       capture_output=True, timeout=60)
         page = (self.dir / "story.html").read_text()
         for rung in story:
             self.assertIn(rung["rung"], page)
+        self.assertEqual(self.report(), page)
 
     def test_all_rungs_read_from_the_slower_disk(self):
         results, _ = self.results(*SMALL, "--rounds", 1, "--limit-latency", "1ms", "--limit-queue", 1)
         self.assertEqual(results["options"]["limit"]["request_seconds"], 1e-3)
+        self.assertIn("1 ms", self.report())
         rates = [rung["images_per_second"]["median"] for rung in results["story"]]
         # A request for each picture.
         for one_by_one in (0, 2, 3):
@@ -79,6 +88,57 @@ class StoryTest(unittest.TestCase):
         # For most, since the sieve buffer rarely has the next one; for more than a tenth.
         self.assertLessEqual(rates[4], 2000)
         self.assertLessEqual(rates[5], 10000)
+
+    def test_a_disk_with_one_limit_alone(self):
+        for option, value, name, number in (("--limit-latency", "0.00001s", "request_seconds", 1e-5),
+                                            ("--limit-bandwidth", "1GB/s", "bytes_per_second", 1e9)):
+            with self.subTest(option=option):
+                results, _ = self.results(*SMALL, "--rounds", 1, "--turn-seconds", 0.01, option, value, "--force")
+                limit = {"profile": "custom", "bytes_per_second": None, "request_seconds": None, "queue_depth": None}
+                self.assertEqual(results["options"]["limit"], {**limit, name: number})
+                self.report()
+
+    def test_what_is_there_is_replaced_only_with_force(self):
+        small = (*SMALL, "--rounds", 1, "--turn-seconds", 0.01)
+        outputs = ("--output", "story.json", "--page", "story.html")
+        for name in ("story.json", "story.html"):
+            (self.dir / name).write_text("mine")
+            self.refused(1, [name, "--force"], *small, *outputs)
+            self.assertEqual((self.dir / name).read_text(), "mine")
+            self.assertEqual(len(list(self.dir.iterdir())), 2, "nothing else was written")
+            if name == "story.json":
+                (self.dir / name).unlink()
+        result = self.story(*small, *outputs, "--force")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(json.loads((self.dir / "story.json").read_text())["complete"])
+        self.assertIn("<html", (self.dir / "story.html").read_text())
+        for option in ("--output", "--page"):
+            self.refused(1, ["absent"], *small, option, "absent/file")
+        self.refused(2, ["same", "--page"], *small, "--output", "same", "--page", "./same")
+
+    def test_the_script(self):
+        """bench/story.sh, with a build that has everything."""
+        build = self.dir / "build"
+        (build / "bench/story").mkdir(parents=True)
+        (build / "CMakeCache.txt").touch()
+        (build / "bench/story/story").symlink_to(STORY)
+        (self.dir / "cmake").write_text("#!/bin/sh\n")
+        (self.dir / "cmake").chmod(0o755)
+        environment = {**os.environ, "BUILD": str(build), "PATH": f"{self.dir}:{os.environ['PATH']}"}
+
+        def script(*arguments):
+            return subprocess.run([STORY_SH, *map(str, (*SMALL, "--rounds", 1, "--turn-seconds", 0.01, "--scratch",
+                                                        "scratch", *arguments))], cwd=self.dir, text=True,
+                                  capture_output=True, timeout=300, env=environment)
+        first = script("--limit-latency", "1us")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(first.stdout.splitlines()[-1], "story.json, story.html")
+        self.assertIn("story.json", script("--limit-latency", "1us").stderr)
+        other = script("--limit-latency", "1us", "--output", "other.json")
+        self.assertEqual(other.returncode, 0, other.stderr)
+        self.assertTrue((self.dir / "other.html").exists())
+        again = script("--limit-latency", "1us", "--force")
+        self.assertEqual(again.returncode, 0, again.stderr)
 
     def test_pictures_of_a_folder(self):
         for i in range(30):
@@ -91,12 +151,12 @@ class StoryTest(unittest.TestCase):
         self.assertEqual(results["dataset"]["name"], "photos")
         # One of another size; something else; nothing.
         Image.fromarray(np.zeros((24, 30, 3), np.uint8)).save(self.dir / "photos/class1/odd.jpg")
-        self.refused(1, ["odd.jpg", "30x24", "36x24", "--folder"], "--folder", "photos")
+        self.refused(1, ["odd.jpg", "30x24", "36x24", "--folder"], "--folder", "photos", drawn=True)
         (self.dir / "photos/class1/odd.jpg").write_text("no picture")
-        self.refused(1, ["odd.jpg", "--folder"], "--folder", "photos")
+        self.refused(1, ["odd.jpg", "--folder"], "--folder", "photos", drawn=True)
         (self.dir / "empty").mkdir()
-        self.refused(1, ["empty"], "--folder", "empty")
-        self.refused(1, ["absent"], "--folder", "absent")
+        self.refused(1, ["empty"], "--folder", "empty", drawn=True)
+        self.refused(1, ["absent"], "--folder", "absent", drawn=True)
 
     def test_wrong_usage(self):
         self.refused(2, ["floppy", "hdd"], "--profile", "floppy")

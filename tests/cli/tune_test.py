@@ -281,7 +281,10 @@ class TuneTest(CliTest):
         self.assertEqual(report["disk"]["origin"], "measured")
         self.assertEqual(list((self.dir / "disk").iterdir()), [])
         process = self.start(["tune", "photos", "--measure", "--scratch", "disk"])
-        time.sleep(0.5)
+        # The file that is read to measure the disk is there: it is at work.
+        deadline = time.monotonic() + 60
+        while not list((self.dir / "disk").iterdir()) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         code, _, errors = self.end(process)
         self.assertEqual(code, 130, errors)

@@ -121,4 +121,12 @@ TEST(Verdict, SaysWhatIsMissing) {
   EXPECT_EQ(verdict_of(results).headline, "These results have no sweep.");
 }
 
+TEST(Verdict, AnInterruptedLadderIsNoSweepToGoOnWith) {
+  Results results;
+  results.story.push_back({.name = "files", .images_per_second = {{1, 1, 1}, 1}});
+  results.complete = false;
+  EXPECT_THAT(warnings_of(results),
+              ElementsAre(AllOf(HasSubstr("interrupted"), Not(HasSubstr("sweep")))));
+}
+
 }  // namespace

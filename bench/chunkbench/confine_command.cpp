@@ -1,0 +1,144 @@
+#include "confine_command.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <chunkio/error.hpp>
+
+#include "confined.hpp"
+#include "control_group.hpp"
+#include "device_throttle.hpp"
+#include "disk_options.hpp"
+#include "in_quotes.hpp"
+#include "memory_limit.hpp"
+#include "options.hpp"
+#include "program.hpp"
+
+namespace bench {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using h5pack::ExitCode;
+using h5pack::in_quotes;
+
+struct ConfineCommand {
+  std::int64_t throttle = 0;  ///< Bytes a second; 0: none.
+  std::int64_t memory_limit = 0;
+  std::string disk_of = ".";
+  std::vector<std::string> program = {};  ///< And its arguments.
+};
+
+/// In the child, in place of this program. As env(1): 127 if there is no such program, 126 if it
+/// cannot be run.
+int become(const std::vector<std::string>& program) {
+  std::vector<char*> words;
+  for (const std::string& word : program) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  // What is ignored stays so in the program, which does not expect it.
+  std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_DFL);
+  ::execvp(words[0], words.data());
+  const int error = errno;
+  print_error("cannot run " + in_quotes(program.front()) + ": " + std::strerror(error));
+  return error == ENOENT ? 127 : 126;
+}
+
+/// In version 2 of control groups a process is in one group only.
+bool share_a_hierarchy(const std::string& one, const std::string& other) {
+  const std::vector<Hierarchy> first = hierarchies_with(one);
+  const std::vector<Hierarchy> second = hierarchies_with(other);
+  return !first.empty() && !second.empty() && first.front() == second.front();
+}
+
+/// What sweep does instead where there is no group cannot be done to other programs, so here that
+/// is an error.
+ExitCode confine(const ConfineCommand& command) {
+  if (command.throttle == 0 && command.memory_limit == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "say what the program is limited to: --throttle-device RATE, --memory-limit BYTES");
+  }
+  if (command.throttle > 0 && command.memory_limit > 0 && share_a_hierarchy("memory", "io")) {
+    throw Error(ErrorCode::invalid_argument,
+                "--throttle-device and --memory-limit need a control group each, and this system "
+                "lets a process be in one only; choose one of them");
+  }
+  std::optional<DeviceThrottle> device;
+  std::optional<MemoryLimit> memory;
+  std::vector<std::function<bool()>> enter;
+  try {
+    if (command.throttle > 0) {
+      device.emplace(device_of(command.disk_of), command.throttle);
+      enter.push_back(device->enter());
+      std::fprintf(stderr, "chunkbench: %s\n", device->description().c_str());
+    }
+    if (command.memory_limit > 0) {
+      memory.emplace(command.memory_limit);
+      enter.push_back(memory->enter());
+    }
+  } catch (const NoControlGroup& error) {
+    throw Error(ErrorCode::unsupported, std::string(error.what()) + "; " +
+                                            in_quotes(command.program.front()) + " was not run");
+  }
+  return static_cast<ExitCode>(run_confined(enter, [&] { return become(command.program); }));
+}
+
+}  // namespace
+
+void add_confine_command(CLI::App& app, h5pack::Action& action, std::vector<std::string> program) {
+  CLI::App* const command = app.add_subcommand(
+      "confine", "Run any program on a disk or with memory as limited as a sweep's");
+  const auto chosen = std::make_shared<ConfineCommand>();
+  chosen->program = std::move(program);
+  command
+      ->add_option_function<std::string>(
+          "--throttle-device",
+          [chosen](const std::string& text) {
+            chosen->throttle = static_cast<std::int64_t>(h5pack::parse_bandwidth(text));
+            if (chosen->throttle < 1) {
+              throw Error(
+                  ErrorCode::invalid_argument,
+                  "--throttle-device must be a rate such as 100MB/s, not " + in_quotes(text));
+            }
+          },
+          "Let the disk of --disk-of read so many bytes a second at most; what is in the page "
+          "cache is as fast as ever")
+      ->type_name("RATE");
+  h5pack::add_byte_size(*command, "--memory-limit", chosen->memory_limit,
+                        "So much memory, page cache included")
+      ->default_str("");
+  command->add_option("--disk-of", chosen->disk_of, "A file or folder on the disk to throttle")
+      ->type_name("PATH")
+      ->capture_default_str();
+  command->footer("chunkbench confine [OPTIONS] -- PROGRAM [ARGUMENTS...]");
+  command->callback([&action, chosen] {
+    if (chosen->program.empty()) {
+      throw Error(ErrorCode::invalid_argument, "name the program to run, behind --");
+    }
+    action = [chosen] { return confine(*chosen); };
+  });
+}
+
+std::vector<std::string> take_program(int& argc, char** argv) {
+  if (argc < 2 || std::strcmp(argv[1], "confine") != 0) return {};
+  char** const end = argv + argc;
+  char** const marker =
+      std::find_if(argv, end, [](const char* word) { return std::strcmp(word, "--") == 0; });
+  if (marker == end) return {};
+  argc = static_cast<int>(marker - argv);
+  return {marker + 1, end};
+}
+
+}  // namespace bench
