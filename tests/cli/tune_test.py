@@ -281,9 +281,17 @@ class TuneTest(CliTest):
         self.assertEqual(report["disk"]["origin"], "measured")
         self.assertEqual(list((self.dir / "disk").iterdir()), [])
         process = self.start(["tune", "photos", "--measure", "--scratch", "disk"])
-        # The file that is read to measure the disk is there: it is at work.
+        # The file that is read to measure the disk has no name, but it is open: it is at work.
+        def at_work():
+            for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+                try:
+                    if os.readlink(link).startswith(str(self.dir / "disk")):
+                        return True
+                except FileNotFoundError:
+                    pass  # closed in the meantime
+            return False
         deadline = time.monotonic() + 60
-        while not list((self.dir / "disk").iterdir()) and process.poll() is None and time.monotonic() < deadline:
+        while not at_work() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         code, _, errors = self.end(process)
