@@ -3,6 +3,7 @@ find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
   device_test ALONE "DeviceLoaderTest.StatisticsName*"
   SOURCES unit/augmentation_test.cpp
+          unit/device_bottleneck_test.cpp
           unit/device_loader_test.cpp
           unit/echo_deal_test.cpp
           unit/line_converter_test.cpp

@@ -192,7 +192,7 @@ class DeviceSource : public BatchSource {
                                 std::string(stats.pinned ? "page-locked" : "pageable") + " memory";
   }
 
-  std::string advice() const override { return loader_.stats().loader.advice; }
+  std::string advice() const override { return loader_.stats().advice; }
 
  private:
   /// The tensor holds a lease of the batch until the last use of it is gone.

@@ -1,5 +1,9 @@
 """h5pack doctor: each bound made on purpose, and what is wrong with a call said in one line."""
 
+import json
+import os
+import signal
+import time
 import unittest
 
 import h5py
@@ -70,6 +74,47 @@ class DoctorTest(CliTest):
         echo = [cure for cure in report["cures"] if (cure["option"] or "").startswith("echo = ")]
         self.assertEqual(len(echo), 1, report["cures"])
         self.assertLess(echo[0]["stall_fraction"], 0.1)
+
+    def test_a_signal_ends_it_wherever_it_waits(self):
+        name = self.foreign()
+        # The first batch would come in a day.
+        for arguments in ((), ("--json",)):
+            with self.subTest(arguments=arguments):
+                process = self.start(["doctor", name, "--step-ms", 1, "--seconds", 0.05, "--no-device", "--quiet",
+                                      "--limit-bandwidth", "100", *arguments])
+                time.sleep(2)
+                self.assertIsNone(process.poll(), "it should have been waiting")
+                process.send_signal(signal.SIGINT)
+                code, out, errors = self.end(process)
+                self.assertEqual(code, 130, errors)
+                self.assertEqual(errors, "h5pack: the doctor was stopped\n")
+                if arguments:
+                    self.assertEqual(json.loads(out)["error"]["code"], "cancelled")
+                else:
+                    self.assertEqual(out, "")
+
+    def test_reads_as_stream_would(self):
+        name = self.foreign(chunks=(16, 48, 48, 3), compression="gzip", compression_opts=9)
+        report = self.doctor(name, "--step-ms", 0.01, "--batch", 32, "--order", "random", "--verify", "off",
+                             "--threads", 64)
+        self.assertEqual(report["bound"], "decode")
+        self.assertIn("order = chunk_shuffled", [cure["option"] for cure in report["cures"]])
+        # Not 64 times what one thread does.
+        decode = report["alone"]["decode"]
+        self.assertLessEqual(decode["images_per_second"],
+                             1.01 * os.cpu_count() * decode["bytes_per_second"] / report["sample_bytes"])
+        self.assert_refused(("doctor", name, "--step-ms", 1, "--fields", "nothing"), 1, ["nothing"], "it has")
+
+    def test_pictures_in_other_files_have_no_disk_to_measure(self):
+        np.zeros((40, 8, 8, 3), np.uint8).tofile(self.dir / "raw.bin")
+        with h5py.File(self.dir / "outside.h5", "w") as file:
+            file.create_dataset("images", (40, 8, 8, 3), np.uint8, external=[("raw.bin", 0, 40 * 192)])
+        arguments = ("outside.h5", "--step-ms", 1, "--batch", 8, "--allow-external")
+        report = self.doctor(*arguments)
+        self.assertIsNone(report["alone"]["disk"])
+        self.assertTrue(report["no_disk"])
+        text = self.h5pack("doctor", *arguments, "--seconds", 0.05, "--no-device")
+        self.assertIn("cannot be measured", text)
 
     def test_files_without_chunks_are_examined_too(self):
         report = self.doctor(self.foreign(), "--step-ms", 1, "--batch", 8)

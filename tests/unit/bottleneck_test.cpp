@@ -186,6 +186,60 @@ TEST(Bottleneck, MoreThreadsDoNotHelpLibhdf5) {
   EXPECT_EQ(find_cure(diagnose(stats), "num_threads"), nullptr);
 }
 
+/// One worker that does nothing but wait: 10 ms for each of 1000 row groups of ten pictures, and a
+/// consumer that would take ten times as much.
+LoaderStats one_request_at_a_time() {
+  LoaderStats stats = waiting_stats();
+  stats.chunk_loads = 1000;
+  stats.facts.group_samples = 10;
+  stats.facts.source = SourceKind::scatter;
+  stats.num_threads = 1;
+  stats.read_seconds = 10;
+  stats.stall_seconds = 9;
+  return stats;
+}
+
+TEST(Bottleneck, WhereNothingIsReadAheadMoreThreadsWaitAtTheSameTime) {
+  EXPECT_EQ(find_cure(diagnose(one_request_at_a_time()), "num_threads"), nullptr)
+      << "what is read ahead is under way whatever the threads do";
+  for (const bool direct : {true, false}) {
+    LoaderStats stats = one_request_at_a_time();
+    stats.facts.direct_io = direct;
+    if (!direct) stats.facts.order = OrderMode::random;
+    const Observed observed = observe(stats);
+    EXPECT_EQ(observed.plan.read_ahead_bytes, 0);
+    EXPECT_DOUBLE_EQ(observed.rates.disk.request_seconds, 0.01);
+    const Diagnosis found = diagnose(stats);
+    EXPECT_EQ(found.bound, Bound::disk);
+    const Cure* const threads = find_cure(found, "num_threads");
+    ASSERT_NE(threads, nullptr);
+    EXPECT_EQ(threads->option, "num_threads = 16") << "of 2 CPUs: more than ten wait";
+    EXPECT_NEAR(threads->images_per_second, 10'000, 1) << "all that is wanted";
+    ASSERT_NE(find_cure(found, "in 0.909 ms each"), nullptr) << "a faster disk";
+  }
+}
+
+TEST(Bottleneck, LatencyThatIsKnownIsSharedByLargerChunks) {
+  LoaderStats stats = one_request_at_a_time();
+  stats.facts.direct_io = true;
+  EXPECT_EQ(find_cure(diagnose(stats), "larger chunks"), nullptr)
+      << "it could be bandwidth, which larger chunks do not change";
+  MachineRates measured = observe(stats).rates;
+  measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
+  const Diagnosis found = diagnose(stats, measured);
+  const Cure* const chunks = find_cure(found, "--chunk-bytes 4096KiB, now 977 KiB");
+  ASSERT_NE(chunks, nullptr);
+  // 42 pictures of 0.1 ms each in a request of 9 ms.
+  EXPECT_NEAR(chunks->images_per_second, 42 / 0.0132, 42 / 0.0132 * 0.02);
+
+  measured.disk = {.bytes_per_second = 1e8, .request_seconds = 0};
+  EXPECT_EQ(find_cure(diagnose(stats, measured), "larger chunks"), nullptr) << "it is bandwidth";
+  stats.facts.order = OrderMode::random;
+  measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
+  EXPECT_EQ(find_cure(diagnose(stats, measured), "larger chunks"), nullptr)
+      << "rows are read one by one";
+}
+
 TEST(Bottleneck, RandomOrderReadsAChunkForEveryPicture) {
   LoaderStats stats = waiting_stats();
   stats.facts.order = OrderMode::random;

@@ -15,6 +15,7 @@
 
 #include "base/cpus.hpp"
 #include "errors.hpp"
+#include "h5_files.hpp"
 #include "scratch_folder.hpp"
 
 namespace chunkio {
@@ -205,6 +206,86 @@ TEST_F(StageRatesTest, StagesAreMeasuredOfEveryKindOfSource) {
     EXPECT_EQ(alone.request_bytes, 32 * kSide * kSide * 3);
     EXPECT_EQ(loader.stats().batches, 0) << "the loader itself is not used";
   }
+}
+
+TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
+  LoaderOptions slow = options();
+  slow.source = SourceKind::scatter;
+  slow.direct_io = true;
+  slow.num_threads = 1;
+  slow.disk_limit = DiskLimit{.request_seconds = 0.02};
+  slow.memory_budget = 12 << 20;  // so that keeping all pictures is no way out
+  Loader loader(Dataset::open(make_file({})), slow);
+  if (!loader.stats().facts.direct_io) GTEST_SKIP() << loader.source_reason();
+  const StageRates alone = measure_stages(loader, 0.2);
+  EXPECT_GE(alone.request_seconds, 0.019);
+  EXPECT_LT(alone.request_seconds, 0.06);
+
+  const LoaderStats stats = run(loader, 20, [](std::int64_t) {});
+  for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
+    EXPECT_EQ(to_string(found.bound), "disk") << describe(found);
+    const auto threads = std::find_if(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
+      return cure.option.starts_with("num_threads = ");
+    });
+    ASSERT_NE(threads, found.cures.end()) << describe(found);
+    const double now = static_cast<double>(stats.images) / stats.seconds;
+    EXPECT_GT(threads->images_per_second, 3 * now) << describe(found);
+  }
+  const Diagnosis found = diagnose(stats, alone);
+  EXPECT_TRUE(std::any_of(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
+    return cure.text.find("larger chunks") != std::string::npos;
+  })) << describe(found);
+}
+
+TEST_F(StageRatesTest, ADiskThatAnswersNoRequestInTimeIsComputed) {
+  LoaderOptions slow = options();
+  slow.disk_limit = DiskLimit{.bytes_per_second = 100};
+  const Loader loader(Dataset::open(make_file({})), slow);
+  const Clock::time_point start = Clock::now();
+  const StageRates alone = measure_stages(loader, 0.05);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(60)) << "a request takes half an hour";
+  // O_DIRECT reads whole blocks, which are not charged here.
+  EXPECT_NEAR(alone.disk_bytes_per_second, 100, 10);
+}
+
+TEST_F(StageRatesTest, BytesOfASampleAreThoseOfTheFileHoweverLargeItsGroups) {
+  struct Case {
+    std::int64_t side, channels, chunk, samples;
+  };
+  for (const auto& [side, channels, chunk, samples] : {Case{28, 1, 1, 64}, Case{1024, 3, 6, 12}}) {
+    SCOPED_TRACE(side);
+    const std::string path = folder_.file(std::to_string(side) + ".h5");
+    DatasetWriter writer(
+        path, {.num_samples = samples, .height = side, .width = side, .channels = channels},
+        {.chunk_samples = chunk});
+    const std::vector<std::byte> rows(static_cast<std::size_t>(chunk * side * side * channels));
+    for (std::int64_t i = 0; i < writer.num_chunks(); ++i) writer.write_chunk(i, rows);
+    writer.close();
+    const Loader loader(Dataset::open(path), {.batch_size = 4, .num_threads = 2});
+    const StageRates alone = measure_stages(loader, 0.01);
+    EXPECT_DOUBLE_EQ(alone.stored_bytes_per_sample, static_cast<double>(side * side * channels));
+    const std::int64_t group_bytes = loader.row_groups().group_samples() * side * side * channels;
+    EXPECT_NE(alone.request_bytes, group_bytes) << "clamped";
+  }
+}
+
+TEST_F(StageRatesTest, ThreadsThatWaitForEachOtherAreNotCounted) {
+  LoaderOptions many = options();
+  many.num_threads = base::usable_cpus() + 3;
+  const std::string path = make_file({});
+  EXPECT_EQ(measure_stages(Loader(Dataset::open(path), many), 0.01).busy_threads,
+            base::usable_cpus());
+  many.source = SourceKind::hdf5;
+  EXPECT_EQ(measure_stages(Loader(Dataset::open(path), many), 0.01).busy_threads, 1);
+}
+
+TEST_F(StageRatesTest, PicturesInOtherFilesAreNoDiskThatIsMeasured) {
+  const std::string path = test::h5py_file(folder_, "external_storage");
+  const Loader loader(Dataset::open(path, {.allow_external = true}), {.batch_size = 2});
+  const StageRates alone = measure_stages(loader, 0.01);
+  EXPECT_FALSE(alone.no_disk.empty());
+  EXPECT_EQ(alone.disk_bytes_per_second, 0);
+  EXPECT_GT(alone.processor_bytes_per_second, 0);
 }
 
 TEST_F(StageRatesTest, NonsenseTimesAreRefused) {

@@ -29,6 +29,9 @@ void add_run_options(CLI::App& app, DoctorOptions& options) {
   add_byte_size(app, "--window-bytes", options.loader.window_bytes,
                 "Bytes mixed together; fewer than a loader's 256 MiB, so that a short run has many "
                 "windows");
+  add_order(app, options.loader);
+  add_fields(app, options.loader);
+  add_verify(app, options.loader);
   add_seconds(app, "--seconds", options.seconds, "How long each of the runs takes, about");
   add_integer(app, "--device", options.device, 0, "The CUDA device, if there is one");
   app.add_flag("--no-device", options.no_device, "Leave GPUs out");
@@ -56,11 +59,10 @@ void add_doctor_command(CLI::App& app, const GlobalOptions& global, Action& acti
   command->callback([&global, &action, options] {
     finish(*options);
     action = [&global, options] {
-      return run_stoppable(global, "", [&] {
-        const DoctorReport report = run_doctor(*options, global.quiet);
-        print(global.json ? doctor_json(report) : doctor_text(report, use_colour(stdout)));
-        return ExitCode::ok;
-      });
+      DoctorReport report;
+      run_until_signal(global, "the doctor", [&] { report = run_doctor(*options, global.quiet); });
+      print(global.json ? doctor_json(report) : doctor_text(report, use_colour(stdout)));
+      return ExitCode::ok;
     };
   });
 }

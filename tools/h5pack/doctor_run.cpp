@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -10,7 +9,6 @@
 #include <chunkio/error.hpp>
 
 #include "progress.hpp"
-#include "stop_signal.hpp"
 
 namespace h5pack {
 namespace {
@@ -27,24 +25,17 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void check_stopped(const std::stop_token& stop) {
-  if (!stop.stop_requested()) return;
-  throw chunkio::Error(chunkio::ErrorCode::cancelled, "the doctor was stopped");
-}
-
 /// Takes batches for about `seconds`, counted from the second one on: that the first comes late is
 /// no matter of how fast the pipeline is. `take` is called with each batch, `stats` gives what is
 /// counted.
 template <class Next, class StartEpoch, class Stats>
-auto run_for(double seconds, const StartEpoch& start_epoch, const Next& next, const Stats& stats,
-             const std::stop_token& stop) {
+auto run_for(double seconds, const StartEpoch& start_epoch, const Next& next, const Stats& stats) {
   std::int64_t epoch = 0;
   start_epoch(epoch);
   static_cast<void>(next());
   const auto first = stats();
   const Clock::time_point start = Clock::now();
   for (std::int64_t batches = 0; batches < kLeastBatches || seconds_since(start) < seconds;) {
-    check_stopped(stop);
     if (next()) {
       ++batches;
     } else {
@@ -54,8 +45,7 @@ auto run_for(double seconds, const StartEpoch& start_epoch, const Next& next, co
   return std::pair(first, stats());
 }
 
-LoaderStats run_loader(Loader& loader, double seconds, double step_ms,
-                       const std::stop_token& stop) {
+LoaderStats run_loader(Loader& loader, double seconds, double step_ms) {
   const std::chrono::duration<double, std::milli> step(step_ms);
   const auto [first, last] = run_for(
       seconds, [&](std::int64_t epoch) { loader.start_epoch(epoch); },
@@ -64,13 +54,13 @@ LoaderStats run_loader(Loader& loader, double seconds, double step_ms,
         if (any && step_ms > 0) std::this_thread::sleep_for(step);
         return any;
       },
-      [&] { return loader.stats(); }, stop);
+      [&] { return loader.stats(); });
   return last.since(first);
 }
 
 /// The same by way of a device, whose statistics are of the whole run.
 chunkio::cuda::DeviceStats run_device(chunkio::cuda::DeviceLoader& loader, double seconds,
-                                      double step_ms, const std::stop_token& stop) {
+                                      double step_ms) {
   const std::chrono::duration<double, std::milli> step(step_ms);
   return run_for(
              seconds, [&](std::int64_t epoch) { loader.start_epoch(epoch); },
@@ -79,15 +69,14 @@ chunkio::cuda::DeviceStats run_device(chunkio::cuda::DeviceLoader& loader, doubl
                if (any && step_ms > 0) std::this_thread::sleep_for(step);
                return any;
              },
-             [&] { return loader.stats(); }, stop)
+             [&] { return loader.stats(); })
       .second;
 }
 
 /// A device's way, if there is one. Sets report.bus or report.no_bus.
 std::optional<chunkio::cuda::DeviceStats> try_device(const DoctorOptions& options,
                                                      const chunkio::Dataset& dataset,
-                                                     DoctorReport& report,
-                                                     const std::stop_token& stop) {
+                                                     DoctorReport& report) {
   if (options.no_device) {
     report.no_bus = "--no-device";
     return std::nullopt;
@@ -98,7 +87,7 @@ std::optional<chunkio::cuda::DeviceStats> try_device(const DoctorOptions& option
                                         .normalize = {.mean = {0}, .std = {1}},
                                         .pin_memory = chunkio::cuda::PinMemory::prefer,
                                         .resident = chunkio::cuda::DeviceResident::off});
-    const auto stats = run_device(loader, options.seconds, options.step_ms, stop);
+    const auto stats = run_device(loader, options.seconds, options.step_ms);
     report.bus = BusReport{
         .bytes_per_second = stats.upload_seconds > 0
                                 ? static_cast<double>(stats.bytes_uploaded) / stats.upload_seconds
@@ -107,8 +96,12 @@ std::optional<chunkio::cuda::DeviceStats> try_device(const DoctorOptions& option
     return stats;
   } catch (const chunkio::Error& error) {
     using chunkio::ErrorCode;
-    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::cuda_failed) throw;
-    report.no_bus = "no GPU that can be used";
+    // The loader itself was made before, so what there is too little of is memory for the device.
+    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::cuda_failed &&
+        error.code() != ErrorCode::out_of_resources) {
+      throw;
+    }
+    report.no_bus = error.what();
     return std::nullopt;
   }
 }
@@ -116,18 +109,18 @@ std::optional<chunkio::cuda::DeviceStats> try_device(const DoctorOptions& option
 }  // namespace
 
 std::optional<double> DoctorReport::disk_images_per_second() const {
-  if (alone.disk_bytes_per_second <= 0 || stored_bytes_per_image <= 0) return std::nullopt;
-  return alone.disk_bytes_per_second / static_cast<double>(stored_bytes_per_image);
+  if (alone.disk_bytes_per_second <= 0 || alone.stored_bytes_per_sample <= 0) return std::nullopt;
+  return alone.disk_bytes_per_second / alone.stored_bytes_per_sample;
 }
 
 std::optional<double> DoctorReport::decode_images_per_second() const {
   if (alone.decode_bytes_per_second <= 0) return std::nullopt;
-  return static_cast<double>(alone.num_threads) * alone.decode_bytes_per_second / sample_bytes();
+  return static_cast<double>(alone.busy_threads) * alone.decode_bytes_per_second / sample_bytes();
 }
 
 std::optional<double> DoctorReport::copy_images_per_second() const {
   if (alone.copy_bytes_per_second <= 0) return std::nullopt;
-  return static_cast<double>(alone.num_threads) * alone.copy_bytes_per_second / sample_bytes();
+  return static_cast<double>(alone.busy_threads) * alone.copy_bytes_per_second / sample_bytes();
 }
 
 std::optional<double> DoctorReport::bus_images_per_second() const {
@@ -140,8 +133,6 @@ double DoctorReport::consumer_images_per_second() const {
 }
 
 DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
-  const StopSignalToken stopping;
-  const std::stop_token stop = stopping.token();
   const chunkio::Dataset dataset = chunkio::Dataset::open(options.file, options.open);
   Progress progress("examining " + options.file, "steps", 4, quiet);
 
@@ -154,20 +145,16 @@ DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
     report.source = idle.source();
     report.source_reason = idle.source_reason();
     report.alone = chunkio::measure_stages(idle, options.seconds / 4);
-    const double groups = static_cast<double>(idle.row_groups().group_samples());
-    report.stored_bytes_per_image = std::max<std::int64_t>(
-        static_cast<std::int64_t>(static_cast<double>(report.alone.request_bytes) / groups), 1);
   }
   progress.add(1);
-  check_stopped(stop);
   {
     Loader loader(dataset, options.loader);
-    const LoaderStats stats = run_loader(loader, options.seconds, 0, stop);
+    const LoaderStats stats = run_loader(loader, options.seconds, 0);
     report.loader_images_per_second =
         stats.seconds > 0 ? static_cast<double>(stats.images) / stats.seconds : 0;
   }
   progress.add(1);
-  const auto device = try_device(options, dataset, report, stop);
+  const auto device = try_device(options, dataset, report);
   progress.add(1);
   if (device) {
     report.diagnosis = device->diagnosis();
@@ -175,7 +162,7 @@ DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
     report.images_per_second = static_cast<double>(device->images) / device->seconds;
   } else {
     Loader loader(dataset, options.loader);
-    const LoaderStats stats = run_loader(loader, options.seconds, options.step_ms, stop);
+    const LoaderStats stats = run_loader(loader, options.seconds, options.step_ms);
     report.diagnosis = chunkio::diagnose(stats, report.alone);
     report.seconds = stats.seconds;
     report.images_per_second =

@@ -39,7 +39,6 @@ struct DoctorReport {
   double step_ms = 0;
 
   chunkio::StageRates alone = {};
-  std::int64_t stored_bytes_per_image = 0;
   std::optional<BusReport> bus = {};
   std::string no_bus = {};  ///< Why there is none, as a clause; empty if there is one.
 
@@ -57,7 +56,8 @@ struct DoctorReport {
   [[nodiscard]] double consumer_images_per_second() const;
 };
 
-/// \throws chunkio::Error, and what a signal throws (stop_signal.hpp).
+/// Leaves nothing behind, so a signal may end it anywhere.
+/// \throws chunkio::Error.
 [[nodiscard]] DoctorReport run_doctor(const DoctorOptions& options, bool quiet);
 
 }  // namespace h5pack

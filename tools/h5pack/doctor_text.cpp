@@ -47,8 +47,10 @@ std::string stage_line(const std::optional<double>& images_per_second, const std
 
 std::string disk_alone_text(const DoctorReport& report) {
   const chunkio::StageRates& alone = report.alone;
+  if (!alone.no_disk.empty()) return "cannot be measured (" + escape(alone.no_disk) + ")";
   return rate(alone.disk_bytes_per_second) + ", " + format_bytes(alone.request_bytes) +
-         " at a time at random places" +
+         " at a time at random places, " + decimals(1000 * alone.request_seconds, 3) +
+         " ms for the least" +
          (alone.disk_is_direct ? ", round the page cache"
                                : "; the file system keeps its page cache in between") +
          "; " + percent(alone.cached_share, 0) + " of the file is in memory";
@@ -60,7 +62,7 @@ std::string a_thread(double bytes_per_second, std::int64_t threads) {
 }
 
 std::string bus_text(const DoctorReport& report) {
-  if (!report.bus) return report.no_bus;
+  if (!report.bus) return escape(report.no_bus);
   return rate(report.bus->bytes_per_second) +
          (report.bus->pinned ? " from page-locked memory" : " from pageable memory");
 }
@@ -100,12 +102,12 @@ std::string doctor_text(const DoctorReport& report, bool colour) {
   text += labelled("  decode",
                    stage_line(report.decode_images_per_second(),
                               alone.decode_bytes_per_second > 0
-                                  ? a_thread(alone.decode_bytes_per_second, alone.num_threads)
+                                  ? a_thread(alone.decode_bytes_per_second, alone.busy_threads)
                                   : "nothing to decode or to check"),
                    false);
   text += labelled("  copy",
                    stage_line(report.copy_images_per_second(),
-                              a_thread(alone.copy_bytes_per_second, alone.num_threads)),
+                              a_thread(alone.copy_bytes_per_second, alone.busy_threads)),
                    false);
   text += labelled("  bus", stage_line(report.bus_images_per_second(), bus_text(report)), false);
   text += labelled(
@@ -148,6 +150,7 @@ std::string doctor_json(const DoctorReport& report) {
   stages["disk"] = stage_json(report.disk_images_per_second(), alone.disk_bytes_per_second);
   if (!stages["disk"].is_null()) {
     stages["disk"]["request_bytes"] = alone.request_bytes;
+    stages["disk"]["request_seconds"] = alone.request_seconds;
     stages["disk"]["direct"] = alone.disk_is_direct;
   }
   stages["decode"] = stage_json(report.decode_images_per_second(), alone.decode_bytes_per_second);
@@ -155,6 +158,7 @@ std::string doctor_json(const DoctorReport& report) {
   stages["bus"] =
       stage_json(report.bus_images_per_second(), report.bus ? report.bus->bytes_per_second : 0);
   stages["consumer"] = {{"images_per_second", report.consumer_images_per_second()}};
+  json["no_disk"] = alone.no_disk.empty() ? Json(nullptr) : Json(alone.no_disk);
   json["no_bus"] = report.no_bus.empty() ? Json(nullptr) : Json(report.no_bus);
   json["loader_images_per_second"] = report.loader_images_per_second;
   json["images_per_second"] = report.images_per_second;

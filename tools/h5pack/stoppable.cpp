@@ -1,5 +1,11 @@
 #include "stoppable.hpp"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stop_token>
+
 #include <chunkio/error.hpp>
 
 #include "output.hpp"
@@ -20,6 +26,26 @@ ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
     if (global.json) print(error_json(to_string(error.code()), stopped));
     return static_cast<ExitCode>(128 + StopSignal::received());
   }
+}
+
+void run_until_signal(const GlobalOptions& global, const std::string& what,
+                      const std::function<void()>& work) {
+  const StopSignal stop;
+  const StopSignalToken stopping;
+  const std::stop_callback end(stopping.token(), [&] {
+    const std::string stopped = what + " was stopped";
+    // The line of a progress display has no end.
+    if (!global.quiet && ::isatty(STDERR_FILENO) == 1) std::fputs("\n", stderr);
+    print_error(stopped);
+    try {
+      if (global.json) print(error_json(to_string(chunkio::ErrorCode::cancelled), stopped));
+    } catch (const chunkio::Error&) {
+      // Nobody reads it.
+    }
+    // Without destructors: other threads are at work.
+    std::_Exit(128 + StopSignal::received());
+  });
+  work();
 }
 
 }  // namespace h5pack

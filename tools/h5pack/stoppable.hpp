@@ -16,4 +16,12 @@ namespace h5pack {
 ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
                        const std::function<ExitCode()>& work);
 
+/// For `work` that leaves nothing behind, prints nothing to stdout, and may wait long where it
+/// cannot look for signals (Loader::next()): the first signal ends the process, with the same words
+/// and exit codes.
+/// \param what  was stopped: the subject of the message.
+/// \throws whatever `work` throws.
+void run_until_signal(const GlobalOptions& global, const std::string& what,
+                      const std::function<void()>& work);
+
 }  // namespace h5pack

@@ -28,31 +28,19 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
       ->default_str("")
       ->group(kDelivered);
   add_seed(app, "--seed", loader.seed, "Seed of the order")->group(kDelivered);
-  add_choice<chunkio::OrderMode>(app, "--order", loader.order,
-                                 {{"chunk_shuffled", chunkio::OrderMode::chunk_shuffled},
-                                  {"sequential", chunkio::OrderMode::sequential},
-                                  {"random", chunkio::OrderMode::random}},
-                                 "Order of the samples")
-      ->group(kDelivered);
+  add_order(app, loader)->group(kDelivered);
   auto* const window =
       add_byte_size(app, "--window-bytes", loader.window_bytes,
                     "Bytes mixed together: more mixes better and needs more memory");
   window->group(kDelivered);
   app.add_flag("--drop-last", loader.drop_last, "Leave out the last, smaller batch")
       ->group(kDelivered);
-  add_names(app, "--fields", loader.fields, "Further fields to deliver, separated by commas",
-            "NAMES")
-      ->group(kDelivered);
+  add_fields(app, loader)->group(kDelivered);
   add_rows(app, loader.rows)->group(kDelivered);
   add_names(app, "--labels", options.labels,
             "Only samples of these classes: names of the file, or numbers", "LIST")
       ->group(kDelivered);
-  add_choice<chunkio::Verify>(app, "--verify", loader.verify,
-                              {{"off", chunkio::Verify::off},
-                               {"first_epoch", chunkio::Verify::first_epoch},
-                               {"always", chunkio::Verify::always}},
-                              "When stored digests are compared")
-      ->group(kDelivered);
+  add_verify(app, loader)->group(kDelivered);
   add_choice<chunkio::OnError>(
       app, "--on-error", loader.on_error,
       {{"raise", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
@@ -111,6 +99,27 @@ void add_report(CLI::App& app, StreamOptions& options) {
 }
 
 }  // namespace
+
+CLI::Option* add_order(CLI::App& app, chunkio::LoaderOptions& loader) {
+  return add_choice<chunkio::OrderMode>(app, "--order", loader.order,
+                                        {{"chunk_shuffled", chunkio::OrderMode::chunk_shuffled},
+                                         {"sequential", chunkio::OrderMode::sequential},
+                                         {"random", chunkio::OrderMode::random}},
+                                        "Order of the samples");
+}
+
+CLI::Option* add_fields(CLI::App& app, chunkio::LoaderOptions& loader) {
+  return add_names(app, "--fields", loader.fields, "Further fields to deliver, separated by commas",
+                   "NAMES");
+}
+
+CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader) {
+  return add_choice<chunkio::Verify>(app, "--verify", loader.verify,
+                                     {{"off", chunkio::Verify::off},
+                                      {"first_epoch", chunkio::Verify::first_epoch},
+                                      {"always", chunkio::Verify::always}},
+                                     "When stored digests are compared");
+}
 
 void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOptions& disk) {
   add_choice<chunkio::SourceKind>(app, "--source", loader.source,

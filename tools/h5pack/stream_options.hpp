@@ -32,6 +32,11 @@ struct StreamOptions {
   bool shuffle_quality = false;
 };
 
+/// --order, --fields and --verify.
+CLI::Option* add_order(CLI::App& app, chunkio::LoaderOptions& loader);
+CLI::Option* add_fields(CLI::App& app, chunkio::LoaderOptions& loader);
+CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader);
+
 /// Those of them that say how a file is read, for commands that read one likewise; `disk` is for
 /// loader.disk_limit.
 void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOptions& disk);

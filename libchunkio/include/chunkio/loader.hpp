@@ -184,6 +184,7 @@ struct LoaderFacts {
   Verify verify = Verify::off;
   Resident resident = Resident::none;
   bool filtered = false;           ///< Pictures are stored compressed or otherwise filtered.
+  bool direct_io = false;          ///< Pictures are read round the page cache.
   std::int64_t num_cpus = 1;       ///< That this process may use.
   std::int64_t group_samples = 0;  ///< Of a full row group.
   std::int64_t prefetch_depth = 1;

@@ -254,13 +254,14 @@ struct DeviceLoader::Impl {
     count_times(slot);
     const base::TraceRange range(base::Stage::kernel);
     gpu->wait(stream.get(), slot.released.get());
-    gpu->record(slot.begun.get(), stream.get());
     slot.epoch = current->epoch;
     slot.step = current->first_batch * options.echo + within;
     slot.echo_pass = pass;
     slot.consumer = consumer;
     describe(slot, std::ssize(rows));
     plan_rows(slot, rows);
+    // After what the host did: on an idle stream its time would count as the kernel's.
+    gpu->record(slot.begun.get(), stream.get());
     if (!rows.empty()) {
       gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), rows.size() * sizeof(RowTask),
                           stream.get());

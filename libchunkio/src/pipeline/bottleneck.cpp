@@ -19,6 +19,14 @@ constexpr double kLeastGain = 0.01;
 constexpr double kNoLimit = 1e15;
 // A share of the workers' time below this says nothing of the stage's rate.
 constexpr double kLeastShare = 0.005;
+// Threads that wait for the disk by themselves, where nothing is read ahead: as tune() has it.
+constexpr std::int64_t kMaxWaitingThreads = 32;
+// Twice the threads, or chunks twice as large, that bring less than this are not worth it.
+constexpr double kWorthwhile = 1.03;
+// A source that goes round the page cache asks for no more at a time.
+constexpr std::int64_t kLargestRequest = std::int64_t{4} << 20;
+// The longest latency that a DiskLimit can have.
+constexpr double kMaxRequestSeconds = 60;
 
 std::string number(const char* format, double value) {
   std::array<char, 64> text{};
@@ -28,6 +36,14 @@ std::string number(const char* format, double value) {
 
 std::string kibibytes(std::int64_t bytes) {
   return number("%.0f KiB", std::ceil(static_cast<double>(bytes) / 1024));
+}
+
+std::string milliseconds(double seconds) { return number("%.3g ms", 1000 * seconds); }
+
+/// Whether row groups are asked for before a worker comes to them. In random order none is
+/// announced; round the page cache there is nothing to read ahead into; libhdf5 reads when asked.
+bool reads_ahead(const LoaderFacts& facts) {
+  return !facts.direct_io && facts.source != SourceKind::hdf5 && facts.order != OrderMode::random;
 }
 
 /// What the workers did, in seconds of all of them.
@@ -73,6 +89,10 @@ class Prediction {
   [[nodiscard]] double now() const noexcept { return now_; }
   [[nodiscard]] double wanted() const noexcept { return wanted_; }
   [[nodiscard]] std::int64_t num_cpus() const noexcept { return num_cpus_; }
+  /// Each worker waits for requests of its own, and for each at least this long.
+  [[nodiscard]] bool waits_for_requests() const noexcept {
+    return observed_.plan.read_ahead_bytes == 0 && observed_.rates.disk.request_seconds > 0;
+  }
 
   /// \param echo  how often each image is used.
   [[nodiscard]] Cure cure(std::string option, std::string text, const Observed& changed,
@@ -111,6 +131,9 @@ Observed without_libhdf5(const LoaderStats& stats, const Prediction& prediction)
   changed.plan.num_threads = stats.num_threads;
   // What was waited for is libhdf5; what the disk would do is not known.
   if (!prediction.measured()) changed.rates.disk = {};
+  if (stats.facts.order != OrderMode::random) {
+    changed.plan.read_ahead_bytes = ReadingPlan{}.read_ahead_bytes;
+  }
   return changed;
 }
 
@@ -127,14 +150,27 @@ void add_resident(Cures& cures, const LoaderStats& stats, const Prediction& pred
 }
 
 void add_threads(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
-  if (stats.num_threads >= prediction.num_cpus() || stats.facts.source == SourceKind::hdf5) return;
-  Observed changed = prediction.observed();
-  changed.plan.num_threads = prediction.num_cpus();
-  const std::string cpus = std::to_string(prediction.num_cpus());
-  cures.push_back(prediction.cure(
-      "num_threads = " + cpus,
-      "Raise num_threads to the " + cpus + " CPUs (now " + std::to_string(stats.num_threads) + ").",
-      changed));
+  if (stats.facts.source == SourceKind::hdf5) return;
+  const auto with = [&](std::int64_t threads, const std::string& text) {
+    Observed changed = prediction.observed();
+    changed.plan.num_threads = threads;
+    return prediction.cure("num_threads = " + std::to_string(threads), text, changed);
+  };
+  const std::string now = " (now " + std::to_string(stats.num_threads) + ")";
+  const std::int64_t cpus = std::max(prediction.num_cpus(), stats.num_threads);
+  Cure best = with(cpus, "Raise num_threads to the " + std::to_string(cpus) + " CPUs" + now + ".");
+  std::int64_t threads = cpus;
+  // Workers that each wait for a request of their own may be more than there are CPUs.
+  while (prediction.waits_for_requests() && threads < kMaxWaitingThreads) {
+    threads = std::min(2 * threads, kMaxWaitingThreads);
+    Cure more = with(threads, "Raise num_threads to " + std::to_string(threads) + now +
+                                  ": each of them waits for a request of its own to the disk.");
+    if (more.images_per_second < kWorthwhile * best.images_per_second) break;
+    best = std::move(more);
+  }
+  if (best.option != "num_threads = " + std::to_string(stats.num_threads)) {
+    cures.push_back(std::move(best));
+  }
 }
 
 void add_no_verification(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
@@ -181,6 +217,9 @@ void add_chunk_order(Cures& cures, const LoaderStats& stats, const Prediction& p
   // Whole row groups instead of a row or a few of each.
   const std::int64_t rows = stats.facts.group_samples;
   changed.plan.samples_per_group = rows;
+  LoaderFacts facts = stats.facts;
+  facts.order = OrderMode::chunk_shuffled;
+  if (reads_ahead(facts)) changed.plan.read_ahead_bytes = ReadingPlan{}.read_ahead_bytes;
   if (!stats.facts.filtered) changed.plan.request_bytes = rows * changed.plan.sample_bytes;
   if (changed.plan.decoded_bytes > 0) {
     changed.plan.decoded_bytes = rows * changed.plan.sample_bytes;
@@ -192,20 +231,61 @@ void add_chunk_order(Cures& cures, const LoaderStats& stats, const Prediction& p
       changed));
 }
 
+/// Fewer requests for the same bytes, where the time of a request is mostly latency. That it is
+/// has to be known: counters alone do not tell latency from bandwidth.
+void add_larger_chunks(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
+  if (!prediction.measured() || stats.facts.source == SourceKind::hdf5 ||
+      stats.facts.order == OrderMode::random) {
+    return;
+  }
+  const Observed& observed = prediction.observed();
+  if (observed.rates.disk.request_seconds <= 0) return;
+  const std::int64_t now = observed.plan.samples_per_group * observed.plan.sample_bytes;
+  std::optional<Cure> best;
+  for (std::int64_t bytes = std::int64_t{64} << 10; bytes <= kLargestRequest; bytes *= 2) {
+    if (bytes < 2 * now) continue;
+    const double factor = static_cast<double>(bytes) / static_cast<double>(now);
+    const auto scaled = [&](std::int64_t count) {
+      return std::llround(factor * static_cast<double>(count));
+    };
+    Observed changed = observed;
+    changed.plan.samples_per_group = scaled(observed.plan.samples_per_group);
+    changed.plan.request_bytes = scaled(observed.plan.request_bytes);
+    changed.plan.decoded_bytes = scaled(observed.plan.decoded_bytes);
+    const std::string size = std::to_string(bytes >> 10) + "KiB";
+    Cure cure = prediction.cure("",
+                                "Pack the pictures again in larger chunks (h5pack repack "
+                                "--chunk-bytes " +
+                                    size + ", now " + kibibytes(now) +
+                                    "): a request then brings more for the same latency.",
+                                changed);
+    if (best && cure.images_per_second < kWorthwhile * best->images_per_second) break;
+    best = std::move(cure);
+  }
+  if (best) cures.push_back(std::move(*best));
+}
+
 void add_faster_disk(Cures& cures, const Prediction& prediction) {
   const Observed& observed = prediction.observed();
-  if (observed.rates.disk.bytes_per_second <= 0) return;
+  if (observed.rates.disk.bytes_per_second <= 0 && observed.rates.disk.request_seconds <= 0) return;
   Observed changed = observed;
   // As fast as the consumer, or twice as fast as it is if the consumer takes whatever comes.
   const double factor = std::isfinite(prediction.wanted())
                             ? std::clamp(1.1 * prediction.wanted() / prediction.now(), 1.1, 1000.0)
                             : 2.0;
-  changed.rates.disk.bytes_per_second *= factor;
+  changed.rates.disk.bytes_per_second =
+      std::min(factor * changed.rates.disk.bytes_per_second, kNoLimit);
   changed.rates.disk.request_seconds /= factor;
+  const double rate = changed.rates.disk.bytes_per_second;
+  const double latency = changed.rates.disk.request_seconds;
+  const double transfer = rate > 0 ? static_cast<double>(changed.plan.request_bytes) / rate : 0;
+  const std::string requests = "requests of " + kibibytes(changed.plan.request_bytes);
   cures.push_back(prediction.cure(
       "",
-      "Put the file on a disk that delivers " + byte_rate(changed.rates.disk.bytes_per_second) +
-          " in requests of " + kibibytes(changed.plan.request_bytes) + ".",
+      prediction.waits_for_requests() && latency > transfer
+          ? "Put the file on a disk that answers " + requests + " in " +
+                milliseconds(latency + transfer) + " each."
+          : "Put the file on a disk that delivers " + byte_rate(rate) + " in " + requests + ".",
       changed));
 }
 
@@ -257,6 +337,7 @@ Cures find_cures(Bound bound, const LoaderStats& stats, const Prediction& predic
       add_resident(cures, stats, prediction);
       add_threads(cures, stats, prediction);
       add_packing(cures, stats, prediction);
+      add_larger_chunks(cures, stats, prediction);
       add_faster_disk(cures, prediction);
       add_echo(cures, prediction);
       add_smaller_pictures(cures, prediction);
@@ -384,6 +465,7 @@ Observed observe(const LoaderStats& stats) {
   plan.samples_per_group = rounded(images / static_cast<double>(visits));
   plan.request_bytes = rounded(static_cast<double>(stats.bytes_read) / static_cast<double>(visits));
   const bool one_at_a_time = stats.facts.source == SourceKind::hdf5;
+  if (!reads_ahead(stats.facts)) plan.read_ahead_bytes = 0;
   plan.num_threads = one_at_a_time ? 1 : std::max<std::int64_t>(stats.num_threads, 1);
   plan.batch_size = rounded(images / static_cast<double>(stats.batches));
   plan.step_seconds = std::max(stats.seconds - stats.stall_seconds, 0.0) /
@@ -407,9 +489,14 @@ Observed observe(const LoaderStats& stats) {
                                     stats.decode_seconds;
   }
   if (counts(stats.read_seconds) && stats.bytes_read > 0) {
-    // All workers read at the same time.
-    rates.disk.bytes_per_second =
-        static_cast<double>(stats.bytes_read) * threads / stats.read_seconds;
+    if (reads_ahead(stats.facts) || one_at_a_time) {
+      // All workers read at the same time.
+      rates.disk.bytes_per_second =
+          static_cast<double>(stats.bytes_read) * threads / stats.read_seconds;
+    } else {
+      rates.disk.request_seconds =
+          std::min(stats.read_seconds / static_cast<double>(visits), kMaxRequestSeconds);
+    }
   }
   return observed;
 }

@@ -11,6 +11,10 @@
 /// it. Real pipelines stay below the bounds of the model, so its answers are scaled by what it is
 /// off now: a pipeline at nine tenths of its bound is taken to stay at nine tenths.
 ///
+/// Where nothing is read ahead (round the page cache, in random order), each worker waits for
+/// requests of its own, and counters cannot tell latency from bandwidth: all of it is taken for
+/// latency, so that what more threads bring is an upper bound. Rates that were measured know both.
+///
 /// Pure functions; thread-safe.
 #pragma once
 

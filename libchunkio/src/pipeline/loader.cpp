@@ -147,6 +147,7 @@ struct Loader::Impl {
              .verify = options.verify,
              .resident = options.resident,
              .filtered = !info.stored.filters.empty(),
+             .direct_io = opened.direct_io,
              .num_cpus = base::usable_cpus(),
              .group_samples = groups->group_samples(),
              .prefetch_depth = options.prefetch_depth,

@@ -118,7 +118,9 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   Arrays pictures;
   for (const auto& file : files) pictures.push_back(file->images);
   io::SelectedSource selected = select_sources(files, pictures, request, options.verify, disk);
-  OpenedArrays opened{.source = selected.kind, .reason = std::move(selected.reason)};
+  OpenedArrays opened{.source = selected.kind,
+                      .reason = std::move(selected.reason),
+                      .direct_io = selected.direct_io};
   opened.arrays.push_back({.source = keep_if_wanted(std::move(selected.source),
                                                     pictures.front()->row_bytes, groups, options),
                            .row_bytes = layout.sample_bytes});

@@ -18,6 +18,7 @@ struct OpenedArrays {
   std::vector<StreamedArray> arrays = {};     ///< The pictures, then the large fields.
   SourceKind source = SourceKind::automatic;  ///< Of the pictures.
   std::string reason = {};                    ///< Why it was chosen, one clause.
+  bool direct_io = false;                     ///< Pictures are read round the page cache.
 };
 
 /// Chooses sources for the pictures and for every field of `layout` (labels excepted) whose rows

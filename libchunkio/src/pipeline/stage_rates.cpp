@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -16,6 +17,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/stage_rates.hpp>
 
+#include "base/cpus.hpp"
 #include "base/host_memory.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
@@ -33,6 +35,10 @@ constexpr double kMaxSeconds = 60;
 constexpr std::int64_t kPixelBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kLeastRequest = std::int64_t{64} << 10;
 constexpr std::int64_t kLargestRequest = std::int64_t{16} << 20;
+/// Small enough for its latency to be all that it takes.
+constexpr std::int64_t kPage = 4096;
+constexpr double kMaxBytesPerSecond = 1e15;  // of a DiskLimit
+constexpr double kMaxRequestSeconds = 60;    // likewise
 /// Of the file, to be asked whether the page cache has them.
 constexpr std::int64_t kSampledPages = 1024;
 
@@ -95,33 +101,98 @@ double cached_share(const Files& files) {
   return static_cast<double>(cached) / static_cast<double>(kSampledPages);
 }
 
-/// \param limit  a slower disk that is meant; or none.
-void measure_disk(const Files& files, const std::optional<DiskLimit>& limit, double seconds,
-                  StageRates& rates) {
-  std::vector<io::RangeReader> readers;
-  for (const auto& file : files) readers.emplace_back(file, true);
-  rates.disk_is_direct = std::all_of(readers.begin(), readers.end(),
-                                     [](const io::RangeReader& reader) { return reader.direct(); });
-  const auto slower = limit ? std::make_shared<io::DiskLimiter>(*limit) : nullptr;
-  std::atomic<std::int64_t> bytes_read = 0;
-  const double took = on_threads(
+/// Files, read at random places, as they are or as a slower disk would serve them.
+class Disk {
+ public:
+  using Clock = io::DiskLimiter::Clock;
+
+  /// \param limit  a slower disk that is meant; or none.
+  Disk(const Files& files, const std::optional<DiskLimit>& limit)
+      : files_(files), slower_(limit ? std::make_unique<io::DiskLimiter>(*limit) : nullptr) {
+    for (const auto& file : files) readers_.emplace_back(file, true);
+  }
+
+  [[nodiscard]] bool direct() const {
+    return std::all_of(readers_.begin(), readers_.end(),
+                       [](const io::RangeReader& reader) { return reader.direct(); });
+  }
+
+  /// Of requests of `bytes` to any of the files.
+  [[nodiscard]] std::size_t scratch_bytes(std::int64_t bytes) const {
+    std::size_t most = 0;
+    for (const io::RangeReader& reader : readers_) {
+      most = std::max(most, reader.scratch_bytes(bytes));
+    }
+    return most;
+  }
+
+  /// One request, at a multiple of `alignment`. Waits for it, but not beyond `end`.
+  /// \returns when it is there, which may be later. Thread-safe.
+  Clock::time_point read(std::int64_t bytes, std::int64_t alignment, Draws& draws,
+                         std::span<std::byte> scratch, Clock::time_point end,
+                         PlaceCost& cost) const {
+    const auto number = static_cast<std::size_t>(draws.below(std::ssize(readers_)));
+    const std::int64_t file_bytes = files_[number]->file_bytes;
+    const std::int64_t size = std::min(bytes, file_bytes);
+    const std::int64_t place = draws.below(file_bytes - size + 1);
+    const std::int64_t offset = place / alignment * alignment;
+    const Clock::time_point arrives = slower_ ? slower_->submit(size, offset) : Clock::now();
+    static_cast<void>(readers_[number].read(offset, size, scratch, cost));
+    if (slower_) slower_->wait_until(std::min(arrives, end), {});
+    return std::max(arrives, Clock::now());
+  }
+
+ private:
+  const Files& files_;
+  std::vector<io::RangeReader> readers_;
+  std::unique_ptr<io::DiskLimiter> slower_;
+};
+
+Disk::Clock::time_point in_seconds(double seconds) {
+  return Disk::Clock::now() +
+         std::chrono::duration_cast<Disk::Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+double seconds_between(Disk::Clock::time_point begin, Disk::Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+void measure_bandwidth(const Disk& disk, double seconds, StageRates& rates) {
+  const auto start = Disk::Clock::now();
+  const auto end = in_seconds(seconds);
+  std::mutex mutex;  // guards what follows
+  std::int64_t bytes = 0;
+  Disk::Clock::time_point last = start;
+  on_threads(
       rates.num_threads, seconds, [&](std::int64_t thread, const std::function<bool()>& is_over) {
         Draws draws(static_cast<std::uint64_t>(thread) + 2);
-        const base::HostBuffer scratch(readers.front().scratch_bytes(rates.request_bytes));
+        const base::HostBuffer scratch(disk.scratch_bytes(rates.request_bytes));
         do {
-          const auto number = static_cast<std::size_t>(draws.below(std::ssize(readers)));
-          const std::int64_t file_bytes = files[number]->file_bytes;
-          const std::int64_t size = std::min(rates.request_bytes, file_bytes);
-          const std::int64_t offset = draws.below(file_bytes - size + 1);
-          const auto arrives =
-              slower ? slower->submit(size, offset) : io::DiskLimiter::Clock::now();
           PlaceCost cost;
-          static_cast<void>(readers[number].read(offset, size, scratch.bytes(), cost));
-          if (slower) slower->wait_until(arrives, {});
-          bytes_read += cost.bytes_read;
+          const auto there = disk.read(rates.request_bytes, 1, draws, scratch.bytes(), end, cost);
+          const std::lock_guard lock(mutex);
+          bytes += cost.bytes_read;
+          last = std::max(last, there);
         } while (!is_over());
       });
-  rates.disk_bytes_per_second = static_cast<double>(bytes_read) / took;
+  rates.disk_bytes_per_second = static_cast<double>(bytes) / seconds_between(start, last);
+}
+
+/// \pre measure_bandwidth() has been called.
+void measure_latency(const Disk& disk, double seconds, StageRates& rates) {
+  const auto end = in_seconds(seconds);
+  Draws draws(1);
+  const base::HostBuffer scratch(disk.scratch_bytes(kPage));
+  double sum = 0;
+  std::int64_t requests = 0;
+  do {
+    PlaceCost cost;
+    const auto begin = Disk::Clock::now();
+    sum += seconds_between(begin, disk.read(kPage, kPage, draws, scratch.bytes(), end, cost));
+    ++requests;
+  } while (Disk::Clock::now() < end);
+  const double transfer = static_cast<double>(kPage) / rates.disk_bytes_per_second;
+  rates.request_seconds = std::max(sum / static_cast<double>(requests) - transfer, 0.0);
 }
 
 /// Row groups, read over and over from the page cache.
@@ -165,12 +236,15 @@ class Placement {
     return cost;
   }
 
-  /// Brings the groups into the page cache.
-  void warm_up() const {
+  /// Brings the groups into the page cache, or as many of them as there is time for; others are
+  /// left out.
+  void warm_up(double seconds) {
     std::atomic<std::int64_t> pixels = 0;
-    std::int64_t left = std::ssize(chosen_);
-    static_cast<void>(run(
-        0, [&left] { return --left <= 0; }, pixels));
+    std::size_t placed = 0;
+    const auto end = in_seconds(seconds);
+    const auto is_over = [&] { return ++placed == chosen_.size() || Disk::Clock::now() >= end; };
+    static_cast<void>(run(0, is_over, pixels));
+    chosen_.resize(placed);
   }
 
  private:
@@ -198,8 +272,8 @@ class Placement {
 };
 
 void measure_processors(const Loader& loader, double seconds, StageRates& rates) {
-  const Placement placement(loader);
-  placement.warm_up();
+  Placement placement(loader);
+  placement.warm_up(seconds);
   const auto rate = [](std::int64_t bytes, double busy) {
     return busy > 0 ? static_cast<double>(bytes) / busy : 0.0;
   };
@@ -219,14 +293,31 @@ void measure_processors(const Loader& loader, double seconds, StageRates& rates)
   rates.processor_bytes_per_second = rate(pixels, took);
 }
 
-/// Stored bytes of a row group, on average.
-std::int64_t request_bytes(const Loader& loader, const Files& files) {
-  std::int64_t stored = 0;
-  for (const auto& file : files) stored += file->images->stored_bytes;
-  const auto share = static_cast<double>(loader.row_groups().group_samples()) /
-                     static_cast<double>(std::max<std::int64_t>(loader.dataset().size(), 1));
-  return std::clamp(static_cast<std::int64_t>(share * static_cast<double>(stored)), kLeastRequest,
-                    kLargestRequest);
+double stored_bytes_per_sample(const Loader& loader, const Files& files) {
+  double stored = 0;
+  for (const auto& file : files) stored += static_cast<double>(file->images->stored_bytes);
+  return stored / static_cast<double>(std::max<std::int64_t>(loader.dataset().size(), 1));
+}
+
+/// Why the bytes of the files are not those of the pictures; or empty.
+std::string why_no_disk(const Files& files) {
+  for (const auto& file : files) {
+    if (!file->images->needs_libhdf5.empty()) return file->images->needs_libhdf5;
+  }
+  return {};
+}
+
+/// What a disk does that answers requests of many threads as `alone` says. With n requests of s
+/// bytes under way it delivers R = min(B, n s / (L + s / B)), of which B is wanted.
+DiskLimit disk_of(const StageRates& alone) {
+  const auto request = static_cast<double>(alone.request_bytes);
+  const double seconds =
+      static_cast<double>(alone.num_threads) * request / alone.disk_bytes_per_second;
+  const double transfer = seconds - alone.request_seconds;
+  const double one = transfer > 0 ? request / transfer : kMaxBytesPerSecond;
+  return {.bytes_per_second =
+              std::clamp(std::max(one, alone.disk_bytes_per_second), 1.0, kMaxBytesPerSecond),
+          .request_seconds = std::min(alone.request_seconds, kMaxRequestSeconds)};
 }
 
 }  // namespace
@@ -238,10 +329,22 @@ StageRates measure_stages(const Loader& loader, double seconds) {
                     std::to_string(seconds));
   }
   const Files files = h5::files_of(loader.dataset().impl());
-  StageRates rates{.cached_share = cached_share(files),
-                   .request_bytes = request_bytes(loader, files),
+  StageRates rates{.no_disk = why_no_disk(files),
+                   .stored_bytes_per_sample = stored_bytes_per_sample(loader, files),
                    .num_threads = loader.num_threads()};
-  measure_disk(files, loader.options().disk_limit, seconds, rates);
+  rates.busy_threads =
+      loader.source() == SourceKind::hdf5 ? 1 : std::min(rates.num_threads, base::usable_cpus());
+  const double group_bytes =
+      rates.stored_bytes_per_sample * static_cast<double>(loader.row_groups().group_samples());
+  rates.request_bytes =
+      std::clamp(static_cast<std::int64_t>(group_bytes), kLeastRequest, kLargestRequest);
+  if (rates.no_disk.empty()) {
+    rates.cached_share = cached_share(files);
+    const Disk disk(files, loader.options().disk_limit);
+    rates.disk_is_direct = disk.direct();
+    measure_bandwidth(disk, seconds, rates);
+    measure_latency(disk, seconds, rates);
+  }
   measure_processors(loader, seconds, rates);
   return rates;
 }
@@ -250,8 +353,10 @@ Diagnosis diagnose(const LoaderStats& stats, const StageRates& alone) {
   if (stats.images == 0 || !(stats.seconds > 0)) return stats.diagnosis();
   MachineRates rates = pipeline::observe(stats).rates;
   // A run that hardly waited for the disk has shown that it needs none.
-  if (rates.disk.bytes_per_second > 0 && alone.disk_bytes_per_second > 0) {
-    rates.disk.bytes_per_second = alone.disk_bytes_per_second;
+  if (rates.disk != DiskLimit{} && alone.disk_bytes_per_second > 0) {
+    rates.disk = disk_of(alone);
+    // Requests that go on where the last one ended have no latency.
+    if (stats.facts.order == OrderMode::sequential) rates.disk.request_seconds = 0;
   }
   if (alone.decode_bytes_per_second > 0) {
     rates.decode_bytes_per_second = alone.decode_bytes_per_second;

@@ -137,7 +137,7 @@ struct DeviceStats {
   // By the device's clock, counted when a buffer is used again: the last few batches are not in.
   double device_stall_seconds = 0;  ///< The consumer's stream stood idle until a batch was made.
   double upload_seconds = 0;        ///< Copies crossed the bus (none for a resident dataset).
-  double kernel_seconds = 0;        ///< Batches were made: rows described, kernel run.
+  double kernel_seconds = 0;        ///< Batches were made: tasks copied, kernel run.
 
   bool pinned = false;    ///< Batches cross from page-locked memory.
   bool resident = false;  ///< The dataset is on the device.
