@@ -299,6 +299,7 @@ class DrawnPage(ReportTest):
         self.assertEqual(facts["cpu"], self.results["machine"]["cpu"])
         self.assertEqual(facts["hdf5"], "1.10.8")
         self.assertEqual(facts["batch size"], "256")
+        self.assertEqual(facts["time for the files"], "2 min 30 s")
         self.assertEqual(self.drawn["notes"], self.results["options"]["notes"])
         self.assertEqual(self.drawn["title"], "chunkbench: train.h5")
 
