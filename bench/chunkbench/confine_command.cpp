@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,13 +56,6 @@ int become(const std::vector<std::string>& program) {
   return error == ENOENT ? 127 : 126;
 }
 
-/// In version 2 of control groups a process is in one group only.
-bool share_a_hierarchy(const std::string& one, const std::string& other) {
-  const std::vector<Hierarchy> first = hierarchies_with(one);
-  const std::vector<Hierarchy> second = hierarchies_with(other);
-  return !first.empty() && !second.empty() && first.front() == second.front();
-}
-
 /// What sweep does instead where there is no group cannot be done to other programs, so here that
 /// is an error.
 ExitCode confine(const ConfineCommand& command) {
@@ -70,29 +63,23 @@ ExitCode confine(const ConfineCommand& command) {
     throw Error(ErrorCode::invalid_argument,
                 "say what the program is limited to: --throttle-device RATE, --memory-limit BYTES");
   }
-  if (command.throttle > 0 && command.memory_limit > 0 && share_a_hierarchy("memory", "io")) {
-    throw Error(ErrorCode::invalid_argument,
-                "--throttle-device and --memory-limit need a control group each, and this system "
-                "lets a process be in one only; choose one of them");
-  }
   std::optional<DeviceThrottle> device;
   std::optional<MemoryLimit> memory;
-  std::vector<std::function<bool()>> enter;
   try {
     if (command.throttle > 0) {
       device.emplace(device_of(command.disk_of), command.throttle);
-      enter.push_back(device->enter());
       std::fprintf(stderr, "chunkbench: %s\n", device->description().c_str());
     }
     if (command.memory_limit > 0) {
-      memory.emplace(command.memory_limit);
-      enter.push_back(memory->enter());
+      memory.emplace(command.memory_limit, device ? device->group() : nullptr);
     }
   } catch (const NoControlGroup& error) {
     throw Error(ErrorCode::unsupported, std::string(error.what()) + "; " +
                                             in_quotes(command.program.front()) + " was not run");
   }
-  return static_cast<ExitCode>(run_confined(enter, [&] { return become(command.program); }));
+  const std::vector<Confinement> groups = confinements(
+      std::array{device ? device->group() : nullptr, memory ? memory->group() : nullptr});
+  return static_cast<ExitCode>(run_confined(groups, [&] { return become(command.program); }));
 }
 
 }  // namespace

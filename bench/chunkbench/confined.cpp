@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -36,6 +37,17 @@ bool entered(std::span<const Confinement> groups) {
 }
 
 }  // namespace
+
+std::vector<Confinement> confinements(std::span<const std::shared_ptr<ControlGroup>> groups) {
+  std::vector<Confinement> found;
+  std::vector<const ControlGroup*> known;
+  for (const std::shared_ptr<ControlGroup>& group : groups) {
+    if (!group || std::find(known.begin(), known.end(), group.get()) != known.end()) continue;
+    known.push_back(group.get());
+    found.push_back({"control group " + group->path().string(), group->enter()});
+  }
+  return found;
+}
 
 int run_confined(std::span<const Confinement> groups, const std::function<int()>& work) {
   // A signal between fork() and the handlers would be lost on one of the two.

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "control_group.hpp"
 
 namespace bench {
 
@@ -13,6 +17,10 @@ struct Confinement {
   std::function<bool()>
       enter;  ///< Puts the calling process into it; false, with errno set, if not.
 };
+
+/// What enters these groups, which may be null or the same one.
+[[nodiscard]] std::vector<Confinement> confinements(
+    std::span<const std::shared_ptr<ControlGroup>> groups);
 
 /// Forks; the child enters every one of `groups` and then calls `work`, and ends with the code that
 /// it returns. Waits for it, and hands on SIGINT, SIGTERM and SIGHUP; the child is told to end if

@@ -193,19 +193,13 @@ ExitCode sweep(const SweepOptions& options, std::vector<std::string> notes) {
   }
 }
 
-Confinement confinement(const std::shared_ptr<ControlGroup>& group) {
-  return {"control group " + group->path().string(), group->enter()};
-}
-
 ExitCode run(SweepOptions options, std::int64_t throttle) {
   std::vector<std::string> notes;
-  std::vector<Confinement> groups;
   std::optional<DeviceThrottle> device;
   if (throttle > 0) {
     try {
       device.emplace(device_of(options.scratch), throttle);
       options.throttled_device = device->description();
-      groups.push_back(confinement(device->group()));
     } catch (const NoControlGroup& error) {
       notes.push_back(instead_of_throttling(error.what()));
       chunkio::DiskLimit limit = options.limit.value_or(chunkio::DiskLimit());
@@ -219,16 +213,14 @@ ExitCode run(SweepOptions options, std::int64_t throttle) {
   if (options.memory_limit) {
     try {
       memory.emplace(*options.memory_limit, device ? device->group() : nullptr);
-      // Of version 2 it is the same one.
-      if (!device || memory->group() != device->group()) {
-        groups.push_back(confinement(memory->group()));
-      }
     } catch (const NoControlGroup& error) {
       notes.push_back(std::string("no --memory-limit: ") + error.what() +
                       "; instead, the page cache may use all memory");
       options.memory_limit.reset();
     }
   }
+  const std::vector<Confinement> groups = confinements(
+      std::array{device ? device->group() : nullptr, memory ? memory->group() : nullptr});
   if (groups.empty()) return sweep(options, std::move(notes));
   // Made and removed out here, since the sweep may be killed.
   const chunkio::test::ScratchFolder scratch(options.scratch);
