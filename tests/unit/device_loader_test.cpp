@@ -712,12 +712,12 @@ TEST_F(DeviceLoaderTest, StatisticsNameWhatTheConsumerWaitsFor) {
   static_cast<void>(stats_at(Bound::kernel, {.kernel = milliseconds(15)},
                              {.resident = DeviceResident::require}, loader_options()));
 
-  // Every picture costs a chunk that is decoded: the loader, and of it decoding.
+  // Every picture costs that all are decoded: the loader, and of it decoding.
   path_ = folder_.file("deflated.h5");
   test::write_packed(path_, {.num_samples = 47,
                              .height = 200,
                              .width = 200,
-                             .chunk_samples = 16,
+                             .chunk_samples = 47,
                              .filter = {.deflate_level = 1}});
   LoaderOptions random = loader_options();
   random.order = OrderMode::random;

@@ -56,6 +56,8 @@ constexpr const Appearance& appearance(Stage stage) noexcept {
 
 #ifdef CHUNKIO_HAS_NVTX
 /// Null where no profiler is attached. Never destroyed: ranges may end after static destructors.
+/// NVTX sets itself up in the first call of any of its functions, through pointers that are not
+/// atomic, so every other call comes after this one.
 nvtxDomainHandle_t domain() noexcept {
   static const nvtxDomainHandle_t made = nvtxDomainCreateA("chunkio");
   return made;
@@ -87,6 +89,7 @@ TraceRange::~TraceRange() {
 
 void name_this_thread(const char* name) noexcept {
   ::pthread_setname_np(::pthread_self(), name);
+  static_cast<void>(domain());
   nvtxNameOsThreadA(static_cast<std::uint32_t>(::gettid()), name);
 }
 
