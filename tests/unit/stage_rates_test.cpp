@@ -85,6 +85,9 @@ class StageRatesTest : public ::testing::Test {
 };
 
 TEST_F(StageRatesTest, HeavyFilterIsNamedDecode) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "under a sanitizer copying is slow, and libdeflate, which has none, is not";
+#endif
   const std::string path = make_file({.deflate_level = 9});
   Loader loader(Dataset::open(path), options());
   const StageRates alone = measure_stages(loader, 0.05);
