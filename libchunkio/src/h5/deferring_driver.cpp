@@ -6,36 +6,22 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <new>
 #include <utility>
-#if __has_include(<H5FDdevelop.h>)
-#include <H5FDdevelop.h>  // H5FD_class_t, in newer versions
-#endif
 
 #include "base/positional_io.hpp"
 #include "h5/error_stack.hpp"
+#include "h5/file_driver.hpp"
 
 namespace chunkio::h5 {
 namespace {
 
-/// libhdf5 knows the first member only.
 struct DeferringFile {
-  H5FD_t base = {};
+  DriverFile driver = {};
   DeferredWrites* writes = nullptr;
-  haddr_t end_of_allocation = 0;
-  haddr_t end_of_file = 0;
 };
 
-DeferringFile& as_ours(H5FD_t* file) { return *reinterpret_cast<DeferringFile*>(file); }
-const DeferringFile& as_ours(const H5FD_t* file) {
-  return *reinterpret_cast<const DeferringFile*>(file);
-}
-
-bool in_range(haddr_t address, std::size_t size) {
-  constexpr auto kEnd = static_cast<haddr_t>(std::numeric_limits<std::int64_t>::max());
-  return address <= kEnd && size <= kEnd - address;
-}
+DeferringFile& as_ours(H5FD_t* file) { return as_driver_file<DeferringFile>(file); }
 
 // Called by libhdf5: no exception may leave these.
 
@@ -47,13 +33,13 @@ H5FD_t* open_file(const char* /*name*/, unsigned flags, hid_t access, haddr_t /*
   if (file == nullptr) return nullptr;
   file->writes = *writes;
   const bool anew = (flags & H5F_ACC_TRUNC) != 0;
-  file->end_of_file = anew ? 0 : static_cast<haddr_t>(status.st_size);
-  return &file->base;
+  file->driver.end_of_file = anew ? 0 : static_cast<haddr_t>(status.st_size);
+  return &file->driver.base;
 }
 
 herr_t close_file(H5FD_t* file) {
   const DeferringFile& ours = as_ours(file);
-  ours.writes->closed(static_cast<std::int64_t>(ours.end_of_allocation));
+  ours.writes->closed(static_cast<std::int64_t>(ours.driver.end_of_allocation));
   delete &ours;  // the descriptor belongs to somebody else
   return 0;
 }
@@ -68,29 +54,16 @@ herr_t query(const H5FD_t* /*file*/, unsigned long* flags) {
   return 0;
 }
 
-haddr_t get_end_of_allocation(const H5FD_t* file, H5FD_mem_t /*type*/) {
-  return as_ours(file).end_of_allocation;
-}
-
-herr_t set_end_of_allocation(H5FD_t* file, H5FD_mem_t /*type*/, haddr_t address) {
-  as_ours(file).end_of_allocation = address;
-  return 0;
-}
-
-haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t /*type*/) {
-  return as_ours(file).end_of_file;
-}
-
 herr_t read(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t address,
             std::size_t size, void* buffer) {
-  if (!in_range(address, size)) return -1;
+  if (!in_file_range(address, size)) return -1;
   const std::span out(static_cast<std::byte*>(buffer), size);
   return as_ours(file).writes->read(static_cast<std::int64_t>(address), out) ? 0 : -1;
 }
 
 herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t address, std::size_t size,
              const void* buffer) {
-  if (!in_range(address, size)) return -1;
+  if (!in_file_range(address, size)) return -1;
   DeferringFile& ours = as_ours(file);
   const std::span bytes(static_cast<const std::byte*>(buffer), size);
   const auto offset = static_cast<std::int64_t>(address);
@@ -99,36 +72,24 @@ herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t address,
   } else {
     ours.writes->write_metadata(offset, bytes);
   }
-  ours.end_of_file = std::max(ours.end_of_file, address + size);
+  ours.driver.end_of_file = std::max(ours.driver.end_of_file, address + size);
   return 0;
 }
 
 herr_t truncate(H5FD_t* file, hid_t /*transfer*/, hbool_t /*closing*/) {
-  as_ours(file).end_of_file = as_ours(file).end_of_allocation;
+  DriverFile& driver = as_ours(file).driver;
+  driver.end_of_file = driver.end_of_allocation;
   return 0;
 }
 
 H5FD_class_t driver_class() {
-  H5FD_class_t driver = {};
-#if H5_VERSION_GE(1, 13, 0)
-  driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(500);  // 256 to 511 are for anybody
-#endif
-  driver.name = "chunkio_deferring";
-  driver.maxaddr = static_cast<haddr_t>(std::numeric_limits<std::int64_t>::max());
-  driver.fc_degree = H5F_CLOSE_WEAK;
-  driver.fapl_size = sizeof(DeferredWrites*);
+  H5FD_class_t driver = make_driver_class("chunkio_deferring", 500, sizeof(DeferredWrites*));
   driver.open = open_file;
   driver.close = close_file;
   driver.query = query;
-  driver.get_eoa = get_end_of_allocation;
-  driver.set_eoa = set_end_of_allocation;
-  driver.get_eof = get_end_of_file;
   driver.read = read;
   driver.write = write;
   driver.truncate = truncate;
-  const H5FD_mem_t dichotomy[] = H5FD_FLMAP_DICHOTOMY;
-  std::copy(std::begin(dichotomy), std::end(dichotomy), std::begin(driver.fl_map));
   return driver;
 }
 

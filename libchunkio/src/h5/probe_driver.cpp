@@ -6,14 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <new>
 #include <span>
-#include <utility>
 
 #include "base/positional_io.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
+#include "h5/file_driver.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -24,16 +23,10 @@ struct ProbeSettings {
   ProbedRange* range = nullptr;
 };
 
-/// libhdf5 knows the first member only.
 struct ProbeFile {
-  H5FD_t base = {};
+  DriverFile driver = {};
   ProbeSettings settings = {};
-  haddr_t end_of_allocation = 0;
-  haddr_t end_of_file = 0;
 };
-
-ProbeFile& as_probe(H5FD_t* file) { return *reinterpret_cast<ProbeFile*>(file); }
-const ProbeFile& as_probe(const H5FD_t* file) { return *reinterpret_cast<const ProbeFile*>(file); }
 
 // Called by libhdf5: no exception may leave these.
 
@@ -44,12 +37,12 @@ H5FD_t* open_file(const char* /*name*/, unsigned /*flags*/, hid_t access, haddr_
   auto* file = new (std::nothrow) ProbeFile;
   if (file == nullptr) return nullptr;
   file->settings = *settings;
-  file->end_of_file = static_cast<haddr_t>(status.st_size);
-  return &file->base;
+  file->driver.end_of_file = static_cast<haddr_t>(status.st_size);
+  return &file->driver.base;
 }
 
 herr_t close_file(H5FD_t* file) {
-  delete &as_probe(file);  // the descriptor belongs to whoever opened the probe
+  delete &as_driver_file<ProbeFile>(file);  // the descriptor belongs to whoever opened the probe
   return 0;
 }
 
@@ -58,23 +51,10 @@ herr_t query(const H5FD_t* /*file*/, unsigned long* flags) {
   return 0;
 }
 
-haddr_t get_end_of_allocation(const H5FD_t* file, H5FD_mem_t /*type*/) {
-  return as_probe(file).end_of_allocation;
-}
-
-herr_t set_end_of_allocation(H5FD_t* file, H5FD_mem_t /*type*/, haddr_t address) {
-  as_probe(file).end_of_allocation = address;
-  return 0;
-}
-
-haddr_t get_end_of_file(const H5FD_t* file, H5FD_mem_t /*type*/) {
-  return as_probe(file).end_of_file;
-}
-
 herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t address, std::size_t size,
             void* buffer) {
-  const ProbeSettings& settings = as_probe(file).settings;
-  if (!std::in_range<std::int64_t>(address)) return -1;
+  const ProbeSettings& settings = as_driver_file<ProbeFile>(file).settings;
+  if (!in_file_range(address, size)) return -1;
   if (type == H5FD_MEM_DRAW) {
     settings.range->file_offset = static_cast<std::int64_t>(address);
     settings.range->bytes = static_cast<std::int64_t>(size);
@@ -93,27 +73,13 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t address, 
   }
 }
 
-herr_t write(H5FD_t* /*file*/, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t /*address*/,
-             std::size_t /*size*/, const void* /*buffer*/) {
-  return -1;
-}
-
 H5FD_class_t driver_class() {
-  H5FD_class_t driver = {};
-  driver.name = "chunkio_probe";
-  driver.maxaddr = static_cast<haddr_t>(std::numeric_limits<std::int64_t>::max());
-  driver.fc_degree = H5F_CLOSE_WEAK;
-  driver.fapl_size = sizeof(ProbeSettings);
+  H5FD_class_t driver = make_driver_class("chunkio_probe", 502, sizeof(ProbeSettings));
   driver.open = open_file;
   driver.close = close_file;
   driver.query = query;
-  driver.get_eoa = get_end_of_allocation;
-  driver.set_eoa = set_end_of_allocation;
-  driver.get_eof = get_end_of_file;
   driver.read = read;
-  driver.write = write;
-  const H5FD_mem_t dichotomy[] = H5FD_FLMAP_DICHOTOMY;
-  std::copy(std::begin(dichotomy), std::end(dichotomy), std::begin(driver.fl_map));
+  driver.write = refuse_to_write;
   return driver;
 }
 
