@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -64,6 +65,18 @@ std::int64_t cached_bytes_of(int file, const std::string& path) {
 
 std::int64_t cached_bytes(const std::string& path) {
   return cached_bytes_of(FileDescriptor::open_for_reading(path).get(), path);
+}
+
+void read_into_page_cache(const std::string& path, const std::function<void()>& check) {
+  constexpr std::int64_t kReadBytes = std::int64_t{4} << 20;
+  const FileDescriptor file = FileDescriptor::open_for_reading(path);
+  const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kReadBytes, bytes)));
+  for (std::int64_t at = 0; at < bytes; at += kReadBytes) {
+    check();
+    const auto size = static_cast<std::size_t>(std::min(kReadBytes, bytes - at));
+    chunkio::base::read_at(file.get(), at, std::span(buffer).first(size), path);
+  }
 }
 
 std::int64_t put_out_of_page_cache(const std::string& path) {

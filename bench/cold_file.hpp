@@ -1,7 +1,8 @@
-/// Files whose bytes the disk has to bring.
+/// Files whose bytes the disk has to bring, and files whose bytes it has not.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace bench {
@@ -9,6 +10,10 @@ namespace bench {
 /// Bytes of the file that are in the page cache, as mincore(2) says.
 /// \throws chunkio::Error, std::system_error.
 [[nodiscard]] std::int64_t cached_bytes(const std::string& path);
+
+/// Reads the file from beginning to end, and calls `check` between reads, which may throw.
+/// \throws chunkio::Error, std::system_error, and what `check` throws.
+void read_into_page_cache(const std::string& path, const std::function<void()>& check);
 
 /// Puts the file out of the page cache after writing back what is dirty: madvise DONTNEED for what
 /// this process has mapped, then posix_fadvise DONTNEED, which takes no privileges.

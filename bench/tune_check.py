@@ -6,7 +6,8 @@ disks.
 
 For each case `chunkbench sweep` measures by turns all combinations of: chunks of 256 KiB, 1, 4, 16 and 64 MiB and those
 advised; windows of 64 and 256 MiB and the one advised; one thread, all, and as many as advised. They are read by the
-loader as it does by itself, from a disk of a published kind (--profile, so that the machine itself needs none of them).
+loader as it does by itself, from a disk of a published kind (--profile, so that the machine itself needs none of them),
+for half a second a turn and at least an epoch of two of the largest windows.
 `h5pack tune` is told the same: how many pictures of which size, the kind of disk, memory and processors. The cell with
 its settings is compared with the best cell: medians, and within 10 % counts. Exit code 0 if that holds in 18 of 20
 cases (or the same share of those chosen with --cases), 1 if not, 2 for wrong usage.
@@ -60,7 +61,8 @@ def check(case, arguments):
     run([arguments.chunkbench, "sweep", "--synthetic", f"{pictures}x{shape}", "--profile", profile, "--warm",
          "--chunk-bytes", numbers([*CHUNK_BYTES, advised]), "--cache-bytes", numbers(windows),
          "--orders", "chunk_shuffled", "--sources", SOURCE, "--threads", ",".join(map(str, threads)),
-         "--rounds", str(arguments.rounds), "--scratch", arguments.scratch, "--output", str(output), "--force",
+         "--rounds", str(arguments.rounds), "--turn-seconds", "0.5",
+         "--scratch", arguments.scratch, "--output", str(output), "--force",
          "--quiet"])
     cells = [cell for cell in json.loads(output.read_text(encoding="utf-8"))["cells"] if cell["images_per_second"]]
     best = max(cells, key=lambda cell: cell["images_per_second"]["median"])

@@ -51,18 +51,8 @@ std::optional<double> StorageCeiling::measure() const {
   const bool warm = !settings_.cold && cached_bytes(path_) >= bytes_ - bytes_ / 100;
   if (put_out_of_page_cache(path_) > bytes_ / 100) return std::nullopt;
   const std::optional<double> rate = read_for_a_second();
-  if (warm) read_all();
+  if (warm) read_into_page_cache(path_, h5pack::StopSignal::check);
   return rate;
-}
-
-void StorageCeiling::read_all() const {
-  const FileDescriptor file = FileDescriptor::open_for_reading(path_);
-  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kReadBytes, bytes_)));
-  for (std::int64_t at = 0; at < bytes_; at += kReadBytes) {
-    h5pack::StopSignal::check();
-    const auto size = static_cast<std::size_t>(std::min(kReadBytes, bytes_ - at));
-    chunkio::base::read_at(file.get(), at, std::span(buffer).first(size), path_);
-  }
 }
 
 std::optional<double> StorageCeiling::read_for_a_second() const {

@@ -28,7 +28,6 @@ class StorageCeiling {
 
  private:
   [[nodiscard]] std::optional<double> read_for_a_second() const;
-  void read_all() const;
 
   std::string path_;
   std::int64_t bytes_;

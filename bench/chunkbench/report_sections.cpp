@@ -418,6 +418,18 @@ Markup speed_section(const Results& results) {
   return html;
 }
 
+/// A bar for the best cell of a panel, among those of its order: panels come sorted by it.
+Bar& add_bar(BarChart& chart, const CellGroup& group, const Cell& best) {
+  const std::string title = capitalised(order_text(group.order)) + " order";
+  if (chart.groups.empty() || chart.groups.back().title != title) {
+    chart.groups.push_back({title, {}});
+  }
+  Bar& bar = chart.groups.back().bars.emplace_back();
+  bar.title = reader_text(group.source, group.threads);
+  bar.detail = sizes_text(best);
+  return bar;
+}
+
 Markup ceiling_section(const Results& results) {
   Markup html;
   const std::optional<Bound> bound = bound_of(results);
@@ -426,13 +438,7 @@ Markup ceiling_section(const Results& results) {
     if (!group.best || !results.cells[*group.best].bytes_per_second) continue;
     const Cell& best = results.cells[*group.best];
     const Spread& read = best.bytes_per_second->spread;
-    const std::string title = capitalised(order_text(group.order)) + " order";
-    if (chart.groups.empty() || chart.groups.back().title != title) {
-      chart.groups.push_back({title, {}});
-    }
-    Bar bar;
-    bar.title = reader_text(group.source, group.threads);
-    bar.detail = sizes_text(best);
+    Bar& bar = add_bar(chart, group, best);
     bar.parts = {{read.median, "s0", ""}};
     bar.range = {read.lowest, read.highest};
     for (const std::size_t i : group.cells) {
@@ -447,7 +453,6 @@ Markup ceiling_section(const Results& results) {
     bar.hover =
         hover_of(best, bound) + "\nread " + spread_text(*best.bytes_per_second, "B/s", true);
     chart.highest = std::max(chart.highest, read.highest);
-    chart.groups.back().bars.push_back(std::move(bar));
   }
   if (chart.groups.empty()) return html;
 
@@ -654,13 +659,7 @@ Markup stage_section(const Results& results) {
     double sum = 0;
     for (const Stage& stage : kStages) sum += (*best.stages).*stage.seconds;
     if (sum <= 0) continue;
-    const std::string title = capitalised(order_text(group.order)) + " order";
-    if (chart.groups.empty() || chart.groups.back().title != title) {
-      chart.groups.push_back({title, {}});
-    }
-    Bar bar;
-    bar.title = reader_text(group.source, group.threads);
-    bar.detail = sizes_text(best);
+    Bar& bar = add_bar(chart, group, best);
     for (const Stage& stage : kStages) {
       const double seconds = (*best.stages).*stage.seconds;
       if (seconds <= 0) continue;
@@ -672,7 +671,6 @@ Markup stage_section(const Results& results) {
     bar.hover = sizes_text(best) + "\n" + bar.hover;
     const std::optional<double> stall = stall_share(best);
     bar.text = rounded(sum) + " s" + (stall ? ", stall " + percent_text(*stall) : "");
-    chart.groups.back().bars.push_back(std::move(bar));
   }
   if (chart.groups.empty()) return html;
   begin_section(html, "stages", "Where the workers' time goes",

@@ -20,6 +20,7 @@
 #include "h5/library.hpp"
 #include "h5/metered_driver.hpp"
 #include "io/disk_limiter.hpp"
+#include "machine.hpp"
 #include "one_by_one.hpp"
 #include "plan/cache_simulator.hpp"
 #include "plan/epoch_rows.hpp"
@@ -41,8 +42,6 @@ using Clock = std::chrono::steady_clock;
 
 /// The one epoch, delivered again and again. Nothing is prefetched behind it.
 constexpr std::int64_t kEpoch = 0;
-/// Timed seconds for each second of preparation, so that a sweep is mostly measuring.
-constexpr double kTimedPerPrepared = 12;
 /// Page cache that a cold epoch may find: some of the file's metadata.
 constexpr std::int64_t kMetadataBytes = 16 << 10;
 
@@ -267,9 +266,14 @@ void make_cold(const ChunkFile& file, std::int64_t turn_bytes) {
                   "another --scratch, or measure --warm");
 }
 
-bool is_in_page_cache(const ChunkFile& file) {
+/// Reads what is missing of the file, if it has room there. \returns whether it is there.
+bool bring_into_page_cache(const ChunkFile& file, const TurnSettings& settings) {
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(file.path));
-  return cached_bytes(file.path) >= bytes - bytes / 100;
+  const auto is_there = [&] { return cached_bytes(file.path) >= bytes - bytes / 100; };
+  if (is_there()) return true;
+  if (bytes > settings.memory_limit.value_or(this_machine().memory_bytes) / 2) return false;
+  read_into_page_cache(file.path, h5pack::StopSignal::check);
+  return is_there();
 }
 
 }  // namespace
@@ -350,27 +354,34 @@ Loads predict(const Cell& cell, const ChunkFile& file, const TurnSettings& setti
 }
 
 Turn take_turn(const Cell& cell, const ChunkFile& file, const TurnSettings& settings) {
-  const Clock::time_point begin = Clock::now();
+  const bool cached = !settings.cold && bring_into_page_cache(file, settings);
   const std::unique_ptr<Epochs> epochs = make_epochs(cell, file, settings);
   const std::int64_t turn_bytes = epochs->images() * file.info.sample_bytes();
-  // Under a limit that memory would count as this process's, and the kernel end it for that.
-  if (settings.cold && !settings.memory_limit) touch_free_memory(turn_bytes);
-  if (!settings.cold && !is_in_page_cache(file)) {
+  // For the page cache of a cold turn, or the batches of a loader. Under a limit that memory would
+  // count as this process's, and the kernel end it for that.
+  if (!settings.memory_limit) touch_free_memory(turn_bytes);
+  if (!settings.cold && !cached) {
     epochs->prepare();
     epochs->deliver(kLongestTurn);
   }
-  const double enough = std::max(settings.seconds, kTimedPerPrepared * seconds_since(begin));
 
   Turn turn;
+  const Clock::time_point begin = Clock::now();
+  bool first = true;
   do {
     epochs->prepare();
     if (settings.cold) make_cold(file, turn_bytes);
     const Clock::time_point start = Clock::now();
     turn.cut = epochs->deliver(kLongestTurn);
-    turn.round.seconds += seconds_since(start);
+    const double seconds = seconds_since(start);
+    // A first epoch touches the memory of its batches for the first time, which costs more than
+    // copying into it. It does not count where there is time for others.
+    if (std::exchange(first, false) && !turn.cut && 2 * seconds < settings.seconds) continue;
+    turn.round.seconds += seconds;
     epochs->count(turn);
-  } while (settings.seconds > 0 && turn.round.seconds < enough && !turn.cut &&
-           seconds_since(begin) < kLongestTurn);
+  } while (turn.round.seconds == 0 ||
+           (settings.seconds > 0 && turn.round.seconds < settings.seconds && !turn.cut &&
+            seconds_since(begin) < kLongestTurn));
   const Round& round = turn.round;
   const auto images = static_cast<double>(round.images);
   // What a loader read ahead for batches that nobody waited for would count against those that were

@@ -1,7 +1,7 @@
 /// One turn of a cell: pictures delivered and timed, cold or warm, by a chunkio source or by one
 /// H5Dread a sample.
 ///
-/// A turn is as many epochs as it takes to be worth its preparation, each over the same rows. Where
+/// A turn is as many epochs as it takes to be long enough, each over the same rows. Where
 /// the dataset has more rows than a turn should deliver, these are such as the beginning of an
 /// epoch over all of it would visit: whole chunks drawn from all of the file in chunk_shuffled
 /// order, single rows drawn from all of it in random order, the first rows in sequential order. So

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -67,9 +68,11 @@ void on_sigbus(int signal_number, siginfo_t* info, void* context) {
     t_faults.fetch_add(1, std::memory_order_relaxed);
     const auto page_size = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     void* page = reinterpret_cast<void*>(address / page_size * page_size);
-    // mmap is a plain system call here: safe in a handler on Linux, though POSIX does not list it.
-    const bool zeros =
-        ::mmap(page, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page;
+    // The system call itself is safe in a handler; what sanitizers, profilers and allocators put in
+    // the place of ::mmap may not be.
+    const bool zeros = ::syscall(SYS_mmap, page, page_size, long{PROT_READ},
+                                 long{MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED}, -1L,
+                                 0L) == reinterpret_cast<long>(page);
     range.replaced.fetch_add(1);
     if (zeros) {
       errno = saved_errno;
