@@ -28,37 +28,58 @@ using chunkio::base::HostBuffer;
   throw std::system_error(error, std::generic_category(), path);
 }
 
+/// Calls use(begin, end, rest) for each mapping of this process; `rest` is what the kernel says of
+/// it from its permissions on.
+template <class Use>
+void for_each_mapping(Use use) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    char dash = 0;
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    std::istringstream fields(line);
+    fields >> std::hex >> begin >> dash >> end >> std::ws;
+    std::string rest;
+    std::getline(fields, rest);
+    use(begin, end, rest);
+  }
+}
+
 /// Takes the file's pages out of the mappings that this process has of it, which would keep them.
 /// They are mapped again when they are next touched.
 void unmap_pages(const std::string& path) {
   const std::string canonical = std::filesystem::canonical(path);
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (!line.ends_with(" " + canonical)) continue;
-    char dash = 0;
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-    std::istringstream(line) >> std::hex >> begin >> dash >> end;
+  for_each_mapping([&](std::uintptr_t begin, std::uintptr_t end, const std::string& rest) {
+    if (!rest.ends_with(" " + canonical)) return;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the kernel names them
     if (::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) != 0) {
       fail(errno, path);
     }
-  }
+  });
+}
+
+std::int64_t page_bytes() { return ::sysconf(_SC_PAGESIZE); }
+
+/// Whether each page of the file is in the page cache.
+std::vector<bool> pages_in_cache(int file, const std::string& path) {
+  const std::size_t bytes = std::filesystem::file_size(path);
+  if (bytes == 0) return {};
+  void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+  if (map == MAP_FAILED) fail(errno, path);
+  const auto page = static_cast<std::size_t>(page_bytes());
+  std::vector<unsigned char> flags((bytes + page - 1) / page);
+  const int error = ::mincore(map, bytes, flags.data()) == 0 ? 0 : errno;
+  ::munmap(map, bytes);
+  if (error != 0) fail(error, path);
+  std::vector<bool> cached(flags.size());
+  std::transform(flags.begin(), flags.end(), cached.begin(),
+                 [](unsigned char flag) { return flag % 2 == 1; });
+  return cached;
 }
 
 std::int64_t cached_bytes_of(int file, const std::string& path) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t bytes = std::filesystem::file_size(path);
-  if (bytes == 0) return 0;
-  void* map = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
-  if (map == MAP_FAILED) fail(errno, path);
-  std::vector<unsigned char> pages((bytes + page - 1) / page);
-  const int error = ::mincore(map, bytes, pages.data()) == 0 ? 0 : errno;
-  ::munmap(map, bytes);
-  if (error != 0) fail(error, path);
-  const auto cached =
-      std::count_if(pages.begin(), pages.end(), [](unsigned char flags) { return flags % 2 == 1; });
-  return cached * static_cast<std::int64_t>(page);
+  const std::vector<bool> cached = pages_in_cache(file, path);
+  return std::count(cached.begin(), cached.end(), true) * page_bytes();
 }
 
 }  // namespace
@@ -71,11 +92,19 @@ void read_into_page_cache(const std::string& path, const std::function<void()>& 
   constexpr std::int64_t kReadBytes = std::int64_t{4} << 20;
   const FileDescriptor file = FileDescriptor::open_for_reading(path);
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  const std::vector<bool> cached = pages_in_cache(file.get(), path);
   std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(kReadBytes, bytes)));
-  for (std::int64_t at = 0; at < bytes; at += kReadBytes) {
+  for (std::size_t page = 0; page < cached.size();) {
+    if (cached[page]) {
+      ++page;
+      continue;
+    }
+    const std::int64_t at = static_cast<std::int64_t>(page) * page_bytes();
+    std::int64_t size = 0;
+    for (; page < cached.size() && !cached[page] && size < kReadBytes; ++page) size += page_bytes();
     check();
-    const auto size = static_cast<std::size_t>(std::min(kReadBytes, bytes - at));
-    chunkio::base::read_at(file.get(), at, std::span(buffer).first(size), path);
+    const auto part = static_cast<std::size_t>(std::min(size, bytes - at));
+    chunkio::base::read_at(file.get(), at, std::span(buffer).first(part), path);
   }
 }
 
@@ -93,6 +122,22 @@ void touch_free_memory(std::int64_t bytes) {
   constexpr std::size_t kPage = 4096;
   const HostBuffer memory(static_cast<std::size_t>(std::min(kEnough, bytes)));
   for (std::size_t i = 0; i < memory.size(); i += kPage) memory.data()[i] = std::byte{1};
+}
+
+NewMemory::NewMemory() {
+  for_each_mapping([&](std::uintptr_t begin, std::uintptr_t end, const std::string&) {
+    before_.emplace(begin, end);
+  });
+}
+
+void NewMemory::touch() const {
+  for_each_mapping([&](std::uintptr_t begin, std::uintptr_t end, const std::string& rest) {
+    const bool has_name = rest.find_first_of("/[") != std::string::npos;
+    if (has_name || !rest.starts_with("rw-p") || before_.contains({begin, end})) return;
+    // Before Linux 5.14 it is touched when it is first used.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the kernel names them
+    static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE));
+  });
 }
 
 void drop_from_page_cache(const std::string& path) {

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace bench {
 
@@ -11,7 +13,7 @@ namespace bench {
 /// \throws chunkio::Error, std::system_error.
 [[nodiscard]] std::int64_t cached_bytes(const std::string& path);
 
-/// Reads the file from beginning to end, and calls `check` between reads, which may throw.
+/// Reads what is not there, and calls `check` between reads, which may throw.
 /// \throws chunkio::Error, std::system_error, and what `check` throws.
 void read_into_page_cache(const std::string& path, const std::function<void()>& check);
 
@@ -26,7 +28,20 @@ std::int64_t put_out_of_page_cache(const std::string& path);
 /// the disk: half a gigabyte a second was seen.
 void touch_free_memory(std::int64_t bytes);
 
-/// Both, for the whole file.
+/// Memory that this process maps from now on, such as that of a loader's batches.
+class NewMemory {
+ public:
+  NewMemory();
+
+  /// Has the kernel fetch its pages, so that who uses them first does not pay; what they hold
+  /// stays. Nothing before Linux 5.14.
+  void touch() const;
+
+ private:
+  std::set<std::pair<std::uintptr_t, std::uintptr_t>> before_;
+};
+
+/// put_out_of_page_cache() and touch_free_memory(), for the whole file.
 /// \throws as put_out_of_page_cache(); std::runtime_error if more than 1 % of it stay.
 void drop_from_page_cache(const std::string& path);
 

@@ -266,14 +266,12 @@ void make_cold(const ChunkFile& file, std::int64_t turn_bytes) {
                   "another --scratch, or measure --warm");
 }
 
-/// Reads what is missing of the file, if it has room there. \returns whether it is there.
+/// \returns whether the file has room there, and so is there.
 bool bring_into_page_cache(const ChunkFile& file, const TurnSettings& settings) {
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(file.path));
-  const auto is_there = [&] { return cached_bytes(file.path) >= bytes - bytes / 100; };
-  if (is_there()) return true;
   if (bytes > settings.memory_limit.value_or(this_machine().memory_bytes) / 2) return false;
   read_into_page_cache(file.path, h5pack::StopSignal::check);
-  return is_there();
+  return true;
 }
 
 }  // namespace
@@ -355,11 +353,12 @@ Loads predict(const Cell& cell, const ChunkFile& file, const TurnSettings& setti
 
 Turn take_turn(const Cell& cell, const ChunkFile& file, const TurnSettings& settings) {
   const bool cached = !settings.cold && bring_into_page_cache(file, settings);
+  const NewMemory batches;
   const std::unique_ptr<Epochs> epochs = make_epochs(cell, file, settings);
+  batches.touch();
   const std::int64_t turn_bytes = epochs->images() * file.info.sample_bytes();
-  // For the page cache of a cold turn, or the batches of a loader. Under a limit that memory would
-  // count as this process's, and the kernel end it for that.
-  if (!settings.memory_limit) touch_free_memory(turn_bytes);
+  // Under a limit that memory would count as this process's, and the kernel end it for that.
+  if (settings.cold && !settings.memory_limit) touch_free_memory(turn_bytes);
   if (!settings.cold && !cached) {
     epochs->prepare();
     epochs->deliver(kLongestTurn);
@@ -367,21 +366,15 @@ Turn take_turn(const Cell& cell, const ChunkFile& file, const TurnSettings& sett
 
   Turn turn;
   const Clock::time_point begin = Clock::now();
-  bool first = true;
   do {
     epochs->prepare();
     if (settings.cold) make_cold(file, turn_bytes);
     const Clock::time_point start = Clock::now();
     turn.cut = epochs->deliver(kLongestTurn);
-    const double seconds = seconds_since(start);
-    // A first epoch touches the memory of its batches for the first time, which costs more than
-    // copying into it. It does not count where there is time for others.
-    if (std::exchange(first, false) && !turn.cut && 2 * seconds < settings.seconds) continue;
-    turn.round.seconds += seconds;
+    turn.round.seconds += seconds_since(start);
     epochs->count(turn);
-  } while (turn.round.seconds == 0 ||
-           (settings.seconds > 0 && turn.round.seconds < settings.seconds && !turn.cut &&
-            seconds_since(begin) < kLongestTurn));
+  } while (settings.seconds > 0 && turn.round.seconds < settings.seconds && !turn.cut &&
+           seconds_since(begin) < kLongestTurn);
   const Round& round = turn.round;
   const auto images = static_cast<double>(round.images);
   // What a loader read ahead for batches that nobody waited for would count against those that were
