@@ -2,7 +2,7 @@
 
 chunkio_add_unit_tests(
   bench_test
-  SOURCES unit/control_group_test.cpp unit/one_by_one_test.cpp
+  SOURCES unit/cold_file_test.cpp unit/control_group_test.cpp unit/one_by_one_test.cpp
   LIBRARIES bench_common chunkio_hdf5)
 
 if(TARGET story)
