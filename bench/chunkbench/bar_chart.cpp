@@ -21,7 +21,7 @@ constexpr double kRowHeight = 38;
 constexpr double kTitleHeight = 26;
 constexpr double kLimitLine = 16;
 constexpr double kAxisHeight = 40;
-constexpr std::size_t kLabelColumns = 42;
+constexpr std::size_t kLabelColumns = 38;
 constexpr std::size_t kTextColumns = 30;
 
 class Drawing {

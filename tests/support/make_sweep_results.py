@@ -125,12 +125,12 @@ def shuffle_points():
     return points
 
 
-STORY = [("one file per picture, read on demand", 2_900, 0.86, None),
+STORY = [("one file per picture, read on demand, float32", 2_900, 0.86, None),
          ("all pictures in memory", 23_500, 0.02, None),
          ("one file per picture, workers and prefetch", 7_400, 0.64, None),
          ("uint8 instead of float32", 11_800, 0.41, None),
          ("contiguous HDF5, random reads", 4_100, 0.8, 1.2),
-         ("chunked HDF5, default cache", 210, 0.99, 143.0),
+         ("chunked HDF5, default cache, random reads", 210, 0.99, 143.0),
          ("chunked HDF5, rdcc 11213 slots, 1 GiB, w0 = 1", 690, 0.97, 98.0),
          ("chunk-ordered shuffle", 16_900, 0.17, 1.0),
          ("chunk-ordered shuffle, scatter reads", 21_400, 0.03, 1.0),
