@@ -126,17 +126,28 @@ void touch_free_memory(std::int64_t bytes) {
 
 NewMemory::NewMemory() {
   for_each_mapping([&](std::uintptr_t begin, std::uintptr_t end, const std::string&) {
-    before_.emplace(begin, end);
+    before_.emplace_back(begin, end);
   });
 }
 
 void NewMemory::touch() const {
-  for_each_mapping([&](std::uintptr_t begin, std::uintptr_t end, const std::string& rest) {
-    const bool has_name = rest.find_first_of("/[") != std::string::npos;
-    if (has_name || !rest.starts_with("rw-p") || before_.contains({begin, end})) return;
+  const auto populate = [](std::uintptr_t begin, std::uintptr_t end) {
+    if (begin >= end) return;
     // Before Linux 5.14 it is touched when it is first used.
     // NOLINTNEXTLINE(performance-no-int-to-ptr): that is how the kernel names them
     static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE));
+  };
+  for_each_mapping([&](std::uintptr_t begin, std::uintptr_t end, const std::string& rest) {
+    const bool has_name = rest.find_first_of("/[") != std::string::npos;
+    if (has_name || !rest.starts_with("rw-p")) return;
+    // The kernel may have joined it to an older one, or cut an older one in two.
+    for (const auto& [old_begin, old_end] : before_) {
+      if (old_end <= begin) continue;
+      if (old_begin >= end) break;
+      populate(begin, old_begin);
+      begin = std::min(old_end, end);
+    }
+    populate(begin, end);
   });
 }
 

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace bench {
 
@@ -38,7 +38,7 @@ class NewMemory {
   void touch() const;
 
  private:
-  std::set<std::pair<std::uintptr_t, std::uintptr_t>> before_;
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> before_;  // in order
 };
 
 /// put_out_of_page_cache() and touch_free_memory(), for the whole file.
