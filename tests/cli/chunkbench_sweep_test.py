@@ -39,6 +39,8 @@ CSV_OF_JSON = {
     "copy_seconds": ("stages", "copy"), "input_wait_seconds": ("stages", "input_wait"),
     "output_wait_seconds": ("stages", "output_wait")}
 DONE = ("measured", "settled")
+# Under a limit of memory.
+WITHOUT_TSAN = unittest.skipIf("thread" in os.environ.get("CHUNKIO_SANITIZE", ""), "it takes several times the memory")
 
 
 def is_cold_possible(folder):
@@ -52,9 +54,6 @@ def is_cold_possible(folder):
         file.read()
     path.unlink()
     return resource.getrusage(resource.RUSAGE_SELF).ru_inblock > before
-
-# Under a limit of memory; ThreadSanitizer takes several times what the program does.
-NEEDS_ITS_OWN_MEMORY = unittest.skipIf("thread" in os.environ.get("CHUNKIO_SANITIZE", ""), "ThreadSanitizer takes too much memory")
 
 
 class SweepTest(CliTest):
@@ -522,7 +521,7 @@ class SweepTest(CliTest):
                 # The kernel lets through what it saved up before.
                 self.assertLess(cell["bytes_per_second"]["max"], 3 * rate)
 
-    @NEEDS_ITS_OWN_MEMORY
+    @WITHOUT_TSAN
     def test_a_memory_limit_is_kept_or_said_not_to_be(self):
         _, errors = self.run_sweep(*SMALL, "--warm", "--rounds", 1, "--sources", "scatter", "--threads", 1,
                                    "--memory-limit", "400MiB", "-o", "r.json")
@@ -533,7 +532,7 @@ class SweepTest(CliTest):
         self.assertEqual("no --memory-limit: " in errors, said)
 
 
-    @NEEDS_ITS_OWN_MEMORY
+    @WITHOUT_TSAN
     def test_a_turn_may_read_more_than_the_memory_limit(self):
         if not is_cold_possible(self.dir):
             self.skipTest("the file system of the scratch folder cannot be made cold")
@@ -558,7 +557,7 @@ class SweepTest(CliTest):
         self.assertNotIn("--continue", errors)
         self.assertEqual(list((self.dir / "scratch").iterdir()), [])
 
-    @NEEDS_ITS_OWN_MEMORY
+    @WITHOUT_TSAN
     def test_a_throttled_device_and_a_memory_limit(self):
         """Both at once, or a note each; never refused."""
         _, errors = self.run_sweep(*SMALL, "--warm", "--rounds", 1, "--sources", "scatter", "--orders", "sequential",
