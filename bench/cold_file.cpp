@@ -77,16 +77,7 @@ std::vector<bool> pages_in_cache(int file, const std::string& path) {
   return cached;
 }
 
-std::int64_t cached_bytes_of(int file, const std::string& path) {
-  const std::vector<bool> cached = pages_in_cache(file, path);
-  return std::count(cached.begin(), cached.end(), true) * page_bytes();
-}
-
 }  // namespace
-
-std::int64_t cached_bytes(const std::string& path) {
-  return cached_bytes_of(FileDescriptor::open_for_reading(path).get(), path);
-}
 
 void read_into_page_cache(const std::string& path, const std::function<void()>& check) {
   constexpr std::int64_t kReadBytes = std::int64_t{4} << 20;
@@ -114,7 +105,8 @@ std::int64_t put_out_of_page_cache(const std::string& path) {
   unmap_pages(path);
   const int error = ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
   if (error != 0) fail(error, path);
-  return cached_bytes_of(file.get(), path);
+  const std::vector<bool> cached = pages_in_cache(file.get(), path);
+  return std::count(cached.begin(), cached.end(), true) * page_bytes();
 }
 
 void touch_free_memory(std::int64_t bytes) {

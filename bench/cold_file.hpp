@@ -9,11 +9,8 @@
 
 namespace bench {
 
-/// Bytes of the file that are in the page cache, as mincore(2) says.
-/// \throws chunkio::Error, std::system_error.
-[[nodiscard]] std::int64_t cached_bytes(const std::string& path);
-
-/// Reads what is not there, and calls `check` between reads, which may throw.
+/// Reads what of the file is not in the page cache, as mincore(2) says, and calls `check` between
+/// reads, which may throw.
 /// \throws chunkio::Error, std::system_error, and what `check` throws.
 void read_into_page_cache(const std::string& path, const std::function<void()>& check);
 

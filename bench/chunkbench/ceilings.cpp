@@ -47,12 +47,8 @@ StorageCeiling::StorageCeiling(const ChunkFile& file, std::int64_t threads,
       settings_(settings) {}
 
 std::optional<double> StorageCeiling::measure() const {
-  // Warm turns are of a file in the page cache, if it has room there.
-  const bool warm = !settings_.cold && cached_bytes(path_) >= bytes_ - bytes_ / 100;
   if (put_out_of_page_cache(path_) > bytes_ / 100) return std::nullopt;
-  const std::optional<double> rate = read_for_a_second();
-  if (warm) read_into_page_cache(path_, h5pack::StopSignal::check);
-  return rate;
+  return read_for_a_second();
 }
 
 std::optional<double> StorageCeiling::read_for_a_second() const {

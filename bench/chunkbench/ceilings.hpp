@@ -21,9 +21,9 @@ class StorageCeiling {
   /// used.
   StorageCeiling(const ChunkFile& file, std::int64_t threads, const TurnSettings& settings);
 
-  /// Bytes a second. Reads for a second or two at most, and brings the file back into the page
-  /// cache where that is warm. Blocks. \returns nothing if the file could be read from the page
-  /// cache only.
+  /// Bytes a second. Reads for a second or two at most, and leaves the file out of the page cache:
+  /// a warm turn reads what it misses itself. Blocks. \returns nothing if the file could be read
+  /// from the page cache only.
   [[nodiscard]] std::optional<double> measure() const;
 
  private:

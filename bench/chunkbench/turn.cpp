@@ -352,14 +352,14 @@ Loads predict(const Cell& cell, const ChunkFile& file, const TurnSettings& setti
 }
 
 Turn take_turn(const Cell& cell, const ChunkFile& file, const TurnSettings& settings) {
-  const bool cached = !settings.cold && bring_into_page_cache(file, settings);
+  const bool fills_page_cache = !settings.cold && !bring_into_page_cache(file, settings);
   const NewMemory batches;
   const std::unique_ptr<Epochs> epochs = make_epochs(cell, file, settings);
   batches.touch();
   const std::int64_t turn_bytes = epochs->images() * file.info.sample_bytes();
   // Under a limit that memory would count as this process's, and the kernel end it for that.
   if (settings.cold && !settings.memory_limit) touch_free_memory(turn_bytes);
-  if (!settings.cold && !cached) {
+  if (fills_page_cache) {
     epochs->prepare();
     epochs->deliver(kLongestTurn);
   }
@@ -373,7 +373,7 @@ Turn take_turn(const Cell& cell, const ChunkFile& file, const TurnSettings& sett
     turn.cut = epochs->deliver(kLongestTurn);
     turn.round.seconds += seconds_since(start);
     epochs->count(turn);
-  } while (settings.seconds > 0 && turn.round.seconds < settings.seconds && !turn.cut &&
+  } while (turn.round.seconds < settings.seconds && !turn.cut &&
            seconds_since(begin) < kLongestTurn);
   const Round& round = turn.round;
   const auto images = static_cast<double>(round.images);

@@ -129,6 +129,26 @@ class DoctorTest(CliTest):
             self.assertIn(part, text)
         self.assertTrue(all(len(line) <= 80 for line in text.splitlines()), text)
 
+    def test_without_a_gpu_it_says_why_and_the_rest_of_the_report_is_whole(self):
+        # As where there is no driver, no device, or no CUDA in the build; a GPU that there may be is hidden.
+        no_gpu = {"CUDA_VISIBLE_DEVICES": ""}
+        arguments = ("doctor", self.foreign(), "--step-ms", 1, "--batch", 8, "--seconds", 0.1)
+        report = self.h5pack_json(*arguments, environment=no_gpu)[0]
+        self.assertIsNone(report["alone"]["bus"])
+        self.assertRegex(report["no_bus"], r"^(no GPU can be used: (no NVIDIA driver is there; install one|the driver goes up to "
+                                           r"|the driver sees no device; .*CUDA_VISIBLE_DEVICES)"
+                                           r"|this chunkio was built without CUDA: ).*on the CPU$")
+        without = self.doctor(*arguments[1:-2])
+        self.assertEqual(set(report), set(without))
+        for stage in ("disk", "copy", "consumer"):
+            self.assertGreater(report["alone"][stage]["images_per_second"], 0)
+        self.assertIn(report["bound"], BOUNDS - {"bus", "kernel"})
+        self.assertGreater(report["loader_images_per_second"], 0)
+        self.assertGreaterEqual(len(report["evidence"]), 1)
+        text = self.h5pack(*arguments, environment=no_gpu)
+        self.assertRegex(" ".join(text.split()), r" bus - (no GPU can be used|this chunkio was built without CUDA): .* consumer ")
+        self.assertTrue(all(len(line) <= 80 for line in text.splitlines()), text)
+
     def test_what_is_wrong_is_said_in_one_line(self):
         name = self.foreign()
         with h5py.File(self.dir / "empty.h5", "w") as file:

@@ -110,6 +110,22 @@ class InfoTest(CliTest):
         self.assertEqual(info["storage"]["filters"], ["shuffle", "deflate"])
         self.assertLess(info["storage"]["stored_bytes"], info["storage"]["raw_bytes"])
 
+    def test_a_file_that_is_sorted_by_class(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 30)
+        self.h5pack("folder", "photos", "-o", "sorted.h5", "--order", "source")
+        with h5py.File(self.dir / "sorted.h5") as file, h5py.File(self.dir / "foreign.h5", "w") as foreign:
+            foreign["images"] = file["images"][()]
+            foreign["labels"] = file["labels"][()]
+        for name in ("sorted.h5", "foreign.h5"):
+            advice = " ".join(self.h5pack_json("info", name)[0]["advice"])
+            self.assertRegex(advice, "sorted by class.*--order shuffled", name)
+            self.h5pack("repack", name, "-o", "shuffled.h5", "--order", "shuffled", "--force")
+            self.assertNotIn("sorted", " ".join(self.h5pack_json("info", "shuffled.h5")[0]["advice"]), name)
+        # A foreign file does not say whether it was shuffled.
+        with h5py.File(self.dir / "foreign.h5", "r+") as foreign:
+            foreign["labels"][...] = np.random.default_rng(1).permutation(foreign["labels"][()])
+        self.assertNotIn("sorted", " ".join(self.h5pack_json("info", "foreign.h5")[0]["advice"]))
+
     def test_choice_of_dataset_and_layout(self):
         with h5py.File(self.dir / "two.h5", "w") as file:
             file["left"] = np.zeros((5, 8, 8, 3), np.uint8)

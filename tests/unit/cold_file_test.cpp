@@ -15,6 +15,7 @@
 
 #include "base/host_memory.hpp"
 #include "base/positional_io.hpp"
+#include "cached_pages.hpp"
 #include "scratch.hpp"
 
 namespace {
@@ -31,20 +32,18 @@ TEST(ColdFile, WhatIsMissingOfAFileIsReadBack) {
   if (bench::put_out_of_page_cache(path) > 0) {
     GTEST_SKIP() << "the file system of " << path << " keeps what it has in memory";
   }
-  {
-    // Holes in what is cached.
-    const auto file = chunkio::base::FileDescriptor::open_for_reading(path);
-    std::vector<std::byte> bytes(kPage);
-    for (const std::int64_t at : {std::int64_t{0}, std::int64_t{3} << 20}) {
-      chunkio::base::read_at(file.get(), at, bytes, path);
-    }
+  const auto file = chunkio::base::FileDescriptor::open_for_reading(path);
+  // Holes in what is cached.
+  std::vector<std::byte> bytes(kPage);
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{3} << 20}) {
+    chunkio::base::read_at(file.get(), at, bytes, path);
   }
-  const auto whole = static_cast<std::int64_t>((kFileBytes + kPage - 1) / kPage * kPage);
-  ASSERT_LT(bench::cached_bytes(path), whole);
+  const std::size_t whole = (kFileBytes + kPage - 1) / kPage * kPage;
+  ASSERT_LT(chunkio::test::cached_bytes(file.get(), kFileBytes), whole);
 
   int checks = 0;
   bench::read_into_page_cache(path, [&] { ++checks; });
-  EXPECT_EQ(bench::cached_bytes(path), whole);
+  EXPECT_EQ(chunkio::test::cached_bytes(file.get(), kFileBytes), whole);
   EXPECT_GT(checks, 0);
 
   checks = 0;
@@ -57,7 +56,6 @@ TEST(ColdFile, AnEmptyFileIsInThePageCache) {
   const std::string path = scratch.file("empty");
   std::ofstream{path};
   bench::read_into_page_cache(path, [] { FAIL(); });
-  EXPECT_EQ(bench::cached_bytes(path), 0);
 }
 
 std::size_t pages_there(const std::byte* begin, std::size_t bytes) {

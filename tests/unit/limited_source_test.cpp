@@ -192,10 +192,30 @@ TEST_F(LimitedSourceTest, GroupsElsewhereOnTheDiskAreRequestsOfTheirOwn) {
   expect_charged(all_bytes_, 4);
 }
 
-TEST_F(LimitedSourceTest, RowsFarApartAreChargedWithWhatLiesBetween) {
+TEST_F(LimitedSourceTest, SmallHolesBetweenRowsAreChargedAndLargeOnesAreNot) {
   open(path_, SourceKind::scatter);
   visit(group(1), {1, 6});
   expect_charged(6 * file_.sample_bytes(), 1);
+
+  // Two rows are more than what is read to get from one row to the next.
+  const test::PackedFile large{
+      .num_samples = 2 * kChunk, .height = 128, .width = 90, .chunk_samples = kChunk};
+  const std::string path = scratch_.file("large.h5");
+  test::write_packed(path, large);
+  for (const SourceKind kind : {SourceKind::mapped, SourceKind::scatter, SourceKind::hdf5}) {
+    SCOPED_TRACE(to_string(kind));
+    open(path, kind);
+    EXPECT_EQ(visit(group(1), {0, 2, 3, 6}).bytes_read, 5 * large.sample_bytes());
+    expect_charged(5 * large.sample_bytes(), 2);
+    // All of what was announced is on its way.
+    open(path, kind);
+    announce(1);
+    RowGroup rows = group(1);
+    rows.announced = true;
+    visit(rows, {0, 7});
+    const bool ahead = kind != SourceKind::hdf5;
+    expect_charged((ahead ? 8 : 2) * large.sample_bytes(), ahead ? 1 : 2);
+  }
 }
 
 TEST_F(LimitedSourceTest, FilteredChunksAreChargedAsTheyAreStored) {

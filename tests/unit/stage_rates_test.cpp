@@ -90,16 +90,20 @@ TEST_F(StageRatesTest, HeavyFilterIsNamedDecode) {
 #endif
   const std::string path = make_file({.deflate_level = 9});
   Loader loader(Dataset::open(path), options());
-  const StageRates alone = measure_stages(loader, 0.05);
+  StageRates alone = measure_stages(loader, 0.05);
   EXPECT_GT(alone.decode_bytes_per_second, 0);
   EXPECT_LT(alone.decode_bytes_per_second, alone.copy_bytes_per_second);
   EXPECT_EQ(alone.num_threads, 2);
+  // On a disk slower than decoding more bytes would not help, and this machine's may be as slow.
+  alone.disk_bytes_per_second = 3e9;
+  alone.request_seconds = 1e-4;
 
   const LoaderStats stats = run(loader, 200, [](std::int64_t) {});
   for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
     EXPECT_EQ(to_string(found.bound), "decode") << describe(found);
-    // Whether no filter would help depends on how fast this machine's disk is at that moment.
-    EXPECT_FALSE(found.cures.empty()) << describe(found);
+    EXPECT_TRUE(std::any_of(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
+      return cure.text.find("without a filter") != std::string::npos;
+    })) << describe(found);
   }
   EXPECT_EQ(stats.bound, Bound::decode);
 }

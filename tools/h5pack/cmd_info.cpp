@@ -5,6 +5,7 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
+#include <chunkio/epoch_order.hpp>
 
 #include "command.hpp"
 #include "label_blocks.hpp"
@@ -12,6 +13,7 @@
 #include "output.hpp"
 #include "render_json.hpp"
 #include "render_text.hpp"
+#include "shuffle_quality.hpp"
 
 namespace h5pack {
 namespace {
@@ -20,6 +22,14 @@ struct InfoOptions {
   std::string file = {};
   chunkio::OpenOptions open = {};
 };
+
+/// What a shuffled file says of itself needs no look at its labels.
+bool is_sorted_by_class(const chunkio::Dataset& dataset) {
+  const chunkio::DatasetInfo& info = dataset.info();
+  if (info.order == "shuffled" || info.num_samples == 0) return false;
+  const auto labels = summarize_labels(dataset, chunkio::RowGroups(1, info.num_samples));
+  return labels && labels->sorted_by_class;
+}
 
 InfoReport inspect(const InfoOptions& options) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(options.file, options.open);
@@ -34,6 +44,12 @@ InfoReport inspect(const InfoOptions& options) {
     report.cache = chunkio::recommend_cache(report.dataset.num_chunks, report.chunk_bytes);
   }
   report.advice = chunkio::chunking_advice(stored);
+  if (is_sorted_by_class(dataset)) {
+    report.advice.emplace_back(
+        "The images are sorted by class: with windows smaller than the file, batches in chunk "
+        "order have the classes of few chunks, and training learns worse. Shuffle them once "
+        "(h5pack repack --order shuffled).");
+  }
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <chunkio/error.hpp>
 
 #include "base/stopwatch.hpp"
+#include "io/row_extents.hpp"
 #include "io/stored_ranges.hpp"
 
 namespace chunkio::io {
@@ -29,12 +30,14 @@ LimitedSource::LimitedSource(std::shared_ptr<const Dataset::Impl> file,
 PlaceCost LimitedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                                std::stop_token stop) const {
   if (rows.empty()) return source_->place(group, rows, std::move(stop));
-  const RowRange wanted{group.first_row + rows.front().row, group.first_row + rows.back().row + 1};
   const bool announced = group.announced && place_.read_ahead;
   PlaceCost cost;
-  const std::optional<Request> ahead = announced ? take_announced(wanted) : std::nullopt;
+  const std::optional<Request> ahead =
+      announced ? take_announced({group.first_row + rows.front().row,
+                                  group.first_row + rows.back().row + 1})
+                : std::nullopt;
   if (ahead) wait(ahead->complete, stop, cost);
-  const Request request = ahead ? *ahead : ask(wanted, stop, cost);
+  const Request request = ahead ? *ahead : ask(group, rows, stop, cost);
   cost += source_->place(group, rows, stop);
   if (request.bytes == 0 && cost.bytes_read > 0) {
     // Of what libhdf5 alone can find nothing was known before.
@@ -98,15 +101,22 @@ LimitedSource::Request LimitedSource::submit(const RowRange& wanted) const {
   return request;
 }
 
-LimitedSource::Request LimitedSource::ask(const RowRange& wanted, const std::stop_token& stop,
-                                          PlaceCost& cost) const {
+LimitedSource::Request LimitedSource::ask(const RowGroup& group, std::span<const RowTarget> rows,
+                                          const std::stop_token& stop, PlaceCost& cost) const {
   Request request{.complete = {}};
   base::Stopwatch watch;
   bool arrived = true;
-  for_each_stored_range(*array_, wanted, [&](std::int64_t offset, std::int64_t bytes) {
-    arrived = arrived && place_.disk->transfer(bytes, stop, place_.offset + offset);
-    request.bytes += bytes;
-  });
+  const bool leaves_holes = has_row_extents(*array_);
+  for (std::size_t begin = 0; begin < rows.size();) {
+    const std::size_t end =
+        leaves_holes ? end_of_close_rows(rows, begin, array_->row_bytes) : rows.size();
+    const RowRange read{group.first_row + rows[begin].row, group.first_row + rows[end - 1].row + 1};
+    for_each_stored_range(*array_, read, [&](std::int64_t offset, std::int64_t bytes) {
+      arrived = arrived && place_.disk->transfer(bytes, stop, place_.offset + offset);
+      request.bytes += bytes;
+    });
+    begin = end;
+  }
   cost.read_seconds += watch.lap();
   if (!arrived) throw stopped();
   return request;

@@ -7,11 +7,12 @@
 /// after the other, as they read them. Announcing and visiting may overtake each other: a visit
 /// that comes before its announcement is charged itself, and then the announcement is not.
 ///
-/// What is charged for are the ranges of the file that hold the rows from the first to the last
-/// wanted one: whole chunks where they are filtered. A source that read more (digests of whole
-/// chunks, blocks of O_DIRECT) is charged for the rest, too; one that left out rows in between is
-/// not given back anything, since read-ahead would have brought them. Never faster than the disk
-/// there is: its own time comes on top, unless it passes while the limit is waited for.
+/// What is charged for are the ranges of the file that hold the wanted rows: whole chunks where
+/// they are filtered, and otherwise what is read of them, which leaves out large holes
+/// (end_of_close_rows) unless they were announced from the first to the last. A source that read
+/// more (digests of whole chunks, blocks of O_DIRECT) is charged for the rest, too. Never faster
+/// than the disk there is: its own time comes on top, unless it passes while the limit is waited
+/// for.
 #pragma once
 
 #include <cstddef>
@@ -85,7 +86,8 @@ class LimitedSource final : public ChunkSource {
   /// Asks for all ranges at once.
   [[nodiscard]] Request submit(const RowRange& wanted) const;
   /// Asks for one range after the other, and waits for them.
-  Request ask(const RowRange& wanted, const std::stop_token& stop, PlaceCost& cost) const;
+  Request ask(const RowGroup& group, std::span<const RowTarget> rows, const std::stop_token& stop,
+              PlaceCost& cost) const;
   /// With the mutex held. \returns the end if there is no room.
   [[nodiscard]] Entries::iterator find_or_add(const RowRange& wanted) const;
   /// With the mutex held. \returns false if there is none.

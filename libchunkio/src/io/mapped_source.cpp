@@ -135,13 +135,7 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
     if (stop.stop_requested()) {
       throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
     }
-    // Rows that lie close together are brought in together.
-    std::size_t end = begin + 1;
-    while (end < rows.size() &&
-           offset_of(rows[end].row) <=
-               offset_of(rows[end - 1].row) + row_bytes + static_cast<std::size_t>(kHoleBytes)) {
-      ++end;
-    }
+    const std::size_t end = end_of_close_rows(rows, begin, array_->row_bytes);
     const std::size_t run_begin = offset_of(rows[begin].row);
     const std::size_t run_end = offset_of(rows[end - 1].row) + row_bytes;
     const int fd = file_->descriptor.get();

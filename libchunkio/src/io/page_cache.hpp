@@ -29,10 +29,6 @@ void drop_pages(int fd, std::int64_t begin, std::int64_t end) noexcept;
 ///          if the kernel is older than Linux 5.14.
 [[nodiscard]] int map_in(const std::byte* begin, const std::byte* end) noexcept;
 
-/// Unwanted bytes between two wanted rows that are read anyway: it costs less than another system
-/// call and a broken read-ahead.
-inline constexpr std::int64_t kHoleBytes = std::int64_t{64} << 10;
-
 /// Bytes of memory that may hold cached pages: what the system has available, or less if a control
 /// group of this process says so. The largest number there is if nothing can be found out.
 /// \param proc, control_groups  where those file systems are mounted.

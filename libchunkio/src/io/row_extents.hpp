@@ -16,6 +16,23 @@
 
 namespace chunkio::io {
 
+/// Unwanted bytes between two wanted rows that are read anyway: it costs less than another system
+/// call and a broken read-ahead.
+inline constexpr std::int64_t kHoleBytes = std::int64_t{64} << 10;
+
+/// One past the last of the rows that are read in one go with rows[begin], none of them behind a
+/// larger hole.
+/// \param rows  ascending, of `row_bytes` each, one behind the other in the file.
+[[nodiscard]] inline std::size_t end_of_close_rows(std::span<const RowTarget> rows,
+                                                   std::size_t begin, std::int64_t row_bytes) {
+  std::size_t end = begin + 1;
+  while (end < rows.size() &&
+         (std::int64_t{rows[end].row} - rows[end - 1].row - 1) * row_bytes <= kHoleBytes) {
+    ++end;
+  }
+  return end;
+}
+
 /// Whether for_each_extent can serve the array.
 [[nodiscard]] inline bool has_row_extents(const h5::StoredArray& array) {
   return array.needs_libhdf5.empty() && array.filters.empty() && array.whole_rows();

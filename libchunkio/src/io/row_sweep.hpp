@@ -17,8 +17,8 @@
 #include "base/chunk_source.hpp"
 #include "base/stopwatch.hpp"
 #include "base/trace.hpp"
-#include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
+#include "io/row_extents.hpp"
 
 namespace chunkio::io {
 
@@ -45,12 +45,7 @@ void sweep_rows(const RangeReader& reader, const StoredRows& stored,
   const std::int64_t step =
       row_bytes < piece_bytes ? piece_bytes / row_bytes * row_bytes : piece_bytes;
   for (std::size_t first = 0; first < rows.size();) {
-    // The rows first ... last-1 lie close together and are read in one go.
-    std::size_t last = first + 1;
-    while (last < rows.size() &&
-           (std::int64_t{rows[last].row} - rows[last - 1].row - 1) * row_bytes <= kHoleBytes) {
-      ++last;
-    }
+    const std::size_t last = end_of_close_rows(rows, first, row_bytes);
     const std::int64_t end = stored.offset + (std::int64_t{rows[last - 1].row} + 1) * row_bytes;
     for (std::int64_t piece = stored.offset + rows[first].row * row_bytes; piece < end;
          piece += step) {
