@@ -6,7 +6,9 @@ chunkio_add_unit_tests(
           unit/device_bottleneck_test.cpp
           unit/device_loader_test.cpp
           unit/echo_deal_test.cpp
+          unit/kernel_plan_test.cpp
           unit/line_converter_test.cpp
+          unit/normalize_tile_test.cpp
           unit/normalizer_test.cpp
           unit/thread_team_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
@@ -16,6 +18,18 @@ if(CHUNKIO_HAS_CUDA)
   find_package(CUDAToolkit REQUIRED)
   chunkio_add_unit_tests(cuda_test LABEL cuda SOURCES unit/cuda_gpu_test.cpp
                          LIBRARIES CUDA::cudart_static)
+
+  # Needs no device: it replaces the functions of the CUDA runtime that the library calls, and what nvcc makes of <<<>>>.
+  chunkio_add_unit_tests(cuda_faults_test SOURCES fault/cuda_faults_test.cpp LIBRARIES CUDA::cudart_static)
+  foreach(
+    function
+    cudaDriverGetVersion cudaEventCreateWithFlags cudaEventDestroy cudaEventElapsedTime cudaEventQuery cudaEventRecord
+    cudaEventSynchronize cudaFree cudaFreeHost cudaGetDevice cudaGetDeviceCount cudaGetLastError cudaHostAlloc
+    cudaHostRegister cudaHostUnregister cudaLaunchKernel cudaMalloc cudaMemGetInfo cudaMemcpyAsync cudaMemsetAsync cudaSetDevice
+    cudaStreamCreateWithFlags cudaStreamDestroy cudaStreamSynchronize cudaStreamWaitEvent __cudaGetKernel
+    __cudaLaunchKernel __cudaPopCallConfiguration __cudaPushCallConfiguration)
+    target_link_options(cuda_faults_test PRIVATE LINKER:--wrap=${function})
+  endforeach()
 endif()
 
 # Linked with a profiler of its own, which writes down what the ranges say.

@@ -1,4 +1,4 @@
-# The repository as a whole: layers, public headers, installation, samples.
+# The repository as a whole: layers, public headers, installation, the quick start, programs in bench.
 
 add_test(NAME Repository.LayersPointOneWay
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/layer_check.py
@@ -70,24 +70,17 @@ if(TARGET h5pack AND TARGET chunkio-train-softmax)
                                                      FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()
 
-# LibTorch has no sanitizers, so they misunderstand its threads and what it keeps until the end.
-if(TARGET h5pack AND TARGET chunkio-train-cifar AND NOT CHUNKIO_SANITIZE)
-  add_test(NAME Samples.TorchTrainersLearn
-           COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/support/torch_train_test.py
-                   $<TARGET_FILE:chunkio-make-pictures> $<TARGET_FILE:h5pack>
-                   $<TARGET_FILE:chunkio-train-cifar> $<TARGET_FILE:chunkio-train-celeba>
-                   ${PROJECT_SOURCE_DIR}/bench/accuracy.py)
-  set_tests_properties(
-    Samples.TorchTrainersLearn
-    PROPERTIES LABELS medium TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
-               ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1;${opencv_environment}")
-endif()
-
 add_test(NAME Bench.LoadersAreCompared
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/compare_loaders_test.py
                  ${PROJECT_SOURCE_DIR}/bench/gpu/compare_loaders.py)
 set_tests_properties(Bench.LoadersAreCompared PROPERTIES LABELS short TIMEOUT 120
                                                          ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+
+add_test(NAME Bench.ScriptsForAGpuHost
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/gpu_scripts_test.py
+                 ${PROJECT_SOURCE_DIR}/bench/gpu)
+set_tests_properties(Bench.ScriptsForAGpuHost PROPERTIES LABELS medium TIMEOUT 300
+                                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 
 add_test(NAME Bench.AdviceIsCompared
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/tune_check_test.py

@@ -17,6 +17,7 @@ algorithms are chosen; GPU utilisation is the mean over them. They are no interl
 import argparse
 import json
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -50,14 +51,16 @@ class Trainings:
         self.deadline = time.monotonic() + options.seconds
         self.results = []
 
-    def run(self, program, what, loader, files, epochs, *arguments):
-        """One training. Returns its last line, or None: then the result says why."""
+    def run(self, program, what, loader, files, epochs, *arguments, target=None):
+        """One training, whose stall is to be `target` percent at most. Returns its last line, or None: then the result says why."""
         lines = self.options.dir / "lines.json"
         lines.unlink(missing_ok=True)
         command = [self.options.build / "samples" / "torch" / program, *files, "--loader", loader, "--epochs", str(epochs),
                    "--eval", "last", "--json", lines, *arguments]
         result = {"trainer": program, "what": what, "loader": loader,
                   "options": " ".join(["--epochs", str(epochs), *arguments])}
+        if target is not None:
+            result["target"] = target
         self.results.append(result)
         left = self.deadline - time.monotonic()
         try:
@@ -113,7 +116,11 @@ def table(results):
     return rows
 
 
-def compare(options):
+def budget_of(options):
+    return options.pictures * 2 // 5 * 218 * 178 * 3 // 4
+
+
+def compare(options, trainings):
     make = options.build / "bench" / "gpu" / "training_files"
     files = {}
     num_celeba = options.pictures * 2 // 5
@@ -123,56 +130,59 @@ def compare(options):
                                      ("celeba-test", "attributes", num_celeba // 10, 10**9 - num_celeba)]:
         files[name] = options.dir / f"{name}.h5"
         subprocess.run([make, kind, files[name], str(count), str(first)], check=True)
-    trainings = Trainings(options)
 
-    budget = str(num_celeba * 218 * 178 * 3 // 4)
-
-    def train(program, what, loader, epochs, *extra):
+    def train(program, what, loader, epochs, *extra, target=None):
         if loader not in options.loaders:
             return None
         if program == "cifar":
             given = [[files["cifar"], files["cifar-test"]], epochs, *CIFAR]
         else:
-            given = [[files["celeba"], files["celeba-test"]], epochs, *CELEBA, "--memory-budget", budget, "--resident", "off"]
-        return trainings.run(f"chunkio-train-{program}", what, loader, *given, *extra)
+            given = [[files["celeba"], files["celeba-test"]], epochs, *CELEBA, "--memory-budget",
+                     str(budget_of(options)), "--resident", "off"]
+        return trainings.run(f"chunkio-train-{program}", what, loader, *given, *extra, target=target)
 
     # What has a target comes first, if time runs out.
     for what, extra in [("device, resident", []), ("device, from the host", ["--resident", "off"])]:
-        train("cifar", what, "device", 12, *extra)
-    last = train("celeba", "device", "device", 4)
+        train("cifar", what, "device", 12, *extra, target=0.5)
+    # CelebA's target is that of the echo factor which the statistics advise, 1 or more.
+    last = train("celeba", "device", "device", 4, target=1)
     echo = last and last["echo_needed"]
     if echo and echo > 1:
-        train("celeba", f"device, --echo {echo} as it advises", "device", 3, "--echo", str(echo))
-    for result in trainings.results:
-        # CelebA's is that of the echo factor which the statistics advise, 1 or more.
-        if "cifar" in result["trainer"] or result is trainings.results[-1]:
-            result["target"] = 0.5 if "cifar" in result["trainer"] else 1
+        del trainings.results[-1]["target"]
+        train("celeba", f"device, --echo {echo} as it advises", "device", 3, "--echo", str(echo), target=1)
     for loader, epochs in [("naive", 2), ("host", 4)]:
         for program in ["cifar", "celeba"]:
             train(program, loader, loader, epochs)
-    trainings.results.sort(key=lambda result: "celeba" in result["trainer"])  # else as they came
-    return trainings.results, budget
 
 
-def main():
-    options = parse(sys.argv[1:])
-    options.dir.mkdir(parents=True, exist_ok=True)
-    try:
-        results, budget = compare(options)
-    finally:
-        for file in options.dir.glob("*.h5"):
-            file.unlink()
-        (options.dir / "lines.json").unlink(missing_ok=True)
+def write(options, results):
     text = "\n".join(
         ["# Figures of the trainers", "",
          "Written by `bench/gpu/compare_loaders.py`, which says what is measured and how. SHORT: a target is missed.", "",
          f"train_cifar: {options.pictures} pictures of 32x32x3, {' '.join(CIFAR)}. train_celeba: {options.pictures * 2 // 5} of "
-         f"218x178x3, {' '.join(CELEBA)} --memory-budget {budget}.", "", *table(results)]) + "\n"
+         f"218x178x3, {' '.join(CELEBA)} --memory-budget {budget_of(options)}.", "", *table(results)]) + "\n"
     print(text, end="")
     if options.markdown:
         options.markdown.write_text(text, encoding="utf-8")
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+def main():
+    options = parse(sys.argv[1:])
+    options.dir.mkdir(parents=True, exist_ok=True)
+    # What ended until a time limit is kept, and no file left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    trainings = Trainings(options)
+    try:
+        compare(options, trainings)
+    finally:
+        for file in options.dir.glob("*.h5"):
+            file.unlink()
+        (options.dir / "lines.json").unlink(missing_ok=True)
+        results = [result for result in trainings.results if "error" in result or "lines" in result]
+        if results:
+            write(options, sorted(results, key=lambda result: "celeba" in result["trainer"]))  # else as they came
     return 1 if any("error" in result for result in results) else 0
 
 

@@ -4,9 +4,9 @@
     compare_torch.py [--rounds N] [--json FILE]
 
 Batches of uint8 [B,H,W,C] that lie on the device become normalised float16 or float32 pictures, [B,C,H,W] or
-channels-last: by a chain of operations (permute, to, sub, div), and by torchvision.transforms.v2. Both are
-compared with float64 on the CPU first. Prints JSON, which `kernel --torch` puts beside its own figures; sizes of
-pictures and batches are those of that program.
+channels-last: by a chain of operations (permute, to, sub, div), and by torchvision.transforms.v2, where it is
+installed. Both are compared with float64 on the CPU first. Prints JSON, which `kernel --torch` puts beside its own
+figures; sizes of pictures and batches are those of that program.
 """
 
 import argparse
@@ -62,16 +62,20 @@ def measure(torch, transforms, size, dtype_name, layout, rounds):
         pictures = pictures.permute(0, 3, 1, 2).to(dtype, memory_format=memory_format)
         return pictures.sub(mean).div(std)
 
-    transform = transforms.Compose([transforms.ToDtype(dtype, scale=True), transforms.Normalize(MEAN, STD)])
+    ways = {"chain": chain}
+    if transforms is not None:
+        transform = transforms.Compose([transforms.ToDtype(dtype, scale=True), transforms.Normalize(MEAN, STD)])
 
-    def transformed(pictures):
-        return transform(pictures.permute(0, 3, 1, 2).contiguous(memory_format=memory_format))
+        def transformed(pictures):
+            return transform(pictures.permute(0, 3, 1, 2).contiguous(memory_format=memory_format))
+
+        ways["transforms"] = transformed
 
     few = inputs[0][:16].to("cpu", torch.float64).permute(0, 3, 1, 2) / 255
     expected = (few - torch.tensor(MEAN, dtype=torch.float64).view(3, 1, 1)) / torch.tensor(
         STD, dtype=torch.float64).view(3, 1, 1)
     errors = {}
-    for name, function in (("chain", chain), ("transforms", transformed)):
+    for name, function in ways.items():
         result = function(inputs[0])
         if result.dtype != dtype or not result.is_contiguous(memory_format=memory_format):
             raise RuntimeError(f"{name} does not give {dtype_name} {layout}")
@@ -83,12 +87,10 @@ def measure(torch, transforms, size, dtype_name, layout, rounds):
     sources = [torch.empty(bytes_moved // 2, dtype=torch.uint8, device="cuda").random_(0, 256) for _ in range(2)]
     targets = [torch.empty_like(source) for source in sources]
 
-    works = {
-        "chain": [lambda pictures=pictures: chain(pictures) for pictures in inputs],
-        "transforms": [lambda pictures=pictures: transformed(pictures) for pictures in inputs],
-        "copy": [lambda source=source, target=target: target.copy_(source)
-                 for source, target in zip(sources, targets)],
-    }
+    works = {name: [lambda pictures=pictures, function=function: function(pictures) for pictures in inputs]
+             for name, function in ways.items()}
+    works["copy"] = [lambda source=source, target=target: target.copy_(source)
+                     for source, target in zip(sources, targets)]
     launches = max(10, min(1000, int(TIMED_BYTES / bytes_moved)))
     seconds = {name: [] for name in works}
     for work in works.values():
@@ -107,10 +109,13 @@ def main():
     options = parser.parse_args()
     try:
         import torch
-        import torchvision
-        from torchvision.transforms import v2 as transforms
     except ImportError as error:
         sys.exit(f"compare_torch.py: {error}")
+    try:
+        import torchvision
+        from torchvision.transforms import v2 as transforms
+    except ImportError:
+        torchvision = transforms = None
     if not torch.cuda.is_available():
         sys.exit("compare_torch.py: PyTorch finds no CUDA device")
     torch.manual_seed(7)
@@ -121,7 +126,7 @@ def main():
                 for layout in ("nchw", "nhwc"):
                     cases.append(measure(torch, transforms, size, dtype, layout, options.rounds))
                     torch.cuda.empty_cache()
-    text = json.dumps({"torch": torch.__version__, "torchvision": torchvision.__version__,
+    text = json.dumps({"torch": torch.__version__, "torchvision": torchvision and torchvision.__version__,
                        "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(0), "cases": cases}, indent=2)
     if options.json is None:
         print(text)

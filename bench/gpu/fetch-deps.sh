@@ -19,7 +19,11 @@ fail() {
   exit 1
 }
 
-if [[ $# -ne 1 || $1 == -* ]]; then
+if [[ $# -eq 1 && ($1 == --help || $1 == -h) ]]; then
+  sed -n '2,/^set/ s/^# \?//p' "${BASH_SOURCE[0]}"
+  exit 0
+fi
+if [[ $# -ne 1 || -z $1 || $1 == -* ]]; then
   echo "usage: $0 FOLDER" >&2
   exit 2
 fi

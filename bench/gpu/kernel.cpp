@@ -160,8 +160,9 @@ int run(const Arguments& arguments) {
               [&] { measure_file_to_device(run, pictures, report); });
       std::filesystem::remove(pictures.path);
     });
+    // Whatever ends the program during the next size, this one's figures are there.
+    write_report(report, "gpu/kernel", arguments.json, arguments.markdown);
   }
-  write_report(report, "gpu/kernel", arguments.json, arguments.markdown);
   return report.anything_failed() ? 1 : 0;
 }
 

@@ -35,6 +35,7 @@ constexpr std::int64_t kSmallPicture = 16384;  // bytes
 constexpr std::int64_t kCacheMultiple = 4;
 /// Moved in one timing: about 15 ms on a fast device.
 constexpr std::int64_t kTimedBytes = 64'000'000'000;
+constexpr double kWarmUpSeconds = 0.3;
 /// As of cudaMalloc.
 constexpr std::int64_t kAlignment = 256;
 
@@ -205,8 +206,10 @@ Seconds time_by_turns(TimedStream& stream, const Batches& batches, std::int64_t 
   const double share =
       static_cast<double>(batches.bytes()) / static_cast<double>(batches.copy_bytes());
   const auto count = static_cast<double>(launches);
-  static_cast<void>(stream.seconds_of(kernel));
-  static_cast<void>(stream.seconds_of(copy));
+  // A device that had nothing to do needs a while to raise its clocks.
+  for (double busy = 0; busy < kWarmUpSeconds;) {
+    busy += stream.seconds_of(kernel) + stream.seconds_of(copy);
+  }
   Seconds seconds;
   for (std::int64_t round = 0; round < rounds; ++round) {
     seconds.kernel.push_back(stream.seconds_of(kernel) / count);
@@ -250,10 +253,11 @@ std::vector<double> microseconds(std::vector<double> seconds) {
 
 void add_torch(const GpuRun& run, const PictureSize& size, const Kind& kind, std::int64_t batch,
                const Seconds& seconds, Report& report) {
-  const std::string row = "PyTorch's operations one by one / kernel, " + kind.name();
-  const std::string transforms_row = "torchvision.transforms.v2 / kernel, " + kind.name();
+  const std::vector<std::pair<std::string, Target>> rows = {
+      {"PyTorch's operations one by one / kernel, " + kind.name(), at_least(4)},
+      {"torchvision.transforms.v2 / kernel, " + kind.name(), at_least(4)}};
   if (run.torch.is_null()) {
-    report.add({row, size.name, at_least(4), {}, "compare_torch.py was not run"});
+    report.add_missing(size.name, rows, "compare_torch.py was not run", /*failed=*/false);
     return;
   }
   for (const auto& entry : run.torch.at("cases")) {
@@ -261,25 +265,29 @@ void add_torch(const GpuRun& run, const PictureSize& size, const Kind& kind, std
         entry.at("layout") != to_string(kind.layout) || entry.at("batch") != batch) {
       continue;
     }
-    const std::string note = "PyTorch " + run.torch.at("torch").get<std::string>() +
-                             ", torchvision " + run.torch.at("torchvision").get<std::string>() +
-                             ", a process of its own before this one";
-    report.add({row, size.name, at_least(4),
-                ratios(entry.at("chain_seconds").get<std::vector<double>>(), seconds.kernel),
-                note});
-    report.add({transforms_row,
-                size.name,
-                {},
-                ratios(entry.at("transforms_seconds").get<std::vector<double>>(), seconds.kernel),
-                note});
+    const auto ratio_of = [&](const char* name) {
+      return ratios(entry.at(name).get<std::vector<double>>(), seconds.kernel);
+    };
+    const bool with_torchvision = entry.contains("transforms_seconds");
+    const std::string note =
+        "PyTorch " + run.torch.at("torch").get<std::string>() + ", " +
+        (with_torchvision ? "torchvision " + run.torch.at("torchvision").get<std::string>()
+                          : "no torchvision") +
+        ", a process of its own before this one";
+    report.add({rows[0].first, size.name, rows[0].second, ratio_of("chain_seconds"), note});
+    if (with_torchvision) {
+      report.add({rows[1].first, size.name, rows[1].second, ratio_of("transforms_seconds"), note});
+    } else {
+      report.add_missing(size.name, {rows[1]}, "there was no torchvision", /*failed=*/false);
+    }
     report.add({"PyTorch's copy of as many bytes / kernel, " + kind.name(),
                 size.name,
                 {},
-                ratios(entry.at("copy_seconds").get<std::vector<double>>(), seconds.kernel),
+                ratio_of("copy_seconds"),
                 note});
     return;
   }
-  report.add({row, size.name, at_least(4), {}, "compare_torch.py has no such case", true});
+  report.add_missing(size.name, rows, "compare_torch.py has no such case", /*failed=*/true);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/cuda/torch.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/normalizer.hpp>
 #include <chunkio/torch.hpp>
@@ -179,8 +180,8 @@ class DeviceSource : public BatchSource {
     const std::optional<chunkio::cuda::DeviceBatch> batch =
         loader_.next(static_cast<chunkio::cuda::Stream>(current_cuda_stream(device_)));
     if (!batch) return {};
-    return TrainingBatch{channels_first(view(*batch, batch->images())),
-                         view(*batch, batch->labels())};
+    return TrainingBatch{channels_first(chunkio::cuda::to_torch(*batch, batch->images())),
+                         chunkio::cuda::to_torch(*batch, batch->labels())};
   }
 
   std::int64_t num_steps() const override { return loader_.num_steps(); }
@@ -195,13 +196,6 @@ class DeviceSource : public BatchSource {
   std::string advice() const override { return loader_.stats().advice; }
 
  private:
-  /// The tensor holds a lease of the batch until the last use of it is gone.
-  [[nodiscard]] torch::Tensor view(const chunkio::cuda::DeviceBatch& batch,
-                                   const chunkio::cuda::DeviceTensor& tensor) const {
-    return chunkio::to_torch(batch, chunkio::TensorView(tensor.data, tensor.dtype, tensor.shape),
-                             device_);
-  }
-
   chunkio::cuda::DeviceLoader loader_;
   torch::Device device_;
 };

@@ -23,10 +23,14 @@ void wait_for_stream(torch::Device device) {
 }
 
 std::string pci_bus_id(torch::Device device) {
+  if (!device.is_cuda()) return {};
   std::array<char, 32> id{};
-  const bool known =
-      cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device.index()) == cudaSuccess;
-  return known ? id.data() : "";
+  if (cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device.index()) ==
+      cudaSuccess) {
+    return id.data();
+  }
+  static_cast<void>(cudaGetLastError());  // Or LibTorch would report it.
+  return {};
 }
 
 }  // namespace trainer

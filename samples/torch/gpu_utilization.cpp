@@ -13,15 +13,15 @@ constexpr auto kInterval = 100ms;
 
 }  // namespace
 
-/// The five functions of NVML that are needed, with the types of nvml.h, which need not be
-/// installed.
+/// The functions of NVML that are needed, with the types of nvml.h, which need not be installed:
+/// names end in the version that its macros choose, and a library keeps the versions it ever had.
 struct GpuUtilization::Nvml {
-  struct Rates {
+  struct Rates {  // nvmlUtilization_t, percent
     unsigned gpu;
     unsigned memory;
   };
-  using Device = void*;
-  static constexpr int kSuccess = 0;
+  using Device = void*;               // nvmlDevice_t
+  static constexpr int kSuccess = 0;  // NVML_SUCCESS
 
   void* library = nullptr;
   bool initialised = false;
@@ -70,6 +70,7 @@ GpuUtilization::~GpuUtilization() = default;
 void GpuUtilization::start() {
   const std::lock_guard lock(mutex_);
   sum_ = samples_ = 0;
+  ++starts_;
 }
 
 std::optional<double> GpuUtilization::mean() const {
@@ -80,13 +81,15 @@ std::optional<double> GpuUtilization::mean() const {
 
 void GpuUtilization::sample(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (!stop.stop_requested()) {
+  while (true) {
     wake_.wait_for(lock, stop, kInterval, [] { return false; });
+    if (stop.stop_requested()) return;
+    const int asked_in = starts_;
     lock.unlock();
     Nvml::Rates rates{};
     const bool known = nvml_->get_rates(nvml_->device, &rates) == Nvml::kSuccess;
     lock.lock();
-    if (known) {
+    if (known && asked_in == starts_) {
       sum_ += rates.gpu;
       samples_ += 1;
     }

@@ -7,9 +7,11 @@ answers, and of those that fail. No GPU is needed, and no LibTorch.
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 COMPARE = pathlib.Path(sys.argv[1])
@@ -17,13 +19,15 @@ COMPARE = pathlib.Path(sys.argv[1])
 # Takes what a trainer takes, appends its command line to a file beside it, and writes JSON as a trainer does: CelebA
 # from the GPU stalls a third of the time without echoing.
 TRAINER = '''#!{python}
-import json, pathlib, sys
+import json, pathlib, sys, time
 arguments = sys.argv[1:]
 value = lambda name: arguments[arguments.index(name) + 1] if name in arguments else None
 with open(pathlib.Path(__file__).parent / "log", "a") as log:
     log.write(pathlib.Path(__file__).name + " " + " ".join(arguments) + "\\n")
 if {broken!r} and value("--loader") == {broken!r}:
     sys.exit("chunkio-train: the GPU is on fire")
+if {hanging!r} and value("--loader") == {hanging!r}:
+    time.sleep(600)
 if not all(pathlib.Path(path).exists() for path in arguments[:2]):
     sys.exit("no files")
 epochs, loader = int(value("--epochs")), value("--loader")
@@ -49,25 +53,33 @@ class CompareLoadersTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.dir = pathlib.Path(scratch.name)
 
-    def compare(self, *options, broken=None, code=0):
-        """(rows of its table, the command lines of the trainers, what is left in its folder)."""
+    def start(self, *options, broken=None, hanging=None):
         build = self.dir / "build"
         programs = {"samples/torch/chunkio-train-cifar": TRAINER, "samples/torch/chunkio-train-celeba": TRAINER,
                     "bench/gpu/training_files": FILES}
         for name, text in programs.items():
             path = build / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text.format(python=sys.executable, broken=broken))
+            path.write_text(text.format(python=sys.executable, broken=broken, hanging=hanging))
             path.chmod(0o755)
-        markdown = self.dir / "out.md"
-        result = subprocess.run(
-            [sys.executable, COMPARE, "--build", build, "--dir", self.dir / "files", "--markdown", markdown,
-             "--json", self.dir / "out.json", *options], capture_output=True, text=True, check=False, timeout=60)
-        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return subprocess.Popen(
+            [sys.executable, COMPARE, "--build", build, "--dir", self.dir / "files", "--markdown", self.dir / "out.md",
+             "--json", self.dir / "out.json", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def end(self, process, code):
+        """(rows of its table, the command lines of the trainers, what is left in its folder)."""
+        output, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, code, output + errors)
         rows = [[cell.strip() for cell in line.strip("|").split("|")]
-                for line in markdown.read_text().splitlines() if line.startswith("| train_")]
-        log = build / "samples" / "torch" / "log"
-        return rows, log.read_text().splitlines() if log.exists() else [], list((self.dir / "files").iterdir())
+                for line in (self.dir / "out.md").read_text().splitlines() if line.startswith("| train_")]
+        return rows, self.log(), list((self.dir / "files").iterdir())
+
+    def log(self):
+        log = self.dir / "build" / "samples" / "torch" / "log"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def compare(self, *options, broken=None, code=0):
+        return self.end(self.start(*options, broken=broken), code)
 
     def test_the_table(self):
         rows, commands, left = self.compare()
@@ -95,6 +107,18 @@ class CompareLoadersTest(unittest.TestCase):
         self.assertEqual([row[-1] for row in rows if row[1].startswith("device")],
                          ["FAILED: chunkio-train: the GPU is on fire"] * 3)
         self.assertEqual(rows[2][2:4], ["11 (11 to 11)", "1.0"])
+        self.assertEqual(left, [])
+
+    def test_a_time_limit_from_outside_leaves_what_has_ended(self):
+        process = self.start(hanging="naive")
+        while not any("--loader naive" in command for command in self.log()):
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.terminate()
+        rows, _, left = self.end(process, 128 + signal.SIGTERM)
+        self.assertEqual([row[:2] for row in rows],
+                         [["train_cifar", "device, resident"], ["train_cifar", "device, from the host"],
+                          ["train_celeba", "device"], ["train_celeba", "device, --echo 2 as it advises"]])
         self.assertEqual(left, [])
 
     def test_no_time(self):

@@ -1,10 +1,12 @@
 /// A GPU that is threads and host memory, for the device loader on machines without one.
 ///
 /// Each stream is a thread that does its work in order, and events make threads wait, so what a
-/// program forgets to order is out of order here, too, and ThreadSanitizer sees it. Any call can be
-/// made to fail.
+/// program forgets to order is out of order here, too, and ThreadSanitizer sees it. Memory ends
+/// where a test says, copies from memory that is not page-locked keep their caller waiting as those
+/// of CUDA do, and any call can be made to fail.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -13,6 +15,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,8 +56,15 @@ class FakeGpu : public device::Gpu {
     const std::lock_guard lock(mutex_);
     return live_;
   }
-  /// What memory() says; allocations are not counted.
-  void set_free_bytes(std::int64_t bytes) { free_bytes_ = bytes; }
+  /// Of the device, 1 GiB unless said.
+  void set_capacity(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    capacity_ = bytes;
+  }
+  [[nodiscard]] std::int64_t allocated_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return allocated_bytes_;
+  }
   /// How often memory that was being copied from was unlocked: CUDA promises nothing for that.
   [[nodiscard]] int unlocked_too_early() const {
     const std::lock_guard lock(mutex_);
@@ -72,37 +82,49 @@ class FakeGpu : public device::Gpu {
 
   std::byte* allocate(std::size_t bytes) override {
     count("allocate");
-    add_live(1);
-    return new std::byte[bytes];
+    const std::lock_guard lock(mutex_);
+    const auto size = static_cast<std::int64_t>(bytes);
+    if (size > capacity_ - allocated_bytes_) {
+      throw Error(ErrorCode::out_of_resources,
+                  "the pretended GPU has no " + std::to_string(bytes) + " bytes to allocate");
+    }
+    auto* const memory = new std::byte[bytes];
+    sizes_[memory] = size;
+    allocated_bytes_ += size;
+    ++live_;
+    return memory;
   }
   // What gives memory back waits for all work, as with CUDA.
   void free(std::byte* memory) noexcept override {
     drain_all();
-    add_live(-1);
+    {
+      const std::lock_guard lock(mutex_);
+      allocated_bytes_ -= sizes_.at(memory);
+      sizes_.erase(memory);
+      --live_;
+    }
     delete[] memory;
   }
-  device::DeviceMemory memory() override { return {free_bytes_, free_bytes_}; }
+  device::DeviceMemory memory() override {
+    const std::lock_guard lock(mutex_);
+    return {std::max<std::int64_t>(capacity_ - allocated_bytes_, 0), capacity_};
+  }
 
   std::byte* allocate_pinned(std::size_t bytes) override {
     count("allocate_pinned");
-    add_live(1);
-    return new std::byte[bytes];
+    auto* const memory = new std::byte[bytes];
+    add_locked(memory, bytes);
+    return memory;
   }
   void free_pinned(std::byte* memory) noexcept override {
-    note_copies_from(memory, 1);
-    drain_all();
-    add_live(-1);
+    remove_locked(memory);
     delete[] memory;
   }
-  void pin(std::span<std::byte>) override {
+  void pin(std::span<std::byte> memory) override {
     count("pin");
-    add_live(1);
+    add_locked(memory.data(), memory.size());
   }
-  void unpin(std::span<std::byte> memory) noexcept override {
-    note_copies_from(memory.data(), memory.size());
-    drain_all();
-    add_live(-1);
-  }
+  void unpin(std::span<std::byte> memory) noexcept override { remove_locked(memory.data()); }
 
   device::StreamHandle create_stream() override {
     count("create_stream");
@@ -163,16 +185,21 @@ class FakeGpu : public device::Gpu {
   void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                       device::StreamHandle stream) override {
     count("copy_to_device");
-    {
-      const std::lock_guard lock(mutex_);
-      copied_.insert(source);
+    const bool locked = add_copied(source, bytes);
+    push_copy(target, source, bytes, stream);
+    if (!locked) of(stream).drain();
+  }
+  void fetch(std::byte* target, const std::byte* source, std::size_t bytes,
+             device::StreamHandle stream) override {
+    count("fetch");
+    if (!add_copied(source, bytes)) {
+      throw Error(ErrorCode::cuda_failed, "a device cannot read memory that is not page-locked");
     }
-    of(stream).push([this, target, source, bytes] {
-      std::this_thread::sleep_for(copy_takes_.load());
-      std::memcpy(target, source, bytes);
-      const std::lock_guard lock(mutex_);
-      copied_.erase(copied_.find(source));
-    });
+    push_copy(target, source, bytes, stream);
+  }
+  void clear(std::byte* memory, std::size_t bytes, device::StreamHandle stream) override {
+    count("clear");
+    of(stream).push([memory, bytes] { std::memset(memory, 0, bytes); });
   }
   void require_supported(const device::NormalizePlan&) override { count("require_supported"); }
   void normalize(const device::NormalizePlan& plan, const device::LabelPlan& labels,
@@ -268,10 +295,39 @@ class FakeGpu : public device::Gpu {
     return *reinterpret_cast<std::shared_ptr<Event>*>(event);
   }
 
-  void note_copies_from(const std::byte* memory, std::size_t bytes) noexcept {
+  /// \return whether the memory is page-locked.
+  bool add_copied(const std::byte* source, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto first = copied_.lower_bound(memory);
-    if (first != copied_.end() && *first < memory + bytes) ++unlocked_too_early_;
+    copied_.insert(source);
+    const auto after = locked_.upper_bound(source);
+    return after != locked_.begin() &&
+           source + bytes <= std::prev(after)->first + std::prev(after)->second;
+  }
+  void push_copy(std::byte* target, const std::byte* source, std::size_t bytes,
+                 device::StreamHandle stream) {
+    of(stream).push([this, target, source, bytes] {
+      std::this_thread::sleep_for(copy_takes_.load());
+      std::memcpy(target, source, bytes);
+      const std::lock_guard lock(mutex_);
+      copied_.erase(copied_.find(source));
+    });
+  }
+
+  void add_locked(const std::byte* memory, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    locked_[memory] = bytes;
+    ++live_;
+  }
+  void remove_locked(const std::byte* memory) noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto first = copied_.lower_bound(memory);
+      if (first != copied_.end() && *first < memory + locked_.at(memory)) ++unlocked_too_early_;
+    }
+    drain_all();
+    const std::lock_guard lock(mutex_);
+    locked_.erase(memory);
+    --live_;
   }
 
   void drain_all() noexcept {
@@ -340,7 +396,6 @@ class FakeGpu : public device::Gpu {
     }
   }
 
-  std::int64_t free_bytes_ = 0;
   std::atomic<std::chrono::microseconds> copy_takes_{};
   std::atomic<std::chrono::microseconds> kernel_takes_{};
 
@@ -349,6 +404,10 @@ class FakeGpu : public device::Gpu {
   std::map<std::string, int> failing_;
   std::map<std::string, int> failing_once_;
   std::int64_t live_ = 0;
+  std::int64_t capacity_ = std::int64_t{1} << 30;
+  std::int64_t allocated_bytes_ = 0;
+  std::map<const std::byte*, std::int64_t> sizes_;  // Of device memory.
+  std::map<const std::byte*, std::size_t> locked_;  // Page-locked memory and its bytes.
   std::set<Stream*> streams_;
   std::multiset<const std::byte*> copied_;  // Sources of copies under way.
   int unlocked_too_early_ = 0;

@@ -26,7 +26,7 @@ CODECS = re.compile(r"(libdeflate|liburing|zlib|jpeglib|lz4|zstd)\w*\.h$")
 # up threads may also tell OpenCV how many it has.
 OPENCV_TOOLS = re.compile(r"(axis_order|codecs|decode|encoder|transform|preview|contact_sheet)")
 OPENCV_SETTINGS = "opencv2/core/utility.hpp"
-# Public headers that need a third party, and of it this one header. None of the others may include them.
+# Public headers, by name, that need a third party, and of it this one header. None of the others may include them.
 OPT_IN_HEADERS = {"torch.hpp": "torch/types.h"}
 
 
@@ -63,7 +63,8 @@ def check_library_source(relative, include, quoted):
 def check_public_header(relative, include, quoted):
     if not quoted and OPT_IN_HEADERS.get(relative.name) == include:
         return
-    if include.removeprefix("chunkio/") in OPT_IN_HEADERS:
+    name = include.rpartition("/")[2]
+    if include.startswith("chunkio/") and name in OPT_IN_HEADERS and relative.name not in OPT_IN_HEADERS:
         yield "a header that needs a third party is for programs to include"
     if quoted or ("/" in include and not include.startswith("chunkio/")) or include.endswith(".h"):
         yield "public headers include the C++ standard library and <chunkio/...> only"

@@ -148,6 +148,26 @@ TEST_P(LineConverterTest, EveryValueOfEveryChannelIsExact) {
   }
 }
 
+TEST_P(LineConverterTest, EveryValueIsExactInEveryPlaceOfAPixel) {
+  // All values for channel 0, then all for channel 1 and so on; the others have something else.
+  std::vector<std::uint8_t> values;
+  for (std::size_t c = 0; c < num_channels(); ++c) {
+    for (int value = 0; value < 256; ++value) {
+      for (std::size_t other = 0; other < num_channels(); ++other) {
+        values.push_back(static_cast<std::uint8_t>(other == c ? value : 255 - 3 * value));
+      }
+    }
+  }
+  for (const Instructions instructions : all_instructions()) {
+    const LineConverter converter(channels(), dtype(), instructions);
+    std::vector<std::byte> output(values.size() * size_of(dtype()));
+    converter.convert_interleaved(values, output.data());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(element(output, i), expected(values[i], channels()[i % num_channels()])) << i;
+    }
+  }
+}
+
 TEST_P(LineConverterTest, LinesOfAnyLengthEndWhereTheyShould) {
   std::mt19937 random(5);
   for (const Instructions instructions : all_instructions()) {

@@ -16,6 +16,7 @@
 #include <torch/torch.h>
 
 #include <chunkio/chunkio.hpp>
+#include <chunkio/cuda/torch.hpp>
 #include <chunkio/dlpack.hpp>
 #include <chunkio/torch.hpp>
 

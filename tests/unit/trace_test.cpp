@@ -251,10 +251,15 @@ TEST_F(TraceTest, NormalizingOnTheCpuHasARange) {
 
 TEST_F(TraceTest, TheWayToTheDeviceIsNamed) {
   const auto gpu = std::make_shared<test::FakeGpu>();
+  gpu->slow_down(std::chrono::milliseconds(2), {});  // So that copies are waited for.
   const device::GpuStream stream(gpu);
   cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
-      gpu, Loader(Dataset::open(path_), {.batch_size = 10, .num_threads = 2, .num_epochs = 1}),
-      {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::off});
+      gpu,
+      Loader(Dataset::open(path_),
+             {.batch_size = 10, .num_threads = 2, .max_held = 2, .num_epochs = 1}),
+      {.normalize = {.mean = {0}, .std = {1}},
+       .big_batch = 6,
+       .resident = cuda::DeviceResident::off});
   std::int64_t batches = 0;
   for (loader.start_epoch(0); auto batch = loader.next(stream.get());) ++batches;
   EXPECT_EQ(batches, 12);
@@ -264,7 +269,76 @@ TEST_F(TraceTest, TheWayToTheDeviceIsNamed) {
   EXPECT_EQ(recorder().count(Stage::wait_for_output), batches);
   EXPECT_TRUE(recorder().holds(Stage::device_hand_over, Stage::wait_for_upload));
   EXPECT_TRUE(recorder().holds(Stage::device_hand_over, Stage::kernel));
+  // Two batches may be on their way, so the third waits for the first.
+  EXPECT_GE(recorder().count(Stage::wait_for_copy), 1);
+  EXPECT_LE(recorder().count(Stage::wait_for_copy), batches - 2 + 1) << "and at the end";
+  EXPECT_EQ(recorder().count(Stage::wait_for_device_buffer), 2 + 1) << "and at the end";
   EXPECT_TRUE(recorder().has_thread("chunkio feed"));
+}
+
+TEST_F(TraceTest, TheWayOfAResidentDatasetIsNamed) {
+  const auto gpu = std::make_shared<test::FakeGpu>();
+  const device::GpuStream stream(gpu);
+  // What reads it has batches of a 32nd of the memory budget.
+  constexpr std::int64_t kSide = 64;
+  constexpr std::int64_t kUploads = 12;
+  const std::string path = folder_.file("large.h5");
+  test::write_packed(path, {.num_samples = kSamples,
+                            .height = kSide,
+                            .width = kSide,
+                            .chunk_samples = kSamples / kChunks});
+  recorder().clear();
+  cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
+      gpu,
+      Loader(Dataset::open(path), {.batch_size = 10,
+                                   .window_bytes = 1,
+                                   .num_threads = 2,
+                                   .memory_budget = 32 * (kSamples / kUploads) * kSide * kSide * 3,
+                                   .num_epochs = 1}),
+      {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::require});
+  EXPECT_EQ(recorder().count(Stage::upload), kUploads);
+  // For all but two of the copies one by one, and for the rest.
+  EXPECT_EQ(recorder().count(Stage::wait_for_copy), kUploads - 1 + 1);
+  EXPECT_GE(recorder().count(Stage::visit), 1) << "it was read";
+  recorder().clear();
+
+  std::int64_t batches = 0;
+  for (loader.start_epoch(0); auto batch = loader.next(stream.get());) ++batches;
+  EXPECT_EQ(batches, 12);
+  EXPECT_EQ(recorder().count(Stage::plan), batches + 1) << "and the end";
+  EXPECT_EQ(recorder().count(Stage::kernel), batches);
+  EXPECT_EQ(recorder().count(Stage::wait_for_device_buffer), batches + 1);
+  EXPECT_EQ(recorder().count(Stage::upload), 0) << "everything is there";
+  EXPECT_EQ(recorder().count(Stage::wait_for_copy), 0);
+  EXPECT_EQ(recorder().count(Stage::visit), 0);
+}
+
+TEST_F(TraceTest, TheEpochAfterThatOfAResidentDatasetIsPlannedAhead) {
+  const auto gpu = std::make_shared<test::FakeGpu>();
+  const device::GpuStream stream(gpu);
+  cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
+      gpu, Loader(Dataset::open(path_), {.batch_size = 10, .num_epochs = 2}),
+      {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::require});
+  recorder().clear();
+  std::int64_t batches = 0;
+  for (const std::int64_t epoch : {0, 1}) {
+    for (loader.start_epoch(epoch); loader.next(stream.get());) ++batches;
+  }
+  // Every batch and both ends are planned by themselves, and the second epoch as a whole.
+  EXPECT_EQ(recorder().count(Stage::plan), batches + 2 + 1);
+}
+
+TEST_F(TraceTest, WaitingForAnOutputBatchHasAName) {
+  const auto gpu = std::make_shared<test::FakeGpu>();
+  const device::GpuStream stream(gpu);
+  cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
+      gpu, Loader(Dataset::open(path_), {.batch_size = 10, .num_threads = 2}),
+      {.normalize = {.mean = {0}, .std = {1}}, .max_held = 1, .release_timeout_seconds = 0.001});
+  loader.start_epoch(0);
+  const auto held = loader.next(stream.get());
+  EXPECT_EQ(recorder().count(Stage::wait_for_output), 1);
+  EXPECT_THROW(static_cast<void>(loader.next(stream.get())), Error);
+  EXPECT_EQ(recorder().count(Stage::wait_for_output), 2);
 }
 
 TEST_F(TraceTest, RangesEndWhereSomethingIsThrown) {

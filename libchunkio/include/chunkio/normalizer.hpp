@@ -50,8 +50,8 @@ struct NormalizeOptions {
   std::int64_t num_threads = 0;
 };
 
-/// Normalises batches on the CPU. The result of every value is that of the CUDA kernel, bit for
-/// bit.
+/// Normalises batches on the CPU. The result of every value is meant to be that of the CUDA kernel,
+/// bit for bit: both round the same multiply-add once. They were not compared on a device yet.
 ///
 /// Immutable; members may be called from several threads, which then take turns at the workers.
 /// After fork() a child must neither use nor destroy it: its threads do not exist there.

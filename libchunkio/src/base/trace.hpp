@@ -35,7 +35,7 @@ enum class Stage : std::uint8_t {
   wait_for_device_buffer,  ///< For a big batch that the device is done with.
   device_hand_over,        ///< DeviceLoader::next(); holds the next three.
   wait_for_upload,         ///< For a big batch: the stall.
-  wait_for_output,         ///< For the kernel that used an output buffer last.
+  wait_for_output,         ///< For a release, or the kernel that used the buffer last.
   kernel,                  ///< Planning rows of a batch and launching its kernel.
 };
 

@@ -1,5 +1,6 @@
 #include "device/batch_feed.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -10,17 +11,11 @@
 #include "base/trace.hpp"
 
 namespace chunkio::device {
-namespace {
-
-/// One is prepared while the other is used.
-constexpr std::size_t kBigBatches = 2;
-
-}  // namespace
 
 BatchFeed::BatchFeed(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches)
     : gpu_(std::move(gpu)), loader_(std::move(loader)), batches_(batches) {
   const auto rows = static_cast<std::size_t>(loader_.options().batch_size * batches_);
-  for (std::size_t i = 0; i < kBigBatches; ++i) {
+  for (std::int64_t i = 0; i < kBigBatches; ++i) {
     BigBatch& big_batch = big_batches_.emplace_back();
     big_batch.uploaded = GpuEvent(gpu_);
     big_batch.consumed = GpuEvent(gpu_);
@@ -76,10 +71,20 @@ void BatchFeed::stop() {
   settle();
 }
 
-BigBatch* BatchFeed::next() {
+std::optional<BigBatch*> BatchFeed::next(Seconds limit) {
   const base::TraceRange range(base::Stage::wait_for_upload);
+  const auto asked = Clock::now();
   std::unique_lock lock(mutex_);
-  item_available_.wait(lock, [&] { return !items_.empty() || error_ != nullptr || !running_; });
+  while (items_.empty() && error_ == nullptr && running_) {
+    // For storage it may wait as long as storage takes.
+    if (!waits_for_device_since_) {
+      item_available_.wait(lock);
+      continue;
+    }
+    const auto end = std::max(asked, *waits_for_device_since_) + limit;
+    if (Clock::now() >= end) return std::nullopt;
+    item_available_.wait_until(lock, end);
+  }
   // What was read before the error is delivered first.
   if (items_.empty()) {
     if (error_ != nullptr) std::rethrow_exception(error_);
@@ -152,6 +157,20 @@ BigBatch* BatchFeed::take_idle(const std::stop_token& stop) {
   BigBatch* const big_batch = idle_.back();
   idle_.pop_back();
   return big_batch;
+}
+
+BatchFeed::DeviceWait::DeviceWait(BatchFeed& feed) : feed_(feed) {
+  {
+    const std::lock_guard lock(feed_.mutex_);
+    feed_.waits_for_device_since_ = Clock::now();
+  }
+  // The consumer sees to it that this does not last for ever.
+  feed_.item_available_.notify_one();
+}
+
+BatchFeed::DeviceWait::~DeviceWait() {
+  const std::lock_guard lock(feed_.mutex_);
+  feed_.waits_for_device_since_.reset();
 }
 
 void BatchFeed::count_upload(const Uploads& more) {

@@ -5,12 +5,14 @@
 /// (Uploader), or from the device itself (ResidentFeed).
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string_view>
 #include <thread>
@@ -18,6 +20,7 @@
 
 #include <chunkio/loader.hpp>
 
+#include "device/bounded_wait.hpp"
 #include "device/gpu.hpp"
 
 namespace chunkio::device {
@@ -54,8 +57,10 @@ class BatchFeed {
 
   /// The next big batch of the epoch, or null at its end. Waits until it is prepared; its pictures
   /// may still be on their way (`uploaded`).
-  /// \throws Error what the loader or the device threw, every time.
-  [[nodiscard]] BigBatch* next();
+  /// \param limit  of the time for which the thread may be waiting for the device meanwhile.
+  /// \return nothing if that was longer. \throws Error what the loader or the device threw, every
+  ///         time.
+  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit);
   /// It may be used again once `consumed` is done.
   void release(BigBatch* big_batch);
 
@@ -73,7 +78,24 @@ class BatchFeed {
   [[nodiscard]] virtual std::int64_t device_bytes() const noexcept = 0;
 
  protected:
-  /// \param batches  of the loader in a big batch.
+  using Clock = std::chrono::steady_clock;
+
+  /// One is prepared while the other is used.
+  static constexpr std::int64_t kBigBatches = 2;
+
+  /// As long as this lives, the thread waits for the device.
+  class DeviceWait {
+   public:
+    explicit DeviceWait(BatchFeed& feed);
+    DeviceWait(const DeviceWait&) = delete;
+    DeviceWait& operator=(const DeviceWait&) = delete;
+    ~DeviceWait();
+
+   private:
+    BatchFeed& feed_;
+  };
+
+  /// \param batches  of the loader in a big batch, no more than an epoch has.
   BatchFeed(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches);
 
   // The thread calls these three, and restore() the last one while there is no thread.
@@ -121,6 +143,7 @@ class BatchFeed {
   std::exception_ptr error_;
   bool running_ = false;  // The thread will bring more.
   Uploads uploads_;
+  std::optional<Clock::time_point> waits_for_device_since_;
 
   // Of the consumer.
   std::int64_t epoch_ = 0;  // that next() delivers

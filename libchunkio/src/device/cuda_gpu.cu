@@ -1,5 +1,6 @@
 #include <cuda_runtime.h>
 
+#include <new>
 #include <string>
 
 #include <chunkio/error.hpp>
@@ -10,41 +11,127 @@
 namespace chunkio::device {
 namespace {
 
-Error failure(cudaError_t status, const std::string& action) {
+// Errors that stay: every later call of the process fails, too, and so does what cleans up.
+bool is_lost(cudaError_t status) noexcept {
+  switch (status) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// An error that was dealt with, or the next launch would be blamed for it.
+void forget(cudaError_t status) noexcept {
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
+// "out of memory (cudaErrorMemoryAllocation)"
+std::string text_of(cudaError_t status) {
+  return std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")";
+}
+
+void check(cudaError_t status, const std::string& action) {
+  if (status == cudaSuccess) return;
+  forget(status);
+  std::string message = "CUDA cannot " + action + ": " + text_of(status);
+  if (is_lost(status)) {
+    message +=
+        "; the device is lost to this process, start it again from the last saved state (dmesg "
+        "may say more, as NVRM: Xid)";
+  }
   const bool refused = status == cudaErrorMemoryAllocation;
-  return Error(refused ? ErrorCode::out_of_resources : ErrorCode::cuda_failed,
-               "CUDA cannot " + action + ": " + cudaGetErrorString(status) + " (" +
-                   cudaGetErrorName(status) + ")");
+  throw Error(refused ? ErrorCode::out_of_resources : ErrorCode::cuda_failed, message);
 }
 
 void check(cudaError_t status, const char* action) {
-  if (status == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // Or the next launch would be blamed for it.
-  throw failure(status, action);
+  // Nothing is put together where nothing failed.
+  if (status != cudaSuccess) check(status, std::string(action));
 }
 
-void check_bytes(cudaError_t status, const char* action, std::size_t bytes) {
+void check_bytes(cudaError_t status, std::size_t bytes, const char* of) {
+  if (status != cudaSuccess) check(status, "allocate " + std::to_string(bytes) + " bytes of " + of);
+}
+
+// Systems refuse to page-lock in many ways, and all of them leave the device as it was.
+void check_lock(cudaError_t status, const char* action, std::size_t bytes, const char* of) {
   if (status == cudaSuccess) return;
-  check(status, (action + (" " + std::to_string(bytes)) + " bytes").c_str());
+  const std::string tried = std::string(action) + " " + std::to_string(bytes) + " bytes" + of;
+  if (is_lost(status)) check(status, tried);
+  forget(status);
+  throw Error(ErrorCode::out_of_resources, "CUDA cannot " + tried + ": " + text_of(status));
+}
+
+// "12.4"
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// Why there is no device at all, and the way out of that.
+Error nothing_usable(cudaError_t status) {
+  std::string why;
+  int driver = 0;
+  switch (status) {
+    case cudaErrorInsufficientDriver:
+      forget(cudaDriverGetVersion(&driver));
+      if (driver == 0) {
+        why = "no NVIDIA driver is there; install one for CUDA " +
+              std::to_string(CUDART_VERSION / 1000) +
+              " or later, start the container with its GPUs";
+      } else {
+        why = "the driver goes up to CUDA " + version_text(driver) + ", and this is built with " +
+              version_text(CUDART_VERSION) + "; install a newer driver, build with CUDA " +
+              std::to_string(driver / 1000);
+      }
+      break;
+    case cudaSuccess:
+    case cudaErrorNoDevice:
+      why =
+          "the driver sees no device; look at nvidia-smi -L and at CUDA_VISIBLE_DEVICES, which "
+          "hides those that it does not name";
+      break;
+    default:
+      why = text_of(status) + "; see what nvidia-smi says";
+  }
+  return Error(ErrorCode::cuda_failed,
+               "no GPU can be used: " + why + ", or use Loader and Normalizer on the CPU");
 }
 
 /// Makes a device that of the calling thread while it lives: the caller may be using another one.
 class CurrentDevice {
  public:
-  explicit CurrentDevice(int device) {
-    if (cudaGetDevice(&before_) != cudaSuccess) before_ = device;
-    check(cudaSetDevice(device), "select the device");
-    changed_ = before_ != device;
+  /// \throws Error cuda_failed.
+  explicit CurrentDevice(int device) : CurrentDevice(device, std::nothrow) {
+    check(status_, "select the device");
+  }
+  /// Tries to.
+  CurrentDevice(int device, std::nothrow_t) noexcept {
+    const cudaError_t known = cudaGetDevice(&before_);
+    forget(known);
+    status_ = cudaSetDevice(device);
+    forget(status_);
+    changed_ = known == cudaSuccess && status_ == cudaSuccess && before_ != device;
   }
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
   ~CurrentDevice() {
-    if (changed_) static_cast<void>(cudaSetDevice(before_));
+    if (changed_) forget(cudaSetDevice(before_));
   }
 
  private:
   int before_ = 0;
   bool changed_ = false;
+  cudaError_t status_ = cudaSuccess;
 };
 
 class CudaGpu final : public Gpu {
@@ -52,18 +139,13 @@ class CudaGpu final : public Gpu {
   explicit CudaGpu(int device) : device_(device) {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());
-      throw Error(ErrorCode::cuda_failed, std::string("no GPU can be used: ") +
-                                              cudaGetErrorString(status) +
-                                              "; install a driver that goes with CUDA " +
-                                              std::to_string(CUDART_VERSION / 1000) +
-                                              ", or use Loader and Normalizer on the CPU");
-    }
+    forget(status);
+    if (status != cudaSuccess || count == 0) throw nothing_usable(status);
     if (device < 0 || device >= count) {
-      throw Error(ErrorCode::cuda_failed, "there is no CUDA device " + std::to_string(device) +
-                                              ": this machine has " + std::to_string(count) +
-                                              ", from 0 on");
+      throw Error(ErrorCode::cuda_failed,
+                  "there is no CUDA device " + std::to_string(device) + ": this process sees " +
+                      std::to_string(count) +
+                      ", numbered from 0 on (CUDA_VISIBLE_DEVICES may hide others)");
     }
     const CurrentDevice current(device_);
   }
@@ -71,10 +153,12 @@ class CudaGpu final : public Gpu {
   std::byte* allocate(std::size_t bytes) override {
     const CurrentDevice current(device_);
     void* memory = nullptr;
-    check_bytes(cudaMalloc(&memory, bytes), "allocate, of device memory,", bytes);
+    check_bytes(cudaMalloc(&memory, bytes), bytes, "device memory");
     return static_cast<std::byte*>(memory);
   }
-  void free(std::byte* memory) noexcept override { ignore(cudaFree(memory)); }
+  void free(std::byte* memory) noexcept override {
+    give_back([&] { return cudaFree(memory); });
+  }
   DeviceMemory memory() override {
     const CurrentDevice current(device_);
     std::size_t free_bytes = 0;
@@ -86,25 +170,20 @@ class CudaGpu final : public Gpu {
   std::byte* allocate_pinned(std::size_t bytes) override {
     const CurrentDevice current(device_);
     void* memory = nullptr;
-    check_bytes(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable),
-                "allocate, of page-locked memory,", bytes);
+    check_lock(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "allocate", bytes,
+               " of page-locked memory");
     return static_cast<std::byte*>(memory);
   }
-  void free_pinned(std::byte* memory) noexcept override { ignore(cudaFreeHost(memory)); }
+  void free_pinned(std::byte* memory) noexcept override {
+    give_back([&] { return cudaFreeHost(memory); });
+  }
   void pin(std::span<std::byte> memory) override {
     const CurrentDevice current(device_);
-    const cudaError_t status =
-        cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
-    if (status == cudaSuccess) return;
-    static_cast<void>(cudaGetLastError());
-    const bool refused = status == cudaErrorMemoryAllocation || status == cudaErrorNotSupported ||
-                         status == cudaErrorHostMemoryAlreadyRegistered;
-    throw Error(refused ? ErrorCode::out_of_resources : ErrorCode::cuda_failed,
-                "CUDA cannot page-lock " + std::to_string(memory.size()) +
-                    " bytes: " + cudaGetErrorString(status));
+    check_lock(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable),
+               "page-lock", memory.size(), "");
   }
   void unpin(std::span<std::byte> memory) noexcept override {
-    ignore(cudaHostUnregister(memory.data()));
+    give_back([&] { return cudaHostUnregister(memory.data()); });
   }
 
   StreamHandle create_stream() override {
@@ -113,10 +192,14 @@ class CudaGpu final : public Gpu {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
     return stream;
   }
-  void destroy_stream(StreamHandle stream) noexcept override { ignore(cudaStreamDestroy(stream)); }
+  void destroy_stream(StreamHandle stream) noexcept override {
+    give_back([&] { return cudaStreamDestroy(stream); });
+  }
   EventHandle create_event() override { return create_event_with(cudaEventDisableTiming); }
   EventHandle create_timer() override { return create_event_with(cudaEventDefault); }
-  void destroy_event(EventHandle event) noexcept override { ignore(cudaEventDestroy(event)); }
+  void destroy_event(EventHandle event) noexcept override {
+    give_back([&] { return cudaEventDestroy(event); });
+  }
 
   void record(EventHandle event, StreamHandle stream) override {
     const CurrentDevice current(device_);
@@ -130,7 +213,7 @@ class CudaGpu final : public Gpu {
     const CurrentDevice current(device_);
     const cudaError_t status = cudaEventQuery(event);
     if (status == cudaErrorNotReady) {
-      static_cast<void>(cudaGetLastError());
+      forget(status);
       return false;
     }
     check(status, "look at an event");
@@ -154,8 +237,17 @@ class CudaGpu final : public Gpu {
   void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                       StreamHandle stream) override {
     const CurrentDevice current(device_);
-    check_bytes(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream),
-                "copy to the device", bytes);
+    check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream),
+          "copy to the device");
+  }
+  void fetch(std::byte* target, const std::byte* source, std::size_t bytes,
+             StreamHandle stream) override {
+    const CurrentDevice current(device_);
+    check(launch_fetch(target, source, bytes, stream), "launch the fetching kernel");
+  }
+  void clear(std::byte* memory, std::size_t bytes, StreamHandle stream) override {
+    const CurrentDevice current(device_);
+    check(cudaMemsetAsync(memory, 0, bytes, stream), "clear device memory");
   }
   void require_supported(const NormalizePlan& plan) override {
     if (fits_kernel(plan)) return;
@@ -177,9 +269,11 @@ class CudaGpu final : public Gpu {
     check(cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync), "create an event");
     return event;
   }
-  // At the end of a program the driver may be gone before its memory is given back.
-  static void ignore(cudaError_t status) noexcept {
-    if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  // The device may be lost, and at the end of a program the driver gone, before all is given back.
+  template <class Call>
+  void give_back(Call call) const noexcept {
+    const CurrentDevice current(device_, std::nothrow);
+    forget(call());
   }
 
   int device_;

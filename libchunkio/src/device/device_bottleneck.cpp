@@ -104,11 +104,11 @@ Diagnosis diagnose_bus(const DeviceStats& stats, const Rates& rates) {
                     (stats.pinned ? " from page-locked memory." : " from pageable memory.")};
   add_resident(found.cures, stats, rates);
   if (!stats.pinned) {
-    // Pageable memory is copied once more, by the driver, before it crosses.
+    // Pageable memory is copied once more, by the driver, before it crosses. Not measured.
     found.cures.push_back(rates.cure("pin_memory = require",
                                      "Page-lock the loader's buffers (pin_memory = require; raise "
                                      "the limit of ulimit -l): copies then cross without a "
-                                     "detour, about twice as fast.",
+                                     "detour; that this halves their time is an estimate.",
                                      2 * rates.now));
   }
   add_echo(found.cures, stats, rates);

@@ -15,10 +15,12 @@
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
 #include "device/augmentation.hpp"
+#include "device/bounded_wait.hpp"
 #include "device/device_loader_access.hpp"
 #include "device/device_state.hpp"
 #include "device/echo_deal.hpp"
 #include "device/gpu.hpp"
+#include "device/memory_needs.hpp"
 #include "device/normalize_plan.hpp"
 #include "device/output_ring.hpp"
 #include "device/pinned_ring.hpp"
@@ -38,6 +40,7 @@ using OutputSlot = internal::OutputSlot;
 
 /// Far beyond use; it keeps sums in range.
 constexpr std::int64_t kMaxHeld = 1024;
+constexpr double kMaxTimeoutSeconds = 1e6;
 
 void require(bool condition, const std::string& message) {
   if (!condition) throw Error(ErrorCode::invalid_argument, message);
@@ -55,13 +58,15 @@ void check_options(const Loader& loader, const DeviceOptions& options) {
   require(
       options.label_dtype == DType::int64 || options.label_dtype == DType::float32,
       "label_dtype must be int64 or float32, got " + std::string(to_string(options.label_dtype)));
-  constexpr std::int64_t kSane = std::int64_t{1} << 50;
+  const auto timeout = [](double seconds, const std::string& name) {
+    require(seconds >= 0 && seconds <= kMaxTimeoutSeconds,
+            name + " must be between 0 and 1e6, got " + std::to_string(seconds));
+  };
+  timeout(options.release_timeout_seconds, "release_timeout_seconds");
+  timeout(options.device_timeout_seconds, "device_timeout_seconds");
   const auto rows = base::checked_multiply(options.big_batch, loader.options().batch_size);
-  const auto bytes =
-      base::checked_multiply(rows.value_or(kSane), loader.dataset().info().sample_bytes());
   require(rows && *rows <= std::numeric_limits<std::int32_t>::max(),
-          "a big batch has 2^31 samples or more; lower big_batch");
-  require(bytes && *bytes < kSane, "a big batch has 2^50 bytes or more; lower big_batch");
+          "big_batch * batch_size is 2^31 samples or more; lower big_batch");
   require(options.resident_share >= 0 && options.resident_share <= 1,
           "resident_share must be between 0 and 1, got " + std::to_string(options.resident_share));
   require(options.echo <= std::numeric_limits<std::int32_t>::max() &&
@@ -91,21 +96,30 @@ struct DeviceLoader::Impl {
         labels(label_plan(dataset.info(), options.label_dtype)),
         free_bytes(gpu->memory().free_bytes),
         dataset_bytes(device::ResidentDataset::footprint(loader, labels)),
-        fits(fits_device(loader)),
-        stream(gpu),
-        outputs(std::make_shared<device::OutputRing>(gpu, options.max_held,
-                                                     loader_options.batch_size, plan, labels)) {
-    std::optional<device::ResidentDataset> uploaded = fits ? upload(loader) : std::nullopt;
+        stream(gpu) {
+    // An epoch has no more; what is not there needs no room.
+    const std::int64_t big = std::clamp<std::int64_t>(num_batches, 1, options.big_batch);
+    const device::MemoryNeeds fed =
+        needs_with(device::Uploader::footprint(loader, big, labels), false);
+    const device::MemoryNeeds whole = needs_with(dataset_bytes, true);
+    const bool keep =
+        fits_device(loader) && (whole.fit() || options.resident == DeviceResident::require);
+    (keep ? whole : fed).require_room();
+    outputs =
+        std::make_shared<device::OutputRing>(gpu, options.max_held, loader_options.batch_size, plan,
+                                             labels, options.pin_memory, keep ? whole : fed);
+    std::optional<device::ResidentDataset> uploaded = keep ? upload(loader, whole) : std::nullopt;
     if (uploaded) {
       resident = true;
       pins = uploaded->pinned();
-      feed = std::make_unique<device::ResidentFeed>(gpu, std::move(loader), options.big_batch,
-                                                    std::move(*uploaded));
+      feed =
+          std::make_unique<device::ResidentFeed>(gpu, std::move(loader), big, std::move(*uploaded));
     } else {
+      fed.require_room();  // Not asked yet if the dataset was to be kept.
       // Nothing is read into the ring of a loader whose dataset is resident.
       pinned = device::PinnedRing::of(gpu, loader, options.pin_memory);
       pins = pinned != nullptr;
-      feed = std::make_unique<device::Uploader>(gpu, std::move(loader), options.big_batch, labels);
+      feed = std::make_unique<device::Uploader>(gpu, std::move(loader), big, labels, fed);
     }
   }
 
@@ -119,17 +133,27 @@ struct DeviceLoader::Impl {
 
   [[nodiscard]] device::NormalizePlan supported(device::NormalizePlan made) const {
     gpu->require_supported(made);
-    const std::int64_t bytes = made.output_bytes();
-    require(base::checked_multiply(bytes, loader_options.batch_size * kMaxHeld).has_value(),
-            "the output batches have 2^63 bytes or more; lower batch_size");
     return made;
   }
 
+  [[nodiscard]] device::MemoryNeeds needs_with(std::int64_t input_bytes, bool of_dataset) const {
+    return {.output_bytes = device::OutputRing::footprint(options.max_held,
+                                                          loader_options.batch_size, plan, labels),
+            .input_bytes = input_bytes,
+            .free_bytes = free_bytes,
+            .batch_size = loader_options.batch_size,
+            .max_held = options.max_held,
+            .big_batch = options.big_batch,
+            .resident = of_dataset,
+            .required = options.resident == DeviceResident::require};
+  }
+
   /// Nothing, if it cannot be had and need not be.
-  [[nodiscard]] std::optional<device::ResidentDataset> upload(const Loader& loader) const {
+  [[nodiscard]] std::optional<device::ResidentDataset> upload(
+      const Loader& loader, const device::MemoryNeeds& needs) const {
     try {
       return std::optional<device::ResidentDataset>(std::in_place, gpu, loader, labels,
-                                                    options.pin_memory);
+                                                    options.pin_memory, needs);
     } catch (const Error& error) {
       const bool dispensable = options.resident == DeviceResident::automatic &&
                                error.code() == ErrorCode::out_of_resources;
@@ -185,24 +209,46 @@ struct DeviceLoader::Impl {
         ended = true;
         return nullptr;
       }
-    } catch (...) {
-      failure = std::current_exception();
-      throw;
-    }
-    OutputSlot& slot = outputs->take();  // That all are held is no failure: some can be released.
-    try {
+      OutputSlot& slot = take_output();
       fill(slot, consumer);
       ++within;
       if (within == std::ssize(current->batch_rows) * options.echo) drop_current();
+      const std::lock_guard lock(mutex);
+      ++batches;
+      images += std::ssize(slot.sample_ids);
+      stall_seconds += std::exchange(waited_seconds, 0);
+      seconds = std::chrono::duration<double>(Clock::now() - *first_started).count();
+      return &slot;
+    } catch (const device::TimedOut&) {
+      throw;  // No failure: what is late may come.
     } catch (...) {
       failure = std::current_exception();
       throw;
     }
-    const std::lock_guard lock(mutex);
-    ++batches;
-    images += std::ssize(slot.sample_ids);
-    seconds = std::chrono::duration<double>(Clock::now() - *first_started).count();
-    return &slot;
+  }
+
+  /// \throws Error TimedOut; what a release met.
+  [[nodiscard]] OutputSlot& take_output() {
+    OutputSlot& slot = outputs->take(device::Seconds(options.release_timeout_seconds));
+    const base::TraceRange range(base::Stage::wait_for_output);
+    const device::Seconds limit(options.device_timeout_seconds);
+    // What the slot was used for last may still be read: its tasks by the copy before its kernel.
+    // That kernel waits for the consumer's stream, so this may take for ever. And a copy from
+    // ordinary memory would wait for the stream itself, where no limit ends it.
+    if (device::wait_until_done(*gpu, slot.computed.get(), limit) &&
+        (slot.host_tasks.locked() || device::wait_until_done(*gpu, slot.released.get(), limit))) {
+      return slot;
+    }
+    outputs->put_back(slot);
+    throw_late();
+  }
+
+  [[noreturn]] void throw_late() const {
+    throw device::TimedOut("the device has not gone on for " +
+                           device::to_text(device::Seconds(options.device_timeout_seconds)) +
+                           " (device_timeout_seconds): " + outputs->unfinished() +
+                           "; see what the consumer's stream waits for, or raise "
+                           "device_timeout_seconds");
   }
 
   void rethrow_failure() const {
@@ -213,12 +259,11 @@ struct DeviceLoader::Impl {
   [[nodiscard]] bool advance() {
     if (current != nullptr) return true;
     const auto start = Clock::now();
-    current = feed->next();
-    const double waited = std::chrono::duration<double>(Clock::now() - start).count();
-    {
-      const std::lock_guard lock(mutex);
-      stall_seconds += waited;
-    }
+    const std::optional<BigBatch*> arrived =
+        feed->next(device::Seconds(options.device_timeout_seconds));
+    waited_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    if (!arrived) throw_late();
+    current = *arrived;
     if (current == nullptr) return false;
     within = std::exchange(skip, 0);
     next_batch = current->first_batch + std::ssize(current->batch_rows);
@@ -246,14 +291,10 @@ struct DeviceLoader::Impl {
     const std::span<const std::int32_t> rows = std::span(dealt).subspan(
         static_cast<std::size_t>(first), static_cast<std::size_t>(rows_of(slice)));
 
-    // What the slot was used for last may still be read: its tasks by the copy before its kernel.
-    {
-      const base::TraceRange range(base::Stage::wait_for_output);
-      gpu->synchronize(slot.computed.get());
-    }
     count_times(slot);
     const base::TraceRange range(base::Stage::kernel);
     gpu->wait(stream.get(), slot.released.get());
+    if (slot.use > 0) slot.before = {slot.epoch, slot.step};
     slot.epoch = current->epoch;
     slot.step = current->first_batch * options.echo + within;
     slot.echo_pass = pass;
@@ -261,10 +302,15 @@ struct DeviceLoader::Impl {
     describe(slot, std::ssize(rows));
     plan_rows(slot, rows);
     // After what the host did: on an idle stream its time would count as the kernel's.
+    gpu->record(slot.wait_begun.get(), consumer);
     gpu->record(slot.begun.get(), stream.get());
     if (!rows.empty()) {
-      gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), rows.size() * sizeof(RowTask),
-                          stream.get());
+      const std::size_t task_bytes = rows.size() * sizeof(RowTask);
+      if (slot.host_tasks.locked()) {
+        gpu->fetch(slot.tasks.get(), slot.host_tasks.get(), task_bytes, stream.get());
+      } else {
+        gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), task_bytes, stream.get());
+      }
       gpu->normalize(plan, labels,
                      {.pictures = current->pictures,
                       .labels = current->labels,
@@ -275,15 +321,14 @@ struct DeviceLoader::Impl {
                      stream.get());
     }
     gpu->record(slot.computed.get(), stream.get());
-    gpu->record(slot.wait_begun.get(), consumer);
     gpu->wait(consumer, slot.computed.get());
     gpu->record(slot.wait_ended.get(), consumer);
-    slot.timed = true;
+    slot.use = ++uses;
   }
 
   /// Of the use before, whose kernel is done.
   void count_times(const OutputSlot& slot) {
-    if (!slot.timed) return;
+    if (slot.use == 0) return;
     const double kernel = gpu->seconds_between(slot.begun.get(), slot.computed.get());
     // A stream that has not come there yet has other work, so it does not stand idle.
     const double idle = gpu->is_done(slot.wait_ended.get())
@@ -392,7 +437,6 @@ struct DeviceLoader::Impl {
   LabelPlan labels;
   std::int64_t free_bytes = 0;     // Of the device, before anything was allocated.
   std::int64_t dataset_bytes = 0;  // What the dataset takes there.
-  bool fits = false;
   bool resident = false;
   bool pins = false;  // Copies come from page-locked memory.
 
@@ -414,6 +458,8 @@ struct DeviceLoader::Impl {
   std::exception_ptr failure;                  // thrown by every later call
   std::vector<std::int32_t> dealt;             // rows of `current`, in the order of dealt_pass
   std::int64_t dealt_pass = -1;
+  std::int64_t uses = 0;      // of output buffers
+  double waited_seconds = 0;  // for pictures of the batch that is handed out next
 
   std::optional<Clock::time_point> first_started;
 
@@ -498,5 +544,11 @@ std::int64_t DeviceBatch::epoch() const { return slot_->epoch; }
 std::int64_t DeviceBatch::step() const { return slot_->step; }
 std::int64_t DeviceBatch::echo_pass() const { return slot_->echo_pass; }
 void DeviceBatch::use_on(Stream stream) { slot_->consumer = stream; }
+
+void DeviceBatch::require_contains(const DeviceTensor& tensor) const {
+  if (tensor == images() || tensor == labels()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "the tensor is not of this batch, whose lease would not keep its memory valid");
+}
 
 }  // namespace chunkio::cuda

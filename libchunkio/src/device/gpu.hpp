@@ -1,4 +1,4 @@
-/// What the device loader needs of a GPU: memory, streams, events, copies and one kernel.
+/// What the device loader needs of a GPU: memory, streams, events, copies and kernels.
 ///
 /// One implementation is CUDA, the other a stand-in that the tests run where there is no GPU.
 /// Streams and events are those of CUDA: work of one stream is done in order, work of several at
@@ -66,8 +66,8 @@ struct DeviceMemory {
   std::int64_t total_bytes = 0;
 };
 
-/// \throws Error, all members that are not noexcept: cuda_failed, with the name of the call and
-///         CUDA's text; out_of_resources where memory or page-locking was refused.
+/// \throws Error, all members that are not noexcept: cuda_failed, with what was tried and CUDA's
+///         text; out_of_resources where memory or page-locking was refused.
 class Gpu {
  public:
   virtual ~Gpu() = default;
@@ -105,6 +105,14 @@ class Gpu {
 
   virtual void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                               StreamHandle stream) = 0;
+  /// As copy_to_device(), by threads of the device, and of a few KiB: by what is published, copies
+  /// of all streams go through one engine one after the other, where a small one waits for the
+  /// large ones before.
+  /// \pre `source` is page-locked; both addresses and `bytes` are multiples of 16.
+  virtual void fetch(std::byte* target, const std::byte* source, std::size_t bytes,
+                     StreamHandle stream) = 0;
+  /// Fills device memory with zeros.
+  virtual void clear(std::byte* memory, std::size_t bytes, StreamHandle stream) = 0;
   /// \throws Error unsupported: the kernel cannot do this.
   virtual void require_supported(const NormalizePlan& plan) = 0;
   /// \param labels  what `work` says of labels. \pre require_supported(plan).

@@ -1,23 +1,44 @@
 #include "device/output_ring.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include <chunkio/error.hpp>
 
+#include "base/checked_math.hpp"
+#include "base/trace.hpp"
+
 namespace chunkio::device {
+namespace {
+
+std::string name_of(std::int64_t epoch, std::int64_t step) {
+  return "batch " + std::to_string(step) + " of epoch " + std::to_string(epoch);
+}
+
+}  // namespace
+
+std::int64_t OutputRing::footprint(std::int64_t num_slots, std::int64_t rows,
+                                   const NormalizePlan& plan, const LabelPlan& labels) noexcept {
+  const std::int64_t row_bytes =
+      plan.output_bytes() + labels.output_bytes() + static_cast<std::int64_t>(sizeof(RowTask));
+  const std::int64_t factors[] = {num_slots, rows, row_bytes};
+  return base::checked_product<std::int64_t>(factors).value_or(kBeyondAnyDevice);
+}
 
 OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::int64_t rows,
-                       const NormalizePlan& plan, const LabelPlan& labels)
+                       const NormalizePlan& plan, const LabelPlan& labels, cuda::PinMemory policy,
+                       const MemoryNeeds& needs)
     : gpu_(std::move(gpu)), slots_(static_cast<std::size_t>(num_slots)) {
   const auto count = static_cast<std::size_t>(rows);
   const std::size_t picture_bytes = count * static_cast<std::size_t>(plan.output_bytes());
   const std::size_t label_bytes = count * static_cast<std::size_t>(labels.output_bytes());
   const std::size_t task_bytes = count * sizeof(RowTask);
   for (Slot& slot : slots_) {
-    slot.pictures = DeviceBuffer(gpu_, picture_bytes);
-    if (label_bytes > 0) slot.labels = DeviceBuffer(gpu_, label_bytes);
-    slot.tasks = DeviceBuffer(gpu_, task_bytes);
-    slot.host_tasks = PinnedBuffer(gpu_, task_bytes);
+    slot.pictures = allocate(gpu_, picture_bytes, needs);
+    if (label_bytes > 0) slot.labels = allocate(gpu_, label_bytes, needs);
+    slot.tasks = allocate(gpu_, task_bytes, needs);
+    slot.host_tasks = CopySource(gpu_, task_bytes, policy);
     slot.begun = GpuTimer(gpu_);
     slot.computed = GpuTimer(gpu_);
     slot.released = GpuEvent(gpu_);
@@ -25,9 +46,15 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
     slot.wait_ended = GpuTimer(gpu_);
     slot.sample_ids.reserve(count);
   }
-  device_bytes_ = num_slots * static_cast<std::int64_t>(picture_bytes + label_bytes + task_bytes);
+  // A copy from ordinary memory waits for the kernels of all slots, so all are of one kind.
+  if (std::any_of(slots_.begin(), slots_.end(),
+                  [](const Slot& slot) { return !slot.host_tasks.locked(); })) {
+    for (Slot& slot : slots_) {
+      slot.host_tasks = CopySource(gpu_, task_bytes, cuda::PinMemory::off);
+    }
+  }
+  device_bytes_ = footprint(num_slots, rows, plan, labels);
   for (Slot& slot : slots_) idle_.push_back(&slot);
-  std::reverse(idle_.begin(), idle_.end());  // Taken from the back, so first used in order.
 }
 
 OutputRing::~OutputRing() {
@@ -41,28 +68,57 @@ OutputRing::~OutputRing() {
   }
 }
 
-OutputRing::Slot& OutputRing::take() {
-  const std::lock_guard lock(mutex_);
+OutputRing::Slot& OutputRing::take(Seconds limit) {
+  std::unique_lock lock(mutex_);
+  const auto ready = [&] { return !idle_.empty() || error_ != nullptr; };
+  if (!ready()) {
+    const base::TraceRange range(base::Stage::wait_for_output);
+    slot_released_.wait_for(lock, limit, ready);
+  }
   if (error_) std::rethrow_exception(error_);
   if (idle_.empty()) {
     std::string held;
     for (const Slot& slot : slots_) {
-      held += (held.empty() ? "" : ", ") + std::to_string(slot.step) + " of epoch " +
-              std::to_string(slot.epoch);
+      held += (held.empty() ? "" : ", ") + name_of(slot.epoch, slot.step);
     }
-    throw Error(ErrorCode::out_of_resources, "all " + std::to_string(slots_.size()) +
-                                                 " output batches are held (max_held): batch " +
-                                                 held +
-                                                 "; release one before next(), or raise max_held");
+    throw TimedOut("all " + std::to_string(slots_.size()) +
+                   " output batches are held (max_held), and none was released within " +
+                   to_text(limit) + " (release_timeout_seconds): " + held +
+                   "; release one before next(), or raise max_held");
   }
-  Slot& slot = *idle_.back();
-  idle_.pop_back();
+  Slot& slot = *idle_.front();
+  idle_.erase(idle_.begin());
   return slot;
 }
 
 void OutputRing::put_back(Slot& slot) {
   const std::lock_guard lock(mutex_);
-  idle_.push_back(&slot);
+  idle_.insert(idle_.begin(), &slot);
+}
+
+std::string OutputRing::unfinished() {
+  const auto oldest = [&](const auto& event) -> const Slot* {
+    const Slot* found = nullptr;
+    for (const Slot& slot : slots_) {
+      const bool older = slot.use > 0 && (found == nullptr || slot.use < found->use);
+      if (older && !gpu_->is_done(event(slot).get())) found = &slot;
+    }
+    return found;
+  };
+  const Slot* const made = oldest([](const Slot& slot) -> auto& { return slot.computed; });
+  if (made != nullptr) {
+    const std::string name = name_of(made->epoch, made->step);
+    return !made->before ? name + " is not made"
+                         : name +
+                               " is not made, perhaps because work that was put into the "
+                               "consumer's stream for " +
+                               name_of(made->before->epoch, made->before->step) +
+                               ", whose buffer it gets, is not done";
+  }
+  const Slot* const used = oldest([](const Slot& slot) -> auto& { return slot.released; });
+  return used != nullptr ? "work that was put into the consumer's stream for " +
+                               name_of(used->epoch, used->step) + " is not done"
+                         : "a copy to the device is not done";
 }
 
 std::shared_ptr<OutputRing::Slot> OutputRing::lease(Slot& slot) {
@@ -73,12 +129,14 @@ std::shared_ptr<OutputRing::Slot> OutputRing::lease(Slot& slot) {
 void OutputRing::release(Slot& slot) noexcept {
   try {
     gpu_->record(slot.released.get(), slot.consumer);
-    put_back(slot);
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(&slot);
   } catch (...) {
     // The slot is lost; whoever asks for another one is told why.
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }
+  slot_released_.notify_one();
 }
 
 }  // namespace chunkio::device

@@ -1,16 +1,21 @@
 /// Output batches on the device and their leases.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <chunkio/cuda/device_loader.hpp>
 
+#include "device/bounded_wait.hpp"
 #include "device/gpu.hpp"
+#include "device/memory_needs.hpp"
+#include "device/pinned_ring.hpp"
 
 namespace chunkio::device {
 class OutputRing;
@@ -24,14 +29,16 @@ class OutputSlot {
   device::DeviceBuffer pictures;
   device::DeviceBuffer labels;
   device::DeviceBuffer tasks;
-  device::PinnedBuffer host_tasks;
+  device::CopySource host_tasks;
   device::GpuTimer begun;     ///< Nothing but the work that fills it is left to do.
   device::GpuTimer computed;  ///< The kernel that fills it is done.
   device::GpuEvent released;  ///< What the consumer put into its stream is done.
   // In the consumer's stream, around its wait for `computed`.
   device::GpuTimer wait_begun;
   device::GpuTimer wait_ended;
-  bool timed = false;  ///< All timers were recorded.
+  std::int64_t use = 0;  ///< Kernels are in the stream in this order, from 1 on; 0: not used yet.
+  /// The batch before in this buffer, whose consumer this one's kernel waits for.
+  std::optional<LoaderPosition> before = {};
 
   DeviceTensor pictures_view;
   DeviceTensor labels_view;
@@ -51,22 +58,34 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
  public:
   using Slot = cuda::internal::OutputSlot;
 
-  /// \param rows   of a batch at most.
-  /// \throws Error as Gpu's functions.
+  /// \param rows  of a batch at most.
+  /// \throws Error as Gpu's functions, page_locked() and allocate().
   OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::int64_t rows,
-             const NormalizePlan& plan, const LabelPlan& labels);
+             const NormalizePlan& plan, const LabelPlan& labels, cuda::PinMemory policy,
+             const MemoryNeeds& needs);
   OutputRing(const OutputRing&) = delete;
   OutputRing& operator=(const OutputRing&) = delete;
   /// Waits for what the consumer does with the batches.
   ~OutputRing();
 
-  /// A slot that nobody holds. Work that fills it must wait for `released`.
-  /// \throws Error out_of_resources (all are held: which), and what a release met.
-  [[nodiscard]] Slot& take();
-  /// Puts it back unused.
+  /// Device memory that it takes.
+  [[nodiscard]] static std::int64_t footprint(std::int64_t num_slots, std::int64_t rows,
+                                              const NormalizePlan& plan,
+                                              const LabelPlan& labels) noexcept;
+
+  /// The slot that nobody has held for longest: the consumer's stream may still read the one that
+  /// was released last. Work that fills it must wait for `released`. If all are held, waits until
+  /// one is released.
+  /// \throws TimedOut (all are held: which), Error (what a release met).
+  [[nodiscard]] Slot& take(Seconds limit);
+  /// Puts it back unused; it is the next one again.
   void put_back(Slot& slot);
   /// \param slot  filled; its consumer is set.
   [[nodiscard]] std::shared_ptr<Slot> lease(Slot& slot);
+
+  /// What the device has not finished: the oldest batch, and whom it may be waiting for.
+  /// \throws Error as Gpu::is_done().
+  [[nodiscard]] std::string unfinished();
 
   [[nodiscard]] std::int64_t device_bytes() const noexcept { return device_bytes_; }
 
@@ -78,7 +97,8 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   std::vector<Slot> slots_;
 
   std::mutex mutex_;  // Guards what follows.
-  std::vector<Slot*> idle_;
+  std::condition_variable slot_released_;
+  std::vector<Slot*> idle_;  // The first one was released first.
   std::exception_ptr error_;
 };
 

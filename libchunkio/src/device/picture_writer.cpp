@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace chunkio::device {
@@ -67,19 +68,18 @@ PictureWriter::Run PictureWriter::run_of_row(const Crop& crop, std::int64_t row)
   const std::int64_t width = sizes.width;
   Run run{.first_output = static_cast<std::size_t>(row * width), .flipped = crop.flipped};
   const std::int64_t picture_row = crop.top + row;
-  if (picture_row < 0 || picture_row >= sizes.picture_height) {
+  // Columns [begin, end) of the picture are seen.
+  const std::int32_t begin = std::max(crop.left, 0);
+  const std::int32_t end = std::min(crop.left + sizes.width, sizes.picture_width);
+  if (picture_row < 0 || picture_row >= sizes.picture_height || end <= begin) {
     run.zeros_before = static_cast<std::size_t>(width);
     return run;
   }
-  const std::int64_t begin = std::clamp<std::int64_t>(crop.left, 0, sizes.picture_width);
-  const std::int64_t end = std::clamp<std::int64_t>(crop.left + width, begin, sizes.picture_width);
-  auto before = static_cast<std::size_t>(std::min(begin - crop.left, width));
-  auto after = static_cast<std::size_t>(width - (end - begin)) - before;
-  if (crop.flipped) std::swap(before, after);
-  run.zeros_before = before;
+  run.zeros_before = static_cast<std::size_t>(begin - crop.left);
   run.first_picture = static_cast<std::size_t>(picture_row * sizes.picture_width + begin);
   run.num_pixels = static_cast<std::size_t>(end - begin);
-  run.zeros_after = after;
+  run.zeros_after = static_cast<std::size_t>(crop.left + sizes.width - end);
+  if (crop.flipped) std::swap(run.zeros_before, run.zeros_after);
   return run;
 }
 

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <deque>
+#include <exception>
+#include <future>
 #include <utility>
 
 #include <chunkio/error.hpp>
 
+#include "base/checked_math.hpp"
+#include "base/trace.hpp"
 #include "device/pinned_ring.hpp"
 #include "pipeline/loader_access.hpp"
+#include "pipeline/loader_state.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -43,17 +48,21 @@ LoaderOptions sequential(LoaderOptions options, std::int64_t sample_bytes) {
 
 std::int64_t ResidentDataset::footprint(const Loader& loader, const LabelPlan& labels) {
   const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + labels.input_bytes();
-  return loader.row_groups().num_samples() * row_bytes + static_cast<std::int64_t>(kKernelSlack);
+  const auto rows = base::checked_multiply(loader.row_groups().num_samples(), row_bytes);
+  const auto slack = static_cast<std::int64_t>(kKernelSlack);
+  return rows ? base::checked_add(*rows, slack).value_or(kBeyondAnyDevice) : kBeyondAnyDevice;
 }
 
 ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader,
-                                 const LabelPlan& labels, cuda::PinMemory pin_memory)
+                                 const LabelPlan& labels, cuda::PinMemory pin_memory,
+                                 const MemoryNeeds& needs)
     : device_bytes_(footprint(loader, labels)) {
   const std::int64_t rows = loader.row_groups().num_samples();
   const std::int64_t sample_bytes = loader.dataset().info().sample_bytes();
-  pictures_ = DeviceBuffer(gpu, static_cast<std::size_t>(rows * sample_bytes) + kKernelSlack);
+  const auto picture_bytes = static_cast<std::size_t>(rows * sample_bytes);
+  pictures_ = allocate(gpu, picture_bytes + kKernelSlack, needs);
   if (labels.input_bytes() > 0) {
-    labels_ = DeviceBuffer(gpu, static_cast<std::size_t>(rows * labels.input_bytes()));
+    labels_ = allocate(gpu, static_cast<std::size_t>(rows * labels.input_bytes()), needs);
   }
 
   struct Copying {
@@ -64,6 +73,8 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
   const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
   pinned_ = ring != nullptr;
   const GpuStream stream(gpu);
+  // The kernel reads whole words, and behind the last picture nobody else writes.
+  gpu->clear(pictures_.get() + picture_bytes, kKernelSlack, stream.get());
   std::deque<Copying> copying;
   std::vector<std::int64_t> ids;
   const auto copy = [&](const TensorView& values, const DeviceBuffer& target,
@@ -76,13 +87,17 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
   };
   try {
     for (const Batch& batch : reader.epoch(0)) {
-      // Held first: a batch must outlive its copy, whatever is thrown.
-      const Copying& last = copying.emplace_back(Copying{batch, GpuEvent(gpu)});
-      copy(batch.images(), pictures_, sample_bytes);
-      copy(batch.labels(), labels_, labels.input_bytes());
-      ids.insert(ids.end(), batch.sample_ids().begin(), batch.sample_ids().end());
-      gpu->record(last.done.get(), stream.get());
+      {
+        const base::TraceRange range(base::Stage::upload);
+        // Held first: a batch must outlive its copy, whatever is thrown.
+        const Copying& last = copying.emplace_back(Copying{batch, GpuEvent(gpu)});
+        copy(batch.images(), pictures_, sample_bytes);
+        copy(batch.labels(), labels_, labels.input_bytes());
+        ids.insert(ids.end(), batch.sample_ids().begin(), batch.sample_ids().end());
+        gpu->record(last.done.get(), stream.get());
+      }
       if (std::ssize(copying) < kCopies - 1) continue;  // One more is held by the loop.
+      const base::TraceRange range(base::Stage::wait_for_copy);
       gpu->synchronize(copying.front().done.get());
       copying.pop_front();
     }
@@ -90,7 +105,10 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
     gpu->synchronize(stream.get());
     throw;
   }
-  gpu->synchronize(stream.get());
+  {
+    const base::TraceRange range(base::Stage::wait_for_copy);
+    gpu->synchronize(stream.get());
+  }
   stats_ = reader.stats();
   skipped_ = reader.skipped();
   if (std::ssize(ids) != loader.dataset().size()) sample_ids_ = std::move(ids);
@@ -122,12 +140,33 @@ ResidentFeed::~ResidentFeed() {
 }
 
 void ResidentFeed::begin_epoch(std::int64_t epoch) {
-  epoch_rows_.emplace(LoaderAccess::order(loader(), epoch));
+  if (planned_rows_.valid() && planned_epoch_ == epoch) {
+    epoch_rows_.emplace(planned_rows_.get());
+  } else {
+    epoch_rows_.emplace(LoaderAccess::order(loader(), epoch));
+  }
+  plan_ahead(epoch + 1);
   next_step_ = restored_ && restored_->epoch == epoch ? restored_->step : 0;
   restored_.reset();
 }
 
+void ResidentFeed::plan_ahead(std::int64_t epoch) {
+  const std::int64_t end = loader().options().num_epochs.value_or(pipeline::kMaxEpoch);
+  if (epoch >= end) return;
+  try {
+    planned_rows_ = std::async(std::launch::async, [order = LoaderAccess::order(loader(), epoch)] {
+      base::name_this_thread("chunkio plan");
+      const base::TraceRange range(base::Stage::plan);
+      return plan::EpochRows(order);
+    });
+    planned_epoch_ = epoch;
+  } catch (const std::exception&) {
+    // It is planned when it comes.
+  }
+}
+
 bool ResidentFeed::fill(BigBatch& big_batch, const std::stop_token&) {
+  const base::TraceRange range(base::Stage::plan);
   big_batch.first_batch = next_step_;
   const std::int64_t end = std::min(next_step_ + batches(), epoch_rows_->num_steps());
   if (next_step_ == end) return false;

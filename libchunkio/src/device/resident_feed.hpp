@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <chunkio/cuda/device_loader.hpp>
 
 #include "device/batch_feed.hpp"
+#include "device/memory_needs.hpp"
 #include "plan/epoch_rows.hpp"
 
 namespace chunkio::device {
@@ -20,9 +22,9 @@ class ResidentDataset {
   [[nodiscard]] static std::int64_t footprint(const Loader& loader, const LabelPlan& labels);
 
   /// Reads the rows with a second loader of the same options, one after the other, and copies them.
-  /// Blocks on I/O. \throws Error as Loader and Gpu.
+  /// Blocks on I/O. \throws Error as Loader, Gpu and allocate().
   ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader, const LabelPlan& labels,
-                  cuda::PinMemory pin_memory);
+                  cuda::PinMemory pin_memory, const MemoryNeeds& needs);
 
   [[nodiscard]] const std::byte* pictures() const noexcept { return pictures_.get(); }
   [[nodiscard]] const std::byte* labels() const noexcept { return labels_.get(); }
@@ -66,11 +68,15 @@ class ResidentFeed final : public BatchFeed {
   void begin_epoch(std::int64_t epoch) override;
   [[nodiscard]] bool fill(BigBatch& big_batch, const std::stop_token& stop) override;
   void go_to(std::string_view state) override;
+  void plan_ahead(std::int64_t epoch);
 
   ResidentDataset dataset_;
 
   // Of the thread.
   std::optional<plan::EpochRows> epoch_rows_;
+  /// Of the epoch that probably comes next, so that its first batch need not wait for it.
+  std::int64_t planned_epoch_ = 0;
+  std::future<plan::EpochRows> planned_rows_;
   std::int64_t next_step_ = 0;
   std::optional<LoaderPosition> restored_;
 };

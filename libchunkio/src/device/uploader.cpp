@@ -4,14 +4,25 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/checked_math.hpp"
 #include "base/trace.hpp"
 
 namespace chunkio::device {
 
+std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches,
+                                 const LabelPlan& labels) {
+  const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + labels.input_bytes();
+  const std::int64_t factors[] = {kBigBatches, batches, loader.options().batch_size, row_bytes};
+  const auto rows = base::checked_product<std::int64_t>(factors);
+  const std::int64_t slack = kBigBatches * static_cast<std::int64_t>(kKernelSlack);
+  return rows ? base::checked_add(*rows, slack).value_or(kBeyondAnyDevice) : kBeyondAnyDevice;
+}
+
 Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
-                   const LabelPlan& labels)
+                   const LabelPlan& labels, const MemoryNeeds& needs)
     : BatchFeed(std::move(gpu), std::move(loader), batches),
       labels_(labels),
+      device_bytes_(footprint(this->loader(), batches, labels)),
       stream_(shared_gpu()) {
   const LoaderOptions& options = this->loader().options();
   const std::int64_t rows = options.batch_size * batches;
@@ -20,9 +31,14 @@ Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches
       kKernelSlack;
   const auto label_bytes = static_cast<std::size_t>(rows * labels_.input_bytes());
   for (BigBatch& big_batch : big_batches()) {
-    big_batch.pictures = buffers_.emplace_back(shared_gpu(), picture_bytes).get();
-    if (label_bytes > 0) big_batch.labels = buffers_.emplace_back(shared_gpu(), label_bytes).get();
-    device_bytes_ += static_cast<std::int64_t>(picture_bytes + label_bytes);
+    std::byte* const pictures =
+        buffers_.emplace_back(allocate(shared_gpu(), picture_bytes, needs)).get();
+    // The kernel reads whole words, the last of which nobody may ever have written.
+    shared_gpu()->clear(pictures, picture_bytes, stream_.get());
+    big_batch.pictures = pictures;
+    if (label_bytes > 0) {
+      big_batch.labels = buffers_.emplace_back(allocate(shared_gpu(), label_bytes, needs)).get();
+    }
   }
   for (std::int64_t i = 0; i < options.max_held; ++i) {
     copy_timers_.push_back({GpuTimer(shared_gpu()), GpuTimer(shared_gpu())});
@@ -53,6 +69,8 @@ bool Uploader::fill(BigBatch& big_batch, const std::stop_token& stop) {
         copying_.emplace_back(Copying{std::move(*batch), &copy_timers_[next_timers_]});
     next_timers_ = (next_timers_ + 1) % copy_timers_.size();
     gpu().record(copying.timers->begun.get(), stream_.get());
+    // From ordinary memory, a copy waits for all work of its stream.
+    const DeviceWait waiting(*this);
     copy(copying.batch, big_batch);
     gpu().record(copying.timers->done.get(), stream_.get());
   }
@@ -65,6 +83,7 @@ std::optional<Batch> Uploader::next_batch() {
   while (!copying_.empty() && gpu().is_done(copying_.front().timers->done.get())) give_back();
   if (copying_.size() == copy_timers_.size()) {
     const base::TraceRange range(base::Stage::wait_for_copy);
+    const DeviceWait waiting(*this);
     gpu().synchronize(copying_.front().timers->done.get());
     give_back();
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/batch_feed.hpp"
+#include "device/memory_needs.hpp"
 
 namespace chunkio::device {
 
@@ -15,8 +16,13 @@ namespace chunkio::device {
 /// its copy is done.
 class Uploader final : public BatchFeed {
  public:
-  /// \throws Error as Gpu's functions.
-  Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches, const LabelPlan& labels);
+  /// Device memory that it would take.
+  [[nodiscard]] static std::int64_t footprint(const Loader& loader, std::int64_t batches,
+                                              const LabelPlan& labels);
+
+  /// \throws Error as Gpu's functions and allocate().
+  Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches, const LabelPlan& labels,
+           const MemoryNeeds& needs);
   ~Uploader() override;
 
   [[nodiscard]] std::int64_t device_bytes() const noexcept override { return device_bytes_; }
@@ -43,7 +49,7 @@ class Uploader final : public BatchFeed {
   void give_back();
 
   LabelPlan labels_;
-  std::int64_t device_bytes_ = 0;
+  std::int64_t device_bytes_;
   GpuStream stream_;
   std::vector<DeviceBuffer> buffers_;
 

@@ -9,8 +9,9 @@
 /// Data flow: Loader -> page-locked ring -> copy stream -> uint8 pictures on the device -> one
 /// kernel on a compute stream -> output buffers. Pictures cross the bus once, as uint8; cropping,
 /// flipping, normalising and transposing are that kernel's (see NormalizeOptions). A thread of the
-/// DeviceLoader's own keeps copies under way while the consumer trains. No device or page-locked
-/// memory is allocated after construction, and nothing ever waits for the whole device.
+/// DeviceLoader's own keeps copies under way while the consumer trains. Between construction and
+/// destruction no device or page-locked memory is allocated and nothing waits for the whole device;
+/// giving memory back does, as always with CUDA.
 ///
 /// After fork() a child must neither use nor destroy what the parent made: a CUDA context does not
 /// survive it.
@@ -42,7 +43,7 @@ using Stream = CUstream_st*;
 enum class PinMemory : std::uint8_t {
   require = 0,  ///< An error if it is refused.
   prefer = 1,   ///< Where it is refused (RLIMIT_MEMLOCK, no memory), go on without.
-  off = 2,
+  off = 2,      ///< Copies then keep next() and each other waiting.
 };
 
 /// Whether the dataset is kept on the device. Never changes what is delivered.
@@ -62,7 +63,7 @@ struct DeviceOptions {
   DType label_dtype = DType::int64;
 
   /// Batches of the loader that are uploaded together, >= 1; also those that are shuffled among
-  /// each other by `echo`.
+  /// each other by `echo`. More than an epoch has: all of it.
   std::int64_t big_batch = 1;
   /// How often the pictures of a big batch are used, >= 1 (batch echoing: Choi, Passos, Shallue,
   /// Dahl, "Faster Neural Network Training with Data Echoing", 2019): first in the batches that the
@@ -70,13 +71,21 @@ struct DeviceOptions {
   /// cannot keep up.
   std::int64_t echo = 1;
 
-  /// Output batches that the consumer may hold at once, 1 to 1024. One more is an error, not a
-  /// hang. With one, the kernel of a batch waits for all that the consumer does with the one
-  /// before.
+  /// Output batches that the consumer may hold at once, 1 to 1024. One more is waited for, up to
+  /// release_timeout_seconds, and then an error. With one, the kernel of a batch waits for all that
+  /// the consumer does with the one before.
   std::int64_t max_held = 2;
+  /// How long next() waits, where max_held batches are held, for another thread to release one; 0
+  /// to 1e6, 0 not at all. Who holds them all in the thread that calls next() waits in vain, for
+  /// nobody can know that: hence seconds.
+  double release_timeout_seconds = 5;
+  /// How long next() waits for the device to go on with what was put into its streams; 0 to 1e6.
+  /// Longer than anything that the consumer's stream does for one batch, waiting for other
+  /// processes included.
+  double device_timeout_seconds = 600;
   PinMemory pin_memory = PinMemory::require;
   /// Resident: read once, at construction, and uploaded as uint8; an epoch then reads nothing, and
-  /// a batch is one launch of the kernel. The loader's `memory_budget` is taken once more
+  /// of a batch 16 bytes a row cross the bus. The loader's `memory_budget` is taken once more
   /// meanwhile.
   DeviceResident resident = DeviceResident::automatic;
   /// Of the device memory that is free at construction, 0 to 1.
@@ -89,6 +98,8 @@ struct DeviceTensor {
   DType dtype = DType::float32;
   Shape shape = {};
   int device = 0;
+
+  friend bool operator==(const DeviceTensor&, const DeviceTensor&) = default;
 };
 
 namespace internal {
@@ -116,6 +127,9 @@ class CHUNKIO_EXPORT DeviceBatch {
   /// The one stream whose work the buffer waits for when it is released: that of next(), unless
   /// another is named here. Of all copies of the batch, so not beside other calls of theirs.
   void use_on(Stream stream);
+  /// For whoever hands `tensor` on with a lease of this batch.
+  /// \throws Error invalid_argument unless it is images() or labels().
+  void require_contains(const DeviceTensor& tensor) const;
 
  private:
   friend class DeviceLoader;
@@ -156,26 +170,29 @@ struct DeviceStats {
 /// One thread at a time, but for stats().
 class CHUNKIO_EXPORT DeviceLoader {
  public:
-  /// Allocates all buffers, page-locks those of the loader and starts a thread.
+  /// Allocates all buffers and page-locks those of the loader.
   /// \param loader  with max_held >= 2, so that copies overlap with each other and with reading.
   /// \throws Error invalid_argument (options; see Normalizer, too), unsupported (built without
-  ///         CUDA), cuda_failed (no driver or device), out_of_resources (device memory, page-locked
-  ///         memory).
+  ///         CUDA), cuda_failed (no driver or device), out_of_resources (device memory: how much is
+  ///         needed, and for what; page-locked memory).
   explicit DeviceLoader(Loader loader, DeviceOptions options = {});
   DeviceLoader(DeviceLoader&&) noexcept;
   DeviceLoader& operator=(DeviceLoader&&) noexcept;
-  /// Waits for what is under way on its own streams. Batches that are held stay valid.
+  /// Waits for what is under way on its own streams, and so for what they wait for in those of the
+  /// consumer. Batches that are held stay valid.
   ~DeviceLoader();
 
-  /// Goes to the start of an epoch; see Loader::start_epoch().
+  /// Goes to the start of an epoch; see Loader::start_epoch(). Where that drops what was prepared,
+  /// waits for copies under way, and so, without a limit, for what they wait for.
   void start_epoch(std::int64_t epoch);
   /// The next output batch, or nothing at the end of the epoch. Work put into `stream` afterwards
   /// waits until the batch is there. The caller waits while pictures have not arrived (the stall of
-  /// DeviceStats), and while the device is max_held batches behind.
+  /// DeviceStats), while all batches are held, and while the device is max_held batches behind.
   /// \param stream  of the device of this loader.
-  /// \throws Error out_of_resources (max_held batches are held: which), invalid_argument (no epoch
-  ///         was started), cuda_failed, and what
-  ///         Loader::next() throws. After those every call throws the same again.
+  /// \throws Error out_of_resources (release_timeout_seconds: which batches are held;
+  ///         device_timeout_seconds: which batch is not done. Nothing was lost, and the next call
+  ///         waits again), invalid_argument (no epoch was started), cuda_failed, and what
+  ///         Loader::next() throws. After the last two every call throws the same again.
   [[nodiscard]] std::optional<DeviceBatch> next(Stream stream);
 
   /// Where it stands, as Loader::state(), with the place within a big batch and echo pass.

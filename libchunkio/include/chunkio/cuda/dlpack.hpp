@@ -10,26 +10,40 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include <chunkio/cuda/device_loader.hpp>
 #include <chunkio/dlpack.hpp>
-#include <chunkio/error.hpp>
+#include <chunkio/tensor.hpp>
 
 namespace chunkio::cuda {
+
+namespace internal {
+
+template <class Managed>
+std::unique_ptr<Managed, dlpack::CallDeleter> export_tensor(DeviceBatch&& batch,
+                                                            const DeviceTensor& tensor) {
+  batch.require_contains(tensor);
+  return chunkio::internal::export_tensor<Managed>(
+      std::move(batch), TensorView(tensor.data, tensor.dtype, tensor.shape),
+      {dlpack::DLDeviceType::cuda, static_cast<std::int32_t>(tensor.device)});
+}
+
+}  // namespace internal
 
 /// Exports the images() or labels() of `batch` as a read-only managed tensor.
 /// \throws Error invalid_argument (`tensor` is of another batch, or there are no labels).
 [[nodiscard]] inline dlpack::ManagedTensor to_dlpack(DeviceBatch batch,
                                                      const DeviceTensor& tensor) {
-  if (tensor.data != batch.images().data && tensor.data != batch.labels().data) {
-    throw Error(ErrorCode::invalid_argument,
-                "the tensor is not of this batch, whose lease would not keep its memory valid");
-  }
-  const dlpack::DLDevice device{dlpack::DLDeviceType::cuda,
-                                static_cast<std::int32_t>(tensor.device)};
-  return chunkio::to_dlpack(std::move(batch), TensorView(tensor.data, tensor.dtype, tensor.shape),
-                            device);
+  return internal::export_tensor<dlpack::DLManagedTensorVersioned>(std::move(batch), tensor);
+}
+
+/// The same for consumers older than DLPack 1.0, which are not told that the memory is read-only.
+/// \throws Error as to_dlpack().
+[[nodiscard]] inline dlpack::LegacyManagedTensor to_dlpack_legacy(DeviceBatch batch,
+                                                                  const DeviceTensor& tensor) {
+  return internal::export_tensor<dlpack::DLManagedTensor>(std::move(batch), tensor);
 }
 
 }  // namespace chunkio::cuda

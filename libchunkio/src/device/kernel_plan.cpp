@@ -1,0 +1,51 @@
+#include "device/kernel_plan.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace chunkio::device {
+namespace {
+
+/// Of shared memory for a block, if a row is not larger: several blocks fit on a multiprocessor.
+constexpr std::int64_t kTileBytes = std::int64_t{16} << 10;
+/// What a block may have without asking for more.
+constexpr std::int64_t kMaxTileBytes = std::int64_t{48} << 10;
+
+}  // namespace
+
+KernelPlan make_kernel_plan(const NormalizePlan& plan) {
+  const auto channels = static_cast<std::int32_t>(plan.channels.size());
+  KernelPlan made{};
+  made.crop = plan.crop;
+  std::copy(plan.channels.begin(), plan.channels.end(), made.channels);
+  const bool by_turns = plan.input == Layout::nhwc;
+  made.planes = by_turns ? 1 : channels;
+  made.pixel_bytes = by_turns ? channels : 1;
+  // A row may begin at any byte of a word. Padding is staged, too.
+  const std::int64_t longest = std::int64_t{plan.crop.width} * made.pixel_bytes + kWordBytes - 1;
+  made.row_words = static_cast<std::int32_t>((longest + kWordBytes - 1) / kWordBytes);
+  const std::int64_t row_bytes = std::int64_t{made.planes} * made.row_words * kWordBytes;
+  made.tile_rows = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(kTileBytes / row_bytes, 1, plan.crop.height));
+  made.tiles = (plan.crop.height + made.tile_rows - 1) / made.tile_rows;
+  // So many that each has a word to write, or several.
+  const std::int64_t run =
+      std::int64_t{made.tile_rows} * plan.crop.width * (plan.output == Layout::nchw ? 1 : channels);
+  const std::int64_t words = run * static_cast<std::int64_t>(size_of(plan.dtype)) / kWordBytes;
+  made.threads = static_cast<std::int32_t>(std::clamp<std::int64_t>(
+      (words + kWarp - 1) / kWarp * kWarp, std::int64_t{2} * kWarp, kMaxThreads));
+  made.width_inverse =
+      std::numeric_limits<std::uint64_t>::max() / static_cast<std::uint64_t>(plan.crop.width) + 1;
+  return made;
+}
+
+std::int64_t shared_bytes(const KernelPlan& plan) noexcept {
+  return std::int64_t{plan.planes} * plan.tile_rows * plan.row_words * kWordBytes;
+}
+
+bool fits_kernel(const NormalizePlan& plan) {
+  return shared_bytes(make_kernel_plan(plan)) <= kMaxTileBytes;
+}
+
+}  // namespace chunkio::device
