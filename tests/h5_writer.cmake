@@ -3,6 +3,7 @@ chunkio_add_unit_tests(
   h5_test WITH_LONG
   SOURCES unit/chunk_index_test.cpp
           unit/dataset_test.cpp
+          unit/deferring_driver_test.cpp
           unit/h5_handle_test.cpp
           unit/hdf5_source_test.cpp
           unit/metered_driver_test.cpp

@@ -12,7 +12,7 @@ import unittest
 import h5py
 import numpy as np
 
-from h5_contents import contents
+from h5_contents import assert_contents, contents
 from support import CliTest, STOPPED, make_class_folder
 
 ROUNDS = int(os.environ.get("CHUNKIO_TEST_ROUNDS") or 4)
@@ -49,8 +49,8 @@ class InterruptedTest(CliTest):
                 # A signal before there is anything to tidy up just kills.
                 self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
                 if (self.dir / "out.h5").exists():  # killed after it was published
-                    self.assertEqual(contents(self.dir / "out.h5"), reference)
-            self.assertEqual(contents(self.dir / "out.h5"), reference)
+                    assert_contents(self, self.dir / "out.h5", reference)
+            assert_contents(self, self.dir / "out.h5", reference)
             self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
             (self.dir / "out.h5").unlink()
 
@@ -101,7 +101,7 @@ class InterruptedTest(CliTest):
             output = self.h5pack_json(*repack, "--resume")[0]["outputs"][0]
             self.assertGreater(output["resumed_images"], 0)
             self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
-            self.assertEqual(contents(self.dir / "out.h5"), reference)
+            assert_contents(self, self.dir / "out.h5", reference)
             (self.dir / "out.h5").unlink()
 
     def test_an_append_that_was_stopped_goes_on(self):
@@ -114,7 +114,7 @@ class InterruptedTest(CliTest):
         self.h5pack("repack", "foreign.h5", "-o", "other.h5", "--rows", "0:500")
         self.assert_refused(["append", "other.h5", *append[2:], "--resume"], 2, ["appended to", "other.h5"], "--force")
         self.assertGreater(self.h5pack_json(*append, "--resume")[0]["outputs"][0]["resumed_images"], 0)
-        self.assertEqual(contents(self.dir / "out.h5"), reference)
+        assert_contents(self, self.dir / "out.h5", reference)
 
     def test_a_filter_leaves_nothing_and_says_so(self):
         repack = ["repack", "foreign.h5", "--chunk", 1, "--filter", "deflate:9", "-o", "out.h5"]
@@ -147,7 +147,7 @@ class InterruptedTest(CliTest):
         outputs = self.h5pack_json(*repack, "--resume")[0]["outputs"]
         self.assertNotIn("complete_already", outputs[0])
         self.assertTrue(outputs[1]["complete_already"])
-        self.assertEqual(contents(self.dir / "parts" / "train.h5"), reference)
+        assert_contents(self, self.dir / "parts" / "train.h5", reference)
         self.assertIn("test.h5: complete already, 150 images", self.h5pack(*repack, "--resume"))
         self.assert_refused([*repack, "--resume", "--seed", 3], 1, ["parts/train.h5", "--seed"], "--force")
 

@@ -14,7 +14,7 @@ import time
 import unittest
 
 import under_strace
-from h5_contents import contents
+from h5_contents import assert_contents, contents
 from support import CliTest, H5PACK, SKIPPED, TIMEOUT_SECONDS, make_photos_with_bad_names
 
 SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
@@ -30,10 +30,10 @@ class KillTest(CliTest):
     def assert_resumes(self, pack, reference):
         """OUT is complete, or another run makes it so. Returns how many images that run found packed."""
         if (self.dir / "out.h5").exists():
-            self.assertEqual(contents(self.dir / "out.h5"), reference)
+            assert_contents(self, self.dir / "out.h5", reference)
         result = self.run_h5pack(*pack, "-o", "out.h5", "--resume", "--json")
         self.assertIn(result.returncode, (0, SKIPPED), result.stderr)
-        self.assertEqual(contents(self.dir / "out.h5"), reference)
+        assert_contents(self, self.dir / "out.h5", reference)
         self.assertEqual(sorted(path.name for path in self.dir.glob("out*")), ["out.h5"])
         return json.loads(result.stdout)["outputs"][0].get("resumed_images", 0)
 

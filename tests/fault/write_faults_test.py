@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 
 import under_strace
-from h5_contents import contents
+from h5_contents import assert_contents, contents
 
 CHILD = os.environ.get("WRITER_CHILD", "writer_child")
 # Calls that change what a next run finds. Between two of them a kill leaves the same as at the second.
@@ -118,7 +118,7 @@ class WriterTest(unittest.TestCase):
         return found
 
     def assert_perfect(self):
-        self.assertEqual(contents(self.out), self.reference)
+        assert_contents(self, self.out, self.reference)
 
     def assert_absent_or_perfect(self):
         if self.out.exists():

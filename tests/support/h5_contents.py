@@ -32,3 +32,23 @@ def contents(path):
         visit("/", file)
         file.visititems(visit)
     return found
+
+
+def assert_contents(test, path, expected):
+    """Fails unless `path` holds what contents() gave as `expected`; names what differs, not all that is there."""
+    found = contents(path)
+    differing = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+    if differing:
+        test.fail(f"{path}: " + "; ".join(f"{key}: {_difference(found.get(key), expected.get(key))}" for key in differing))
+
+
+def _difference(found, expected):
+    if found is None or expected is None:
+        return "not there" if found is None else "not expected"
+    if found[:-1] != expected[:-1]:
+        return f"{found[:-1]} instead of {expected[:-1]}"
+    a, b = found[-1], expected[-1]
+    places = [i for i, (x, y) in enumerate(zip(a, b)) if x != y] or [min(len(a), len(b))]
+    around = slice(max(0, places[0] - 40), places[0] + 80)
+    return (f"{len(a)} and {len(b)} bytes, {len(places)} of them differ, from {places[0]} to {places[-1]}: "
+            f"{a[around]!r} instead of {b[around]!r}")

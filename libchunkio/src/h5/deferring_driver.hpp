@@ -36,7 +36,8 @@ class DeferredWrites {
   DeferredWrites(const DeferredWrites&) = delete;
   DeferredWrites& operator=(const DeferredWrites&) = delete;
 
-  /// Makes `access` open the file under this driver; it must not be used after this object is gone.
+  /// Makes `access` open the file under this driver; neither it nor the file may be used after this
+  /// object is gone. To be called once.
   /// \throws Error hdf5_failed.
   void install(const ListId& access);
 
@@ -67,6 +68,7 @@ class DeferredWrites {
   int fd_;
   const std::string& path_;
   KeptBytes kept_;
+  UniqueId<&H5FDunregister> driver_;
   std::int64_t file_bytes_ = 0;
   std::vector<Piece> metadata_;  ///< In the order of writing; later ones cover earlier ones.
   std::exception_ptr failure_;   ///< The first.
