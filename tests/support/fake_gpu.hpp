@@ -75,6 +75,8 @@ class FakeGpu : public device::Gpu {
     copy_takes_ = copy;
     kernel_takes_ = kernel;
   }
+  /// What each copy does first. To be called before there are any.
+  void before_copies(std::function<void()> work) { before_copies_ = std::move(work); }
   /// Work of the test's own.
   void run_on(device::StreamHandle stream, std::function<void()> work) {
     of(stream).push(std::move(work));
@@ -306,6 +308,7 @@ class FakeGpu : public device::Gpu {
   void push_copy(std::byte* target, const std::byte* source, std::size_t bytes,
                  device::StreamHandle stream) {
     of(stream).push([this, target, source, bytes] {
+      if (before_copies_) before_copies_();
       std::this_thread::sleep_for(copy_takes_.load());
       std::memcpy(target, source, bytes);
       const std::lock_guard lock(mutex_);
@@ -396,6 +399,7 @@ class FakeGpu : public device::Gpu {
     }
   }
 
+  std::function<void()> before_copies_;
   std::atomic<std::chrono::microseconds> copy_takes_{};
   std::atomic<std::chrono::microseconds> kernel_takes_{};
 

@@ -102,6 +102,14 @@ Recorder& recorder() {
   return made;
 }
 
+/// Returns when a range of `stage` has begun, or after half a minute.
+void await(base::Stage stage) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (recorder().count(stage) == 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 // The calls that a profiler takes over.
 
 nvtxDomainHandle_t create_domain(const char* name) {
@@ -231,11 +239,7 @@ TEST_F(TraceTest, WaitingHasAName) {
   Loader loader(Dataset::open(path_),
                 {.batch_size = 10, .window_bytes = 1200, .num_threads = 1, .prefetch_depth = 1});
   loader.start_epoch(0);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (recorder().count(Stage::wait_for_buffer) == 0 &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  await(Stage::wait_for_buffer);
   EXPECT_GE(recorder().count(Stage::wait_for_buffer), 1);
   EXPECT_EQ(recorder().count(Stage::wait_for_batch), 0);
 }
@@ -251,7 +255,7 @@ TEST_F(TraceTest, NormalizingOnTheCpuHasARange) {
 
 TEST_F(TraceTest, TheWayToTheDeviceIsNamed) {
   const auto gpu = std::make_shared<test::FakeGpu>();
-  gpu->slow_down(std::chrono::milliseconds(2), {});  // So that copies are waited for.
+  gpu->before_copies([] { await(Stage::wait_for_copy); });
   const device::GpuStream stream(gpu);
   cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
       gpu,

@@ -1,11 +1,11 @@
 /// h5pack info: what a file holds and whether its chunking suits training.
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
-#include <chunkio/epoch_order.hpp>
 
 #include "command.hpp"
 #include "label_blocks.hpp"
@@ -23,12 +23,24 @@ struct InfoOptions {
   chunkio::OpenOptions open = {};
 };
 
-/// What a shuffled file says of itself needs no look at its labels.
-bool is_sorted_by_class(const chunkio::Dataset& dataset) {
+/// Counts classes where the file does not, and finds out whether it is sorted by class; \returns
+/// whether it is. What a shuffled file says of itself needs no look at its labels.
+bool look_at_labels(const chunkio::Dataset& dataset, InfoReport& report) {
   const chunkio::DatasetInfo& info = dataset.info();
-  if (info.order == "shuffled" || info.num_samples == 0) return false;
-  const auto labels = summarize_labels(dataset, chunkio::RowGroups(1, info.num_samples));
-  return labels && labels->sorted_by_class;
+  const bool uncounted = info.class_counts.empty();
+  const bool may_be_sorted = info.order != "shuffled";
+  report.class_counts = info.class_counts;
+  if (!uncounted && !may_be_sorted) return false;
+  LabelCounts counts;
+  LabelCounter neighbours;
+  for_each_label_block(dataset, [&](const LabelBlock& block) {
+    if (uncounted) counts.add(block);
+    if (!may_be_sorted) return;
+    for (const std::int64_t label : block.classes) neighbours.add(label);
+  });
+  if (uncounted) report.class_counts = counts.result();
+  const auto summary = neighbours.summary();
+  return summary && summary->sorted_by_class;
 }
 
 InfoReport inspect(const InfoOptions& options) {
@@ -36,15 +48,13 @@ InfoReport inspect(const InfoOptions& options) {
   InfoReport report;
   report.dataset = dataset.info();
   const chunkio::StoredLayout& stored = report.dataset.stored;
-  report.class_counts =
-      report.dataset.class_counts.empty() ? count_labels(dataset) : report.dataset.class_counts;
   if (stored.chunked) {
     report.chunk_bytes = stored.chunk_shape.num_elements() *
                          static_cast<std::int64_t>(chunkio::size_of(stored.dtype));
     report.cache = chunkio::recommend_cache(report.dataset.num_chunks, report.chunk_bytes);
   }
   report.advice = chunkio::chunking_advice(stored);
-  if (is_sorted_by_class(dataset)) {
+  if (look_at_labels(dataset, report)) {
     report.advice.emplace_back(
         "The images are sorted by class: with windows smaller than the file, batches in chunk "
         "order have the classes of few chunks, and training learns worse. Shuffle them once "

@@ -45,29 +45,31 @@ void for_each_label_block(const chunkio::Dataset& dataset,
   }
 }
 
+void LabelCounts::add(const LabelBlock& block) {
+  if (block.num_attributes != 0) {
+    counts_.resize(block.num_attributes);
+    for (std::size_t i = 0; i < block.attributes.size(); ++i) {
+      counts_[i % block.num_attributes] += block.attributes[i] != 0 ? 1 : 0;
+    }
+  }
+  for (const std::int64_t label : block.classes) {
+    countable_ = countable_ && label >= 0 && label < kMaxClassesCounted;
+    if (!countable_) return;
+    if (static_cast<std::size_t>(label) >= counts_.size()) {
+      counts_.resize(static_cast<std::size_t>(label) + 1);
+    }
+    ++counts_[static_cast<std::size_t>(label)];
+  }
+}
+
+std::vector<std::int64_t> LabelCounts::result() const {
+  return countable_ ? counts_ : std::vector<std::int64_t>();
+}
+
 std::vector<std::int64_t> count_labels(const chunkio::Dataset& dataset) {
-  std::vector<std::int64_t> counts;
-  bool countable = true;
-  for_each_label_block(dataset, [&](const LabelBlock& block) {
-    if (!countable) return;
-    if (block.num_attributes != 0) {
-      counts.resize(block.num_attributes);
-      for (std::size_t i = 0; i < block.attributes.size(); ++i) {
-        counts[i % block.num_attributes] += block.attributes[i] != 0 ? 1 : 0;
-      }
-    }
-    for (const std::int64_t label : block.classes) {
-      if (label < 0 || label >= kMaxClassesCounted) {
-        countable = false;
-        return;
-      }
-      if (static_cast<std::size_t>(label) >= counts.size()) {
-        counts.resize(static_cast<std::size_t>(label) + 1);
-      }
-      ++counts[static_cast<std::size_t>(label)];
-    }
-  });
-  return countable ? counts : std::vector<std::int64_t>();
+  LabelCounts counts;
+  for_each_label_block(dataset, [&](const LabelBlock& block) { counts.add(block); });
+  return counts.result();
 }
 
 }  // namespace h5pack

@@ -23,9 +23,20 @@ struct LabelBlock {
 void for_each_label_block(const chunkio::Dataset& dataset,
                           const std::function<void(const LabelBlock&)>& visit);
 
-/// Samples of each class, or with each attribute set, as the labels say; empty if labels are
-/// neither, or go beyond what can be counted. Blocks on I/O.
-/// \throws chunkio::Error hdf5_failed.
+/// Counts labels, block by block.
+class LabelCounts {
+ public:
+  void add(const LabelBlock& block);
+  /// Samples of each class, or with each attribute set; empty if labels are neither, or go beyond
+  /// what can be counted.
+  [[nodiscard]] std::vector<std::int64_t> result() const;
+
+ private:
+  std::vector<std::int64_t> counts_;
+  bool countable_ = true;
+};
+
+/// LabelCounts of all labels of the file. Blocks on I/O. \throws chunkio::Error hdf5_failed.
 [[nodiscard]] std::vector<std::int64_t> count_labels(const chunkio::Dataset& dataset);
 
 }  // namespace h5pack
