@@ -16,8 +16,11 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
 
+#include "chunk_record.hpp"
 #include "pack_order.hpp"
 #include "pillow_pictures.hpp"
+#include "pipeline/journal.hpp"
+#include "pixel_statistics.hpp"
 #include "source_files.hpp"
 #include "sources/file_stamps.hpp"
 #include "sources/folder_source.hpp"
@@ -223,6 +226,32 @@ TEST_F(Packer, ABrokenPictureEndsThePackAndLeavesNothing) {
   write_bytes(broken, std::span(whole).first(whole.size() / 2));
   expect_error(ErrorCode::corrupt_data, {broken}, [&] { run(options_); });
   EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(Packer, AJournalWithTheSumsOfOtherPicturesIsRefused) {
+  options_.shuffled = false;
+  options_.threads = 1;
+  options_.writer.chunk_samples = 1;
+  options_.writer.commit_bytes = 1;
+  options_.writer.identity = R"({"run":"of this test"})";
+  const std::string last = paths().back();
+  const Bytes whole = read_bytes(last);
+  write_bytes(last, std::span(whole).first(whole.size() / 2));
+  expect_error(ErrorCode::corrupt_data, {last, "--resume"}, [&] { run(options_); });
+  {
+    auto journal = chunkio::pipeline::Journal::take_up(output() + ".partial.journal");
+    ASSERT_TRUE(journal && !journal->chunks().empty());
+    chunkio::pipeline::ChunkRecord record = journal->chunks().front();
+    const ChunkRecord noted = from_note(record.note, 3, chunkio::Layout::nhwc);
+    record.note = to_note({.first_place = noted.first_place,
+                           .end_place = noted.end_place,
+                           .pixels = PixelStatistics(3, chunkio::Layout::nhwc)});
+    journal->append({&record, 1});
+  }
+  write_bytes(last, whole);
+  options_.writer.resume = true;
+  expect_error(ErrorCode::corrupt_data, {"sums of 0 pictures", "chunk 0", "--force"},
+               [&] { run(options_); });
 }
 
 TEST_F(Packer, APictureThatVanishedEndsThePack) {

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_group.h>
 
 #include "picture_sizes.hpp"
 #include "scratch.hpp"
@@ -121,6 +125,26 @@ TEST(PixelStatistics, ValuesGiveBackTheSums) {
   EXPECT_EQ(back.values(), statistics.values());
   EXPECT_EQ(back.result().std, statistics.result().std);
   EXPECT_EQ(back.mean_picture_std(), statistics.mean_picture_std());
+}
+
+TEST(PixelStatistics, AreOfAllPicturesWhereTheWorkAroundIsCancelled) {
+  constexpr std::size_t kPictures = 1000;
+  std::vector<std::uint8_t> pictures(kPictures * 3);
+  std::iota(pictures.begin(), pictures.end(), std::uint8_t{0});
+  PixelStatistics expected(3, Layout::nhwc);
+  for (std::size_t i = 0; i < kPictures; ++i) expected.add(std::span(pictures).subspan(3 * i, 3));
+
+  PixelStatistics found(3, Layout::nhwc);
+  tbb::task_group_context around;
+  tbb::parallel_for(
+      0, 1,
+      [&](int) {
+        around.cancel_group_execution();
+        found = statistics_of(pictures, 3, found);
+      },
+      around);
+  EXPECT_EQ(found.num_pictures(), kPictures);
+  EXPECT_EQ(found.values(), expected.values());
 }
 
 TEST(PictureSizes, SummaryHasTheRangeAndTheMostFrequentSizes) {

@@ -18,8 +18,8 @@
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_pipeline.h>
-#include <tbb/parallel_reduce.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_group.h>
 
 #include <chunkio/error.hpp>
 #include <chunkio/verify.hpp>
@@ -146,6 +146,13 @@ std::vector<Stretch> remaining(const chunkio::DatasetWriter& writer, const PackP
   Stretch next;
   for (const chunkio::ResumedChunk& resumed : writer.resumed()) {
     const ChunkRecord record = from_note(resumed.note, plan.channels, options.picture.layout);
+    if (std::cmp_not_equal(record.pixels.num_pictures(), resumed.num_rows)) {
+      throw Error(ErrorCode::corrupt_data,
+                  "the journal of an earlier run has sums of " +
+                      std::to_string(record.pixels.num_pictures()) + " pictures for chunk " +
+                      std::to_string(resumed.chunk) + ", which has " +
+                      std::to_string(resumed.num_rows) + "; start again with --force");
+    }
     for (const SkippedPicture& skipped : record.skipped) budget.spend(skipped);
     progression.add(record, resumed.num_rows);
     next.end_chunk = resumed.chunk;
@@ -278,8 +285,12 @@ class ChunkPipeline {
     const auto sample_bytes = static_cast<std::size_t>(plan_.sample_bytes());
     copy_stored(block, count);
     // Rows in parallel, too: the last chunks, and files of a few large ones, keep all threads busy.
+    // All of them or an exception, also while the pipeline is being cancelled: a block that ended
+    // early would look as if all of its pictures were there.
+    tbb::task_group_context whole(tbb::task_group_context::isolated);
     tbb::parallel_for(
-        tbb::blocked_range<std::size_t>(0, block.outcomes.size()), [&](const auto& range) {
+        tbb::blocked_range<std::size_t>(0, block.outcomes.size()),
+        [&](const auto& range) {
           PictureReader& reader = readers_.local();
           for (std::size_t i = range.begin(); i != range.end(); ++i) {
             StopSignal::check();
@@ -293,7 +304,8 @@ class ChunkPipeline {
             }
             progress_.add(1);
           }
-        });
+        },
+        whole);
   }
 
   void note_if_misnamed(const PictureReader& reader, std::int64_t row,
@@ -328,27 +340,12 @@ class ChunkPipeline {
   }
 
   void write(PackedChunk chunk) {
-    chunk.record.pixels = statistics_of(chunk);
+    const auto sample_bytes = static_cast<std::size_t>(plan_.sample_bytes());
+    chunk.record.pixels =
+        statistics_of({chunk.pixels.get(), static_cast<std::size_t>(chunk.num_rows) * sample_bytes},
+                      sample_bytes, no_pixels_);
     progression_.add(chunk.record, chunk.num_rows);
     if (chunk.num_rows > 0) writing_.push(std::move(chunk));
-  }
-
-  [[nodiscard]] PixelStatistics statistics_of(const PackedChunk& chunk) const {
-    constexpr std::int64_t kRowsOfATask = 64;
-    const auto sample_bytes = static_cast<std::size_t>(plan_.sample_bytes());
-    return tbb::parallel_reduce(
-        tbb::blocked_range<std::int64_t>(0, chunk.num_rows, kRowsOfATask), no_pixels_,
-        [&](const auto& range, PixelStatistics sums) {
-          for (std::int64_t row = range.begin(); row != range.end(); ++row) {
-            sums.add(std::span(chunk.pixels.get() + static_cast<std::size_t>(row) * sample_bytes,
-                               sample_bytes));
-          }
-          return sums;
-        },
-        [](PixelStatistics a, const PixelStatistics& b) {
-          a.merge(b);
-          return a;
-        });
   }
 
   const Split& split_;

@@ -27,6 +27,7 @@ class PixelStatistics {
   void add(std::span<const std::uint8_t> picture) noexcept;
   void merge(const PixelStatistics& other) noexcept;
 
+  [[nodiscard]] std::uint64_t num_pictures() const noexcept { return pictures_; }
   /// Population mean and standard deviation on the scale 0..1. Zeros before the first picture.
   [[nodiscard]] chunkio::ChannelStatistics result() const;
   /// The mean over all pictures of the standard deviation within each, on the scale 0..1: smaller
@@ -49,5 +50,11 @@ class PixelStatistics {
   Sums squares_{};
   Sums deviations_{};  // Standard deviations of pictures, 0..255, in steps of 2^-20.
 };
+
+/// Of pictures of `picture_bytes` that lie one behind the other, on the threads of the TBB arena.
+/// Of all of them, also where the work around it is cancelled meanwhile.
+/// \param none  no pictures, with their channels and layout.
+[[nodiscard]] PixelStatistics statistics_of(std::span<const std::uint8_t> pictures,
+                                            std::size_t picture_bytes, const PixelStatistics& none);
 
 }  // namespace h5pack
