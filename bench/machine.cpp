@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/cpus.hpp"
 #include "fio.hpp"
 #include "pictures.hpp"
 
@@ -45,18 +46,6 @@ std::string today() {
 
 }  // namespace
 
-// Not from sysconf(): there glibc answers ten times as much on some AMD machines.
-std::int64_t last_level_cache_bytes() {
-  std::int64_t bytes = 0;
-  for (int index = 0;; ++index) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
-                       "/size");
-    std::int64_t kibibytes = 0;
-    if (!(file >> kibibytes)) return bytes;
-    bytes = std::max(bytes, kibibytes << 10);
-  }
-}
-
 std::string gibibytes(std::int64_t bytes) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
@@ -69,7 +58,7 @@ Machine this_machine() {
   const auto pages = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES));
   return {.cpu = cpu_model(),
           .cpus = static_cast<std::int64_t>(std::thread::hardware_concurrency()),
-          .last_level_cache_bytes = last_level_cache_bytes(),
+          .last_level_cache_bytes = chunkio::base::last_level_cache_bytes(),
           .memory_bytes = pages * ::sysconf(_SC_PAGESIZE),
           .kernel = std::string("Linux ") + kernel.release};
 }

@@ -8,9 +8,6 @@
 
 namespace bench {
 
-/// The largest cache of the first CPU; 0 if unknown.
-std::int64_t last_level_cache_bytes();
-
 /// "1.50 GiB".
 std::string gibibytes(std::int64_t bytes);
 

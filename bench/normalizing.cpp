@@ -37,6 +37,7 @@
 
 #include <chunkio/normalizer.hpp>
 
+#include "base/cpus.hpp"
 #include "base/host_memory.hpp"
 #include "base/streaming_copy.hpp"
 #include "epoch_case.hpp"
@@ -391,7 +392,7 @@ int run(const NormalizingOptions& options) {
   report.add_line(gibibytes(options.bytes) + " of pictures for each size, batches of " +
                   std::to_string(options.batch_size) + "; " + std::to_string(options.rounds) +
                   " interleaved rounds, median (range)");
-  if (options.bytes < 4 * last_level_cache_bytes()) {
+  if (options.bytes < 4 * chunkio::base::last_level_cache_bytes()) {
     report.add_line(
         "NOTE: --bytes is less than 4 times the last-level cache; these figures "
         "measure the cache");

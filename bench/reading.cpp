@@ -18,6 +18,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/cpus.hpp"
 #include "epoch_case.hpp"
 #include "epoch_child.hpp"
 #include "experiments.hpp"
@@ -60,7 +61,7 @@ void describe_run(const Options& options, Report& report) {
                   std::to_string(options.batch_size) +
                   ", default windows (256 MiB) and chunks (4 MiB); " +
                   std::to_string(options.rounds) + " interleaved rounds, median (range)");
-  if (options.bytes < kCacheMultiple * last_level_cache_bytes()) {
+  if (options.bytes < kCacheMultiple * chunkio::base::last_level_cache_bytes()) {
     report.add_line("NOTE: --bytes is less than " + std::to_string(kCacheMultiple) +
                     " times the last-level cache; these figures measure the cache");
   }

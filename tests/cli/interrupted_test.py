@@ -76,9 +76,9 @@ class InterruptedTest(CliTest):
 
     def test_append(self):
         append = self.make_append()
-        for options in ([], ["--order", "shuffled"]):
+        for options in (["--chunk", 2], ["--chunk", 2, "--order", "shuffled"], ["--chunk", 100]):
             with self.subTest(options):
-                self.bring_through([*append, "--chunk", 2, *options])
+                self.bring_through([*append, *options])
 
     def test_signals_tell_how_to_go_on(self):
         repack = ["repack", "foreign.h5", "--chunk", 1, "-o", "out.h5"]

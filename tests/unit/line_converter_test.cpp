@@ -1,6 +1,6 @@
 #include "device/line_converter.hpp"
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -140,7 +140,7 @@ TEST_P(LineConverterTest, EveryValueOfEveryChannelIsExact) {
     const LineConverter converter(channels(), dtype(), instructions);
     for (std::size_t c = 0; c < num_channels(); ++c) {
       std::vector<std::byte> output(256 * size_of(dtype()));
-      converter.convert_plane(c, values, output.data());
+      converter.convert_plane(c, values, false, Stores::cached, output.data());
       for (std::size_t i = 0; i < 256; ++i) {
         ASSERT_EQ(element(output, i), expected(values[i], channels()[c])) << c << " " << i;
       }
@@ -161,54 +161,137 @@ TEST_P(LineConverterTest, EveryValueIsExactInEveryPlaceOfAPixel) {
   for (const Instructions instructions : all_instructions()) {
     const LineConverter converter(channels(), dtype(), instructions);
     std::vector<std::byte> output(values.size() * size_of(dtype()));
-    converter.convert_interleaved(values, output.data());
+    converter.convert_pixels(values, false, Stores::cached, output.data());
     for (std::size_t i = 0; i < values.size(); ++i) {
       ASSERT_EQ(element(output, i), expected(values[i], channels()[i % num_channels()])) << i;
     }
   }
 }
 
-TEST_P(LineConverterTest, LinesOfAnyLengthEndWhereTheyShould) {
-  std::mt19937 random(5);
+/// A line that a converter writes, with marks before and behind it.
+class Line {
+ public:
+  /// \param offset  of its first element in a cache line.
+  Line(std::size_t num_elements, DType dtype, std::size_t offset)
+      : element_bytes_(size_of(dtype)),
+        bytes_(num_elements * element_bytes_),
+        memory_(bytes_ + 4 * kCacheLine, kMark) {
+    auto* const begin = memory_.data() + kCacheLine;
+    const auto address = reinterpret_cast<std::uintptr_t>(begin);
+    line_ = begin + (kCacheLine - address % kCacheLine) % kCacheLine +
+            offset * element_bytes_ % kCacheLine;
+  }
+
+  [[nodiscard]] std::byte* data() { return line_; }
+  [[nodiscard]] std::uint32_t element(std::size_t i) const {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, line_ + i * element_bytes_, element_bytes_);
+    return bits;
+  }
+  /// Of both marks, that nothing wrote to them.
+  [[nodiscard]] bool is_alone() const {
+    const auto is_mark = [](std::byte byte) { return byte == kMark; };
+    return std::all_of(memory_.data(), static_cast<const std::byte*>(line_), is_mark) &&
+           std::all_of(static_cast<const std::byte*>(line_ + bytes_),
+                       memory_.data() + memory_.size(), is_mark);
+  }
+
+ private:
+  static constexpr std::size_t kCacheLine = 64;
+  static constexpr std::byte kMark{0xA5};
+
+  std::size_t element_bytes_;
+  std::size_t bytes_;
+  std::vector<std::byte> memory_;
+  std::byte* line_;
+};
+
+struct LineCase {
+  std::size_t num_pixels;
+  std::size_t offset;  ///< In elements, of a cache line.
+};
+
+/// Every short line, some of which are whole cache lines; every place in a cache line for one; and
+/// long ones, which are streamed wherever they begin.
+std::vector<LineCase> line_cases() {
+  std::vector<LineCase> cases;
+  for (std::size_t pixels = 0; pixels < 70; ++pixels) cases.push_back({pixels, pixels % 5});
+  for (const std::size_t pixels : {64U, 96U, 192U}) cases.push_back({pixels, 0});
+  for (std::size_t offset = 0; offset < 32; ++offset) cases.push_back({8192 + offset, offset});
+  return cases;
+}
+
+/// Random, and exactly as much memory, so that a sanitizer sees reads beyond.
+std::vector<std::uint8_t> random_values(std::size_t count) {
+  std::mt19937 random(static_cast<unsigned>(count));
+  std::vector<std::uint8_t> values(count);
+  for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(random());
+  return values;
+}
+
+TEST_P(LineConverterTest, PixelsOfEveryLineInEitherDirection) {
+  const std::vector<ChannelScale> scales = channels();
   for (const Instructions instructions : all_instructions()) {
-    const LineConverter converter(channels(), dtype(), instructions);
-    for (std::size_t pixels = 0; pixels < 70; ++pixels) {
-      std::vector<std::uint8_t> values(pixels * num_channels());
-      for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(random());
-      // Exactly as large as needed, so that a sanitizer sees reads and writes beyond; and a mark.
-      std::vector<std::byte> output(values.size() * size_of(dtype()) + 1, std::byte{0xA5});
-      converter.convert_interleaved(values, output.data());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        ASSERT_EQ(element(output, i), expected(values[i], channels()[i % num_channels()]));
+    const LineConverter converter(scales, dtype(), instructions);
+    for (const LineCase& line_case : line_cases()) {
+      const auto values = random_values(line_case.num_pixels * num_channels());
+      for (const bool reversed : {false, true}) {
+        for (const Stores stores : {Stores::cached, Stores::streaming}) {
+          Line line(values.size(), dtype(), line_case.offset);
+          converter.convert_pixels(values, reversed, stores, line.data());
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            const std::size_t c = i % num_channels();
+            const std::size_t pixel = i / num_channels();
+            const std::size_t from = reversed ? line_case.num_pixels - 1 - pixel : pixel;
+            ASSERT_EQ(line.element(i), expected(values[from * num_channels() + c], scales[c]))
+                << line_case.num_pixels << " pixels, element " << i << ", reversed " << reversed;
+          }
+          ASSERT_TRUE(line.is_alone()) << line_case.num_pixels;
+        }
       }
-      ASSERT_EQ(output.back(), std::byte{0xA5});
-      converter.convert_plane(0, values, output.data());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        ASSERT_EQ(element(output, i), expected(values[i], channels()[0]));
-      }
-      ASSERT_EQ(output.back(), std::byte{0xA5});
     }
   }
 }
 
-TEST_P(LineConverterTest, ChannelsAreSplitInEitherDirection) {
+TEST_P(LineConverterTest, ChannelsOfEveryLineInEitherDirection) {
+  const std::vector<ChannelScale> scales = channels();
   for (const Instructions instructions : all_instructions()) {
-    const LineConverter converter(channels(), dtype(), instructions);
-    for (std::size_t pixels = 0; pixels < 70; ++pixels) {
-      std::vector<std::uint8_t> values(pixels * num_channels());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = static_cast<std::uint8_t>(i * 31 % 251);
-      }
-      for (const bool flipped : {false, true}) {
-        const std::size_t stride = pixels + 2;
-        std::vector<std::uint8_t> planes(stride * num_channels(), 255);
-        converter.split_channels(values, planes.data(), stride, flipped);
-        for (std::size_t c = 0; c < num_channels(); ++c) {
-          for (std::size_t x = 0; x < pixels; ++x) {
-            const std::size_t from = flipped ? pixels - 1 - x : x;
-            ASSERT_EQ(planes[c * stride + x], values[from * num_channels() + c]);
+    const LineConverter converter(scales, dtype(), instructions);
+    for (const LineCase& line_case : line_cases()) {
+      const auto values = random_values(line_case.num_pixels * num_channels());
+      for (std::size_t c = 0; c < num_channels(); ++c) {
+        for (const bool reversed : {false, true}) {
+          for (const Stores stores : {Stores::cached, Stores::streaming}) {
+            Line line(line_case.num_pixels, dtype(), line_case.offset);
+            converter.convert_channel(c, values, reversed, stores, line.data());
+            for (std::size_t i = 0; i < line_case.num_pixels; ++i) {
+              const std::size_t from = reversed ? line_case.num_pixels - 1 - i : i;
+              ASSERT_EQ(line.element(i), expected(values[from * num_channels() + c], scales[c]))
+                  << line_case.num_pixels << " pixels, element " << i << ", reversed " << reversed;
+            }
+            ASSERT_TRUE(line.is_alone()) << line_case.num_pixels;
           }
-          ASSERT_EQ(planes[c * stride + pixels], 255);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(LineConverterTest, PlanesOfEveryLineInEitherDirection) {
+  const std::vector<ChannelScale> scales = channels();
+  for (const Instructions instructions : all_instructions()) {
+    const LineConverter converter(scales, dtype(), instructions);
+    for (const LineCase& line_case : line_cases()) {
+      const auto values = random_values(line_case.num_pixels);
+      for (const bool reversed : {false, true}) {
+        for (const Stores stores : {Stores::cached, Stores::streaming}) {
+          Line line(values.size(), dtype(), line_case.offset);
+          converter.convert_plane(num_channels() - 1, values, reversed, stores, line.data());
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            const std::size_t from = reversed ? values.size() - 1 - i : i;
+            ASSERT_EQ(line.element(i), expected(values[from], scales.back())) << i;
+          }
+          ASSERT_TRUE(line.is_alone()) << line_case.num_pixels;
         }
       }
     }

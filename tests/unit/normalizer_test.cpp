@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -218,6 +219,51 @@ TEST(Normalizer, PortableCodeGivesTheSameBits) {
                         {.top = 0, .left = 0, .flipped = true}, 0, 19, outputs.back().data());
     }
     EXPECT_EQ(outputs[0], outputs[1]);
+  }
+}
+
+TEST(Normalizer, PicturesAreSplitAndGroupedIntoPiecesOfWork) {
+  for (const Layout input : {Layout::nhwc, Layout::nchw}) {
+    for (const Layout output : {Layout::nhwc, Layout::nchw}) {
+      const NormalizeOptions options{.layout = output,
+                                     .padding = 3,
+                                     .random_crop = true,
+                                     .flip = true,
+                                     .seed = 4,
+                                     .num_threads = 2};
+      SCOPED_TRACE(std::string(to_string(input)) + " to " + std::string(to_string(output)));
+      expect_normalized({218, 178, 3, input}, options, {1, 2, 3, 4}, 0, 0);
+      std::vector<std::int64_t> many(301);
+      std::iota(many.begin(), many.end(), std::int64_t{0});
+      expect_normalized({7, 11, 3, input}, options, many, 0, 0);
+    }
+  }
+}
+
+TEST(Normalizer, StreamingStoresGiveTheSameBits) {
+  // Planes of 17 KiB and more, so that lines are long enough.
+  for (const Layout input : {Layout::nhwc, Layout::nchw}) {
+    const Pictures pictures{96, 93, 3, input};
+    const std::vector<std::byte> picture = pictures.rows({4});
+    for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
+      for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+        NormalizeOptions options{.dtype = dtype, .layout = layout, .padding = 5};
+        const device::PictureWriter writer(device::make_normalize_plan(pictures.info(), options));
+        const auto bytes = static_cast<std::size_t>(writer.plan().output_bytes());
+        for (const device::Crop& crop : {device::Crop{.top = 0, .left = 0, .flipped = false},
+                                         device::Crop{.top = 0, .left = 0, .flipped = true},
+                                         device::Crop{.top = -3, .left = 0, .flipped = false},
+                                         device::Crop{.top = 2, .left = -4, .flipped = true}}) {
+          std::vector<std::vector<std::byte>> outputs;
+          for (const auto stores : {device::Stores::cached, device::Stores::streaming}) {
+            outputs.emplace_back(bytes);
+            writer.write_rows(reinterpret_cast<const std::uint8_t*>(picture.data()), crop, 0, 96,
+                              outputs.back().data(), stores);
+          }
+          EXPECT_EQ(outputs[0], outputs[1]) << to_string(layout) << " " << to_string(dtype);
+        }
+      }
+    }
   }
 }
 

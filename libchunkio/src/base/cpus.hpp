@@ -1,4 +1,4 @@
-/// How many threads are worth starting.
+/// How many threads are worth starting, and what the caches hold.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,8 @@ namespace chunkio::base {
 
 /// Threads of a loader or normalizer that was not told: as many, at most 8.
 [[nodiscard]] std::int64_t default_threads() noexcept;
+
+/// Of the largest cache of the first CPU; 0 if Linux does not say.
+[[nodiscard]] std::int64_t last_level_cache_bytes();
 
 }  // namespace chunkio::base

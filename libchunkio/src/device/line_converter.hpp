@@ -10,11 +10,20 @@
 
 #include <chunkio/tensor.hpp>
 
+#include "device/line_converter_avx2.hpp"
 #include "device/value.hpp"
 
 namespace chunkio::device {
 
-/// Immutable and thread-safe.
+/// How outputs get to memory.
+enum class Stores : std::uint8_t {
+  cached,
+  /// Lines that are long enough go round the cache, by AVX2: faster where they would not stay in
+  /// it. Call base::store_fence() before telling another thread.
+  streaming,
+};
+
+/// Outputs are aligned to their type. Immutable and thread-safe.
 class LineConverter {
  public:
   enum class Instructions : std::uint8_t { portable, avx2 };
@@ -27,33 +36,49 @@ class LineConverter {
   LineConverter(std::span<const ChannelScale> channels, DType dtype,
                 Instructions instructions = best());
 
-  /// Values of all channels by turns, from channel 0 on.
-  void convert_interleaved(std::span<const std::uint8_t> values, std::byte* output) const noexcept;
-  /// Values of one channel.
-  void convert_plane(std::size_t channel, std::span<const std::uint8_t> values,
-                     std::byte* output) const noexcept;
-  /// Brings pixels of the channels by turns, uint8 [n,C], to planes that lie `stride` bytes apart,
-  /// [C,n]; in reverse order if `flipped`.
-  void split_channels(std::span<const std::uint8_t> pixels, std::uint8_t* planes,
-                      std::size_t stride, bool flipped) const noexcept;
+  /// Pixels uint8 [n,C] to [n,C], in reverse order if `reversed`.
+  void convert_pixels(std::span<const std::uint8_t> pixels, bool reversed, Stores stores,
+                      std::byte* output) const noexcept;
+  /// One channel of pixels uint8 [n,C] to [n], in reverse order if `reversed`.
+  void convert_channel(std::size_t channel, std::span<const std::uint8_t> pixels, bool reversed,
+                       Stores stores, std::byte* output) const noexcept;
+  /// Values of one channel, in reverse order if `reversed`.
+  void convert_plane(std::size_t channel, std::span<const std::uint8_t> values, bool reversed,
+                     Stores stores, std::byte* output) const noexcept;
 
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
 
+ private:
   /// As many values as both a vector of 8 and a pixel of any number of channels divide.
   static constexpr std::size_t kPattern = 24;
-  /// Scales of kPattern values in a row.
+  /// Scales of values in a row: twice, so that a line can begin with any of them.
   struct Pattern {
-    alignas(32) std::array<float, kPattern> scale{};
-    alignas(32) std::array<float, kPattern> bias{};
+    std::array<float, 2 * kPattern> scale{};
+    std::array<float, 2 * kPattern> bias{};
+
+    void set(std::size_t i, ChannelScale channel) noexcept;
+    [[nodiscard]] LineScale line() const noexcept { return {scale.data(), bias.data()}; }
   };
 
- private:
+  void prepare_avx2(std::span<const ChannelScale> channels);
+  [[nodiscard]] const std::uint32_t* table(std::size_t channel) const noexcept {
+    return table_.data() + channel * 256;
+  }
+
   std::size_t num_channels_;
   DType dtype_;
   Instructions instructions_;
+  // By table.
+  std::vector<std::uint32_t> table_;  // [C][256]: what each value becomes, in its low bytes
+  // By AVX2.
+  const Avx2Conversion* avx2_ = nullptr;
   Pattern interleaved_;
   std::array<Pattern, kMaxChannels> planes_;
-  std::vector<std::uint32_t> table_;  // [C][256]: what each value becomes, in its low bytes
+  using Reversal = std::array<LaneGather, 3>;  // 24 values of pixels in reverse order
+  static Reversal reversal(std::size_t num_channels) noexcept;
+  Reversal reversed_pixels_{};
+  Reversal reversed_values_{};
+  std::array<std::array<LaneGather, 2>, kMaxChannels> channels_{};  // 8 of one channel; reversed
 };
 
 }  // namespace chunkio::device

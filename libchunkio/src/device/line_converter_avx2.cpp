@@ -7,134 +7,251 @@ namespace {
 
 constexpr std::size_t kLanes = 8;
 constexpr std::size_t kPattern = 24;
+constexpr std::size_t kLineBytes = 64;
 
-/// Eight values, normalised.
-__m256 normalized(const std::uint8_t* values, __m256 scale, __m256 bias) noexcept {
-  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values));
-  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)), scale, bias);
+/// Eight bytes as numbers.
+__m256i widened(const std::uint8_t* values) noexcept {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(values)));
+}
+
+/// \param low, high  16 bytes each.
+__m256i gathered(const std::uint8_t* low, const std::uint8_t* high, __m256i mask) noexcept {
+  const auto lane = [](const std::uint8_t* bytes) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+  };
+  const __m256i lanes = _mm256_inserti128_si256(_mm256_castsi128_si256(lane(low)), lane(high), 1);
+  return _mm256_shuffle_epi8(lanes, mask);
+}
+
+__m256i mask_of(const LaneGather& gather) noexcept {
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(gather.mask));
+}
+
+__m256 normalized(__m256i values, __m256 scale, __m256 bias) noexcept {
+  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(values), scale, bias);
 }
 
 struct ToFloat32 {
   using Value = float;
-  static void store(__m256 values, float* output) noexcept { _mm256_storeu_ps(output, values); }
+  template <bool streaming>
+  static void store(__m256 values, float* output) noexcept {
+    if constexpr (streaming) {
+      _mm256_stream_ps(output, values);
+    } else {
+      _mm256_storeu_ps(output, values);
+    }
+  }
 };
+
+template <bool streaming>
+void store_halves(__m128i halves, std::uint16_t* output) noexcept {
+  auto* const to = reinterpret_cast<__m128i*>(output);
+  if constexpr (streaming) {
+    _mm_stream_si128(to, halves);
+  } else {
+    _mm_storeu_si128(to, halves);
+  }
+}
 
 struct ToFloat16 {
   using Value = std::uint16_t;
+  template <bool streaming>
   static void store(__m256 values, std::uint16_t* output) noexcept {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(output),
-                     _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    store_halves<streaming>(_mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                            output);
   }
 };
 
 struct ToBfloat16 {
   using Value = std::uint16_t;
+  template <bool streaming>
   static void store(__m256 values, std::uint16_t* output) noexcept {
     const __m256i bits = _mm256_castps_si256(values);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i rounded = _mm256_srli_epi32(
         _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF))), 16);
-    _mm_storeu_si128(
-        reinterpret_cast<__m128i*>(output),
-        _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)));
+    store_halves<streaming>(
+        _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)),
+        output);
   }
 };
 
+/// Fewer than 8 values, by way of memory that holds 8.
 template <class To>
-void convert(const std::uint8_t* values, std::size_t count, const float* scale, const float* bias,
-             typename To::Value* output) noexcept {
-  const __m256 scales[] = {_mm256_load_ps(scale), _mm256_load_ps(scale + kLanes),
-                           _mm256_load_ps(scale + 2 * kLanes)};
-  const __m256 biases[] = {_mm256_load_ps(bias), _mm256_load_ps(bias + kLanes),
-                           _mm256_load_ps(bias + 2 * kLanes)};
+void convert_few(const std::uint8_t* values, std::size_t count, __m256 scale, __m256 bias,
+                 typename To::Value* output) noexcept {
+  std::uint8_t eight[kLanes] = {};
+  typename To::Value results[kLanes];
+  for (std::size_t i = 0; i < count; ++i) eight[i] = values[i];
+  To::template store<false>(normalized(widened(eight), scale, bias), results);
+  for (std::size_t i = 0; i < count; ++i) output[i] = results[i];
+}
+
+/// \pre with `streaming`, output lies at the beginning of a cache line.
+template <class To, bool streaming>
+void convert_values(const std::uint8_t* values, std::size_t count, LineScale scale,
+                    typename To::Value* output) noexcept {
+  __m256 scales[3];
+  __m256 biases[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    scales[i] = _mm256_loadu_ps(scale.scale + i * kLanes);
+    biases[i] = _mm256_loadu_ps(scale.bias + i * kLanes);
+  }
   std::size_t done = 0;
   for (; done + kPattern <= count; done += kPattern) {
     for (std::size_t i = 0; i < 3; ++i) {
       const std::size_t at = done + i * kLanes;
-      To::store(normalized(values + at, scales[i], biases[i]), output + at);
+      To::template store<streaming>(normalized(widened(values + at), scales[i], biases[i]),
+                                    output + at);
     }
   }
   std::size_t i = 0;
   for (; done + kLanes <= count; done += kLanes, ++i) {
-    To::store(normalized(values + done, scales[i], biases[i]), output + done);
+    To::template store<streaming>(normalized(widened(values + done), scales[i], biases[i]),
+                                  output + done);
+  }
+  if (done < count) {
+    convert_few<To>(values + done, count - done, scales[i], biases[i], output + done);
+  }
+}
+
+/// \pre as convert_values().
+template <class To, bool streaming>
+void convert_channel_values(PixelRun run, std::size_t channel, bool flipped,
+                            const LaneGather& gather, LineScale scale,
+                            typename To::Value* output) noexcept {
+  const __m256 scales = _mm256_loadu_ps(scale.scale);
+  const __m256 biases = _mm256_loadu_ps(scale.bias);
+  const __m256i mask = mask_of(gather);
+  const std::size_t count = run.num_pixels;
+  // Outside of the loop, since the stores may alias anything.
+  const std::uint8_t* const low = run.pixels + gather.low;
+  const std::uint8_t* const high = run.pixels + gather.high;
+  const auto group_bytes = static_cast<std::ptrdiff_t>(kLanes * run.num_channels);
+  const std::ptrdiff_t step = flipped ? -group_bytes : group_bytes;
+  std::ptrdiff_t group =
+      flipped ? static_cast<std::ptrdiff_t>(count * run.num_channels) - group_bytes : 0;
+  std::size_t done = 0;
+  for (; done + kLanes <= count; done += kLanes, group += step) {
+    const __m256i values = gathered(low + group, high + group, mask);
+    To::template store<streaming>(normalized(values, scales, biases), output + done);
   }
   if (done == count) return;
-  // The rest, fewer than 8, by way of memory that holds 8.
-  std::uint8_t rest[kLanes] = {};
-  typename To::Value results[kLanes];
-  for (std::size_t j = 0; done + j < count; ++j) rest[j] = values[done + j];
-  To::store(normalized(rest, scales[i], biases[i]), results);
-  for (std::size_t j = 0; done + j < count; ++j) output[done + j] = results[j];
+  std::uint8_t rest[kLanes];
+  for (std::size_t i = done; i < count; ++i) {
+    const std::size_t pixel = flipped ? count - 1 - i : i;
+    rest[i - done] = run.pixels[pixel * run.num_channels + channel];
+  }
+  convert_few<To>(rest, count - done, scales, biases, output + done);
 }
 
-/// Which bytes of part `part` (of 16) of 16 pixels belong to a channel, and where they go.
-__m128i channel_mask(int part, int channel, bool flipped) noexcept {
-  alignas(16) std::int8_t mask[16];
-  for (int pixel = 0; pixel < 16; ++pixel) {
-    const int from = 3 * pixel + channel - 16 * part;
-    mask[flipped ? 15 - pixel : pixel] =
-        static_cast<std::int8_t>(from >= 0 && from < 16 ? from : -1);
+template <class To, bool streaming>
+void convert_reversed_values(PixelRun run, const LaneGather* gathers, LineScale scale,
+                             typename To::Value* output) noexcept {
+  __m256 scales[3];
+  __m256 biases[3];
+  __m256i masks[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    scales[i] = _mm256_loadu_ps(scale.scale + i * kLanes);
+    biases[i] = _mm256_loadu_ps(scale.bias + i * kLanes);
+    masks[i] = mask_of(gathers[i]);
   }
-  return _mm_load_si128(reinterpret_cast<const __m128i*>(mask));
+  std::size_t left = run.num_pixels * run.num_channels;
+  for (; left >= kPattern; left -= kPattern, output += kPattern) {
+    const std::uint8_t* const group = run.pixels + left - kPattern;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const __m256i values = gathered(group + gathers[i].low, group + gathers[i].high, masks[i]);
+      To::template store<streaming>(normalized(values, scales[i], biases[i]), output + i * kLanes);
+    }
+  }
+  std::uint8_t rest[kPattern];
+  const std::size_t pixels_left = left / run.num_channels;
+  for (std::size_t pixel = 0; pixel < pixels_left; ++pixel) {
+    for (std::size_t channel = 0; channel < run.num_channels; ++channel) {
+      rest[pixel * run.num_channels + channel] =
+          run.pixels[(pixels_left - 1 - pixel) * run.num_channels + channel];
+    }
+  }
+  convert_values<To, false>(rest, left, scale, output);
 }
 
-template <bool flipped>
-void split_three_channels(const std::uint8_t* pixels, std::size_t num_pixels, std::uint8_t* planes,
-                          std::size_t stride) noexcept {
-  constexpr std::size_t kStep = 16;
-  __m128i masks[3][3];
-  for (int channel = 0; channel < 3; ++channel) {
-    for (int part = 0; part < 3; ++part) {
-      masks[channel][part] = channel_mask(part, channel, flipped);
-    }
+/// A line of `count` values at `output`: those before its first whole cache line, and those in
+/// whole ones.
+struct LineParts {
+  std::size_t head;
+  std::size_t body;
+};
+
+template <class Value>
+LineParts parts_of(const Value* output, std::size_t count) noexcept {
+  constexpr std::size_t kLine = kLineBytes / sizeof(Value);
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(output) / sizeof(Value) % kLine;
+  const std::size_t head = before == 0 ? 0 : kLine - before;
+  if (head >= count) return {count, 0};
+  return {head, (count - head) / kLine * kLine};
+}
+
+/// From value `first` of the line on.
+LineScale from(LineScale scale, std::size_t first) noexcept {
+  return {scale.scale + first % kPattern, scale.bias + first % kPattern};
+}
+
+template <class To>
+void convert(const std::uint8_t* values, std::size_t count, LineScale scale, bool streaming,
+             void* to) noexcept {
+  auto* const output = static_cast<typename To::Value*>(to);
+  if (!streaming) {
+    convert_values<To, false>(values, count, scale, output);
+    return;
   }
-  std::size_t done = 0;
-  for (; done + kStep <= num_pixels; done += kStep) {
-    const auto* from = reinterpret_cast<const __m128i*>(pixels + 3 * done);
-    const __m128i a = _mm_loadu_si128(from);
-    const __m128i b = _mm_loadu_si128(from + 1);
-    const __m128i c = _mm_loadu_si128(from + 2);
-    const std::size_t to = flipped ? num_pixels - kStep - done : done;
-    for (std::size_t channel = 0; channel < 3; ++channel) {
-      const __m128i* mask = masks[channel];
-      const __m128i plane =
-          _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(a, mask[0]), _mm_shuffle_epi8(b, mask[1])),
-                       _mm_shuffle_epi8(c, mask[2]));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(planes + channel * stride + to), plane);
-    }
+  const auto [head, body] = parts_of(output, count);
+  const std::size_t end = head + body;
+  convert_values<To, false>(values, head, scale, output);
+  convert_values<To, true>(values + head, body, from(scale, head), output + head);
+  convert_values<To, false>(values + end, count - end, from(scale, end), output + end);
+}
+
+template <class To>
+void convert_channel(PixelRun run, std::size_t channel, bool flipped, const LaneGather& gather,
+                     LineScale scale, bool streaming, void* to) noexcept {
+  auto* const output = static_cast<typename To::Value*>(to);
+  if (!streaming) {
+    convert_channel_values<To, false>(run, channel, flipped, gather, scale, output);
+    return;
   }
-  for (; done < num_pixels; ++done) {
-    const std::size_t to = flipped ? num_pixels - 1 - done : done;
-    for (std::size_t channel = 0; channel < 3; ++channel) {
-      planes[channel * stride + to] = pixels[3 * done + channel];
-    }
+  const auto [head, body] = parts_of(output, run.num_pixels);
+  const std::size_t end = head + body;
+  // Those that become output values [first, first + count).
+  const auto part = [&](std::size_t first, std::size_t count) {
+    const std::size_t begin = flipped ? run.num_pixels - first - count : first;
+    return PixelRun{run.pixels + begin * run.num_channels, count, run.num_channels};
+  };
+  convert_channel_values<To, false>(part(0, head), channel, flipped, gather, scale, output);
+  convert_channel_values<To, true>(part(head, body), channel, flipped, gather, scale,
+                                   output + head);
+  convert_channel_values<To, false>(part(end, run.num_pixels - end), channel, flipped, gather,
+                                    scale, output + end);
+}
+
+template <class To>
+void convert_reversed(PixelRun run, const LaneGather* gathers, LineScale scale, bool streaming,
+                      void* to) noexcept {
+  auto* const output = static_cast<typename To::Value*>(to);
+  // Where a cache line begins in the middle of a group, all of it goes through the cache.
+  if (streaming && parts_of(output, kPattern).head == 0) {
+    convert_reversed_values<To, true>(run, gathers, scale, output);
+  } else {
+    convert_reversed_values<To, false>(run, gathers, scale, output);
   }
 }
 
 }  // namespace
 
-void convert_to_float32_avx2(const std::uint8_t* values, std::size_t count, const float* scale,
-                             const float* bias, float* output) noexcept {
-  convert<ToFloat32>(values, count, scale, bias, output);
-}
-
-void convert_to_float16_avx2(const std::uint8_t* values, std::size_t count, const float* scale,
-                             const float* bias, std::uint16_t* output) noexcept {
-  convert<ToFloat16>(values, count, scale, bias, output);
-}
-
-void convert_to_bfloat16_avx2(const std::uint8_t* values, std::size_t count, const float* scale,
-                              const float* bias, std::uint16_t* output) noexcept {
-  convert<ToBfloat16>(values, count, scale, bias, output);
-}
-
-void split_three_channels_avx2(const std::uint8_t* pixels, std::size_t num_pixels,
-                               std::uint8_t* planes, std::size_t stride, bool flipped) noexcept {
-  if (flipped) {
-    split_three_channels<true>(pixels, num_pixels, planes, stride);
-  } else {
-    split_three_channels<false>(pixels, num_pixels, planes, stride);
-  }
-}
+const Avx2Conversion kToFloat32Avx2 = {convert<ToFloat32>, convert_channel<ToFloat32>,
+                                       convert_reversed<ToFloat32>};
+const Avx2Conversion kToFloat16Avx2 = {convert<ToFloat16>, convert_channel<ToFloat16>,
+                                       convert_reversed<ToFloat16>};
+const Avx2Conversion kToBfloat16Avx2 = {convert<ToBfloat16>, convert_channel<ToBfloat16>,
+                                        convert_reversed<ToBfloat16>};
 
 }  // namespace chunkio::device

@@ -7,15 +7,45 @@
 
 namespace chunkio::device {
 
-/// \param scale, bias  24 numbers each, aligned to 32 bytes, repeated over the values.
-void convert_to_float32_avx2(const std::uint8_t* values, std::size_t count, const float* scale,
-                             const float* bias, float* output) noexcept;
-void convert_to_float16_avx2(const std::uint8_t* values, std::size_t count, const float* scale,
-                             const float* bias, std::uint16_t* output) noexcept;
-void convert_to_bfloat16_avx2(const std::uint8_t* values, std::size_t count, const float* scale,
-                              const float* bias, std::uint16_t* output) noexcept;
-/// uint8 [n,3] to planes [3,n] that lie `stride` bytes apart; pixels in reverse order if `flipped`.
-void split_three_channels_avx2(const std::uint8_t* pixels, std::size_t num_pixels,
-                               std::uint8_t* planes, std::size_t stride, bool flipped) noexcept;
+/// Where eight values lie in a group of bytes: the first four in the 16 bytes from `low` on, the
+/// others in the 16 bytes from `high` on, each where `mask` says (_mm256_shuffle_epi8).
+struct LaneGather {
+  std::int32_t low;
+  std::int32_t high;
+  alignas(32) std::int8_t mask[32];
+};
+
+/// Pixels of `num_channels` values each, one behind the other.
+struct PixelRun {
+  const std::uint8_t* pixels;
+  std::size_t num_pixels;
+  std::size_t num_channels;
+};
+
+/// Scale and bias of the values of a line: 2 * 24 numbers each, which repeat after 24.
+struct LineScale {
+  const float* scale;
+  const float* bias;
+};
+
+/// What makes one output type. Outputs are aligned to their type. With `streaming`, whole cache
+/// lines are stored round the cache; the caller fences.
+struct Avx2Conversion {
+  /// Values one behind the other.
+  void (*convert)(const std::uint8_t* values, std::size_t count, LineScale scale, bool streaming,
+                  void* output) noexcept;
+  /// One channel; pixels in reverse order if `flipped`.
+  /// \param gather  of its values in 8 pixels. \pre run.num_channels >= 2.
+  void (*convert_channel)(PixelRun run, std::size_t channel, bool flipped, const LaneGather& gather,
+                          LineScale scale, bool streaming, void* output) noexcept;
+  /// All channels, pixels in reverse order.
+  /// \param gathers  three, of the 24 values of as many pixels as they are.
+  void (*convert_reversed)(PixelRun run, const LaneGather* gathers, LineScale scale, bool streaming,
+                           void* output) noexcept;
+};
+
+extern const Avx2Conversion kToFloat32Avx2;
+extern const Avx2Conversion kToFloat16Avx2;
+extern const Avx2Conversion kToBfloat16Avx2;
 
 }  // namespace chunkio::device

@@ -7,6 +7,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/normalizer.hpp>
 
+#include "base/checked_math.hpp"
 #include "base/cpus.hpp"
 #include "device/augmentation.hpp"
 #include "device/normalize_plan.hpp"
@@ -19,6 +20,13 @@ namespace {
 /// Output bytes of a piece of work: little enough for a second-level cache.
 constexpr std::int64_t kPieceBytes = std::int64_t{64} << 10;
 
+/// Outputs larger than this do not stay in a cache until they are read, so they need not go there.
+std::int64_t streamed_bytes() {
+  constexpr std::int64_t kUsualCache = std::int64_t{32} << 20;
+  const std::int64_t cache = base::last_level_cache_bytes();
+  return cache > 0 ? cache : kUsualCache;
+}
+
 }  // namespace
 
 struct Normalizer::Impl {
@@ -26,6 +34,7 @@ struct Normalizer::Impl {
       : options(std::move(options_in)),
         sample_shape(info.sample_shape()),
         writer(device::make_normalize_plan(info, options)),
+        largest_cached(streamed_bytes()),
         team(num_threads()) {}
 
   [[nodiscard]] const device::NormalizePlan& plan() const noexcept { return writer.plan(); }
@@ -60,24 +69,32 @@ struct Normalizer::Impl {
     const base::PhiloxKey key =
         device::augmentation_key(options.seed, static_cast<std::uint64_t>(epoch));
     const std::int64_t height = plan().crop.height;
+    const std::int64_t num_samples = std::ssize(sample_ids);
+    // A piece of work is some rows of a sample, or some samples.
     const std::int64_t rows =
         std::clamp<std::int64_t>(kPieceBytes * height / plan().output_bytes(), 1, height);
-    const std::int64_t pieces = (height + rows - 1) / rows;  // of a sample
-    team.run(std::ssize(sample_ids) * pieces, [&](std::int64_t i) {
-      const std::int64_t sample = i / pieces;
+    const std::int64_t pieces = base::ceil_divide(height, rows);  // of a sample
+    const std::int64_t samples = std::max<std::int64_t>(1, kPieceBytes / plan().output_bytes());
+    const auto stores =
+        std::ssize(output) > largest_cached ? device::Stores::streaming : device::Stores::cached;
+    team.run(base::ceil_divide(num_samples, samples) * pieces, [&](std::int64_t i) {
+      const std::int64_t first = i / pieces * samples;
       const std::int64_t first_row = i % pieces * rows;
-      const device::Crop crop =
-          device::crop_of(plan().crop, key, sample_ids[static_cast<std::size_t>(sample)],
-                          static_cast<std::uint32_t>(echo_pass));
-      writer.write_rows(pictures + sample * plan().picture_bytes(), crop, first_row,
-                        std::min(rows, height - first_row),
-                        output.data() + sample * plan().output_bytes());
+      const std::int64_t num_rows = std::min(rows, height - first_row);
+      for (std::int64_t sample = first; sample < std::min(first + samples, num_samples); ++sample) {
+        const device::Crop crop =
+            device::crop_of(plan().crop, key, sample_ids[static_cast<std::size_t>(sample)],
+                            static_cast<std::uint32_t>(echo_pass));
+        writer.write_rows(pictures + sample * plan().picture_bytes(), crop, first_row, num_rows,
+                          output.data() + sample * plan().output_bytes(), stores);
+      }
     });
   }
 
   NormalizeOptions options;
   Shape sample_shape;
   device::PictureWriter writer;
+  std::int64_t largest_cached;
   device::ThreadTeam team;
 
  private:

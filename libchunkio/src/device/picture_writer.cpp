@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
-#include <vector>
+#include <memory>
+
+#include "base/streaming_copy.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -12,18 +13,35 @@ std::size_t pixels(std::int32_t height, std::int32_t width) noexcept {
   return static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
 }
 
-/// Copies `count` groups of `size` bytes, the last first if `flipped`.
-void copy_groups(const std::uint8_t* from, std::size_t count, std::size_t size, bool flipped,
-                 std::uint8_t* to) noexcept {
-  if (!flipped) {
-    std::memcpy(to, from, count * size);
-  } else if (size == 1) {
-    std::reverse_copy(from, from + count, to);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t j = 0; j < size; ++j) to[i * size + j] = from[(count - 1 - i) * size + j];
-    }
+/// Columns of a row of the output, from the left: of the padding, of the picture, of the padding.
+struct RowParts {
+  std::size_t before = 0;
+  std::size_t first_pixel = 0;  ///< Of the picture.
+  std::size_t inside = 0;
+  std::size_t after = 0;
+};
+
+/// Before it is flipped.
+RowParts parts_of_row(const CropPlan& sizes, const Crop& crop, std::int64_t row) noexcept {
+  const std::int64_t picture_row = crop.top + row;
+  const std::int32_t begin = std::max(crop.left, 0);
+  const std::int32_t end = std::min(crop.left + sizes.width, sizes.picture_width);
+  if (picture_row < 0 || picture_row >= sizes.picture_height || end <= begin) {
+    return {.before = static_cast<std::size_t>(sizes.width)};
   }
+  return {.before = static_cast<std::size_t>(begin - crop.left),
+          .first_pixel = static_cast<std::size_t>(picture_row * sizes.picture_width + begin),
+          .inside = static_cast<std::size_t>(end - begin),
+          .after = static_cast<std::size_t>(crop.left + sizes.width - end)};
+}
+
+/// Copies a row of pixels of `size` values each; padding is 0.
+void copy_row(const std::uint8_t* picture, const RowParts& parts, std::size_t size,
+              std::uint8_t* to) noexcept {
+  std::memset(to, 0, parts.before * size);
+  to += parts.before * size;
+  std::memcpy(to, picture + parts.first_pixel * size, parts.inside * size);
+  std::memset(to + parts.inside * size, 0, parts.after * size);
 }
 
 }  // namespace
@@ -37,119 +55,79 @@ PictureWriter::PictureWriter(const NormalizePlan& plan, LineConverter::Instructi
       element_bytes_(size_of(plan.dtype)) {}
 
 void PictureWriter::write_rows(const std::uint8_t* picture, const Crop& crop,
-                               std::int64_t first_row, std::int64_t num_rows,
-                               std::byte* output) const {
+                               std::int64_t first_row, std::int64_t num_rows, std::byte* output,
+                               Stores stores) const {
+  const auto width = static_cast<std::size_t>(plan_.crop.width);
+  const auto num_pixels = static_cast<std::size_t>(num_rows) * width;
+  const auto first_pixel = static_cast<std::size_t>(first_row) * width;
+  if (is_staged(crop, first_row, num_rows)) {
+    const auto staged = std::make_unique_for_overwrite<std::uint8_t[]>(num_pixels * num_channels_);
+    stage(picture, crop, first_row, num_rows, staged.get());
+    convert({staged.get(), num_pixels}, num_pixels, crop.flipped, stores, first_pixel, output);
+  } else {
+    const auto first_value = static_cast<std::size_t>(crop.top + first_row) * width *
+                             (plan_.input == Layout::nhwc ? num_channels_ : 1);
+    convert({picture + first_value, picture_pixels_}, num_pixels, false, stores, first_pixel,
+            output);
+  }
+  if (stores == Stores::streaming) base::store_fence();
+}
+
+bool PictureWriter::is_staged(const Crop& crop, std::int64_t first_row,
+                              std::int64_t num_rows) const noexcept {
   const CropPlan& sizes = plan_.crop;
-  // Rows that are whole rows of the picture follow each other there, too.
-  const bool whole_rows = crop.left == 0 && sizes.width == sizes.picture_width && !crop.flipped;
-  std::vector<std::uint8_t> staged;
-  const std::int64_t end = first_row + num_rows;
-  for (std::int64_t row = first_row; row < end;) {
-    Run run = run_of_row(crop, row++);
-    const std::int64_t picture_row = crop.top + row;  // of the next
-    if (whole_rows && run.num_pixels > 0) {
-      const std::int64_t more =
-          std::clamp<std::int64_t>(sizes.picture_height - picture_row, 0, end - row);
-      run.num_pixels += static_cast<std::size_t>(more * sizes.width);
-      row += more;
-    }
-    if (is_direct(run)) {
-      convert_direct(picture, run, output);
+  const bool whole_rows = crop.left == 0 && sizes.width == sizes.picture_width &&
+                          crop.top + first_row >= 0 &&
+                          crop.top + first_row + num_rows <= sizes.picture_height;
+  const bool planes_to_pixels = plan_.input == Layout::nchw && plan_.output == Layout::nhwc;
+  return crop.flipped || !whole_rows || planes_to_pixels;
+}
+
+// Crops and pads, in bytes, so that all rows can be converted in one go. Those that will be flipped
+// are staged from the last to the first: in reverse order, all pixels are where they should be.
+void PictureWriter::stage(const std::uint8_t* picture, const Crop& crop, std::int64_t first_row,
+                          std::int64_t num_rows, std::uint8_t* staged) const {
+  const auto width = static_cast<std::size_t>(plan_.crop.width);
+  const std::size_t plane_pixels = static_cast<std::size_t>(num_rows) * width;
+  for (std::int64_t i = 0; i < num_rows; ++i) {
+    const RowParts parts = parts_of_row(plan_.crop, crop, first_row + i);
+    const auto place = static_cast<std::size_t>(crop.flipped ? num_rows - 1 - i : i) * width;
+    if (plan_.input == Layout::nhwc) {
+      copy_row(picture, parts, num_channels_, staged + place * num_channels_);
       continue;
     }
-    staged.resize(run.size() * num_channels_);
-    stage(picture, run, staged);
-    convert_staged(staged, run, output);
+    for (std::size_t c = 0; c < num_channels_; ++c) {
+      const std::uint8_t* const plane = picture + c * picture_pixels_;
+      if (plan_.output == Layout::nchw) {
+        copy_row(plane, parts, 1, staged + c * plane_pixels + place);
+        continue;
+      }
+      std::uint8_t* const to = staged + place * num_channels_ + c;
+      for (std::size_t x = 0; x < width; ++x) {
+        const bool inside = x >= parts.before && x - parts.before < parts.inside;
+        to[x * num_channels_] = inside ? plane[parts.first_pixel + x - parts.before] : 0;
+      }
+    }
   }
 }
 
-PictureWriter::Run PictureWriter::run_of_row(const Crop& crop, std::int64_t row) const noexcept {
-  const CropPlan& sizes = plan_.crop;
-  const std::int64_t width = sizes.width;
-  Run run{.first_output = static_cast<std::size_t>(row * width), .flipped = crop.flipped};
-  const std::int64_t picture_row = crop.top + row;
-  // Columns [begin, end) of the picture are seen.
-  const std::int32_t begin = std::max(crop.left, 0);
-  const std::int32_t end = std::min(crop.left + sizes.width, sizes.picture_width);
-  if (picture_row < 0 || picture_row >= sizes.picture_height || end <= begin) {
-    run.zeros_before = static_cast<std::size_t>(width);
-    return run;
-  }
-  run.zeros_before = static_cast<std::size_t>(begin - crop.left);
-  run.first_picture = static_cast<std::size_t>(picture_row * sizes.picture_width + begin);
-  run.num_pixels = static_cast<std::size_t>(end - begin);
-  run.zeros_after = static_cast<std::size_t>(crop.left + sizes.width - end);
-  if (crop.flipped) std::swap(run.zeros_before, run.zeros_after);
-  return run;
-}
-
-bool PictureWriter::is_direct(const Run& run) const noexcept {
-  return plan_.input == plan_.output && !run.flipped && run.num_pixels == run.size();
-}
-
-void PictureWriter::convert_direct(const std::uint8_t* picture, const Run& run,
-                                   std::byte* output) const {
+void PictureWriter::convert(const Source& source, std::size_t num_pixels, bool reversed,
+                            Stores stores, std::size_t first_pixel, std::byte* output) const {
   if (plan_.output == Layout::nhwc) {
-    converter_.convert_interleaved(
-        {picture + run.first_picture * num_channels_, run.num_pixels * num_channels_},
-        output + run.first_output * num_channels_ * element_bytes_);
+    converter_.convert_pixels({source.values, num_pixels * num_channels_}, reversed, stores,
+                              output + first_pixel * num_channels_ * element_bytes_);
     return;
   }
   for (std::size_t c = 0; c < num_channels_; ++c) {
-    converter_.convert_plane(c, {picture + c * picture_pixels_ + run.first_picture, run.num_pixels},
-                             plane_output(output, c, run));
-  }
-}
-
-// Brings the uint8 pixels of the run into the axis order of the output: planes of run.size() bytes,
-// or pixels of C bytes.
-void PictureWriter::stage(const std::uint8_t* picture, const Run& run,
-                          std::span<std::uint8_t> staged) const {
-  if (run.num_pixels < run.size()) std::memset(staged.data(), 0, staged.size());
-  if (run.num_pixels == 0) return;
-  const bool from_planes = plan_.input == Layout::nchw;
-  const bool to_planes = plan_.output == Layout::nchw;
-  if (!from_planes) {
-    const std::uint8_t* const from = picture + run.first_picture * num_channels_;
-    if (to_planes) {
-      converter_.split_channels({from, run.num_pixels * num_channels_},
-                                staged.data() + run.zeros_before, run.size(), run.flipped);
+    std::byte* const to = output + (c * output_pixels_ + first_pixel) * element_bytes_;
+    if (plan_.input == Layout::nhwc) {
+      converter_.convert_channel(c, {source.values, num_pixels * num_channels_}, reversed, stores,
+                                 to);
     } else {
-      copy_groups(from, run.num_pixels, num_channels_, run.flipped,
-                  staged.data() + run.zeros_before * num_channels_);
-    }
-    return;
-  }
-  for (std::size_t c = 0; c < num_channels_; ++c) {
-    const std::uint8_t* const from = picture + c * picture_pixels_ + run.first_picture;
-    if (to_planes) {
-      copy_groups(from, run.num_pixels, 1, run.flipped,
-                  staged.data() + c * run.size() + run.zeros_before);
-      continue;
-    }
-    for (std::size_t i = 0; i < run.num_pixels; ++i) {
-      const std::size_t source = run.flipped ? run.num_pixels - 1 - i : i;
-      staged[(run.zeros_before + i) * num_channels_ + c] = from[source];
+      converter_.convert_plane(c, {source.values + c * source.plane_stride, num_pixels}, reversed,
+                               stores, to);
     }
   }
-}
-
-void PictureWriter::convert_staged(std::span<const std::uint8_t> staged, const Run& run,
-                                   std::byte* output) const {
-  if (plan_.output == Layout::nhwc) {
-    converter_.convert_interleaved(staged,
-                                   output + run.first_output * num_channels_ * element_bytes_);
-    return;
-  }
-  for (std::size_t c = 0; c < num_channels_; ++c) {
-    converter_.convert_plane(c, staged.subspan(c * run.size(), run.size()),
-                             plane_output(output, c, run));
-  }
-}
-
-std::byte* PictureWriter::plane_output(std::byte* output, std::size_t channel,
-                                       const Run& run) const noexcept {
-  return output + (channel * output_pixels_ + run.first_output) * element_bytes_;
 }
 
 }  // namespace chunkio::device

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "device/augmentation.hpp"
 #include "device/line_converter.hpp"
@@ -19,35 +18,27 @@ class PictureWriter {
 
   /// Writes rows [first_row, first_row + num_rows) of the output of one sample.
   /// \param picture  uint8 [H,W,C] or [C,H,W].
-  /// \param output   the whole output of the sample, [C,h,w] or [h,w,C].
+  /// \param output   the whole output of the sample, [C,h,w] or [h,w,C]. Streaming stores are
+  ///                 fenced.
   void write_rows(const std::uint8_t* picture, const Crop& crop, std::int64_t first_row,
-                  std::int64_t num_rows, std::byte* output) const;
+                  std::int64_t num_rows, std::byte* output, Stores stores = Stores::cached) const;
 
   [[nodiscard]] const NormalizePlan& plan() const noexcept { return plan_; }
 
  private:
-  /// Output pixels that lie one behind the other, and where they come from.
-  struct Run {
-    std::size_t first_output = 0;   // Pixels of the output before it.
-    std::size_t zeros_before = 0;   // Pixels of the padding.
-    std::size_t first_picture = 0;  // Pixels of the picture before those that are taken.
-    std::size_t num_pixels = 0;     // Taken from the picture.
-    std::size_t zeros_after = 0;
-    bool flipped = false;
-
-    [[nodiscard]] std::size_t size() const noexcept {
-      return zeros_before + num_pixels + zeros_after;
-    }
+  /// Pixels that are to be converted, one behind the other: [n,C] or, of pictures [C,H,W] that stay
+  /// so, C planes.
+  struct Source {
+    const std::uint8_t* values = nullptr;
+    std::size_t plane_stride = 0;
   };
 
-  [[nodiscard]] Run run_of_row(const Crop& crop, std::int64_t row) const noexcept;
-  [[nodiscard]] bool is_direct(const Run& run) const noexcept;
-  void convert_direct(const std::uint8_t* picture, const Run& run, std::byte* output) const;
-  void stage(const std::uint8_t* picture, const Run& run, std::span<std::uint8_t> staged) const;
-  void convert_staged(std::span<const std::uint8_t> staged, const Run& run,
-                      std::byte* output) const;
-  [[nodiscard]] std::byte* plane_output(std::byte* output, std::size_t channel,
-                                        const Run& run) const noexcept;
+  [[nodiscard]] bool is_staged(const Crop& crop, std::int64_t first_row,
+                               std::int64_t num_rows) const noexcept;
+  void stage(const std::uint8_t* picture, const Crop& crop, std::int64_t first_row,
+             std::int64_t num_rows, std::uint8_t* staged) const;
+  void convert(const Source& source, std::size_t num_pixels, bool reversed, Stores stores,
+               std::size_t first_pixel, std::byte* output) const;
 
   NormalizePlan plan_;
   LineConverter converter_;

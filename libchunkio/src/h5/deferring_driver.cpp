@@ -100,8 +100,7 @@ void DeferredWrites::install(const ListId& access) {
   // Registered for each file and forgotten with it, so that nothing is left in libhdf5, which may
   // be closed and opened again by the program around us. We keep it longer than the file: the last
   // to let go frees it, and libhdf5 1.10 looks for `close` in it after that.
-  driver_ =
-      UniqueId<&H5FDunregister>(check_id(H5FDregister(&kClass), "prepare to write", path_));
+  driver_ = UniqueId<&H5FDunregister>(check_id(H5FDregister(&kClass), "prepare to write", path_));
   const DeferredWrites* const self = this;
   check_status(H5Pset_driver(access.get(), driver_.get(), &self), "prepare to write", path_);
 }

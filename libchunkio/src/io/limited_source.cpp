@@ -32,10 +32,10 @@ PlaceCost LimitedSource::place(const RowGroup& group, std::span<const RowTarget>
   if (rows.empty()) return source_->place(group, rows, std::move(stop));
   const bool announced = group.announced && place_.read_ahead;
   PlaceCost cost;
-  const std::optional<Request> ahead =
-      announced ? take_announced({group.first_row + rows.front().row,
-                                  group.first_row + rows.back().row + 1})
-                : std::nullopt;
+  const std::optional<Request> ahead = announced
+                                           ? take_announced({group.first_row + rows.front().row,
+                                                             group.first_row + rows.back().row + 1})
+                                           : std::nullopt;
   if (ahead) wait(ahead->complete, stop, cost);
   const Request request = ahead ? *ahead : ask(group, rows, stop, cost);
   cost += source_->place(group, rows, stop);
