@@ -9,8 +9,7 @@
 //   loop        (v / 255 - mean) / std pixel by pixel, one thread, of a part of the pictures
 //   torch       permute, to, sub_, div_ on as many threads (with --torch)
 //   stores      float32 NHWC only: the conversion as a bare loop with AVX2, once with ordinary and
-//   once
-//               with non-temporal stores, which Normalizer does not use: whether it should
+//               once with non-temporal stores, which Normalizer uses for outputs beyond the cache
 //
 // What is timed is compared with the loop first.
 

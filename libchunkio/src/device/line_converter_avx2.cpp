@@ -120,6 +120,7 @@ template <class To, bool streaming>
 void convert_channel_values(PixelRun run, std::size_t channel, bool flipped,
                             const LaneGather& gather, LineScale scale,
                             typename To::Value* output) noexcept {
+  if (run.num_pixels == 0) return;
   const __m256 scales = _mm256_loadu_ps(scale.scale);
   const __m256 biases = _mm256_loadu_ps(scale.bias);
   const __m256i mask = mask_of(gather);
