@@ -48,7 +48,9 @@ def _difference(found, expected):
     if found[:-1] != expected[:-1]:
         return f"{found[:-1]} instead of {expected[:-1]}"
     a, b = found[-1], expected[-1]
-    places = [i for i, (x, y) in enumerate(zip(a, b)) if x != y] or [min(len(a), len(b))]
+    places = [i for i, (x, y) in enumerate(zip(a, b)) if x != y]
+    if not places:
+        return f"{len(a)} bytes instead of {len(b)}, the first {min(len(a), len(b))} alike"
     around = slice(max(0, places[0] - 40), places[0] + 80)
-    return (f"{len(a)} and {len(b)} bytes, {len(places)} of them differ, from {places[0]} to {places[-1]}: "
+    return (f"{len(a)} and {len(b)} bytes, {len(places)} differ, from {places[0]} to {places[-1]}: "
             f"{a[around]!r} instead of {b[around]!r}")

@@ -1,6 +1,7 @@
 #include "chunk_record.hpp"
 
 #include <initializer_list>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -63,6 +64,19 @@ ChunkRecord from_note(std::string_view note, std::int64_t channels, chunkio::Lay
                 std::string("the journal's note of a chunk cannot be understood (") + error.what() +
                     "); start afresh with --force");
   }
+}
+
+ChunkRecord record_of(const chunkio::ResumedChunk& resumed, std::int64_t channels,
+                      chunkio::Layout layout) {
+  ChunkRecord record = from_note(resumed.note, channels, layout);
+  if (std::cmp_not_equal(record.pixels.num_pictures(), resumed.num_rows)) {
+    throw Error(ErrorCode::corrupt_data,
+                "the journal of an earlier run has sums of " +
+                    std::to_string(record.pixels.num_pictures()) + " pictures for chunk " +
+                    std::to_string(resumed.chunk) + ", which has " +
+                    std::to_string(resumed.num_rows) + "; start again with --force");
+  }
+  return record;
 }
 
 }  // namespace h5pack

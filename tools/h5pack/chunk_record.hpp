@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <chunkio/dataset_writer.hpp>
+
 #include "picture_sizes.hpp"
 #include "pixel_statistics.hpp"
 #include "skipped_picture.hpp"
@@ -28,6 +30,11 @@ struct ChunkRecord {
 [[nodiscard]] std::string to_note(const ChunkRecord& record);
 /// \throws Error corrupt_data: a note that to_note() did not write for such pictures.
 [[nodiscard]] ChunkRecord from_note(std::string_view note, std::int64_t channels,
+                                    chunkio::Layout layout);
+
+/// Of a chunk that an earlier run wrote.
+/// \throws Error corrupt_data: as from_note(), or the sums are of more or fewer pictures.
+[[nodiscard]] ChunkRecord record_of(const chunkio::ResumedChunk& resumed, std::int64_t channels,
                                     chunkio::Layout layout);
 
 }  // namespace h5pack

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <chunkio/chunk_layout.hpp>
@@ -23,24 +24,29 @@ struct InfoOptions {
   chunkio::OpenOptions open = {};
 };
 
-/// Counts classes where the file does not, and finds out whether it is sorted by class; \returns
-/// whether it is. What a shuffled file says of itself needs no look at its labels.
-bool look_at_labels(const chunkio::Dataset& dataset, InfoReport& report) {
+struct LabelFacts {
+  std::vector<std::int64_t> class_counts = {};
+  bool sorted_by_class = false;
+};
+
+/// By one look at the labels, and none where the file says both: a shuffled one is not sorted.
+LabelFacts facts_of_labels(const chunkio::Dataset& dataset) {
   const chunkio::DatasetInfo& info = dataset.info();
-  const bool uncounted = info.class_counts.empty();
+  LabelFacts facts{.class_counts = info.class_counts};
+  const bool uncounted = facts.class_counts.empty();
   const bool may_be_sorted = info.order != "shuffled";
-  report.class_counts = info.class_counts;
-  if (!uncounted && !may_be_sorted) return false;
-  LabelCounts counts;
+  if (!uncounted && !may_be_sorted) return facts;
+  LabelHistogram histogram;
   LabelCounter neighbours;
   for_each_label_block(dataset, [&](const LabelBlock& block) {
-    if (uncounted) counts.add(block);
+    if (uncounted) histogram.add(block);
     if (!may_be_sorted) return;
     for (const std::int64_t label : block.classes) neighbours.add(label);
   });
-  if (uncounted) report.class_counts = counts.result();
+  if (uncounted) facts.class_counts = histogram.result();
   const auto summary = neighbours.summary();
-  return summary && summary->sorted_by_class;
+  facts.sorted_by_class = summary && summary->sorted_by_class;
+  return facts;
 }
 
 InfoReport inspect(const InfoOptions& options) {
@@ -48,13 +54,15 @@ InfoReport inspect(const InfoOptions& options) {
   InfoReport report;
   report.dataset = dataset.info();
   const chunkio::StoredLayout& stored = report.dataset.stored;
+  LabelFacts labels = facts_of_labels(dataset);
+  report.class_counts = std::move(labels.class_counts);
   if (stored.chunked) {
     report.chunk_bytes = stored.chunk_shape.num_elements() *
                          static_cast<std::int64_t>(chunkio::size_of(stored.dtype));
     report.cache = chunkio::recommend_cache(report.dataset.num_chunks, report.chunk_bytes);
   }
   report.advice = chunkio::chunking_advice(stored);
-  if (look_at_labels(dataset, report)) {
+  if (labels.sorted_by_class) {
     report.advice.emplace_back(
         "The images are sorted by class: with windows smaller than the file, batches in chunk "
         "order have the classes of few chunks, and training learns worse. Shuffle them once "

@@ -45,7 +45,7 @@ void for_each_label_block(const chunkio::Dataset& dataset,
   }
 }
 
-void LabelCounts::add(const LabelBlock& block) {
+void LabelHistogram::add(const LabelBlock& block) {
   if (block.num_attributes != 0) {
     counts_.resize(block.num_attributes);
     for (std::size_t i = 0; i < block.attributes.size(); ++i) {
@@ -62,12 +62,12 @@ void LabelCounts::add(const LabelBlock& block) {
   }
 }
 
-std::vector<std::int64_t> LabelCounts::result() const {
+std::vector<std::int64_t> LabelHistogram::result() const {
   return countable_ ? counts_ : std::vector<std::int64_t>();
 }
 
 std::vector<std::int64_t> count_labels(const chunkio::Dataset& dataset) {
-  LabelCounts counts;
+  LabelHistogram counts;
   for_each_label_block(dataset, [&](const LabelBlock& block) { counts.add(block); });
   return counts.result();
 }

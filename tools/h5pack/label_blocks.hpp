@@ -23,9 +23,10 @@ struct LabelBlock {
 void for_each_label_block(const chunkio::Dataset& dataset,
                           const std::function<void(const LabelBlock&)>& visit);
 
-/// Counts labels, block by block.
-class LabelCounts {
+/// How often each class occurs, or each attribute is set.
+class LabelHistogram {
  public:
+  /// Nothing more is counted once a class was found that cannot be.
   void add(const LabelBlock& block);
   /// Samples of each class, or with each attribute set; empty if labels are neither, or go beyond
   /// what can be counted.
@@ -36,7 +37,7 @@ class LabelCounts {
   bool countable_ = true;
 };
 
-/// LabelCounts of all labels of the file. Blocks on I/O. \throws chunkio::Error hdf5_failed.
+/// LabelHistogram of all labels of the file. Blocks on I/O. \throws chunkio::Error hdf5_failed.
 [[nodiscard]] std::vector<std::int64_t> count_labels(const chunkio::Dataset& dataset);
 
 }  // namespace h5pack

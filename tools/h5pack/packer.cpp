@@ -145,14 +145,7 @@ std::vector<Stretch> remaining(const chunkio::DatasetWriter& writer, const PackP
   std::vector<Stretch> stretches;
   Stretch next;
   for (const chunkio::ResumedChunk& resumed : writer.resumed()) {
-    const ChunkRecord record = from_note(resumed.note, plan.channels, options.picture.layout);
-    if (std::cmp_not_equal(record.pixels.num_pictures(), resumed.num_rows)) {
-      throw Error(ErrorCode::corrupt_data,
-                  "the journal of an earlier run has sums of " +
-                      std::to_string(record.pixels.num_pictures()) + " pictures for chunk " +
-                      std::to_string(resumed.chunk) + ", which has " +
-                      std::to_string(resumed.num_rows) + "; start again with --force");
-    }
+    const ChunkRecord record = record_of(resumed, plan.channels, options.picture.layout);
     for (const SkippedPicture& skipped : record.skipped) budget.spend(skipped);
     progression.add(record, resumed.num_rows);
     next.end_chunk = resumed.chunk;
@@ -285,12 +278,8 @@ class ChunkPipeline {
     const auto sample_bytes = static_cast<std::size_t>(plan_.sample_bytes());
     copy_stored(block, count);
     // Rows in parallel, too: the last chunks, and files of a few large ones, keep all threads busy.
-    // All of them or an exception, also while the pipeline is being cancelled: a block that ended
-    // early would look as if all of its pictures were there.
-    tbb::task_group_context whole(tbb::task_group_context::isolated);
     tbb::parallel_for(
-        tbb::blocked_range<std::size_t>(0, block.outcomes.size()),
-        [&](const auto& range) {
+        tbb::blocked_range<std::size_t>(0, block.outcomes.size()), [&](const auto& range) {
           PictureReader& reader = readers_.local();
           for (std::size_t i = range.begin(); i != range.end(); ++i) {
             StopSignal::check();
@@ -304,8 +293,12 @@ class ChunkPipeline {
             }
             progress_.add(1);
           }
-        },
-        whole);
+        });
+    // While the pipeline is being cancelled, that ends early and does not tell; the block would
+    // look as if all of its pictures were there.
+    if (tbb::is_current_task_group_canceling()) {
+      throw Error(ErrorCode::cancelled, "the pack was cancelled");
+    }
   }
 
   void note_if_misnamed(const PictureReader& reader, std::int64_t row,

@@ -162,7 +162,7 @@ class Repacking {
       there[static_cast<std::size_t>(resumed.chunk)] = true;
       num_resumed_ += resumed.num_rows;
       if (counted_) {
-        pixels_.merge(from_note(resumed.note, dataset_.info().channels, layout_).pixels);
+        pixels_.merge(record_of(resumed, dataset_.info().channels, layout_).pixels);
       }
     }
     for (std::int64_t chunk = 0; chunk < writer_.num_chunks(); ++chunk) {

@@ -13,7 +13,7 @@ namespace chunkio::base {
 /// ordinarily. Call store_fence() before telling another thread.
 void streaming_copy(std::byte* target, const std::byte* source, std::size_t size) noexcept;
 
-/// Orders all earlier streaming_copy stores of this thread before its later stores.
+/// Orders all earlier non-temporal stores of this thread before its later stores.
 void store_fence() noexcept;
 
 }  // namespace chunkio::base

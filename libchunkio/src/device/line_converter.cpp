@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <utility>
 
 namespace chunkio::device {
 namespace {
@@ -45,17 +46,12 @@ LaneGather gather_of(const std::array<std::size_t, 8>& sources, std::size_t grou
   return gather;
 }
 
-// A cache line that is stored partly round the cache, as at the ends of a line, costs more than one
-// saves that is stored whole.
-constexpr std::size_t kMinStreamedBytes = std::size_t{16} << 10;
-constexpr std::size_t kCacheLine = 64;
-
 /// Whether a line of `bytes` is to go round the cache.
 bool is_streamed(Stores stores, const std::byte* output, std::size_t bytes) noexcept {
   if (stores != Stores::streaming) return false;
-  const bool whole_lines =
-      reinterpret_cast<std::uintptr_t>(output) % kCacheLine == 0 && bytes % kCacheLine == 0;
-  return whole_lines || bytes >= kMinStreamedBytes;
+  const bool whole_lines = reinterpret_cast<std::uintptr_t>(output) % kCacheLineBytes == 0 &&
+                           bytes % kCacheLineBytes == 0;
+  return whole_lines || std::cmp_greater_equal(bytes, kMinStreamedBytes);
 }
 #endif
 

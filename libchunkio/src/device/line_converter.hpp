@@ -18,10 +18,16 @@ namespace chunkio::device {
 /// How outputs get to memory.
 enum class Stores : std::uint8_t {
   cached,
-  /// Lines that are long enough go round the cache, by AVX2: faster where they would not stay in
-  /// it. Call base::store_fence() before telling another thread.
+  /// With AVX2, lines of kMinStreamedBytes or of whole cache lines go round the cache: faster where
+  /// they would not stay in it. Of lines in reverse order only those that begin with a cache line,
+  /// unless they are of one channel of several. Call base::store_fence() before telling another
+  /// thread.
   streaming,
 };
+
+/// A cache line that is stored partly round the cache, as at the ends of a line, costs more than
+/// one saves that is stored whole.
+inline constexpr std::int64_t kMinStreamedBytes = std::int64_t{16} << 10;
 
 /// Outputs are aligned to their type. Immutable and thread-safe.
 class LineConverter {
@@ -49,8 +55,6 @@ class LineConverter {
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
 
  private:
-  /// As many values as both a vector of 8 and a pixel of any number of channels divide.
-  static constexpr std::size_t kPattern = 24;
   /// Scales of values in a row: twice, so that a line can begin with any of them.
   struct Pattern {
     std::array<float, 2 * kPattern> scale{};

@@ -6,8 +6,6 @@ namespace chunkio::device {
 namespace {
 
 constexpr std::size_t kLanes = 8;
-constexpr std::size_t kPattern = 24;
-constexpr std::size_t kLineBytes = 64;
 
 /// Eight bytes as numbers.
 __m256i widened(const std::uint8_t* values) noexcept {
@@ -120,21 +118,20 @@ template <class To, bool streaming>
 void convert_channel_values(PixelRun run, std::size_t channel, bool flipped,
                             const LaneGather& gather, LineScale scale,
                             typename To::Value* output) noexcept {
-  if (run.num_pixels == 0) return;
   const __m256 scales = _mm256_loadu_ps(scale.scale);
   const __m256 biases = _mm256_loadu_ps(scale.bias);
   const __m256i mask = mask_of(gather);
   const std::size_t count = run.num_pixels;
   // Outside of the loop, since the stores may alias anything.
-  const std::uint8_t* const low = run.pixels + gather.low;
-  const std::uint8_t* const high = run.pixels + gather.high;
+  const std::ptrdiff_t low = gather.low;
+  const std::ptrdiff_t high = gather.high;
   const auto group_bytes = static_cast<std::ptrdiff_t>(kLanes * run.num_channels);
   const std::ptrdiff_t step = flipped ? -group_bytes : group_bytes;
   std::ptrdiff_t group =
       flipped ? static_cast<std::ptrdiff_t>(count * run.num_channels) - group_bytes : 0;
   std::size_t done = 0;
   for (; done + kLanes <= count; done += kLanes, group += step) {
-    const __m256i values = gathered(low + group, high + group, mask);
+    const __m256i values = gathered(run.pixels + (group + low), run.pixels + (group + high), mask);
     To::template store<streaming>(normalized(values, scales, biases), output + done);
   }
   if (done == count) return;
@@ -185,7 +182,7 @@ struct LineParts {
 
 template <class Value>
 LineParts parts_of(const Value* output, std::size_t count) noexcept {
-  constexpr std::size_t kLine = kLineBytes / sizeof(Value);
+  constexpr std::size_t kLine = kCacheLineBytes / sizeof(Value);
   const std::size_t before = reinterpret_cast<std::uintptr_t>(output) / sizeof(Value) % kLine;
   const std::size_t head = before == 0 ? 0 : kLine - before;
   if (head >= count) return {count, 0};
@@ -238,12 +235,18 @@ template <class To>
 void convert_reversed(PixelRun run, const LaneGather* gathers, LineScale scale, bool streaming,
                       void* to) noexcept {
   auto* const output = static_cast<typename To::Value*>(to);
-  // Where a cache line begins in the middle of a group, all of it goes through the cache.
-  if (streaming && parts_of(output, kPattern).head == 0) {
-    convert_reversed_values<To, true>(run, gathers, scale, output);
-  } else {
-    convert_reversed_values<To, false>(run, gathers, scale, output);
-  }
+  const std::size_t count = run.num_pixels * run.num_channels;
+  // Cache lines that are whole groups, too.
+  constexpr std::size_t kStep = 3 * kCacheLineBytes / sizeof(typename To::Value);
+  static_assert(kStep % kPattern == 0);
+  const bool at_line = parts_of(output, kPattern).head == 0;
+  const std::size_t body = streaming && at_line ? count / kStep * kStep : 0;
+  const std::size_t rest = count - body;
+  const auto pixels = [&](std::size_t first, std::size_t values) {
+    return PixelRun{run.pixels + first, values / run.num_channels, run.num_channels};
+  };
+  convert_reversed_values<To, true>(pixels(rest, body), gathers, scale, output);
+  convert_reversed_values<To, false>(pixels(0, rest), gathers, scale, output + body);
 }
 
 }  // namespace

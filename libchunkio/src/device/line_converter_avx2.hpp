@@ -7,6 +7,10 @@
 
 namespace chunkio::device {
 
+/// As many values as both a vector of 8 and a pixel of any number of channels divide.
+inline constexpr std::size_t kPattern = 24;
+inline constexpr std::size_t kCacheLineBytes = 64;
+
 /// Where eight values lie in a group of bytes: the first four in the 16 bytes from `low` on, the
 /// others in the 16 bytes from `high` on, each where `mask` says (_mm256_shuffle_epi8).
 struct LaneGather {
@@ -22,7 +26,7 @@ struct PixelRun {
   std::size_t num_channels;
 };
 
-/// Scale and bias of the values of a line: 2 * 24 numbers each, which repeat after 24.
+/// Scale and bias of the values of a line: 2 * kPattern numbers each, which repeat after kPattern.
 struct LineScale {
   const float* scale;
   const float* bias;
@@ -39,7 +43,8 @@ struct Avx2Conversion {
   void (*convert_channel)(PixelRun run, std::size_t channel, bool flipped, const LaneGather& gather,
                           LineScale scale, bool streaming, void* output) noexcept;
   /// All channels, pixels in reverse order.
-  /// \param gathers  three, of the 24 values of as many pixels as they are.
+  /// Streams only what begins with a cache line.
+  /// \param gathers  three, of the kPattern values of as many pixels as they are.
   void (*convert_reversed)(PixelRun run, const LaneGather* gathers, LineScale scale, bool streaming,
                            void* output) noexcept;
 };

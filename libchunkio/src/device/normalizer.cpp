@@ -17,11 +17,13 @@
 namespace chunkio {
 namespace {
 
-/// Output bytes of a piece of work: little enough for a second-level cache.
-constexpr std::int64_t kPieceBytes = std::int64_t{64} << 10;
+/// Output bytes of a piece of work, or a row more: little enough for a second-level cache, and so
+/// much that planes of the most channels are lines that LineConverter streams.
+constexpr std::int64_t kPieceBytes = device::kMaxChannels * device::kMinStreamedBytes;
 
-/// Outputs larger than this do not stay in a cache until they are read, so they need not go there.
-std::int64_t streamed_bytes() {
+/// Output bytes up to which a batch stays in the cache until it is read. A larger one need not go
+/// there.
+std::int64_t largest_cached_bytes() {
   constexpr std::int64_t kUsualCache = std::int64_t{32} << 20;
   const std::int64_t cache = base::last_level_cache_bytes();
   return cache > 0 ? cache : kUsualCache;
@@ -34,7 +36,7 @@ struct Normalizer::Impl {
       : options(std::move(options_in)),
         sample_shape(info.sample_shape()),
         writer(device::make_normalize_plan(info, options)),
-        largest_cached(streamed_bytes()),
+        largest_cached_bytes(chunkio::largest_cached_bytes()),
         team(num_threads()) {}
 
   [[nodiscard]] const device::NormalizePlan& plan() const noexcept { return writer.plan(); }
@@ -72,11 +74,11 @@ struct Normalizer::Impl {
     const std::int64_t num_samples = std::ssize(sample_ids);
     // A piece of work is some rows of a sample, or some samples.
     const std::int64_t rows =
-        std::clamp<std::int64_t>(kPieceBytes * height / plan().output_bytes(), 1, height);
+        std::min(base::ceil_divide(kPieceBytes * height, plan().output_bytes()), height);
     const std::int64_t pieces = base::ceil_divide(height, rows);  // of a sample
     const std::int64_t samples = std::max<std::int64_t>(1, kPieceBytes / plan().output_bytes());
-    const auto stores =
-        std::ssize(output) > largest_cached ? device::Stores::streaming : device::Stores::cached;
+    const auto stores = std::ssize(output) > largest_cached_bytes ? device::Stores::streaming
+                                                                  : device::Stores::cached;
     team.run(base::ceil_divide(num_samples, samples) * pieces, [&](std::int64_t i) {
       const std::int64_t first = i / pieces * samples;
       const std::int64_t first_row = i % pieces * rows;
@@ -94,7 +96,7 @@ struct Normalizer::Impl {
   NormalizeOptions options;
   Shape sample_shape;
   device::PictureWriter writer;
-  std::int64_t largest_cached;
+  std::int64_t largest_cached_bytes;
   device::ThreadTeam team;
 
  private:

@@ -79,7 +79,8 @@ bool PictureWriter::is_staged(const Crop& crop, std::int64_t first_row,
   const bool whole_rows = crop.left == 0 && sizes.width == sizes.picture_width &&
                           crop.top + first_row >= 0 &&
                           crop.top + first_row + num_rows <= sizes.picture_height;
-  const bool planes_to_pixels = plan_.input == Layout::nchw && plan_.output == Layout::nhwc;
+  const bool planes_to_pixels =
+      num_channels_ > 1 && plan_.input == Layout::nchw && plan_.output == Layout::nhwc;
   return crop.flipped || !whole_rows || planes_to_pixels;
 }
 

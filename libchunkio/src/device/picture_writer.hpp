@@ -20,6 +20,7 @@ class PictureWriter {
   /// \param picture  uint8 [H,W,C] or [C,H,W].
   /// \param output   the whole output of the sample, [C,h,w] or [h,w,C]. Streaming stores are
   ///                 fenced.
+  /// \pre the rows are rows of the output. \throws std::bad_alloc.
   void write_rows(const std::uint8_t* picture, const Crop& crop, std::int64_t first_row,
                   std::int64_t num_rows, std::byte* output, Stores stores = Stores::cached) const;
 

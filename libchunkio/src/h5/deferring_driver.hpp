@@ -68,7 +68,7 @@ class DeferredWrites {
   int fd_;
   const std::string& path_;
   KeptBytes kept_;
-  UniqueId<&H5FDunregister> driver_;
+  UniqueId<&H5FDunregister> driver_;  ///< Outlives the file.
   std::int64_t file_bytes_ = 0;
   std::vector<Piece> metadata_;  ///< In the order of writing; later ones cover earlier ones.
   std::exception_ptr failure_;   ///< The first.
