@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -175,11 +176,11 @@ class Line {
   Line(std::size_t num_elements, DType dtype, std::size_t offset)
       : element_bytes_(size_of(dtype)),
         bytes_(num_elements * element_bytes_),
-        memory_(bytes_ + 4 * kCacheLine, kMark) {
-    auto* const begin = memory_.data() + kCacheLine;
+        memory_(bytes_ + 4 * kCacheLineBytes, kMark) {
+    auto* const begin = memory_.data() + kCacheLineBytes;
     const auto address = reinterpret_cast<std::uintptr_t>(begin);
-    line_ = begin + (kCacheLine - address % kCacheLine) % kCacheLine +
-            offset * element_bytes_ % kCacheLine;
+    line_ = begin + (kCacheLineBytes - address % kCacheLineBytes) % kCacheLineBytes +
+            offset * element_bytes_ % kCacheLineBytes;
   }
 
   [[nodiscard]] std::byte* data() { return line_; }
@@ -197,7 +198,6 @@ class Line {
   }
 
  private:
-  static constexpr std::size_t kCacheLine = 64;
   static constexpr std::byte kMark{0xA5};
 
   std::size_t element_bytes_;
@@ -229,21 +229,27 @@ std::vector<std::uint8_t> random_values(std::size_t count) {
   return values;
 }
 
-TEST_P(LineConverterTest, PixelsOfEveryLineInEitherDirection) {
-  const std::vector<ChannelScale> scales = channels();
-  for (const Instructions instructions : all_instructions()) {
-    const LineConverter converter(scales, dtype(), instructions);
+/// Every line with all instructions, in either direction, with both kinds of stores.
+/// \param inputs, outputs  values of a pixel.
+/// \param convert(converter, values, reversed, stores, output)  what is tested.
+/// \param wanted(pixel, i)  bits of output value i, given the values of the pixel it comes from.
+template <class Convert, class Wanted>
+void check_every_line(std::span<const ChannelScale> scales, DType dtype,
+                      std::span<const Instructions> all_instructions, std::size_t inputs,
+                      std::size_t outputs, const Convert& convert, const Wanted& wanted) {
+  for (const Instructions instructions : all_instructions) {
+    const LineConverter converter(scales, dtype, instructions);
     for (const LineCase& line_case : line_cases()) {
-      const auto values = random_values(line_case.num_pixels * num_channels());
+      const auto values = random_values(line_case.num_pixels * inputs);
       for (const bool reversed : {false, true}) {
         for (const Stores stores : {Stores::cached, Stores::streaming}) {
-          Line line(values.size(), dtype(), line_case.offset);
-          converter.convert_pixels(values, reversed, stores, line.data());
-          for (std::size_t i = 0; i < values.size(); ++i) {
-            const std::size_t c = i % num_channels();
-            const std::size_t pixel = i / num_channels();
+          Line line(line_case.num_pixels * outputs, dtype, line_case.offset);
+          convert(converter, values, reversed, stores, line.data());
+          for (std::size_t i = 0; i < line_case.num_pixels * outputs; ++i) {
+            const std::size_t pixel = i / outputs;
             const std::size_t from = reversed ? line_case.num_pixels - 1 - pixel : pixel;
-            ASSERT_EQ(line.element(i), expected(values[from * num_channels() + c], scales[c]))
+            ASSERT_EQ(line.element(i),
+                      wanted(std::span(values).subspan(from * inputs, inputs), i % outputs))
                 << line_case.num_pixels << " pixels, element " << i << ", reversed " << reversed;
           }
           ASSERT_TRUE(line.is_alone()) << line_case.num_pixels;
@@ -253,49 +259,39 @@ TEST_P(LineConverterTest, PixelsOfEveryLineInEitherDirection) {
   }
 }
 
+using Pixel = std::span<const std::uint8_t>;
+
+TEST_P(LineConverterTest, PixelsOfEveryLineInEitherDirection) {
+  const std::vector<ChannelScale> scales = channels();
+  check_every_line(
+      scales, dtype(), all_instructions(), num_channels(), num_channels(),
+      [](const LineConverter& converter, const auto&... arguments) {
+        converter.convert_pixels(arguments...);
+      },
+      [&](Pixel pixel, std::size_t i) { return expected(pixel[i], scales[i]); });
+}
+
 TEST_P(LineConverterTest, ChannelsOfEveryLineInEitherDirection) {
   const std::vector<ChannelScale> scales = channels();
-  for (const Instructions instructions : all_instructions()) {
-    const LineConverter converter(scales, dtype(), instructions);
-    for (const LineCase& line_case : line_cases()) {
-      const auto values = random_values(line_case.num_pixels * num_channels());
-      for (std::size_t c = 0; c < num_channels(); ++c) {
-        for (const bool reversed : {false, true}) {
-          for (const Stores stores : {Stores::cached, Stores::streaming}) {
-            Line line(line_case.num_pixels, dtype(), line_case.offset);
-            converter.convert_channel(c, values, reversed, stores, line.data());
-            for (std::size_t i = 0; i < line_case.num_pixels; ++i) {
-              const std::size_t from = reversed ? line_case.num_pixels - 1 - i : i;
-              ASSERT_EQ(line.element(i), expected(values[from * num_channels() + c], scales[c]))
-                  << line_case.num_pixels << " pixels, element " << i << ", reversed " << reversed;
-            }
-            ASSERT_TRUE(line.is_alone()) << line_case.num_pixels;
-          }
-        }
-      }
-    }
+  for (std::size_t c = 0; c < num_channels(); ++c) {
+    check_every_line(
+        scales, dtype(), all_instructions(), num_channels(), 1,
+        [c](const LineConverter& converter, const auto&... arguments) {
+          converter.convert_channel(c, arguments...);
+        },
+        [&](Pixel pixel, std::size_t) { return expected(pixel[c], scales[c]); });
+    if (HasFatalFailure()) return;
   }
 }
 
 TEST_P(LineConverterTest, PlanesOfEveryLineInEitherDirection) {
   const std::vector<ChannelScale> scales = channels();
-  for (const Instructions instructions : all_instructions()) {
-    const LineConverter converter(scales, dtype(), instructions);
-    for (const LineCase& line_case : line_cases()) {
-      const auto values = random_values(line_case.num_pixels);
-      for (const bool reversed : {false, true}) {
-        for (const Stores stores : {Stores::cached, Stores::streaming}) {
-          Line line(values.size(), dtype(), line_case.offset);
-          converter.convert_plane(num_channels() - 1, values, reversed, stores, line.data());
-          for (std::size_t i = 0; i < values.size(); ++i) {
-            const std::size_t from = reversed ? values.size() - 1 - i : i;
-            ASSERT_EQ(line.element(i), expected(values[from], scales.back())) << i;
-          }
-          ASSERT_TRUE(line.is_alone()) << line_case.num_pixels;
-        }
-      }
-    }
-  }
+  check_every_line(
+      scales, dtype(), all_instructions(), 1, 1,
+      [](const LineConverter& converter, const auto&... arguments) {
+        converter.convert_plane(num_channels() - 1, arguments...);
+      },
+      [&](Pixel pixel, std::size_t) { return expected(pixel[0], scales.back()); });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LineConverterTest,
