@@ -9,6 +9,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/cpus.hpp"
+#include "base/streaming_copy.hpp"
 #include "device/augmentation.hpp"
 #include "device/normalize_plan.hpp"
 #include "device/picture_writer.hpp"
@@ -90,6 +91,7 @@ struct Normalizer::Impl {
         writer.write_rows(pictures + sample * plan().picture_bytes(), crop, first_row, num_rows,
                           output.data() + sample * plan().output_bytes(), stores);
       }
+      if (stores == device::Stores::streaming) base::store_fence();
     });
   }
 

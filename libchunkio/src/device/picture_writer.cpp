@@ -4,8 +4,6 @@
 #include <cstring>
 #include <memory>
 
-#include "base/streaming_copy.hpp"
-
 namespace chunkio::device {
 namespace {
 
@@ -70,7 +68,6 @@ void PictureWriter::write_rows(const std::uint8_t* picture, const Crop& crop,
     convert({picture + first_value, picture_pixels_}, num_pixels, false, stores, first_pixel,
             output);
   }
-  if (stores == Stores::streaming) base::store_fence();
 }
 
 bool PictureWriter::is_staged(const Crop& crop, std::int64_t first_row,
