@@ -18,9 +18,8 @@ class PictureWriter {
 
   /// Writes rows [first_row, first_row + num_rows) of the output of one sample.
   /// \param picture  uint8 [H,W,C] or [C,H,W].
-  /// \param output   the whole output of the sample, [C,h,w] or [h,w,C]. After streaming stores,
-  /// call
-  ///                 base::store_fence() before telling another thread.
+  /// \param output   the whole output of the sample, [C,h,w] or [h,w,C].
+  /// \param stores   after streaming ones, call base::store_fence() before telling another thread.
   /// \pre the rows are rows of the output. \throws std::bad_alloc.
   void write_rows(const std::uint8_t* picture, const Crop& crop, std::int64_t first_row,
                   std::int64_t num_rows, std::byte* output, Stores stores = Stores::cached) const;
