@@ -17,17 +17,18 @@ chunkio_add_unit_tests(
 if(CHUNKIO_HAS_CUDA)
   find_package(CUDAToolkit REQUIRED)
   chunkio_add_unit_tests(cuda_test LABEL cuda SOURCES unit/cuda_gpu_test.cpp
-                         LIBRARIES CUDA::cudart_static)
+                         LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
 
   # Needs no device: it replaces the functions of the CUDA runtime that the library calls, and what nvcc makes of <<<>>>.
   chunkio_add_unit_tests(cuda_faults_test SOURCES fault/cuda_faults_test.cpp LIBRARIES CUDA::cudart_static)
   foreach(
     function
     cudaDriverGetVersion cudaEventCreateWithFlags cudaEventDestroy cudaEventElapsedTime cudaEventQuery cudaEventRecord
-    cudaEventSynchronize cudaFree cudaFreeHost cudaGetDevice cudaGetDeviceCount cudaGetLastError cudaHostAlloc
-    cudaHostRegister cudaHostUnregister cudaLaunchKernel cudaMalloc cudaMemGetInfo cudaMemcpyAsync cudaMemsetAsync cudaSetDevice
-    cudaStreamCreateWithFlags cudaStreamDestroy cudaStreamSynchronize cudaStreamWaitEvent __cudaGetKernel
-    __cudaLaunchKernel __cudaPopCallConfiguration __cudaPushCallConfiguration)
+    cudaEventSynchronize cudaFree cudaFreeHost cudaGetDeviceCount cudaGetDriverEntryPoint
+    cudaGetDriverEntryPointByVersion cudaGetLastError cudaHostAlloc cudaHostRegister cudaHostUnregister
+    cudaLaunchKernel cudaMalloc cudaMemGetInfo cudaMemcpyAsync cudaMemsetAsync cudaStreamCreateWithFlags
+    cudaStreamDestroy cudaStreamSynchronize cudaStreamWaitEvent __cudaGetKernel __cudaLaunchKernel
+    __cudaPopCallConfiguration __cudaPushCallConfiguration)
     target_link_options(cuda_faults_test PRIVATE LINKER:--wrap=${function})
   endforeach()
 endif()

@@ -2,15 +2,19 @@
 ///
 /// The linker puts the functions below in the place of the CUDA runtime's (--wrap), so that no
 /// driver and no GPU is needed: memory of a device is memory of the host, streams do their work at
-/// once, and the kernel does nothing. Any call can be made to fail.
+/// once, and the kernel does nothing. Any call can be made to fail. The driver's functions, which
+/// the library asks the runtime for, are replaced where it asks.
+#include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +40,7 @@ struct Call {
 struct Runtime {
   int devices = 2;
   int driver = CUDART_VERSION;
+  std::string missing = {};                         // A function that the driver does not have.
   std::map<std::string, cudaError_t> failing = {};  // Every call of a function.
   int fail_at = 0;                                  // This call on a device, counted from 1 ...
   cudaError_t fail_with = cudaSuccess;              // ... and, if it is lost, all later ones.
@@ -43,18 +48,24 @@ struct Runtime {
 
   std::vector<Call> calls = {};           // On a device.
   std::map<std::string, int> given = {};  // Handles and memory of a function, not given back.
-  int sets = 0;
+  std::set<int> contexts = {};            // Devices that have one.
 };
 
 std::mutex g_mutex;
-Runtime g_runtime;  // Guarded by g_mutex.
-thread_local int g_device = 0;
+Runtime g_runtime;                            // Guarded by g_mutex.
+thread_local int g_device = 0;                // What the thread chose.
+thread_local std::vector<int> g_pushed = {};  // The driver's stack, with devices for contexts.
 thread_local cudaError_t g_last = cudaSuccess;
+
+int current_device() { return g_pushed.empty() ? g_device : g_pushed.back(); }
 
 /// A call on a device; or, with `count` false, one that needs none.
 cudaError_t enter(const char* function, bool count = true) {
   const std::lock_guard lock(g_mutex);
-  if (count) g_runtime.calls.push_back({function, g_device});
+  if (count) {
+    g_runtime.calls.push_back({function, current_device()});
+    g_runtime.contexts.insert(current_device());
+  }
   cudaError_t status = cudaSuccess;
   const auto found = g_runtime.failing.find(function);
   if (found != g_runtime.failing.end()) status = found->second;
@@ -91,6 +102,55 @@ void** out(Handle* handle) {
   return reinterpret_cast<void**>(handle);
 }
 
+// What is made of a device when it is a context: its number, and one, as none is nullptr.
+CUcontext context_of(int device) {
+  return reinterpret_cast<CUcontext>(static_cast<std::intptr_t>(device) + 1);
+}
+
+CUresult driver_init(unsigned) { return static_cast<CUresult>(enter("cuInit", false)); }
+CUresult driver_device_get(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return static_cast<CUresult>(enter("cuDeviceGet", false));
+}
+CUresult driver_primary_context_retain(CUcontext* context, CUdevice device) {
+  const cudaError_t status = enter("cuDevicePrimaryCtxRetain", false);
+  const std::lock_guard lock(g_mutex);
+  if (status == cudaSuccess) g_runtime.contexts.insert(device);
+  *context = context_of(device);
+  return static_cast<CUresult>(status);
+}
+CUresult driver_context_push(CUcontext context) {
+  const cudaError_t status = enter("cuCtxPushCurrent", false);
+  const int device = static_cast<int>(reinterpret_cast<std::intptr_t>(context)) - 1;
+  if (status == cudaSuccess) g_pushed.push_back(device);
+  return static_cast<CUresult>(status);
+}
+CUresult driver_context_pop(CUcontext* context) {
+  if (g_pushed.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = context_of(g_pushed.back());
+  g_pushed.pop_back();
+  return CUDA_SUCCESS;
+}
+
+cudaError_t driver_function(const char* name, void** function,
+                            cudaDriverEntryPointQueryResult* result) {
+  *function = nullptr;
+  *result = cudaDriverEntryPointSymbolNotFound;
+  static const std::map<std::string, void*> functions = {
+      {"cuInit", reinterpret_cast<void*>(driver_init)},
+      {"cuDeviceGet", reinterpret_cast<void*>(driver_device_get)},
+      {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(driver_primary_context_retain)},
+      {"cuCtxPushCurrent", reinterpret_cast<void*>(driver_context_push)},
+      {"cuCtxPopCurrent", reinterpret_cast<void*>(driver_context_pop)}};
+  const std::lock_guard lock(g_mutex);
+  const auto found = functions.find(name);
+  if (found != functions.end() && g_runtime.missing != name) {
+    *function = found->second;
+    *result = cudaDriverEntryPointSuccess;
+  }
+  return cudaSuccess;
+}
+
 }  // namespace
 
 extern "C" {
@@ -105,16 +165,14 @@ cudaError_t __wrap_cudaDriverGetVersion(int* version) {
   *version = g_runtime.driver;
   return cudaSuccess;
 }
-cudaError_t __wrap_cudaGetDevice(int* device) {
-  *device = g_device;
-  return enter("cudaGetDevice", false);
+cudaError_t __wrap_cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
+                                           cudaDriverEntryPointQueryResult* result) {
+  return driver_function(name, function, result);
 }
-cudaError_t __wrap_cudaSetDevice(int device) {
-  const cudaError_t status = enter("cudaSetDevice", false);
-  if (status == cudaSuccess) g_device = device;
-  const std::lock_guard lock(g_mutex);
-  ++g_runtime.sets;
-  return status;
+cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                                    unsigned long long,
+                                                    cudaDriverEntryPointQueryResult* result) {
+  return driver_function(name, function, result);
 }
 cudaError_t __wrap_cudaGetLastError() { return std::exchange(g_last, cudaSuccess); }
 
@@ -208,6 +266,7 @@ class CudaFaultsTest : public ::testing::Test {
   void SetUp() override {
     g_runtime = {};
     g_device = 0;
+    g_pushed.clear();
     g_last = cudaSuccess;
   }
 
@@ -247,10 +306,32 @@ TEST_F(CudaFaultsTest, ADeviceThatIsNotThereOrIsTaken) {
                         "CUDA_VISIBLE_DEVICES"},
                        [&] { static_cast<void>(open_gpu(device)); });
   }
-  EXPECT_EQ(g_runtime.sets, 0);
-  g_runtime.failing["cudaSetDevice"] = cudaErrorDevicesUnavailable;
+  for (const char* name : {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent",
+                           "cuCtxPopCurrent"}) {
+    g_runtime.missing = name;
+    test::expect_error(ErrorCode::cuda_failed,
+                       {std::string("find ") + name + " in the driver", "cudaErrorSymbolNotFound"},
+                       [] { static_cast<void>(open_gpu(1)); });
+  }
+  g_runtime.missing.clear();
+  EXPECT_TRUE(g_runtime.contexts.empty());
+  g_runtime.failing["cuDevicePrimaryCtxRetain"] = cudaErrorDevicesUnavailable;
   test::expect_error(ErrorCode::cuda_failed, {"select the device", "(cudaErrorDevicesUnavailable)"},
-                     [&] { static_cast<void>(open_gpu(1)); });
+                     [] { static_cast<void>(open_gpu(1)); });
+  // Another process may have left no room for a context.
+  g_runtime.failing["cuDevicePrimaryCtxRetain"] = cudaErrorMemoryAllocation;
+  test::expect_error(ErrorCode::out_of_resources,
+                     {"select the device", "out of memory (cudaErrorMemoryAllocation)"},
+                     [] { static_cast<void>(open_gpu(1)); });
+  g_runtime.failing = {{"cuInit", cudaErrorSystemDriverMismatch}};
+  test::expect_error(ErrorCode::cuda_failed,
+                     {"start the driver", "(cudaErrorSystemDriverMismatch)"},
+                     [] { static_cast<void>(open_gpu(1)); });
+  g_runtime.failing.clear();
+  const std::shared_ptr<Gpu> gpu = open_gpu(1);
+  g_runtime.failing["cuCtxPushCurrent"] = cudaErrorContextIsDestroyed;
+  test::expect_error(ErrorCode::cuda_failed, {"select the device", "(cudaErrorContextIsDestroyed)"},
+                     [&] { static_cast<void>(gpu->memory()); });
   EXPECT_EQ(g_last, cudaSuccess);
 }
 
@@ -327,14 +408,14 @@ class Members {
 
 TEST_F(CudaFaultsTest, EveryCallIsMadeOnItsDeviceAndLeavesThatOfTheCaller) {
   const std::shared_ptr<Gpu> gpu = open_gpu(1);
-  EXPECT_EQ(g_device, 0);
   {
     Members members(*gpu);
-    for (const int before : {0, 1}) {
+    // The caller has chosen nothing, or has a context current: of the other device, or of this.
+    for (const std::vector<int>& before : std::vector<std::vector<int>>{{}, {0}, {1}}) {
       for (const Members::Member& member : members.all()) {
         for (const bool fails : {false, true}) {
           SCOPED_TRACE(member.function + (fails ? ", which fails" : ""));
-          g_device = before;
+          g_pushed = before;
           g_runtime.calls.clear();
           g_runtime.failing.clear();
           if (fails) {
@@ -343,17 +424,19 @@ TEST_F(CudaFaultsTest, EveryCallIsMadeOnItsDeviceAndLeavesThatOfTheCaller) {
           } else {
             member.call();
           }
-          EXPECT_EQ(g_device, before);
+          EXPECT_EQ(g_pushed, before);
           ASSERT_FALSE(g_runtime.calls.empty());
           EXPECT_EQ(g_runtime.calls.front().function, member.function);
           for (const Call& call : g_runtime.calls) EXPECT_EQ(call.device, 1) << call.function;
         }
       }
     }
-    g_device = 0;
+    g_pushed.clear();
     g_runtime.failing.clear();
     g_runtime.calls.clear();
   }
+  EXPECT_EQ(g_device, 0);
+  EXPECT_EQ(g_runtime.contexts, std::set<int>{1});
   for (const Call& call : g_runtime.calls) EXPECT_EQ(call.device, 1) << call.function;
   expect_all_given_back();
 }

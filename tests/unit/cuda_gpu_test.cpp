@@ -1,12 +1,15 @@
 // The CUDA implementation against its CPU twin, on a real device.
 
+#include <cuda.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -225,6 +228,21 @@ TEST_F(CudaGpuTest, DeviceLoaderDeliversWhatTheNormalizerDoes) {
     }
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   }
+}
+
+TEST_F(CudaGpuTest, AThreadThatUsesNoDeviceIsLeftWithoutOne) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(driver, nullptr) << dlerror();
+  const auto current =
+      reinterpret_cast<decltype(&cuCtxGetCurrent)>(dlsym(driver, "cuCtxGetCurrent"));
+  ASSERT_NE(current, nullptr) << dlerror();
+  std::thread([&] {
+    gpu_->destroy_stream(gpu_->create_stream());
+    CUcontext context = nullptr;
+    EXPECT_EQ(current(&context), CUDA_SUCCESS);
+    EXPECT_EQ(context, nullptr);
+  }).join();
+  EXPECT_EQ(dlclose(driver), 0);
 }
 
 TEST_F(CudaGpuTest, WhatIsNotThereIsAnError) {

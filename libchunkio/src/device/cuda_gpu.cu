@@ -1,3 +1,4 @@
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <new>
@@ -107,36 +108,96 @@ Error nothing_usable(cudaError_t status) {
                "no GPU can be used: " + why + ", or use Loader and Normalizer on the CPU");
 }
 
-/// Makes a device that of the calling thread while it lives: the caller may be using another one.
-class CurrentDevice {
+// The driver's numbers are those of the runtime, where both have an error.
+static_assert(int{CUDA_ERROR_OUT_OF_MEMORY} == cudaErrorMemoryAllocation &&
+              int{CUDA_ERROR_DEVICE_UNAVAILABLE} == cudaErrorDevicesUnavailable &&
+              int{CUDA_ERROR_ILLEGAL_ADDRESS} == cudaErrorIllegalAddress &&
+              int{CUDA_ERROR_LAUNCH_FAILED} == cudaErrorLaunchFailure);
+cudaError_t status_of(CUresult result) noexcept { return static_cast<cudaError_t>(result); }
+
+/// A function of the driver, found at run time: there may be no driver.
+/// \throws Error cuda_failed.
+template <class Function>
+void find_in_driver(const char* name, Function*& function) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+  // As the oldest toolkit has it that this is built with.
+  cudaError_t status =
+      cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
+#else
+  cudaError_t status = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
+  if (status == cudaSuccess && (found == nullptr || result != cudaDriverEntryPointSuccess)) {
+    status = cudaErrorSymbolNotFound;
+  }
+  check(status, std::string("find ") + name + " in the driver");
+  function = reinterpret_cast<Function*>(found);
+}
+
+/// The context in which the runtime, too, uses a device. It stays until the process ends, as the
+/// runtime's does.
+class PrimaryContext {
  public:
-  /// \throws Error cuda_failed.
-  explicit CurrentDevice(int device) : CurrentDevice(device, std::nothrow) {
-    check(status_, "select the device");
+  PrimaryContext() = default;
+  /// \throws Error cuda_failed, out_of_resources.
+  explicit PrimaryContext(int ordinal) {
+    decltype(cuInit)* init = nullptr;
+    decltype(cuDeviceGet)* get_device = nullptr;
+    decltype(cuDevicePrimaryCtxRetain)* retain = nullptr;
+    find_in_driver("cuInit", init);
+    find_in_driver("cuDeviceGet", get_device);
+    find_in_driver("cuDevicePrimaryCtxRetain", retain);
+    find_in_driver("cuCtxPushCurrent", push_);
+    find_in_driver("cuCtxPopCurrent", pop_);
+    CUdevice device = 0;
+    check(status_of(init(0)), "start the driver");
+    check(status_of(get_device(&device, ordinal)), "select the device");
+    check(status_of(retain(&handle_, device)), "select the device");
   }
-  /// Tries to.
-  CurrentDevice(int device, std::nothrow_t) noexcept {
-    const cudaError_t known = cudaGetDevice(&before_);
-    forget(known);
-    status_ = cudaSetDevice(device);
-    forget(status_);
-    changed_ = known == cudaSuccess && status_ == cudaSuccess && before_ != device;
-  }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-  ~CurrentDevice() {
-    if (changed_) forget(cudaSetDevice(before_));
+
+  /// Onto the calling thread's stack.
+  [[nodiscard]] cudaError_t push() const noexcept { return status_of(push_(handle_)); }
+  void pop() const noexcept {
+    CUcontext handle = nullptr;
+    static_cast<void>(pop_(&handle));
   }
 
  private:
-  int before_ = 0;
-  bool changed_ = false;
-  cudaError_t status_ = cudaSuccess;
+  CUcontext handle_ = nullptr;
+  decltype(cuCtxPushCurrent)* push_ = nullptr;
+  decltype(cuCtxPopCurrent)* pop_ = nullptr;
+};
+
+/// Makes a device that of the calling thread while it lives: the caller may be using another one.
+///
+/// With the driver's stack of contexts, which goes back to what was there, also to nothing. From
+/// CUDA 12 on, cudaSetDevice() makes a context where there is none: going back with it would put
+/// one of some hundred MiB on the first GPU, for every process with a thread that never chose
+/// another.
+class CurrentDevice {
+ public:
+  /// \throws Error cuda_failed.
+  explicit CurrentDevice(const PrimaryContext& context) : CurrentDevice(context, std::nothrow) {
+    check(status_, "select the device");
+  }
+  /// Tries to.
+  CurrentDevice(const PrimaryContext& context, std::nothrow_t) noexcept
+      : context_(context), status_(context.push()) {}
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice() {
+    if (status_ == cudaSuccess) context_.pop();
+  }
+
+ private:
+  const PrimaryContext& context_;
+  cudaError_t status_;
 };
 
 class CudaGpu final : public Gpu {
  public:
-  explicit CudaGpu(int device) : device_(device) {
+  explicit CudaGpu(int device) {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     forget(status);
@@ -147,11 +208,11 @@ class CudaGpu final : public Gpu {
                       std::to_string(count) +
                       ", numbered from 0 on (CUDA_VISIBLE_DEVICES may hide others)");
     }
-    const CurrentDevice current(device_);
+    context_ = PrimaryContext(device);
   }
 
   std::byte* allocate(std::size_t bytes) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     void* memory = nullptr;
     check_bytes(cudaMalloc(&memory, bytes), bytes, "device memory");
     return static_cast<std::byte*>(memory);
@@ -160,7 +221,7 @@ class CudaGpu final : public Gpu {
     give_back([&] { return cudaFree(memory); });
   }
   DeviceMemory memory() override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
     check(cudaMemGetInfo(&free_bytes, &total_bytes), "tell how much device memory is free");
@@ -168,7 +229,7 @@ class CudaGpu final : public Gpu {
   }
 
   std::byte* allocate_pinned(std::size_t bytes) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     void* memory = nullptr;
     check_lock(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "allocate", bytes,
                " of page-locked memory");
@@ -178,7 +239,7 @@ class CudaGpu final : public Gpu {
     give_back([&] { return cudaFreeHost(memory); });
   }
   void pin(std::span<std::byte> memory) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check_lock(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable),
                "page-lock", memory.size(), "");
   }
@@ -187,7 +248,7 @@ class CudaGpu final : public Gpu {
   }
 
   StreamHandle create_stream() override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
     return stream;
@@ -202,15 +263,15 @@ class CudaGpu final : public Gpu {
   }
 
   void record(EventHandle event, StreamHandle stream) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check(cudaEventRecord(event, stream), "record an event");
   }
   void wait(StreamHandle stream, EventHandle event) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check(cudaStreamWaitEvent(stream, event), "make a stream wait");
   }
   bool is_done(EventHandle event) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     const cudaError_t status = cudaEventQuery(event);
     if (status == cudaErrorNotReady) {
       forget(status);
@@ -220,15 +281,15 @@ class CudaGpu final : public Gpu {
     return true;
   }
   void synchronize(EventHandle event) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check(cudaEventSynchronize(event), "wait for an event");
   }
   void synchronize(StreamHandle stream) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check(cudaStreamSynchronize(stream), "wait for a stream");
   }
   double seconds_between(EventHandle begin, EventHandle end) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, begin, end), "take the time between two events");
     return static_cast<double>(milliseconds) / 1000;
@@ -236,17 +297,17 @@ class CudaGpu final : public Gpu {
 
   void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                       StreamHandle stream) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyHostToDevice, stream),
           "copy to the device");
   }
   void fetch(std::byte* target, const std::byte* source, std::size_t bytes,
              StreamHandle stream) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check(launch_fetch(target, source, bytes, stream), "launch the fetching kernel");
   }
   void clear(std::byte* memory, std::size_t bytes, StreamHandle stream) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check(cudaMemsetAsync(memory, 0, bytes, stream), "clear device memory");
   }
   void require_supported(const NormalizePlan& plan) override {
@@ -257,13 +318,13 @@ class CudaGpu final : public Gpu {
   }
   void normalize(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,
                  StreamHandle stream) override {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     check(launch_normalize(plan, labels, work, stream), "launch the normalising kernel");
   }
 
  private:
   [[nodiscard]] EventHandle create_event_with(unsigned flags) {
-    const CurrentDevice current(device_);
+    const CurrentDevice current(context_);
     cudaEvent_t event = nullptr;
     // Whoever waits sleeps: the CPUs have pictures to read.
     check(cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync), "create an event");
@@ -272,11 +333,11 @@ class CudaGpu final : public Gpu {
   // The device may be lost, and at the end of a program the driver gone, before all is given back.
   template <class Call>
   void give_back(Call call) const noexcept {
-    const CurrentDevice current(device_, std::nothrow);
+    const CurrentDevice current(context_, std::nothrow);
     forget(call());
   }
 
-  int device_;
+  PrimaryContext context_;
 };
 
 }  // namespace
