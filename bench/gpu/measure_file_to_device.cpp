@@ -219,7 +219,7 @@ void measure_file_to_device(const GpuRun& run, const Case& pictures, Report& rep
   // Larger pictures of a usual dataset do not fit.
   if (pictures.size.bytes() == kPictureSizes[1].bytes()) {
     measure_residency(run, pictures, run.options.batch_size, at_least(5), report);
-    // Some 15 calls of CUDA for each batch matter less.
+    // A dozen calls of CUDA for each batch matter less.
     measure_residency(run, pictures, 8 * run.options.batch_size, {}, report);
   }
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -342,7 +343,7 @@ class Members {
       : gpu_(gpu),
         memory_(gpu.allocate(4096)),
         stream_(gpu.create_stream()),
-        event_(gpu.create_timer()) {
+        event_(gpu.create_waited_timer()) {
     plan_.crop = {.picture_height = 8, .picture_width = 8, .height = 8, .width = 8};
     plan_.channels.assign(3, {.scale = 1, .bias = 0});
   }
@@ -497,12 +498,16 @@ TEST_F(CudaFaultsTest, AnErrorThatTheCallerLeftIsNotThatOfAKernel) {
 
 TEST_F(CudaFaultsTest, AnEventThatIsNotDoneIsNoError) {
   const std::shared_ptr<Gpu> gpu = open_gpu(0);
-  const GpuEvent event(gpu);
-  g_runtime.failing["cudaEventQuery"] = cudaErrorNotReady;
+  const GpuTimer event(gpu);
+  g_runtime.failing = {{"cudaEventQuery", cudaErrorNotReady},
+                       {"cudaEventElapsedTime", cudaErrorNotReady}};
   EXPECT_FALSE(gpu->is_done(event.get()));
+  EXPECT_EQ(g_last, cudaSuccess) << "left to the next launch";
+  EXPECT_EQ(gpu->seconds_between(event.get(), event.get()), std::nullopt);
   EXPECT_EQ(g_last, cudaSuccess) << "left to the next launch";
   g_runtime.failing.clear();
   EXPECT_TRUE(gpu->is_done(event.get()));
+  EXPECT_EQ(gpu->seconds_between(event.get(), event.get()), 0.25e-3);
 }
 
 TEST_F(CudaFaultsTest, ADeviceThatIsLostIsSaidToBeAndDestructorsKeepQuiet) {

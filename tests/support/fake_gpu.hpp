@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -152,6 +153,12 @@ class FakeGpu : public device::Gpu {
     count("create_timer");
     return make_event();
   }
+  device::EventHandle create_waited_timer() override {
+    count("create_waited_timer");
+    const device::EventHandle event = make_event();
+    of(event)->set_waited();
+    return event;
+  }
   void destroy_event(device::EventHandle event) noexcept override {
     add_live(-1);
     delete &of(event);
@@ -173,15 +180,22 @@ class FakeGpu : public device::Gpu {
   }
   void synchronize(device::EventHandle handle) override {
     count_synchronize();
+    if (!of(handle)->is_waited()) {
+      throw Error(ErrorCode::cuda_failed, "who waits for this event does not sleep");
+    }
     of(handle)->wait(of(handle)->last());
   }
   void synchronize(device::StreamHandle stream) override {
     count_synchronize();
     of(stream).drain();
   }
-  double seconds_between(device::EventHandle begin, device::EventHandle end) override {
+  std::optional<double> seconds_between(device::EventHandle begin,
+                                        device::EventHandle end) override {
     count("seconds_between");
-    return std::chrono::duration<double>(of(end)->done_at() - of(begin)->done_at()).count();
+    const auto from = of(begin)->done_at();
+    const auto to = of(end)->done_at();
+    if (!from || !to) return std::nullopt;
+    return std::chrono::duration<double>(*to - *from).count();
   }
 
   void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
@@ -230,11 +244,13 @@ class FakeGpu : public device::Gpu {
       const std::lock_guard lock(mutex_);
       return done_ >= issued_;
     }
-    [[nodiscard]] Clock::time_point done_at() {
+    [[nodiscard]] std::optional<Clock::time_point> done_at() {
       const std::lock_guard lock(mutex_);
-      if (done_ < issued_) throw Error(ErrorCode::cuda_failed, "the time of what is not done");
+      if (done_ < issued_) return std::nullopt;
       return done_at_;
     }
+    void set_waited() noexcept { waited_ = true; }
+    [[nodiscard]] bool is_waited() const noexcept { return waited_; }
     void finish(std::int64_t ticket) {
       const std::lock_guard lock(mutex_);
       done_ = ticket;
@@ -252,6 +268,7 @@ class FakeGpu : public device::Gpu {
     std::int64_t issued_ = 0;
     std::int64_t done_ = 0;
     Clock::time_point done_at_ = {};
+    bool waited_ = false;  // From the start on.
   };
 
   class Stream {

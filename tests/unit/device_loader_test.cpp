@@ -1241,11 +1241,22 @@ TEST_F(DeviceLoaderTest, TheConsumersStreamIsIdleWhileACopyKeepsTheHostWaiting) 
 
 /// The first failure of any call, at every call: an error, nothing leaks, nothing hangs.
 TEST_F(DeviceLoaderTest, AnyCallMayFail) {
-  const std::vector<std::string> members{"require_supported", "pin",           "allocate",
-                                         "allocate_pinned",   "create_stream", "create_event",
-                                         "create_timer",      "record",        "wait",
-                                         "is_done",           "synchronize",   "seconds_between",
-                                         "copy_to_device",    "fetch",         "clear",
+  const std::vector<std::string> members{"require_supported",
+                                         "pin",
+                                         "allocate",
+                                         "allocate_pinned",
+                                         "create_stream",
+                                         "create_event",
+                                         "create_timer",
+                                         "create_waited_timer",
+                                         "record",
+                                         "wait",
+                                         "is_done",
+                                         "synchronize",
+                                         "seconds_between",
+                                         "copy_to_device",
+                                         "fetch",
+                                         "clear",
                                          "normalize"};
   for (const std::string& member : members) {
     int failures = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -13,6 +14,8 @@
 namespace chunkio::device {
 
 using Seconds = std::chrono::duration<double>;
+
+inline constexpr Seconds kNoLimit = Seconds(std::numeric_limits<double>::infinity());
 
 /// Something was not there within its limit. Nothing was changed: who asks again waits again.
 class TimedOut : public Error {

@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <new>
+#include <optional>
 #include <string>
 
 #include <chunkio/error.hpp>
@@ -35,6 +36,13 @@ bool is_lost(cudaError_t status) noexcept {
 // An error that was dealt with, or the next launch would be blamed for it.
 void forget(cudaError_t status) noexcept {
   if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
+// No error, but it is kept like one.
+bool is_not_ready(cudaError_t status) noexcept {
+  if (status != cudaErrorNotReady) return false;
+  forget(status);
+  return true;
 }
 
 // "out of memory (cudaErrorMemoryAllocation)"
@@ -258,6 +266,8 @@ class CudaGpu final : public Gpu {
   }
   EventHandle create_event() override { return create_event_with(cudaEventDisableTiming); }
   EventHandle create_timer() override { return create_event_with(cudaEventDefault); }
+  // The CPUs have pictures to read meanwhile.
+  EventHandle create_waited_timer() override { return create_event_with(cudaEventBlockingSync); }
   void destroy_event(EventHandle event) noexcept override {
     give_back([&] { return cudaEventDestroy(event); });
   }
@@ -273,10 +283,7 @@ class CudaGpu final : public Gpu {
   bool is_done(EventHandle event) override {
     const CurrentDevice current(context_);
     const cudaError_t status = cudaEventQuery(event);
-    if (status == cudaErrorNotReady) {
-      forget(status);
-      return false;
-    }
+    if (is_not_ready(status)) return false;
     check(status, "look at an event");
     return true;
   }
@@ -288,10 +295,12 @@ class CudaGpu final : public Gpu {
     const CurrentDevice current(context_);
     check(cudaStreamSynchronize(stream), "wait for a stream");
   }
-  double seconds_between(EventHandle begin, EventHandle end) override {
+  std::optional<double> seconds_between(EventHandle begin, EventHandle end) override {
     const CurrentDevice current(context_);
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, begin, end), "take the time between two events");
+    const cudaError_t status = cudaEventElapsedTime(&milliseconds, begin, end);
+    if (is_not_ready(status)) return std::nullopt;
+    check(status, "take the time between two events");
     return static_cast<double>(milliseconds) / 1000;
   }
 
@@ -326,8 +335,7 @@ class CudaGpu final : public Gpu {
   [[nodiscard]] EventHandle create_event_with(unsigned flags) {
     const CurrentDevice current(context_);
     cudaEvent_t event = nullptr;
-    // Whoever waits sleeps: the CPUs have pictures to read.
-    check(cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync), "create an event");
+    check(cudaEventCreateWithFlags(&event, flags), "create an event");
     return event;
   }
   // The device may be lost, and at the end of a program the driver gone, before all is given back.

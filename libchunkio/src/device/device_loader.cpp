@@ -112,8 +112,7 @@ struct DeviceLoader::Impl {
     if (uploaded) {
       resident = true;
       pins = uploaded->pinned();
-      feed =
-          std::make_unique<device::ResidentFeed>(gpu, std::move(loader), big, std::move(*uploaded));
+      feed = std::make_unique<device::ResidentFeed>(std::move(loader), big, std::move(*uploaded));
     } else {
       fed.require_room();  // Not asked yet if the dataset was to be kept.
       // Nothing is read into the ring of a loader whose dataset is resident.
@@ -268,13 +267,13 @@ struct DeviceLoader::Impl {
     within = std::exchange(skip, 0);
     next_batch = current->first_batch + std::ssize(current->batch_rows);
     dealt_pass = -1;
-    gpu->wait(stream.get(), current->uploaded.get());
+    if (current->uploaded) gpu->wait(stream.get(), current->uploaded.get());
     return true;
   }
 
   void drop_current() {
     if (current == nullptr) return;
-    gpu->record(current->consumed.get(), stream.get());
+    if (current->consumed) gpu->record(current->consumed.get(), stream.get());
     feed->release(std::exchange(current, nullptr));
   }
 
@@ -329,14 +328,12 @@ struct DeviceLoader::Impl {
   /// Of the use before, whose kernel is done.
   void count_times(const OutputSlot& slot) {
     if (slot.use == 0) return;
-    const double kernel = gpu->seconds_between(slot.begun.get(), slot.computed.get());
-    // A stream that has not come there yet has other work, so it does not stand idle.
-    const double idle = gpu->is_done(slot.wait_ended.get())
-                            ? gpu->seconds_between(slot.wait_begun.get(), slot.wait_ended.get())
-                            : 0;
+    const auto kernel = gpu->seconds_between(slot.begun.get(), slot.computed.get());
+    const auto idle = gpu->seconds_between(slot.wait_begun.get(), slot.wait_ended.get());
     const std::lock_guard lock(mutex);
-    kernel_seconds += kernel;
-    device_stall_seconds += idle;
+    kernel_seconds += kernel.value_or(0);
+    // A stream that has not come there yet has other work, so it does not stand idle.
+    device_stall_seconds += idle.value_or(0);
   }
 
   void deal(std::int64_t pass) {

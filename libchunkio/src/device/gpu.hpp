@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -85,9 +86,13 @@ class Gpu {
 
   [[nodiscard]] virtual StreamHandle create_stream() = 0;
   virtual void destroy_stream(StreamHandle stream) noexcept = 0;
+  /// For streams to wait for, and to be looked at.
   [[nodiscard]] virtual EventHandle create_event() = 0;
   /// One that also takes the time, see seconds_between().
   [[nodiscard]] virtual EventHandle create_timer() = 0;
+  /// A timer that wakes whoever waits for it in synchronize(). That costs streams and is_done()
+  /// time, by CUDA's documentation.
+  [[nodiscard]] virtual EventHandle create_waited_timer() = 0;
   virtual void destroy_event(EventHandle event) noexcept = 0;
 
   /// The event is done when all that was put into `stream` before is.
@@ -96,12 +101,13 @@ class Gpu {
   /// nothing, if it never was.
   virtual void wait(StreamHandle stream, EventHandle event) = 0;
   [[nodiscard]] virtual bool is_done(EventHandle event) = 0;
-  /// Blocks the caller.
+  /// Blocks the caller, who sleeps. \pre it is a waited timer.
   virtual void synchronize(EventHandle event) = 0;
   virtual void synchronize(StreamHandle stream) = 0;
   /// From when `begin` was done to when `end` was, on the device's clock, as they were last
-  /// recorded. \pre both are timers, and done.
-  [[nodiscard]] virtual double seconds_between(EventHandle begin, EventHandle end) = 0;
+  /// recorded. \return nothing if one is not done. \pre both are timers, and were recorded.
+  [[nodiscard]] virtual std::optional<double> seconds_between(EventHandle begin,
+                                                              EventHandle end) = 0;
 
   virtual void copy_to_device(std::byte* target, const std::byte* source, std::size_t bytes,
                               StreamHandle stream) = 0;
@@ -145,6 +151,7 @@ class GpuResource {
   }
 
   [[nodiscard]] Handle get() const noexcept { return handle_; }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
 
  private:
   std::shared_ptr<Gpu> gpu_;
@@ -156,5 +163,6 @@ using PinnedBuffer = GpuResource<std::byte*, &Gpu::allocate_pinned, &Gpu::free_p
 using GpuStream = GpuResource<StreamHandle, &Gpu::create_stream, &Gpu::destroy_stream>;
 using GpuEvent = GpuResource<EventHandle, &Gpu::create_event, &Gpu::destroy_event>;
 using GpuTimer = GpuResource<EventHandle, &Gpu::create_timer, &Gpu::destroy_event>;
+using GpuWaitedTimer = GpuResource<EventHandle, &Gpu::create_waited_timer, &Gpu::destroy_event>;
 
 }  // namespace chunkio::device

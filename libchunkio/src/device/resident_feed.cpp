@@ -67,7 +67,7 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
 
   struct Copying {
     Batch batch;
-    GpuEvent done;
+    GpuWaitedTimer done;
   };
   Loader reader(loader.dataset(), sequential(loader.options(), sample_bytes));
   const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
@@ -90,7 +90,7 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
       {
         const base::TraceRange range(base::Stage::upload);
         // Held first: a batch must outlive its copy, whatever is thrown.
-        const Copying& last = copying.emplace_back(Copying{batch, GpuEvent(gpu)});
+        const Copying& last = copying.emplace_back(Copying{batch, GpuWaitedTimer(gpu)});
         copy(batch.images(), pictures_, sample_bytes);
         copy(batch.labels(), labels_, labels.input_bytes());
         ids.insert(ids.end(), batch.sample_ids().begin(), batch.sample_ids().end());
@@ -115,46 +115,37 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
 }
 
 std::optional<std::int32_t> ResidentDataset::device_row(std::int64_t sample_id) const {
-  if (!sample_ids_) return static_cast<std::int32_t>(sample_id);
+  if (is_whole()) return static_cast<std::int32_t>(sample_id);
   const auto found = std::lower_bound(sample_ids_->begin(), sample_ids_->end(), sample_id);
   if (found == sample_ids_->end() || *found != sample_id) return std::nullopt;
   return static_cast<std::int32_t>(found - sample_ids_->begin());
 }
 
-ResidentFeed::ResidentFeed(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
-                           ResidentDataset dataset)
-    : BatchFeed(std::move(gpu), std::move(loader), batches), dataset_(std::move(dataset)) {
-  for (BigBatch& big_batch : big_batches()) {
-    big_batch.pictures = dataset_.pictures();
-    big_batch.labels = dataset_.labels();
-  }
-  count_upload({.bytes = dataset_.bytes_uploaded()});
+ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset dataset)
+    : loader_(std::move(loader)), batches_(batches), dataset_(std::move(dataset)) {
+  big_batch_.pictures = dataset_.pictures();
+  big_batch_.labels = dataset_.labels();
+  big_batch_.reserve(batches_, batches_ * loader_.options().batch_size);
 }
 
-ResidentFeed::~ResidentFeed() {
-  try {
-    stop();
-  } catch (const Error&) {
-    // Nothing is under way on the device.
-  }
-}
-
-void ResidentFeed::begin_epoch(std::int64_t epoch) {
+void ResidentFeed::start(std::int64_t epoch) {
+  const base::TraceRange range(base::Stage::plan);
   if (planned_rows_.valid() && planned_epoch_ == epoch) {
     epoch_rows_.emplace(planned_rows_.get());
   } else {
-    epoch_rows_.emplace(LoaderAccess::order(loader(), epoch));
+    epoch_rows_.emplace(LoaderAccess::order(loader_, epoch));
   }
   plan_ahead(epoch + 1);
+  epoch_ = epoch;
   next_step_ = restored_ && restored_->epoch == epoch ? restored_->step : 0;
   restored_.reset();
 }
 
 void ResidentFeed::plan_ahead(std::int64_t epoch) {
-  const std::int64_t end = loader().options().num_epochs.value_or(pipeline::kMaxEpoch);
+  const std::int64_t end = loader_.options().num_epochs.value_or(pipeline::kMaxEpoch);
   if (epoch >= end) return;
   try {
-    planned_rows_ = std::async(std::launch::async, [order = LoaderAccess::order(loader(), epoch)] {
+    planned_rows_ = std::async(std::launch::async, [order = LoaderAccess::order(loader_, epoch)] {
       base::name_this_thread("chunkio plan");
       const base::TraceRange range(base::Stage::plan);
       return plan::EpochRows(order);
@@ -165,31 +156,41 @@ void ResidentFeed::plan_ahead(std::int64_t epoch) {
   }
 }
 
-bool ResidentFeed::fill(BigBatch& big_batch, const std::stop_token&) {
+void ResidentFeed::restore(std::string_view state) {
+  restored_ = LoaderAccess::place_of(loader_, state).position;
+}
+
+std::optional<BigBatch*> ResidentFeed::next(Seconds) {
   const base::TraceRange range(base::Stage::plan);
-  big_batch.first_batch = next_step_;
-  const std::int64_t end = std::min(next_step_ + batches(), epoch_rows_->num_steps());
-  if (next_step_ == end) return false;
-  std::vector<std::int64_t>& ids = big_batch.sample_ids;
-  for (; next_step_ < end; ++next_step_) {
-    const std::size_t begin = ids.size();
-    epoch_rows_->append_batch(next_step_, ids);
+  big_batch_.clear(epoch_);
+  big_batch_.first_batch = next_step_;
+  const std::int64_t end = std::min(next_step_ + batches_, epoch_rows_->num_steps());
+  if (next_step_ == end) return nullptr;
+  for (; next_step_ < end; ++next_step_) append_batch(next_step_);
+  return &big_batch_;
+}
+
+void ResidentFeed::append_batch(std::int64_t step) {
+  std::vector<std::int64_t>& ids = big_batch_.sample_ids;
+  std::vector<std::int32_t>& rows = big_batch_.device_rows;
+  const std::size_t begin = ids.size();
+  epoch_rows_->append_batch(step, ids);
+  rows.resize(ids.size());
+  std::size_t kept = begin;
+  if (dataset_.is_whole()) {
+    for (; kept < ids.size(); ++kept) rows[kept] = static_cast<std::int32_t>(ids[kept]);
+  } else {
     // What could not be read (OnError::skip) is not there.
-    std::size_t kept = begin;
     for (std::size_t i = begin; i < ids.size(); ++i) {
       const std::optional<std::int32_t> row = dataset_.device_row(ids[i]);
       if (!row) continue;
-      big_batch.device_rows.push_back(*row);
+      rows[kept] = *row;
       ids[kept++] = ids[i];
     }
     ids.resize(kept);
-    big_batch.batch_rows.push_back(static_cast<std::int64_t>(kept - begin));
+    rows.resize(kept);
   }
-  return true;
-}
-
-void ResidentFeed::go_to(std::string_view state) {
-  restored_ = LoaderAccess::place_of(loader(), state).position;
+  big_batch_.batch_rows.push_back(static_cast<std::int64_t>(kept - begin));
 }
 
 }  // namespace chunkio::device

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <chunkio/cuda/device_loader.hpp>
@@ -35,6 +36,8 @@ class ResidentDataset {
   /// Of the loader that read it.
   [[nodiscard]] const LoaderStats& stats() const noexcept { return stats_; }
   [[nodiscard]] const std::vector<SkippedRows>& skipped() const noexcept { return skipped_; }
+  /// All rows of the file are there, at their row numbers.
+  [[nodiscard]] bool is_whole() const noexcept { return !sample_ids_; }
   /// Where a row of the file is; nowhere, if it could not be read (OnError::skip).
   [[nodiscard]] std::optional<std::int32_t> device_row(std::int64_t sample_id) const;
 
@@ -50,35 +53,44 @@ class ResidentDataset {
   std::optional<std::vector<std::int64_t>> sample_ids_;
 };
 
-/// The thread plans: which rows come next. Nothing is read or copied.
+/// Nothing is read or copied, only planned, and that by the caller of next(): planning a batch
+/// takes less time than handing it from thread to thread.
 class ResidentFeed final : public BatchFeed {
  public:
   /// \param loader  never started: it says what the order is.
-  ResidentFeed(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
-               ResidentDataset dataset);
-  ~ResidentFeed() override;
+  /// \param batches  of the loader in a big batch, no more than an epoch has.
+  ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset dataset);
 
+  void start(std::int64_t epoch) override;
+  void restore(std::string_view state) override;
+  /// Never waits for the device.
+  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit) override;
+  void release(BigBatch*) override {}
+
+  [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }
+  [[nodiscard]] LoaderStats loader_stats() const override { return dataset_.stats(); }
+  [[nodiscard]] std::vector<SkippedRows> skipped() const override { return dataset_.skipped(); }
+  [[nodiscard]] Uploads uploads() const override { return {.bytes = dataset_.bytes_uploaded()}; }
   [[nodiscard]] std::int64_t device_bytes() const noexcept override {
     return dataset_.device_bytes();
   }
-  [[nodiscard]] LoaderStats loader_stats() const override { return dataset_.stats(); }
-  [[nodiscard]] std::vector<SkippedRows> skipped() const override { return dataset_.skipped(); }
 
  private:
-  void begin_epoch(std::int64_t epoch) override;
-  [[nodiscard]] bool fill(BigBatch& big_batch, const std::stop_token& stop) override;
-  void go_to(std::string_view state) override;
   void plan_ahead(std::int64_t epoch);
+  void append_batch(std::int64_t step);
 
+  Loader loader_;
+  std::int64_t batches_;
   ResidentDataset dataset_;
+  BigBatch big_batch_;
 
-  // Of the thread.
   std::optional<plan::EpochRows> epoch_rows_;
+  std::int64_t epoch_ = 0;
+  std::int64_t next_step_ = 0;
+  std::optional<LoaderPosition> restored_;
   /// Of the epoch that probably comes next, so that its first batch need not wait for it.
   std::int64_t planned_epoch_ = 0;
   std::future<plan::EpochRows> planned_rows_;
-  std::int64_t next_step_ = 0;
-  std::optional<LoaderPosition> restored_;
 };
 
 }  // namespace chunkio::device

@@ -1,5 +1,8 @@
 #include "device/uploader.hpp"
 
+#include <algorithm>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <chunkio/error.hpp>
@@ -8,6 +11,12 @@
 #include "base/trace.hpp"
 
 namespace chunkio::device {
+namespace {
+
+/// One is prepared while the other is used.
+constexpr std::int64_t kBigBatches = 2;
+
+}  // namespace
 
 std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches,
                                  const LabelPlan& labels) {
@@ -20,28 +29,32 @@ std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches,
 
 Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
                    const LabelPlan& labels, const MemoryNeeds& needs)
-    : BatchFeed(std::move(gpu), std::move(loader), batches),
+    : gpu_(std::move(gpu)),
+      loader_(std::move(loader)),
+      batches_(batches),
       labels_(labels),
-      device_bytes_(footprint(this->loader(), batches, labels)),
-      stream_(shared_gpu()) {
-  const LoaderOptions& options = this->loader().options();
+      device_bytes_(footprint(loader_, batches, labels)),
+      stream_(gpu_) {
+  const LoaderOptions& options = loader_.options();
   const std::int64_t rows = options.batch_size * batches;
   const auto picture_bytes =
-      static_cast<std::size_t>(rows * this->loader().dataset().info().sample_bytes()) +
-      kKernelSlack;
+      static_cast<std::size_t>(rows * loader_.dataset().info().sample_bytes()) + kKernelSlack;
   const auto label_bytes = static_cast<std::size_t>(rows * labels_.input_bytes());
-  for (BigBatch& big_batch : big_batches()) {
-    std::byte* const pictures =
-        buffers_.emplace_back(allocate(shared_gpu(), picture_bytes, needs)).get();
+  for (std::int64_t i = 0; i < kBigBatches; ++i) {
+    BigBatch& big_batch = big_batches_.emplace_back();
+    std::byte* const pictures = buffers_.emplace_back(allocate(gpu_, picture_bytes, needs)).get();
     // The kernel reads whole words, the last of which nobody may ever have written.
-    shared_gpu()->clear(pictures, picture_bytes, stream_.get());
+    gpu_->clear(pictures, picture_bytes, stream_.get());
     big_batch.pictures = pictures;
     if (label_bytes > 0) {
-      big_batch.labels = buffers_.emplace_back(allocate(shared_gpu(), label_bytes, needs)).get();
+      big_batch.labels = buffers_.emplace_back(allocate(gpu_, label_bytes, needs)).get();
     }
+    big_batch.uploaded = GpuEvent(gpu_);
+    big_batch.consumed = GpuEvent(gpu_);
+    big_batch.reserve(batches, rows);
   }
   for (std::int64_t i = 0; i < options.max_held; ++i) {
-    copy_timers_.push_back({GpuTimer(shared_gpu()), GpuTimer(shared_gpu())});
+    copy_timers_.push_back({GpuTimer(gpu_), GpuWaitedTimer(gpu_)});
   }
 }
 
@@ -53,47 +66,181 @@ Uploader::~Uploader() {
   }
 }
 
-void Uploader::settle() {
-  gpu().synchronize(stream_.get());
+void Uploader::start(std::int64_t epoch) {
+  const bool restored = std::exchange(restored_, false);
+  {
+    const std::lock_guard lock(mutex_);
+    const bool goes_on = running_ || !items_.empty() || error_ != nullptr;
+    if (goes_on && ended_ && !restored && epoch == epoch_ + 1) {
+      epoch_ = epoch;
+      ended_ = false;
+      return;
+    }
+  }
+  stop();
+  epoch_ = epoch;
+  running_ = true;
+  try {
+    thread_ = std::jthread([this, epoch](std::stop_token stop) { run(std::move(stop), epoch); });
+  } catch (const std::system_error& error) {
+    running_ = false;
+    throw Error(ErrorCode::out_of_resources,
+                std::string("cannot start a thread that feeds the device: ") + error.what());
+  }
+}
+
+void Uploader::restore(std::string_view state) {
+  stop();
+  loader_.restore(state);
+  restored_ = true;
+}
+
+std::optional<BigBatch*> Uploader::next(Seconds limit) {
+  const base::TraceRange range(base::Stage::wait_for_upload);
+  const auto asked = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (items_.empty() && error_ == nullptr && running_) {
+    // For storage it may wait as long as storage takes.
+    if (!waits_for_device_since_) {
+      item_available_.wait(lock);
+      continue;
+    }
+    const auto end = std::max(asked, *waits_for_device_since_) + limit;
+    if (Clock::now() >= end) return std::nullopt;
+    item_available_.wait_until(lock, end);
+  }
+  // What was read before the error is delivered first.
+  if (items_.empty()) {
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    throw Error(ErrorCode::invalid_argument, "no epoch was started; call start_epoch() first");
+  }
+  const Item item = items_.front();
+  items_.pop_front();
+  ended_ = item.big_batch == nullptr;
+  return item.big_batch;
+}
+
+void Uploader::release(BigBatch* big_batch) {
+  {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(big_batch);
+  }
+  idle_available_.notify_one();
+}
+
+BatchFeed::Uploads Uploader::uploads() const {
+  const std::lock_guard lock(mutex_);
+  return uploads_;
+}
+
+Uploader::DeviceWait::DeviceWait(Uploader& uploader) : uploader_(uploader) {
+  {
+    const std::lock_guard lock(uploader_.mutex_);
+    uploader_.waits_for_device_since_ = Clock::now();
+  }
+  // The consumer sees to it that this does not last for ever.
+  uploader_.item_available_.notify_one();
+}
+
+Uploader::DeviceWait::~DeviceWait() {
+  const std::lock_guard lock(uploader_.mutex_);
+  uploader_.waits_for_device_since_.reset();
+}
+
+void Uploader::stop() {
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    thread_.join();
+  }
+  ended_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    idle_.clear();
+    for (BigBatch& big_batch : big_batches_) idle_.push_back(&big_batch);
+    items_.clear();
+    error_ = nullptr;
+    running_ = false;
+  }
+  gpu_->synchronize(stream_.get());
   copying_.clear();
 }
 
+void Uploader::run(std::stop_token stop, std::int64_t epoch) {
+  base::name_this_thread("chunkio feed");
+  try {
+    while (run_epoch(stop, epoch)) ++epoch;
+  } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+      running_ = false;
+    }
+    item_available_.notify_one();
+  }
+}
+
+bool Uploader::run_epoch(const std::stop_token& stop, std::int64_t epoch) {
+  loader_.start_epoch(epoch);
+  bool any = false;
+  for (;; any = true) {
+    BigBatch* const big_batch = take_idle(stop);
+    if (big_batch == nullptr) return false;
+    big_batch->clear(epoch);
+    const bool filled = fill(*big_batch, stop);
+    if (stop.stop_requested()) return false;
+    if (!filled) {
+      release(big_batch);
+      break;
+    }
+    push({epoch, big_batch}, true);
+  }
+  const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
+  // Epochs without batches are not prepared without end.
+  const bool more = any && !(num_epochs && epoch + 1 >= *num_epochs);
+  push({epoch, nullptr}, more);
+  return more;
+}
+
+BigBatch* Uploader::take_idle(const std::stop_token& stop) {
+  const base::TraceRange range(base::Stage::wait_for_device_buffer);
+  std::unique_lock lock(mutex_);
+  idle_available_.wait(lock, stop, [&] { return !idle_.empty(); });
+  if (stop.stop_requested()) return nullptr;
+  BigBatch* const big_batch = idle_.back();
+  idle_.pop_back();
+  return big_batch;
+}
+
 bool Uploader::fill(BigBatch& big_batch, const std::stop_token& stop) {
-  big_batch.first_batch = loader().position().step;
-  gpu().wait(stream_.get(), big_batch.consumed.get());
-  for (std::int64_t i = 0; i < batches() && !stop.stop_requested(); ++i) {
+  big_batch.first_batch = loader_.position().step;
+  gpu_->wait(stream_.get(), big_batch.consumed.get());
+  for (std::int64_t i = 0; i < batches_ && !stop.stop_requested(); ++i) {
     std::optional<Batch> batch = next_batch();
     if (!batch) break;
     // Held first: if anything below throws, the batch must outlive its copy all the same.
     const Copying& copying =
         copying_.emplace_back(Copying{std::move(*batch), &copy_timers_[next_timers_]});
     next_timers_ = (next_timers_ + 1) % copy_timers_.size();
-    gpu().record(copying.timers->begun.get(), stream_.get());
+    gpu_->record(copying.timers->begun.get(), stream_.get());
     // From ordinary memory, a copy waits for all work of its stream.
     const DeviceWait waiting(*this);
     copy(copying.batch, big_batch);
-    gpu().record(copying.timers->done.get(), stream_.get());
+    gpu_->record(copying.timers->done.get(), stream_.get());
   }
   if (big_batch.batch_rows.empty()) return false;
-  gpu().record(big_batch.uploaded.get(), stream_.get());
+  gpu_->record(big_batch.uploaded.get(), stream_.get());
   return true;
 }
 
 std::optional<Batch> Uploader::next_batch() {
-  while (!copying_.empty() && gpu().is_done(copying_.front().timers->done.get())) give_back();
+  while (!copying_.empty() && gpu_->is_done(copying_.front().timers->done.get())) give_back();
   if (copying_.size() == copy_timers_.size()) {
     const base::TraceRange range(base::Stage::wait_for_copy);
     const DeviceWait waiting(*this);
-    gpu().synchronize(copying_.front().timers->done.get());
+    gpu_->synchronize(copying_.front().timers->done.get());
     give_back();
   }
-  return own_loader().next();
-}
-
-void Uploader::give_back() {
-  const CopyTimers& timers = *copying_.front().timers;
-  count_upload({.seconds = gpu().seconds_between(timers.begun.get(), timers.done.get())});
-  copying_.pop_front();
+  return loader_.next();
 }
 
 void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
@@ -105,17 +252,39 @@ void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
     if (bytes == 0) return;
     const std::size_t offset = rows_before * static_cast<std::size_t>(row_bytes);
     // What is const to everybody else.
-    gpu().copy_to_device(const_cast<std::byte*>(target) + offset, rows.data(), bytes,
+    gpu_->copy_to_device(const_cast<std::byte*>(target) + offset, rows.data(), bytes,
                          stream_.get());
     count_upload({.bytes = static_cast<std::int64_t>(bytes)});
   };
-  copy_rows(batch.images(), big_batch.pictures, loader().dataset().info().sample_bytes());
+  copy_rows(batch.images(), big_batch.pictures, loader_.dataset().info().sample_bytes());
   copy_rows(batch.labels(), big_batch.labels, labels_.input_bytes());
   big_batch.batch_rows.push_back(batch.size());
   for (const std::int64_t id : batch.sample_ids()) {
     big_batch.device_rows.push_back(static_cast<std::int32_t>(big_batch.sample_ids.size()));
     big_batch.sample_ids.push_back(id);
   }
+}
+
+void Uploader::give_back() {
+  const CopyTimers& timers = *copying_.front().timers;
+  count_upload(
+      {.seconds = gpu_->seconds_between(timers.begun.get(), timers.done.get()).value_or(0)});
+  copying_.pop_front();
+}
+
+void Uploader::push(Item item, bool more) {
+  {
+    const std::lock_guard lock(mutex_);
+    items_.push_back(item);
+    running_ = more;
+  }
+  item_available_.notify_one();
+}
+
+void Uploader::count_upload(const Uploads& more) {
+  const std::lock_guard lock(mutex_);
+  uploads_.bytes += more.bytes;
+  uploads_.seconds += more.seconds;
 }
 
 }  // namespace chunkio::device

@@ -1,10 +1,17 @@
 /// Brings batches of a loader to the device, ahead of the consumer.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <stop_token>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "device/batch_feed.hpp"
@@ -12,51 +19,110 @@
 
 namespace chunkio::device {
 
-/// The thread puts copies of batches into a stream of its own. A batch goes back to the loader when
-/// its copy is done.
+/// A thread prepares two big batches ahead of the consumer, so that one is prepared while the other
+/// is used. It puts copies of batches into a stream of its own. A batch goes back to the loader
+/// when its copy is done.
 class Uploader final : public BatchFeed {
  public:
   /// Device memory that it would take.
   [[nodiscard]] static std::int64_t footprint(const Loader& loader, std::int64_t batches,
                                               const LabelPlan& labels);
 
+  /// \param batches  of the loader in a big batch, no more than an epoch has.
   /// \throws Error as Gpu's functions and allocate().
   Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches, const LabelPlan& labels,
            const MemoryNeeds& needs);
   ~Uploader() override;
 
+  /// Drops what was prepared ahead, unless that is what comes next. May wait for a read under way.
+  void start(std::int64_t epoch) override;
+  void restore(std::string_view state) override;
+  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit) override;
+  void release(BigBatch* big_batch) override;
+
+  [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }
+  [[nodiscard]] LoaderStats loader_stats() const override { return loader_.stats(); }
+  [[nodiscard]] std::vector<SkippedRows> skipped() const override { return loader_.skipped(); }
+  [[nodiscard]] Uploads uploads() const override;
   [[nodiscard]] std::int64_t device_bytes() const noexcept override { return device_bytes_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  /// What the thread has ready.
+  struct Item {
+    std::int64_t epoch = 0;
+    BigBatch* big_batch = nullptr;  // Null: the epoch is over.
+  };
   struct CopyTimers {
     GpuTimer begun;
-    GpuTimer done;
+    GpuWaitedTimer done;
   };
   /// A batch whose copy may be under way.
   struct Copying {
     Batch batch;
     const CopyTimers* timers = nullptr;
   };
+  /// As long as this lives, the thread waits for the device.
+  class DeviceWait {
+   public:
+    explicit DeviceWait(Uploader& uploader);
+    DeviceWait(const DeviceWait&) = delete;
+    DeviceWait& operator=(const DeviceWait&) = delete;
+    ~DeviceWait();
 
-  void begin_epoch(std::int64_t epoch) override { own_loader().start_epoch(epoch); }
-  [[nodiscard]] bool fill(BigBatch& big_batch, const std::stop_token& stop) override;
-  void go_to(std::string_view state) override { own_loader().restore(state); }
-  void settle() override;
+   private:
+    Uploader& uploader_;
+  };
 
+  /// Ends the thread and waits for copies under way.
+  void stop();
+
+  // The thread's.
+  void run(std::stop_token stop, std::int64_t epoch);
+  /// Whether there is a next epoch to be prepared.
+  [[nodiscard]] bool run_epoch(const std::stop_token& stop, std::int64_t epoch);
+  [[nodiscard]] BigBatch* take_idle(const std::stop_token& stop);
+  /// Puts copies into the stream. False if the epoch has no more batches. May end early after a
+  /// stop.
+  [[nodiscard]] bool fill(BigBatch& big_batch, const std::stop_token& stop);
   [[nodiscard]] std::optional<Batch> next_batch();
   void copy(const Batch& batch, BigBatch& big_batch);
   /// Gives the oldest batch, whose copy is done, back to the loader.
   void give_back();
+  void push(Item item, bool more);
+  void count_upload(const Uploads& more);
 
+  std::shared_ptr<Gpu> gpu_;
+  Loader loader_;
+  std::int64_t batches_;
   LabelPlan labels_;
   std::int64_t device_bytes_;
   GpuStream stream_;
   std::vector<DeviceBuffer> buffers_;
+  std::vector<BigBatch> big_batches_;
 
-  // Of the thread.
+  mutable std::mutex mutex_;  // Guards what follows.
+  std::condition_variable_any idle_available_;
+  std::condition_variable item_available_;
+  std::vector<BigBatch*> idle_;
+  std::deque<Item> items_;
+  std::exception_ptr error_;
+  bool running_ = false;  // The thread will bring more.
+  Uploads uploads_;
+  std::optional<Clock::time_point> waits_for_device_since_;
+
+  // Of the consumer.
+  std::int64_t epoch_ = 0;  // that next() delivers
+  bool ended_ = false;      // next() said that this epoch is over
+  bool restored_ = false;   // the next start() keeps the place
+
+  // Of the thread; of stop() when it has ended.
   std::vector<CopyTimers> copy_timers_;
   std::size_t next_timers_ = 0;
   std::deque<Copying> copying_;
+
+  std::jthread thread_;
 };
 
 }  // namespace chunkio::device

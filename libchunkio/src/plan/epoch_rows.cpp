@@ -11,16 +11,25 @@ namespace chunkio::plan {
 EpochRows::EpochRows(const EpochOrder& order)
     : num_steps_(order.num_steps()), lane_batch_(lane_batch(order)) {
   const EpochOrder::Impl& impl = order.impl();
+  const RowGroups& groups = order.groups();
   WindowPlan plan;
   for (std::int64_t lane = impl.first_lane(); lane < impl.end_lane(); ++lane) {
     auto& rows = lanes_.emplace_back(static_cast<std::size_t>(lane_delivered(order, lane)));
     for (std::int64_t window = 0; window < num_windows(order, lane); ++window) {
       plan_window(order, lane, window, plan);
-      for (const GroupVisit& visit : plan.visits) {
+      const auto place = [&](const GroupVisit& visit, const auto& row_of) {
         for (std::uint32_t i = visit.first; i < visit.first + visit.count; ++i) {
           const PlannedRow& planned = plan.rows[i];
-          rows[static_cast<std::size_t>(plan.first_index + planned.index)] =
-              order.groups().row(visit.group, planned.row);
+          rows[static_cast<std::size_t>(plan.first_index + planned.index)] = row_of(planned.row);
+        }
+      };
+      for (const GroupVisit& visit : plan.visits) {
+        const RowRange extent = groups.extent(visit.group);
+        if (groups.length(visit.group) == extent.end - extent.begin) {
+          // No row is left out, so none has to be looked up.
+          place(visit, [&](std::int64_t sample) { return extent.begin + sample; });
+        } else {
+          place(visit, [&](std::int64_t sample) { return groups.row(visit.group, sample); });
         }
       }
     }
