@@ -14,6 +14,7 @@
 
 #include <chunkio/chunkio.hpp>
 
+#include "base/cpus.hpp"
 #include "base/host_memory.hpp"
 #include "device/augmentation.hpp"
 #include "device/picture_writer.hpp"
@@ -273,6 +274,25 @@ TEST(Normalizer, StreamingStoresGiveTheSameBits) {
         }
       }
     }
+  }
+}
+
+TEST(Normalizer, ABatchBeyondTheCacheIsThatOfItsSamples) {
+  const Pictures pictures{218, 178, 3, Layout::nhwc};
+  const NormalizeOptions options{.padding = 9, .random_crop = true, .flip = true, .num_threads = 3};
+  const auto sample_bytes =
+      static_cast<std::int64_t>(Normalizer(pictures.info(), options).output_bytes(1));
+  const std::int64_t cache = base::last_level_cache_bytes();
+  if (cache > std::int64_t{256} << 20) GTEST_SKIP() << "a cache of " << cache << " bytes";
+  // Beyond the 32 MiB, too, that are taken for the cache of a machine that does not tell.
+  std::vector<std::int64_t> ids(
+      static_cast<std::size_t>(std::max(cache, std::int64_t{32} << 20) / sample_bytes + 2));
+  std::iota(ids.begin(), ids.end(), std::int64_t{0});
+  const std::vector<std::byte> all = normalized(pictures, options, ids);
+  for (const std::int64_t id : ids) {
+    const std::vector<std::byte> one = normalized(pictures, options, {id});
+    ASSERT_TRUE(std::equal(one.begin(), one.end(), all.begin() + id * sample_bytes))
+        << "sample " << id;
   }
 }
 
