@@ -26,7 +26,7 @@ if(CHUNKIO_HAS_CUDA)
     cudaDriverGetVersion cudaEventCreateWithFlags cudaEventDestroy cudaEventElapsedTime cudaEventQuery cudaEventRecord
     cudaEventSynchronize cudaFree cudaFreeHost cudaGetDeviceCount cudaGetDriverEntryPoint
     cudaGetDriverEntryPointByVersion cudaGetLastError cudaHostAlloc cudaHostRegister cudaHostUnregister
-    cudaLaunchKernel cudaMalloc cudaMemGetInfo cudaMemcpyAsync cudaMemsetAsync cudaStreamCreateWithFlags
+    cudaLaunchKernel cudaMalloc cudaMemGetInfo cudaMemcpyAsync cudaMemsetAsync cudaSetDevice cudaStreamCreateWithFlags
     cudaStreamDestroy cudaStreamSynchronize cudaStreamWaitEvent __cudaGetKernel __cudaLaunchKernel
     __cudaPopCallConfiguration __cudaPushCallConfiguration)
     target_link_options(cuda_faults_test PRIVATE LINKER:--wrap=${function})

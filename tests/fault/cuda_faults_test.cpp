@@ -50,6 +50,7 @@ struct Runtime {
   std::vector<Call> calls = {};           // On a device.
   std::map<std::string, int> given = {};  // Handles and memory of a function, not given back.
   std::set<int> contexts = {};            // Devices that have one.
+  std::map<void*, unsigned> events = {};  // Flags of each.
 };
 
 std::mutex g_mutex;
@@ -175,6 +176,14 @@ cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char* name, void** fun
                                                     cudaDriverEntryPointQueryResult* result) {
   return driver_function(name, function, result);
 }
+cudaError_t __wrap_cudaSetDevice(int device) {
+  const cudaError_t status = enter("cudaSetDevice", false);
+  if (status != cudaSuccess) return status;
+  g_device = device;
+  const std::lock_guard lock(g_mutex);
+  g_runtime.contexts.insert(device);
+  return status;
+}
 cudaError_t __wrap_cudaGetLastError() { return std::exchange(g_last, cudaSuccess); }
 
 cudaError_t __wrap_cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
@@ -212,8 +221,11 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t) { return enter("cudaStrea
 cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
   return enter("cudaStreamWaitEvent");
 }
-cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return take(enter("cudaEventCreateWithFlags"), "event", out(event));
+cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  const cudaError_t status = take(enter("cudaEventCreateWithFlags"), "event", out(event));
+  const std::lock_guard lock(g_mutex);
+  g_runtime.events[*event] = flags;
+  return status;
 }
 cudaError_t __wrap_cudaEventDestroy(cudaEvent_t event) {
   return give_back("cudaEventDestroy", "event", event);
@@ -317,13 +329,16 @@ TEST_F(CudaFaultsTest, ADeviceThatIsNotThereOrIsTaken) {
   g_runtime.missing.clear();
   EXPECT_TRUE(g_runtime.contexts.empty());
   g_runtime.failing["cuDevicePrimaryCtxRetain"] = cudaErrorDevicesUnavailable;
-  test::expect_error(ErrorCode::cuda_failed, {"select the device", "(cudaErrorDevicesUnavailable)"},
-                     [] { static_cast<void>(open_gpu(1)); });
+  test::expect_error(
+      ErrorCode::cuda_failed,
+      {"make a context on the device", "nvidia-smi", "(cudaErrorDevicesUnavailable)"},
+      [] { static_cast<void>(open_gpu(1)); });
   // Another process may have left no room for a context.
   g_runtime.failing["cuDevicePrimaryCtxRetain"] = cudaErrorMemoryAllocation;
-  test::expect_error(ErrorCode::out_of_resources,
-                     {"select the device", "out of memory (cudaErrorMemoryAllocation)"},
-                     [] { static_cast<void>(open_gpu(1)); });
+  test::expect_error(
+      ErrorCode::out_of_resources,
+      {"make a context on the device", "nvidia-smi", "out of memory (cudaErrorMemoryAllocation)"},
+      [] { static_cast<void>(open_gpu(1)); });
   g_runtime.failing = {{"cuInit", cudaErrorSystemDriverMismatch}};
   test::expect_error(ErrorCode::cuda_failed,
                      {"start the driver", "(cudaErrorSystemDriverMismatch)"},
@@ -494,6 +509,36 @@ TEST_F(CudaFaultsTest, AnErrorThatTheCallerLeftIsNotThatOfAKernel) {
     EXPECT_EQ(g_last, cudaErrorNotReady) << "it is the caller's";
     g_last = cudaSuccess;
   }
+}
+
+TEST_F(CudaFaultsTest, EventsHaveNoMoreThanTheyAreFor) {
+  const std::shared_ptr<Gpu> gpu = open_gpu(0);
+  const GpuEvent event(gpu);
+  const GpuTimer timer(gpu);
+  const GpuWaitedTimer waited(gpu);
+  EXPECT_EQ(g_runtime.events.at(event.get()), cudaEventDisableTiming);
+  EXPECT_EQ(g_runtime.events.at(timer.get()), cudaEventDefault);
+  EXPECT_EQ(g_runtime.events.at(waited.get()), cudaEventBlockingSync);
+}
+
+TEST_F(CudaFaultsTest, WithTheContextAllIsGoneThatWasInIt) {
+  const std::shared_ptr<Gpu> gpu = open_gpu(1);
+  std::optional<GpuStream> stream(gpu);
+  std::optional<PinnedBuffer> memory(std::in_place, gpu, std::size_t{4096});
+  // cudaDeviceReset() by the caller, or the end of the program.
+  for (const cudaError_t status :
+       {cudaErrorContextIsDestroyed, cudaErrorDeviceUninitialized, cudaErrorCudartUnloading}) {
+    g_runtime.failing["cuCtxPushCurrent"] = status;
+    g_runtime.calls.clear();
+    gpu->destroy_stream(stream->get());
+    gpu->free_pinned(memory->get());
+    EXPECT_TRUE(g_runtime.calls.empty()) << "in the context of the caller, or in a new one";
+  }
+  g_runtime.failing.clear();
+  EXPECT_EQ(g_runtime.contexts, std::set<int>{1});
+  stream.reset();
+  memory.reset();
+  expect_all_given_back();
 }
 
 TEST_F(CudaFaultsTest, AnEventThatIsNotDoneIsNoError) {

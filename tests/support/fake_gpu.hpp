@@ -147,17 +147,15 @@ class FakeGpu : public device::Gpu {
   }
   device::EventHandle create_event() override {
     count("create_event");
-    return make_event();
+    return make_event({});
   }
   device::EventHandle create_timer() override {
     count("create_timer");
-    return make_event();
+    return make_event({.timed = true});
   }
   device::EventHandle create_waited_timer() override {
     count("create_waited_timer");
-    const device::EventHandle event = make_event();
-    of(event)->set_waited();
-    return event;
+    return make_event({.timed = true, .waited = true});
   }
   void destroy_event(device::EventHandle event) noexcept override {
     add_live(-1);
@@ -180,7 +178,7 @@ class FakeGpu : public device::Gpu {
   }
   void synchronize(device::EventHandle handle) override {
     count_synchronize();
-    if (!of(handle)->is_waited()) {
+    if (!of(handle)->use().waited) {
       throw Error(ErrorCode::cuda_failed, "who waits for this event does not sleep");
     }
     of(handle)->wait(of(handle)->last());
@@ -230,8 +228,14 @@ class FakeGpu : public device::Gpu {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct EventUse {
+    bool timed = false;
+    bool waited = false;
+  };
+
   class Event {
    public:
+    explicit Event(EventUse use) : use_(use) {}
     std::int64_t issue() {
       const std::lock_guard lock(mutex_);
       return ++issued_;
@@ -246,11 +250,13 @@ class FakeGpu : public device::Gpu {
     }
     [[nodiscard]] std::optional<Clock::time_point> done_at() {
       const std::lock_guard lock(mutex_);
+      if (!use_.timed || issued_ == 0) {
+        throw Error(ErrorCode::cuda_failed, "the time of an event that has none");
+      }
       if (done_ < issued_) return std::nullopt;
       return done_at_;
     }
-    void set_waited() noexcept { waited_ = true; }
-    [[nodiscard]] bool is_waited() const noexcept { return waited_; }
+    [[nodiscard]] EventUse use() const noexcept { return use_; }
     void finish(std::int64_t ticket) {
       const std::lock_guard lock(mutex_);
       done_ = ticket;
@@ -268,7 +274,7 @@ class FakeGpu : public device::Gpu {
     std::int64_t issued_ = 0;
     std::int64_t done_ = 0;
     Clock::time_point done_at_ = {};
-    bool waited_ = false;  // From the start on.
+    const EventUse use_;
   };
 
   class Stream {
@@ -304,9 +310,10 @@ class FakeGpu : public device::Gpu {
     std::jthread thread_{[this](std::stop_token stop) { run(std::move(stop)); }};
   };
 
-  device::EventHandle make_event() {
+  device::EventHandle make_event(EventUse use) {
     add_live(1);
-    return reinterpret_cast<device::EventHandle>(new std::shared_ptr<Event>(new Event));
+    return reinterpret_cast<device::EventHandle>(
+        new std::shared_ptr<Event>(std::make_shared<Event>(use)));
   }
   static Stream& of(device::StreamHandle stream) { return *reinterpret_cast<Stream*>(stream); }
   /// Shared with the work that waits for it: an event may be destroyed before.

@@ -462,6 +462,19 @@ TEST_F(DeviceLoaderTest, StartingTheEpochThatWasRestoredKeepsItsPlace) {
   EXPECT_EQ(epoch_of(second, 2), wanted) << "from then on it is its start";
 }
 
+TEST_F(DeviceLoaderTest, AnEpochThatCouldNotBeStartedIsNotTheRestoredOne) {
+  DeviceLoader loader = device_loader({.normalize = plain(), .resident = DeviceResident::off});
+  const std::vector<Delivered> wanted = epoch_of(loader, 2);
+  loader.start_epoch(2);
+  ASSERT_TRUE(loader.next(stream_));
+  loader.restore(loader.state());
+  gpu_->fail_once("synchronize", gpu_->calls("synchronize") + 1);
+  EXPECT_THROW(loader.start_epoch(5), Error);
+  expect_error(ErrorCode::invalid_argument, {"no epoch was started"},
+               [&] { static_cast<void>(loader.next(stream_)); });
+  EXPECT_EQ(epoch_of(loader, 2), wanted) << "whose place is given up";
+}
+
 TEST_F(DeviceLoaderTest, StatesOfRanksThatDifferByABatchAreEqual) {
   gpu_->set_capacity(kLargeGpu);
   LoaderOptions host{.batch_size = 4, .seed = 3, .world_size = 2, .uneven = Uneven::exact};

@@ -15,7 +15,7 @@ namespace chunkio::base {
 /// The stages that have names. Waits are stages, too: a gap has a reason.
 enum class Stage : std::uint8_t {
   // Workers of a loader.
-  plan,             ///< Computing a window.
+  plan,             ///< Computing a window; of a resident dataset an epoch, and a big batch.
   announce,         ///< Telling sources what comes.
   visit,            ///< One row group, all arrays; holds the four below.
   read,             ///< Asking storage for bytes.
@@ -33,7 +33,7 @@ enum class Stage : std::uint8_t {
   upload,                  ///< Putting copies into the copy stream.
   wait_for_copy,           ///< For a copy, to give its batch back to the loader.
   wait_for_device_buffer,  ///< For a big batch that the device is done with.
-  device_hand_over,        ///< DeviceLoader::next(); holds the next three.
+  device_hand_over,        ///< DeviceLoader::next(); holds the next three, or plan for the first.
   wait_for_upload,         ///< For a big batch: the stall.
   wait_for_output,         ///< For a release, or the kernel that used the buffer last.
   kernel,                  ///< Planning rows of a batch and launching its kernel.

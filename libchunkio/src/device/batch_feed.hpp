@@ -3,6 +3,7 @@
 /// They come from the loader, batch by batch (Uploader), or lie on the device (ResidentFeed).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -20,16 +21,16 @@ struct BigBatch {
   // On the device.
   const std::byte* pictures = nullptr;
   const std::byte* labels = nullptr;
-  // None of these two, where nothing is copied.
-  GpuEvent uploaded = {};  ///< They are there.
-  GpuEvent consumed = {};  ///< To be recorded behind the last work that reads them.
+  // Both empty where nothing is copied.
+  GpuEvent uploaded;  ///< They are there.
+  GpuEvent consumed;  ///< To be recorded behind the last work that reads them.
 
   std::int64_t epoch = 0;
-  std::int64_t first_batch = 0;               ///< Of the loader, in the epoch.
-  std::vector<std::int64_t> batch_rows = {};  ///< Of each batch.
+  std::int64_t first_batch = 0;          ///< Of the loader, in the epoch.
+  std::vector<std::int64_t> batch_rows;  ///< Of each batch.
   // Of all rows of all batches, one batch behind the other.
-  std::vector<std::int64_t> sample_ids = {};
-  std::vector<std::int32_t> device_rows = {};  ///< Where on the device each one is.
+  std::vector<std::int64_t> sample_ids;
+  std::vector<std::int32_t> device_rows;  ///< Where on the device each one is.
 
   /// \param batches, rows  that it will have at most.
   void reserve(std::int64_t batches, std::int64_t rows) {
@@ -46,7 +47,7 @@ struct BigBatch {
   }
 };
 
-/// One thread at a time, but for const members.
+/// One thread at a time, but for the const members of what loader() gives, and those below it.
 class BatchFeed {
  public:
   BatchFeed() = default;
@@ -62,6 +63,7 @@ class BatchFeed {
 
   /// The next big batch of the epoch, or null at its end. Waits until it is prepared; its pictures
   /// may still be on their way (`uploaded`).
+  /// \pre an epoch was started.
   /// \param limit  of the time for which the feed may be waiting for the device meanwhile.
   /// \return nothing if that was longer. \throws Error what the loader or the device threw, every
   ///         time.

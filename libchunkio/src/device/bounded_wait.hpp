@@ -34,9 +34,9 @@ class TimedOut : public Error {
 /// Whether `event` is done within `limit`. \throws Error as Gpu::is_done().
 ///
 /// CUDA has no wait that ends by itself, so this looks again and again. A kernel takes tens of
-/// microseconds, and a sleep ends as much too late (by 75 where this was measured, in a virtual
-/// machine), so short waits go without. Longer ones sleep for an eighth of the time waited, and for
-/// 1 ms at most: looking takes some per mille of a CPU.
+/// microseconds, and a sleep ends as much too late (by some 80 where this was measured, in a
+/// virtual machine), so short waits go without. Longer ones sleep for an eighth of the time waited,
+/// and for 1 ms at most: looking takes some per mille of a CPU.
 [[nodiscard]] inline bool wait_until_done(Gpu& gpu, EventHandle event, Seconds limit) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::nanoseconds kAwake = std::chrono::microseconds(100);

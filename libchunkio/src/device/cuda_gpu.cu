@@ -120,6 +120,9 @@ Error nothing_usable(cudaError_t status) {
 static_assert(int{CUDA_ERROR_OUT_OF_MEMORY} == cudaErrorMemoryAllocation &&
               int{CUDA_ERROR_DEVICE_UNAVAILABLE} == cudaErrorDevicesUnavailable &&
               int{CUDA_ERROR_ILLEGAL_ADDRESS} == cudaErrorIllegalAddress &&
+              int{CUDA_ERROR_CONTEXT_IS_DESTROYED} == cudaErrorContextIsDestroyed &&
+              int{CUDA_ERROR_INVALID_CONTEXT} == cudaErrorDeviceUninitialized &&
+              int{CUDA_ERROR_DEINITIALIZED} == cudaErrorCudartUnloading &&
               int{CUDA_ERROR_LAUNCH_FAILED} == cudaErrorLaunchFailure);
 cudaError_t status_of(CUresult result) noexcept { return static_cast<cudaError_t>(result); }
 
@@ -143,8 +146,8 @@ void find_in_driver(const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(found);
 }
 
-/// The context in which the runtime, too, uses a device. It stays until the process ends, as the
-/// runtime's does.
+/// The context in which the runtime, too, uses a device. It is never released: with the last
+/// reference all would be gone that the caller has in it by way of the runtime.
 class PrimaryContext {
  public:
   PrimaryContext() = default;
@@ -161,7 +164,8 @@ class PrimaryContext {
     CUdevice device = 0;
     check(status_of(init(0)), "start the driver");
     check(status_of(get_device(&device, ordinal)), "select the device");
-    check(status_of(retain(&handle_, device)), "select the device");
+    check(status_of(retain(&handle_, device)),
+          "make a context on the device, where something else may be in the way (nvidia-smi)");
   }
 
   /// Onto the calling thread's stack.
@@ -196,6 +200,12 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
   ~CurrentDevice() {
     if (status_ == cudaSuccess) context_.pop();
+  }
+
+  /// Nothing that was made in the context is there any more.
+  [[nodiscard]] bool is_gone() const noexcept {
+    return status_ == cudaErrorContextIsDestroyed || status_ == cudaErrorDeviceUninitialized ||
+           status_ == cudaErrorCudartUnloading;
   }
 
  private:
@@ -338,11 +348,12 @@ class CudaGpu final : public Gpu {
     check(cudaEventCreateWithFlags(&event, flags), "create an event");
     return event;
   }
-  // The device may be lost, and at the end of a program the driver gone, before all is given back.
+  // The device may be lost before all is given back, or the context gone (cudaDeviceReset(), the
+  // end of the program). Then the call would be made in the caller's, or make one.
   template <class Call>
   void give_back(Call call) const noexcept {
     const CurrentDevice current(context_, std::nothrow);
-    forget(call());
+    if (!current.is_gone()) forget(call());
   }
 
   PrimaryContext context_;

@@ -183,6 +183,7 @@ struct DeviceLoader::Impl {
     if (restored_epoch == wanted) return;  // It goes on where restore() went.
     drop_current();
     started = false;  // If what follows throws, nothing will arrive.
+    restored_epoch.reset();
     feed->start(wanted);
     begin(wanted, 0, 0);
   }
@@ -331,7 +332,7 @@ struct DeviceLoader::Impl {
     const auto kernel = gpu->seconds_between(slot.begun.get(), slot.computed.get());
     const auto idle = gpu->seconds_between(slot.wait_begun.get(), slot.wait_ended.get());
     const std::lock_guard lock(mutex);
-    kernel_seconds += kernel.value_or(0);
+    kernel_seconds += kernel.value();
     // A stream that has not come there yet has other work, so it does not stand idle.
     device_stall_seconds += idle.value_or(0);
   }
@@ -418,6 +419,7 @@ struct DeviceLoader::Impl {
 
     drop_current();
     started = false;
+    restored_epoch.reset();
     feed->restore(state.loader);
     feed->start(position.epoch);
     begin(position.epoch, position.step, state.step);

@@ -90,8 +90,8 @@ class Gpu {
   [[nodiscard]] virtual EventHandle create_event() = 0;
   /// One that also takes the time, see seconds_between().
   [[nodiscard]] virtual EventHandle create_timer() = 0;
-  /// A timer that wakes whoever waits for it in synchronize(). That costs streams and is_done()
-  /// time, by CUDA's documentation.
+  /// A timer that wakes whoever waits for it in synchronize(). Of events that do not, and that take
+  /// no time, CUDA's documentation says that streams and is_done() are fastest with them.
   [[nodiscard]] virtual EventHandle create_waited_timer() = 0;
   virtual void destroy_event(EventHandle event) noexcept = 0;
 
@@ -127,7 +127,7 @@ class Gpu {
 };
 
 /// \throws Error unsupported (built without CUDA), cuda_failed (no driver, no such device; the
-///         message says which and what helps).
+///         message says which and what helps), out_of_resources (a context does not fit).
 [[nodiscard]] std::shared_ptr<Gpu> open_gpu(int device);
 
 /// Memory, a stream or an event of a Gpu, which lives as long.

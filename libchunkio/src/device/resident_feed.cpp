@@ -6,8 +6,6 @@
 #include <future>
 #include <utility>
 
-#include <chunkio/error.hpp>
-
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
 #include "device/pinned_ring.hpp"
@@ -67,7 +65,7 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
 
   struct Copying {
     Batch batch;
-    GpuWaitedTimer done;
+    GpuWaitedTimer done;  // Its time is not asked for.
   };
   Loader reader(loader.dataset(), sequential(loader.options(), sample_bytes));
   const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
@@ -129,31 +127,9 @@ ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset 
 }
 
 void ResidentFeed::start(std::int64_t epoch) {
-  const base::TraceRange range(base::Stage::plan);
-  if (planned_rows_.valid() && planned_epoch_ == epoch) {
-    epoch_rows_.emplace(planned_rows_.get());
-  } else {
-    epoch_rows_.emplace(LoaderAccess::order(loader_, epoch));
-  }
-  plan_ahead(epoch + 1);
+  const auto restored = std::exchange(restored_, std::nullopt);
   epoch_ = epoch;
-  next_step_ = restored_ && restored_->epoch == epoch ? restored_->step : 0;
-  restored_.reset();
-}
-
-void ResidentFeed::plan_ahead(std::int64_t epoch) {
-  const std::int64_t end = loader_.options().num_epochs.value_or(pipeline::kMaxEpoch);
-  if (epoch >= end) return;
-  try {
-    planned_rows_ = std::async(std::launch::async, [order = LoaderAccess::order(loader_, epoch)] {
-      base::name_this_thread("chunkio plan");
-      const base::TraceRange range(base::Stage::plan);
-      return plan::EpochRows(order);
-    });
-    planned_epoch_ = epoch;
-  } catch (const std::exception&) {
-    // It is planned when it comes.
-  }
+  next_step_ = restored && restored->epoch == epoch ? restored->step : 0;
 }
 
 void ResidentFeed::restore(std::string_view state) {
@@ -162,19 +138,47 @@ void ResidentFeed::restore(std::string_view state) {
 
 std::optional<BigBatch*> ResidentFeed::next(Seconds) {
   const base::TraceRange range(base::Stage::plan);
+  plan();
   big_batch_.clear(epoch_);
   big_batch_.first_batch = next_step_;
-  const std::int64_t end = std::min(next_step_ + batches_, epoch_rows_->num_steps());
+  const std::int64_t end = std::min(next_step_ + batches_, rows_->num_steps());
   if (next_step_ == end) return nullptr;
   for (; next_step_ < end; ++next_step_) append_batch(next_step_);
   return &big_batch_;
+}
+
+void ResidentFeed::plan() {
+  if (rows_ && rows_epoch_ == epoch_) return;
+  rows_.reset();
+  if (rows_ahead_.valid() && ahead_epoch_ == epoch_) {
+    rows_.emplace(rows_ahead_.get());
+  } else {
+    rows_.emplace(LoaderAccess::order(loader_, epoch_));
+  }
+  rows_epoch_ = epoch_;
+  plan_ahead(epoch_ + 1);
+}
+
+void ResidentFeed::plan_ahead(std::int64_t epoch) {
+  const std::int64_t end = loader_.options().num_epochs.value_or(pipeline::kMaxEpoch);
+  if (epoch >= end || (rows_ahead_.valid() && ahead_epoch_ == epoch)) return;
+  try {
+    rows_ahead_ = std::async(std::launch::async, [order = LoaderAccess::order(loader_, epoch)] {
+      base::name_this_thread("chunkio plan");
+      const base::TraceRange range(base::Stage::plan);
+      return plan::EpochRows(order);
+    });
+    ahead_epoch_ = epoch;
+  } catch (const std::exception&) {
+    // It is planned when it comes.
+  }
 }
 
 void ResidentFeed::append_batch(std::int64_t step) {
   std::vector<std::int64_t>& ids = big_batch_.sample_ids;
   std::vector<std::int32_t>& rows = big_batch_.device_rows;
   const std::size_t begin = ids.size();
-  epoch_rows_->append_batch(step, ids);
+  rows_->append_batch(step, ids);
   rows.resize(ids.size());
   std::size_t kept = begin;
   if (dataset_.is_whole()) {

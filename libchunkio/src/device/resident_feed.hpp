@@ -76,6 +76,8 @@ class ResidentFeed final : public BatchFeed {
   }
 
  private:
+  /// Makes `rows_` those of the epoch: O(samples of the rank), unless they were made ahead.
+  void plan();
   void plan_ahead(std::int64_t epoch);
   void append_batch(std::int64_t step);
 
@@ -84,13 +86,14 @@ class ResidentFeed final : public BatchFeed {
   ResidentDataset dataset_;
   BigBatch big_batch_;
 
-  std::optional<plan::EpochRows> epoch_rows_;
   std::int64_t epoch_ = 0;
   std::int64_t next_step_ = 0;
   std::optional<LoaderPosition> restored_;
+  std::optional<plan::EpochRows> rows_;
+  std::int64_t rows_epoch_ = 0;
   /// Of the epoch that probably comes next, so that its first batch need not wait for it.
-  std::int64_t planned_epoch_ = 0;
-  std::future<plan::EpochRows> planned_rows_;
+  std::future<plan::EpochRows> rows_ahead_;
+  std::int64_t ahead_epoch_ = 0;
 };
 
 }  // namespace chunkio::device

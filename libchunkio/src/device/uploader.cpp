@@ -267,8 +267,7 @@ void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
 
 void Uploader::give_back() {
   const CopyTimers& timers = *copying_.front().timers;
-  count_upload(
-      {.seconds = gpu_->seconds_between(timers.begun.get(), timers.done.get()).value_or(0)});
+  count_upload({.seconds = gpu_->seconds_between(timers.begun.get(), timers.done.get()).value()});
   copying_.pop_front();
 }
 

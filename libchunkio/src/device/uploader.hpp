@@ -36,6 +36,7 @@ class Uploader final : public BatchFeed {
 
   /// Drops what was prepared ahead, unless that is what comes next. May wait for a read under way.
   void start(std::int64_t epoch) override;
+  /// Likewise.
   void restore(std::string_view state) override;
   [[nodiscard]] std::optional<BigBatch*> next(Seconds limit) override;
   void release(BigBatch* big_batch) override;

@@ -9,7 +9,8 @@
 /// Data flow: Loader -> page-locked ring -> copy stream -> uint8 pictures on the device -> one
 /// kernel on a compute stream -> output buffers. Pictures cross the bus once, as uint8; cropping,
 /// flipping, normalising and transposing are that kernel's (see NormalizeOptions). A thread of the
-/// DeviceLoader's own keeps copies under way while the consumer trains. Between construction and
+/// DeviceLoader's own keeps copies under way while the consumer trains; a resident dataset needs
+/// none. Between construction and
 /// destruction no device or page-locked memory is allocated and nothing waits for the whole device;
 /// giving memory back does, as always with CUDA.
 ///
