@@ -180,6 +180,16 @@ class TraceTest : public ::testing::Test {
     return loader.stats();
   }
 
+  /// Of a dataset that is on the device; nothing is recorded yet.
+  [[nodiscard]] cuda::DeviceLoader resident_loader(std::shared_ptr<test::FakeGpu> gpu,
+                                                   std::int64_t num_epochs) const {
+    cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
+        std::move(gpu), Loader(Dataset::open(path_), {.batch_size = 10, .num_epochs = num_epochs}),
+        {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::require});
+    recorder().clear();
+    return loader;
+  }
+
   test::ScratchFolder folder_;
   std::string path_;
 };
@@ -320,10 +330,7 @@ TEST_F(TraceTest, TheWayOfAResidentDatasetIsNamed) {
 TEST_F(TraceTest, TheEpochAfterThatOfAResidentDatasetIsPlannedAhead) {
   const auto gpu = std::make_shared<test::FakeGpu>();
   const device::GpuStream stream(gpu);
-  cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
-      gpu, Loader(Dataset::open(path_), {.batch_size = 10, .num_epochs = 2}),
-      {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::require});
-  recorder().clear();
+  cuda::DeviceLoader loader = resident_loader(gpu, 2);
   std::int64_t batches = 0;
   for (const std::int64_t epoch : {0, 1}) {
     for (loader.start_epoch(epoch); loader.next(stream.get());) ++batches;
@@ -335,10 +342,7 @@ TEST_F(TraceTest, TheEpochAfterThatOfAResidentDatasetIsPlannedAhead) {
 TEST_F(TraceTest, PlanningAnEpochOfAResidentDatasetIsPartOfItsStall) {
   const auto gpu = std::make_shared<test::FakeGpu>();
   const device::GpuStream stream(gpu);
-  cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
-      gpu, Loader(Dataset::open(path_), {.batch_size = 10, .num_epochs = 1}),
-      {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::require});
-  recorder().clear();
+  cuda::DeviceLoader loader = resident_loader(gpu, 1);
   loader.start_epoch(0);
   EXPECT_EQ(recorder().count(Stage::plan), 0) << "nobody counts how long start_epoch() takes";
   EXPECT_TRUE(loader.next(stream.get()));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <string>
 #include <thread>
 
@@ -14,8 +13,6 @@
 namespace chunkio::device {
 
 using Seconds = std::chrono::duration<double>;
-
-inline constexpr Seconds kNoLimit = Seconds(std::numeric_limits<double>::infinity());
 
 /// Something was not there within its limit. Nothing was changed: who asks again waits again.
 class TimedOut : public Error {

@@ -60,8 +60,8 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
 OutputRing::~OutputRing() {
   try {
     for (Slot& slot : slots_) {
-      static_cast<void>(wait_until_done(*gpu_, slot.computed.get(), kNoLimit));
-      static_cast<void>(wait_until_done(*gpu_, slot.released.get(), kNoLimit));
+      static_cast<void>(wait_until_done(*gpu_, slot.computed.get(), Seconds::max()));
+      static_cast<void>(wait_until_done(*gpu_, slot.released.get(), Seconds::max()));
     }
   } catch (const Error&) {
     // A device that is lost does nothing any more.

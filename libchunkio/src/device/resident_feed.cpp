@@ -128,6 +128,7 @@ ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset 
 
 void ResidentFeed::start(std::int64_t epoch) {
   const auto restored = std::exchange(restored_, std::nullopt);
+  if (epoch != epoch_) rows_.reset();
   epoch_ = epoch;
   next_step_ = restored && restored->epoch == epoch ? restored->step : 0;
 }
@@ -148,14 +149,12 @@ std::optional<BigBatch*> ResidentFeed::next(Seconds) {
 }
 
 void ResidentFeed::plan() {
-  if (rows_ && rows_epoch_ == epoch_) return;
-  rows_.reset();
+  if (rows_) return;
   if (rows_ahead_.valid() && ahead_epoch_ == epoch_) {
     rows_.emplace(rows_ahead_.get());
   } else {
     rows_.emplace(LoaderAccess::order(loader_, epoch_));
   }
-  rows_epoch_ = epoch_;
   plan_ahead(epoch_ + 1);
 }
 

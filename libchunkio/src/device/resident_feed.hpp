@@ -89,8 +89,7 @@ class ResidentFeed final : public BatchFeed {
   std::int64_t epoch_ = 0;
   std::int64_t next_step_ = 0;
   std::optional<LoaderPosition> restored_;
-  std::optional<plan::EpochRows> rows_;
-  std::int64_t rows_epoch_ = 0;
+  std::optional<plan::EpochRows> rows_;  // Of `epoch_`, once its first batch was asked for.
   /// Of the epoch that probably comes next, so that its first batch need not wait for it.
   std::future<plan::EpochRows> rows_ahead_;
   std::int64_t ahead_epoch_ = 0;

@@ -70,7 +70,7 @@ void Uploader::start(std::int64_t epoch) {
   const bool restored = std::exchange(restored_, false);
   {
     const std::lock_guard lock(mutex_);
-    const bool goes_on = running_ || !items_.empty() || error_ != nullptr;
+    const bool goes_on = running_ || !ready_.empty() || error_ != nullptr;
     if (goes_on && ended_ && !restored && epoch == epoch_ + 1) {
       epoch_ = epoch;
       ended_ = false;
@@ -99,25 +99,25 @@ std::optional<BigBatch*> Uploader::next(Seconds limit) {
   const base::TraceRange range(base::Stage::wait_for_upload);
   const auto asked = Clock::now();
   std::unique_lock lock(mutex_);
-  while (items_.empty() && error_ == nullptr && running_) {
+  while (ready_.empty() && error_ == nullptr && running_) {
     // For storage it may wait as long as storage takes.
     if (!waits_for_device_since_) {
-      item_available_.wait(lock);
+      big_batch_ready_.wait(lock);
       continue;
     }
     const auto end = std::max(asked, *waits_for_device_since_) + limit;
     if (Clock::now() >= end) return std::nullopt;
-    item_available_.wait_until(lock, end);
+    big_batch_ready_.wait_until(lock, end);
   }
   // What was read before the error is delivered first.
-  if (items_.empty()) {
+  if (ready_.empty()) {
     if (error_ != nullptr) std::rethrow_exception(error_);
     throw Error(ErrorCode::invalid_argument, "no epoch was started; call start_epoch() first");
   }
-  const Item item = items_.front();
-  items_.pop_front();
-  ended_ = item.big_batch == nullptr;
-  return item.big_batch;
+  BigBatch* const big_batch = ready_.front();
+  ready_.pop_front();
+  ended_ = big_batch == nullptr;
+  return big_batch;
 }
 
 void Uploader::release(BigBatch* big_batch) {
@@ -139,7 +139,7 @@ Uploader::DeviceWait::DeviceWait(Uploader& uploader) : uploader_(uploader) {
     uploader_.waits_for_device_since_ = Clock::now();
   }
   // The consumer sees to it that this does not last for ever.
-  uploader_.item_available_.notify_one();
+  uploader_.big_batch_ready_.notify_one();
 }
 
 Uploader::DeviceWait::~DeviceWait() {
@@ -157,7 +157,7 @@ void Uploader::stop() {
     const std::lock_guard lock(mutex_);
     idle_.clear();
     for (BigBatch& big_batch : big_batches_) idle_.push_back(&big_batch);
-    items_.clear();
+    ready_.clear();
     error_ = nullptr;
     running_ = false;
   }
@@ -175,7 +175,7 @@ void Uploader::run(std::stop_token stop, std::int64_t epoch) {
       error_ = std::current_exception();
       running_ = false;
     }
-    item_available_.notify_one();
+    big_batch_ready_.notify_one();
   }
 }
 
@@ -192,12 +192,12 @@ bool Uploader::run_epoch(const std::stop_token& stop, std::int64_t epoch) {
       release(big_batch);
       break;
     }
-    push({epoch, big_batch}, true);
+    push(big_batch, true);
   }
   const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
   // Epochs without batches are not prepared without end.
   const bool more = any && !(num_epochs && epoch + 1 >= *num_epochs);
-  push({epoch, nullptr}, more);
+  push(nullptr, more);
   return more;
 }
 
@@ -271,13 +271,13 @@ void Uploader::give_back() {
   copying_.pop_front();
 }
 
-void Uploader::push(Item item, bool more) {
+void Uploader::push(BigBatch* big_batch, bool more) {
   {
     const std::lock_guard lock(mutex_);
-    items_.push_back(item);
+    ready_.push_back(big_batch);
     running_ = more;
   }
-  item_available_.notify_one();
+  big_batch_ready_.notify_one();
 }
 
 void Uploader::count_upload(const Uploads& more) {

@@ -50,11 +50,6 @@ class Uploader final : public BatchFeed {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// What the thread has ready.
-  struct Item {
-    std::int64_t epoch = 0;
-    BigBatch* big_batch = nullptr;  // Null: the epoch is over.
-  };
   struct CopyTimers {
     GpuTimer begun;
     GpuWaitedTimer done;
@@ -91,7 +86,8 @@ class Uploader final : public BatchFeed {
   void copy(const Batch& batch, BigBatch& big_batch);
   /// Gives the oldest batch, whose copy is done, back to the loader.
   void give_back();
-  void push(Item item, bool more);
+  /// \param big_batch  null: the epoch is over. \param more  whether the thread brings more.
+  void push(BigBatch* big_batch, bool more);
   void count_upload(const Uploads& more);
 
   std::shared_ptr<Gpu> gpu_;
@@ -105,9 +101,9 @@ class Uploader final : public BatchFeed {
 
   mutable std::mutex mutex_;  // Guards what follows.
   std::condition_variable_any idle_available_;
-  std::condition_variable item_available_;
+  std::condition_variable big_batch_ready_;
   std::vector<BigBatch*> idle_;
-  std::deque<Item> items_;
+  std::deque<BigBatch*> ready_;  // Null behind the last one of an epoch.
   std::exception_ptr error_;
   bool running_ = false;  // The thread will bring more.
   Uploads uploads_;
