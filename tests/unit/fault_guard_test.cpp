@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -141,6 +143,77 @@ TEST_F(FaultGuardDeathTest, FaultOutsideOfGuardsGoesToTheHandlerThatWasThere) {
         std::filesystem::resize_file(path_, 4096);
         (void)at(2 * 4096);
         std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(42), "");
+}
+
+TEST_F(FaultGuardDeathTest, ASentSignalEndsTheProcessAsItWouldHaveWithoutAGuard) {
+  EXPECT_EXIT(
+      {
+        ::signal(SIGBUS, SIG_DFL);
+        const FaultGuard guard(begin(), kBytes, fd_);
+        ::raise(SIGBUS);
+        std::_Exit(0);
+      },
+      ::testing::KilledBySignal(SIGBUS), "");
+}
+
+// Exits with `code` if a bad page is an error of the copy that touches it, as it should be.
+[[noreturn]] void exit_if_guarded(const FaultGuard& guard, const std::function<void()>& bad_copy,
+                                  int code) {
+  std::_Exit(guard.read(bad_copy) ? 1 : code);
+}
+
+TEST_F(FaultGuardDeathTest, ASentSignalThatIsIgnoredStaysIgnoredAndTheGuardStays) {
+  EXPECT_EXIT(
+      {
+        ::signal(SIGBUS, SIG_IGN);
+        const FaultGuard guard(begin(), kBytes, fd_);
+        ::raise(SIGBUS);
+        std::filesystem::resize_file(path_, 4096);
+        exit_if_guarded(
+            guard, [&] { (void)at(2 * 4096); }, 42);
+      },
+      ::testing::ExitedWithCode(42), "");
+}
+
+TEST_F(FaultGuardDeathTest, AFaultOutsideOfGuardsEndsAProcessThatIgnoresTheSignal) {
+  EXPECT_EXIT(
+      {
+        ::signal(SIGBUS, SIG_IGN);  // the kernel ignores no fault
+        const FaultGuard guard(begin(), 4096, fd_);
+        std::filesystem::resize_file(path_, 4096);
+        (void)at(2 * 4096);
+        std::_Exit(0);
+      },
+      ::testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST_F(FaultGuardDeathTest, ASentSignalGoesToTheHandlerThatWasThereAndTheGuardStays) {
+  EXPECT_EXIT(
+      {
+        static volatile std::sig_atomic_t calls = 0;
+        struct sigaction action {};
+        action.sa_handler = [](int) { calls = calls + 1; };
+        ::sigaction(SIGBUS, &action, nullptr);
+        const FaultGuard guard(begin(), kBytes, fd_);
+        ::raise(SIGBUS);
+        std::filesystem::resize_file(path_, 4096);
+        exit_if_guarded(
+            guard, [&] { (void)at(2 * 4096); }, calls == 1 ? 42 : 2);
+      },
+      ::testing::ExitedWithCode(42), "");
+}
+
+TEST_F(FaultGuardDeathTest, ANewGuardTakesTheSignalBackFromADefaultThatSomebodySet) {
+  EXPECT_EXIT(
+      {
+        { const FaultGuard first(begin(), kBytes, fd_); }
+        ::signal(SIGBUS, SIG_DFL);
+        const FaultGuard guard(begin(), kBytes, fd_);
+        std::filesystem::resize_file(path_, 4096);
+        exit_if_guarded(
+            guard, [&] { (void)at(2 * 4096); }, 42);
       },
       ::testing::ExitedWithCode(42), "");
 }

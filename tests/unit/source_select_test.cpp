@@ -9,6 +9,7 @@
 #include "errors.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5_files.hpp"
+#include "io/mapped_source.hpp"
 #include "io/range_reader.hpp"
 #include "pixels.hpp"
 #include "scratch.hpp"
@@ -68,6 +69,23 @@ TEST_F(SourceSelectTest, DirectIoAskedForIsHadWhereASourceCan) {
   EXPECT_EQ(by_libhdf5.kind, SourceKind::hdf5);
   EXPECT_FALSE(by_libhdf5.direct_io);
   EXPECT_NE(by_libhdf5.reason.find("direct_io has no effect"), std::string::npos);
+}
+
+TEST_F(SourceSelectTest, OnlyFileSystemsKnownToBeLocalAreMapped) {
+  for (const std::int64_t local : {0xEF53, 0x58465342, 0x01021994, 0x794C7630}) {
+    EXPECT_TRUE(is_local_file_system(local)) << std::hex << local;
+  }
+  EXPECT_TRUE(is_local_file_system(0x9123683E));
+  EXPECT_TRUE(is_local_file_system(static_cast<std::int32_t>(0x9123683E))) << "a signed f_type";
+  const struct {
+    const char* name;
+    std::int64_t type;
+  } shared[] = {{"NFS", 0x6969},       {"CIFS", 0xFF534D42},   {"SMB2", 0xFE534D42},
+                {"FUSE", 0x65735546},  {"9P", 0x01021997},     {"Lustre", 0x0BD00BD0},
+                {"GPFS", 0x47504653},  {"CephFS", 0x00C36400}, {"BeeGFS", 0x19830326},
+                {"AFS", 0x5346414F},   {"kAFS", 0x6B414653},   {"Coda", 0x73757245},
+                {"OCFS2", 0x7461636F}, {"GFS2", 0x01161970},   {"unknown", 0x12345678}};
+  for (const auto& [name, type] : shared) EXPECT_FALSE(is_local_file_system(type)) << name;
 }
 
 TEST_F(SourceSelectTest, SourcesThatCannotGoRoundThePageCacheRefuseTo) {

@@ -46,20 +46,30 @@ bool g_installed = false;
 // that is loaded late, the first access of a thread can allocate.
 constinit thread_local std::atomic<std::uint64_t> t_faults{0};
 
+/// Whether a thread's own access raised the signal, so that returning repeats the access.
+bool is_fault(const siginfo_t& info) { return info.si_code > 0 && info.si_code != BUS_MCEERR_AO; }
+
+/// Does what would have been done without us.
 void pass_on(int signal_number, siginfo_t* info, void* context) {
   if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
     g_previous.sa_sigaction(signal_number, info, context);
-  } else if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
-    g_previous.sa_handler(signal_number);
-  } else {
-    // The access is repeated on return and then ends the process as it would have without us.
-    ::signal(signal_number, SIG_DFL);
+    return;
   }
+  if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
+    g_previous.sa_handler(signal_number);
+    return;
+  }
+  // The kernel ignores no fault, only signals that were sent.
+  if (g_previous.sa_handler == SIG_IGN && !is_fault(*info)) return;
+  // The default action ends the process, so nobody misses the guard.
+  ::signal(signal_number, SIG_DFL);
+  if (!is_fault(*info)) ::raise(signal_number);  // taken once this handler has returned
 }
 
 void on_sigbus(int signal_number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  // A signal that was sent has no address: its sender stands in the same bytes.
+  const auto address = info->si_code > 0 ? reinterpret_cast<std::uintptr_t>(info->si_addr) : 0;
   for (Range& range : g_ranges) {
     const std::uintptr_t end = range.end.load(std::memory_order_acquire);
     if (end == 0 || address >= end || address < range.begin.load(std::memory_order_relaxed))
@@ -85,7 +95,13 @@ void on_sigbus(int signal_number, siginfo_t* info, void* context) {
 }
 
 void install() {
-  if (g_installed) return;
+  // Where somebody has put the default back meanwhile, the handler returns. A handler of theirs may
+  // call ours, so it stays: calling each other would never end.
+  struct sigaction current {};
+  const bool has_handler = ::sigaction(SIGBUS, nullptr, &current) == 0 &&
+                           ((current.sa_flags & SA_SIGINFO) != 0 ||
+                            (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN));
+  if (g_installed && has_handler) return;
   struct sigaction action {};
   action.sa_sigaction = on_sigbus;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;

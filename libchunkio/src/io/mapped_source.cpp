@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -21,16 +22,34 @@
 namespace chunkio::io {
 namespace {
 
-// File systems whose pages can vanish or go stale under a mapping, by their magic numbers
-// (statfs(2)).
-constexpr std::array<long, 7> kRemoteFileSystems = {
-    0x6969,      // NFS
-    0x517B,      // SMB
-    0xFF534D42,  // CIFS
-    0xFE534D42,  // SMB2
-    0x65735546,  // FUSE
-    0x01021997,  // 9P
-    0x0BD00BD0,  // Lustre
+// File systems of this machine alone, by their magic numbers (statfs(2)). All others (NFS, SMB,
+// FUSE, 9P, Lustre, CephFS, GPFS, BeeGFS, AFS, ...) count as shared: pages of theirs can vanish or
+// go stale under a mapping, and no list of them is ever complete.
+constexpr std::array<std::int64_t, 24> kLocalFileSystems = {
+    0xEF53,      // ext2, ext3, ext4
+    0x58465342,  // XFS
+    0x9123683E,  // Btrfs
+    0x2FC12FC1,  // ZFS
+    0xF2F52010,  // F2FS
+    0xCA451A4E,  // bcachefs
+    0x3153464A,  // JFS
+    0x52654973,  // ReiserFS
+    0x3434,      // NILFS
+    0x01021994,  // tmpfs
+    0x858458F6,  // ramfs
+    0x958458F6,  // hugetlbfs
+    0x794C7630,  // overlayfs
+    0x61756673,  // aufs
+    0x73717368,  // SquashFS
+    0xE0F5E1E2,  // EROFS
+    0x9660,      // ISO 9660
+    0x15013346,  // UDF
+    0x4D44,      // FAT
+    0x2011BAB0,  // exFAT
+    0x5346544E,  // NTFS
+    0x7366746E,  // NTFS3
+    0x4244,      // HFS
+    0x482B,      // HFS+
 };
 
 // What the kernel maps around a page that faults, by default.
@@ -154,11 +173,16 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
   return true;
 }
 
+bool is_local_file_system(std::int64_t type) noexcept {
+  // On 32-bit systems the kernel's number is signed.
+  return std::find(kLocalFileSystems.begin(), kLocalFileSystems.end(), type & 0xFFFFFFFF) !=
+         kLocalFileSystems.end();
+}
+
 bool on_local_file_system(const Dataset::Impl& file) {
   struct statfs file_system {};
-  if (::fstatfs(file.descriptor.get(), &file_system) != 0) return false;
-  return std::find(kRemoteFileSystems.begin(), kRemoteFileSystems.end(),
-                   static_cast<long>(file_system.f_type)) == kRemoteFileSystems.end();
+  return ::fstatfs(file.descriptor.get(), &file_system) == 0 &&
+         is_local_file_system(file_system.f_type);
 }
 
 }  // namespace chunkio::io

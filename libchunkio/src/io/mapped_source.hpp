@@ -62,7 +62,10 @@ class MappedSource final : public ChunkSource {
   std::optional<FaultGuard> guard_;
 };
 
-/// Whether the file's pages stay valid under a mapping: those of network file systems can vanish.
+/// Whether a file system's pages stay valid under a mapping. Those of shared file systems can
+/// vanish, so a type (statfs(2), f_type) that is not known to be local counts as shared.
+[[nodiscard]] bool is_local_file_system(std::int64_t type) noexcept;
+/// The same of the file system that holds `file`.
 [[nodiscard]] bool on_local_file_system(const Dataset::Impl& file);
 
 }  // namespace chunkio::io

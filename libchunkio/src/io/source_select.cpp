@@ -38,7 +38,7 @@ SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& arr
       array.linear_offset ? "unfiltered rows in one run of a" : "unfiltered chunks of a";
   if (direct_io) return {SourceKind::direct, "direct_io", true};
   if (!on_local_file_system(file)) {
-    return {SourceKind::scatter, rows + " file that is not on a local file system"};
+    return {SourceKind::scatter, rows + " file that is not on a file system known to be local"};
   }
   if (beyond_memory) {
     return {SourceKind::direct, rows + " file larger than the memory for it", true};
