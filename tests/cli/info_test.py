@@ -126,6 +126,25 @@ class InfoTest(CliTest):
             foreign["labels"][...] = np.random.default_rng(1).permutation(foreign["labels"][()])
         self.assertNotIn("sorted", " ".join(self.h5pack_json("info", "foreign.h5")[0]["advice"]))
 
+    def test_labels_that_are_not_taken(self):
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file["images"] = np.zeros((6, 8, 8, 3), np.uint8)
+            file["labels"] = np.zeros(6, np.float32)
+            file["targets"] = (np.arange(6) % 3).astype(np.uint8)[:, None]
+            file["names"] = np.array([b"x"] * 6)
+        info, = self.h5pack_json("info", "x.h5")
+        self.assertIsNone(info["labels"])
+        self.assertRegex(info["why_no_labels"], "labels float32 \\[6\\].*targets uint8 \\[6,1\\] looks like labels")
+        self.assertEqual(info["left_out"], ["names string [6]"])
+        text = " ".join(self.h5pack("info", "x.h5").split())
+        self.assertRegex(text, "labels none: labels float32 .* labels \\(--label-field\\) = \"targets\"")
+        self.assertIn("left out names string [6]", text)
+
+        info, = self.h5pack_json("info", "x.h5", "--label-field", "targets")
+        self.assertEqual(info["labels"], {"name": "targets", "dtype": "int64", "row_shape": []})
+        self.assertIsNone(info["why_no_labels"])
+        self.assertEqual([entry["count"] for entry in info["classes"]], [2, 2, 2])
+
     def test_choice_of_dataset_and_layout(self):
         with h5py.File(self.dir / "two.h5", "w") as file:
             file["left"] = np.zeros((5, 8, 8, 3), np.uint8)

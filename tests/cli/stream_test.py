@@ -17,7 +17,7 @@ KEYS = {"epoch", "rank", "world_size", "images", "batches", "seconds", "images_p
         "copy_seconds", "input_wait_seconds", "output_wait_seconds", "num_threads", "bound", "advice",
         "skipped_images", "skipped", "source", "source_reason", "direct_io", "disk_limit", "resident", "verify", "on_error",
         "order", "seed", "samples", "batch_size", "drop_last", "lanes", "uneven", "group_samples",
-        "window_groups", "memory_bytes", "order_digest"}
+        "labels", "why_no_labels", "window_groups", "memory_bytes", "order_digest"}
 SOURCES = ("mapped", "scatter", "direct", "hdf5")
 
 
@@ -317,6 +317,51 @@ class StreamTest(CliTest):
             rows = np.flatnonzero(file["labels"][:20] == 0)
         both = self.h5pack_json("stream", "photos.h5", "--labels", "cat", "--rows", "0:20")
         self.assertEqual((both[0]["images"], both[0]["samples"]), (len(rows), len(rows)))
+
+    def test_labels_that_are_not_taken(self):
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file["images"] = self.pictures(12)
+            file["labels"] = np.zeros(11, np.int64)
+            file["y_train"] = (np.arange(12) % 3)[:, None]
+        epoch, = self.h5pack_json("stream", "x.h5", "--digest")
+        self.assertIsNone(epoch["labels"])
+        self.assertEqual(list(epoch["field_digests"]), [])
+        self.assertRegex(epoch["why_no_labels"], r"labels int64 \[11\] cannot be labels of 12 images.*y_train")
+        text = " ".join(self.h5pack("stream", "x.h5").split())
+        self.assertRegex(text, r"labels none: labels int64 \[11\] .*labels \(--label-field\) = .y_train")
+        self.assert_refused(["stream", "x.h5", "--labels", "1"], 1, ["x.h5", "no labels", "y_train"], "labels .*= .y_train")
+        note, = (n for n in self.h5pack_json("tune", "x.h5")[0]["notes"] if n.startswith("labels"))
+        self.assertRegex(note, "none: labels int64 .*--label-field")
+
+        epoch, = self.h5pack_json("stream", "x.h5", "--label-field", "y_train", "--labels", "1", "--digest")
+        self.assertEqual((epoch["images"], epoch["labels"], epoch["why_no_labels"]), (4, "y_train", None))
+        self.assertIn("y_train", epoch["field_digests"])
+        self.assertNotIn("cannot be labels", self.h5pack("stream", "x.h5", "--label-field", "y_train"))
+
+    def test_every_command_that_reads_takes_the_label_field(self):
+        for name in ("x.h5", "x-00000-of-00001.h5"):
+            with h5py.File(self.dir / name, "w") as file:
+                file["images"] = self.pictures(12)
+                file["y"] = (np.arange(12) % 3)[:, None] == 1
+        make_class_folder(self.dir / "photos", ["cat"], 1)
+        for command in (["info", "x.h5"], ["stream", "x.h5"], ["verify", "x.h5"], ["repack", "x.h5", "-o", "new.h5"],
+                        ["append", "x.h5", "folder", "photos", "-o", "new.h5"], ["export", "x.h5", "-o", "new"],
+                        ["preview", "x.h5", "-o", "new.png"], ["tune", "x.h5"], ["doctor", "x.h5", "--step-ms", 1],
+                        ["link", "x-*-of-00001.h5", "-o", "new.h5"]):
+            with self.subTest(command[0]):
+                self.assert_refused([*command[:2], "--label-field", "absent", *command[2:]], 1,
+                                    ["absent", command[1].replace("*", "00000")], "it holds .*y bool")
+        self.h5pack("repack", "x.h5", "-o", "new.h5", "--label-field", "y")
+        self.h5pack("export", "x.h5", "-o", "pictures", "--label-field", "y")
+        self.h5pack("link", "x-*-of-00001.h5", "-o", "link.h5", "--label-field", "y")
+        for name in ("new.h5", "link.h5"):
+            with h5py.File(self.dir / name) as file:
+                labels = file["labels" if name == "new.h5" else "y"][()]
+                np.testing.assert_array_equal(labels.ravel(), np.arange(12) % 3 == 1)
+        linked, = self.h5pack_json("stream", "link.h5", "--allow-external", "--label-field", "y", "--labels", "1")
+        self.assertEqual(linked["images"], 4)
+        self.assertEqual(len(list((self.dir / "pictures" / "1").iterdir())), 4)
+        self.assertIn('{.labels = "y"}', self.h5pack_json("tune", "x.h5", "--label-field", "y")[0]["commands"]["cpp"])
 
     def test_labels_that_do_not_exist(self):
         self.pack()

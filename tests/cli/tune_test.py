@@ -261,7 +261,7 @@ class TuneTest(CliTest):
         self.assertGreater(disk["request_seconds"], 0)
         self.assertGreaterEqual(disk["queue_depth"], 1)
         self.assertNotEqual(report["machine"]["decode_bytes_per_second"], 0.35e9)
-        self.assertEqual(report["notes"], [])
+        self.assertEqual(report["notes"], ["labels: none"])
         after = (self.dir / "file.h5").stat()
         self.assertEqual((before.st_mtime_ns, before.st_size), (after.st_mtime_ns, after.st_size))
 

@@ -46,6 +46,16 @@ def fields(path):
         file["data/again"] = file["data/pictures"]
 
 
+def with_labels(**datasets):
+    """Nine images beside other datasets: what people take for labels."""
+    def make(path):
+        with h5py.File(path, "w") as file:
+            file["images"] = pattern((9, 8, 8, 3))
+            for name, data in datasets.items():
+                file[name] = data
+    return make
+
+
 def attribute_table(path):
     with h5py.File(path, "w") as file:
         file["images"] = pattern((9, 3, 8, 8))
@@ -403,6 +413,17 @@ CASES = {
     # 128 MiB as they are stored, 1 GiB as they are delivered.
     "small_labels": large_chunk_of("labels", np.uint8, 2**27),
     "ambiguous": images(shape=(4, 3, 8, 3)),
+    "label_column_uint8": with_labels(labels=labels(9).astype(np.uint8)[:, None]),
+    "label_column_int32": with_labels(labels=labels(9).astype(np.int32)[:, None]),
+    "label_bool": with_labels(labels=labels(9) % 2 == 1, mask=np.ones((9, 2), bool)),
+    "label_float": with_labels(labels=labels(9).astype(np.float32)),
+    "label_string": with_labels(labels=np.array([b"cat"] * 9)),
+    "label_rows": with_labels(labels=labels(8), y_train=labels(9)),
+    "label_one_hot": with_labels(labels=np.eye(9, dtype=np.int32)),
+    "label_group": with_labels(**{"labels/fine": labels(9), "labels/coarse": labels(9)[:, None]}),
+    "label_likely": with_labels(y_train=labels(9).astype(np.uint8)[:, None], y_test=labels(5),
+                                weight=np.ones(9), ids=np.arange(9), name=np.array([b"x"] * 9)),
+    "label_unlikely": with_labels(yes=np.arange(9), weight=np.ones(9)),
     "no_channel_axis": images(shape=(4, 5, 8, 6)),
 }
 for make in (celeba_chunks, fields, attribute_table, uint64_labels, two_candidates, no_candidate, soft_link,

@@ -205,6 +205,74 @@ TEST_F(DatasetTest, AttributeTablesStayAsTheyAre) {
   EXPECT_EQ(dataset.info().labels->row_shape, (Shape{4}));
 }
 
+TEST_F(DatasetTest, AColumnOfIntegersIsLabels) {
+  const std::vector<std::int64_t> expected = {0, 1, 2, 3, 4, 5, 6, 0, 1};
+  for (const char* name : {"label_column_uint8", "label_column_int32"}) {
+    SCOPED_TRACE(name);
+    const Dataset dataset = Dataset::open(h5py_file(folder_, name));
+    ASSERT_TRUE(dataset.info().labels);
+    EXPECT_EQ(dataset.info().labels->dtype, DType::int64);
+    EXPECT_EQ(dataset.info().labels->row_shape, Shape{});
+    EXPECT_EQ(dataset.info().why_no_labels, "");
+    EXPECT_EQ(read_labels(dataset), expected);
+    std::int64_t label = -1;
+    dataset.read_field("labels", 5, 1, std::as_writable_bytes(std::span(&label, 1)));
+    EXPECT_EQ(label, 5);
+  }
+}
+
+TEST_F(DatasetTest, BoolsAreIntegers) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "label_bool"));
+  ASSERT_TRUE(dataset.info().labels);
+  EXPECT_EQ(read_labels(dataset), (std::vector<std::int64_t>{0, 1, 0, 1, 0, 1, 0, 0, 1}));
+  ASSERT_EQ(dataset.info().fields.size(), 1U);
+  EXPECT_EQ(dataset.info().fields[0].dtype, DType::int8);
+  std::vector<std::byte> mask(18);
+  dataset.read_field("mask", 0, 9, mask);
+  EXPECT_EQ(mask, std::vector<std::byte>(18, std::byte{1}));
+}
+
+TEST_F(DatasetTest, LabelsThatAreNotTakenSayWhy) {
+  struct Case {
+    const char* name;
+    std::vector<const char*> parts;
+  };
+  const std::vector<Case> cases = {
+      {"label_float",
+       {"labels float32 [9] cannot be labels of 9 images", "[9] or [9,1], or uint8 [9,A]"}},
+      {"label_string", {"labels string [9] cannot be labels"}},
+      {"label_rows",
+       {"labels int64 [8] cannot be labels of 9 images", "y_train int64 [9] looks like labels",
+        "labels = \"y_train\""}},
+      {"label_one_hot", {"labels int32 [9,9] cannot be labels"}},
+      {"label_group",
+       {"labels, which is no dataset, cannot be labels",
+        "labels/coarse int64 [9,1], labels/fine int64 [9] look like labels",
+        "labels = \"labels/coarse\""}},
+      {"label_likely", {"y_train uint8 [9,1] looks like labels", "labels = \"y_train\""}}};
+  for (const auto& [name, parts] : cases) {
+    SCOPED_TRACE(name);
+    const Dataset dataset = Dataset::open(h5py_file(folder_, name));
+    EXPECT_FALSE(dataset.info().labels);
+    for (const char* part : parts) {
+      EXPECT_NE(dataset.info().why_no_labels.find(part), std::string::npos)
+          << dataset.info().why_no_labels;
+    }
+  }
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "label_unlikely")).info().why_no_labels, "");
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "contiguous")).info().why_no_labels, "");
+  EXPECT_EQ(Dataset::open(own_file()).info().why_no_labels, "");
+}
+
+TEST_F(DatasetTest, WhatIsNoFieldIsListed) {
+  const Dataset likely = Dataset::open(h5py_file(folder_, "label_likely"));
+  EXPECT_EQ(likely.info().left_out,
+            (std::vector<std::string>{"name string [9]", "y_test int64 [5]"}));
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "label_rows")).info().left_out,
+            (std::vector<std::string>{"labels int64 [8]"}));
+  EXPECT_TRUE(Dataset::open(own_file()).info().left_out.empty());
+}
+
 TEST_F(DatasetTest, LayoutComesFromOptionThenAttributeThenShape) {
   const std::string path = h5py_file(folder_, "layout_attribute");
   EXPECT_EQ(Dataset::open(path).info().layout, Layout::nchw);

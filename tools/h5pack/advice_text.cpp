@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "escape.hpp"
+
 namespace h5pack {
 
 std::string with_program_options(std::string advice) {
@@ -17,7 +19,7 @@ std::string with_program_options(std::string advice) {
       Name{"batch_size", "--batch"}, Name{"direct_io", "--direct-io"},
       // Ordinary words but for the sign.
       Name{"resident =", "--resident"}, Name{"verify =", "--verify"}, Name{"order =", "--order"},
-      Name{"source =", "--source"}};
+      Name{"source =", "--source"}, Name{"labels =", "--label-field"}};
   for (const Name& name : kNames) {
     const std::size_t at = advice.find(name.library);
     if (at == std::string::npos) continue;
@@ -26,6 +28,11 @@ std::string with_program_options(std::string advice) {
     advice.insert(at + word.size(), std::string(" (") + name.program + ")");
   }
   return advice;
+}
+
+std::string no_labels_text(const chunkio::DatasetInfo& info) {
+  if (info.why_no_labels.empty()) return "none";
+  return "none: " + with_program_options(escape(info.why_no_labels));
 }
 
 }  // namespace h5pack

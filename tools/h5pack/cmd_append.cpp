@@ -25,9 +25,14 @@ using chunkio::Error;
 using chunkio::ErrorCode;
 using Json = nlohmann::json;
 
+struct OldFile {
+  std::string path = {};
+  chunkio::OpenOptions open = {};
+};
+
 struct AppendCommand {
-  std::shared_ptr<std::string> before = {};  ///< Of the append command: its sources share it.
-  std::string split = {};                    ///< Of the source.
+  std::shared_ptr<OldFile> before = {};  ///< Of the append command: its sources share it.
+  std::string split = {};                ///< Of the source.
   PackCommand pack = {};
   // Whether these were given; what was not is as in the file.
   bool transform = false;
@@ -91,7 +96,8 @@ void add_note(Listing& listing, const chunkio::DatasetInfo& before, const PackOp
 }
 
 ExitCode run_append(AppendCommand& command, const GlobalOptions& global) {
-  const chunkio::Dataset before = chunkio::Dataset::open(*command.before);
+  const chunkio::Dataset before =
+      chunkio::Dataset::open(command.before->path, command.before->open);
   settle_options(command, before.info());
   PackCommand& pack = command.pack;
   pack.list = [&command, before, list = pack.list](const PackCommand& options) {
@@ -104,7 +110,7 @@ ExitCode run_append(AppendCommand& command, const GlobalOptions& global) {
 
 /// Adds the command that appends one kind of source to the file `before`.
 void add_source(CLI::App& app, const SourceKind& kind, const GlobalOptions& global, Action& action,
-                const std::shared_ptr<std::string>& before) {
+                const std::shared_ptr<OldFile>& before) {
   CLI::App* const sub = app.add_subcommand(kind.name, std::string("Append ") + kind.what);
   const auto command = std::make_shared<AppendCommand>();
   command->before = before;
@@ -144,8 +150,9 @@ void add_source(CLI::App& app, const SourceKind& kind, const GlobalOptions& glob
 void add_append_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const append = app.add_subcommand(
       "append", "Write a new file: the rows of a file, then the pictures of another source");
-  const auto before = std::make_shared<std::string>();
-  append->add_option("OLD", *before, "The file; it stays as it is")->required()->type_name("");
+  const auto before = std::make_shared<OldFile>();
+  append->add_option("OLD", before->path, "The file; it stays as it is")->required()->type_name("");
+  add_open_options(*append, before->open, "The file");
   append->require_subcommand(1);
   for (const SourceKind& kind : source_kinds()) {
     add_source(*append, kind, global, action, before);

@@ -327,10 +327,6 @@ void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& acti
       ->type_name("OUT");
   const std::string group = "The file";
   add_open_options(*sub, command->open, group);
-  sub->add_option("--label-field", command->open.labels,
-                  "Path of the label dataset in the file (default: labels or label)")
-      ->type_name("PATH")
-      ->group(group);
   add_selection(*sub, *command, *split);
   add_file(*sub, *command);
   sub->callback([command, split, &global, &action] {

@@ -18,6 +18,7 @@
 #include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>
 
+#include "advice_text.hpp"
 #include "command.hpp"
 #include "machine_meter.hpp"
 #include "options.hpp"
@@ -113,6 +114,7 @@ std::string open_text(const chunkio::OpenOptions& open) {
     text += (text.empty() ? "" : ", ") + std::string(member) + " = " + value;
   };
   if (!open.images.empty()) add(".images", string_literal(open.images));
+  if (!open.labels.empty()) add(".labels", string_literal(open.labels));
   if (open.layout) {
     add(".layout", "chunkio::Layout::" + std::string(to_string(*open.layout)));
   }
@@ -209,6 +211,9 @@ TuneReport tune_for(const TuneOptions& options) {
                   better(report.packed.later_epochs, report.as_stored->later_epochs);
   }
   add_lines(report);
+  if (opened.dataset && !opened.dataset->info().labels) {
+    report.notes.push_back("labels: " + no_labels_text(opened.dataset->info()));
+  }
   return report;
 }
 

@@ -141,6 +141,10 @@ void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::st
                  "Path of the picture dataset in the file (default: images, or the only one)")
       ->type_name("PATH")
       ->group(group);
+  app.add_option("--label-field", target.labels,
+                 "Path of the label dataset in the file (default: labels or label)")
+      ->type_name("PATH")
+      ->group(group);
   using Choice = std::optional<chunkio::Layout>;
   add_choice<Choice>(app, "--layout", target.layout,
                      {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},

@@ -54,7 +54,8 @@ CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::
 /// --rows, as parse_row_list() reads it.
 CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& target);
 
-/// --images and --layout, for files that do not describe themselves, and --allow-external.
+/// --images, --label-field and --layout, for files that do not describe themselves, and
+/// --allow-external.
 /// \param group  their heading in the help.
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target,
                       const std::string& group = "Options");

@@ -40,6 +40,10 @@ Json named_counts_json(const std::vector<std::string>& names,
   return json;
 }
 
+Json why_no_labels_json(const chunkio::DatasetInfo& info) {
+  return info.why_no_labels.empty() ? Json(nullptr) : Json(info.why_no_labels);
+}
+
 Json source_sizes_json(const chunkio::SourceSizes& sizes) {
   Json most_frequent = Json::array();
   for (const auto& [height, width, pictures] : sizes.most_frequent) {
@@ -115,6 +119,7 @@ std::string info_json(const InfoReport& report) {
   json["channels"] = info.channels;
   json["channel_order"] = info.channel_order;
   json["labels"] = info.labels ? field_json(*info.labels) : Json(nullptr);
+  json["why_no_labels"] = why_no_labels_json(info);
   // Counts go with the attributes where those exist, else with the classes.
   const bool attributes = !info.attribute_names.empty();
   json["classes"] = named_counts_json(
@@ -123,6 +128,7 @@ std::string info_json(const InfoReport& report) {
       info.attribute_names, attributes ? report.class_counts : std::vector<std::int64_t>());
   json["fields"] = Json::array();
   for (const chunkio::FieldInfo& field : info.fields) json["fields"].push_back(field_json(field));
+  json["left_out"] = info.left_out;
   json["storage"] = {{"chunked", info.stored.chunked},
                      {"chunk_shape", shape_json(info.stored.chunk_shape)},
                      {"chunk_bytes", report.chunk_bytes},
@@ -187,6 +193,8 @@ std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   json["order"] = to_string(options.order);
   json["seed"] = options.seed;
   json["samples"] = setup.num_samples;
+  json["labels"] = setup.dataset.labels ? Json(setup.dataset.labels->name) : Json(nullptr);
+  json["why_no_labels"] = why_no_labels_json(setup.dataset);
   json["batch_size"] = options.batch_size;
   json["drop_last"] = options.drop_last;
   json["lanes"] = options.lanes;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "advice_text.hpp"
 #include "byte_size.hpp"
 #include "escape.hpp"
 #include "in_quotes.hpp"
@@ -16,11 +17,24 @@ namespace h5pack {
 namespace {
 
 constexpr std::size_t kMaxClassesListed = 20;
+constexpr std::size_t kMaxLeftOutListed = 12;
 
 std::string field_text(const chunkio::FieldInfo& field) {
   const std::string row =
       field.row_shape.rank() == 0 ? "" : " " + field.row_shape.to_string() + " each";
   return "/" + escape(field.name) + " " + std::string(to_string(field.dtype)) + row;
+}
+
+std::string left_out_text(const std::vector<std::string>& left_out) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(left_out.size(), kMaxLeftOutListed); ++i) {
+    text += (i == 0 ? "" : ", ") + escape(left_out[i]);
+  }
+  if (left_out.size() > kMaxLeftOutListed) {
+    text +=
+        " and " + std::to_string(left_out.size() - kMaxLeftOutListed) + " more (--json lists all)";
+  }
+  return text;
 }
 
 std::string named_counts_text(const std::vector<std::string>& names,
@@ -136,7 +150,7 @@ std::string info_text(const InfoReport& report, bool colour) {
                            std::string(to_string(info.layout)) +
                            (info.channel_order.empty() ? "" : ", " + escape(info.channel_order)) +
                            " (dataset /" + escape(info.images_path) + ")");
-  out += add("labels", info.labels ? field_text(*info.labels) : "none");
+  out += add("labels", info.labels ? field_text(*info.labels) : wrap(no_labels_text(info), 84));
   const bool attributes = !info.attribute_names.empty();
   if (attributes) {
     out +=
@@ -155,6 +169,7 @@ std::string info_text(const InfoReport& report, bool colour) {
     }
     out += add("fields", wrap(fields, 84));
   }
+  if (!info.left_out.empty()) out += add("left out", wrap(left_out_text(info.left_out), 84));
   out += add("storage", storage_text(report));
   out += add("statistics", statistics_text(info));
   if (info.source_sizes) out += add("source", source_sizes_text(info));

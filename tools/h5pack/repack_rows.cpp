@@ -30,7 +30,8 @@ Rows class_labels(const chunkio::Dataset& dataset, const std::string& option) {
     throw Error(ErrorCode::invalid_argument,
                 option + " needs class labels, and " + in_quotes(info.path) +
                     (info.labels ? " has a table of attributes" : " has no labels") +
-                    "; leave it out, or name the labels with --label-field");
+                    "; leave it out, or name the labels with --label-field" +
+                    (info.why_no_labels.empty() ? "" : ". " + escape(info.why_no_labels)));
   }
   Rows labels;
   labels.reserve(static_cast<std::size_t>(info.num_samples));

@@ -172,8 +172,11 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
            ", " + counted(options.lanes, "lane") + ", uneven " +
            std::string(to_string(options.uneven));
   }
-  return labelled("images", wrap(images, kTextColumns), colour) +
-         labelled("reading", wrap(how, kTextColumns), colour) + "\n";
+  std::string text = labelled("images", wrap(images, kTextColumns), colour);
+  if (!info.why_no_labels.empty()) {
+    text += labelled("labels", wrap(no_labels_text(info), kTextColumns), colour);
+  }
+  return text + labelled("reading", wrap(how, kTextColumns), colour) + "\n";
 }
 
 std::string epoch_text(const StreamSetup& setup, const EpochReport& report, bool colour) {

@@ -54,6 +54,7 @@ std::string csv_options(const CsvOptions& csv) {
 std::string open_options(const chunkio::OpenOptions& open) {
   std::string text;
   if (!open.images.empty()) text += " --images " + shell_word(open.images);
+  if (!open.labels.empty()) text += " --label-field " + shell_word(open.labels);
   if (open.layout) text += " --layout " + std::string(to_string(*open.layout));
   return text + (open.allow_external ? " --allow-external" : "");
 }
@@ -68,8 +69,8 @@ void require_use(const std::string& found, const PackCommand& command,
   }
   if (found != kHdf5 && !open_options(open).empty()) {
     refuse(
-        "--images, --layout and --allow-external are for an HDF5 file, not for pictures that are "
-        "still to be packed");
+        "--images, --label-field, --layout and --allow-external are for an HDF5 file, not for "
+        "pictures that are still to be packed");
   }
   if (found != "csv" && !csv_options(command.csv).empty()) {
     refuse("--path-column, --label-column and --root are for a CSV file");

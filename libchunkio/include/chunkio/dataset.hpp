@@ -23,7 +23,7 @@ namespace chunkio {
 struct OpenOptions {
   /// Path of the picture dataset inside the file. Empty: `images`, else the only 4-D uint8 dataset.
   std::string images = {};
-  /// Path of the label dataset. Empty: `labels` (or `label`) if there is one with first axis N.
+  /// Path of the label dataset. Empty: `labels` (or `label`) if there is one that can be labels.
   std::string labels = {};
   /// Axis order. Absent: the `layout` attribute, else the axis whose size is 1, 3 or 4.
   std::optional<Layout> layout = {};
@@ -93,7 +93,12 @@ struct DatasetInfo {
   std::int64_t num_chunks = 0;           ///< 0 if not chunked.
   std::int64_t stored_bytes = 0;         ///< Bytes of the pictures in the file, after filters.
   std::optional<FieldInfo> labels = {};  ///< int64 [N], or uint8 [N,A] attribute tables.
+  /// Without labels, though a dataset looks like them: which one, why it was not taken, and what
+  /// would do. Else empty.
+  std::string why_no_labels = {};
   std::vector<FieldInfo> fields = {};  ///< Every other numeric dataset with first axis N, by name.
+  /// What is neither images, labels nor a field, by name: "meta/name string [50000]".
+  std::vector<std::string> left_out = {};
 
   std::optional<std::int64_t> format_version = {};  ///< Absent: a foreign file.
   std::string creator = {}, uuid = {}, split = {}, order = {};

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,10 @@ namespace chunkio {
 namespace {
 
 using namespace h5;  // NOLINT(google-build-using-namespace): this file is part of that layer
+
+/// In what people call labels; a blank stands for where a word begins or ends.
+constexpr std::array<std::string_view, 7> kLabelWords = {"label",    "target",  " y ", " class",
+                                                         " categor", " truth ", " gt "};
 
 std::string without_leading_slash(const std::string& name) {
   return name.substr(std::min(name.find_first_not_of('/'), name.size()));
@@ -282,15 +287,56 @@ std::optional<FieldInfo> as_field(const DatasetSummary& dataset, std::int64_t nu
 
 bool is_integer(DType dtype) { return dtype < DType::float32; }
 
-/// The field as labels: integers [N] are delivered as int64, uint8 [N,A] as it is.
-std::optional<FieldInfo> as_labels(std::optional<FieldInfo> field) {
-  if (!field) return std::nullopt;
-  if (field->row_shape.rank() == 0 && is_integer(field->dtype)) {
-    field->dtype = DType::int64;
-    return field;
+/// The field as labels: integers [N] or [N,1] are delivered as int64 [N], uint8 [N,A] as it is.
+/// \param own  of a file of this format, where uint8 [N,1] is a table of one attribute.
+std::optional<FieldInfo> as_labels(std::optional<FieldInfo> field, bool own) {
+  if (!field || field->row_shape.rank() > 1) return std::nullopt;
+  const bool column = field->row_shape.rank() == 1;
+  const bool table = column && field->dtype == DType::uint8;
+  if (table && (own || field->row_shape[0] > 1)) return field;
+  if (!is_integer(field->dtype) || field->row_shape.num_elements() != 1) return std::nullopt;
+  return FieldInfo{field->name, DType::int64, Shape{}};
+}
+
+/// "labels float32 [40] cannot be labels of 40 images: WHAT CAN".
+std::string cannot_be_labels(const std::string& dataset, std::int64_t num_samples) {
+  const std::string n = std::to_string(num_samples);
+  return dataset + " cannot be labels of " + n + " images: integers [" + n + "] or [" + n +
+         ",1], or uint8 [" + n + ",A], are needed";
+}
+
+/// Whether people call labels so: "y_train", "data/Labels", "targets".
+bool sounds_like_labels(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0
+               ? static_cast<char>(std::tolower(static_cast<unsigned char>(c)))
+               : ' ';
+  });
+  const std::string words = " " + name + " ";
+  return std::any_of(kLabelWords.begin(), kLabelWords.end(),
+                     [&](std::string_view word) { return words.find(word) != std::string::npos; });
+}
+
+/// Images whose labels are passed over would be a surprise.
+/// \param unfit  what is called labels and cannot be, if there is that.
+/// \returns DatasetInfo::why_no_labels.
+std::string why_no_labels(const DatasetInfo& info, const FileContents& contents,
+                          const std::string& unfit) {
+  std::string why = unfit.empty() ? "" : cannot_be_labels(unfit, info.num_samples);
+  FileContents candidates;
+  for (const DatasetSummary& dataset : contents.datasets) {
+    if (dataset.name == info.images_path || !sounds_like_labels(dataset.name)) continue;
+    if (as_labels(as_field(dataset, info.num_samples), false)) {
+      candidates.datasets.push_back(dataset);
+    } else if (why.empty() && dataset.shape && dataset.shape->rank() > 0 &&
+               (*dataset.shape)[0] == info.num_samples) {
+      why = cannot_be_labels(dataset.describe(), info.num_samples);
+    }
   }
-  if (field->row_shape.rank() == 1 && field->dtype == DType::uint8) return field;
-  return std::nullopt;
+  if (candidates.datasets.empty()) return why;
+  return why + (why.empty() ? "" : "; ") + candidates.describe() +
+         (candidates.datasets.size() == 1 ? " looks" : " look") + " like labels: set labels = \"" +
+         printable(candidates.datasets.front().name) + "\" to have them";
 }
 
 void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileContents& contents) {
@@ -302,7 +348,7 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
     if (is_parallel(labels, info.num_samples) && is_oversized(labels)) {
       throw oversized(labels, info.path);
     }
-    return as_labels(as_field(labels, info.num_samples));
+    return as_labels(as_field(labels, info.num_samples), info.format_version.has_value());
   };
   if (!options.labels.empty()) {
     const DatasetSummary labels =
@@ -310,20 +356,23 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
     if (!labels.refusal.empty()) throw refused(info.path, labels.describe());
     info.labels = labels_from(labels);
     if (!info.labels) {
-      throw Error(ErrorCode::unsupported, info.path + ": " + labels.describe() +
-                                              " cannot be labels: integers [" +
-                                              std::to_string(info.num_samples) + "] or uint8 [" +
-                                              std::to_string(info.num_samples) + ",A] are needed");
+      throw Error(ErrorCode::unsupported,
+                  info.path + ": " + cannot_be_labels(labels.describe(), info.num_samples));
     }
     return;
   }
+  std::string unfit;
   for (const char* name : {kLabels, "label"}) {
     std::string refusal;
     const LinkState state = follow_links(impl.file, name, info.path, impl.external, refusal);
     // Pictures without their labels would be a surprise, so what looks like labels is not passed
     // over.
     if (state == LinkState::refused) throw refused(info.path, refusal);
-    if (state == LinkState::absent || !is_dataset(impl.file, name, info.path)) continue;
+    if (state == LinkState::absent) continue;
+    if (!is_dataset(impl.file, name, info.path)) {
+      if (unfit.empty()) unfit = name + std::string(", which is no dataset,");
+      continue;
+    }
     const DatasetSummary labels = summary_of(name);
     if (!labels.refusal.empty()) throw refused(info.path, labels.describe());
     info.labels = labels_from(labels);
@@ -333,9 +382,13 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
                                                std::to_string(info.num_samples) +
                                                " pictures; write the file again");
     }
+    if (unfit.empty()) unfit = labels.describe();
   }
+  // A file of this format says what its labels are.
+  if (!info.format_version) info.why_no_labels = why_no_labels(info, contents, unfit);
 }
 
+/// Sets the fields, and what is left out.
 void find_fields(Dataset::Impl& impl, const FileContents& contents) {
   DatasetInfo& info = impl.info;
   for (const DatasetSummary& dataset : contents.datasets) {
@@ -344,10 +397,14 @@ void find_fields(Dataset::Impl& impl, const FileContents& contents) {
     }
     if (auto field = as_field(dataset, info.num_samples)) {
       info.fields.push_back(*std::move(field));
-    } else if (is_parallel(dataset, info.num_samples) && is_oversized(dataset)) {
+      continue;
+    }
+    if (is_parallel(dataset, info.num_samples) && is_oversized(dataset)) {
       impl.oversized_fields.push_back(dataset);
     }
+    info.left_out.push_back(dataset.describe());
   }
+  if (!contents.complete) info.left_out.emplace_back("more objects than are looked at");
 }
 
 /// Missing labels read as the fill value, and a small file can lack any number of them.

@@ -9,9 +9,11 @@
 #include <chunkio/dataset_writer.hpp>
 
 #include "base/uuid.hpp"
+#include "h5/dataset_impl.hpp"
 #include "h5/deferring_driver.hpp"
 #include "h5/description_writer.hpp"
 #include "h5/error_stack.hpp"
+#include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
@@ -35,12 +37,17 @@ SpaceId space_of(const Extent& dims, const std::string& action, const std::strin
 }
 
 /// Creates the dataset `name`, whose rows are those of the dataset of that name in each file.
-DatasetId create_virtual(const FileId& file, const std::string& name, DType dtype,
-                         const Shape& row_shape, std::span<const LinkedFile> files,
-                         const std::string& path) {
+/// \param first  the first of the files: the others are stored like it.
+DatasetId create_virtual(const FileId& file, const FieldInfo& field, const Dataset::Impl& first,
+                         std::span<const LinkedFile> files, const std::string& path) {
+  const std::string& name = field.name;
   const std::string action = "create virtual dataset " + printable(name) + " of";
-  Extent dims{0};
-  for (const std::int64_t dim : row_shape.dims()) dims.push_back(static_cast<hsize_t>(dim));
+  const Shape stored =
+      stored_shape(open_dataset(first.file, name, first.info.path), name,
+                   field.row_shape.with_first_axis(first.info.num_samples), first.info.path);
+  Extent dims;
+  for (const std::int64_t dim : stored.dims()) dims.push_back(static_cast<hsize_t>(dim));
+  dims[0] = 0;
   Extent part = dims;
   for (const LinkedFile& linked : files) dims[0] += static_cast<hsize_t>(linked.num_rows);
   const SpaceId whole = space_of(dims, action, path);
@@ -60,8 +67,8 @@ DatasetId create_virtual(const FileId& file, const std::string& name, DType dtyp
   }
   const ListId links(check_id(H5Pcreate(H5P_LINK_CREATE), action, path));
   check_status(H5Pset_create_intermediate_group(links.get(), 1), action, path);
-  return DatasetId(check_id(H5Dcreate2(file.get(), name.c_str(), memory_type(dtype), whole.get(),
-                                       links.get(), creation.get(), H5P_DEFAULT),
+  return DatasetId(check_id(H5Dcreate2(file.get(), name.c_str(), memory_type(field.dtype),
+                                       whole.get(), links.get(), creation.get(), H5P_DEFAULT),
                             action, path));
 }
 
@@ -101,21 +108,20 @@ void write_descriptions(const FileId& file, const DatasetId& images, const Datas
 
 }  // namespace
 
-void write_link(int fd, const std::string& path, const DatasetInfo& info,
+void write_link(int fd, const std::string& path, const Dataset::Impl& dataset,
                 std::span<const LinkedFile> files, const std::string& pattern) {
   const auto guard = Library::lock();
+  const DatasetInfo& info = dataset.info;
+  const Dataset::Impl& first = *dataset.shards.front();
   DeferredWrites writes(fd, path);
   const ListId access = file_access(writes, path);
   FileId file(
       check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
-  DatasetId images =
-      create_virtual(file, info.images_path, info.stored.dtype, info.sample_shape(), files, path);
-  if (info.labels) {
-    (void)create_virtual(file, info.labels->name, info.labels->dtype, info.labels->row_shape, files,
-                         path);
-  }
+  DatasetId images = create_virtual(
+      file, {info.images_path, info.stored.dtype, info.sample_shape()}, first, files, path);
+  if (info.labels) (void)create_virtual(file, *info.labels, first, files, path);
   for (const FieldInfo& field : info.fields) {
-    (void)create_virtual(file, field.name, field.dtype, field.row_shape, files, path);
+    (void)create_virtual(file, field, first, files, path);
   }
   write_descriptions(file, images, info, path);
   write_text(file.get(), root_attribute::kShardPattern, pattern, path);

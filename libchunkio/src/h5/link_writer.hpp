@@ -16,11 +16,11 @@ struct LinkedFile {
 };
 
 /// Writes it into the empty file `fd`. Takes Library::lock(). Does not sync.
-/// \param info     of the dataset as a whole.
-/// \param files    in the order of their rows.
+/// \param dataset  of several files, as a whole.
+/// \param files    those, in the order of their rows.
 /// \param pattern  what names all of them, relative likewise.
 /// \throws Error hdf5_failed, io_failed, no_space.
-void write_link(int fd, const std::string& path, const DatasetInfo& info,
+void write_link(int fd, const std::string& path, const Dataset::Impl& dataset,
                 std::span<const LinkedFile> files, const std::string& pattern);
 
 }  // namespace chunkio::h5

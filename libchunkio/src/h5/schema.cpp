@@ -142,6 +142,10 @@ std::optional<DType> element_type(hid_t type) {
       if (size == 4) return DType::float32;
       if (size == 8) return DType::float64;
       return std::nullopt;
+    case H5T_ENUM: {
+      const TypeId values(H5Tget_super(type));
+      return values ? element_type(values.get()) : std::nullopt;
+    }
     default:
       return std::nullopt;
   }
@@ -177,7 +181,8 @@ hid_t memory_type(DType dtype) {
 }
 
 std::string describe_type(hid_t type) {
-  if (const auto dtype = element_type(type)) return std::string(to_string(*dtype));
+  const auto dtype = element_type(type);
+  if (dtype && H5Tget_class(type) != H5T_ENUM) return std::string(to_string(*dtype));
   switch (H5Tget_class(type)) {
     case H5T_INTEGER:
       return std::to_string(H5Tget_precision(type)) + "-bit integer";
@@ -188,7 +193,7 @@ std::string describe_type(hid_t type) {
     case H5T_COMPOUND:
       return "compound";
     case H5T_ENUM:
-      return "enum";
+      return dtype == DType::int8 && H5Tget_nmembers(type) == 2 ? "bool" : "enum";
     case H5T_VLEN:
       return "variable-length";
     case H5T_ARRAY:

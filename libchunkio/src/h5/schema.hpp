@@ -74,7 +74,8 @@ inline constexpr std::int64_t kMaxNameBytes = 4096;
 inline constexpr std::int64_t kMaxNamesBytes = std::int64_t{1} << 28;
 inline constexpr std::int64_t kMaxTextBytes = std::int64_t{1} << 24;
 
-/// The element type of an HDF5 type, if it is one of the ten (any byte order; libhdf5 converts).
+/// The element type of an HDF5 type, if it is one of the ten (any byte order; libhdf5 converts). Of
+/// an enumeration, such as h5py's bool, that of its values.
 [[nodiscard]] std::optional<DType> element_type(hid_t type);
 /// The type in memory, native byte order. Not to be closed.
 [[nodiscard]] hid_t memory_type(DType dtype);

@@ -159,7 +159,10 @@ class Inspection {
 
   void read_elements() {
     const hid_t memory = memory_type(array_.stored.dtype);
-    array_.native_elements = check_status(H5Tequal(type_.get(), memory), action_, path_) > 0;
+    const TypeId values(check_id(
+        H5Tget_class(type_.get()) == H5T_ENUM ? H5Tget_super(type_.get()) : H5Tcopy(type_.get()),
+        action_, path_));
+    array_.native_elements = check_status(H5Tequal(values.get(), memory), action_, path_) > 0;
     array_.fill_value.resize(size_of(array_.stored.dtype));
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
     check_status(H5Pfill_value_defined(creation_.get(), &defined), action_, path_);
@@ -323,17 +326,29 @@ std::string StoredArray::describe_rows(std::int64_t first, std::int64_t last,
          printable(name) + " in " + path;
 }
 
+Shape stored_shape(const DatasetId& dataset, const std::string& name, const Shape& delivered,
+                   const std::string& path) {
+  const std::string action = "inspect dataset " + printable(name) + " of";
+  const SpaceId space(check_id(H5Dget_space(dataset.get()), action, path));
+  const int rank = check_status(H5Sget_simple_extent_ndims(space.get()), action, path);
+  if (!std::cmp_equal(rank, delivered.rank() + 1)) return delivered;
+  const std::span<const std::int64_t> dims = delivered.dims();
+  std::vector<std::int64_t> stored(dims.begin(), dims.end());
+  stored.push_back(1);
+  return Shape(stored);
+}
+
 std::shared_ptr<const StoredArray> open_array(const Dataset::Impl& file, const std::string& name,
                                               const Shape& shape, DType dtype,
                                               std::int64_t max_cache_bytes) {
   const auto guard = Library::lock();
   auto array = std::make_shared<StoredArray>();
   array->name = name;
-  array->stored.shape = shape;
   array->stored.dtype = dtype;
   array->row_bytes =
       shape.without_first_axis().num_elements() * static_cast<std::int64_t>(size_of(dtype));
   array->dataset = open_dataset(file.file, name, file.info.path);
+  array->stored.shape = stored_shape(array->dataset, name, shape, file.info.path);
   Inspection(file, *array, max_cache_bytes).run();
   return array;
 }

@@ -99,9 +99,17 @@ struct StoredArray {
                                           const std::string& path) const;
 };
 
+/// The shape in the file of what is delivered as `delivered`: the same, or, as of labels [N] that
+/// are stored as [N,1], with one more axis of size 1. Called while Library::lock() is held. \throws
+/// Error hdf5_failed.
+[[nodiscard]] Shape stored_shape(const DatasetId& dataset, const std::string& name,
+                                 const Shape& delivered, const std::string& path);
+
 /// Looks at the dataset `name` of an open file, pictures or a field. Takes Library::lock().
-/// \param shape, dtype     what it was found to have; the type to deliver. All rows together have
-///                         fewer than 2^63 bytes.
+/// \param shape, dtype     of what is delivered: as stored_shape() says, the dataset may have one
+/// more
+///                         axis, and its elements another type. All rows together have fewer than
+///                         2^63 bytes.
 /// \param max_cache_bytes  at most this much for chunk_cache_bytes. Less than it takes costs time:
 ///                         chunks are decoded again.
 /// \throws Error corrupt_data, unsupported (a filter that libhdf5 lacks, chunks too large),

@@ -23,7 +23,8 @@ std::optional<RowSelection> rows_with_labels(const Dataset& dataset,
   if (!info.labels || info.labels->dtype != DType::int64) {
     throw Error(ErrorCode::unsupported,
                 info.path + (info.labels ? " has a table of labels" : " has no labels") +
-                    ", so only_labels (--labels) cannot choose samples; choose rows instead");
+                    ", so only_labels (--labels) cannot choose samples; choose rows instead" +
+                    (info.why_no_labels.empty() ? "" : ". " + info.why_no_labels));
   }
   const std::set<std::int64_t> wanted(labels.begin(), labels.end());
   std::set<std::int64_t> missing = wanted;

@@ -88,7 +88,7 @@ void link_shards(const Dataset& dataset, const std::string& path, const LinkOpti
   for (const ShardFile& shard : info.shards) {
     files.push_back({relative_path(shard.path, folder), shard.num_samples});
   }
-  h5::write_link(file.fd(), partial, info, files, relative_path(info.path, folder));
+  h5::write_link(file.fd(), partial, *dataset.impl(), files, relative_path(info.path, folder));
   file.sync();
   check_link(dataset, partial);
   file.publish(path, options.overwrite);
