@@ -1,6 +1,7 @@
 """Files from strangers: what they point to is never opened, no code of theirs runs, and damage never becomes
 pixels. `info` and `stream` are the ways in."""
 
+import json
 import os
 import re
 import resource
@@ -263,10 +264,40 @@ class HostileFileTest(CliTest):
         self.forge("images", zlib.compress(bytes(319)))
         self.fails_while_reading(["x.h5"], ["rows 0 to 39) of images"], r"copy or download")
 
+    def test_damaged_lzf_streams(self):
+        expected = (np.arange(40 * 192) * 7 % 97 // 3).astype(np.uint8).reshape(40, 8, 8, 3)
+        for fletcher32 in (False, True):
+            with h5py.File(self.dir / "x.h5", "w") as file:
+                file.create_dataset("images", data=expected, chunks=expected.shape, compression="lzf",
+                                    fletcher32=fletcher32)
+                mask, stored = file["images"].id.read_direct_chunk((0, 0, 0, 0))
+            self.assertEqual(mask, 0)
+            intact, = self.h5pack_json("stream", "x.h5", "--digest")
+            rng = np.random.default_rng(1)
+            for i in range(25):
+                damaged = bytearray(stored if i % 2 else stored[:int(rng.integers(len(stored)))])
+                for at in rng.integers(len(damaged) or 1, size=min(len(damaged), 3)):
+                    damaged[at] ^= int(rng.integers(1, 256))
+                with h5py.File(self.dir / "x.h5", "r+") as file:
+                    file["images"].id.write_direct_chunk((0, 0, 0, 0), bytes(damaged))
+                seen = set()
+                for source in ("direct", "hdf5"):
+                    result = self.run_h5pack("stream", "x.h5", "--source", source, "--digest", "--json", "--quiet")
+                    self.assertIn(result.returncode, (0, 1), result.stderr)
+                    if result.returncode == 1:
+                        self.assertRegex(result.stderr, r"^h5pack: .*x\.h5.* is damaged: .*; copy or download")
+                    epochs = [json.loads(line) for line in result.stdout.splitlines()]
+                    seen.add(epochs[0].get("pixel_digest"))
+                self.assertEqual(len(seen), 1, "both sources see the same")
+                # Without a checksum, some damage is other pixels.
+                if fletcher32:
+                    self.assertNotIn(intact["pixel_digest"], seen)
+                    self.assertEqual(seen, {None})
+
     def test_chunks_too_large_to_decode(self):
         with h5py.File(self.dir / "x.h5", "w") as file:
             file.create_dataset("images", (40, 4096, 4096, 3), np.uint8, chunks=(40, 2048, 2048, 3), compression="gzip")
-        self.refuse(1, ["chunks"], r"h5repack")
+        self.refuse(1, ["chunks"], r"write the file again with smaller ones")
 
     def test_a_chunk_that_decodes_to_another_size(self):
         for size in (0, 1, 7679, 7681):

@@ -19,9 +19,9 @@ def labels(n):
     return np.arange(n) % 7
 
 
-def images(name="images", shape=(40, 8, 8, 3), libver=None, **options):
+def images(name="images", shape=(40, 8, 8, 3), libver=None, userblock_size=None, **options):
     def make(path):
-        with h5py.File(path, "w", libver=libver) as file:
+        with h5py.File(path, "w", libver=libver, userblock_size=userblock_size) as file:
             file.create_dataset(name, data=pattern(shape), **options)
             file.create_dataset("labels", data=labels(shape[0]).astype(np.int32))
     return make
@@ -248,27 +248,42 @@ def masked_fields(path):
                 data.id.write_direct_chunk((5 * mask, 0), stored, mask)
 
 
-def typed_fields(path):
+def typed_fields(path, compression="gzip"):
     """Fields of several types and ranks, chunked otherwise than the pictures, or not at all."""
     n = 50
-    all_filters = dict(shuffle=True, compression="gzip", fletcher32=True)
+    all_filters = dict(shuffle=True, compression=compression, fletcher32=True)
     with h5py.File(path, "w") as file:
-        file.create_dataset("images", data=pattern((n, 8, 8, 3)), chunks=(16, 8, 8, 3), compression="gzip")
+        file.create_dataset("images", data=pattern((n, 8, 8, 3)), chunks=(16, 8, 8, 3), compression=compression)
         masks = (np.arange(n * 9 * 10, dtype=np.int64) ** 2 % 60000).astype(np.uint16).reshape(n, 9, 10)
         file.create_dataset("masks", data=masks, chunks=(7, 4, 3), **all_filters)
         file.create_dataset("masks_plain", data=masks, chunks=(60, 9, 10), maxshape=(None, 9, 10))
         depth = np.sqrt(np.arange(n * 33)).astype(np.float32).reshape(n, 33)
         file.create_dataset("depth", data=depth, chunks=(3, 5), **all_filters)
         file["depth_contiguous"] = depth
-        file.create_dataset("weight", data=np.linspace(0, 1, n), chunks=(11,), compression="gzip")
+        file.create_dataset("weight", data=np.linspace(0, 1, n), chunks=(11,), compression=compression)
         file.create_dataset("id", data=np.arange(n, dtype=np.int64) - 7, chunks=(64,), maxshape=(None,),
                             shuffle=True, fletcher32=True)
-        box = file.create_dataset("box", (n, 4), np.float32, chunks=(6, 3), fillvalue=-1.5, compression="gzip")
+        box = file.create_dataset("box", (n, 4), np.float32, chunks=(6, 3), fillvalue=-1.5, compression=compression)
         box[12:20] = np.arange(32).reshape(8, 4)
         flag = file.create_dataset("flag", (n, 5), np.uint8, chunks=(8, 2), fillvalue=3)
         flag[20:30, :2] = 1
         planes = np.arange(n * 2 * 3 * 4 * 5, dtype=np.int32).reshape(n, 2, 3, 4, 5)
         file.create_dataset("planes", data=planes, chunks=(4, 2, 2, 4, 5), shuffle=True)
+
+
+def lzf_fields(path, compression="lzf"):
+    """Everything under LZF that libhdf5 converts or fills; compression=None: the same without."""
+    n = 50
+    typed_fields(path, compression)
+    row = np.arange(n)
+    with h5py.File(path, "r+") as file:
+        def add(name, data, **options):
+            file.create_dataset(name, data=data, compression=compression, **options)
+        add("labels", (row * 3 % 7).astype(np.int32)[:, None], chunks=(9, 1))
+        add("big_endian", (row[:, None, None] * 300 + np.arange(20).reshape(4, 5)).astype(">u2"), chunks=(7, 3, 5),
+            shuffle=True, fletcher32=True)
+        add("bools", row[:, None] % np.arange(1, 6) == 0, chunks=(50, 2))
+        file.create_dataset("nothing", (n, 3), np.int16, chunks=(8, 2), fillvalue=-7, compression=compression)
 
 
 def many_masks(path):
@@ -388,6 +403,14 @@ CASES = {
     "one_chunk": images(chunks=(40, 8, 8, 3)),
     "deflate": images(chunks=(16, 8, 8, 3), compression="gzip", shuffle=True),
     "fletcher": images(chunks=(7, 5, 8, 2), fletcher32=True),
+    # LZF makes every chunk of the first smaller, none of the second (so their filter masks say that it was left
+    # out), and some of the third.
+    "lzf": images(chunks=(16, 8, 8, 3), compression="lzf", shuffle=True),
+    "lzf_masked": images(chunks=(1, 8, 8, 3), compression="lzf"),
+    "lzf_odd_chunks": images(shape=(40, 9, 8, 3), chunks=(7, 5, 3, 2), compression="lzf", fletcher32=True),
+    "lzf_large": images(shape=(72, 3, 400, 400), chunks=(72, 1, 150, 400), compression="lzf", fletcher32=True),
+    "lzf_user_block": images(chunks=(16, 8, 8, 3), compression="lzf", userblock_size=512),
+    "plain_fields": lambda path: lzf_fields(path, None),
     "large_deflate": images(shape=(72, 3, 400, 400), chunks=(72, 1, 150, 400), compression="gzip",
                             compression_opts=1),
     "btree1": indexed("earliest"),
@@ -430,7 +453,7 @@ for make in (celeba_chunks, fields, attribute_table, uint64_labels, two_candidat
              soft_link_in_path, soft_link_labels, soft_loop, external_link, external_storage, virtual,
              user_block, unallocated, unallocated_behind_user_block, unallocated_chunks, never_filled,
              layout_attribute, no_samples, huge_shape, unknown_filter, group_loop, masked_chunks, masked_fields, many_chunks, many_masks,
-             masks, scaleoffset, typed_fields, huge_field, implicit_chunks, label_pieces):
+             masks, scaleoffset, typed_fields, lzf_fields, huge_field, implicit_chunks, label_pieces):
     CASES[make.__name__] = make
 
 if __name__ == "__main__":

@@ -159,6 +159,40 @@ TEST_F(DatasetTest, FiltersAreNamedInOrder) {
   expect_pattern(Dataset::open(h5py_file(folder_, "fletcher")));
 }
 
+TEST_F(DatasetTest, LzfIsReadWithoutAFilterOfLibhdf5) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "lzf"));
+  EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "lzf"}));
+  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "");
+  expect_pattern(dataset);
+  for (const char* name : {"lzf_masked", "lzf_odd_chunks", "lzf_large", "lzf_user_block"}) {
+    SCOPED_TRACE(name);
+    expect_pattern(Dataset::open(h5py_file(folder_, name)));
+  }
+}
+
+TEST_F(DatasetTest, FieldsUnderLzfAreThoseOfAFileWithoutIt) {
+  const Dataset lzf = Dataset::open(h5py_file(folder_, "lzf_fields"));
+  const Dataset plain = Dataset::open(h5py_file(folder_, "plain_fields"));
+  expect_pattern(lzf);
+  EXPECT_EQ(read_labels(lzf), read_labels(plain));
+  EXPECT_EQ(read_labels(lzf)[49], 49 * 3 % 7);
+  ASSERT_EQ(lzf.info().fields.size(), plain.info().fields.size());
+  EXPECT_GE(lzf.info().fields.size(), 11U);
+  for (const FieldInfo& field : lzf.info().fields) {
+    for (const std::int64_t piece : {std::int64_t{50}, std::int64_t{13}, std::int64_t{1}}) {
+      for (std::int64_t first = 0; first < 50; first += piece) {
+        const std::int64_t count = std::min(piece, 50 - first);
+        const std::size_t size = static_cast<std::size_t>(count) * Dataset::row_bytes(field);
+        std::vector<std::byte> here(size);
+        std::vector<std::byte> there(size, std::byte{1});
+        lzf.read_field(field.name, first, count, here);
+        plain.read_field(field.name, first, count, there);
+        ASSERT_EQ(here, there) << field.name << " from " << first;
+      }
+    }
+  }
+}
+
 TEST_F(DatasetTest, ChunksBehindAnIndexAreNoRunThoughTheyMayLieInOne) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "whole_chunks"));
   EXPECT_FALSE(dataset.impl()->images->linear_offset);
@@ -500,8 +534,15 @@ TEST_F(DatasetTest, DataInsideTheSuperblockIsAnError) {
 }
 
 TEST_F(DatasetTest, UnknownFiltersAreNamed) {
-  expect_error(ErrorCode::unsupported, {"filter 32001"},
-               [&] { Dataset::open(h5py_file(folder_, "unknown_filter")); });
+  const std::string path = h5py_file(folder_, "unknown_filter");
+  expect_error(ErrorCode::unsupported, {path, "filter 32001", "hdf5plugin"},
+               [&] { Dataset::open(path); });
+  try {
+    Dataset::open(path);
+  } catch (const Error& error) {
+    // It drops datasets that it cannot decode, with a warning and exit code 0.
+    EXPECT_EQ(std::string(error.what()).find("h5repack"), std::string::npos);
+  }
 }
 
 // ---- What is not a file to read ----

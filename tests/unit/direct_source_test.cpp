@@ -116,7 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "btree1_user_block", "extensible_array_user_block", "default_chunks",
                       "default_chunks_deflate", "odd_chunks", "odd_chunks_deflate",
                       "odd_chunks_checked", "odd_chunks_btree1", "celeba_chunks", "large_chunk",
-                      "large_rows_cut", "unallocated_chunks", "never_filled", "masked_chunks"),
+                      "large_rows_cut", "unallocated_chunks", "never_filled", "masked_chunks",
+                      "lzf", "lzf_masked", "lzf_odd_chunks", "lzf_user_block"),
     [](const auto& file) { return std::string(file.param); });
 
 class DirectSourceTest : public ::testing::Test {
@@ -125,12 +126,13 @@ class DirectSourceTest : public ::testing::Test {
 };
 
 TEST_F(DirectSourceTest, FieldsOfEveryTypeAndChunkingAreTheSameAsThroughLibhdf5) {
-  for (const char* file : {"typed_fields", "masked_fields"}) {
+  for (const char* file : {"typed_fields", "masked_fields", "lzf_fields"}) {
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));
     ASSERT_GE(dataset.info().fields.size(), 2U);
     for (const FieldInfo& field : dataset.info().fields) {
       SCOPED_TRACE(field.name);
       const Array array = open_field(dataset, field.name);
+      if (field.name == "big_endian") continue;  // for libhdf5 alone
       for (const bool direct_io : {false, true}) {
         expect_same_as_libhdf5(dataset, array, DirectSource(dataset.impl(), array, direct_io));
       }

@@ -22,6 +22,7 @@ using Bytes = std::vector<std::byte>;
 
 FilterStep deflate() { return {FilterStep::kDeflate, "deflate", {6}}; }
 FilterStep shuffle(unsigned int bytes) { return {FilterStep::kShuffle, "shuffle", {bytes}}; }
+FilterStep lzf_step() { return {FilterStep::kLzf, "lzf", {4, 261, 1000}}; }
 FilterStep fletcher() { return {FilterStep::kFletcher32, "fletcher32", {}}; }
 
 /// Every order of every subset of the three filters.
@@ -187,6 +188,138 @@ TEST(Filters, MayFollowEachOtherMoreThanOnce) {
   EXPECT_TRUE(same(Decoding(twice, raw.size()).undo(outer), raw));
 }
 
+/// A simple encoder: the longest earlier match of the last kWindow bytes, else literals.
+Bytes lzf(const Bytes& raw) {
+  constexpr std::size_t kWindow = 8192;
+  Bytes stream;
+  Bytes literals;
+  const auto put = [&](std::size_t byte) { stream.push_back(static_cast<std::byte>(byte)); };
+  const auto flush = [&] {
+    for (std::size_t at = 0; at < literals.size(); at += 32) {
+      const std::size_t count = std::min<std::size_t>(32, literals.size() - at);
+      put(count - 1);
+      const auto from = literals.begin() + static_cast<std::ptrdiff_t>(at);
+      stream.insert(stream.end(), from, from + static_cast<std::ptrdiff_t>(count));
+    }
+    literals.clear();
+  };
+  for (std::size_t at = 0; at < raw.size();) {
+    std::size_t best = 0;
+    std::size_t distance = 0;
+    for (std::size_t back = 1; back <= std::min(at, kWindow); ++back) {
+      std::size_t length = 0;
+      while (length < 264 && at + length < raw.size() &&
+             raw[at + length] == raw[at + length - back]) {
+        ++length;
+      }
+      if (length > best) {
+        best = length;
+        distance = back;
+      }
+    }
+    if (best < 3) {
+      literals.push_back(raw[at++]);
+      continue;
+    }
+    flush();
+    const std::size_t count = best - 2;
+    put(std::min<std::size_t>(count, 7) << 5 | (distance - 1) >> 8);
+    if (count >= 7) put(count - 7);
+    put((distance - 1) & 255);
+    at += best;
+  }
+  flush();
+  return stream;
+}
+
+/// Long and short matches near and far, overlapping ones, and runs of literals.
+Bytes lzf_sample(std::size_t size, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Bytes raw;
+  while (raw.size() < size) {
+    const std::size_t length = 1 + random() % (random() % 8 == 0 ? 300 : 20);
+    const std::size_t back = raw.empty() || random() % 3 == 0 ? 0 : 1 + random() % raw.size();
+    for (std::size_t i = 0; i < length && raw.size() < size; ++i) {
+      raw.push_back(back == 0 ? static_cast<std::byte>(random()) : raw[raw.size() - back]);
+    }
+  }
+  return raw;
+}
+
+TEST(Lzf, IsUndone) {
+  const auto stream = [](std::initializer_list<unsigned int> bytes) {
+    Bytes all;
+    for (const unsigned int byte : bytes) all.push_back(static_cast<std::byte>(byte));
+    return all;
+  };
+  // "ab", 3 bytes from 2 ago, 264 from 1 ago.
+  Bytes out(2 + 3 + 264);
+  EXPECT_EQ(undo_lzf(stream({1, 'a', 'b', 0x20, 1, 0xe0, 255, 0}), out), out.size());
+  EXPECT_EQ(Bytes(out.begin(), out.begin() + 5), stream({'a', 'b', 'a', 'b', 'a'}));
+  EXPECT_TRUE(std::all_of(out.begin() + 5, out.end(),
+                          [](std::byte byte) { return byte == std::byte{'a'}; }));
+  for (const std::size_t size : {1U, 2U, 31U, 32U, 33U, 500U, 9000U, 20000U}) {
+    const Bytes raw = lzf_sample(size, size);
+    Bytes undone(size);
+    ASSERT_EQ(undo_lzf(lzf(raw), undone), size);
+    EXPECT_EQ(undone, raw);
+    for (const auto& pipeline :
+         {std::vector{lzf_step()}, std::vector{lzf_step(), fletcher()},
+          std::vector{fletcher(), lzf_step()}, std::vector{lzf_step(), lzf_step()}}) {
+      Bytes stored = raw;
+      for (const FilterStep& step : pipeline) {
+        stored = step.id == FilterStep::kLzf ? lzf(stored) : stored_by_libhdf5(stored, 1, {step});
+      }
+      EXPECT_TRUE(same(Decoding(pipeline, size).undo(stored), raw)) << describe(pipeline) << size;
+    }
+  }
+  EXPECT_TRUE(same(Decoding({lzf_step()}, 100).undo(Bytes(100), 1), Bytes(100))) << "skipped";
+}
+
+TEST(Lzf, DamageIsDescribed) {
+  const Bytes raw = lzf_sample(1000, 3);
+  const Bytes stored = lzf(raw);
+  EXPECT_EQ(Decoding({lzf_step()}, 999).refusal(stored), "it decodes to more than 999 bytes");
+  EXPECT_EQ(Decoding({lzf_step()}, 1001).refusal(stored),
+            "it decodes to 1000 bytes instead of 1001");
+  EXPECT_EQ(Decoding({lzf_step()}, 9).refusal(Bytes{std::byte{1}, std::byte{7}}),
+            "its LZF stream ends in the middle");
+  EXPECT_EQ(Decoding({lzf_step()}, 9).refusal(Bytes{std::byte{0x20}, std::byte{0}}),
+            "its LZF stream refers to bytes before its begin");
+  EXPECT_EQ(Decoding({lzf_step()}, 9).refusal(Bytes(20)),
+            "it takes 20 bytes in the file, more than its 9 can become");
+}
+
+TEST(Lzf, DamagedStreamsStayInTheirBuffers) {
+  std::mt19937_64 random(test::test_seed());
+  std::size_t refused = 0;
+  for (std::size_t round = 0; round < 5000; ++round) {
+    // Exact sizes: a sanitizer sees every byte beyond.
+    Bytes stored = lzf(lzf_sample(1 + random() % 400, random()));
+    for (std::size_t changes = 1 + random() % 4; changes > 0; --changes) {
+      stored[random() % stored.size()] = static_cast<std::byte>(random());
+    }
+    if (random() % 4 == 0) stored.resize(random() % (stored.size() + 1));
+    Bytes out(1 + random() % 400, std::byte{0xA5});
+    try {
+      ASSERT_LE(undo_lzf(stored, out), out.size());
+    } catch (const DamagedChunk&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000U);
+}
+
+TEST(Lzf, ABombWritesNoMoreThanTheChunk) {
+  Bytes bomb{std::byte{0}, std::byte{1}};
+  for (int i = 0; i < 1000; ++i) {
+    for (const unsigned int byte : {0xe0U, 255U, 0U}) bomb.push_back(static_cast<std::byte>(byte));
+  }
+  Bytes out(10001, std::byte{0xA5});
+  EXPECT_THROW((void)undo_lzf(bomb, std::span(out).first(10000)), DamagedChunk);
+  EXPECT_EQ(out.back(), std::byte{0xA5});
+}
+
 TEST(Filters, NothingIsMovedWhereNothingHasToBe) {
   const Bytes raw = sample_bytes(64, 6);
   const Bytes stored = stored_by_libhdf5(raw, 1, {fletcher()});
@@ -196,7 +329,7 @@ TEST(Filters, NothingIsMovedWhereNothingHasToBe) {
 
 TEST(Filters, TheFirstForeignOneIsNamed) {
   EXPECT_EQ(first_foreign_filter({}), nullptr);
-  const std::vector<FilterStep> native{shuffle(4), deflate(), fletcher()};
+  const std::vector<FilterStep> native{shuffle(4), deflate(), lzf_step(), fletcher()};
   EXPECT_EQ(first_foreign_filter(native), nullptr);
   const std::vector<FilterStep> mixed{shuffle(4), {4, "szip", {}}, {32015, "zstd", {3}}};
   EXPECT_EQ(first_foreign_filter(mixed), &mixed[1]);

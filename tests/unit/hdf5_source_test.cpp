@@ -64,8 +64,9 @@ TEST_P(Hdf5SourceTest, PlacesAnyRowsOfAnyGroup) {
 
 INSTANTIATE_TEST_SUITE_P(Files, Hdf5SourceTest,
                          testing::Values("contiguous", "whole_chunks", "one_chunk", "deflate",
-                                         "fletcher", "celeba_chunks", "user_block",
-                                         "large_deflate"),
+                                         "fletcher", "celeba_chunks", "user_block", "large_deflate",
+                                         "lzf", "lzf_masked", "lzf_odd_chunks", "lzf_large",
+                                         "lzf_user_block"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {

@@ -12,11 +12,11 @@
 
 namespace chunkio::h5 {
 
-/// Whether check_chunks() can look into the chunks of the array: all of its filters are among those
-/// of filters.hpp.
+/// Whether libhdf5 reads the chunks of the array, and check_chunks() can look into them: all of its
+/// filters are among those of filters.hpp.
 [[nodiscard]] bool has_checkable_chunks(const StoredArray& array) noexcept;
 
-/// Bytes that checking takes, for the memory budget.
+/// Bytes that checking takes, or decoding here (StoredArray::decoded_here), for the memory budget.
 [[nodiscard]] std::int64_t chunk_check_bytes(const StoredArray& array);
 
 /// Checks the chunks that hold rows [first, first + count), each of them once in the life of

@@ -21,6 +21,7 @@
 #include "base/element_fill.hpp"
 #include "h5/chunk_check.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/decoded_rows.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/library.hpp"
@@ -510,7 +511,7 @@ H5T_conv_ret_t stop_at_clipped(H5T_conv_except_t what, hid_t /*from*/, hid_t /*t
   return H5T_CONV_ABORT;
 }
 
-/// One call of H5Dread.
+/// One call of H5Dread, or what stands for it.
 void read_block(const StoredArray& array, std::int64_t first, std::int64_t count,
                 std::span<std::byte> out, const std::string& path) {
   // Both dataspaces have the same rank: libhdf5 maps selections of unequal rank element by element.
@@ -535,8 +536,10 @@ void read_block(const StoredArray& array, std::int64_t first, std::int64_t count
   const ListId transfer(check_id(H5Pcreate(H5P_DATASET_XFER), action, path));
   bool beyond = false;
   check_status(H5Pset_type_conv_cb(transfer.get(), &stop_at_clipped, &beyond), action, path);
-  const herr_t status = H5Dread(dataset, memory_type(array.stored.dtype), memory_space.get(),
-                                file_space.get(), transfer.get(), out.data());
+  const herr_t status = array.decoded_here
+                            ? read_decoded_rows(array, first, count, out, transfer.get(), path)
+                            : H5Dread(dataset, memory_type(array.stored.dtype), memory_space.get(),
+                                      file_space.get(), transfer.get(), out.data());
   if (beyond) {
     throw Error(ErrorCode::unsupported, path + ": rows " + std::to_string(first) + " to " +
                                             std::to_string(first + count - 1) + " of " +

@@ -23,6 +23,24 @@ constexpr std::size_t kChecksumBytes = 4;
 /// more than 1/1000; the constant is for small chunks.
 std::size_t max_deflated_bytes(std::size_t size) noexcept { return size + size / 16 + 4096; }
 
+/// The most that LZF makes of `size` bytes: one more for every 32. h5py stores no chunk that did
+/// not become smaller.
+std::size_t max_lzf_bytes(std::size_t size) noexcept { return size + size / 32 + 1; }
+
+/// The most that the filter makes of `size` bytes.
+std::size_t max_filtered_bytes(int filter, std::size_t size) noexcept {
+  switch (filter) {
+    case FilterStep::kDeflate:
+      return max_deflated_bytes(size);
+    case FilterStep::kLzf:
+      return max_lzf_bytes(size);
+    case FilterStep::kFletcher32:
+      return size + kChecksumBytes;
+    default:
+      return size;
+  }
+}
+
 bool is_skipped(std::uint32_t mask, std::size_t filter) noexcept {
   return filter < 32 && ((mask >> filter) & 1) != 0;
 }
@@ -118,6 +136,7 @@ const FilterStep* first_foreign_filter(std::span<const FilterStep> filters) noex
     switch (filter.id) {
       case FilterStep::kDeflate:
       case FilterStep::kFletcher32:
+      case FilterStep::kLzf:
         return false;
       case FilterStep::kShuffle:
         return filter.values.size() != 1 || filter.values[0] == 0;
@@ -138,12 +157,8 @@ ChunkDecoder::ChunkDecoder(std::span<const FilterStep> filters, std::size_t raw_
   bool deflated = false;
   for (const FilterStep& filter : filters) {
     steps_.push_back({filter.id, filter.id == FilterStep::kShuffle ? filter.values[0] : 0});
-    if (filter.id == FilterStep::kDeflate) {
-      deflated = true;
-      max_stored_bytes_ = max_deflated_bytes(max_stored_bytes_);
-    } else if (filter.id == FilterStep::kFletcher32) {
-      max_stored_bytes_ += kChecksumBytes;
-    }
+    deflated = deflated || filter.id == FilterStep::kDeflate;
+    max_stored_bytes_ = max_filtered_bytes(filter.id, max_stored_bytes_);
   }
   if (!deflated) return;
   decompressor_.reset(libdeflate_alloc_decompressor());
@@ -195,15 +210,16 @@ std::span<const std::byte> ChunkDecoder::decode(std::span<const std::byte> store
     const Step& step = steps_[filter];
     if (step.id == FilterStep::kFletcher32) {
       data = check_fletcher32(data);
-    } else if (step.id == FilterStep::kDeflate) {
+    } else if (step.id == FilterStep::kDeflate || step.id == FilterStep::kLzf) {
       // What goes into a filter is the chunk and what the filters before it add.
       std::size_t max_bytes = raw_bytes_;
       for (std::size_t before = 0; before < filter; ++before) {
         if (is_skipped(mask, before)) continue;
-        if (steps_[before].id == FilterStep::kDeflate) max_bytes = max_deflated_bytes(max_bytes);
-        if (steps_[before].id == FilterStep::kFletcher32) max_bytes += kChecksumBytes;
+        max_bytes = max_filtered_bytes(steps_[before].id, max_bytes);
       }
-      data = inflate(data, max_bytes, target);
+      data = step.id == FilterStep::kDeflate
+                 ? inflate(data, max_bytes, target)
+                 : target.first(undo_lzf(data, target.first(max_bytes)));
       std::swap(target, next);
     } else if (step.element_bytes > 1 && data.size() / step.element_bytes > 1) {
       unshuffle(data, step.element_bytes, target.first(data.size()));
@@ -216,6 +232,47 @@ std::span<const std::byte> ChunkDecoder::decode(std::span<const std::byte> store
                        std::to_string(raw_bytes_));
   }
   return data;
+}
+
+std::size_t undo_lzf(std::span<const std::byte> stream, std::span<std::byte> out) {
+  std::size_t read = 0;
+  std::size_t written = 0;
+  const auto next = [&] {
+    if (read == stream.size()) throw DamagedChunk("its LZF stream ends in the middle");
+    return std::to_integer<std::size_t>(stream[read++]);
+  };
+  const auto check_room = [&](std::size_t count) {
+    if (count > out.size() - written) {
+      throw DamagedChunk("it decodes to more than " + std::to_string(out.size()) + " bytes");
+    }
+  };
+  while (read < stream.size()) {
+    const std::size_t control = next();
+    if (control < 32) {
+      const std::size_t count = control + 1;
+      if (count > stream.size() - read) throw DamagedChunk("its LZF stream ends in the middle");
+      check_room(count);
+      std::memcpy(out.data() + written, stream.data() + read, count);
+      read += count;
+      written += count;
+      continue;
+    }
+    std::size_t count = (control >> 5) + 2;
+    if (count == 9) count += next();
+    const std::size_t distance = ((control & 31) << 8 | next()) + 1;
+    if (distance > written) throw DamagedChunk("its LZF stream refers to bytes before its begin");
+    check_room(count);
+    std::byte* const to = out.data() + written;
+    if (distance >= count) {
+      std::memcpy(to, to - distance, count);
+    } else if (distance == 1) {
+      std::memset(to, std::to_integer<int>(to[-1]), count);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) to[i] = *(to + i - distance);
+    }
+    written += count;
+  }
+  return written;
 }
 
 std::uint32_t fletcher32(std::span<const std::byte> bytes) noexcept {

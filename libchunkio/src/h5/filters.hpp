@@ -1,8 +1,8 @@
 /// Undoing HDF5's filter pipeline without libhdf5, so that chunks decode in parallel.
 ///
-/// Native are deflate, byte shuffle and fletcher32, in any number and order. Bit i of a chunk's
-/// filter mask says that filter i was skipped when that chunk was written; a reader that ignores it
-/// returns wrong pixels.
+/// Native are deflate, LZF, byte shuffle and fletcher32, in any number and order. Bit i of a
+/// chunk's filter mask says that filter i was skipped when that chunk was written; a reader that
+/// ignores it returns wrong pixels.
 ///
 /// Data flow: stored bytes of a chunk -> ChunkDecoder -> raw bytes. Nothing is allocated for a
 /// chunk, and no stream, however crafted, writes more than a buffer of known size: what grows
@@ -90,6 +90,15 @@ class ChunkDecoder {
   std::size_t max_stored_bytes_ = 0;
   std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor_;
 };
+
+/// Undoes LZF, h5py's filter 32000 (the format of Marc Lehmann's LibLZF).
+///
+/// The stream is a sequence of items, each of which begins with a byte c. c < 32: the next c + 1
+/// bytes, as they are. Else n = (c >> 5) + 2 bytes that were written before, `distance` bytes ago;
+/// n = 9 means that a byte to be added to it follows. The next byte is the low half of distance -
+/// 1, the low 5 bits of c are its high half. They may overlap with what they become. \returns the
+/// bytes that were written to `out`. \throws DamagedChunk, also if they are more than out.size().
+[[nodiscard]] std::size_t undo_lzf(std::span<const std::byte> stream, std::span<std::byte> out);
 
 /// HDF5's variant of Fletcher's checksum (H5_checksum_fletcher32): of big-endian 16-bit words, an
 /// odd last byte being the high half of one.

@@ -16,6 +16,7 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
+#include "h5/filters.hpp"
 #include "h5/library.hpp"
 #include "h5/probe_driver.hpp"
 #include "h5/schema.hpp"
@@ -37,6 +38,8 @@ std::string filter_name(H5Z_filter_t filter) {
       return "nbit";
     case H5Z_FILTER_SCALEOFFSET:
       return "scaleoffset";
+    case FilterStep::kLzf:
+      return "lzf";
     default:
       return "filter " + std::to_string(filter);
   }
@@ -114,7 +117,15 @@ class Inspection {
     array_.stored.chunk_shape = Shape(chunk);
   }
 
-  /// \throws Error unsupported if libhdf5 lacks a filter; plugins are not looked for.
+  /// No tool is named that writes a file anew without what it cannot decode, as h5repack does.
+  [[nodiscard]] Error cannot_decode(const std::string& filter) const {
+    return Error(ErrorCode::unsupported,
+                 path_ + ": " + name() + " is stored with " + filter +
+                     "; read it with the program that wrote it, such as h5py with the package "
+                     "hdf5plugin, and write it again without that filter");
+  }
+
+  /// \throws Error unsupported if a filter cannot be undone; plugins are not looked for.
   void read_filters() {
     const int count = check_status(H5Pget_nfilters(creation_.get()), action_, path_);
     for (int i = 0; i < count; ++i) {
@@ -130,14 +141,16 @@ class Inspection {
       num_values = std::min(num_values, values.size());
       step.values.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(num_values));
       array_.stored.filters.push_back(step.name);
-      if (check_status(H5Zfilter_avail(filter), action_, path_) == 0) {
-        throw Error(
-            ErrorCode::unsupported,
-            path_ + ": " + name() + " is stored with " + step.name +
-                ", which this libhdf5 lacks (plugins are not loaded); rewrite the file with "
-                "h5repack -f NONE or -f GZIP=1");
+      if (filter == FilterStep::kLzf) {
+        array_.decoded_here = true;
+      } else if (check_status(H5Zfilter_avail(filter), action_, path_) == 0) {
+        throw cannot_decode(step.name + ", which this libhdf5 lacks (plugins are not loaded)");
       }
       array_.filters.push_back(std::move(step));
+    }
+    const FilterStep* const foreign = first_foreign_filter(array_.filters);
+    if (array_.decoded_here && foreign != nullptr) {
+      throw cannot_decode("lzf and " + foreign->name);
     }
     unsigned int options = 0;
     check_status(H5Pget_chunk_opts(creation_.get(), &options), action_, path_);
@@ -150,9 +163,11 @@ class Inspection {
     const auto element_bytes = static_cast<std::int64_t>(H5Tget_size(type_.get()));
     const auto bytes = elements ? base::checked_multiply(*elements, element_bytes) : std::nullopt;
     if (!bytes || (!array_.filters.empty() && *bytes > kMaxFilteredChunkBytes)) {
-      throw Error(ErrorCode::unsupported,
-                  path_ + ": chunks " + array_.stored.chunk_shape.to_string() + " of " + name() +
-                      " are too large to decode; rewrite the file with smaller ones (h5repack)");
+      throw Error(
+          ErrorCode::unsupported,
+          path_ + ": chunks " + array_.stored.chunk_shape.to_string() + " of " + name() +
+              " are too large to decode; write the file again with smaller ones, for example with "
+              "h5py, some rows at a time");
     }
     array_.chunk_bytes = *bytes;
   }
@@ -203,7 +218,7 @@ class Inspection {
     }
     for (const FilterStep& step : array_.filters) {
       if (step.id == FilterStep::kDeflate || step.id == FilterStep::kShuffle ||
-          step.id == FilterStep::kFletcher32) {
+          step.id == FilterStep::kFletcher32 || step.id == FilterStep::kLzf) {
         continue;
       }
       return step.name + (step.name.starts_with("filter") ? "" : " filter");

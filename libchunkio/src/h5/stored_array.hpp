@@ -33,6 +33,7 @@ struct FilterStep {
   static constexpr int kDeflate = 1;
   static constexpr int kShuffle = 2;
   static constexpr int kFletcher32 = 3;
+  static constexpr int kLzf = 32000;
 
   int id = 0;
   std::string name = {};  ///< "deflate", "filter 32015", ...
@@ -51,6 +52,8 @@ struct StoredArray {
   /// False: chunks that reach beyond the dataset were left unfiltered, whatever their filter mask
   /// says (H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS).
   bool partial_chunks_filtered = true;
+  /// A filter is not part of libhdf5, so nothing of it decodes chunks: see decoded_rows.hpp.
+  bool decoded_here = false;
   /// Bytes in the file, after filters are undone, are the elements as this machine has them.
   bool native_elements = true;
   /// One element, for chunks without storage.
