@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -91,11 +92,11 @@ class FakeGpu : public device::Gpu {
       throw Error(ErrorCode::out_of_resources,
                   "the pretended GPU has no " + std::to_string(bytes) + " bytes to allocate");
     }
-    auto* const memory = new std::byte[bytes];
-    sizes_[memory] = size;
+    auto memory = std::make_unique<std::byte[]>(bytes);
+    sizes_[memory.get()] = size;
     allocated_bytes_ += size;
     ++live_;
-    return memory;
+    return memory.release();
   }
   // What gives memory back waits for all work, as with CUDA.
   void free(std::byte* memory) noexcept override {
@@ -115,9 +116,9 @@ class FakeGpu : public device::Gpu {
 
   std::byte* allocate_pinned(std::size_t bytes) override {
     count("allocate_pinned");
-    auto* const memory = new std::byte[bytes];
-    add_locked(memory, bytes);
-    return memory;
+    auto memory = std::make_unique<std::byte[]>(bytes);
+    add_locked(memory.get(), bytes);
+    return memory.release();
   }
   void free_pinned(std::byte* memory) noexcept override {
     remove_locked(memory);
@@ -131,11 +132,11 @@ class FakeGpu : public device::Gpu {
 
   device::StreamHandle create_stream() override {
     count("create_stream");
-    add_live(1);
-    auto* const stream = new Stream;
+    auto stream = std::make_unique<Stream>();
     const std::lock_guard lock(mutex_);
-    streams_.insert(stream);
-    return reinterpret_cast<device::StreamHandle>(stream);
+    streams_.insert(stream.get());
+    ++live_;
+    return reinterpret_cast<device::StreamHandle>(stream.release());
   }
   void destroy_stream(device::StreamHandle stream) noexcept override {
     add_live(-1);
@@ -165,7 +166,12 @@ class FakeGpu : public device::Gpu {
   void record(device::EventHandle handle, device::StreamHandle stream) override {
     count("record");
     const std::int64_t ticket = of(handle)->issue();
-    of(stream).push([event = of(handle), ticket] { event->finish(ticket); });
+    try {
+      of(stream).push([event = of(handle), ticket] { event->finish(ticket); });
+    } catch (...) {
+      of(handle)->finish(ticket);  // as if it had never been recorded
+      throw;
+    }
   }
   void wait(device::StreamHandle stream, device::EventHandle handle) override {
     count("wait");
@@ -311,9 +317,9 @@ class FakeGpu : public device::Gpu {
   };
 
   device::EventHandle make_event(EventUse use) {
+    auto* const event = new std::shared_ptr<Event>(std::make_shared<Event>(use));
     add_live(1);
-    return reinterpret_cast<device::EventHandle>(
-        new std::shared_ptr<Event>(std::make_shared<Event>(use)));
+    return reinterpret_cast<device::EventHandle>(event);
   }
   static Stream& of(device::StreamHandle stream) { return *reinterpret_cast<Stream*>(stream); }
   /// Shared with the work that waits for it: an event may be destroyed before.
@@ -358,12 +364,16 @@ class FakeGpu : public device::Gpu {
   }
 
   void drain_all() noexcept {
-    std::set<Stream*> streams;
+    // Without a set of their own: whoever gives memory back may have none.
+    std::array<Stream*, 16> streams{};
     {
       const std::lock_guard lock(mutex_);
-      streams = streams_;
+      if (streams_.size() > streams.size()) std::abort();
+      std::copy(streams_.begin(), streams_.end(), streams.begin());
     }
-    for (Stream* const stream : streams) stream->drain();
+    for (Stream* const stream : streams) {
+      if (stream != nullptr) stream->drain();
+    }
   }
 
   void count(const std::string& member) {

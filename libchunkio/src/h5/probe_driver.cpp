@@ -17,34 +17,25 @@
 namespace chunkio::h5 {
 namespace {
 
-/// Handed through the file access property list, which copies it byte by byte.
-struct ProbeSettings {
-  int fd = -1;
-  ProbedRange* range = nullptr;
-};
-
+/// Its address is handed through the file access property list.
 struct ProbeFile {
   DriverFile driver = {};
-  ProbeSettings settings = {};
+  int fd = -1;
+  ProbedRange* range = nullptr;
 };
 
 // Called by libhdf5: no exception may leave these.
 
 H5FD_t* open_file(const char* /*name*/, unsigned /*flags*/, hid_t access, haddr_t /*end*/) {
-  const auto* settings = static_cast<const ProbeSettings*>(H5Pget_driver_info(access));
+  const auto* probe = static_cast<ProbeFile* const*>(H5Pget_driver_info(access));
   struct stat status {};
-  if (settings == nullptr || ::fstat(settings->fd, &status) != 0) return nullptr;
-  auto* file = new (std::nothrow) ProbeFile;
-  if (file == nullptr) return nullptr;
-  file->settings = *settings;
-  file->driver.end_of_file = static_cast<haddr_t>(status.st_size);
-  return &file->driver.base;
+  if (probe == nullptr || ::fstat((*probe)->fd, &status) != 0) return nullptr;
+  (*probe)->driver = {.end_of_file = static_cast<haddr_t>(status.st_size)};
+  return &(*probe)->driver.base;
 }
 
-herr_t close_file(H5FD_t* file) {
-  delete &as_driver_file<ProbeFile>(file);  // the descriptor belongs to whoever opened the probe
-  return 0;
-}
+// Memory and descriptor belong to whoever opened the probe.
+herr_t close_file(H5FD_t* /*file*/) { return 0; }
 
 herr_t query(const H5FD_t* /*file*/, unsigned long* flags) {
   if (flags != nullptr) *flags = 0;  // no sieve buffer and no aggregation: one request a chunk
@@ -53,20 +44,20 @@ herr_t query(const H5FD_t* /*file*/, unsigned long* flags) {
 
 herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t address, std::size_t size,
             void* buffer) {
-  const ProbeSettings& settings = as_driver_file<ProbeFile>(file).settings;
+  const ProbeFile& probe = as_driver_file<ProbeFile>(file);
   if (!in_file_range(address, size)) return -1;
   if (type == H5FD_MEM_DRAW) {
-    settings.range->file_offset = static_cast<std::int64_t>(address);
-    settings.range->bytes = static_cast<std::int64_t>(size);
-    ++settings.range->requests;
+    probe.range->file_offset = static_cast<std::int64_t>(address);
+    probe.range->bytes = static_cast<std::int64_t>(size);
+    ++probe.range->requests;
     return 0;
   }
   try {
-    base::read_at(settings.fd, static_cast<std::int64_t>(address),
+    base::read_at(probe.fd, static_cast<std::int64_t>(address),
                   std::span(static_cast<std::byte*>(buffer), size), "the file");
     return 0;
   } catch (const Error& error) {
-    settings.range->failure = error;
+    probe.range->failure = error;
     return -1;
   } catch (...) {
     return -1;
@@ -74,7 +65,7 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t address, 
 }
 
 H5FD_class_t driver_class() {
-  H5FD_class_t driver = make_driver_class("chunkio_probe", 502, sizeof(ProbeSettings));
+  H5FD_class_t driver = make_driver_class("chunkio_probe", 502, sizeof(ProbeFile*));
   driver.open = open_file;
   driver.close = close_file;
   driver.query = query;
@@ -93,8 +84,10 @@ Probe open_probe(int fd, ProbedRange& range, const std::string& path) {
   probe.driver =
       UniqueId<&H5FDunregister>(check_id(H5FDregister(&kClass), "look up chunks of", path));
   const ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "look up chunks of", path));
-  const ProbeSettings settings{.fd = fd, .range = &range};
-  check_status(H5Pset_driver(access.get(), probe.driver.get(), &settings), "look up chunks of",
+  const auto file = std::make_shared<ProbeFile>(ProbeFile{.fd = fd, .range = &range});
+  probe.memory = file;
+  const ProbeFile* const address = file.get();
+  check_status(H5Pset_driver(access.get(), probe.driver.get(), &address), "look up chunks of",
                path);
   limit_metadata_cache(access, path);
   probe.file = FileId(

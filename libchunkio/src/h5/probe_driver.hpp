@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -39,6 +40,8 @@ struct ProbedRange {
 
 /// A file open for probing.
 struct Probe {
+  /// The driver's own, made before libhdf5 asks for it: libhdf5 would not say that memory ran out.
+  std::shared_ptr<void> memory;
   /// Outlives the file: libhdf5 1.10.8 drops the file's own hold on its driver before it calls the
   /// driver to close the file.
   UniqueId<&H5FDunregister> driver;

@@ -47,9 +47,11 @@ OwnedFile::OwnedFile(std::string path, base::FileDescriptor file, OwnerLock lock
 }
 
 OwnedFile OwnedFile::create(const std::string& path, OwnerLock lock) {
+  // Copied before there is a file: if memory ran out after it, nobody would remove the file.
+  std::string copy = path;
   base::FileDescriptor file(
       ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (file.valid()) return OwnedFile(path, std::move(file), lock, false);
+  if (file.valid()) return OwnedFile(std::move(copy), std::move(file), lock, false);
   const int error_number = errno;
   if (error_number == EEXIST) {
     static_cast<void>(lock_existing(path, O_RDONLY));

@@ -45,7 +45,8 @@ WindowReader::WindowReader(RowGroups groups, WindowReaderOptions options,
       groups_(std::move(groups)),
       arrays_(std::move(arrays)),
       fields_(std::move(fields)),
-      ring_(std::move(ring)) {
+      ring_(std::move(ring)),
+      workers_(*ring_) {
   for (std::size_t field = 0; field < fields_.size(); ++field) {
     if (fields_[field].empty()) continue;
     kept_.push_back({.field = field,
@@ -72,19 +73,29 @@ WindowReader::WindowReader(RowGroups groups, WindowReaderOptions options,
   }
   cursors_.resize(static_cast<std::size_t>(num_lanes));
 
+  workers_.start(options_.num_threads, [this](std::stop_token stop) { work(std::move(stop)); });
+}
+
+void WindowReader::Workers::start(std::int64_t count,
+                                  const std::function<void(std::stop_token)>& work) {
   try {
-    for (std::int64_t i = 0; i < options_.num_threads; ++i) {
-      threads_.emplace_back([this](std::stop_token stop) { work(std::move(stop)); });
-    }
+    threads_.reserve(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) threads_.emplace_back(work);
   } catch (const std::system_error& error) {
-    for (std::jthread& thread : threads_) thread.request_stop();
-    { const std::lock_guard lock(ring_->mutex()); }
-    ring_->work_available().notify_all();
-    threads_.clear();
     throw Error(ErrorCode::out_of_resources, std::string("cannot start a reader thread: ") +
                                                  error.what() +
                                                  "; lower num_threads or raise the process limit");
   }
+}
+
+void WindowReader::Workers::stop() noexcept {
+  {
+    // Under the mutex, so that no worker can miss it between its check and its wait.
+    const std::lock_guard lock(ring_.mutex());
+    for (std::jthread& thread : threads_) thread.request_stop();
+  }
+  ring_.work_available().notify_all();
+  threads_.clear();  // joins
 }
 
 std::int64_t WindowReader::footprint(const EpochOrder& order, const WindowReaderOptions& options,
@@ -137,14 +148,8 @@ std::int64_t WindowReader::footprint(const EpochOrder& order, const WindowReader
 }
 
 WindowReader::~WindowReader() {
-  {
-    // Under the mutex, so that no worker can miss it between its check and its wait.
-    const std::lock_guard lock(ring_->mutex());
-    cancel_.request_stop();
-    for (std::jthread& thread : threads_) thread.request_stop();
-  }
-  ring_->work_available().notify_all();
-  threads_.clear();  // joins
+  cancel_.request_stop();
+  workers_.stop();
   // Leases may outlive us; slots that were never handed out have no other owner.
 }
 
@@ -326,22 +331,24 @@ void WindowReader::fail(std::exception_ptr error) {
 
 void WindowReader::work(std::stop_token stop) {
   base::name_this_thread("chunkio reader");
+  std::unique_lock lock(ring_->mutex(), std::defer_lock);
   try {
-    work_until(stop);
+    work_until(stop, lock);
   } catch (...) {
-    // Memory ran out in the bookkeeping: what was read is caught where it is read.
-    const std::lock_guard lock(ring_->mutex());
+    // Memory ran out in the bookkeeping: what was read is caught where it is read. The mutex is
+    // still held if it was, so that nobody meets what was left half done.
+    if (!lock.owns_lock()) lock.lock();
     fail(std::current_exception());
   }
 }
 
-void WindowReader::work_until(const std::stop_token& stop) {
+void WindowReader::work_until(const std::stop_token& stop, std::unique_lock<std::mutex>& lock) {
   Scratch scratch;
   const auto max_rows = static_cast<std::size_t>(groups_.max_length());
   scratch.places.reserve(max_rows);
   scratch.targets.reserve(max_rows);
   if (groups_.is_selection()) scratch.offsets.reserve(max_rows);
-  std::unique_lock lock(ring_->mutex());
+  lock.lock();
   while (!stop.stop_requested()) {
     if (started_ && !error_) {
       open_planned();

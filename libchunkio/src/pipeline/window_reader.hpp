@@ -159,6 +159,22 @@ class WindowReader {
     std::uint32_t batch = 0;   ///< Counted from Task::first_batch.
     std::uint32_t row = 0;     ///< In the lane's rows of that batch.
   };
+  /// The worker threads. They sleep until somebody notifies them, so whatever ends the reader (its
+  /// constructor may fail with some of them started) has to wake them before they are joined.
+  class Workers {
+   public:
+    explicit Workers(Ring& ring) noexcept : ring_(ring) {}
+    Workers(const Workers&) = delete;
+    Workers& operator=(const Workers&) = delete;
+    ~Workers() { stop(); }
+    /// \throws Error out_of_resources if a thread cannot be started, std::bad_alloc.
+    void start(std::int64_t count, const std::function<void(std::stop_token)>& work);
+    void stop() noexcept;
+
+   private:
+    Ring& ring_;
+    std::vector<std::jthread> threads_;
+  };
   /// What a worker has for itself, kept from visit to visit.
   struct Scratch {
     std::vector<RowPlace> places;
@@ -167,7 +183,8 @@ class WindowReader {
   };
 
   void work(std::stop_token stop);
-  void work_until(const std::stop_token& stop);
+  /// Takes `lock`, and holds it when it returns or throws out of the bookkeeping.
+  void work_until(const std::stop_token& stop, std::unique_lock<std::mutex>& lock);
   // Called with the mutex held by `lock`; they release it while they work.
   [[nodiscard]] bool announce_ahead(std::unique_lock<std::mutex>& lock);
   void plan_next(std::unique_lock<std::mutex>& lock);
@@ -246,7 +263,7 @@ class WindowReader {
   std::map<std::int64_t, std::string> skipped_;  // row group -> reason
   std::stop_source cancel_;                      // of the reads in flight
 
-  std::vector<std::jthread> threads_;  // last: joined before anything they use is gone
+  Workers workers_;  // last: joined before anything they use is gone
 };
 
 }  // namespace chunkio::pipeline
