@@ -14,6 +14,12 @@ endfunction()
 h5pack_add_cli_tests(short info preview)
 h5pack_add_cli_tests(medium append bad_input doctor export hostile interrupted pack program ranks repack resume shard skip stream tune verify)
 
+# Signals while libhdf5 does not return, by a library that is loaded before it.
+add_library(endless_hdf5 MODULE support/endless_hdf5.cpp)
+target_link_libraries(endless_hdf5 PRIVATE chunkio_warnings)
+h5pack_add_cli_tests(medium stop)
+set_property(TEST cli.stop APPEND PROPERTY ENVIRONMENT "ENDLESS_HDF5=$<TARGET_FILE:endless_hdf5>")
+
 add_test(NAME cli.interrupted_long
          COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupted_test.py)
 set_tests_properties(

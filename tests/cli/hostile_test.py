@@ -7,6 +7,7 @@ import re
 import resource
 import shutil
 import subprocess
+import time
 import unittest
 import zlib
 
@@ -250,6 +251,32 @@ class HostileFileTest(CliTest):
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
                 self.assertRegex(result.stderr, rf"rows 0 to 39\) of {bombed} in x\.h5 is damaged: .* more than its {raw_bytes}")
                 self.assertNotIn("images/s", result.stdout)
+
+    def test_labels_that_a_small_file_only_claims_to_hold(self):
+        def write(labels):
+            with h5py.File(self.dir / "x.h5", "w", libver=("earliest", "v110")) as file:
+                rows = 2**36
+                images = file.create_dataset("images", (rows, 1, 1, 1), np.uint8,
+                                             chunks=(2**20, 1, 1, 1), compression="gzip")
+                file.attrs["chunkio_format"] = np.int64(1)
+                images.attrs["layout"] = np.bytes_("nhwc")
+                images.attrs["class_names"] = np.array([b"cat", b"dog"])
+                labels(file, rows)
+
+        def none_stored(file, rows):
+            file.create_dataset("labels", (rows,), np.int64, chunks=(2**16,), compression="gzip")
+
+        def one_chunk_of_zeros(file, rows):
+            # The file says that it is a hundredth of what it claims to decode to.
+            labels = file.create_dataset("labels", (rows,), np.int64, chunks=(2**25,), compression="gzip")
+            labels[0] = 1
+
+        for labels in none_stored, one_chunk_of_zeros:
+            with self.subTest(labels.__name__):
+                write(labels)
+                began = time.monotonic()
+                self.assert_refused(["info", "x.h5"], 1, ["x.h5: labels lacks some of its"], "write the file again")
+                self.assertLess(time.monotonic() - began, 10, "it read what is not there")
 
     def test_chunks_of_another_size_are_not_read_through_libhdf5_either(self):
         for name in ("images", "labels", "masks"):

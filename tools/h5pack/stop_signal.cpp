@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include <chunkio/error.hpp>
 
@@ -23,6 +24,17 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_signal(int number) {
   if (received_signal.exchange(number) != 0) ::_exit(128 + number);
+  ::alarm(StopSignal::kLimitSeconds);
+}
+
+void on_alarm(int /*number*/) {
+  constexpr std::string_view kMessage =
+      "h5pack: error: it was told to stop and did not within 5 seconds, so it was ended; an output "
+      "that was begun is left as after a kill: the same command with --resume or --force goes on\n";
+  static_assert(StopSignal::kLimitSeconds == 5);
+  // Nobody to tell if that fails.
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  ::_exit(128 + received_signal.load());
 }
 
 }  // namespace
@@ -38,12 +50,16 @@ StopSignal::StopSignal() {
     // A process started in the background with SIGINT ignored, or by nohup, keeps ignoring it.
     if (previous_[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &previous_[i], nullptr);
   }
+  action.sa_handler = on_alarm;
+  ::sigaction(SIGALRM, &action, &previous_alarm_);
 }
 
 StopSignal::~StopSignal() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], &previous_[i], nullptr);
   }
+  ::alarm(0);
+  ::sigaction(SIGALRM, &previous_alarm_, nullptr);
   // What comes later in this process was not asked to stop.
   received_signal = 0;
 }

@@ -9,9 +9,13 @@
 namespace h5pack {
 
 /// While it lives, the first of these signals only sets a flag, so that partial output can be
-/// removed; a second one ends the process at once. One at a time.
+/// removed; a second one ends the process at once. So does kLimitSeconds after the first one: a
+/// call of libhdf5 or of the disk may never return. What is on disk then is what a kill leaves. One
+/// at a time.
 class StopSignal {
  public:
+  static constexpr unsigned kLimitSeconds = 5;
+
   StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
@@ -25,6 +29,7 @@ class StopSignal {
 
  private:
   std::array<struct ::sigaction, 3> previous_{};
+  struct ::sigaction previous_alarm_ {};
 };
 
 /// The same as a token, for the library. A thread of its own looks ten times a second.

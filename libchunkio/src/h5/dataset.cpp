@@ -408,20 +408,21 @@ void find_fields(Dataset::Impl& impl, const FileContents& contents) {
   if (!contents.complete) info.left_out.emplace_back("more objects than are looked at");
 }
 
-/// Missing labels read as the fill value, and a small file can lack any number of them.
-void check_stored(const DatasetId& labels, const DatasetInfo& info) {
+/// Whether every label has bytes of its own in the file. Those that have none read as the fill
+/// value, and a small file can claim any number of them.
+bool are_stored(const StoredArray& labels, const DatasetInfo& info) {
   const std::string action = "inspect the labels of";
-  const ListId creation(check_id(H5Dget_create_plist(labels.get()), action, info.path));
-  if (H5Pget_layout(creation.get()) == H5D_VIRTUAL) return;  // stored elsewhere
-  if (check_status(H5Pget_nfilters(creation.get()), action, info.path) > 0) return;
-  const TypeId type(check_id(H5Dget_type(labels.get()), action, info.path));
-  if (H5Dget_storage_size(labels.get()) / H5Tget_size(type.get()) >=
-      static_cast<hsize_t>(info.num_samples)) {
-    return;
+  const ListId creation(check_id(H5Dget_create_plist(labels.dataset.get()), action, info.path));
+  if (H5Pget_layout(creation.get()) == H5D_VIRTUAL) return true;  // stored elsewhere
+  if (check_status(H5Pget_nfilters(creation.get()), action, info.path) > 0) {
+    // Chunks that are there are bounded by the file: what they decode to has one possible size.
+    hsize_t num_chunks = 0;
+    check_status(H5Dget_num_chunks(labels.dataset.get(), H5S_ALL, &num_chunks), action, info.path);
+    return num_chunks >= static_cast<hsize_t>(labels.num_chunks);
   }
-  throw Error(ErrorCode::corrupt_data,
-              info.path + ": " + printable(info.labels->name) + " lacks some of its " +
-                  std::to_string(info.num_samples) + " values; write the file again");
+  const TypeId type(check_id(H5Dget_type(labels.dataset.get()), action, info.path));
+  return labels.stored_bytes / static_cast<std::int64_t>(H5Tget_size(type.get())) >=
+         info.num_samples;
 }
 
 /// Opens a field, or the labels, to be read through libhdf5.
@@ -441,7 +442,11 @@ void check_labels(const Dataset::Impl& impl) {
   const auto num_classes = static_cast<std::int64_t>(info.class_names.size());
   if (num_classes == 0 || info.labels->dtype != DType::int64) return;
   constexpr std::int64_t kPiece = 1 << 16;
-  check_stored(array->dataset, info);
+  if (!are_stored(*array, info)) {
+    throw Error(ErrorCode::corrupt_data,
+                info.path + ": " + printable(info.labels->name) + " lacks some of its " +
+                    std::to_string(info.num_samples) + " values; write the file again");
+  }
   std::vector<std::int64_t> values(static_cast<std::size_t>(std::min(kPiece, info.num_samples)));
   for (std::int64_t first = 0; first < info.num_samples; first += kPiece) {
     const std::int64_t count = std::min(kPiece, info.num_samples - first);
