@@ -18,6 +18,14 @@ add_test(NAME Repository.EveryPublicHeaderCompilesAlone
 set_tests_properties(Repository.EveryPublicHeaderCompilesAlone
                      PROPERTIES LABELS short TIMEOUT 300 RESOURCE_LOCK build_tree)
 
+# The preset with which README installs the library needs no package of the tests. (Without Python there is no h5py.)
+add_test(NAME Repository.ReleasePresetNeedsNoTestPackage
+         COMMAND ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR} --preset release --fresh
+                 -B ${CMAKE_CURRENT_BINARY_DIR}/release -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
+                 -DCHUNKIO_WITH_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON
+                 -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON)
+set_tests_properties(Repository.ReleasePresetNeedsNoTestPackage PROPERTIES LABELS short TIMEOUT 120)
+
 # Linked like a consumer's program, to the library and not to its objects.
 add_executable(public_api_test unit/public_api_test.cpp)
 target_link_libraries(public_api_test PRIVATE chunkio::chunkio chunkio_warnings GTest::gtest_main)
