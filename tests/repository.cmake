@@ -18,6 +18,12 @@ add_test(NAME Repository.EveryPublicHeaderCompilesAlone
 set_tests_properties(Repository.EveryPublicHeaderCompilesAlone
                      PROPERTIES LABELS short TIMEOUT 300 RESOURCE_LOCK build_tree)
 
+add_test(NAME Repository.WhatIsNotThereIsSkippedWithAReason
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/run_test.py ${PROJECT_SOURCE_DIR}
+                 ${CMAKE_CTEST_COMMAND})
+set_tests_properties(Repository.WhatIsNotThereIsSkippedWithAReason
+                     PROPERTIES LABELS short TIMEOUT 120 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+
 # The preset with which README installs the library needs no package of the tests. (Without Python there is no h5py.)
 add_test(NAME Repository.ReleasePresetNeedsNoTestPackage
          COMMAND ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR} --preset release --fresh
