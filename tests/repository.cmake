@@ -66,6 +66,17 @@ set_tests_properties(Repository.ConsumerOfThisBuild PROPERTIES LABELS medium TIM
                                                                RESOURCE_LOCK build_tree)
 set_tests_properties(Repository.ConsumerOfAnotherBuild PROPERTIES LABELS medium TIMEOUT 900)
 
+if(CHUNKIO_NVTX_INCLUDE_DIR)
+  add_test(NAME Repository.LibTorchOfAnOlderToolkit
+           COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_SOURCE_DIR}/libtorch --fresh
+                   -B ${CMAKE_CURRENT_BINARY_DIR}/libtorch -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
+                   -DCHUNKIO_SOURCE_DIR=${PROJECT_SOURCE_DIR}
+                   -DCUDAToolkit_INCLUDE_DIRS=${CHUNKIO_NVTX_INCLUDE_DIR})
+  set_tests_properties(Repository.LibTorchOfAnOlderToolkit PROPERTIES LABELS short TIMEOUT 120)
+else()
+  chunkio_add_skipped_test(Repository.LibTorchOfAnOlderToolkit "no NVTX 3, which comes with a CUDA toolkit")
+endif()
+
 if(TARGET h5pack AND TARGET chunkio-train-softmax)
   add_test(NAME Samples.SoftmaxLearnsTrueLabelsAndNotShuffledOnes
            COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/train_test.py
