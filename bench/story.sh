@@ -30,7 +30,7 @@ if [[ " $* " != *" --page"* ]]; then
 fi
 
 if [[ ! -f $build/CMakeCache.txt ]]; then
-  cmake -S "$here" --preset release -B "$build" -DCHUNKIO_BUILD_TESTS=OFF -DCHUNKIO_BUILD_SAMPLES=OFF >&2
+  cmake -S "$here" --preset release -B "$build" -DCHUNKIO_BUILD_SAMPLES=OFF >&2
 fi
 cmake --build "$build" --target story >&2
 if [[ ${1:-} == --help ]]; then

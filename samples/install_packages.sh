@@ -4,6 +4,7 @@
 #
 #   install_packages PACKAGE...        installs those that are missing; with none missing it needs no network
 #   try_install_packages PACKAGE...    the same for packages that one can do without: says so and goes on
+#   try_install_wheels FOLDER WHEEL... the same for Python packages of PyPI, in a virtual environment that is kept
 
 # shellcheck disable=SC2034  # Used by those who source this file.
 BUILD_PACKAGES=(
@@ -11,11 +12,12 @@ BUILD_PACKAGES=(
   libhdf5-dev libopencv-dev libtbb-dev libcli11-dev libxxhash-dev libdeflate-dev nlohmann-json3-dev
   libjpeg-dev
 )
-# A browser, for what the report of chunkbench looks like. Not every system has it as a package; without, that test skips.
+# What not every system has as a package; without, the tests that need it skip. A browser, for what the report of
+# chunkbench looks like (115 MB), PyTorch, for the exchange of tensors (70 MB), and virtual environments.
 # shellcheck disable=SC2034
-OPTIONAL_TEST_PACKAGES=(chromium)
+OPTIONAL_TEST_PACKAGES=(chromium python3-torch libtorch-dev python3-venv)
 # shellcheck disable=SC2034
-TEST_PACKAGES=(libgtest-dev libgmock-dev openmpi-bin python3 python3-h5py python3-numpy python3-pil strace)
+TEST_PACKAGES=(libgtest-dev libgmock-dev hdf5-tools openmpi-bin python3 python3-h5py python3-numpy python3-pil strace)
 
 install_packages() {
   local missing=() package
@@ -52,4 +54,18 @@ try_install_packages() {
       echo "$package could not be installed; what needs it is skipped."
     fi
   done
+}
+
+try_install_wheels() {
+  local folder=$1 python=/usr/bin/python3
+  shift
+  if [[ ! -x $python ]]; then
+    python=python3
+  fi
+  # pip asks the index for nothing that is there already.
+  if [[ ! -x $folder/bin/pip ]] && ! "$python" -m venv --clear "$folder" >/dev/null 2>&1; then
+    echo "$python makes no virtual environments; what needs $* is skipped."
+  elif ! "$folder/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --retries 1 --timeout 30 "$@"; then
+    echo "pip could not install $*; what needs it is skipped."
+  fi
 }

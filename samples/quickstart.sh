@@ -39,7 +39,7 @@ echo "Everything needed is installed."
 
 say "Build"
 cmake -S "$repository" --preset release -B "$build" --log-level=WARNING \
-  -DCHUNKIO_BUILD_TESTS=OFF -DCHUNKIO_BUILD_BENCH=OFF
+  -DCHUNKIO_BUILD_BENCH=OFF
 cmake --build "$build"
 h5pack=$build/tools/h5pack/h5pack
 

@@ -18,6 +18,20 @@ add_test(NAME Repository.EveryPublicHeaderCompilesAlone
 set_tests_properties(Repository.EveryPublicHeaderCompilesAlone
                      PROPERTIES LABELS short TIMEOUT 300 RESOURCE_LOCK build_tree)
 
+add_test(NAME Repository.WhatIsNotThereIsSkippedWithAReason
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/run_test.py ${PROJECT_SOURCE_DIR}
+                 ${CMAKE_CTEST_COMMAND})
+set_tests_properties(Repository.WhatIsNotThereIsSkippedWithAReason
+                     PROPERTIES LABELS short TIMEOUT 120 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+
+# The preset with which README installs the library needs no package of the tests. (Without Python there is no h5py.)
+add_test(NAME Repository.ReleasePresetNeedsNoTestPackage
+         COMMAND ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR} --preset release --fresh
+                 -B ${CMAKE_CURRENT_BINARY_DIR}/release -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
+                 -DCHUNKIO_WITH_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON
+                 -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON)
+set_tests_properties(Repository.ReleasePresetNeedsNoTestPackage PROPERTIES LABELS short TIMEOUT 120)
+
 # Linked like a consumer's program, to the library and not to its objects.
 add_executable(public_api_test unit/public_api_test.cpp)
 target_link_libraries(public_api_test PRIVATE chunkio::chunkio chunkio_warnings GTest::gtest_main)
@@ -51,6 +65,17 @@ add_test(NAME Repository.ConsumerOfAnotherBuild
 set_tests_properties(Repository.ConsumerOfThisBuild PROPERTIES LABELS medium TIMEOUT 300
                                                                RESOURCE_LOCK build_tree)
 set_tests_properties(Repository.ConsumerOfAnotherBuild PROPERTIES LABELS medium TIMEOUT 900)
+
+if(CHUNKIO_NVTX_INCLUDE_DIR)
+  add_test(NAME Repository.LibTorchOfAnOlderToolkit
+           COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_SOURCE_DIR}/libtorch --fresh
+                   -B ${CMAKE_CURRENT_BINARY_DIR}/libtorch -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
+                   -DCHUNKIO_SOURCE_DIR=${PROJECT_SOURCE_DIR}
+                   -DCUDAToolkit_INCLUDE_DIRS=${CHUNKIO_NVTX_INCLUDE_DIR})
+  set_tests_properties(Repository.LibTorchOfAnOlderToolkit PROPERTIES LABELS short TIMEOUT 120)
+else()
+  chunkio_add_skipped_test(Repository.LibTorchOfAnOlderToolkit "no NVTX 3, which comes with a CUDA toolkit")
+endif()
 
 if(TARGET h5pack AND TARGET chunkio-train-softmax)
   add_test(NAME Samples.SoftmaxLearnsTrueLabelsAndNotShuffledOnes

@@ -38,6 +38,7 @@ chunkio_add_unit_tests(
           unit/disk_options_test.cpp
           unit/escape_test.cpp
           unit/label_blocks_test.cpp
+          unit/option_flags_test.cpp
           unit/progress_test.cpp
           unit/repack_rows_test.cpp
           unit/row_list_test.cpp

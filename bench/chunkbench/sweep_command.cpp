@@ -73,7 +73,7 @@ std::int64_t parse_size(const std::string& option, const std::string& text) {
   try {
     bytes = h5pack::parse_byte_size(text);
   } catch (const Error& error) {
-    throw Error(error.code(), option + ": " + error.what());
+    throw error.with_message(option + ": " + error.what());
   }
   if (bytes < 1) refuse(option, "at least 1 B each", text);
   return bytes;

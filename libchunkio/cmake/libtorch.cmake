@@ -6,6 +6,9 @@
 if(NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST} AND NOT DEFINED TORCH_CUDA_ARCH_LIST)
   set(TORCH_CUDA_ARCH_LIST 9.0)
 endif()
+# The wheels that were built with CUDA 12 ask for the library of an older NVTX, which toolkits of CUDA 13 do not hold,
+# unless they are told of NVTX 3, which is headers.
+find_path(nvtx3_dir NAMES nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATHS /usr/local/cuda/include)
 # It reports a page about CUDA, whether asked to be quiet or not.
 set(libtorch_log_level "${CMAKE_MESSAGE_LOG_LEVEL}")
 set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
@@ -24,8 +27,5 @@ else()
   if(NOT TARGET chunkio_libtorch)
     add_library(chunkio_libtorch INTERFACE)
     target_link_libraries(chunkio_libtorch INTERFACE ${TORCH_LIBRARIES})
-    # The libraries of a wheel find what they need by themselves when a program starts. The linker does not look there,
-    # and may find another version on the system.
-    target_link_options(chunkio_libtorch INTERFACE -Wl,--allow-shlib-undefined)
   endif()
 endif()

@@ -1,4 +1,4 @@
-# Installs a build tree and builds and runs tests/consumer against what was installed.
+# Installs a build tree, moves what was installed, and builds and runs tests/consumer against it.
 #
 #   cmake -DBUILD=<build tree> -DSCRATCH=<folder to use> -DCONSUMER=<tests/consumer> -DFLAGS=<C++ flags>
 #         [-DSOURCE=<root> -DSHARED=ON|OFF]  first makes BUILD: the library alone, shared or static
@@ -20,10 +20,26 @@ endif()
 
 # From scratch, so that nothing of an earlier version helps.
 file(REMOVE_RECURSE ${SCRATCH})
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix)
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/installed)
+
+# As on another machine: nothing may say where things lay on this one, and no CUDA toolkit is needed.
+file(GLOB_RECURSE package_files ${SCRATCH}/installed/*.cmake)
+if(NOT package_files)
+  message(FATAL_ERROR "no package was installed")
+endif()
+foreach(file IN LISTS package_files)
+  file(STRINGS ${file} absolute REGEX "(^|[\"; :])/[A-Za-z0-9_.]+/")
+  # Where everybody's toolkit lies, to look there, too.
+  list(FILTER absolute EXCLUDE REGEX "PATHS /usr/local/cuda$|_IMPORT_PREFIX STREQUAL|_realOrig|_realCurr")
+  if(absolute)
+    message(FATAL_ERROR "${file} names a place on this machine: ${absolute}")
+  endif()
+endforeach()
+file(RENAME ${SCRATCH}/installed ${SCRATCH}/prefix)
 run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${SCRATCH}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
     -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_CXX_COMPILER=${COMPILER}
-    -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix)
+    -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix
+    -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 execute_process(COMMAND ${SCRATCH}/build/consumer WORKING_DIRECTORY ${SCRATCH}
                 COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)

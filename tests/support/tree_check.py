@@ -21,6 +21,9 @@ GENERATED = {"build", "CMakeUserPresets.json"}
 # Written in parts, so that this file does not match itself.
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wor" + r"k/|tmp/buil" + r"d|roo" + r"t/)")
 
+STRING_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+
 
 def check_top_level(root):
     entries = {path.name for path in root.iterdir() if not path.name.startswith(".")} - GENERATED
@@ -54,6 +57,16 @@ def check_machine_paths(root):
                 yield f"{path.relative_to(root)}:{number}: names a path of one machine: {line.strip()}"
 
 
+def check_library_flags(root):
+    """The library names its options, not the flags of a program that is written with it."""
+    for path in source_files(root / "libchunkio"):
+        if path.suffix not in {".cpp", ".hpp", ".cu", ".cuh"}:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if any(FLAG.search(literal) for literal in STRING_LITERAL.findall(line)):
+                yield f"{path.relative_to(root)}:{number}: names a flag of a program: {line.strip()}"
+
+
 def check_readme_program(root):
     sample = (root / "samples" / "readme_snippet.cpp").read_text(encoding="utf-8")
     snippet = textwrap.dedent(sample.split("// [README]\n")[1].rsplit("\n", 1)[0] + "\n")
@@ -64,7 +77,8 @@ def check_readme_program(root):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    problems = [*check_top_level(root), *check_machine_paths(root), *check_readme_program(root)]
+    problems = [*check_top_level(root), *check_machine_paths(root), *check_library_flags(root),
+                *check_readme_program(root)]
     for problem in problems:
         print(problem)
     print(f"{len(problems)} problems")

@@ -222,21 +222,21 @@ TEST(Bottleneck, WhereNothingIsReadAheadMoreThreadsWaitAtTheSameTime) {
 TEST(Bottleneck, LatencyThatIsKnownIsSharedByLargerChunks) {
   LoaderStats stats = one_request_at_a_time();
   stats.facts.direct_io = true;
-  EXPECT_EQ(find_cure(diagnose(stats), "larger chunks"), nullptr)
+  EXPECT_EQ(find_cure(diagnose(stats), "in chunks of"), nullptr)
       << "it could be bandwidth, which larger chunks do not change";
   MachineRates measured = observe(stats).rates;
   measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
   const Diagnosis found = diagnose(stats, measured);
-  const Cure* const chunks = find_cure(found, "--chunk-bytes 4096KiB, now 977 KiB");
+  const Cure* const chunks = find_cure(found, "in chunks of 4096KiB (now 977 KiB)");
   ASSERT_NE(chunks, nullptr);
   // 42 pictures of 0.1 ms each in a request of 9 ms.
   EXPECT_NEAR(chunks->images_per_second, 42 / 0.0132, 42 / 0.0132 * 0.02);
 
   measured.disk = {.bytes_per_second = 1e8, .request_seconds = 0};
-  EXPECT_EQ(find_cure(diagnose(stats, measured), "larger chunks"), nullptr) << "it is bandwidth";
+  EXPECT_EQ(find_cure(diagnose(stats, measured), "in chunks of"), nullptr) << "it is bandwidth";
   stats.facts.order = OrderMode::random;
   measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
-  EXPECT_EQ(find_cure(diagnose(stats, measured), "larger chunks"), nullptr)
+  EXPECT_EQ(find_cure(diagnose(stats, measured), "in chunks of"), nullptr)
       << "rows are read one by one";
 }
 

@@ -151,13 +151,13 @@ TEST(ChunkingAdvice, FilteredChunksOfOneImageOnlyCostDecoding) {
 TEST(ChunkingAdvice, SmallChunksAreCounted) {
   const auto advice = chunking_advice(chunked({50'000, 32, 32, 3}, {1, 32, 32, 3}));
   EXPECT_THAT(advice, ElementsAre(AllOf(HasSubstr("3.0 KiB"), HasSubstr("50000 chunks"),
-                                        HasSubstr("chunks=(1365,32,32,3)"), HasSubstr("--chunk"))));
+                                        HasSubstr("chunks=(1365,32,32,3)"), HasSubstr("4 MiB by default"))));
 }
 
 TEST(ChunkingAdvice, LargeChunksMixLittle) {
   const auto advice = chunking_advice(chunked({500'000, 32, 32, 3}, {40'000, 32, 32, 3}));
   EXPECT_THAT(advice, ElementsAre(AllOf(HasSubstr("117.2 MiB"), HasSubstr("40000 images"),
-                                        HasSubstr("only 2 chunks"), HasSubstr("--chunk-bytes"))));
+                                        HasSubstr("only 2 chunks"), HasSubstr("4 MiB by default"))));
 }
 
 TEST(ChunkingAdvice, OneChunkForEverythingLeavesNothingToShuffle) {

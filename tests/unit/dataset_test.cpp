@@ -318,7 +318,7 @@ TEST_F(DatasetTest, LayoutComesFromOptionThenAttributeThenShape) {
   EXPECT_EQ(Dataset::open(h5py_file(folder_, "nchw")).info().layout, Layout::nchw);
   for (const char* name : {"ambiguous", "no_channel_axis"}) {
     const std::string ambiguous = h5py_file(folder_, name);
-    expect_error(ErrorCode::invalid_argument, {"--layout"}, [&] { Dataset::open(ambiguous); });
+    expect_error(ErrorCode::invalid_argument, {"option layout"}, [&] { Dataset::open(ambiguous); });
     EXPECT_EQ(Dataset::open(ambiguous, options).info().layout, Layout::nhwc);
   }
 }
@@ -327,7 +327,7 @@ TEST_F(DatasetTest, SeveralCandidatesAreListed) {
   const std::string path = h5py_file(folder_, "two_candidates");
   expect_error(ErrorCode::unsupported, {"test/x uint8 [4,8,8,3], train/x uint8 [5,8,8,3]"},
                [&] { Dataset::open(path); });
-  expect_error(ErrorCode::unsupported, {"--images"}, [&] { Dataset::open(path); });
+  expect_error(ErrorCode::unsupported, {"option images"}, [&] { Dataset::open(path); });
   OpenOptions options;
   options.images = "/test/x";
   EXPECT_EQ(Dataset::open(path, options).info().num_samples, 4);
@@ -611,7 +611,7 @@ TEST_F(DatasetTest, LayoutOptionCannotContradictOwnFile) {
   options.layout = Layout::nhwc;
   EXPECT_EQ(Dataset::open(path, options).info().layout, Layout::nhwc);
   options.layout = Layout::nchw;
-  expect_error(ErrorCode::invalid_argument, {"--layout"}, [&] { Dataset::open(path, options); });
+  expect_error(ErrorCode::invalid_argument, {"option layout"}, [&] { Dataset::open(path, options); });
 }
 
 TEST_F(DatasetTest, UnwrittenLabelsAreNotRead) {

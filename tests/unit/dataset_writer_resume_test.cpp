@@ -127,7 +127,7 @@ TEST_F(DatasetWriterResume, StoppedWhileReadingBackAllCanBeResumed) {
   }
   EXPECT_EQ(folder_.names(), kLeftover);
   options.resume = true;
-  expect_error(ErrorCode::cancelled, {"--resume"},
+  expect_error(ErrorCode::cancelled, {"resume"},
                [&] { DatasetWriter(path_, small_spec(kSamples), options); });
   EXPECT_EQ(folder_.names(), kLeftover);
   DatasetWriter writer(path_, small_spec(kSamples), resume());
@@ -239,7 +239,7 @@ TEST_F(DatasetWriterResume, AJournalWithoutItsFileIsReplaced) {
 
 TEST_F(DatasetWriterResume, ALeftoverIsRefusedUnlessAskedFor) {
   interrupted_run({1, 2});
-  expect_error(ErrorCode::output_exists, {partial_, "--resume", "--force"},
+  expect_error(ErrorCode::output_exists, {partial_, "resume", "overwrite"},
                [&] { DatasetWriter(path_, small_spec(kSamples), fresh()); });
   EXPECT_EQ(folder_.names(), kLeftover);
   EXPECT_EQ(chunks_of(DatasetWriter(path_, small_spec(kSamples), resume())).size(), 2U);
@@ -258,7 +258,7 @@ TEST_F(DatasetWriterResume, AnotherRunIsRefusedAndTheFirstDifferenceNamed) {
     SCOPED_TRACE(difference);
     DatasetSpec spec = small_spec(kSamples);
     change(spec);
-    expect_error(ErrorCode::invalid_argument, {partial_, difference, "--force"},
+    expect_error(ErrorCode::invalid_argument, {partial_, difference, "overwrite"},
                  [&] { DatasetWriter(path_, spec, options); });
     EXPECT_EQ(folder_.names(), kLeftover);
   };
@@ -276,7 +276,7 @@ TEST_F(DatasetWriterResume, AJournalThatDoesNotSayWhoseItIsIsNamed) {
   interrupted_run({1});
   std::filesystem::remove(journal_);
   pipeline::Journal::create(journal_, {.run = "{}"}).file().keep();
-  expect_error(ErrorCode::corrupt_data, {journal_, "identity", "--force"},
+  expect_error(ErrorCode::corrupt_data, {journal_, "identity", "overwrite"},
                [&] { DatasetWriter(path_, small_spec(kSamples), resume()); });
   EXPECT_EQ(folder_.names(), kLeftover);
 }
@@ -309,12 +309,12 @@ TEST_F(DatasetWriterResume, TheLastRecordOfAChunkCounts) {
 TEST_F(DatasetWriterResume, ADamagedStructureIsAnErrorAndLosesNothing) {
   interrupted_run({0, 1});
   change_byte(partial_, 300);
-  expect_error(ErrorCode::corrupt_data, {partial_, "--force"},
+  expect_error(ErrorCode::corrupt_data, {partial_, "overwrite"},
                [&] { DatasetWriter(path_, small_spec(kSamples), resume()); });
   EXPECT_EQ(folder_.names(), kLeftover);
   change_byte(partial_, 300);
   std::filesystem::resize_file(partial_, std::filesystem::file_size(partial_) + 1);
-  expect_error(ErrorCode::corrupt_data, {partial_, "--force"},
+  expect_error(ErrorCode::corrupt_data, {partial_, "overwrite"},
                [&] { DatasetWriter(path_, small_spec(kSamples), resume()); });
   std::filesystem::resize_file(partial_, std::filesystem::file_size(partial_) - 1);
   finish(DatasetWriter(path_, small_spec(kSamples), resume()));

@@ -210,7 +210,7 @@ TEST_F(DatasetWriterTest, AConstantChannelLeavesStatisticsOut) {
 
 TEST_F(DatasetWriterTest, AnExistingOutputIsNotTouchedUnlessAskedFor) {
   test::write_bytes(path_, {'o', 'l', 'd'});
-  expect_error(ErrorCode::output_exists, {"--force"},
+  expect_error(ErrorCode::output_exists, {"overwrite"},
                [&] { write_file(path_, small_spec(4), {}); });
   EXPECT_EQ(test::read_bytes(path_), (std::vector<std::uint8_t>{'o', 'l', 'd'}));
   {
@@ -668,7 +668,7 @@ TEST_F(DatasetWriterTest, AFilteredFileIsBegunAgainAndNeverOverAnotherRun) {
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
   WriterOptions unwilling = filtered;
   unwilling.resume = false;
-  expect_error(ErrorCode::output_exists, {"out.h5.partial", "--resume"},
+  expect_error(ErrorCode::output_exists, {"out.h5.partial", "resume"},
                [&] { DatasetWriter(path_, spec, unwilling); });
   {
     DatasetWriter writer(path_, spec, filtered);

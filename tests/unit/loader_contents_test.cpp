@@ -167,7 +167,7 @@ TEST_F(SomeRowsTest, RanksReadUntilTheyHaveMetEveryRow) {
 }
 
 TEST_F(SomeRowsTest, MoreThanTheBudgetCannotBeKept) {
-  expect_error(ErrorCode::out_of_resources, {"--resident", "400 rows", "memory_budget"}, [&] {
+  expect_error(ErrorCode::out_of_resources, {"resident = host", "400 rows", "memory_budget"}, [&] {
     const Loader loader(dataset_, {.batch_size = 16,
                                    .window_bytes = 16 << 10,
                                    .num_threads = 1,

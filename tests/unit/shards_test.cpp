@@ -549,7 +549,7 @@ TEST_F(ShardLinkTest, ReplacesNothingUnasked) {
   const Dataset dataset = Dataset::open(write(kWhole));
   const std::string link = scratch_.file("all.h5");
   test::write_bytes(link, {1, 2, 3});
-  expect_error(ErrorCode::output_exists, {link, "--force"}, [&] { link_shards(dataset, link); });
+  expect_error(ErrorCode::output_exists, {link, "overwrite"}, [&] { link_shards(dataset, link); });
   EXPECT_EQ(test::read_bytes(link).size(), 3U);
   link_shards(dataset, link, {.overwrite = true});
   EXPECT_EQ(Dataset::open(link, {.allow_external = true}).size(), 72);

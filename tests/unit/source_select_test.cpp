@@ -92,7 +92,7 @@ TEST_F(SourceSelectTest, SourcesThatCannotGoRoundThePageCacheRefuseTo) {
   const Dataset dataset = Dataset::open(path_);
   for (const SourceKind kind : {SourceKind::mapped, SourceKind::hdf5}) {
     expect_error(ErrorCode::invalid_argument,
-                 {std::string(to_string(kind)), "--direct-io", "let it be chosen"}, [&] {
+                 {std::string(to_string(kind)), "direct_io", "let it be chosen"}, [&] {
                    (void)select_source(dataset.impl(), dataset.impl()->images,
                                        {.kind = kind, .group_samples = 8, .direct_io = true});
                  });

@@ -239,7 +239,7 @@ TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
   }
   const Diagnosis found = diagnose(stats, alone);
   EXPECT_TRUE(std::any_of(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
-    return cure.text.find("larger chunks") != std::string::npos;
+    return cure.text.find("in chunks of") != std::string::npos;
   })) << describe(found);
 }
 

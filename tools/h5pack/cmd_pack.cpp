@@ -114,7 +114,7 @@ void finish_options(PackCommand& command) {
     try {
       return parser(text);
     } catch (const Error& error) {
-      throw Error(error.code(), option + ": " + error.what());
+      throw error.with_message(option + ": " + error.what());
     }
   };
   if (!command.resize.empty()) picture.resize = parse("--resize", command.resize, parse_resize);

@@ -256,7 +256,7 @@ RepackReport repack_file(RepackCommand& command, bool quiet) {
     } catch (const Error& error) {
       if (report.outputs.empty()) throw;
       std::vector<std::string> done(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i));
-      throw Error(error.code(), error.what() + ("; already finished: " + first_few(done)));
+      throw error.with_message(error.what() + ("; already finished: " + first_few(done)));
     }
   }
   return report;

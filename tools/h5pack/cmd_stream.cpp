@@ -122,7 +122,7 @@ class StreamRun {
       return chunkio::Loader::resume(dataset, options.loader, state);
     } catch (const chunkio::Error& error) {
       if (error.code() != chunkio::ErrorCode::invalid_argument) throw;
-      throw chunkio::Error(error.code(), "--state-in " + options.state_in + ": " + error.what());
+      throw error.with_message("--state-in " + options.state_in + ": " + error.what());
     }
   }
 

@@ -18,9 +18,9 @@
 #include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>
 
-#include "advice_text.hpp"
 #include "command.hpp"
 #include "machine_meter.hpp"
+#include "option_flags.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "pack_options.hpp"

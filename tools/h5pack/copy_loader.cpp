@@ -32,7 +32,7 @@ chunkio::Loader copy_loader(const chunkio::Dataset& dataset, const CopyOptions& 
              .num_epochs = 1}};
   } catch (const chunkio::Error& error) {
     if (error.code() != chunkio::ErrorCode::out_of_resources) throw;
-    throw chunkio::Error(error.code(), error.what() + (" (" + options.memory_name + ")"));
+    throw error.with_message(error.what() + (" (" + options.memory_name + ")"));
   }
 }
 

@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "advice_text.hpp"
 #include "byte_size.hpp"
 #include "disk_options.hpp"
 #include "escape.hpp"
 #include "json_text.hpp"
+#include "option_flags.hpp"
 #include "progress_text.hpp"
 #include "text_layout.hpp"
 
@@ -68,7 +68,7 @@ std::string bus_text(const DoctorReport& report) {
 }
 
 std::string cure_text(std::size_t number, const chunkio::Cure& cure) {
-  return wrap(std::to_string(number) + ". " + with_program_options(cure.text) +
+  return wrap(std::to_string(number) + ". " + with_flag(cure) +
                   " Predicted: " + percent(cure.stall, 1) + " stall, " +
                   images(cure.images_per_second) + " images/s.",
               kTextColumns);
@@ -124,7 +124,7 @@ std::string doctor_text(const DoctorReport& report, bool colour) {
                false);
   text += "\n" + labelled("bound", std::string(to_string(found.bound)), colour);
   for (std::size_t i = 0; i < found.evidence.size(); ++i) {
-    text += paragraph(i == 0 ? "evidence" : "", with_program_options(found.evidence[i]));
+    text += paragraph(i == 0 ? "evidence" : "", found.evidence[i]);
   }
   for (std::size_t i = 0; i < found.cures.size(); ++i) {
     text += labelled(i == 0 ? "cures" : "", cure_text(i + 1, found.cures[i]), colour);

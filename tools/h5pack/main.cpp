@@ -2,6 +2,7 @@
 /// an exit code.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <chunkio/error.hpp>
 
 #include "command.hpp"
+#include "option_flags.hpp"
 #include "output.hpp"
 #include "render_json.hpp"
 #include "text_layout.hpp"
@@ -66,6 +68,14 @@ std::string command_name(const CLI::App& app) {
   return chosen.empty() ? "h5pack" : "h5pack " + chosen.back()->get_name();
 }
 
+/// Whether a chosen command, or one of its own, takes the flag.
+bool knows(const CLI::App& app, const std::string& flag) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return std::any_of(chosen.begin(), chosen.end(), [&](const CLI::App* command) {
+    return command->get_option_no_throw(flag) != nullptr || knows(*command, flag);
+  });
+}
+
 /// CLI11's text, except that an unknown command or option is named.
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining();
@@ -115,8 +125,9 @@ ExitCode run(int argc, char** argv) {
                   usage_problem(app, error) + "; see '" + command_name(app) + " --help'", json);
   } catch (const chunkio::Error& error) {
     const bool usage = error.code() == chunkio::ErrorCode::invalid_argument;
-    return report(usage ? ExitCode::usage : ExitCode::failed, to_string(error.code()), error.what(),
-                  json);
+    const auto accepted = [&](const std::string& flag) { return knows(app, flag); };
+    return report(usage ? ExitCode::usage : ExitCode::failed, to_string(error.code()),
+                  h5pack::with_flags(error, accepted), json);
   } catch (const std::bad_alloc&) {
     return report(ExitCode::failed, to_string(chunkio::ErrorCode::out_of_resources),
                   "out of memory; try smaller sizes or fewer threads", json);

@@ -34,7 +34,7 @@ CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t&
     try {
       target = parse_byte_size(text);
     } catch (const chunkio::Error& error) {
-      throw chunkio::Error(error.code(), name + ": " + error.what());
+      throw error.with_message(name + ": " + error.what());
     }
     if (target < smallest) refuse(name, "at least " + format_bytes(smallest), text);
   };
@@ -126,7 +126,7 @@ CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& targe
     try {
       target = parse_row_list(text);
     } catch (const chunkio::Error& error) {
-      throw chunkio::Error(error.code(), std::string("--rows: ") + error.what());
+      throw error.with_message(std::string("--rows: ") + error.what());
     }
   };
   return app

@@ -318,7 +318,7 @@ ExitCode run_pack(PackCommand& command, const GlobalOptions& global) {
     try {
       return pack_run.run();
     } catch (const Error& error) {
-      throw Error(error.code(), error.what() + pack_run.written());
+      throw error.with_message(error.what() + pack_run.written());
     }
   });
 }

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "advice_text.hpp"
 #include "byte_size.hpp"
 #include "escape.hpp"
 #include "in_quotes.hpp"
+#include "option_flags.hpp"
 #include "paste_lines.hpp"
 #include "progress_text.hpp"
 #include "sources/listing.hpp"

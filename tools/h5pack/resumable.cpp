@@ -10,22 +10,22 @@ namespace h5pack {
 
 void run_resumable(chunkio::DatasetWriter& writer, const std::string& path,
                    const std::function<void()>& work, const std::string& nothing_kept) {
-  const auto fail = [&](chunkio::ErrorCode code, const std::string& what) {
-    const bool cancelled = code == chunkio::ErrorCode::cancelled;
+  const auto fail = [&](const chunkio::Error& error) {
+    const bool cancelled = error.code() == chunkio::ErrorCode::cancelled;
     if (cancelled) writer.commit();
     const std::string left = cancelled ? "; " + nothing_kept : "";
     const std::string way_on = "; " + in_quotes(path + ".partial") +
                                " keeps what was written: the same command with --resume goes on "
                                "from there";
-    throw chunkio::Error(code, what + (writer.committed() ? way_on : left));
+    throw error.with_message(error.what() + (writer.committed() ? way_on : left));
   };
   try {
     work();
   } catch (const chunkio::Error& error) {
-    fail(error.code(), error.what());
+    fail(error);
   } catch (const std::bad_alloc&) {
-    fail(chunkio::ErrorCode::out_of_resources, "not enough memory to write " + in_quotes(path) +
-                                                   "; use fewer --threads or smaller chunks");
+    fail({chunkio::ErrorCode::out_of_resources, "not enough memory to write " + in_quotes(path) +
+                                                    "; use fewer --threads or smaller chunks"});
   }
 }
 

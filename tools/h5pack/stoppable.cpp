@@ -8,6 +8,7 @@
 
 #include <chunkio/error.hpp>
 
+#include "option_flags.hpp"
 #include "output.hpp"
 #include "render_json.hpp"
 #include "stop_signal.hpp"
@@ -21,7 +22,7 @@ ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
     return work();
   } catch (const chunkio::Error& error) {
     if (error.code() != chunkio::ErrorCode::cancelled || StopSignal::received() == 0) throw;
-    const std::string stopped = error.what() + (left.empty() ? "" : "; " + left);
+    const std::string stopped = with_flags(error) + (left.empty() ? "" : "; " + left);
     print_error(stopped);
     if (global.json) print(error_json(to_string(error.code()), stopped));
     return static_cast<ExitCode>(128 + StopSignal::received());

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include "advice_text.hpp"
 #include "byte_size.hpp"
 #include "digest_text.hpp"
 #include "disk_options.hpp"
 #include "escape.hpp"
+#include "option_flags.hpp"
 #include "progress_text.hpp"
 #include "text_layout.hpp"
 
@@ -194,8 +194,10 @@ std::string stream_end_text(const StreamSetup& setup, const EpochReport& total, 
                      false);
   }
   if (!total.stats.advice.empty()) {
-    text +=
-        labelled("advice", wrap(with_program_options(total.stats.advice), kTextColumns), colour);
+    const std::vector<chunkio::Cure> cures = total.stats.diagnosis().cures;
+    const std::string advice =
+        with_flag(total.stats.advice, cures.empty() ? "" : cures.front().option);
+    text += labelled("advice", wrap(advice, kTextColumns), colour);
   }
   if (!total.skipped.empty()) {
     text += labelled("skipped", skipped_text(total.skipped), colour);

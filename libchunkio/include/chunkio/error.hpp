@@ -1,10 +1,14 @@
 /// Errors: one exception type with a closed set of codes.
 ///
 /// Every function of the library that can fail throws `chunkio::Error`. The message is one line
-/// that names the file (and dataset or chunk), the cause below it, and the way out. The library
+/// that names the file (and dataset or chunk), the cause below it, and the way out, in terms of the
+/// library's options: a program that has other names for them finds them in options(). The library
 /// never prints, exits or aborts.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -36,15 +40,28 @@ CHUNKIO_EXPORT std::string_view to_string(ErrorCode code) noexcept;
 /// The only exception type thrown by this library (besides std::bad_alloc).
 class CHUNKIO_EXPORT Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message);
+  /// \param option, other  what options() holds, if not empty. String literals: nothing is copied.
+  Error(ErrorCode code, const std::string& message, std::string_view option = {},
+        std::string_view other = {});
   Error(const Error&) = default;
   Error& operator=(const Error&) = default;
   ~Error() override;
 
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
 
+  /// The options that the message names as its subject or its way out, as they are written in a
+  /// program ("overwrite", "verify = off").
+  [[nodiscard]] std::span<const std::string_view> options() const noexcept {
+    return std::span(options_).first(num_options_);
+  }
+
+  /// The same error in other words.
+  [[nodiscard]] Error with_message(const std::string& message) const;
+
  private:
   ErrorCode code_;
+  std::size_t num_options_ = 0;
+  std::array<std::string_view, 2> options_;
 };
 
 }  // namespace chunkio

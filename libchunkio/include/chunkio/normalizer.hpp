@@ -23,6 +23,9 @@
 #include <chunkio/tensor.hpp>
 
 namespace chunkio {
+namespace internal {
+struct NormalizerAccess;
+}
 
 /// How pictures become the input of a network.
 struct NormalizeOptions {
@@ -87,6 +90,7 @@ class CHUNKIO_EXPORT Normalizer {
                   std::int64_t echo_pass = 0) const;
 
  private:
+  friend struct internal::NormalizerAccess;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

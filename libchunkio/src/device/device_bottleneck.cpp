@@ -112,9 +112,9 @@ Diagnosis diagnose_bus(const DeviceStats& stats, const Rates& rates) {
                                      2 * rates.now));
   }
   add_echo(found.cures, stats, rates);
-  found.cures.push_back(rates.cure(
-      "", "Pack smaller pictures (h5pack --resize): half the bytes cross in half the time.",
-      2 * rates.now));
+  found.cures.push_back(
+      rates.cure("", "Pack smaller pictures with h5pack: half the bytes cross in half the time.",
+                 2 * rates.now));
   return found;
 }
 

@@ -12,6 +12,7 @@
 #include "base/streaming_copy.hpp"
 #include "device/augmentation.hpp"
 #include "device/normalize_plan.hpp"
+#include "device/normalizer_access.hpp"
 #include "device/picture_writer.hpp"
 #include "device/thread_team.hpp"
 
@@ -115,6 +116,14 @@ struct Normalizer::Impl {
 
 Normalizer::Normalizer(const DatasetInfo& info, NormalizeOptions options)
     : impl_(std::make_unique<Impl>(info, std::move(options))) {}
+
+Normalizer internal::NormalizerAccess::make(const DatasetInfo& info, NormalizeOptions options,
+                                            std::int64_t largest_cached_bytes) {
+  Normalizer normalizer(info, std::move(options));
+  normalizer.impl_->largest_cached_bytes = largest_cached_bytes;
+  return normalizer;
+}
+
 Normalizer::Normalizer(Normalizer&&) noexcept = default;
 Normalizer& Normalizer::operator=(Normalizer&&) noexcept = default;
 Normalizer::~Normalizer() = default;

@@ -90,8 +90,8 @@ Error refused(const std::string& path, const std::string& what) {
   return Error(ErrorCode::refused_by_policy,
                path + ": " + what +
                    ", and only what lies in the file itself is read; name the dataset that has the "
-                   "data, copy it all into one file, or set the option allow_external "
-                   "(--allow-external)");
+                   "data, copy it all into one file, or set the option allow_external",
+               "allow_external");
 }
 
 /// A link over shards says what to open instead.
@@ -161,13 +161,15 @@ std::string find_images(const FileId& file, const OpenOptions& options,
                 path + " holds no 4-D uint8 dataset of pictures" +
                     (contents.complete ? "; it holds "
                                        : " among the objects that are looked at; if it has one, "
-                                         "name it with the option images (--images); it holds ") +
-                    contents.describe());
+                                         "name it with the option images; it holds ") +
+                    contents.describe(),
+                "images");
   }
   throw Error(ErrorCode::unsupported,
               path + " holds several 4-D uint8 datasets" +
                   (contents.complete ? "" : " or more objects than are looked at") + ": " +
-                  candidates.describe() + "; name one with the option images (--images)");
+                  candidates.describe() + "; name one with the option images",
+              "images");
 }
 
 /// \throws Error refused_by_policy, unsupported, corrupt_data.
@@ -233,9 +235,10 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted) {
   const bool ours = has_format(impl);
   std::optional<Layout> layout = wanted && !ours ? wanted : stored_layout(impl);
   if (wanted && layout && *wanted != *layout) {
-    throw Error(ErrorCode::invalid_argument, info.path + " says that its pictures are " +
-                                                 std::string(to_string(*layout)) +
-                                                 "; leave out the option layout (--layout)");
+    throw Error(ErrorCode::invalid_argument,
+                info.path + " says that its pictures are " + std::string(to_string(*layout)) +
+                    "; leave out the option layout",
+                "layout");
   }
   if (!layout) layout = wanted;
   if (!layout) {
@@ -246,7 +249,8 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted) {
                   "cannot tell the axis order of " + printable(info.images_path) + " " +
                       shape.to_string() + " in " + info.path + ": " + (first ? "both" : "neither") +
                       " of axis 1 and axis 3 " + (first ? "look" : "looks") +
-                      " like channels; set the option layout (--layout nhwc or nchw)");
+                      " like channels; set the option layout to nhwc or nchw",
+                  "layout");
     }
     layout = last ? Layout::nhwc : Layout::nchw;
   }

@@ -139,7 +139,7 @@ void check_places(std::span<const File> files) {
                   info.path + " says that it is shard " + std::to_string(shard.index) + " of " +
                       std::to_string(shard.count) + ", not " + std::to_string(i) + " of " +
                       std::to_string(files.size()) +
-                      " as its name does; give each file the name that h5pack gave it");
+                      " as its name does; give each file the name that it was packed under");
     }
     if (shard.first_row < free_row) {
       throw Error(ErrorCode::corrupt_data,

@@ -64,8 +64,9 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
              (request.kind == SourceKind::mapped || request.kind == SourceKind::hdf5)) {
     throw Error(ErrorCode::invalid_argument,
                 "the " + std::string(to_string(request.kind)) +
-                    " source cannot go round the page cache (direct_io, --direct-io); use the "
-                    "direct or scatter source, or let it be chosen");
+                    " source cannot go round the page cache, as direct_io asks; use the "
+                    "direct or scatter source, or let it be chosen",
+                "direct_io", "source");
   }
   const std::string not_direct = DirectSource::reason_against(*array).value_or("");
   const std::string why_not = selected.kind == SourceKind::hdf5     ? ""

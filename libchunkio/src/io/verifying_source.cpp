@@ -15,8 +15,9 @@ std::shared_ptr<const Dataset::Impl> checked(std::shared_ptr<const Dataset::Impl
   if (reason.empty()) return file;
   throw Error(ErrorCode::unsupported,
               file->info.path + ": " + reason +
-                  ", so its chunks cannot be compared with digests; set verify to off (--verify "
-                  "off), or pack it with h5pack, which stores them");
+                  ", so its chunks cannot be compared with digests; set verify = off, or "
+                  "pack it with h5pack, which stores them",
+              "verify = off");
 }
 
 }  // namespace

@@ -197,8 +197,8 @@ void add_no_filter(Cures& cures, const LoaderStats& stats, const Prediction& pre
                changed.plan.sample_bytes *
                    std::max(stats.facts.group_samples, changed.plan.samples_per_group));
   cures.push_back(prediction.cure("",
-                                  "Pack the file again without a filter (h5pack repack; --filter "
-                                  "none is the default).",
+                                  "Pack the file again without a filter with h5pack repack, "
+                                  "which stores none by default.",
                                   changed));
 }
 
@@ -254,9 +254,8 @@ void add_larger_chunks(Cures& cures, const LoaderStats& stats, const Prediction&
     changed.plan.decoded_bytes = scaled(observed.plan.decoded_bytes);
     const std::string size = std::to_string(bytes >> 10) + "KiB";
     Cure cure = prediction.cure("",
-                                "Pack the pictures again in larger chunks (h5pack repack "
-                                "--chunk-bytes " +
-                                    size + ", now " + kibibytes(now) +
+                                "Pack the pictures again with h5pack repack, in chunks of " + size +
+                                    " (now " + kibibytes(now) +
                                     "): a request then brings more for the same latency.",
                                 changed);
     if (best && cure.images_per_second < kWorthwhile * best->images_per_second) break;
@@ -308,7 +307,7 @@ void add_smaller_pictures(Cures& cures, const Prediction& prediction) {
   changed.plan.request_bytes = std::max<std::int64_t>(changed.plan.request_bytes / 2, 1);
   changed.plan.decoded_bytes /= 2;
   cures.push_back(prediction.cure(
-      "", "Pack smaller pictures (h5pack --resize): half the bytes, half the work.", changed));
+      "", "Pack smaller pictures with h5pack: half the bytes, half the work.", changed));
 }
 
 void add_depth(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {

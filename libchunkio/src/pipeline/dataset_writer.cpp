@@ -42,6 +42,8 @@ using pipeline::Journal;
 using pipeline::OwnedFile;
 using pipeline::OwnerLock;
 
+/// The way out where what a run left cannot be gone on with.
+constexpr const char* kStartAgain = "set overwrite and not resume to start again";
 /// Fields are read back in pieces of this size.
 constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
 
@@ -203,7 +205,8 @@ DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
     throw Error(ErrorCode::invalid_argument,
                 "a filtered chunk of " + std::to_string(chunk_bytes()) + " bytes would exceed " +
                     std::to_string(h5::kMaxFilteredChunkBytes) +
-                    ", which nobody could read; lower chunk_samples (--chunk)");
+                    ", which nobody could read; lower chunk_samples",
+                "chunk_samples");
   }
   if (!options.identity.empty()) {
     run = pipeline::describe_run(options.identity, dataset, field_digests, chunk_samples,
@@ -313,10 +316,10 @@ bool DatasetWriter::Impl::take_up_leftover() {
   // A killed run may have left a file that libhdf5 cannot open.
   if (!journal->saved().empty()) structure().restore(*journal);
   if (partial->size() != file_bytes || structure().digest() != journal->header().structure_digest) {
-    throw Error(ErrorCode::corrupt_data,
-                partial->path() +
-                    " is damaged: its structure is not what its journal says; start again with "
-                    "--force instead of --resume");
+    throw Error(
+        ErrorCode::corrupt_data,
+        partial->path() + " is damaged: its structure is not what its journal says; " + kStartAgain,
+        "overwrite", "resume");
   }
   journal->forget_saved();
   accept_chunks();
@@ -334,21 +337,20 @@ void DatasetWriter::Impl::check_same_run(const pipeline::JournalHeader& header) 
   try {
     difference = pipeline::first_difference(header.run, run);
   } catch (const Error& error) {
-    throw Error(error.code(), journal_of(target) + ": " + error.what() +
-                                  "; start again with --force instead of --resume");
+    throw Error(error.code(), journal_of(target) + ": " + error.what() + "; " + kStartAgain,
+                "overwrite", "resume");
   }
   if (difference) {
     throw Error(ErrorCode::invalid_argument,
                 partial->path() + " was begun by another run: " + *difference +
-                    "; give the same input and options, or start again with --force instead of "
-                    "--resume");
+                    "; give the same input and options, or " + kStartAgain,
+                "overwrite", "resume");
   }
   if (header.chunk_bytes != chunk_bytes() || header.num_chunks != num_chunks ||
       header.first_chunk_offset < 0 || header.first_chunk_offset > header.file_bytes ||
       (header.file_bytes - header.first_chunk_offset) / chunk_bytes() < num_chunks) {
-    throw Error(
-        ErrorCode::corrupt_data,
-        journal_of(target) + " contradicts itself; start again with --force instead of --resume");
+    throw Error(ErrorCode::corrupt_data, journal_of(target) + " contradicts itself; " + kStartAgain,
+                "overwrite", "resume");
   }
 }
 

@@ -149,7 +149,8 @@ bool Journal::read_header() {
     throw Error(ErrorCode::unsupported,
                 file_.path() + " is of version " + std::to_string(version) +
                     ", which this program does not know; go on with the one that wrote it, or "
-                    "start again (--force)");
+                    "set overwrite to start again",
+                "overwrite");
   }
   const auto body_bytes = take<std::uint64_t>(rest);
   if (std::cmp_less(body_bytes, kFixed) || std::cmp_greater(body_bytes, kMaxHeaderBytes)) {

@@ -39,10 +39,10 @@ std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
   const auto bytes = io::ResidentSource::kept_bytes(groups, row_bytes);
   if (!bytes || *bytes > options.memory_budget) {
     throw Error(ErrorCode::out_of_resources,
-                "resident = host (--resident) keeps " + std::to_string(groups.num_samples()) +
-                    " rows of " + std::to_string(row_bytes) + " bytes, more than memory_budget " +
-                    std::to_string(options.memory_budget) +
-                    "; raise it, or leave them in the file");
+                "resident = host keeps " + std::to_string(groups.num_samples()) + " rows of " +
+                    std::to_string(row_bytes) + " bytes, more than memory_budget " +
+                    std::to_string(options.memory_budget) + "; raise it, or leave them in the file",
+                "resident = host", "memory_budget");
   }
   return std::make_unique<io::ResidentSource>(groups, row_bytes, std::move(source));
 }

@@ -57,8 +57,9 @@ OwnedFile OwnedFile::create(const std::string& path, OwnerLock lock) {
     static_cast<void>(lock_existing(path, O_RDONLY));
     throw Error(ErrorCode::output_exists,
                 path +
-                    " is left over from a run that did not finish; go on with it (--resume), or "
-                    "start again and overwrite it (--force)");
+                    " is left over from a run that did not finish; set resume to go on with it, "
+                    "or overwrite to start again",
+                "resume", "overwrite");
   }
   throw base::system_error(error_number, "create", path,
                            error_number == ENOENT || error_number == ENOTDIR
@@ -170,8 +171,8 @@ void OwnedFile::publish(const std::string& target, bool replace) {
 }
 
 Error output_exists(const std::string& path) {
-  return Error(ErrorCode::output_exists,
-               path + " exists; choose another name, or overwrite it (--force)");
+  return Error(ErrorCode::output_exists, path + " exists; choose another name, or set overwrite",
+               "overwrite");
 }
 
 void check_target(const std::string& path, bool overwrite) {

@@ -58,7 +58,8 @@ class Search {
   void check_stop() const {
     if (!stop_.stop_requested()) return;
     throw Error(ErrorCode::cancelled,
-                path_ + ": stopped while it was read back; another run can resume (--resume)");
+                path_ + ": stopped while it was read back; another run with resume goes on",
+                "resume");
   }
 
   const int fd_;

@@ -23,8 +23,9 @@ std::optional<RowSelection> rows_with_labels(const Dataset& dataset,
   if (!info.labels || info.labels->dtype != DType::int64) {
     throw Error(ErrorCode::unsupported,
                 info.path + (info.labels ? " has a table of labels" : " has no labels") +
-                    ", so only_labels (--labels) cannot choose samples; choose rows instead" +
-                    (info.why_no_labels.empty() ? "" : ". " + info.why_no_labels));
+                    ", so only_labels cannot choose samples; choose rows instead" +
+                    (info.why_no_labels.empty() ? "" : ". " + info.why_no_labels),
+                "only_labels", "rows");
   }
   const std::set<std::int64_t> wanted(labels.begin(), labels.end());
   std::set<std::int64_t> missing = wanted;
@@ -47,9 +48,10 @@ std::optional<RowSelection> rows_with_labels(const Dataset& dataset,
     }
   }
   if (!missing.empty()) {
-    throw Error(ErrorCode::invalid_argument, "no sample of " + info.path + " has the label " +
-                                                 std::to_string(*missing.begin()) +
-                                                 "; leave it out of only_labels (--labels)");
+    throw Error(ErrorCode::invalid_argument,
+                "no sample of " + info.path + " has the label " + std::to_string(*missing.begin()) +
+                    "; leave it out of only_labels",
+                "only_labels");
   }
   return RowSelection(std::move(ranges));
 }
@@ -61,7 +63,8 @@ std::optional<RowSelection> filter_rows(const Dataset& dataset, const LoaderOpti
     throw Error(ErrorCode::invalid_argument,
                 dataset.info().path + " has rows 0 to " + std::to_string(dataset.size() - 1) +
                     ", and row " + std::to_string(options.rows->ranges().back().end - 1) +
-                    " was asked for (--rows)");
+                    " was asked for; change rows",
+                "rows");
   }
   if (options.only_labels.empty()) return options.rows;
   const std::optional<RowSelection> labelled = rows_with_labels(dataset, options.only_labels);
@@ -70,7 +73,8 @@ std::optional<RowSelection> filter_rows(const Dataset& dataset, const LoaderOpti
   if (!both) {
     throw Error(ErrorCode::invalid_argument,
                 "none of the rows asked for has one of the labels asked for in " +
-                    dataset.info().path + "; change rows (--rows) or only_labels (--labels)");
+                    dataset.info().path + "; change rows or only_labels",
+                "rows", "only_labels");
   }
   return both;
 }

@@ -45,7 +45,8 @@ std::int64_t checked_chunk_samples(const DatasetSpec& spec, const WriterOptions&
   if (!bytes || *bytes > std::int64_t{0xffffffff}) {
     throw Error(ErrorCode::invalid_argument,
                 std::to_string(samples) + " samples of " + std::to_string(sample_bytes) +
-                    " bytes are too much for one chunk (4 GiB); lower chunk_samples (--chunk)");
+                    " bytes are too much for one chunk (4 GiB); lower chunk_samples",
+                "chunk_samples");
   }
   return samples;
 }

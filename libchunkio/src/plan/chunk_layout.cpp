@@ -158,7 +158,7 @@ void advise_on_size(const StoredLayout& stored, const ChunkFigures& figures,
              bytes_text(window) + " mixes only " +
              count_text(std::max(1.0, std::floor(window / figures.chunk_bytes)), "chunk") +
              ", and each one in flight takes that much memory. Use " + k +
-             ", or pack the images with h5pack (--chunk-bytes 4MiB is its default)."});
+             ", or pack the images with h5pack, whose chunks are of 4 MiB by default."});
   } else if (figures.chunk_bytes < kSmallChunkBytes && figures.num_chunks > 1) {
     findings.push_back(
         {kSmallChunkBytes / figures.chunk_bytes,
@@ -166,7 +166,7 @@ void advise_on_size(const StoredLayout& stored, const ChunkFigures& figures,
              " are small: " + count_text(figures.num_chunks, "chunk") +
              " to look up in the index and read one by one, where reads of " + bytes_text(better) +
              " run at the full speed of a disk. Use " + k +
-             ", or pack the images with h5pack (--chunk N sets the images a chunk)."});
+             ", or pack the images with h5pack, whose chunks are of 4 MiB by default."});
   }
 
   // What libhdf5 does (tried with 1.10.8): a chunk with filters is read and decoded whole, always;
@@ -185,7 +185,9 @@ void advise_on_size(const StoredLayout& stored, const ChunkFigures& figures,
         {filtered ? images_read : figures.pieces,
          "A chunk of " + bytes_text(figures.chunk_bytes) +
              " does not fit h5py's default cache of " + bytes_text(cache) + ": " + cost +
-             ". Read in chunk order (h5pack stream --order chunk_shuffled, chunkio::Loader), which "
+             ". Read in chunk order (order = chunk_shuffled of chunkio::Loader and of h5pack "
+             "stream), "
+             "which "
              "loads each chunk once an epoch; in h5py that takes rdcc_nbytes=" +
              std::to_string(static_cast<std::int64_t>(std::max(window, figures.chunk_bytes))) +
              " to keep a window of chunks."});

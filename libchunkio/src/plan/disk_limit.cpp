@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/error.hpp>
@@ -37,8 +38,8 @@ constexpr std::array<DiskProfile, 5> kProfiles{{
      "single-digit milliseconds, taken as 1"},
 }};
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::invalid_argument, "no disk is like this: " + what);
+[[noreturn]] void refuse(const std::string& what, std::string_view option) {
+  throw Error(ErrorCode::invalid_argument, "no disk is like this: " + what, option);
 }
 
 }  // namespace
@@ -46,16 +47,18 @@ constexpr std::array<DiskProfile, 5> kProfiles{{
 void require_valid(const DiskLimit& limit) {
   const double bandwidth = limit.bytes_per_second;
   if (bandwidth != 0 && !(bandwidth >= 1 && bandwidth <= 1e15)) {
-    refuse("bytes_per_second (--limit-bandwidth) must be 1 to 1e15, or 0 for no limit, not " +
-           std::to_string(bandwidth));
+    refuse(
+        "bytes_per_second must be 1 to 1e15, or 0 for no limit, not " + std::to_string(bandwidth),
+        "bytes_per_second");
   }
   if (!(limit.request_seconds >= 0 && limit.request_seconds <= 60)) {
-    refuse("request_seconds (--limit-latency) must be 0 to 60 seconds, not " +
-           std::to_string(limit.request_seconds));
+    refuse("request_seconds must be 0 to 60 seconds, not " + std::to_string(limit.request_seconds),
+           "request_seconds");
   }
   if (limit.queue_depth < 0 || limit.queue_depth > 65'536) {
-    refuse("queue_depth (--limit-queue) must be 1 to 65536, or 0 for no limit, not " +
-           std::to_string(limit.queue_depth));
+    refuse("queue_depth must be 1 to 65536, or 0 for no limit, not " +
+               std::to_string(limit.queue_depth),
+           "queue_depth");
   }
 }
 

@@ -194,7 +194,8 @@ Candidate settings_for(const TuningTask& task, const MachineRates& rates,
               std::to_string(task.memory_bytes) + " bytes of memory are too few: batches of " +
                   std::to_string(task.batch_size) + " samples of " +
                   std::to_string(task.sample_bytes) + " bytes need at least " +
-                  std::to_string(needed) + "; raise it (--memory), or lower the batch size");
+                  std::to_string(needed) + "; raise memory_bytes, or lower batch_size",
+              "memory_bytes", "batch_size");
 }
 
 }  // namespace
