@@ -37,6 +37,7 @@
 #include "sources/file_stamps.hpp"
 #include "stop_signal.hpp"
 #include "stoppable.hpp"
+#include "structure_check.hpp"
 
 namespace h5pack {
 namespace {
@@ -234,6 +235,8 @@ void check_replaces_nothing(const std::vector<std::string>& outputs) {
 
 RepackReport repack_file(RepackCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.input, command.open);
+  // Who names what to carry along gets that, and an error if it is among what is damaged.
+  if (command.fields.empty()) refuse_damaged(dataset.info());
   const Listing listing = as_listing(command, dataset);
   const chunkio::WriterOptions& writer = command.options.writer;
   check_outputs(listing, command.output, "", writer.overwrite || writer.resume);

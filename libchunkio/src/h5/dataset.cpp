@@ -646,6 +646,7 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
   impl->external = policy(options);
   if (link_files == LinkFiles::refused) refuse_link(impl->file, path);
   const FileContents contents = list_datasets(impl->file, path, impl->external);
+  info.damaged_objects = contents.damaged;
   info.images_path = find_images(impl->file, options, contents, path);
   const DatasetSummary images = summarize(open_dataset(impl->file, info.images_path, path),
                                           info.images_path, path, impl->external);
@@ -714,6 +715,12 @@ std::optional<FieldInfo> Dataset::find_field(std::string_view name) const {
   const DatasetInfo& about = info();
   for (const DatasetSummary& dataset : impl_->oversized_fields) {
     if (dataset.name == name) throw oversized(dataset, about.path);
+  }
+  for (const DamagedObject& object : about.damaged_objects) {
+    if (name == object.name || name.starts_with(object.name + "/")) {
+      throw Error(ErrorCode::corrupt_data,
+                  object.reason + "; the file is damaged, copy or download it again");
+    }
   }
   if (about.labels && about.labels->name == name) return about.labels;
   const auto found = std::find_if(about.fields.begin(), about.fields.end(),
