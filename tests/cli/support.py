@@ -17,6 +17,7 @@ import tempfile
 import time
 import unittest
 
+import h5py
 import numpy as np
 from PIL import Image
 
@@ -89,6 +90,12 @@ def flip(path, offset, bits=1):
         byte = file.read(1)[0]
         file.seek(offset)
         file.write(bytes([byte ^ bits]))
+
+
+def object_header(path, name):
+    """Byte offset of the header of an object of an HDF5 file, in which h5pack's files have a checksum."""
+    with h5py.File(path) as file:
+        return h5py.h5o.get_info(file[name].id).addr
 
 
 def tree(folder):

@@ -10,7 +10,7 @@ import numpy as np
 
 import sources
 import under_strace
-from support import H5PACK, CliTest, flip, make_class_folder, picture, tree, write_picture
+from support import H5PACK, CliTest, flip, make_class_folder, object_header, picture, tree, write_picture
 
 
 class VerifyTest(CliTest):
@@ -126,6 +126,111 @@ class VerifyTest(CliTest):
         self.assertEqual((report["intact"], report["foreign"], report["chunks_compared"]), (True, True, 0))
         self.assertEqual(report["not_compared"], "it has no digests")
         self.assertIn("pixels were not compared: it has no digests", self.h5pack("verify", "foreign.h5"))
+
+    def add_fields(self):
+        """Objects that h5pack folder does not write, in the same format."""
+        with h5py.File(self.file, "r+", libver="latest") as file:
+            file["boxes"] = np.arange(88.0).reshape(22, 4)
+            file["about/source"] = np.arange(3)
+
+    def test_an_object_that_cannot_be_opened_is_damage(self):
+        self.add_fields()
+        whole = self.file.read_bytes()
+        self.verify("out.h5")
+        for name in ("source_index", "boxes", "about", "about/source"):
+            with self.subTest(name):
+                flip(self.file, object_header(self.file, name) + 17, 4)
+                files = tree(self.dir)
+                for quick in ([], ["--quick"]):
+                    report, _ = self.verify("out.h5", *quick, code=1)
+                    self.assertEqual(len(report["problems"]), 1)
+                    self.assertIn(f"cannot open {name} of out.h5", report["problems"][0])
+                for command in (["repack", "out.h5", "-o", "new.h5"], ["export", "out.h5", "-o", "new"],
+                                ["append", "out.h5", "folder", "photos", "-o", "new.h5"]):
+                    self.assert_refused(command, 1, [name, "out.h5"], r"; the file is damaged, copy it again")
+                for command in (["info", "out.h5", "--json"], ["stream", "out.h5", "--json", "--quiet"]):
+                    result = self.run_h5pack(*command)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertRegex(result.stderr, f"^h5pack: warning: cannot open {name} of out.h5.*\n$")
+                    self.assertEqual([each["name"] for each in json.loads(result.stdout)["damaged_objects"]], [name])
+                self.assertEqual(tree(self.dir), files)
+                self.file.write_bytes(whole)
+
+    def test_who_names_the_fields_to_carry_leaves_behind_what_is_damaged(self):
+        self.add_fields()
+        with h5py.File(self.file, "r+", libver="latest") as file:
+            file["weights"] = np.arange(22.0)
+        flip(self.file, object_header(self.file, "boxes") + 17)
+        self.h5pack("repack", "out.h5", "-o", "new.h5", "--fields", "weights")
+        with h5py.File(self.dir / "new.h5") as file:
+            self.assertEqual(set(file), {"images", "labels", "source_index", "weights"})
+            np.testing.assert_array_equal(file["source_index"], self.source_index)
+        for fields in ("boxes", "weights,boxes"):
+            self.assert_refused(["repack", "out.h5", "-o", "newer.h5", "--fields", fields], 1, ["boxes", "out.h5"],
+                                r"damaged, copy")
+        flip(self.file, object_header(self.file, "source_index") + 17)
+        self.assert_refused(["repack", "out.h5", "-o", "newer.h5", "--fields", "weights"], 1, ["source_index"],
+                            r"damaged, copy")
+
+    def test_a_shard_that_lost_an_object(self):
+        for i in range(2):
+            self.h5pack("folder", "photos", "-o", "train.h5", "--chunk", self.CHUNK, "--shard", f"{i}/2")
+        shard = "train-00001-of-00002.h5"
+        flip(self.dir / shard, object_header(self.dir / shard, "source_index") + 17)
+        for command in (["verify"], ["info"], ["stream"], ["link", "-o", "all.h5"]):
+            self.assert_refused([*command, "train-*-of-00002.h5"], 1, ["source_index", shard], r"damaged, copy")
+
+    def test_every_attribute_and_every_dataset_is_read(self):
+        def write():
+            with h5py.File(self.dir / "foreign.h5", "w") as file:
+                file["images"] = np.stack([picture(i, 8, 8) for i in range(20)])
+                file["about/source"] = 7
+                file["about/source"].attrs["made by"] = ["somebody", "else"]
+                checked = {"chunks": True, "fletcher32": True}
+                file.create_dataset("means", data=np.arange(3.0), **checked)
+                file.create_dataset("names", data=np.array([[b"cat", b"dog"]] * 9), fillvalue=b"none", **checked)
+                file.create_dataset("small", data=np.arange(5), compression="lzf")
+                file.create_dataset("pairs", data=np.zeros(9, "u1,f8"), chunks=(4,), compression="gzip")
+                file.create_dataset("deep", data=np.zeros((1,) * 8 + (5, 2)), **checked)
+                file["empty"] = np.zeros((0, 3))
+                file["nothing"] = h5py.Empty("f4")
+                file["texts"] = ["one", "two"]
+                offsets = {name: file[name].id.get_chunk_info(0).byte_offset
+                           for name in ("means", "names", "pairs", "deep")}
+            # The texts of one file lie in one heap.
+            return {**offsets, "made by": (self.dir / "foreign.h5").read_bytes().index(b"GCOL")}
+
+        write()
+        self.verify("foreign.h5")
+        for name, offset in write().items():
+            with self.subTest(name):
+                write()
+                flip(self.dir / "foreign.h5", offset + 2)
+                report, _ = self.verify("foreign.h5", code=1)
+                self.assertIn(name, report["problems"][0])
+                self.assertIn("foreign.h5", report["problems"][0])
+                self.assertIn("about/source" if name == "made by" else name, report["problems"][0])
+                self.verify("foreign.h5", "--quick")
+
+    def test_a_dataset_that_claims_more_than_there_can_be_ends(self):
+        with h5py.File(self.dir / "foreign.h5", "w") as file:
+            file["images"] = np.stack([picture(i, 8, 8) for i in range(20)])
+            rows = file.create_dataset("sparse", (1 << 40,), "f8", chunks=(1024,), compression="gzip")
+            rows[:10] = 1
+        report, _ = self.verify("foreign.h5", code=1)
+        self.assertRegex(report["problems"][0], r"sparse.*claims more bytes")
+
+    def test_pictures_without_digests_are_read(self):
+        with h5py.File(self.dir / "foreign.h5", "w") as file:
+            file.create_dataset("images", data=np.stack([picture(i, 8, 8) for i in range(20)]), chunks=(5, 8, 8, 3),
+                                fletcher32=True)
+            offset = file["images"].id.get_chunk_info(2).byte_offset
+        self.verify("foreign.h5")
+        flip(self.dir / "foreign.h5", offset + 3)
+        report, _ = self.verify("foreign.h5", code=1)
+        self.assertEqual(len(report["problems"]), 1)
+        self.assertRegex(report["problems"][0], r"rows 10 to 14.*images in foreign\.h5")
+        self.verify("foreign.h5", "--quick")
 
     def test_a_field_that_cannot_be_read(self):
         with h5py.File(self.dir / "foreign.h5", "w") as file:

@@ -17,6 +17,7 @@
 #include "recorded_source.hpp"
 #include "source_kinds.hpp"
 #include "sources/appended_source.hpp"
+#include "structure_check.hpp"
 
 namespace h5pack {
 namespace {
@@ -98,6 +99,7 @@ void add_note(Listing& listing, const chunkio::DatasetInfo& before, const PackOp
 ExitCode run_append(AppendCommand& command, const GlobalOptions& global) {
   const chunkio::Dataset before =
       chunkio::Dataset::open(command.before->path, command.before->open);
+  refuse_damaged(before.info());
   settle_options(command, before.info());
   PackCommand& pack = command.pack;
   pack.list = [&command, before, list = pack.list](const PackCommand& options) {

@@ -34,6 +34,7 @@
 #include "sample_table.hpp"
 #include "stop_signal.hpp"
 #include "stoppable.hpp"
+#include "structure_check.hpp"
 
 namespace h5pack {
 namespace {
@@ -94,6 +95,7 @@ void write_table(const SampleTable& table, const ExportNames& names, const NewFo
 ExportReport export_file(const ExportCommand& command, bool quiet) {
   const auto start = std::chrono::steady_clock::now();
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
+  refuse_damaged(dataset.info());
   NewFolder folder(command.output);
   const ExportNames names(dataset);
   const SampleTable table(dataset);

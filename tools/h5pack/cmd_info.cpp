@@ -15,6 +15,7 @@
 #include "render_json.hpp"
 #include "render_text.hpp"
 #include "shuffle_quality.hpp"
+#include "structure_check.hpp"
 
 namespace h5pack {
 namespace {
@@ -84,6 +85,7 @@ void add_info_command(CLI::App& app, const GlobalOptions& global, Action& action
   command->callback([&global, &action, options] {
     action = [&global, options] {
       const InfoReport report = inspect(*options);
+      warn_of_damage(report.dataset);
       print(global.json ? info_json(report) : info_text(report, use_colour(stdout)));
       return ExitCode::ok;
     };

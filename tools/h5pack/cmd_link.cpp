@@ -12,6 +12,7 @@
 #include "json_text.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "structure_check.hpp"
 
 namespace h5pack {
 namespace {
@@ -25,6 +26,7 @@ struct LinkCommand {
 
 ExitCode run_link(const LinkCommand& command, const GlobalOptions& global) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.pattern, command.open);
+  refuse_damaged(dataset.info());
   chunkio::link_shards(dataset, command.output, {.overwrite = command.force});
   if (global.json) {
     const nlohmann::ordered_json json = {{"path", command.output},

@@ -37,6 +37,7 @@
 #include "sources/file_stamps.hpp"
 #include "stop_signal.hpp"
 #include "stoppable.hpp"
+#include "structure_check.hpp"
 
 namespace h5pack {
 namespace {
@@ -192,6 +193,7 @@ void finish_options(RepackCommand& command, const chunkio::DatasetInfo& info) {
     options.seed = info.seed.value_or(0);
   }
   if (!command.fields.empty()) options.fields = command.fields;
+  if (command.fields == std::vector<std::string>{"none"}) options.fields->clear();
 }
 
 RepackResult complete_already(const std::string& path) {
@@ -234,6 +236,8 @@ void check_replaces_nothing(const std::vector<std::string>& outputs) {
 
 RepackReport repack_file(RepackCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.input, command.open);
+  // Who names what to carry along gets that, and an error if it is among what is damaged.
+  if (command.fields.empty()) refuse_damaged(dataset.info());
   const Listing listing = as_listing(command, dataset);
   const chunkio::WriterOptions& writer = command.options.writer;
   check_outputs(listing, command.output, "", writer.overwrite || writer.resume);
@@ -246,7 +250,8 @@ RepackReport repack_file(RepackCommand& command, bool quiet) {
   const std::vector<std::vector<std::int64_t>> rows = choose_rows(dataset, command.selection);
   const std::vector<std::string> paths = output_paths(listing, command.output);
 
-  RepackReport report{.input = command.input};
+  RepackReport report{.input = command.input,
+                      .notes = notes_on_fields(dataset.info(), command.options)};
   std::optional<OutputFolder> folder;
   if (listing.output_is_folder) folder.emplace(command.output);
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -277,7 +282,8 @@ void add_selection(CLI::App& app, RepackCommand& command, std::string& split) {
       ->needs(parts)
       ->group(group);
   add_names(app, "--fields", command.fields,
-            "Carry along only these fields beside labels and source rows (default: all)", "NAMES")
+            "Carry along only these fields beside labels and source rows, or none (default: all)",
+            "NAMES")
       ->group(group);
 }
 

@@ -30,6 +30,7 @@
 #include "state_file.hpp"
 #include "stream_options.hpp"
 #include "stream_text.hpp"
+#include "structure_check.hpp"
 
 namespace h5pack {
 namespace {
@@ -235,6 +236,7 @@ StreamSetup describe(const chunkio::Loader& loader, std::int64_t epochs) {
 
 ExitCode stream(StreamOptions options, const GlobalOptions& global) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(options.file, options.open);
+  warn_of_damage(dataset.info());
   options.loader.only_labels = labels_of(dataset.info(), options.labels);
   if (!options.state_out.empty()) check_state_output(options.state_out);
   const std::string state_in =

@@ -44,6 +44,15 @@ void add_damage(VerifyReport& report, std::vector<chunkio::DamagedChunk> chunks)
   for (chunkio::DamagedChunk& chunk : chunks) report.damaged.push_back({.chunk = std::move(chunk)});
 }
 
+void add_damage(VerifyReport& report, const std::vector<chunkio::DamagedObject>& objects) {
+  for (const chunkio::DamagedObject& object : objects) report.problems.push_back(object.reason);
+}
+
+std::vector<chunkio::DamagedObject> check_objects(const chunkio::Dataset& dataset) {
+  const StopSignalToken stopping;
+  return chunkio::verify_objects(dataset, {.stop = stopping.token()});
+}
+
 /// Runs one of the library's checks with signals heard.
 /// \param count  called with chunks that are done.
 template <class Check, class Count>
@@ -118,9 +127,14 @@ VerifyReport verify(const VerifyCommand& command, bool quiet) {
   report.not_compared =
       command.quick ? "--quick looks at the structure only" : why_not_verifiable(dataset);
   if (report.not_compared.empty()) check_chunks(report, dataset, command.threads, quiet);
-  if (!command.quick) {
-    for (std::string& problem : unreadable_fields(dataset)) {
-      report.problems.push_back(std::move(problem));
+  if (command.quick) {
+    add_damage(report, dataset.info().damaged_objects);
+  } else {
+    add_damage(report, check_objects(dataset));
+    if (!report.not_compared.empty()) {
+      if (auto problem = unreadable_images(dataset, quiet)) {
+        report.problems.push_back(*std::move(problem));
+      }
     }
   }
   name_losses(report, dataset);

@@ -151,9 +151,10 @@ ExitCode run_or_report(int argc, char** argv) {
 int main(int argc, char** argv) {
   h5pack::prepare_standard_streams();
   const ExitCode exit_code = run_or_report(argc, argv);
-  if (exit_code != ExitCode::failed) return static_cast<int>(exit_code);
-  // After an error of the disk libhdf5's exit handler may print ("infinite loop closing library"),
-  // loop or crash. Everything of ours is finished; only what stdio holds is not.
+  // After an error of the disk or an object that it could not open, libhdf5's exit handler may
+  // print
+  // ("infinite loop closing library"), loop or crash. Everything of ours is finished; only what
+  // stdio holds is not.
   std::fflush(nullptr);
   ::_exit(static_cast<int>(exit_code));
 }

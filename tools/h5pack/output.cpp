@@ -52,6 +52,8 @@ void print_error(std::string_view message) {
   std::fputs(line.c_str(), stderr);
 }
 
+void print_warning(std::string_view message) { print_error("warning: " + std::string(message)); }
+
 bool use_colour(std::FILE* stream) {
   const char* no_color = std::getenv("NO_COLOR");
   if (no_color != nullptr && *no_color != '\0') return false;

@@ -20,6 +20,9 @@ void print(std::string_view text);
 /// "h5pack: MESSAGE" on stderr, control characters escaped, always one line.
 void print_error(std::string_view message);
 
+/// The same with "warning: " before it: the command goes on.
+void print_warning(std::string_view message);
+
 /// True if `stream` is a terminal that takes colours and NO_COLOR is unset or empty.
 bool use_colour(std::FILE* stream);
 

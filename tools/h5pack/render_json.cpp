@@ -72,6 +72,15 @@ Json skipped_json(const std::vector<chunkio::SkippedRows>& skipped) {
   return json;
 }
 
+/// What cannot be opened.
+Json damaged_objects_json(const chunkio::DatasetInfo& info) {
+  Json json = Json::array();
+  for (const chunkio::DamagedObject& object : info.damaged_objects) {
+    json.push_back({{"name", object.name}, {"reason", object.reason}});
+  }
+  return json;
+}
+
 Json shuffle_json(const ShuffleQuality& quality) {
   return {{"label_entropy", or_null(quality.label_entropy)},
           {"global_label_entropy", or_null(quality.global_label_entropy)},
@@ -129,6 +138,7 @@ std::string info_json(const InfoReport& report) {
   json["fields"] = Json::array();
   for (const chunkio::FieldInfo& field : info.fields) json["fields"].push_back(field_json(field));
   json["left_out"] = info.left_out;
+  json["damaged_objects"] = damaged_objects_json(info);
   json["storage"] = {{"chunked", info.stored.chunked},
                      {"chunk_shape", shape_json(info.stored.chunk_shape)},
                      {"chunk_bytes", report.chunk_bytes},
@@ -183,6 +193,7 @@ std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   json["advice"] = stats.advice;
   json["skipped_images"] = stats.skipped_images;
   json["skipped"] = skipped_json(report.skipped);
+  json["damaged_objects"] = damaged_objects_json(setup.dataset);
   json["source"] = to_string(setup.source);
   json["source_reason"] = setup.source_reason;
   json["direct_io"] = options.direct_io;
@@ -294,7 +305,10 @@ std::string repack_json(const RepackReport& report) {
                        {"seconds", output.seconds},
                        {"read_back_seconds", output.read_back_seconds}});
   }
-  return line({{"command", "repack"}, {"input", report.input}, {"outputs", std::move(outputs)}});
+  return line({{"command", "repack"},
+               {"input", report.input},
+               {"notes", report.notes},
+               {"outputs", std::move(outputs)}});
 }
 
 }  // namespace h5pack

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <chunkio/error.hpp>
 
-#include "field_blocks.hpp"
 #include "label_blocks.hpp"
+#include "output.hpp"
+#include "progress.hpp"
 #include "recorded_source.hpp"
 #include "stop_signal.hpp"
 
@@ -65,24 +66,47 @@ Problems contradictions(const chunkio::Dataset& dataset) {
   if (!info.format_version) return problems;
   attempt(problems, [&] { check_class_counts(dataset, problems); });
   StopSignal::check();
-  attempt(problems, [&] { check_source_rows(dataset, problems); });
+  // One that cannot be opened is told with the other objects.
+  if (info.damaged_objects.empty()) {
+    attempt(problems, [&] { check_source_rows(dataset, problems); });
+  }
   if (!info.options_json.empty() && !nlohmann::json::accept(info.options_json)) {
     problems.emplace_back("the attribute options is no JSON");
   }
   return problems;
 }
 
-Problems unreadable_fields(const chunkio::Dataset& dataset) {
+std::optional<std::string> unreadable_images(const chunkio::Dataset& dataset, bool quiet) {
+  constexpr std::int64_t kBlockBytes = std::int64_t{16} << 20;
+  const chunkio::DatasetInfo& info = dataset.info();
+  Progress progress("reading " + info.path, "images", info.num_samples, quiet);
+  const std::int64_t block = std::max<std::int64_t>(kBlockBytes / info.sample_bytes(), 1);
+  std::vector<std::byte> pixels;
   Problems problems;
-  const auto read = [&](const chunkio::FieldInfo& field) {
-    attempt(problems, [&] {
-      for_each_field_block(dataset, field, {0, dataset.size()},
-                           [](std::int64_t, std::span<const std::byte>) { StopSignal::check(); });
-    });
-  };
-  if (dataset.info().labels) read(*dataset.info().labels);
-  for (const chunkio::FieldInfo& field : dataset.info().fields) read(field);
-  return problems;
+  attempt(problems, [&] {
+    for (std::int64_t first = 0; first < info.num_samples; first += block) {
+      StopSignal::check();
+      const std::int64_t count = std::min(block, info.num_samples - first);
+      pixels.resize(static_cast<std::size_t>(count * info.sample_bytes()));
+      dataset.read_images(first, count, pixels);
+      progress.add(count);
+    }
+  });
+  return problems.empty() ? std::nullopt : std::optional(std::move(problems.front()));
+}
+
+void refuse_damaged(const chunkio::DatasetInfo& info) {
+  if (info.damaged_objects.empty()) return;
+  throw chunkio::Error(chunkio::ErrorCode::corrupt_data,
+                       info.damaged_objects.front().reason +
+                           "; the file is damaged, copy it again from an intact place, or pack it "
+                           "anew");
+}
+
+void warn_of_damage(const chunkio::DatasetInfo& info) {
+  for (const chunkio::DamagedObject& object : info.damaged_objects) {
+    print_warning(object.reason + "; the file is damaged, h5pack verify tells more");
+  }
 }
 
 }  // namespace h5pack

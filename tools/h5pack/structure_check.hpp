@@ -1,6 +1,7 @@
 /// What of a file can be checked without a digest, beyond what Dataset::open() refuses.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,17 @@ namespace h5pack {
 /// \throws chunkio::Error cancelled.
 [[nodiscard]] std::vector<std::string> contradictions(const chunkio::Dataset& dataset);
 
-/// Labels and fields that cannot be read to their end, one line each. Reads all of them, in blocks
-/// of bounded size. Polls StopSignal.
+/// Why the pictures cannot be read to their end, if they cannot: for files without digests. Shows
+/// progress unless `quiet`. Polls StopSignal.
 /// \throws chunkio::Error cancelled.
-[[nodiscard]] std::vector<std::string> unreadable_fields(const chunkio::Dataset& dataset);
+[[nodiscard]] std::optional<std::string> unreadable_images(const chunkio::Dataset& dataset,
+                                                           bool quiet);
+
+/// For commands that write a file again: what cannot be opened would be missing there.
+/// \throws chunkio::Error corrupt_data naming the object, if there is one.
+void refuse_damaged(const chunkio::DatasetInfo& info);
+
+/// For commands that only read: says on stderr what cannot be opened.
+void warn_of_damage(const chunkio::DatasetInfo& info);
 
 }  // namespace h5pack

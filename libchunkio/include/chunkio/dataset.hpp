@@ -79,6 +79,12 @@ struct ShardFile {
   std::int64_t num_samples = 0;
 };
 
+/// Something in a file that cannot be opened or read: an object, or an attribute of one.
+struct DamagedObject {
+  std::string name = {};    ///< Path of the object without the leading slash; empty for the root.
+  std::string reason = {};  ///< One line that names file and object.
+};
+
 /// What a file says about itself. For foreign files only the first block is filled.
 struct DatasetInfo {
   std::string path = {};  ///< As given to open().
@@ -99,6 +105,9 @@ struct DatasetInfo {
   std::vector<FieldInfo> fields = {};  ///< Every other numeric dataset with first axis N, by name.
   /// What is neither images, labels nor a field, by name: "meta/name string [50000]".
   std::vector<std::string> left_out = {};
+  /// What the file has and libhdf5 cannot open, by name: fields may be missing for that reason.
+  /// verify_objects() finds more, since opening a file reads only some of it.
+  std::vector<DamagedObject> damaged_objects = {};
 
   std::optional<std::int64_t> format_version = {};  ///< Absent: a foreign file.
   std::string creator = {}, uuid = {}, split = {}, order = {};
@@ -154,7 +163,8 @@ class CHUNKIO_EXPORT Dataset {
   void read_field(std::string_view name, std::int64_t first, std::int64_t count,
                   std::span<std::byte> out) const;
   /// The field of that name, labels included; absent if there is none.
-  /// \throws Error unsupported if it has a row for each picture, but impossibly many bytes.
+  /// \throws Error unsupported if it has a row for each picture, but impossibly many bytes,
+  ///         corrupt_data if it is one of damaged_objects.
   [[nodiscard]] std::optional<FieldInfo> find_field(std::string_view name) const;
   /// Bytes of one row of `field`.
   static std::size_t row_bytes(const FieldInfo& field);

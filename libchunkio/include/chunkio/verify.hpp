@@ -1,5 +1,5 @@
-/// Checks the pictures of a file without delivering them: where their chunks lie, and whether they
-/// still are what was packed.
+/// Checks a file without delivering its pictures: where their chunks lie, whether they still are
+/// what was packed, and whether all else can be read.
 ///
 /// Dataset::open() has checked names, shapes, types, attributes and labels before; what is left are
 /// the things that cost time. Files of this library keep a digest of the pixels of each chunk,
@@ -69,5 +69,17 @@ CHUNKIO_EXPORT VerifyResult verify_chunk_index(const Dataset& dataset,
 ///         does not match is no such error but one of `damaged`.
 CHUNKIO_EXPORT VerifyResult verify_chunks(const Dataset& dataset,
                                           const VerifyOptions& options = {});
+
+/// Reads every attribute of every object, and every dataset but the pictures from its beginning to
+/// its end: labels, fields, and what no loader delivers. Finds what cannot be opened or read, and
+/// what contradicts a checksum of HDF5; not what was only replaced by other values.
+///
+/// On the calling thread; `num_threads` and `on_progress` are not used. Blocks on I/O.
+/// \returns one entry for each object or attribute, in the order of their names, the files of a
+///          dataset one after the other.
+/// \throws Error cancelled, corrupt_data (the file was changed while it was read),
+///         out_of_resources.
+CHUNKIO_EXPORT std::vector<DamagedObject> verify_objects(const Dataset& dataset,
+                                                         const VerifyOptions& options = {});
 
 }  // namespace chunkio

@@ -94,16 +94,13 @@ Error refused(const std::string& path, const std::string& what) {
                "allow_external");
 }
 
-/// A link over shards says what to open instead.
-/// \throws Error refused_by_policy.
-void refuse_link(const FileId& file, const FileContents& contents, const std::string& path) {
-  const bool refused_any =
-      std::any_of(contents.datasets.begin(), contents.datasets.end(),
-                  [](const DatasetSummary& dataset) { return !dataset.refusal.empty(); });
-  if (!refused_any) return;
+/// A link over shards says what to open instead. Asked before any dataset is opened: libhdf5
+/// decodes the mappings of a virtual dataset with the dataset, from a heap without checksums, and
+/// some damage there ends the process. \throws Error refused_by_policy.
+void refuse_link(const FileId& file, const std::string& path) {
   const auto pattern =
       AttributeReader(file.get(), "the root group", path).text(root_attribute::kShardPattern);
-  if (!pattern) return;
+  if (!pattern || !base::ShardPattern::parse(*pattern)) return;
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
   throw Error(ErrorCode::refused_by_policy,
@@ -641,7 +638,8 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) {
 }
 
 std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& path,
-                                                           const OpenOptions& options) try {
+                                                           const OpenOptions& options,
+                                                           LinkFiles link_files) try {
   auto impl = std::make_shared<Dataset::Impl>();
   DatasetInfo& info = impl->info;
   info.path = path;
@@ -655,8 +653,9 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
   impl->file = open_file(path);
   check_same_file(*impl);
   impl->external = policy(options);
+  if (link_files == LinkFiles::refused) refuse_link(impl->file, path);
   const FileContents contents = list_datasets(impl->file, path, impl->external);
-  if (impl->external == External::refused) refuse_link(impl->file, contents, path);
+  info.damaged_objects = contents.damaged;
   info.images_path = find_images(impl->file, options, contents, path);
   const DatasetSummary images = summarize(open_dataset(impl->file, info.images_path, path),
                                           info.images_path, path, impl->external);
@@ -725,6 +724,12 @@ std::optional<FieldInfo> Dataset::find_field(std::string_view name) const {
   const DatasetInfo& about = info();
   for (const DatasetSummary& dataset : impl_->oversized_fields) {
     if (dataset.name == name) throw oversized(dataset, about.path);
+  }
+  for (const DamagedObject& object : about.damaged_objects) {
+    if (name == object.name || name.starts_with(object.name + "/")) {
+      throw Error(ErrorCode::corrupt_data,
+                  object.reason + "; the file is damaged, copy or download it again");
+    }
   }
   if (about.labels && about.labels->name == name) return about.labels;
   const auto found = std::find_if(about.fields.begin(), about.fields.end(),

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <new>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/positional_io.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/schema.hpp"
 
@@ -63,52 +65,55 @@ herr_t collect_hard_link(hid_t /*group*/, const char* name, const H5L_info_t* in
 
 class Walk {
  public:
-  Walk(const std::string& path, External external, FileContents& contents)
-      : path_(path), external_(external), contents_(contents) {}
+  using Visit = std::function<void(hid_t, const std::string&, H5I_type_t)>;
 
-  void visit_group(hid_t group, const std::string& prefix, int depth) {
+  Walk(const std::string& path, const Visit& visit, std::vector<DamagedObject>& damaged)
+      : path_(path), visit_(visit), damaged_(damaged) {}
+
+  /// \param name  of the group; empty for the root.
+  void visit_group(hid_t group, const std::string& name, int depth) {
     LinkNames links;
     links.room = kMaxObjects - std::min(kMaxObjects, num_objects_);
     const herr_t status =
         H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, &collect_hard_link, &links);
     if (links.failed) throw std::bad_alloc();
-    if (check_status(status, "list the contents of", path_) > 0) contents_.complete = false;
-    for (const std::string& name : links.names) {
+    const std::string action = "list group /" + printable(name) + " of";
+    if (check_status(status, action, path_) > 0) complete_ = false;
+    for (const std::string& link : links.names) {
       if (++num_objects_ > kMaxObjects) {
-        contents_.complete = false;
+        complete_ = false;
         return;
       }
-      visit(group, name, prefix + name, depth);
+      visit_link(group, link, name.empty() ? link : name + "/" + link, depth);
     }
   }
 
+  [[nodiscard]] bool complete() const noexcept { return complete_; }
+
  private:
-  void visit(hid_t group, const std::string& link, const std::string& name, int depth) {
-    ObjectId object(H5Oopen(group, link.c_str(), H5P_DEFAULT));
-    if (!object) {
-      contents_.datasets.push_back({name, "object", {}, {}, "cannot be opened"});
-      return;
-    }
+  void visit_link(hid_t group, const std::string& link, const std::string& name, int depth) try {
+    const ObjectId object(check_id(H5Oopen(group, link.c_str(), H5P_DEFAULT),
+                                   "open " + printable(name) + " of", path_));
     if (!seen_.insert(object_key(object.get(), path_)).second) return;
     const H5I_type_t type = H5Iget_type(object.get());
-    if (type == H5I_GROUP) {
-      if (depth >= kMaxDepth) {
-        contents_.complete = false;
-      } else {
-        visit_group(object.get(), name + "/", depth + 1);
-      }
-    } else if (type == H5I_DATASET) {
-      const DatasetId dataset(
-          check_id(H5Dopen2(group, link.c_str(), H5P_DEFAULT), "open a dataset of", path_));
-      contents_.datasets.push_back(summarize(dataset, name, path_, external_));
+    visit_(object.get(), name, type);
+    if (type != H5I_GROUP) return;
+    if (depth >= kMaxDepth) {
+      complete_ = false;
+    } else {
+      visit_group(object.get(), name, depth + 1);
     }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::hdf5_failed) throw;
+    damaged_.push_back({name, error.what()});
   }
 
   const std::string& path_;
-  External external_;
-  FileContents& contents_;
+  const Visit& visit_;
+  std::vector<DamagedObject>& damaged_;
   std::set<ObjectKey> seen_;
   std::size_t num_objects_ = 0;
+  bool complete_ = true;
 };
 
 std::string_view link_kind(H5L_type_t type) {
@@ -151,6 +156,9 @@ FileId open_file(const std::string& path) {
                 "cannot open " + path +
                     ": another process has it open for writing; wait until it is done, or set "
                     "HDF5_USE_FILE_LOCKING=FALSE if the file system knows no locks");
+  }
+  if (cause.find("errno = " + std::to_string(EMFILE) + ",") != std::string::npos) {
+    throw base::system_error(EMFILE, "open", path);
   }
   if (cause.find("errno = ") != std::string::npos) {
     throw Error(ErrorCode::io_failed, "cannot open " + path + " (libhdf5: " + cause + ")");
@@ -211,23 +219,45 @@ DatasetSummary summarize(const DatasetId& dataset, const std::string& name, cons
 }
 
 std::string FileContents::describe() const {
-  if (datasets.empty()) return "no datasets";
-  std::string text;
-  for (std::size_t i = 0; i < std::min(datasets.size(), kMaxDescribed); ++i) {
-    if (i > 0) text += ", ";
-    text += datasets[i].describe();
+  std::vector<std::string> all;
+  for (const DatasetSummary& dataset : datasets) all.push_back(dataset.describe());
+  for (const DamagedObject& object : damaged) {
+    all.push_back(printable(object.name) + " (cannot be opened)");
   }
-  if (datasets.size() > kMaxDescribed) {
-    text += " and " + std::to_string(datasets.size() - kMaxDescribed) + " more";
+  if (all.empty()) return "no datasets";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(all.size(), kMaxDescribed); ++i) {
+    text += (i == 0 ? "" : ", ") + all[i];
+  }
+  if (all.size() > kMaxDescribed) {
+    text += " and " + std::to_string(all.size() - kMaxDescribed) + " more";
   }
   return text;
 }
 
-FileContents list_datasets(const FileId& file, const std::string& path, External external) {
-  FileContents contents;
+bool visit_objects(const FileId& file, const std::string& path,
+                   const std::function<void(hid_t, const std::string&, H5I_type_t)>& visit,
+                   std::vector<DamagedObject>& damaged) {
   const GroupId root(
       check_id(H5Gopen2(file.get(), "/", H5P_DEFAULT), "open the root group of", path));
-  Walk(path, external, contents).visit_group(root.get(), "", 0);
+  visit(root.get(), "", H5I_GROUP);
+  Walk walk(path, visit, damaged);
+  walk.visit_group(root.get(), "", 0);
+  std::sort(damaged.begin(), damaged.end(),
+            [](const DamagedObject& a, const DamagedObject& b) { return a.name < b.name; });
+  return walk.complete();
+}
+
+FileContents list_datasets(const FileId& file, const std::string& path, External external) {
+  FileContents contents;
+  contents.complete = visit_objects(
+      file, path,
+      [&](hid_t /*object*/, const std::string& name, H5I_type_t type) {
+        if (type != H5I_DATASET) return;
+        contents.datasets.push_back(
+            summarize(open_dataset(file, name, path), name, path, external));
+      },
+      contents.damaged);
   std::sort(contents.datasets.begin(), contents.datasets.end(),
             [](const DatasetSummary& a, const DatasetSummary& b) { return a.name < b.name; });
   return contents;

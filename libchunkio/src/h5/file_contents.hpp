@@ -6,10 +6,12 @@
 /// Library::lock() is held.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/tensor.hpp>
 
 #include "h5/handle.hpp"
@@ -50,11 +52,22 @@ struct DatasetSummary {
 
 struct FileContents {
   std::vector<DatasetSummary> datasets;  ///< Ascending by name.
+  std::vector<DamagedObject> damaged;    ///< What libhdf5 cannot open, ascending by name.
   bool complete = true;  ///< False: the walk stopped at its limit of objects or depth.
 
   /// "a uint8 [..], b float32 [..]", cut after a few; "no datasets".
   [[nodiscard]] std::string describe() const;
 };
+
+/// Calls visit(object, name, type) for the root group, whose name is empty, and for each object
+/// reachable by hard links, each once. An object that cannot be opened goes to `damaged`, and so
+/// does one for which `visit` throws Error hdf5_failed; the walk goes on.
+/// \returns false if it stopped at its limit of objects or depth.
+/// \throws Error hdf5_failed: the root group cannot be opened or listed; whatever else `visit`
+///         throws.
+bool visit_objects(const FileId& file, const std::string& path,
+                   const std::function<void(hid_t, const std::string&, H5I_type_t)>& visit,
+                   std::vector<DamagedObject>& damaged);
 
 /// All datasets reachable by hard links, each once.
 [[nodiscard]] FileContents list_datasets(const FileId& file, const std::string& path,

@@ -70,11 +70,7 @@ class VariableStrings {
   VariableStrings(const VariableStrings&) = delete;
   VariableStrings& operator=(const VariableStrings&) = delete;
   ~VariableStrings() {
-#if H5_VERSION_GE(1, 12, 0)
-    H5Treclaim(attribute_.type.get(), attribute_.space.get(), H5P_DEFAULT, strings_.data());
-#else
-    H5Dvlen_reclaim(attribute_.type.get(), attribute_.space.get(), H5P_DEFAULT, strings_.data());
-#endif
+    reclaim_variable_length(attribute_.type.get(), attribute_.space.get(), strings_.data());
   }
   [[nodiscard]] std::vector<char*>& get() noexcept { return strings_; }
 
@@ -207,6 +203,14 @@ std::string describe_type(hid_t type) {
     default:
       return "unknown type";
   }
+}
+
+void reclaim_variable_length(hid_t type, hid_t space, void* data) noexcept {
+#if H5_VERSION_GE(1, 12, 0)
+  H5Treclaim(type, space, H5P_DEFAULT, data);
+#else
+  H5Dvlen_reclaim(type, space, H5P_DEFAULT, data);
+#endif
 }
 
 AttributeReader::AttributeReader(hid_t object, std::string object_name, std::string path)

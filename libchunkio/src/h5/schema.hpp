@@ -82,6 +82,9 @@ inline constexpr std::int64_t kMaxTextBytes = std::int64_t{1} << 24;
 /// "uint8", "compound", "string", ...
 [[nodiscard]] std::string describe_type(hid_t type);
 
+/// Gives back what libhdf5 allocated for variable-length elements when it read `data`.
+void reclaim_variable_length(hid_t type, hid_t space, void* data) noexcept;
+
 /// Reads attributes of one object.
 class AttributeReader {
  public:

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <chunkio/error.hpp>
@@ -323,6 +324,21 @@ std::optional<SourceSizes> combined_sizes(std::span<const File> files) {
   return sizes;
 }
 
+/// What one file has and another lost cannot be delivered; and the comparison would only find that
+/// they differ.
+/// \throws Error corrupt_data naming an object that can be opened in one of the two only.
+void check_damage(const DatasetInfo& first, const DatasetInfo& other) {
+  const auto names = [](const DatasetInfo& info) {
+    std::set<std::string> result;
+    for (const DamagedObject& object : info.damaged_objects) result.insert(object.name);
+    return result;
+  };
+  if (names(first) == names(other)) return;
+  const DatasetInfo& damaged = other.damaged_objects.empty() ? first : other;
+  throw Error(ErrorCode::corrupt_data, damaged.damaged_objects.front().reason +
+                                           "; the file is damaged, copy or download it again");
+}
+
 }  // namespace
 
 std::shared_ptr<const Dataset::Impl> open_shards(const base::ShardPattern& pattern,
@@ -332,7 +348,9 @@ std::shared_ptr<const Dataset::Impl> open_shards(const base::ShardPattern& patte
   auto impl = std::make_shared<Dataset::Impl>();
   for (std::int64_t i = 0; i < pattern.count; ++i) {
     impl->shards.push_back(open_dataset_file(pattern.file(i), options));
-    if (i > 0) Comparison(impl->shards.front()->info, impl->shards.back()->info).check();
+    if (i == 0) continue;
+    check_damage(impl->shards.front()->info, impl->shards.back()->info);
+    Comparison(impl->shards.front()->info, impl->shards.back()->info).check();
   }
   check_no_file_twice(impl->shards);
   check_places(impl->shards);
@@ -348,6 +366,7 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
   info.shard.reset();
   info.num_samples = info.num_chunks = info.stored_bytes = 0;
   info.chunk_digests.clear();
+  info.damaged_objects.clear();
   bool all_digests = true;
   for (const File& file : files) {
     const DatasetInfo& one = file->info;
@@ -357,6 +376,8 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
     info.stored_bytes = checked_sum(info.stored_bytes, one.stored_bytes, path);
     info.chunk_digests.insert(info.chunk_digests.end(), one.chunk_digests.begin(),
                               one.chunk_digests.end());
+    info.damaged_objects.insert(info.damaged_objects.end(), one.damaged_objects.begin(),
+                                one.damaged_objects.end());
     all_digests = all_digests && std::cmp_equal(one.chunk_digests.size(), one.num_chunks);
   }
   if (!all_digests) info.chunk_digests.clear();

@@ -17,9 +17,12 @@
 
 namespace chunkio::h5 {
 
+/// Whether a file of link_shards() is opened: only right after it was written.
+enum class LinkFiles { refused, opened };
+
 /// Opens one file. \throws Error as Dataset::open() does.
-[[nodiscard]] std::shared_ptr<const Dataset::Impl> open_dataset_file(const std::string& path,
-                                                                     const OpenOptions& options);
+[[nodiscard]] std::shared_ptr<const Dataset::Impl> open_dataset_file(
+    const std::string& path, const OpenOptions& options, LinkFiles link_files = LinkFiles::refused);
 
 /// Opens all files of `pattern`.
 /// \throws Error not_found (naming the files that are missing), corrupt_data (a file that does not

@@ -11,7 +11,9 @@
 #include <chunkio/error.hpp>
 #include <chunkio/shards.hpp>
 
+#include "h5/dataset_impl.hpp"
 #include "h5/link_writer.hpp"
+#include "h5/shard_set.hpp"
 #include "pipeline/owned_file.hpp"
 
 namespace chunkio {
@@ -52,13 +54,14 @@ void check_is_no_shard(const DatasetInfo& info, const std::string& path) {
 /// compared. \throws Error digest_mismatch.
 void check_link(const Dataset& dataset, const std::string& path) {
   const DatasetInfo& info = dataset.info();
-  const Dataset link = Dataset::open(path, {.images = info.images_path, .allow_external = true});
+  const auto link = h5::open_dataset_file(
+      path, {.images = info.images_path, .allow_external = true}, h5::LinkFiles::opened);
   std::vector<std::byte> there(static_cast<std::size_t>(info.sample_bytes()));
   std::vector<std::byte> here(there.size());
   for (const ShardFile& shard : info.shards) {
     for (const std::int64_t row : {shard.first_row, shard.first_row + shard.num_samples - 1}) {
       dataset.read_images(row, 1, here);
-      link.read_images(row, 1, there);
+      h5::read_rows(*link->images, row, 1, there, path);
       if (here == there) continue;
       throw Error(ErrorCode::digest_mismatch, path + ": row " + std::to_string(row) +
                                                   " is not what " + shard.path +
