@@ -355,7 +355,7 @@ Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view s
                 info.path + ": the loader state has " + std::to_string(wanted.lanes) +
                     " lanes and global batches of " + std::to_string(wanted.global_batch) +
                     ", and world_size " + std::to_string(options.world_size) +
-                    " does not divide both; use one that does");
+                    " does not divide both; use one that does. " + pipeline::kLanesHint);
   }
   options.batch_size = wanted.global_batch / options.world_size;
   options.lanes = wanted.lanes;
