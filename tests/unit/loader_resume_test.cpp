@@ -304,7 +304,8 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
     EXPECT_EQ(another.position().step, 0) << "a refusal changes nothing";
   };
   refused([](LoaderOptions& o) { o.seed = 8; }, {path_, "seed is 7 in the state and 8 here"});
-  refused([](LoaderOptions& o) { o.lanes = 2; }, {"lanes is 4 in the state and 2 here"});
+  refused([](LoaderOptions& o) { o.lanes = 2; },
+          {"lanes is 4 in the state and 2 here", "begun with lanes = N"});
   refused([](LoaderOptions& o) { o.batch_size = 32; }, {"16 in the state and 32 here"});
   refused([](LoaderOptions& o) { o.window_bytes *= 2; }, {"4 in the state and 8 here"});
   refused([](LoaderOptions& o) { o.uneven = Uneven::drop; }, {"uneven is pad", "drop here"});
@@ -315,11 +316,12 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
   test::write_packed(other, file_);  // the same pictures, another uuid
   test::expect_error(ErrorCode::invalid_argument, {other, "another file"},
                      [&] { (void)Loader::resume(Dataset::open(other), options, state); });
-  test::expect_error(ErrorCode::invalid_argument, {"world_size 3", "4 lanes"}, [&] {
-    LoaderOptions three = options;
-    three.world_size = 3;
-    (void)Loader::resume(dataset, three, state);
-  });
+  test::expect_error(ErrorCode::invalid_argument,
+                     {"world_size 3", "4 lanes", "begun with lanes = N"}, [&] {
+                       LoaderOptions three = options;
+                       three.world_size = 3;
+                       (void)Loader::resume(dataset, three, state);
+                     });
   test::expect_error(ErrorCode::invalid_argument, {"world_size"}, [&] {
     LoaderOptions none = options;
     none.world_size = 0;

@@ -337,6 +337,8 @@ TEST(Normalizer, WhatCannotBeIsRefused) {
                  [&] { const Normalizer normalize(pictures.info(), options); });
   };
   refused({"train.h5", "float64"}, {.dtype = DType::float64});
+  refused({"train.h5", "random_crop has no room", "padding", "crop_height"},
+          {.mean = {0}, .std = {1}, .random_crop = true});
   refused({"mean has 2 numbers", "3 channels"}, {.mean = {0, 0}, .std = {1, 1}});
   refused({"std has 4 numbers"}, {.mean = {0}, .std = {1, 1, 1, 1}});
   refused({"only mean"}, {.mean = {0}});

@@ -42,7 +42,8 @@ struct NormalizeOptions {
   std::int64_t crop_width = 0;
   /// Pixels of value 0 that are thought around each picture before it is cropped, 0 to 2^20.
   std::int64_t padding = 0;
-  /// Crop at a random place, another one for each sample and epoch; else in the middle.
+  /// Crop at a random place, another one for each sample and epoch; else in the middle. Needs
+  /// `padding` or a crop size.
   bool random_crop = false;
   /// Flip half of the samples left to right, others in each epoch.
   bool flip = false;
@@ -63,8 +64,8 @@ class CHUNKIO_EXPORT Normalizer {
   /// Starts `num_threads - 1` threads.
   /// \param info  of the pictures: their size, axis order and, unless given, mean and std.
   /// \throws Error invalid_argument (no such dtype; mean or std of another number of channels, or
-  ///         not usable; a crop larger than the padded picture), not_found (neither given nor in
-  ///         the file), out_of_resources.
+  ///         not usable; a crop larger than the padded picture; random_crop without padding or a
+  ///         crop size), not_found (neither given nor in the file), out_of_resources.
   explicit Normalizer(const DatasetInfo& info, NormalizeOptions options = {});
   Normalizer(Normalizer&&) noexcept;
   Normalizer& operator=(Normalizer&&) noexcept;

@@ -108,6 +108,13 @@ NormalizePlan make_normalize_plan(const DatasetInfo& info, NormalizeOptions& opt
   if (options.padding < 0 || options.padding > kMaxPadding) {
     refuse(info, "padding must be between 0 and 2^20, got " + std::to_string(options.padding));
   }
+  if (options.random_crop && options.padding == 0 && options.crop_height == 0 &&
+      options.crop_width == 0) {
+    refuse(
+        info,
+        "random_crop has no room to move in; give padding, or crop_height and crop_width below " +
+            std::to_string(info.height) + " and " + std::to_string(info.width));
+  }
   complete_statistics(info, options);
   NormalizePlan plan;
   plan.input = info.layout;

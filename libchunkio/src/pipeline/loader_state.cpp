@@ -279,7 +279,8 @@ void require_same_order(const LoaderState& state, const LoaderState& own, const 
   throw Error(ErrorCode::invalid_argument,
               path + ": the loader state is of another order: " + differences.text() +
                   "; use the options that the state was taken with (Loader::resume takes "
-                  "batch_size, window_bytes and lanes from it)");
+                  "batch_size, window_bytes and lanes from it)" +
+                  (state.lanes != own.lanes ? std::string(". ") + kLanesHint : ""));
 }
 
 std::string contents_fingerprint(const Dataset& dataset) {

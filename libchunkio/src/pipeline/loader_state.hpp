@@ -16,6 +16,11 @@
 
 namespace chunkio::pipeline {
 
+/// For those who come with another number of ranks.
+inline constexpr const char* kLanesHint =
+    "A run that is to go on with other numbers of ranks is begun with lanes = N, a multiple of all "
+    "of them";
+
 /// The last epoch there is. Leaves room for the epochs that are planned ahead.
 inline constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 62;
 
