@@ -19,4 +19,6 @@ chunkio_add_unit_tests(
           unit/scratch_pool_test.cpp
           unit/source_select_test.cpp
           unit/streaming_copy_test.cpp
+          unit/trial_source_test.cpp
+          unit/trial_test.cpp
           unit/verifying_source_test.cpp)

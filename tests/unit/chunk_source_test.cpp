@@ -15,7 +15,10 @@
 #include "h5/dataset_impl.hpp"
 #include "io/disk_limiter.hpp"
 #include "io/limited_source.hpp"
+#include "io/mapped_source.hpp"
+#include "io/scatter_source.hpp"
 #include "io/source_select.hpp"
+#include "io/trial_source.hpp"
 #include "pixels.hpp"
 #include "scratch.hpp"
 
@@ -27,13 +30,14 @@ struct Case {
   test::PackedFile file;
 };
 
-/// A source by itself, or as a slower disk serves it.
+/// A source by itself, as a slower disk serves it, or by turns with another one.
 struct Kind {
   SourceKind kind = SourceKind::automatic;
   bool limited = false;
+  bool tried = false;  ///< `mapped` and `scatter`, both with all stores, each for one visit.
 
   [[nodiscard]] std::string name() const {
-    return (limited ? "limited_" : "") + std::string(to_string(kind));
+    return tried ? "tried" : (limited ? "limited_" : "") + std::string(to_string(kind));
   }
 };
 
@@ -77,6 +81,18 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> 
   [[nodiscard]] std::unique_ptr<ChunkSource> make_source(const Dataset& dataset) const {
     const Kind& kind = std::get<0>(GetParam());
     const auto& impl = dataset.impl();
+    if (kind.tried) {
+      const auto read_ahead = std::make_shared<io::ReadAhead>(true);
+      std::vector<std::unique_ptr<ChunkSource>> sources;
+      sources.push_back(std::make_unique<io::MappedSource>(impl, impl->images, read_ahead));
+      sources.push_back(std::make_unique<io::ScatterSource>(impl, impl->images, false, read_ahead));
+      constexpr io::TrialLimits kLimits{.turn_bytes = 1, .num_turns = 3};
+      return std::make_unique<io::TrialSource>(
+          std::move(sources),
+          std::make_shared<io::SourceTrials>(std::vector{SourceKind::mapped, SourceKind::scatter},
+                                             kLimits, kLimits),
+          file_.sample_bytes(), [](const RowRange& rows) { return rows.begin % 2 == 0; });
+    }
     auto source = io::select_source(impl, impl->images,
                                     {.kind = kind.kind, .group_samples = file_.chunk_samples})
                       .source;
@@ -241,6 +257,7 @@ INSTANTIATE_TEST_SUITE_P(
     Sources, ChunkSourceTest,
     ::testing::Combine(::testing::Values(Kind{SourceKind::mapped}, Kind{SourceKind::scatter},
                                          Kind{SourceKind::direct}, Kind{SourceKind::hdf5},
+                                         Kind{SourceKind::automatic}, Kind{.tried = true},
                                          Kind{SourceKind::mapped, true},
                                          Kind{SourceKind::hdf5, true}),
                        ::testing::ValuesIn(cases())),

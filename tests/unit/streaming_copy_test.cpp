@@ -10,7 +10,9 @@ namespace chunkio::base {
 namespace {
 
 // Every alignment of both ends and every size around the cache line, with guards on both sides.
-TEST(StreamingCopy, CopiesExactlyTheBytesForEveryAlignmentAndSize) {
+class CopyTest : public testing::TestWithParam<Stores> {};
+
+TEST_P(CopyTest, CopiesExactlyTheBytesForEveryAlignmentAndSize) {
   std::vector<std::byte> source(1024);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 37 + 11);
   constexpr std::byte kGuard{0xEE};
@@ -20,7 +22,7 @@ TEST(StreamingCopy, CopiesExactlyTheBytesForEveryAlignmentAndSize) {
                0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 200, 511, 777}) {
         alignas(64) std::byte target[1024];
         for (std::byte& byte : target) byte = kGuard;
-        streaming_copy(target + to, source.data() + from, size);
+        copy(target + to, source.data() + from, size, GetParam());
         store_fence();
         for (std::size_t i = 0; i < sizeof(target); ++i) {
           const bool inside = i >= to && i < to + size;
@@ -31,6 +33,11 @@ TEST(StreamingCopy, CopiesExactlyTheBytesForEveryAlignmentAndSize) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Stores, CopyTest, testing::Values(Stores::cached, Stores::streaming),
+                         [](const auto& instance) {
+                           return instance.param == Stores::cached ? "cached" : "streaming";
+                         });
 
 }  // namespace
 }  // namespace chunkio::base

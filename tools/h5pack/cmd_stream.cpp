@@ -258,6 +258,9 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
     if (!global.json) print(stream_head_text(setup, colour));
     run.for_each_epoch([&](std::int64_t epoch) {
       reports.push_back(run_epoch(run, epoch, options));
+      // What was found out about it meanwhile.
+      setup.source = run.loader().source();
+      setup.source_reason = run.loader().source_reason();
       total.seconds += reports.back().seconds;
       last = reports.back().stats;
       ++total.epochs;

@@ -142,8 +142,6 @@ DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
   {
     const Loader idle(dataset, options.loader);
     report.options = idle.options();
-    report.source = idle.source();
-    report.source_reason = idle.source_reason();
     report.alone = chunkio::measure_stages(idle, options.seconds / 4);
   }
   progress.add(1);
@@ -152,6 +150,9 @@ DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
     const LoaderStats stats = run_loader(loader, options.seconds, 0);
     report.loader_images_per_second =
         stats.seconds > 0 ? static_cast<double>(stats.images) / stats.seconds : 0;
+    // Which it is may be found out while it is read.
+    report.source = loader.source();
+    report.source_reason = loader.source_reason();
   }
   progress.add(1);
   const auto device = try_device(options, dataset, report);
@@ -167,6 +168,9 @@ DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
     report.seconds = stats.seconds;
     report.images_per_second =
         stats.seconds > 0 ? static_cast<double>(stats.images) / stats.seconds : 0;
+    // Which it is may be found out while it is read.
+    report.source = loader.source();
+    report.source_reason = loader.source_reason();
   }
   progress.add(1);
   return report;

@@ -33,7 +33,8 @@ namespace chunkio {
 
 /// How bytes come from the file.
 enum class SourceKind : std::uint8_t {
-  automatic = 0,  ///< The fastest that is correct for the file; LoaderStats says which and why.
+  /// The fastest of those that are correct for the file: see Loader::source.
+  automatic = 0,
   scatter = 1,    ///< Positional reads of whole row groups, rows copied to their places.
   hdf5 = 2,       ///< H5Dread of row ranges: everything libhdf5 can read.
   mapped = 3,     ///< Rows copied from a memory mapping of a local file.
@@ -384,7 +385,9 @@ class CHUNKIO_EXPORT Loader {
 
   [[nodiscard]] const LoaderOptions& options() const;
   [[nodiscard]] const Dataset& dataset() const;
-  /// The source in use, and why it was chosen (one clause).
+  /// The source in use, and why (one line). With SourceKind::automatic it may change in the first
+  /// epochs, while several are tried on what is delivered; the reason then says what was measured.
+  /// Any thread.
   [[nodiscard]] SourceKind source() const;
   [[nodiscard]] std::string source_reason() const;
   /// W and k of the order, and how many row groups there are.

@@ -12,6 +12,8 @@
 
 #include <chunkio/epoch_order.hpp>
 
+#include "base/streaming_copy.hpp"
+
 namespace chunkio {
 
 /// One wanted sample and where it goes.
@@ -26,6 +28,8 @@ struct RowGroup {
   std::int64_t num_rows = 0;
   /// Of place(): a will_need() is for this visit. It may be under way still, or come only now.
   bool announced = false;
+  /// Of place(): how rows that are stored as they are get to their targets. Advice.
+  base::Stores stores = base::Stores::streaming;
 };
 
 /// What one place() cost. The seconds are busy time of the calling thread and add up to about what
@@ -35,12 +39,15 @@ struct PlaceCost {
   double read_seconds = 0;      ///< Waiting for storage.
   double decode_seconds = 0;    ///< Undoing filters and checking digests.
   double copy_seconds = 0;      ///< Bringing rows to their places; copies out of the page cache.
+  /// Of these, what the same rows cost no more when they are read again.
+  double once_seconds = 0;
 
   PlaceCost& operator+=(const PlaceCost& other) noexcept {
     bytes_read += other.bytes_read;
     read_seconds += other.read_seconds;
     decode_seconds += other.decode_seconds;
     copy_seconds += other.copy_seconds;
+    once_seconds += other.once_seconds;
     return *this;
   }
 };

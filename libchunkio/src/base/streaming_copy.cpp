@@ -14,9 +14,9 @@ namespace chunkio::base {
 void streaming_copy(std::byte* target, const std::byte* source, std::size_t size) noexcept {
   // Whole cache lines only: flushing a half-full write-combining buffer costs a read as well.
   constexpr std::size_t kLine = 64;
-  // The hardware's own prefetch stops at pages of 4 KiB, which is what a mapped file consists of; and
-  // rows mostly follow each other, so what lies behind this one is wanted next. Asking for bytes that
-  // are not there is harmless.
+  // The hardware's own prefetch stops at pages of 4 KiB, which is what a mapped file consists of;
+  // and rows mostly follow each other, so what lies behind this one is wanted next. Asking for
+  // bytes that are not there is harmless.
   constexpr std::size_t kAhead = 1024;
   const std::size_t head =
       (kLine - (reinterpret_cast<std::uintptr_t>(target) & (kLine - 1))) & (kLine - 1);
@@ -55,5 +55,13 @@ void streaming_copy(std::byte* target, const std::byte* source, std::size_t size
 void store_fence() noexcept {}
 
 #endif
+
+void copy(std::byte* target, const std::byte* source, std::size_t size, Stores stores) noexcept {
+  if (stores == Stores::streaming) {
+    streaming_copy(target, source, size);
+  } else {
+    std::memcpy(target, source, size);
+  }
+}
 
 }  // namespace chunkio::base

@@ -10,20 +10,16 @@
 
 #include <chunkio/tensor.hpp>
 
+#include "base/streaming_copy.hpp"
 #include "device/line_converter_avx2.hpp"
 #include "device/value.hpp"
 
 namespace chunkio::device {
 
-/// How outputs get to memory.
-enum class Stores : std::uint8_t {
-  cached,
-  /// With AVX2, lines of kMinStreamedBytes or of whole cache lines go round the cache: faster where
-  /// they would not stay in it. Of lines in reverse order only those that begin with a cache line,
-  /// unless they are of one channel of several. Call base::store_fence() before telling another
-  /// thread.
-  streaming,
-};
+/// How outputs get to memory. With AVX2, lines of kMinStreamedBytes or of whole cache lines go round
+/// the cache if they are to: faster where they would not stay in it. Of lines in reverse order only
+/// those that begin with a cache line, unless they are of one channel of several.
+using base::Stores;
 
 /// A cache line that is stored partly round the cache, as at the ends of a line, costs more than
 /// one saves that is stored whole.

@@ -52,9 +52,6 @@ constexpr std::array<std::int64_t, 24> kLocalFileSystems = {
     0x482B,      // HFS+
 };
 
-// What the kernel maps around a page that faults, by default.
-constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
-
 }  // namespace
 
 MappedSource::MappedSource(std::shared_ptr<const Dataset::Impl> file,
@@ -94,24 +91,22 @@ void MappedSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) 
   });
 }
 
+bool MappedSource::is_mapped(std::size_t begin, std::size_t end) const {
+  // Pages that were evicted meanwhile fault in one by one, if that ever happens to a part only.
+  const auto [first, last] = blocks(begin, end);
+  return std::all_of(first, last,
+                     [](const auto& block) { return block.load(std::memory_order_relaxed); });
+}
+
 bool MappedSource::bring_in(std::size_t begin, std::size_t end, bool cached) const {
   const base::TraceRange range(base::Stage::read);
   if (!cached) {
     read_ahead_->fetch(file_, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end));
   }
-  return populate(begin, end, cached);
-}
-
-bool MappedSource::populate(std::size_t begin, std::size_t end, bool cached) const {
-  const auto first = mapped_.begin() + static_cast<std::ptrdiff_t>(begin / kBlockBytes);
-  const auto last = mapped_.begin() + static_cast<std::ptrdiff_t>((end - 1) / kBlockBytes) + 1;
-  const auto is_mapped = [](const auto& block) { return block.load(std::memory_order_relaxed); };
-  // Pages that were evicted meanwhile fault in one by one, if that ever happens to a part only.
-  if (cached && std::all_of(first, last, is_mapped)) return true;
-
   const int error = map_in(map_ + begin, map_ + end);
   // An older kernel cannot: then the copy faults pages in one by one.
   if (error != 0) return error == EINVAL;
+  const auto [first, last] = blocks(begin, end);
   for (auto block = first; block != last; ++block) {
     block->store(true, std::memory_order_relaxed);
   }
@@ -127,7 +122,7 @@ PlaceCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> 
     populated = true;
     for_each_extent(*array_, group, rows, cost,
                     [&](std::span<const RowTarget> part, std::int64_t origin) {
-                      populated = populated && place_extent(part, origin, stop, cost);
+                      populated = populated && place_extent(part, origin, group.stores, stop, cost);
                     });
   });
   base::store_fence();
@@ -143,7 +138,8 @@ PlaceCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> 
 }
 
 bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t origin,
-                                const std::stop_token& stop, PlaceCost& cost) const {
+                                base::Stores stores, const std::stop_token& stop,
+                                PlaceCost& cost) const {
   const auto row_bytes = static_cast<std::size_t>(array_->row_bytes);
   const auto offset_of = [&](std::uint32_t row) {
     return static_cast<std::size_t>(origin + std::int64_t{row} * array_->row_bytes);
@@ -160,11 +156,14 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
     const int fd = file_->descriptor.get();
     const bool cached = in_page_cache(fd, static_cast<std::int64_t>(run_begin)) &&
                         in_page_cache(fd, static_cast<std::int64_t>(run_end) - 1);
-    if (!bring_in(run_begin, run_end, cached)) return false;
-    if (!cached) cost.read_seconds += watch.lap();
+    const bool was_mapped = cached && is_mapped(run_begin, run_end);
+    if (!was_mapped && !bring_in(run_begin, run_end, cached)) return false;
+    const double seconds = watch.lap();
+    (cached ? cost.copy_seconds : cost.read_seconds) += seconds;
+    if (cached && !was_mapped) cost.once_seconds += seconds;
     const base::TraceRange range(base::Stage::copy);
     for (std::size_t i = begin; i < end; ++i) {
-      base::streaming_copy(rows[i].target, map_ + offset_of(rows[i].row), row_bytes);
+      base::copy(rows[i].target, map_ + offset_of(rows[i].row), row_bytes, stores);
     }
     cost.copy_seconds += watch.lap();
     cost.bytes_read += static_cast<std::int64_t>(run_end - run_begin);

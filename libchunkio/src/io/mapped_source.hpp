@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
@@ -40,23 +41,32 @@ class MappedSource final : public ChunkSource {
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
-  /// Brings bytes [begin, end) of the file into memory, all requests to the disk at once.
+  /// The blocks that bytes [begin, end) of the file lie in (see mapped_).
+  [[nodiscard]] auto blocks(std::size_t begin, std::size_t end) const {
+    return std::pair(mapped_.begin() + static_cast<std::ptrdiff_t>(begin / kBlockBytes),
+                     mapped_.begin() + static_cast<std::ptrdiff_t>((end - 1) / kBlockBytes) + 1);
+  }
+  /// Whether all pages of these bytes were mapped once.
+  [[nodiscard]] bool is_mapped(std::size_t begin, std::size_t end) const;
+  /// Brings these bytes into memory, all requests to the disk at once, and maps them.
   /// \param cached  they are in the page cache already.
   /// \returns false if they cannot be read.
   [[nodiscard]] bool bring_in(std::size_t begin, std::size_t end, bool cached) const;
-  /// The part of it that maps what the page cache has, or reads what it has not.
-  [[nodiscard]] bool populate(std::size_t begin, std::size_t end, bool cached) const;
   /// Rows of one stored run; row 0 of their group is (or would be) at file offset `origin`.
   /// \returns false if they cannot be read.
   [[nodiscard]] bool place_extent(std::span<const RowTarget> rows, std::int64_t origin,
-                                  const std::stop_token& stop, PlaceCost& cost) const;
+                                  base::Stores stores, const std::stop_token& stop,
+                                  PlaceCost& cost) const;
+
+  /// What the kernel maps around a page that faults, by default.
+  static constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
 
   std::shared_ptr<const Dataset::Impl> file_;
   std::shared_ptr<const h5::StoredArray> array_;
   std::shared_ptr<ReadAhead> read_ahead_;
   std::size_t map_bytes_ = 0;  // the whole file
   std::byte* map_ = nullptr;
-  /// Of each block of the file (see populate): whether its pages were mapped once. Asking again for
+  /// Of each block of kBlockBytes of the file: whether its pages were mapped once. Asking again for
   /// pages that are there costs a tenth of copying them.
   mutable std::vector<std::atomic<bool>> mapped_;
   std::optional<FaultGuard> guard_;

@@ -27,11 +27,12 @@ PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget>
   try {
     for_each_extent(
         *array_, group, rows, cost, [&](std::span<const RowTarget> part, std::int64_t origin) {
-          sweep_rows(reader_, {origin, array_->row_bytes}, part, reader_.piece_bytes(),
-                     scratch->bytes(), stop, cost,
-                     [](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
-                       base::streaming_copy(row.target + from, bytes.data(), bytes.size());
-                     });
+          sweep_rows(
+              reader_, {origin, array_->row_bytes}, part, reader_.piece_bytes(), scratch->bytes(),
+              stop, cost,
+              [&](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
+                base::copy(row.target + from, bytes.data(), bytes.size(), group.stores);
+              });
         });
   } catch (const Error& error) {
     if (error.code() == ErrorCode::cancelled) throw;

@@ -1,7 +1,10 @@
 #include "io/source_select.hpp"
 
+#include <limits>
 #include <utility>
+#include <vector>
 
+#include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/hdf5_source.hpp"
 #include "io/direct_source.hpp"
@@ -9,6 +12,7 @@
 #include "io/page_cache.hpp"
 #include "io/row_extents.hpp"
 #include "io/scatter_source.hpp"
+#include "io/stored_ranges.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -19,6 +23,88 @@ std::string why_no_extents(const h5::StoredArray& array) {
   if (!array.filters.empty()) return array.filters.back().name + " filter";
   if (!array.whole_rows()) return "chunks cut samples";
   return {};
+}
+
+struct Made {
+  std::unique_ptr<ChunkSource> source;
+  bool direct_io = false;  ///< It goes round the page cache.
+};
+
+/// \pre `kind` can read the array.
+Made make_source(SourceKind kind, std::shared_ptr<const Dataset::Impl> file,
+                 std::shared_ptr<const h5::StoredArray> array, bool direct_io,
+                 const SourceRequest& request) {
+  const auto ranged = [&]<class Source>(std::unique_ptr<Source> source) -> Made {
+    const bool direct = source->direct_io();
+    return {std::move(source), direct};
+  };
+  switch (kind) {
+    case SourceKind::automatic:
+      break;  // was settled before
+    case SourceKind::mapped:
+      return {
+          std::make_unique<MappedSource>(std::move(file), std::move(array), request.read_ahead)};
+    case SourceKind::scatter:
+      return ranged(std::make_unique<ScatterSource>(std::move(file), std::move(array), direct_io,
+                                                    request.read_ahead, request.scratch));
+    case SourceKind::direct:
+      return ranged(std::make_unique<DirectSource>(std::move(file), std::move(array), direct_io,
+                                                   request.read_ahead, request.scratch));
+    case SourceKind::hdf5:
+      return {std::make_unique<h5::Hdf5Source>(std::move(file), std::move(array),
+                                               request.group_samples, request.scratch)};
+  }
+  return {};
+}
+
+/// Whether both ends of rows are in the page cache, and so probably all of them.
+bool are_cached(const Dataset::Impl& file, const h5::StoredArray& array, const RowRange& rows) {
+  std::int64_t begin = -1;
+  std::int64_t end = -1;
+  for_each_stored_range(array, rows, [&](std::int64_t offset, std::int64_t bytes) {
+    if (begin < 0) begin = offset;
+    end = offset + bytes;
+  });
+  const int fd = file.descriptor.get();
+  return begin < 0 || (in_page_cache(fd, begin) && in_page_cache(fd, end - 1));
+}
+
+/// Sets the source of `selected` to one that finds out how an unfiltered array of whole rows is
+/// read fastest. If a source was asked for, that one is used, and its stores are tried; `direct`
+/// would read as `scatter` does.
+void try_sources(const std::shared_ptr<const Dataset::Impl>& file,
+                 const std::shared_ptr<const h5::StoredArray>& array, const SourceRequest& request,
+                 SelectedSource& selected) {
+  std::vector<SourceKind> kinds;
+  std::vector<std::unique_ptr<ChunkSource>> sources;
+  const auto add = [&](SourceKind kind) {
+    sources.push_back(make_source(kind, file, array, false, request).source);
+    kinds.push_back(kind);
+  };
+  if (request.kind == SourceKind::automatic && selected.kind == SourceKind::mapped) {
+    try {
+      add(SourceKind::mapped);
+    } catch (const Error& error) {
+      selected.reason += std::string("; but ") + error.what();
+    }
+    add(SourceKind::scatter);
+  } else {
+    add(selected.kind);
+  }
+  selected.kind = kinds.front();
+  selected.trials = request.trials;
+  if (!selected.trials || selected.trials->kinds() != kinds) {
+    // From the disk turns are longer: 64 MiB are under way ahead of the workers.
+    const std::int64_t untouched = base::checked_multiply(request.untouched_rows, array->row_bytes)
+                                       .value_or(std::numeric_limits<std::int64_t>::max());
+    selected.trials = std::make_shared<SourceTrials>(
+        std::move(kinds), TrialLimits{.skip_bytes = untouched},
+        TrialLimits{
+            .skip_bytes = untouched, .turn_bytes = std::int64_t{128} << 20, .num_turns = 3});
+  }
+  selected.source = std::make_unique<TrialSource>(
+      std::move(sources), selected.trials, array->row_bytes,
+      [file, array](const RowRange& rows) { return are_cached(*file, *array, rows); });
 }
 
 }  // namespace
@@ -78,31 +164,12 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
                     " source cannot read " + array->name + " (" + why_not + "); use the " +
                     (not_direct.empty() ? "direct" : "hdf5") + " source, or let it be chosen");
   }
-  switch (selected.kind) {
-    case SourceKind::automatic:
-      break;  // settled above
-    case SourceKind::mapped:
-      selected.source =
-          std::make_unique<MappedSource>(std::move(file), std::move(array), request.read_ahead);
-      break;
-    case SourceKind::scatter: {
-      auto source = std::make_unique<ScatterSource>(std::move(file), std::move(array), direct_io,
-                                                    request.read_ahead, request.scratch);
-      selected.direct_io = source->direct_io();
-      selected.source = std::move(source);
-      break;
-    }
-    case SourceKind::direct: {
-      auto source = std::make_unique<DirectSource>(std::move(file), std::move(array), direct_io,
-                                                   request.read_ahead, request.scratch);
-      selected.direct_io = source->direct_io();
-      selected.source = std::move(source);
-      break;
-    }
-    case SourceKind::hdf5:
-      selected.source = std::make_unique<h5::Hdf5Source>(std::move(file), std::move(array),
-                                                         request.group_samples, request.scratch);
-      break;
+  if (direct_io || (selected.kind != SourceKind::mapped && selected.kind != SourceKind::scatter)) {
+    Made made = make_source(selected.kind, std::move(file), std::move(array), direct_io, request);
+    selected.source = std::move(made.source);
+    selected.direct_io = made.direct_io;
+  } else {
+    try_sources(file, array, request, selected);
   }
   if (selected.direct_io) {
     selected.reason += "; read with O_DIRECT";

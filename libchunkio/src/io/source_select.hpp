@@ -12,6 +12,7 @@
 #include "base/chunk_source.hpp"
 #include "h5/stored_array.hpp"
 #include "io/read_ahead.hpp"
+#include "io/trial_source.hpp"
 
 namespace chunkio::io {
 
@@ -20,6 +21,8 @@ struct SelectedSource {
   SourceKind kind = SourceKind::automatic;
   std::string reason;      ///< One clause.
   bool direct_io = false;  ///< It goes round the page cache.
+  /// What finds out which source it is to be, and knows more than `kind` in time; or none.
+  std::shared_ptr<SourceTrials> trials = nullptr;
 };
 
 /// What is asked of a source.
@@ -33,6 +36,11 @@ struct SourceRequest {
   std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>();
   /// Stored bytes of other files that are read by turns with this one.
   std::int64_t other_bytes = 0;
+  /// So many rows go to memory that was never written, which takes longer: no measure of a source.
+  std::int64_t untouched_rows = 0;
+  /// Of files of the same array that were selected before, to be shared where the ways are the
+  /// same.
+  std::shared_ptr<SourceTrials> trials = nullptr;
 };
 
 /// What to read an array with, and why.
@@ -42,7 +50,7 @@ struct SourceChoice {
   bool direct_io = false;   ///< Go round the page cache if the file system allows it.
 };
 
-/// The fastest source that is correct for the array.
+/// The source to begin with: one that is correct for the array, and by experience the fastest.
 /// \param direct_io  asked for; the choice may be to go round the page cache even if it is not.
 /// \param cacheable  bytes of memory there are for cached pages (page_cache.hpp).
 /// \param other_bytes  stored bytes of other files that want to be there, too.
@@ -50,7 +58,8 @@ struct SourceChoice {
                                          bool direct_io, std::int64_t cacheable,
                                          std::int64_t other_bytes = 0);
 
-/// Makes the source asked for, or with `automatic` the fastest that is correct for the array.
+/// Makes the source asked for, or with `automatic` the fastest that is correct for the array, which
+/// may show only while it is used (trial_source.hpp).
 /// \throws Error unsupported if the source asked for cannot read this array; the message says why
 ///         and which can. invalid_argument if the source asked for cannot go round the page cache
 ///         and `direct_io` wants it to.

@@ -154,11 +154,13 @@ struct Loader::Impl {
                                 .sample_bytes = static_cast<std::size_t>(info.sample_bytes()),
                                 .has_labels = info.labels.has_value(),
                                 .fields = choose_fields(dataset, options)};
-    pipeline::OpenedArrays opened = pipeline::open_arrays(dataset, *groups, options, layout);
+    const std::int64_t num_slots = ring_slots(order);
+    pipeline::OpenedArrays opened =
+        pipeline::open_arrays(dataset, *groups, options, layout, num_slots * layout.rows);
     source_kind = opened.source;
     source_reason = std::move(opened.reason);
+    trials = std::move(opened.trials);
     std::vector<pipeline::StreamedArray> arrays = std::move(opened.arrays);
-    const std::int64_t num_slots = ring_slots(order);
     reserve(order, reader_options, layout, num_slots, arrays);
     facts = {.source = source_kind,
              .order = options.order,
@@ -315,8 +317,15 @@ struct Loader::Impl {
     return slot;
   }
 
+  /// Thread-safe.
+  [[nodiscard]] SourceKind source() const noexcept { return trials ? trials->kind() : source_kind; }
+  [[nodiscard]] std::string describe_source() const {
+    return trials ? source_reason + "; " + trials->describe() : source_reason;
+  }
+
   [[nodiscard]] LoaderStats explain(LoaderStats stats) const {
     stats.facts = facts;
+    stats.facts.source = source();
     const Diagnosis found = stats.diagnosis();
     stats.bound = found.bound;
     stats.advice = pipeline::advice_of(found);
@@ -329,6 +338,7 @@ struct Loader::Impl {
   std::optional<RowGroups> groups;
   SourceKind source_kind = SourceKind::automatic;
   std::string source_reason;
+  std::shared_ptr<const io::SourceTrials> trials;  // or none
   std::int64_t window_groups = 0;
   std::int64_t steps = 0;         // of this rank
   std::int64_t global_steps = 0;  // of the rank that has most
@@ -431,8 +441,8 @@ LoaderStats Loader::epoch_stats(std::int64_t epoch) const {
 std::vector<SkippedRows> Loader::skipped() const { return impl().reader->skipped(); }
 const LoaderOptions& Loader::options() const { return impl().options; }
 const Dataset& Loader::dataset() const { return impl().dataset; }
-SourceKind Loader::source() const { return impl().source_kind; }
-std::string Loader::source_reason() const { return impl().source_reason; }
+SourceKind Loader::source() const { return impl().source(); }
+std::string Loader::source_reason() const { return impl().describe_source(); }
 std::int64_t Loader::window_groups() const { return impl().window_groups; }
 const RowGroups& Loader::row_groups() const { return *impl().groups; }
 std::int64_t Loader::memory_bytes() const { return impl().memory; }

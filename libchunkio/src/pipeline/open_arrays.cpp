@@ -70,6 +70,7 @@ io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
   for (std::size_t i = 0; i < files.size(); ++i) {
     request.other_bytes = all_bytes - arrays[i]->stored_bytes;
     io::SelectedSource one = io::select_source(files[i], arrays[i], request);
+    if (!request.trials) request.trials = one.trials;
     if (verify != Verify::off) {
       one.source = std::make_unique<io::VerifyingSource>(files[i], verify, std::move(one.source),
                                                          one.direct_io, request.scratch);
@@ -104,7 +105,8 @@ io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
 }  // namespace
 
 OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
-                         const LoaderOptions& options, const RingLayout& layout) {
+                         const LoaderOptions& options, const RingLayout& layout,
+                         std::int64_t ring_rows) {
   const Files files = h5::files_of(dataset.impl());
   const std::int64_t num_rows = dataset.size();
   const bool local = std::all_of(files.begin(), files.end(),
@@ -112,7 +114,8 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   io::SourceRequest request{.kind = options.source,
                             .group_samples = groups.group_samples(),
                             .direct_io = options.direct_io,
-                            .read_ahead = std::make_shared<io::ReadAhead>(local)};
+                            .read_ahead = std::make_shared<io::ReadAhead>(local),
+                            .untouched_rows = ring_rows};
   const auto disk =
       options.disk_limit ? std::make_shared<io::DiskLimiter>(*options.disk_limit) : nullptr;
   Arrays pictures;
@@ -120,7 +123,8 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   io::SelectedSource selected = select_sources(files, pictures, request, options.verify, disk);
   OpenedArrays opened{.source = selected.kind,
                       .reason = std::move(selected.reason),
-                      .direct_io = selected.direct_io};
+                      .direct_io = selected.direct_io,
+                      .trials = selected.trials};
   opened.arrays.push_back({.source = keep_if_wanted(std::move(selected.source),
                                                     pictures.front()->row_bytes, groups, options),
                            .row_bytes = layout.sample_bytes});

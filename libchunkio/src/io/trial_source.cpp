@@ -1,0 +1,134 @@
+#include "io/trial_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <utility>
+
+#include <chunkio/error.hpp>
+
+namespace chunkio::io {
+namespace {
+
+constexpr std::array kStores = {base::Stores::streaming, base::Stores::cached};
+
+std::vector<std::string> names(const std::vector<SourceKind>& kinds, bool with_stores) {
+  std::vector<std::string> all;
+  for (const SourceKind kind : kinds) {
+    all.emplace_back(to_string(kind));
+    if (with_stores) all.push_back(all.back() + " with ordinary stores");
+  }
+  return all;
+}
+
+/// Of rows that are read again and again.
+double lasting_seconds(const PlaceCost& cost) {
+  return cost.read_seconds + cost.decode_seconds + cost.copy_seconds - cost.once_seconds;
+}
+
+}  // namespace
+
+SourceTrials::SourceTrials(std::vector<SourceKind> kinds, TrialLimits cached, TrialLimits uncached)
+    : kinds_(std::move(kinds)),
+      cached_(names(kinds_, true), cached),
+      uncached_(names(kinds_, false), uncached) {
+  static_assert(kStores.size() == kNumStores);
+}
+
+std::string SourceTrials::describe() const {
+  std::string text = cached_.describe();
+  // Most files are read from the disk once: what was never asked is not worth words.
+  const std::string from_disk = uncached_.describe();
+  if (uncached_.begun() && !from_disk.empty()) text += "; from the disk " + from_disk;
+  return text;
+}
+
+TrialSource::TrialSource(std::vector<std::unique_ptr<ChunkSource>> sources,
+                         std::shared_ptr<SourceTrials> trials, std::int64_t row_bytes,
+                         InPageCache in_page_cache)
+    : sources_(std::move(sources)),
+      trials_(std::move(trials)),
+      row_bytes_(row_bytes),
+      in_page_cache_(std::move(in_page_cache)) {}
+
+Trial& TrialSource::trial_of(const RowGroup& group, std::span<const RowTarget> rows) const {
+  const Trial& cached = trials_->cached_;
+  const Trial& uncached = trials_->uncached_;
+  // Asking takes system calls, which single rows in random order would feel.
+  const bool same_source = cached.choice() / kStores.size() == uncached.choice();
+  if (cached.settled() && (!uncached.settled() || same_source)) return trials_->cached_;
+  const bool is_cached = in_page_cache_(
+      {.begin = group.first_row + rows.front().row, .end = group.first_row + rows.back().row + 1});
+  return is_cached ? trials_->cached_ : trials_->uncached_;
+}
+
+PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                             std::stop_token stop) const {
+  if (rows.empty()) return {};
+  Trial& trial = trial_of(group, rows);
+  const bool is_cached = &trial == &trials_->cached_;
+  const std::int64_t bytes = static_cast<std::int64_t>(rows.size()) * row_bytes_;
+  const Trial::Share share = trial.begin(bytes);
+  const std::size_t source = is_cached ? share.way / kStores.size() : share.way;
+  RowGroup visit = group;
+  if (is_cached) visit.stores = kStores[share.way % kStores.size()];
+  try {
+    const PlaceCost cost = sources_[source]->place(visit, rows, stop);
+    trial.end(share, bytes, lasting_seconds(cost));
+    return cost;
+  } catch (const Error& error) {
+    trial.give_up(share);
+    if (error.code() == ErrorCode::cancelled || trial.settled()) throw;
+    return place_otherwise(source, std::current_exception(), group, rows, stop);
+  } catch (...) {
+    trial.give_up(share);
+    throw;
+  }
+}
+
+PlaceCost TrialSource::place_otherwise(std::size_t failed, const std::exception_ptr& error,
+                                       const RowGroup& group, std::span<const RowTarget> rows,
+                                       const std::stop_token& stop) const {
+  for (std::size_t source = 0; source < sources_.size(); ++source) {
+    if (source == failed) continue;
+    try {
+      const PlaceCost cost = sources_[source]->place(group, rows, stop);
+      trials_->drop(failed);
+      return cost;
+    } catch (const Error& other) {
+      if (other.code() == ErrorCode::cancelled) throw;
+    }
+  }
+  // It is the file that is at fault.
+  std::rethrow_exception(error);
+}
+
+void SourceTrials::drop(std::size_t source) {
+  for (std::size_t stores = 0; stores < kNumStores; ++stores) {
+    cached_.drop(source * kNumStores + stores);
+  }
+  uncached_.drop(source);
+}
+
+void TrialSource::will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+  // All of them ask for the same bytes in the same way.
+  sources_[trials_->uncached_.choice()]->will_need(group, wanted);
+}
+
+void TrialSource::forget_announced() const noexcept {
+  for (const auto& source : sources_) source->forget_announced();
+}
+
+std::int64_t TrialSource::memory_bytes(std::int64_t threads) const noexcept {
+  // A caller uses one source at a time, and scratch memory is shared.
+  std::int64_t own = 0;
+  std::int64_t scratch = 0;
+  for (const auto& source : sources_) {
+    const std::int64_t without_callers = source->memory_bytes(0);
+    own += without_callers;
+    scratch = std::max(scratch, source->memory_bytes(threads) - without_callers);
+  }
+  return own + scratch;
+}
+
+}  // namespace chunkio::io

@@ -1,0 +1,86 @@
+/// The fastest of several sources that read the same array, found out while they deliver it.
+///
+/// Every row group is read once, by one of them; which one never changes what is delivered. Rows
+/// that are in the page cache are a matter of copying them, those that are not of waiting for the
+/// disk, so there are two decisions (Trial), each made by visits of its kind alone. In the page
+/// cache the ways are the sources, each with ordinary and with non-temporal stores; from the disk
+/// they are the sources.
+///
+/// A source that fails where another does not is dropped.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <chunkio/loader.hpp>
+
+#include "base/chunk_source.hpp"
+#include "io/trial.hpp"
+
+namespace chunkio::io {
+
+/// What is found out, for all files that are read by the same sources. Thread-safe.
+class SourceTrials {
+ public:
+  /// \param kinds  the default first.
+  SourceTrials(std::vector<SourceKind> kinds, TrialLimits cached, TrialLimits uncached);
+
+  [[nodiscard]] const std::vector<SourceKind>& kinds() const noexcept { return kinds_; }
+  /// That reads what is in the page cache, as far as that is known.
+  [[nodiscard]] SourceKind kind() const noexcept { return kinds_[cached_.choice() / kNumStores]; }
+  /// What was measured, as a clause.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  friend class TrialSource;
+
+  /// Never again with this source.
+  void drop(std::size_t source);
+
+  static constexpr std::size_t kNumStores = 2;
+
+  std::vector<SourceKind> kinds_;
+  Trial cached_;    // way w: source w / kNumStores
+  Trial uncached_;  // way w: source w
+};
+
+class TrialSource final : public ChunkSource {
+ public:
+  /// Whether rows of the array are in the page cache. Must not throw.
+  using InPageCache = std::function<bool(const RowRange& rows)>;
+
+  /// \param sources  one for each of trials->kinds(); they share their scratch memory, and have the
+  ///                 same bytes read ahead.
+  TrialSource(std::vector<std::unique_ptr<ChunkSource>> sources,
+              std::shared_ptr<SourceTrials> trials, std::int64_t row_bytes,
+              InPageCache in_page_cache);
+
+  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                  std::stop_token stop) const override;
+  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  void forget_announced() const noexcept override;
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
+
+ private:
+  /// The decision that a visit belongs to.
+  [[nodiscard]] Trial& trial_of(const RowGroup& group, std::span<const RowTarget> rows) const;
+  /// After source `failed` threw `error`: places the rows with another one, or throws it again.
+  PlaceCost place_otherwise(std::size_t failed, const std::exception_ptr& error,
+                            const RowGroup& group, std::span<const RowTarget> rows,
+                            const std::stop_token& stop) const;
+
+  std::vector<std::unique_ptr<ChunkSource>> sources_;
+  std::shared_ptr<SourceTrials> trials_;
+  std::int64_t row_bytes_;
+  InPageCache in_page_cache_;
+};
+
+}  // namespace chunkio::io

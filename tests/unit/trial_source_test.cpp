@@ -1,0 +1,239 @@
+#include "io/trial_source.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "errors.hpp"
+
+namespace chunkio::io {
+namespace {
+
+constexpr std::int64_t kRowBytes = 10;
+
+/// What a source was asked for, and what it is to say.
+struct Script {
+  double seconds = 1.0;         ///< A visit costs, with non-temporal stores.
+  double cached_seconds = 1.0;  ///< With ordinary ones.
+  double once_seconds = 0.0;    ///< Besides, and only at first.
+  std::optional<Error> error = {};
+  std::int64_t own_bytes = 0, scratch_bytes = 0;
+  std::vector<std::int64_t> visits = {};  ///< First rows.
+  std::vector<std::int64_t> announced = {};
+  int forgotten = 0;
+};
+
+/// Writes the number of each row.
+class FakeSource final : public ChunkSource {
+ public:
+  explicit FakeSource(Script& script) : script_(script) {}
+
+  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                  std::stop_token stop) const override {
+    if (stop.stop_requested()) throw Error(ErrorCode::cancelled, "stopped");
+    script_.visits.push_back(group.first_row);
+    if (script_.error) throw Error(*script_.error);
+    for (const RowTarget& row : rows) {
+      *row.target = static_cast<std::byte>(group.first_row + row.row);
+    }
+    const double seconds =
+        group.stores == base::Stores::cached ? script_.cached_seconds : script_.seconds;
+    return {.bytes_read = 1,
+            .copy_seconds = seconds + script_.once_seconds,
+            .once_seconds = script_.once_seconds};
+  }
+  void will_need(const RowGroup& group, const RowRange&) const noexcept override {
+    script_.announced.push_back(group.first_row);
+  }
+  void forget_announced() const noexcept override { ++script_.forgotten; }
+  [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override {
+    return script_.own_bytes + threads * script_.scratch_bytes;
+  }
+
+ private:
+  Script& script_;
+};
+
+class TrialSourceTest : public testing::Test {
+ protected:
+  /// Turns of one visit of two rows.
+  void make(TrialLimits limits = {.turn_bytes = 2 * kRowBytes, .num_turns = 2}) {
+    trials_ = std::make_shared<SourceTrials>(std::vector{SourceKind::mapped, SourceKind::scatter},
+                                             limits, limits);
+    std::vector<std::unique_ptr<ChunkSource>> sources;
+    sources.push_back(std::make_unique<FakeSource>(mapped_));
+    sources.push_back(std::make_unique<FakeSource>(scatter_));
+    source_ = std::make_unique<TrialSource>(std::move(sources), trials_, kRowBytes,
+                                            [this](const RowRange& rows) {
+                                              EXPECT_EQ(rows.end - rows.begin, 3);
+                                              ++asked_;
+                                              return cached_;
+                                            });
+  }
+  /// Visits rows 1 and 3 of `count` more groups of four, which must come to their places.
+  void visit(int count) {
+    for (int i = 0; i < count; ++i, first_row_ += 4) {
+      std::byte at[2] = {std::byte{255}, std::byte{255}};
+      const std::vector<RowTarget> rows{{.row = 1, .target = &at[1]}, {.row = 3, .target = &at[0]}};
+      (void)source_->place({.first_row = first_row_, .num_rows = 4}, rows, stop_.get_token());
+      EXPECT_EQ(at[1], static_cast<std::byte>(first_row_ + 1));
+      EXPECT_EQ(at[0], static_cast<std::byte>(first_row_ + 3));
+    }
+  }
+  /// As many as settle it.
+  void settle() { visit(8); }
+
+  Script mapped_;
+  Script scatter_;
+  bool cached_ = true;
+  int asked_ = 0;
+  std::int64_t first_row_ = 0;
+  std::stop_source stop_;
+  std::shared_ptr<SourceTrials> trials_;
+  std::unique_ptr<TrialSource> source_;
+};
+
+TEST_F(TrialSourceTest, EachGroupIsReadOnceWhileSourcesAreTried) {
+  make();
+  settle();
+  EXPECT_EQ(mapped_.visits, (std::vector<std::int64_t>{0, 4, 16, 20}));
+  EXPECT_EQ(scatter_.visits, (std::vector<std::int64_t>{8, 12, 24, 28}));
+}
+
+TEST_F(TrialSourceTest, TheFasterSourceWins) {
+  scatter_.seconds = 0.5;
+  make();
+  EXPECT_EQ(trials_->kind(), SourceKind::mapped);
+  EXPECT_NE(trials_->describe().find("to be tried: mapped, mapped with ordinary stores, scatter"),
+            std::string::npos)
+      << trials_->describe();
+  settle();
+  EXPECT_EQ(trials_->kind(), SourceKind::scatter);
+  EXPECT_NE(trials_->describe().find("in use: scatter"), std::string::npos);
+  mapped_.visits.clear();
+  visit(3);
+  EXPECT_TRUE(mapped_.visits.empty());
+}
+
+TEST_F(TrialSourceTest, TheFasterStoresWin) {
+  mapped_.cached_seconds = 0.5;
+  make();
+  settle();
+  EXPECT_EQ(trials_->kind(), SourceKind::mapped);
+  EXPECT_NE(trials_->describe().find("in use: mapped with ordinary stores"), std::string::npos)
+      << trials_->describe();
+}
+
+TEST_F(TrialSourceTest, WhatIsPaidOnceDoesNotCount) {
+  mapped_.once_seconds = 5.0;
+  scatter_.seconds = scatter_.cached_seconds = 1.5;
+  make();
+  settle();
+  EXPECT_EQ(trials_->kind(), SourceKind::mapped);
+}
+
+TEST_F(TrialSourceTest, FromTheDiskAnotherSourceMayBeFaster) {
+  scatter_.seconds = 0.5;
+  cached_ = false;
+  make();
+  visit(4);  // two sources
+  EXPECT_EQ(trials_->kind(), SourceKind::mapped);
+  EXPECT_NE(trials_->describe().find("from the disk"), std::string::npos);
+  mapped_.visits.clear();
+  visit(3);
+  EXPECT_TRUE(mapped_.visits.empty());
+  cached_ = true;
+  scatter_.seconds = 2.0;
+  settle();
+  EXPECT_EQ(trials_->kind(), SourceKind::mapped);
+  // Now it matters from where they come.
+  mapped_.visits.clear();
+  visit(2);
+  EXPECT_EQ(mapped_.visits.size(), 2U);
+  cached_ = false;
+  visit(2);
+  EXPECT_EQ(mapped_.visits.size(), 2U);
+}
+
+TEST_F(TrialSourceTest, NobodyAsksWhatIsCachedOnceItDoesNotMatter) {
+  make();
+  settle();
+  asked_ = 0;
+  visit(2);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(TrialSourceTest, ASourceThatFailsWhereAnotherDoesNotIsDropped) {
+  mapped_.error = Error(ErrorCode::io_failed, "mmap refused");
+  make();
+  visit(1);
+  EXPECT_EQ(trials_->kind(), SourceKind::scatter);
+  mapped_.visits.clear();
+  settle();
+  EXPECT_TRUE(mapped_.visits.empty());
+  EXPECT_NE(trials_->describe().find("mapped (failed)"), std::string::npos) << trials_->describe();
+}
+
+TEST_F(TrialSourceTest, WhatNoSourceCanReadIsAnErrorAndNobodyIsDropped) {
+  mapped_.error = Error(ErrorCode::io_failed, "the first one");
+  scatter_.error = Error(ErrorCode::corrupt_data, "the second one");
+  make();
+  test::expect_error(ErrorCode::io_failed, {"the first one"}, [this] { visit(1); });
+  mapped_.error.reset();
+  scatter_.error.reset();
+  settle();
+  EXPECT_EQ(trials_->describe().find("failed"), std::string::npos) << trials_->describe();
+}
+
+TEST_F(TrialSourceTest, AStoppedVisitIsNoFailureAndNoMeasure) {
+  make();
+  stop_.request_stop();
+  test::expect_error(ErrorCode::cancelled, {}, [this] { visit(1); });
+  stop_ = std::stop_source();
+  settle();
+  EXPECT_EQ(trials_->describe().find("failed"), std::string::npos) << trials_->describe();
+  EXPECT_NE(trials_->describe().find("in use: mapped"), std::string::npos) << trials_->describe();
+}
+
+TEST_F(TrialSourceTest, FilesShareWhatIsFoundOut) {
+  scatter_.seconds = 0.5;
+  make();
+  settle();
+  Script mapped;
+  Script scatter;
+  std::vector<std::unique_ptr<ChunkSource>> sources;
+  sources.push_back(std::make_unique<FakeSource>(mapped));
+  sources.push_back(std::make_unique<FakeSource>(scatter));
+  source_ = std::make_unique<TrialSource>(std::move(sources), trials_, kRowBytes,
+                                          [](const RowRange&) { return true; });
+  visit(2);
+  EXPECT_TRUE(mapped.visits.empty());
+  EXPECT_EQ(scatter.visits.size(), 2U);
+}
+
+TEST_F(TrialSourceTest, ScratchMemoryIsSharedAndAllElseAddsUp) {
+  mapped_.own_bytes = 100;
+  mapped_.scratch_bytes = 1;
+  scatter_.own_bytes = 20;
+  scatter_.scratch_bytes = 7;
+  make();
+  EXPECT_EQ(source_->memory_bytes(3), 120 + 3 * 7);
+}
+
+TEST_F(TrialSourceTest, AnnouncesOnceAndForgetsEverywhere) {
+  make();
+  source_->will_need({.first_row = 8, .num_rows = 4}, {8, 12});
+  EXPECT_EQ(mapped_.announced.size() + scatter_.announced.size(), 1U);
+  source_->forget_announced();
+  EXPECT_EQ(mapped_.forgotten, 1);
+  EXPECT_EQ(scatter_.forgotten, 1);
+}
+
+}  // namespace
+}  // namespace chunkio::io
