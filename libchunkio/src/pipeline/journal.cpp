@@ -18,7 +18,7 @@ namespace {
 
 // On-disk values: never change.
 constexpr std::string_view kMagic = "chunkioJ";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 /// Kinds of records.
 constexpr std::uint32_t kChunk = 1;
 constexpr std::uint32_t kSaved = 2;
@@ -148,8 +148,8 @@ bool Journal::read_header() {
   if (version != kVersion) {
     throw Error(ErrorCode::unsupported,
                 file_.path() + " is of version " + std::to_string(version) +
-                    ", which this program does not know; go on with the one that wrote it, or "
-                    "set overwrite to start again",
+                    ", which this version of the library does not read; go on with the one that "
+                    "wrote it, or set overwrite to start again",
                 "overwrite");
   }
   const auto body_bytes = take<std::uint64_t>(rest);
