@@ -37,4 +37,10 @@ std::vector<std::int64_t> shuffled_order(std::int64_t n, std::uint64_t seed) {
   return order;
 }
 
+std::uint64_t seed_of(std::uint64_t seed, std::uint64_t i) noexcept {
+  std::uint64_t state = i;
+  state = seed ^ splitmix64(state);
+  return splitmix64(state);
+}
+
 }  // namespace h5pack

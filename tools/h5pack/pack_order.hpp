@@ -17,4 +17,8 @@ namespace h5pack {
 /// 0..n-1.
 [[nodiscard]] std::vector<std::int64_t> source_order(std::int64_t n);
 
+/// A seed for each of several orders that have nothing to do with each other: those of `seed + i`
+/// would be the same draws, one place on.
+[[nodiscard]] std::uint64_t seed_of(std::uint64_t seed, std::uint64_t i) noexcept;
+
 }  // namespace h5pack

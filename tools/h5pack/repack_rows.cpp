@@ -65,20 +65,131 @@ Rows chosen_rows(const chunkio::Dataset& dataset, const RepackSelection& selecti
   return rows;
 }
 
-/// Deals `rows` to the parts.
-void deal(const Rows& rows, const RepackSelection& selection, std::vector<Rows>& parts) {
-  const double total = std::accumulate(selection.split.begin(), selection.split.end(), 0.0);
-  const auto count = static_cast<std::int64_t>(rows.size());
-  const Rows order = shuffled_order(count, selection.seed);
+/// Shares that are whole but for the rounding of floating point count as whole.
+constexpr double kRounding = 1e-9;
+
+/// Rows of each part.
+Rows part_sizes(std::int64_t count, const std::vector<double>& split) {
+  const double total = std::accumulate(split.begin(), split.end(), 0.0);
+  Rows sizes;
   double sum = 0;
+  std::int64_t begin = 0;
+  for (std::size_t part = 0; part < split.size(); ++part) {
+    sum += split[part];
+    const bool last = part + 1 == split.size();
+    // A half is rounded up, also where it comes out as a little less.
+    const double exact = static_cast<double>(count) * (sum / total);
+    const auto end = last ? count : static_cast<std::int64_t>(std::floor(exact + 0.5 + kRounding));
+    sizes.push_back(end - begin);
+    begin = end;
+  }
+  return sizes;
+}
+
+/// Rounds the share of each class in each part, so that both each class and each part (part_sizes()
+/// of all rows) come out whole.
+///
+/// A class of n rows has n f in a part that takes the share f: that rounded down, and one of the
+/// rows that are then left over (fewer than there are parts) or none. What a part still lacks goes
+/// to the classes with the largest remainders there, ties broken by the seed. Parts have exactly
+/// their sizes, and each class is at most one row away from its exact share.
+class ClassShares {
+ public:
+  /// \param sizes  rows of each class.
+  ClassShares(const Rows& sizes, const RepackSelection& selection)
+      : shares_(sizes.size(), Rows(selection.split.size())),
+        rests_(sizes.size(), std::vector<double>(selection.split.size())),
+        left_over_(sizes),
+        lacking_(part_sizes(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}),
+                            selection.split)),
+        ties_(shuffled_order(static_cast<std::int64_t>(sizes.size()), selection.seed)) {
+    round_down(sizes, selection.split);
+    fill(0);
+    if (lacking_.size() == 3) fill_middle();
+    for (std::size_t i = 0; i < sizes.size(); ++i) shares_[i].back() += left_over_[i];
+  }
+
+  /// Rows of class `i` in each part.
+  [[nodiscard]] const Rows& of(std::size_t i) const { return shares_[i]; }
+
+ private:
+  void round_down(const Rows& sizes, const std::vector<double>& split) {
+    const double total = std::accumulate(split.begin(), split.end(), 0.0);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      for (std::size_t part = 0; part < split.size(); ++part) {
+        const double exact = static_cast<double>(sizes[i]) * (split[part] / total);
+        const double whole = std::floor(exact + kRounding);
+        shares_[i][part] = static_cast<std::int64_t>(whole);
+        rests_[i][part] = exact - whole < kRounding ? 0 : exact - whole;
+        left_over_[i] -= shares_[i][part];
+        lacking_[part] -= shares_[i][part];
+      }
+    }
+  }
+
+  /// The classes, those with the largest remainder in `part` first.
+  [[nodiscard]] std::vector<std::size_t> by_rest(std::size_t part) const {
+    std::vector<std::size_t> order(ties_.begin(), ties_.end());
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return rests_[a][part] > rests_[b][part];
+    });
+    return order;
+  }
+
+  void give(std::size_t i, std::size_t part, std::int64_t rows = 1) {
+    shares_[i][part] += rows;
+    left_over_[i] -= rows;
+    lacking_[part] -= rows;
+  }
+
+  void fill(std::size_t part) {
+    for (const std::size_t i : by_rest(part)) {
+      if (lacking_[part] <= 0) return;
+      if (left_over_[i] > 0) give(i, part);
+    }
+  }
+
+  /// A class with two rows left over gives one to each of the other two parts; all others give one
+  /// to either.
+  void fill_middle() {
+    const std::vector<std::size_t> order = by_rest(0);
+    std::vector<std::size_t> with_two;
+    for (const std::size_t i : order) {
+      if (left_over_[i] == 2) with_two.push_back(i);
+    }
+    // Too many of those: one of theirs goes to the first part, which takes back another's.
+    auto donor = order.rbegin();
+    std::size_t moved = 0;
+    const auto fits = [&] {
+      return std::cmp_less_equal(with_two.size() - moved, std::min(lacking_[1], lacking_[2]));
+    };
+    for (; moved < with_two.size() && !fits() && donor != order.rend(); ++donor) {
+      if (left_over_[*donor] != 0 || rests_[*donor][0] == 0) continue;
+      if (rests_[*donor][1] + rests_[*donor][2] == 0) continue;
+      give(*donor, 0, -1);
+      give(with_two[moved++], 0);
+    }
+    for (std::size_t i = moved; i < with_two.size(); ++i) {
+      for (const std::size_t part : {std::size_t{1}, std::size_t{2}}) give(with_two[i], part);
+    }
+    fill(1);
+  }
+
+  std::vector<Rows> shares_;                ///< [class][part]
+  std::vector<std::vector<double>> rests_;  ///< Of the exact shares, when rounded down.
+  Rows left_over_;                          ///< Of each class.
+  Rows lacking_;                            ///< Of each part.
+  Rows ties_;
+};
+
+/// Deals `rows` to the parts, `sizes` of them to each.
+void deal(const Rows& rows, const Rows& sizes, std::uint64_t seed, std::vector<Rows>& parts) {
+  const Rows order = shuffled_order(static_cast<std::int64_t>(rows.size()), seed);
   std::size_t at = 0;
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    sum += selection.split[part];
-    const bool last = part + 1 == parts.size();
-    const auto end =
-        last ? rows.size()
-             : static_cast<std::size_t>(std::llround(static_cast<double>(count) * (sum / total)));
-    for (; at < end; ++at) parts[part].push_back(rows[static_cast<std::size_t>(order[at])]);
+    for (std::int64_t i = 0; i < sizes[part]; ++i) {
+      parts[part].push_back(rows[static_cast<std::size_t>(order[at++])]);
+    }
   }
 }
 
@@ -91,9 +202,16 @@ std::vector<Rows> split_rows(const chunkio::Dataset& dataset, Rows rows,
     std::map<std::int64_t, Rows> classes;
     for (const std::int64_t row : rows)
       classes[labels[static_cast<std::size_t>(row)]].push_back(row);
-    for (const auto& [label, of_class] : classes) deal(of_class, selection, parts);
+    Rows sizes;
+    for (const auto& [label, of_class] : classes) sizes.push_back(std::ssize(of_class));
+    const ClassShares shares(sizes, selection);
+    std::size_t i = 0;
+    for (const auto& [label, of_class] : classes) {
+      deal(of_class, shares.of(i), seed_of(selection.seed, i), parts);
+      ++i;
+    }
   } else {
-    deal(rows, selection, parts);
+    deal(rows, part_sizes(std::ssize(rows), selection.split), selection.seed, parts);
   }
   for (Rows& part : parts) std::sort(part.begin(), part.end());
   return parts;
