@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import subprocess
 import unittest
 
@@ -35,6 +36,91 @@ class RepackTest(CliTest):
             plist = file["images"].id.get_create_plist()
             self.filters = [plist.get_filter(i)[3].decode() for i in range(plist.get_nfilters())]
         return datasets_and_attributes(self.dir / name)
+
+    def split_by_class(self, labels, *options):
+        """Samples of each class in each part, and the rows of each part."""
+        labels = np.asarray(labels)
+        with h5py.File(self.dir / "in.h5", "w") as file:
+            file["images"] = np.zeros((len(labels), 1, 1, 3), np.uint8)
+            file["labels"] = labels
+        outputs = self.repack("in.h5", "-o", "split", "--stratify", *options)
+        counts, rows = [], []
+        for output in outputs:
+            with h5py.File(self.dir / output["path"]) as file:
+                counts.append(np.bincount(file["labels"], minlength=labels.max() + 1))
+                rows.append(np.sort(file["source_index"]))
+        shutil.rmtree(self.dir / "split")
+        self.assertEqual(sorted(np.concatenate(rows)), list(range(len(labels))))
+        return np.stack(counts), rows
+
+    def test_stratified_parts_of_small_classes_have_the_sizes_asked_for(self):
+        for per_class, split in ((6, (9, 1)), (4, (9, 1)), (1, (9, 1)), (6, (8, 1, 1)), (3, (8, 1, 1)), (7, (1, 1, 1))):
+            with self.subTest(per_class=per_class, split=split):
+                classes = 1000
+                counts, _ = self.split_by_class(np.arange(classes * per_class) % classes, "--split",
+                                                ":".join(map(str, split)))
+                shares = np.array(split) / sum(split)
+                np.testing.assert_allclose(counts.sum(axis=1), classes * per_class * shares, atol=0.51)
+                self.assertLess(np.abs(counts - per_class * shares[:, None]).max(), 1 + 1e-9)
+
+    def test_stratified_parts_of_classes_of_any_sizes(self):
+        for seed in range(20):
+            with self.subTest(seed):
+                random = np.random.default_rng(seed)
+                sizes = random.integers(1, 30, 40)
+                split = random.integers(1, 9, random.integers(2, 4))
+                shares = split / split.sum()
+                counts, _ = self.split_by_class(np.repeat(np.arange(40), sizes), "--seed", seed, "--split",
+                                                ":".join(map(str, split)))
+                self.assertLess(np.abs(counts - shares[:, None] * sizes).max(), 1 + 1e-9)
+                self.assertLess(np.abs(counts.sum(axis=1) - shares * sizes.sum()).max(), 1)
+
+    def test_classes_are_split_independently(self):
+        per_class, classes = 20, 30
+        _, (_, test) = self.split_by_class(np.repeat(np.arange(classes), per_class), "--split", "1:1")
+        chosen = {tuple(row - c * per_class for row in test if row // per_class == c) for c in range(classes)}
+        self.assertEqual(len(chosen), classes)
+
+    def test_labels_that_are_none_are_carried_or_refused(self):
+        def write(labels, name="labels"):
+            with h5py.File(self.dir / "in.h5", "w") as file:
+                file["images"] = pictures(12)
+                file[name] = labels
+
+        for name in ("labels", "label"):
+            for labels in (np.linspace(0, 1, 12, dtype=np.float32), np.eye(12, 5)):
+                with self.subTest(name=name, shape=labels.shape):
+                    write(labels, name)
+                    report, = self.h5pack_json("repack", "in.h5", "-o", "out.h5", "--force")
+                    carried = f"{name}_{labels.dtype}"
+                    self.assertEqual(len(report["notes"]), 1)
+                    self.assertIn(carried, report["notes"][0])
+                    self.assertIn(carried, self.h5pack("repack", "in.h5", "-o", "out.h5", "--force"))
+                    np.testing.assert_array_equal(self.read("out.h5")[0][carried], labels)
+            (self.dir / "out.h5").unlink()
+            for labels in (np.array([b"cat", b"dog"] * 6), np.arange(11), np.arange(24).reshape(6, 4)):
+                with self.subTest(name=name, shape=labels.shape, dtype=labels.dtype):
+                    write(labels, name)
+                    self.assert_refused(["repack", "in.h5", "-o", "out.h5"], 1, ["in.h5", f"{name} "],
+                                        r"--label-field.*--fields none")
+                    self.h5pack("repack", "in.h5", "-o", "out.h5", "--fields", "none")
+                    self.assertEqual(set(self.read("out.h5")[0]), {"images", "source_index"})
+                    (self.dir / "out.h5").unlink()
+        for labels in (np.arange(12).reshape(12, 1), np.arange(12) % 2 == 0):
+            with self.subTest(dtype=labels.dtype):
+                write(labels)
+                report, = self.h5pack_json("repack", "in.h5", "-o", "out.h5", "--force")
+                self.assertEqual(report["notes"], [])
+                np.testing.assert_array_equal(self.read("out.h5")[0]["labels"], labels.ravel())
+
+    def test_what_is_left_behind_is_said(self):
+        with h5py.File(self.dir / "in.h5", "w") as file:
+            file["images"] = pictures(12)
+            file["names"] = [f"image {i}" for i in range(12)]
+            file["about/mean"] = np.zeros(3)
+        report, = self.h5pack_json("repack", "in.h5", "-o", "out.h5")
+        self.assertEqual([note.split()[:3] for note in report["notes"]],
+                         [["left", "behind:", "about/mean"], ["left", "behind:", "names"]])
 
     def test_foreign_layouts(self):
         images, labels = pictures(), np.arange(N) % 7

@@ -193,6 +193,7 @@ void finish_options(RepackCommand& command, const chunkio::DatasetInfo& info) {
     options.seed = info.seed.value_or(0);
   }
   if (!command.fields.empty()) options.fields = command.fields;
+  if (command.fields == std::vector<std::string>{"none"}) options.fields->clear();
 }
 
 RepackResult complete_already(const std::string& path) {
@@ -249,7 +250,8 @@ RepackReport repack_file(RepackCommand& command, bool quiet) {
   const std::vector<std::vector<std::int64_t>> rows = choose_rows(dataset, command.selection);
   const std::vector<std::string> paths = output_paths(listing, command.output);
 
-  RepackReport report{.input = command.input};
+  RepackReport report{.input = command.input,
+                      .notes = notes_on_fields(dataset.info(), command.options)};
   std::optional<OutputFolder> folder;
   if (listing.output_is_folder) folder.emplace(command.output);
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -280,7 +282,8 @@ void add_selection(CLI::App& app, RepackCommand& command, std::string& split) {
       ->needs(parts)
       ->group(group);
   add_names(app, "--fields", command.fields,
-            "Carry along only these fields beside labels and source rows (default: all)", "NAMES")
+            "Carry along only these fields beside labels and source rows, or none (default: all)",
+            "NAMES")
       ->group(group);
 }
 

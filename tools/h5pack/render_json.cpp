@@ -305,7 +305,10 @@ std::string repack_json(const RepackReport& report) {
                        {"seconds", output.seconds},
                        {"read_back_seconds", output.read_back_seconds}});
   }
-  return line({{"command", "repack"}, {"input", report.input}, {"outputs", std::move(outputs)}});
+  return line({{"command", "repack"},
+               {"input", report.input},
+               {"notes", report.notes},
+               {"outputs", std::move(outputs)}});
 }
 
 }  // namespace h5pack

@@ -272,6 +272,7 @@ std::string repack_text(const RepackReport& report) {
                                     : "") +
             " in " + decimals(output.seconds, 1) + " s\n";
   }
+  for (const std::string& note : report.notes) text += "  " + escape(note) + "\n";
   return text;
 }
 

@@ -19,6 +19,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 
+#include "advice_text.hpp"
 #include "axis_order.hpp"
 #include "chunk_record.hpp"
 #include "copy_loader.hpp"
@@ -62,7 +63,7 @@ std::vector<chunkio::FieldData> gather_fields(const chunkio::Dataset& dataset, c
   fields.push_back(selected_source_index(dataset, rows, memory));
   for (const chunkio::FieldInfo& field : info.fields) {
     if (!is_wanted(field, options)) continue;
-    fields.push_back(selected_field(dataset, field, rows, memory, field.name));
+    fields.push_back(selected_field(dataset, field, rows, memory, carried_name(info, field)));
   }
   return fields;
 }
@@ -336,7 +337,41 @@ class Repacking {
   PixelStatistics pixels_;
 };
 
+/// Whether a dataset that DatasetInfo::left_out describes is called labels.
+bool is_called_labels(const std::string& description) {
+  return description.starts_with("labels ") || description.starts_with("label ");
+}
+
 }  // namespace
+
+std::string carried_name(const chunkio::DatasetInfo& info, const chunkio::FieldInfo& field) {
+  const bool taken =
+      field.name == "labels" || field.name == "images" || (field.name == "label" && !info.labels);
+  return taken ? field.name + "_" + std::string(to_string(field.dtype)) : field.name;
+}
+
+std::vector<std::string> notes_on_fields(const chunkio::DatasetInfo& info,
+                                         const RepackOptions& options) {
+  std::vector<std::string> notes;
+  for (const chunkio::FieldInfo& field : info.fields) {
+    const std::string name = carried_name(info, field);
+    if (!is_wanted(field, options) || name == field.name) continue;
+    notes.push_back(field.name +
+                    " cannot be called that in the new file, and is carried along as " +
+                    "the field " + name);
+  }
+  if (options.fields) return notes;
+  for (const std::string& description : info.left_out) {
+    if (!info.labels && is_called_labels(description)) {
+      throw Error(ErrorCode::unsupported,
+                  in_quotes(info.path) + ": " + with_program_options(info.why_no_labels) +
+                      "; name others with --label-field, or leave them behind by saying what to "
+                      "carry along (--fields NAMES, or --fields none)");
+    }
+    notes.push_back("left behind: " + description);
+  }
+  return notes;
+}
 
 RepackResult repack(const chunkio::Dataset& dataset, const Rows& rows, const std::string& path,
                     const RepackOptions& options) {

@@ -56,6 +56,18 @@ struct RepackResult {
 /// Writes the rows `rows` of `dataset`, in that order, to a new file of version 1. Blocks until it
 /// is published; polls StopSignal.
 ///
+/// The name of a field in the new file: its own, or with its type behind it where that name means
+/// something else there (labels that are no whole numbers, a field beside the pictures called
+/// images).
+[[nodiscard]] std::string carried_name(const chunkio::DatasetInfo& info,
+                                       const chunkio::FieldInfo& field);
+
+/// What the new file will not have as the old one has it, one line each.
+/// \throws chunkio::Error unsupported: what is called labels is none, and cannot be carried along
+///         as a field; unless it is said what to carry.
+[[nodiscard]] std::vector<std::string> notes_on_fields(const chunkio::DatasetInfo& info,
+                                                       const RepackOptions& options);
+
 /// Labels, class names, attribute names and fields are carried along. `source_index` is that of the
 /// rows, if the file has it, else their number. Stored statistics are carried along if all rows are
 /// there, else (pictures of 1 or 3 channels) computed again; source sizes are left out then, unless

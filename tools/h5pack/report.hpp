@@ -132,6 +132,7 @@ struct ExportReport {
 /// `h5pack repack`.
 struct RepackReport {
   std::string input = {};
+  std::vector<std::string> notes = {};  ///< What is carried under another name, or left behind.
   std::vector<RepackResult> outputs = {};
 };
 
