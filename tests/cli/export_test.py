@@ -236,6 +236,17 @@ class FaultTest(CliTest):
         (self.dir / "out.partial").mkdir()  # killed before it could mark its folder
         self.h5pack("export", "a.h5", "-o", "out")
 
+    def test_what_an_export_could_not_remove_is_removed_by_the_next(self):
+        result = subprocess.run(
+            ["strace", "-f", "-o", self.trace, "-e", "inject=fsync:error=EIO", "-e",
+             "inject=unlinkat,rmdir:error=EACCES", H5PACK, "export", "a.h5", "-o", "out", "--quiet"],
+            cwd=self.dir, env=under_strace.environment(), capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(self.trace.read_text(), r"fsync.*INJECTED")
+        self.assertTrue(any((self.dir / "out.partial").iterdir()))
+        self.h5pack("export", "a.h5", "-o", "out")
+        self.assertFalse((self.dir / "out.partial").exists())
+
     def test_a_running_export_is_not_touched(self):
         process = subprocess.Popen(
             ["strace", "-f", "-o", self.trace, "-e", "inject=mkdir:delay_enter=3000000:when=3", H5PACK, "export",

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <chunkio/error.hpp>
 
@@ -42,6 +43,20 @@ std::string without_trailing_slashes(std::string path) {
 
 /// Name of the file that marks an unfinished folder.
 constexpr const char* kMark = "/.h5pack-unfinished";
+
+/// Removes the folder, its mark last: what could not be removed can still be told from a folder of
+/// somebody else.
+void remove_marked(const std::string& folder, std::error_code& error) {
+  std::vector<fs::path> entries;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (at->path().filename() != kMark + 1) entries.push_back(at->path());
+  }
+  for (const fs::path& entry : entries) {
+    if (!error) fs::remove_all(entry, error);
+  }
+  if (!error) fs::remove_all(folder, error);
+}
 
 }  // namespace
 
@@ -95,14 +110,16 @@ void NewFolder::remove_leftover() const {
                               "remove it, or choose another place with -o"));
   }
   std::error_code error;
-  fs::remove_all(partial_, error);
+  remove_marked(partial_, error);
   if (error) fail("cannot remove what an unfinished export left in", partial_, error.value());
 }
 
 NewFolder::~NewFolder() {
   if (published_) return;
+  // publish() may have removed it.
+  const FileHandle mark(partial_ + kMark, O_RDWR | O_CREAT | O_NOFOLLOW);
   std::error_code ignored;
-  fs::remove_all(partial_, ignored);
+  remove_marked(partial_, ignored);
 }
 
 void NewFolder::make_folder(const std::string& name) const {
