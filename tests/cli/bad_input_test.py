@@ -221,6 +221,20 @@ class BadTablesTest(CliTest):
         self.assert_refused(["csv", "list.csv", "-o", "out.h5"], 1,
                             ["list.csv", "line 3", "photos/cat/777.jpg"], r"--root")
 
+    def test_csv_without_a_header(self):
+        """Its first image would be taken for one, and be missing."""
+        for text in ("photos/cat/000.jpg\nphotos/dog/000.jpg\n", "photos/cat/000.jpg,cat\nphotos/dog/000.jpg,dog\n",
+                     "0,photos/cat/000.jpg\n1,photos/dog/000.jpg\n", "gone.png,cat\nphotos/dog/000.jpg,dog\n"):
+            with self.subTest(text):
+                (self.dir / "list.csv").write_text(text)
+                self.assert_refused(["csv", "list.csv", "-o", "out.h5"], 1, ["list.csv", "no header"], r"path,label")
+
+    def test_labels_with_fractions_are_told_to_be_names(self):
+        (self.dir / "list.csv").write_text("path,label\nphotos/cat/000.jpg,10.5\nphotos/dog/000.jpg,9\n")
+        result = self.run_h5pack("csv", "list.csv", "-o", "out.h5")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"note: column 'label' of 'list\.csv' has numbers with a fraction.*sorted as text")
+
     def test_csv_problems(self):
         make_class_folder(self.dir / "photos", ["cat"], 2)
         cases = [

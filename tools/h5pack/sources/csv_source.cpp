@@ -13,6 +13,7 @@
 
 #include "file_bytes.hpp"
 #include "in_quotes.hpp"
+#include "picture_file.hpp"
 #include "sources/csv_reader.hpp"
 
 namespace h5pack {
@@ -56,6 +57,22 @@ void check_picture(const std::string& path, const std::string& place) {
   }
 }
 
+/// Whether the first line is no header but a picture: its fields name one.
+bool names_picture(const std::vector<std::string>& first_line, const fs::path& root) {
+  return std::any_of(first_line.begin(), first_line.end(), [&](const std::string& field) {
+    struct ::stat status {};
+    return format_by_name(field) ||
+           (!field.empty() && ::stat((root / field).c_str(), &status) == 0 &&
+            S_ISREG(status.st_mode));
+  });
+}
+
+bool is_fraction(const std::string& text) {
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return status == std::errc{} && end == text.data() + text.size() && !parse_integer(text);
+}
+
 /// Labels of names or numbers, as list_csv() documents.
 std::vector<std::int64_t> encode_labels(const std::vector<std::string>& texts,
                                         std::vector<std::string>& class_names) {
@@ -90,8 +107,15 @@ Listing list_csv(const std::string& file, const CsvOptions& options) {
     throw Error(ErrorCode::corrupt_data,
                 in_quotes(file) + " has no header: the first line names the columns");
   }
-  const std::size_t path_column =
-      find_column(header, options.path_column, "path", "--path-column", file).value_or(0);
+  const fs::path root =
+      options.root.empty() ? fs::path(file).parent_path() : fs::path(options.root);
+  const auto named_column = find_column(header, options.path_column, "path", "--path-column", file);
+  if (!named_column && names_picture(header, root)) {
+    throw Error(ErrorCode::corrupt_data, in_quotes(file) +
+                                             " has no header: its first line names a picture; put "
+                                             "a line such as path,label above it");
+  }
+  const std::size_t path_column = named_column.value_or(0);
   const auto label_column =
       find_column(header, options.label_column, "label", "--label-column", file);
   if (label_column == path_column) {
@@ -100,8 +124,6 @@ Listing list_csv(const std::string& file, const CsvOptions& options) {
                     " would give both paths and labels; set --path-column or --label-column");
   }
 
-  const fs::path root =
-      options.root.empty() ? fs::path(file).parent_path() : fs::path(options.root);
   std::vector<std::string> paths;
   std::vector<std::string> label_texts;
   std::vector<std::string> fields;
@@ -133,6 +155,12 @@ Listing list_csv(const std::string& file, const CsvOptions& options) {
   if (label_column) {
     listing.source["label_column"] = header[*label_column];
     split.fields.push_back(make_field("labels", encode_labels(label_texts, listing.class_names)));
+    if (std::any_of(label_texts.begin(), label_texts.end(), &is_fraction)) {
+      listing.notes.push_back(
+          "column " + in_quotes(header[*label_column]) + " of " + in_quotes(file) +
+          " has numbers with a fraction; labels are whole numbers, so each number became the name "
+          "of a class, and names are sorted as text");
+    }
   } else {
     listing.notes.push_back(in_quotes(file) +
                             " has no column 'label', so there are no labels "
