@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import resource
 import subprocess
 import unittest
 
@@ -179,6 +180,28 @@ class ProgramTest(CliTest):
                 os.close(writer)
                 self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertIn("standard output", result.stderr)
+
+    def test_a_dry_run_whose_result_was_lost_finished_nothing(self):
+        make_class_folder(self.dir / "photos", ["cat"], 2)
+        with open("/dev/full", "w") as full:
+            dry = self.run_h5pack("folder", "photos", "-o", "out.h5", "--dry-run", "--quiet", stdout=full)
+            packed = self.run_h5pack("folder", "photos", "-o", "out.h5", "--quiet", stdout=full)
+        self.assertEqual((dry.returncode, packed.returncode), (1, 1))
+        self.assertRegex(dry.stderr, r"standard output: No space left on device\n$")
+        self.assertRegex(packed.stderr, r"standard output: No space left on device; already finished: 'out\.h5'")
+
+    def test_too_few_open_files_are_told_as_that(self):
+        make_class_folder(self.dir / "photos", ["cat"], 2)
+        self.h5pack("folder", "photos", "-o", "in.h5")
+        for number in range(4, 14):
+            with self.subTest(number):
+                limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))  # noqa: E731
+                result = self.run_h5pack("repack", "in.h5", "-o", f"out{number}.h5", "--quiet", preexec_fn=limit)
+                if result.returncode == 0:
+                    continue
+                self.assertRegex(result.stderr, r"^h5pack: [^\n]*Too many open files; raise the limit of open files "
+                                                r"\(ulimit -n\)[^\n]*\n$")
+                self.assertNotRegex(result.stderr, "by hand|check the path")
 
     def test_closed_standard_streams_do_not_reach_the_output_file(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 4)

@@ -174,6 +174,7 @@ class PackRun {
 
   /// What has been written before a failure.
   [[nodiscard]] std::string written() const {
+    if (command_.dry_run) return "";
     std::vector<std::string> done;
     for (const json& output : result_["outputs"]) done.push_back(output["path"]);
     return done.empty() ? "" : "; already finished: " + first_few(done);

@@ -33,14 +33,14 @@ Error system_error(int error_number, const std::string& action, const std::strin
     code = ErrorCode::not_found;
   }
   std::string message = "cannot " + action + " " + path + ": " + std::strerror(error_number);
-  if (!hint.empty()) {
+  if (error_number == EMFILE) {
+    message += "; raise the limit of open files (ulimit -n)";
+  } else if (!hint.empty()) {
     message += "; " + hint;
   } else if (error_number == ENOSPC || error_number == EDQUOT) {
     message += "; make room, or choose another disk";
   } else if (error_number == EFBIG) {
     message += "; raise the limit of file sizes (ulimit -f), or make smaller files";
-  } else if (error_number == EMFILE) {
-    message += "; raise the limit of open files (ulimit -n)";
   }
   return Error(code, message);
 }

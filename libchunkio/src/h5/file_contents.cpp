@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <new>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/positional_io.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/schema.hpp"
 
@@ -154,6 +156,9 @@ FileId open_file(const std::string& path) {
                 "cannot open " + path +
                     ": another process has it open for writing; wait until it is done, or set "
                     "HDF5_USE_FILE_LOCKING=FALSE if the file system knows no locks");
+  }
+  if (cause.find("errno = " + std::to_string(EMFILE) + ",") != std::string::npos) {
+    throw base::system_error(EMFILE, "open", path);
   }
   if (cause.find("errno = ") != std::string::npos) {
     throw Error(ErrorCode::io_failed, "cannot open " + path + " (libhdf5: " + cause + ")");
