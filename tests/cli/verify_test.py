@@ -188,7 +188,8 @@ class VerifyTest(CliTest):
                 file["about/source"].attrs["made by"] = ["somebody", "else"]
                 checked = {"chunks": True, "fletcher32": True}
                 file.create_dataset("means", data=np.arange(3.0), **checked)
-                file.create_dataset("names", data=np.array([[b"cat", b"dog"]] * 9), **checked)
+                file.create_dataset("names", data=np.array([[b"cat", b"dog"]] * 9), fillvalue=b"none", **checked)
+                file.create_dataset("small", data=np.arange(5), compression="lzf")
                 file.create_dataset("pairs", data=np.zeros(9, "u1,f8"), chunks=(4,), compression="gzip")
                 file.create_dataset("deep", data=np.zeros((1,) * 8 + (5, 2)), **checked)
                 file["empty"] = np.zeros((0, 3))

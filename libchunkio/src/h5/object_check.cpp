@@ -219,7 +219,10 @@ class ObjectCheck {
         dataset.reset();  // libhdf5 takes the chunk cache of whoever opens a dataset first
         const std::shared_ptr<const StoredArray> array =
             open_array(file_, name, *shape, DType::uint8, kMaxCacheBytes);
-        if (has_checkable_chunks(*array)) check_chunks(*array, 0, array->stored.shape[0], path_);
+        if (array->decoded_here || has_checkable_chunks(*array)) {
+          check_chunks(*array, 0, array->stored.shape[0], path_);
+        }
+        if (array->decoded_here) return;
         read_blocks(array->dataset, type, *dims, block_of(*dims, chunk, element_bytes, chunked),
                     action);
         return;

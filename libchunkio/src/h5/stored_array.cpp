@@ -179,6 +179,8 @@ class Inspection {
         action_, path_));
     array_.native_elements = check_status(H5Tequal(values.get(), memory), action_, path_) > 0;
     array_.fill_value.resize(size_of(array_.stored.dtype));
+    // Of what is no number only the chunks are of interest (object_check.cpp).
+    if (!element_type(values.get())) return;
     H5D_fill_value_t defined = H5D_FILL_VALUE_UNDEFINED;
     check_status(H5Pfill_value_defined(creation_.get(), &defined), action_, path_);
     if (defined == H5D_FILL_VALUE_USER_DEFINED) {
