@@ -65,6 +65,9 @@ Rows chosen_rows(const chunkio::Dataset& dataset, const RepackSelection& selecti
   return rows;
 }
 
+/// Shares that are whole but for the rounding of floating point count as whole.
+constexpr double kRounding = 1e-9;
+
 /// Rows of each part.
 Rows part_sizes(std::int64_t count, const std::vector<double>& split) {
   const double total = std::accumulate(split.begin(), split.end(), 0.0);
@@ -74,8 +77,9 @@ Rows part_sizes(std::int64_t count, const std::vector<double>& split) {
   for (std::size_t part = 0; part < split.size(); ++part) {
     sum += split[part];
     const bool last = part + 1 == split.size();
-    const std::int64_t end =
-        last ? count : std::llround(static_cast<double>(count) * (sum / total));
+    // A half is rounded up, also where it comes out as a little less.
+    const double exact = static_cast<double>(count) * (sum / total);
+    const auto end = last ? count : static_cast<std::int64_t>(std::floor(exact + 0.5 + kRounding));
     sizes.push_back(end - begin);
     begin = end;
   }
@@ -87,9 +91,8 @@ Rows part_sizes(std::int64_t count, const std::vector<double>& split) {
 ///
 /// A class of n rows has n f in a part that takes the share f: that rounded down, and one of the
 /// rows that are then left over (fewer than there are parts) or none. What a part still lacks goes
-/// to the classes with the largest remainders there, ties broken by the seed. Such a rounding
-/// always exists: the table of exact shares is a flow, and a flow within whole bounds has a whole
-/// one.
+/// to the classes with the largest remainders there, ties broken by the seed. Parts have exactly
+/// their sizes, and each class is at most one row away from its exact share.
 class ClassShares {
  public:
   /// \param sizes  rows of each class.
@@ -111,14 +114,13 @@ class ClassShares {
 
  private:
   void round_down(const Rows& sizes, const std::vector<double>& split) {
-    constexpr double kRounding = 1e-9;  // 10 * 0.9 must not become 8
     const double total = std::accumulate(split.begin(), split.end(), 0.0);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       for (std::size_t part = 0; part < split.size(); ++part) {
         const double exact = static_cast<double>(sizes[i]) * (split[part] / total);
         const double whole = std::floor(exact + kRounding);
         shares_[i][part] = static_cast<std::int64_t>(whole);
-        rests_[i][part] = std::max(exact - whole, 0.0);
+        rests_[i][part] = exact - whole < kRounding ? 0 : exact - whole;
         left_over_[i] -= shares_[i][part];
         lacking_[part] -= shares_[i][part];
       }
@@ -161,7 +163,7 @@ class ClassShares {
     const auto fits = [&] {
       return std::cmp_less_equal(with_two.size() - moved, std::min(lacking_[1], lacking_[2]));
     };
-    for (; !fits() && donor != order.rend(); ++donor) {
+    for (; moved < with_two.size() && !fits() && donor != order.rend(); ++donor) {
       if (left_over_[*donor] != 0 || rests_[*donor][0] == 0) continue;
       if (rests_[*donor][1] + rests_[*donor][2] == 0) continue;
       give(*donor, 0, -1);
