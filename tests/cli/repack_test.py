@@ -68,6 +68,92 @@ class RepackTest(CliTest):
                     np.testing.assert_allclose(attributes["std"], (images / 255).std(axis=(0, 1, 2)))
                     self.assertEqual(list(attributes["class_counts"]), np.bincount(labels).tolist())
 
+    def test_images_of_one_channel_without_an_axis_for_it(self):
+        images = pictures(channels=1)
+        for options in ({}, {"chunks": (20, 5, 7)}, {"chunks": (11, 12, 10), "compression": "lzf"}):
+            for out in ("nhwc", "nchw"):
+                with self.subTest(options, out=out):
+                    with h5py.File(self.dir / "f.h5", "w") as file:
+                        file.create_dataset("x_train", data=images[..., 0], **options)
+                        file["y_train"] = (np.arange(N) % 7).astype(np.uint8)[:, None]
+                    self.repack("f.h5", "-o", "out.h5", "--label-field", "y_train", "--order", "source", "--out-layout",
+                                out, "--force")
+                    found, attributes, _ = self.read("out.h5")
+                    np.testing.assert_array_equal(found["images"], images.reshape(-1, *found["images"].shape[1:]))
+                    self.assertEqual(found["images"].shape[1:], (12, 10, 1) if out == "nhwc" else (1, 12, 10))
+                    np.testing.assert_array_equal(found["labels"], np.arange(N) % 7)
+
+    def test_scaling(self):
+        images = pictures()
+        plain = images[..., 0]
+        cases = {"unit": (images / np.float32(255), "0..1"),
+                 "signed": (images / 127.5 - 1, "-1..1"),
+                 "percent": (images.astype(np.float16).astype(">f4") / 2.55, "0..100"),
+                 "integers": (images.astype(np.uint16) * 257, "0..65535"),
+                 "inverted": (1 - plain / 255, "1..0"),
+                 "plain": (plain.astype(np.float64), "0..255")}
+        for case, (numbers, scale) in cases.items():
+            for options in ({}, {"chunks": (20, *numbers.shape[1:]), "compression": "gzip"}):
+                with self.subTest(case, **options):
+                    with h5py.File(self.dir / "f.h5", "w") as file:
+                        file.create_dataset("images", data=numbers, **options)
+                        file["labels"] = np.arange(N) % 3
+                    self.repack("f.h5", "-o", "out.h5", "--scale", scale, "--order", "source", "--force")
+                    found, _, _ = self.read("out.h5")
+                    self.assertEqual(found["images"].dtype, np.uint8)
+                    np.testing.assert_array_equal(found["images"].reshape(numbers.shape),
+                                                  plain if numbers.ndim == 3 else images)
+                    np.testing.assert_array_equal(found["labels"], np.arange(N) % 3)
+        with h5py.File(self.dir / "out.h5") as file:
+            recorded = json.loads(file.attrs["options"])
+        self.assertEqual(recorded["scale"], {"black": 0, "white": 255, "clip": False})
+
+        # To nearest, in any order, a part.
+        numbers = np.linspace(0, 1, N * 120).reshape(N, 12, 10)
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["images"] = numbers
+        self.repack("f.h5", "-o", "part.h5", "--scale", "0..1", "--rows", "7:90", "--order", "shuffled")
+        found, _, _ = self.read("part.h5")
+        expected = numbers[found["source_index"]] * 255
+        self.assertLessEqual(np.abs(found["images"][..., 0] - expected).max(), 0.5 + 1e-9)
+
+    def test_what_cannot_be_scaled(self):
+        images = np.zeros((N, 12, 10), np.float32)
+        for bad, clipped in ((1.5, 255), (-0.1, 0), (np.inf, 255), (np.nan, None)):
+            with self.subTest(bad):
+                images[77, 5, 5] = bad
+                with h5py.File(self.dir / "f.h5", "w") as file:
+                    file["images"] = images
+                for command in (["stream", "f.h5"], ["info", "f.h5"], ["repack", "f.h5", "-o", "out.h5"]):
+                    self.assert_refused(command, 1, ["f.h5", "float32 [150,12,10]"], r"h5pack repack --scale 0\.\.1")
+                scale = ["repack", "f.h5", "-o", "out.h5", "--scale", "0..1"]
+                if clipped is None:
+                    self.assert_stopped([*scale, "--clip"], "f.h5: row 77 of images has a NaN")
+                    continue
+                self.assert_stopped(scale, "f.h5: row 77 of images has the number .*--clip")
+                self.repack(*scale[1:], "--clip", "--order", "source", "--force")
+                found, _, _ = self.read("out.h5")
+                self.assertEqual(found["images"][77, 5, 5, 0], clipped)
+                with h5py.File(self.dir / "out.h5") as file:
+                    self.assertTrue(json.loads(file.attrs["options"])["scale"]["clip"])
+        for text in ("0", "0..", "..1", "0..1x", "a..b", "1..1", "0..inf", ""):
+            self.assert_refused(["repack", "f.h5", "-o", "out.h5", "--scale", text, "--force"], 2, ["--scale"],
+                                "two|0..1")
+        self.assert_refused(["repack", "f.h5", "-o", "out.h5", "--clip", "--force"], 2, ["--clip"], "--scale")
+        with h5py.File(self.dir / "f.h5", "w") as file:
+            file["images"] = pictures(4)
+        self.assert_refused(["repack", "f.h5", "-o", "out.h5", "--scale", "0..1", "--force"], 2, ["f.h5", "uint8 already"],
+                            "--scale")
+
+    def assert_stopped(self, command, message):
+        """It ends in an error of one line, while it writes."""
+        result = self.run_h5pack(*command, "--quiet", "--force")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assertRegex(result.stderr, message)
+        for left in self.dir.glob("out.h5*"):
+            left.unlink()
+
     def test_names_and_channels_that_must_be_told(self):
         with h5py.File(self.dir / "f.h5", "w") as file:
             file["a/x"] = pictures(9, channels=3)

@@ -7,6 +7,7 @@ import unittest
 
 import h5py
 import numpy as np
+from PIL import Image
 
 import under_strace
 from support import CliTest, flip, make_class_folder, picture
@@ -317,6 +318,41 @@ class StreamTest(CliTest):
             rows = np.flatnonzero(file["labels"][:20] == 0)
         both = self.h5pack_json("stream", "photos.h5", "--labels", "cat", "--rows", "0:20")
         self.assertEqual((both[0]["images"], both[0]["samples"]), (len(rows), len(rows)))
+
+    def test_images_without_a_channel_axis(self):
+        images = np.stack([picture(i, 28, 28, 1) for i in range(60)])
+        for name, shape in (("three.h5", (60, 28, 28)), ("four.h5", (60, 28, 28, 1))):
+            with h5py.File(self.dir / name, "w") as file:
+                file["x_train"] = images.reshape(shape)
+                file["x_test"] = images[:10].reshape(10, *shape[1:])
+                file["y_train"] = (np.arange(60) % 10).astype(np.uint8)
+        self.assert_refused(["stream", "three.h5"], 1, ["three.h5", "x_test", "x_train uint8 [60,28,28]"], "--images")
+        options = ["--images", "x_train", "--label-field", "y_train"]
+        for source in SOURCES:
+            with self.subTest(source):
+                # Only the order within an epoch depends on the shape, through the seed's digest: samples are the same.
+                self.assertEqual(self.delivered("three.h5", *options, "--source", source).digests,
+                                 self.delivered("four.h5", *options, "--source", source).digests)
+        self.assertIn("60 images of [28,28,1]", self.h5pack("stream", "three.h5", *options))
+        info, = self.h5pack_json("info", "three.h5", *options)
+        self.assertEqual((info["shape"], info["layout"], info["channels"]), ([60, 28, 28, 1], "nhwc", 1))
+        self.assertEqual(info["storage"]["shape"], [60, 28, 28])
+        self.assertIn("60 x [28,28,1] uint8, layout nhwc (dataset /x_train, stored as [60,28,28])",
+                      self.h5pack("info", "three.h5", *options))
+        for command in (["verify", "three.h5"], ["preview", "three.h5", "-o", "sheet.png"],
+                        ["export", "three.h5", "-o", "pictures"], ["tune", "three.h5"],
+                        ["doctor", "three.h5", "--step-ms", 1]):
+            with self.subTest(command[0]):
+                self.h5pack(*command, *options)
+        exported = sorted((self.dir / "pictures" / "3").iterdir())
+        self.assertEqual(len(exported), 6)
+        with Image.open(exported[0]) as file:
+            np.testing.assert_array_equal(np.asarray(file.convert("L")), images[3])
+        shard = self.dir / "x-00000-of-00001.h5"
+        (self.dir / "three.h5").rename(shard)
+        self.h5pack("link", "x-*-of-00001.h5", "-o", "all.h5", *options)
+        self.assertEqual(self.delivered("all.h5", "--allow-external", *options).digests,
+                         self.delivered("four.h5", *options).digests)
 
     def test_labels_that_are_not_taken(self):
         with h5py.File(self.dir / "x.h5", "w") as file:

@@ -46,6 +46,26 @@ def fields(path):
         file["data/again"] = file["data/pictures"]
 
 
+def datasets(**arrays):
+    def make(path):
+        with h5py.File(path, "w") as file:
+            for name, data in arrays.items():
+                file[name] = data
+    return make
+
+
+def floats(dtype=np.float32, shape=(40, 8, 8, 3), black=0.0, white=1.0, change=None, **options):
+    """Images of which scaling makes the pattern; and what a uint8 file of them has beside them."""
+    def make(path):
+        data = (black + pattern(shape) / 255 * (white - black)).astype(dtype)
+        if change is not None:
+            data[17, 3, 2] = change
+        with h5py.File(path, "w") as file:
+            file.create_dataset("images", data=data, **options)
+            file["labels"] = labels(shape[0])
+    return make
+
+
 def with_labels(**datasets):
     """Nine images beside other datasets: what people take for labels."""
     def make(path):
@@ -436,6 +456,25 @@ CASES = {
     # 128 MiB as they are stored, 1 GiB as they are delivered.
     "small_labels": large_chunk_of("labels", np.uint8, 2**27),
     "ambiguous": images(shape=(4, 3, 8, 3)),
+    "no_images": datasets(ids=np.arange(5), box=np.zeros((5, 4), np.float32)),
+    "gray3": images("x_train", (40, 8, 9)),
+    "gray3_chunked": images(shape=(40, 8, 9), chunks=(7, 5, 4), compression="gzip"),
+    "gray3_three_wide": images(shape=(40, 8, 3), chunks=(16, 8, 3)),
+    "gray3_lzf": images(shape=(40, 28, 28), chunks=True, compression="lzf"),
+    "gray3_and_4": datasets(masks=pattern((40, 8, 8)), pictures=pattern((40, 8, 8, 3))),
+    "gray3_named": datasets(masks=pattern((40, 6, 6)), images=pattern((40, 8, 9))),
+    "gray3_several": datasets(x_train=pattern((40, 8, 9)), x_test=pattern((20, 8, 9))),
+    "gray3_beside_floats": datasets(masks=pattern((40, 8, 9)), x=np.zeros((40, 8, 9, 3), np.float32)),
+    "floats_and_masks": datasets(images=np.zeros((40, 8, 9, 3), np.float32), thumbs=pattern((40, 4, 4, 3))),
+    "floats_gray": datasets(x=np.zeros((40, 8, 9))),
+    "floats": floats(),
+    "floats64_signed": floats(">f8", (40, 8, 9), -1, 1, chunks=(7, 5, 9), compression="gzip"),
+    "floats_lzf": floats(np.float32, (40, 3, 8, 9), 0, 255, chunks=(16, 2, 8, 9), compression="lzf", shuffle=True),
+    "floats_inverted": floats(np.float32, (40, 8, 9), 1, 0),
+    "wide_integers": floats(np.int64, (40, 8, 8, 3), 0, 255),
+    "floats_outside": floats(change=1.5),
+    "floats_infinite": floats(change=np.inf),
+    "floats_nan": floats(change=np.nan),
     "label_column_uint8": with_labels(labels=labels(9).astype(np.uint8)[:, None]),
     "label_column_int32": with_labels(labels=labels(9).astype(np.int32)[:, None]),
     "label_bool": with_labels(labels=labels(9) % 2 == 1, mask=np.ones((9, 2), bool)),

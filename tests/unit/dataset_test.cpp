@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -341,11 +342,107 @@ TEST_F(DatasetTest, SeveralCandidatesAreListed) {
 
 TEST_F(DatasetTest, NoCandidateListsWhatThereIs) {
   const std::string path = h5py_file(folder_, "no_candidate");
-  expect_error(ErrorCode::unsupported, {"features float32 [5,3,8,8], ids int64 [5]"},
+  expect_error(ErrorCode::unsupported,
+               {path, "features float32 [5,3,8,8]", "h5pack repack --scale"},
                [&] { Dataset::open(path); });
+  const std::string ids = h5py_file(folder_, "no_images");
+  expect_error(ErrorCode::unsupported, {ids, "holds no images", "box float32 [5,4], ids int64 [5]"},
+               [&] { Dataset::open(ids); });
   OpenOptions options;
   options.images = "features";
   expect_error(ErrorCode::unsupported, {"features float32"}, [&] { Dataset::open(path, options); });
+}
+
+TEST_F(DatasetTest, ThreeAxesAreImagesOfOneChannel) {
+  for (const char* name : {"gray3", "gray3_chunked", "gray3_three_wide", "gray3_lzf"}) {
+    SCOPED_TRACE(name);
+    const std::string path = h5py_file(folder_, name);
+    const Dataset dataset = Dataset::open(path);
+    const DatasetInfo& info = dataset.info();
+    const Shape& stored = info.stored.shape;
+    ASSERT_EQ(stored.rank(), 3U);
+    EXPECT_EQ(info.sample_shape(), (Shape{stored[1], stored[2], 1}));
+    EXPECT_EQ(info.layout, Layout::nhwc);
+    EXPECT_EQ(info.channels, 1);
+    EXPECT_TRUE(info.labels);
+    expect_pattern(dataset);
+    const Dataset nchw = Dataset::open(path, {.layout = Layout::nchw});
+    EXPECT_EQ(nchw.info().sample_shape(), (Shape{1, stored[1], stored[2]}));
+    expect_pattern(nchw);
+  }
+}
+
+TEST_F(DatasetTest, ThreeAxesAreTakenOnlyWhereNothingElseMayBeMeant) {
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "gray3_and_4")).info().images_path, "pictures");
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "gray3_and_4"), {.images = "masks"}).info().channels,
+            1);
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "gray3_named")).info().sample_shape(),
+            (Shape{8, 9, 1}));
+  const std::string several = h5py_file(folder_, "gray3_several");
+  expect_error(ErrorCode::unsupported,
+               {several, "x_test uint8 [20,8,9], x_train uint8 [40,8,9]", "option images"},
+               [&] { Dataset::open(several); });
+  EXPECT_EQ(Dataset::open(several, {.images = "x_test"}).size(), 20);
+  const std::string masks = h5py_file(folder_, "gray3_beside_floats");
+  expect_error(ErrorCode::unsupported, {"masks uint8 [40,8,9], x float32 [40,8,9,3]"},
+               [&] { Dataset::open(masks); });
+}
+
+TEST_F(DatasetTest, FloatsAreRefusedWithTheWayOut) {
+  for (const char* name : {"floats", "floats_and_masks", "floats_gray", "wide_integers"}) {
+    SCOPED_TRACE(name);
+    const std::string path = h5py_file(folder_, name);
+    expect_error(ErrorCode::unsupported, {path, "other numbers than uint8", "repack --scale 0..1"},
+                 [&] { Dataset::open(path); });
+  }
+}
+
+TEST_F(DatasetTest, ScalingMakesPixelsOfOtherNumbers) {
+  const std::vector<std::pair<const char*, PixelScale>> cases = {{"floats", {0, 1}},
+                                                                 {"floats64_signed", {-1, 1}},
+                                                                 {"floats_lzf", {0, 255}},
+                                                                 {"floats_inverted", {1, 0}},
+                                                                 {"wide_integers", {0, 255}}};
+  for (const auto& [name, scale] : cases) {
+    SCOPED_TRACE(name);
+    const Dataset dataset = Dataset::open(h5py_file(folder_, name), {.scale = scale});
+    EXPECT_EQ(dataset.info().stored.dtype, DType::uint8);
+    EXPECT_FALSE(dataset.impl()->images->linear_offset);
+    expect_pattern(dataset);
+  }
+  const Dataset narrow = Dataset::open(h5py_file(folder_, "floats"), {.scale = PixelScale{0, 2}});
+  const auto full = test::pattern_rows(0, 1, 192);
+  const auto half = test::read_rows(narrow, 0, 1);
+  for (std::size_t i = 0; i < half.size(); ++i) {
+    // To nearest; halves either way, as floats have them.
+    EXPECT_NEAR(std::to_integer<int>(half[i]), std::to_integer<int>(full[i]) / 2.0, 0.5 + 1e-5);
+  }
+}
+
+TEST_F(DatasetTest, WhatScalingDoesNotCoverIsAnErrorOfItsRow) {
+  const PixelScale scale{0, 1};
+  const std::string outside = h5py_file(folder_, "floats_outside");
+  const std::string nan = h5py_file(folder_, "floats_nan");
+  const Dataset strict = Dataset::open(outside, {.scale = scale});
+  expect_error(ErrorCode::unsupported,
+               {outside, "row 17 of images has the number 1.5, outside of 0..1", "clip"},
+               [&] { (void)test::read_rows(strict, 0, 40); });
+  EXPECT_EQ(test::read_rows(strict, 0, 17), test::pattern_rows(0, 17, 192));
+  for (const std::string& path : {outside, h5py_file(folder_, "floats_infinite")}) {
+    const Dataset clipped = Dataset::open(path, {.scale = PixelScale{0, 1, true}});
+    EXPECT_EQ(test::read_rows(clipped, 17, 1)[(3 * 8 + 2) * 3], std::byte{255});
+  }
+  const Dataset with_nan = Dataset::open(nan, {.scale = PixelScale{0, 1, true}});
+  expect_error(ErrorCode::unsupported, {nan, "row 17 of images has a NaN"},
+               [&] { (void)test::read_rows(with_nan, 10, 20); });
+  const std::string uint8 = h5py_file(folder_, "contiguous");
+  expect_error(ErrorCode::invalid_argument, {uint8, "uint8 already"},
+               [&] { Dataset::open(uint8, {.scale = scale}); });
+  for (const PixelScale& bad :
+       {PixelScale{1, 1}, PixelScale{0, std::nan("")}, PixelScale{-1e308, 1e308}}) {
+    expect_error(ErrorCode::invalid_argument, {"scale"},
+                 [&] { Dataset::open(outside, {.scale = bad}); });
+  }
 }
 
 TEST_F(DatasetTest, LabelsByNameMustFit) {

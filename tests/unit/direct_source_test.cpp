@@ -117,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "default_chunks_deflate", "odd_chunks", "odd_chunks_deflate",
                       "odd_chunks_checked", "odd_chunks_btree1", "celeba_chunks", "large_chunk",
                       "large_rows_cut", "unallocated_chunks", "never_filled", "masked_chunks",
-                      "lzf", "lzf_masked", "lzf_odd_chunks", "lzf_user_block"),
+                      "gray3", "gray3_chunked", "gray3_three_wide", "lzf", "lzf_masked",
+                      "lzf_odd_chunks", "lzf_user_block"),
     [](const auto& file) { return std::string(file.param); });
 
 class DirectSourceTest : public ::testing::Test {

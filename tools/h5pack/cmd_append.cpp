@@ -83,8 +83,8 @@ void settle_options(AppendCommand& command, const chunkio::DatasetInfo& before) 
   options.picture.layout = before.layout;
   if (!command.transform) take_recorded_transform(command.pack, before);
   if (!command.orientation) take_recorded_orientation(command.pack, before);
-  const bool whole_rows = before.stored.chunked &&
-                          before.stored.chunk_shape.without_first_axis() == before.sample_shape();
+  const bool whole_rows = before.stored.chunked && before.stored.chunk_shape.without_first_axis() ==
+                                                       before.stored.shape.without_first_axis();
   if (!command.chunk && whole_rows) options.writer.chunk_samples = before.stored.chunk_shape[0];
 }
 

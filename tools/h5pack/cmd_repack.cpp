@@ -1,5 +1,6 @@
 /// h5pack repack: a dataset written again, in other chunks, another order, or in part.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,30 +112,61 @@ const char* order_name(RepackOrder order) {
   }
 }
 
+Json scale_json(const chunkio::PixelScale& scale) {
+  return {{"black", scale.black}, {"white", scale.white}, {"clip", scale.clip}};
+}
+
+/// A..B. \throws Error invalid_argument.
+chunkio::PixelScale parse_scale(const std::string& text) {
+  const auto number = [&](const std::string& part) {
+    std::size_t used = 0;
+    try {
+      const double value = std::stod(part, &used);
+      if (used == part.size() && std::isfinite(value)) return value;
+    } catch (const std::logic_error&) {
+    }
+    throw Error(ErrorCode::invalid_argument,
+                "--scale must be two numbers such as 0..1 or -1..1, not " + in_quotes(text));
+  };
+  const std::size_t dots = text.find("..");
+  const chunkio::PixelScale scale{
+      .black = number(text.substr(0, dots)),
+      .white = number(dots == std::string::npos ? "" : text.substr(dots + 2))};
+  if (scale.black == scale.white) {
+    throw Error(ErrorCode::invalid_argument,
+                "--scale needs two different numbers, not " + in_quotes(text));
+  }
+  return scale;
+}
+
 /// What makes two runs write the same file, under the names of the command line.
 /// \param part  of --split; else empty.
 Json identity_of(const chunkio::DatasetInfo& info, const RepackCommand& command,
                  const std::string& part) {
   const RepackSelection& selection = command.selection;
   const RepackOptions& options = command.options;
-  return {{"command", "repack"},
-          {"source", escape(info.path)},
-          {"source file", file_identity(info)},
-          {"--images", escape(info.images_path)},
-          {"--label-field", info.labels ? escape(info.labels->name) : "none"},
-          {"--layout", std::string(to_string(info.layout))},
-          {"--rows", rows_text(selection.rows)},
-          {"--labels", selection.labels.empty() ? "all" : joined(selection.labels, ",")},
-          {"--split", selection.split.empty() ? "none" : joined(selection.split, ":")},
-          {"--stratify", selection.stratify},
-          {"part", part.empty() ? "all" : part},
-          {"--fields", command.fields.empty() ? "all" : joined(command.fields, ",")},
-          {"--order", order_name(selection.order)},
-          {"--seed", selection.seed},
-          {"--out-layout", std::string(to_string(options.layout.value_or(info.layout)))},
-          {"--filter", options.writer.filter.to_string()},
-          {"--chunk", options.writer.chunk_samples},
-          {"--chunk-bytes", options.writer.chunk_bytes}};
+  Json identity = {{"command", "repack"},
+                   {"source", escape(info.path)},
+                   {"source file", file_identity(info)},
+                   {"--images", escape(info.images_path)},
+                   {"--label-field", info.labels ? escape(info.labels->name) : "none"},
+                   {"--layout", std::string(to_string(info.layout))},
+                   {"--rows", rows_text(selection.rows)},
+                   {"--labels", selection.labels.empty() ? "all" : joined(selection.labels, ",")},
+                   {"--split", selection.split.empty() ? "none" : joined(selection.split, ":")},
+                   {"--stratify", selection.stratify},
+                   {"part", part.empty() ? "all" : part},
+                   {"--fields", command.fields.empty() ? "all" : joined(command.fields, ",")},
+                   {"--order", order_name(selection.order)},
+                   {"--seed", selection.seed},
+                   {"--out-layout", std::string(to_string(options.layout.value_or(info.layout)))},
+                   {"--filter", options.writer.filter.to_string()},
+                   {"--chunk", options.writer.chunk_samples},
+                   {"--chunk-bytes", options.writer.chunk_bytes}};
+  if (command.open.scale) {
+    identity["--scale"] = scale_json(*command.open.scale).dump();
+  }
+  return identity;
 }
 
 /// Options and source of the file, as they were, with what is different now.
@@ -151,6 +184,7 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
   const RepackOptions& options = command.options;
   stored["layout"] = to_string(options.layout.value_or(info.layout));
   stored["order"] = options.order;
+  if (command.open.scale) stored["scale"] = scale_json(*command.open.scale);
   // Of this run: what the one that packed it would have gone on with is another file.
   stored["identity"] = identity;
   stored.erase("seed");
@@ -327,10 +361,23 @@ void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& acti
       ->type_name("OUT");
   const std::string group = "The file";
   add_open_options(*sub, command->open, group);
+  auto* const scale =
+      sub->add_option_function<std::string>(
+             "--scale",
+             [command](const std::string& text) { command->open.scale = parse_scale(text); },
+             "Make uint8 of images of floating-point numbers or wider integers: A becomes 0, B "
+             "becomes 255, what is outside is an error")
+          ->type_name("A..B")
+          ->group(group);
+  const auto clip = std::make_shared<bool>(false);
+  sub->add_flag("--clip", *clip, "What is outside of --scale becomes 0 or 255")
+      ->needs(scale)
+      ->group(group);
   add_selection(*sub, *command, *split);
   add_file(*sub, *command);
-  sub->callback([command, split, &global, &action] {
+  sub->callback([command, split, clip, &global, &action] {
     check_threads(command->threads);
+    if (command->open.scale) command->open.scale->clip = *clip;
     if (command->output.empty()) throw Error(ErrorCode::invalid_argument, "-o must not be empty");
     if (!split->empty()) command->selection.split = parse_split(*split);
     action = [command, &global] {

@@ -111,7 +111,7 @@ std::string info_json(const InfoReport& report) {
   json["seed"] = or_null(info.seed);
   json["images"] = info.images_path;
   json["num_samples"] = info.num_samples;
-  json["shape"] = shape_json(info.stored.shape);
+  json["shape"] = shape_json(info.sample_shape().with_first_axis(info.num_samples));
   json["dtype"] = to_string(info.stored.dtype);
   json["layout"] = to_string(info.layout);
   json["height"] = info.height;
@@ -129,7 +129,8 @@ std::string info_json(const InfoReport& report) {
   json["fields"] = Json::array();
   for (const chunkio::FieldInfo& field : info.fields) json["fields"].push_back(field_json(field));
   json["left_out"] = info.left_out;
-  json["storage"] = {{"chunked", info.stored.chunked},
+  json["storage"] = {{"shape", shape_json(info.stored.shape)},
+                     {"chunked", info.stored.chunked},
                      {"chunk_shape", shape_json(info.stored.chunk_shape)},
                      {"chunk_bytes", report.chunk_bytes},
                      {"num_chunks", info.num_chunks},

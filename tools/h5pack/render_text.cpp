@@ -145,11 +145,15 @@ std::string info_text(const InfoReport& report, bool colour) {
     origin += "\n" + format_count(static_cast<std::int64_t>(info.shards.size())) + " files";
   }
   out += add("file", escape(info.path) + origin);
-  out += add("images", format_count(info.num_samples) + " x " + info.sample_shape().to_string() +
-                           " " + std::string(to_string(info.stored.dtype)) + ", layout " +
-                           std::string(to_string(info.layout)) +
-                           (info.channel_order.empty() ? "" : ", " + escape(info.channel_order)) +
-                           " (dataset /" + escape(info.images_path) + ")");
+  out += add(
+      "images",
+      format_count(info.num_samples) + " x " + info.sample_shape().to_string() + " " +
+          std::string(to_string(info.stored.dtype)) + ", layout " +
+          std::string(to_string(info.layout)) +
+          (info.channel_order.empty() ? "" : ", " + escape(info.channel_order)) + " (dataset /" +
+          escape(info.images_path) +
+          (info.stored.shape.rank() == 3 ? ", stored as " + info.stored.shape.to_string() : "") +
+          ")");
   out += add("labels", info.labels ? field_text(*info.labels) : wrap(no_labels_text(info), 84));
   const bool attributes = !info.attribute_names.empty();
   if (attributes) {

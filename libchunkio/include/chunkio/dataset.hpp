@@ -1,7 +1,7 @@
 /// An image dataset in an HDF5 file: what it holds, and plain reads of it.
 ///
-/// Files written by h5pack or DatasetWriter describe themselves; any other HDF5 file with a 4-D
-/// uint8 dataset works too. Data flow: Dataset -> Loader.
+/// Files written by h5pack or DatasetWriter describe themselves; any other HDF5 file with a uint8
+/// dataset [N,H,W,C], [N,C,H,W] or [N,H,W] works too. Data flow: Dataset -> Loader.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,27 @@
 
 namespace chunkio {
 
+/// How uint8 pixels come of other numbers: `black` becomes 0, `white` 255, and what lies between
+/// them the nearest of 256 steps. \pre finite, and not equal; `black` may be the larger.
+struct PixelScale {
+  double black = 0;
+  double white = 1;
+  /// Values outside become 0 or 255. False: they are an error that names the row, as NaN always is.
+  bool clip = false;
+};
+
 /// How to find and read the pictures of a file. All defaults fit files of this library.
 struct OpenOptions {
-  /// Path of the picture dataset inside the file. Empty: `images`, else the only 4-D uint8 dataset.
+  /// Path of the picture dataset inside the file. Empty: `images`, else the only uint8 dataset with
+  /// four axes, else the only one with three.
   std::string images = {};
   /// Path of the label dataset. Empty: `labels` (or `label`) if there is one that can be labels.
   std::string labels = {};
   /// Axis order. Absent: the `layout` attribute, else the axis whose size is 1, 3 or 4.
   std::optional<Layout> layout = {};
+  /// Makes uint8 of images that are stored as floating-point numbers or wider integers, while they
+  /// are read through libhdf5: slow, so meant for writing them again. Absent: they are refused.
+  std::optional<PixelScale> scale = {};
   /// Read also what lies outside of the file: through soft and external links, external storage and
   /// virtual datasets. Only for files you trust: they can name any file this process may read. A
   /// source file that a virtual dataset lacks reads as the fill value.
@@ -89,7 +102,8 @@ struct DatasetInfo {
   std::int64_t num_samples = 0;  ///< N >= 1.
   std::int64_t height = 0, width = 0, channels = 0;
   Layout layout = Layout::nhwc;
-  StoredLayout stored = {};              ///< Shape [N,H,W,C] or [N,C,H,W], chunking and filters.
+  /// Shape [N,H,W,C], [N,C,H,W] or, of one channel, [N,H,W]; chunking and filters.
+  StoredLayout stored = {};
   std::int64_t num_chunks = 0;           ///< 0 if not chunked.
   std::int64_t stored_bytes = 0;         ///< Bytes of the pictures in the file, after filters.
   std::optional<FieldInfo> labels = {};  ///< int64 [N], or uint8 [N,A] attribute tables.
@@ -118,7 +132,9 @@ struct DatasetInfo {
   std::vector<std::uint64_t> chunk_digests = {};
 
   /// [H,W,C] or [C,H,W].
-  [[nodiscard]] Shape sample_shape() const { return stored.shape.without_first_axis(); }
+  [[nodiscard]] Shape sample_shape() const {
+    return layout == Layout::nhwc ? Shape{height, width, channels} : Shape{channels, height, width};
+  }
   [[nodiscard]] std::int64_t sample_bytes() const { return height * width * channels; }
 };
 

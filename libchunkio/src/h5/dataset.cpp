@@ -5,7 +5,10 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cmath>
+#include <cstdio>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -115,8 +118,36 @@ External policy(const OpenOptions& options) {
   return options.allow_external ? External::allowed : External::refused;
 }
 
-bool is_picture_dataset(const DatasetSummary& dataset) {
-  return dataset.dtype == DType::uint8 && dataset.shape && dataset.shape->rank() == 4;
+/// Images by their shape, [N,H,W,C], [N,C,H,W] or [N,H,W]; of whatever numbers.
+bool has_image_shape(const DatasetSummary& dataset) {
+  return dataset.dtype && dataset.shape &&
+         (dataset.shape->rank() == 4 || dataset.shape->rank() == 3);
+}
+
+bool is_image_dataset(const DatasetSummary& dataset) {
+  return has_image_shape(dataset) && dataset.dtype == DType::uint8;
+}
+
+/// Datasets that may be the images, of the likeliest kind that there is.
+FileContents image_candidates(const FileContents& contents) {
+  const auto of = [&](auto fits) {
+    FileContents found;
+    std::copy_if(contents.datasets.begin(), contents.datasets.end(),
+                 std::back_inserter(found.datasets), [&](const DatasetSummary& dataset) {
+                   return has_image_shape(dataset) &&
+                          fits(dataset.shape->rank(), *dataset.dtype == DType::uint8);
+                 });
+    return found;
+  };
+  FileContents found = of([](std::size_t rank, bool uint8) { return rank == 4 && uint8; });
+  // Beside images of floats, a dataset [N,H,W] may be masks.
+  if (found.datasets.empty()) {
+    found = of([](std::size_t rank, bool uint8) { return (rank == 3) == uint8; });
+  }
+  if (found.datasets.empty()) {
+    found = of([](std::size_t rank, bool uint8) { return rank == 3 && !uint8; });
+  }
+  return found;
 }
 
 /// The path of the dataset `name`.
@@ -149,34 +180,60 @@ std::string find_images(const FileId& file, const OpenOptions& options,
   if (state == LinkState::present && is_dataset(file, kImages, path)) {
     const DatasetSummary images =
         summarize(open_dataset(file, kImages, path), kImages, path, policy(options));
-    if (is_picture_dataset(images) || !images.refusal.empty()) return kImages;
+    // If they are of floats, that is said, and nothing else taken for them.
+    if (has_image_shape(images) || !images.refusal.empty()) return kImages;
   }
 
-  FileContents candidates;
-  std::copy_if(contents.datasets.begin(), contents.datasets.end(),
-               std::back_inserter(candidates.datasets), &is_picture_dataset);
+  const FileContents candidates = image_candidates(contents);
   if (candidates.datasets.size() == 1 && contents.complete) return candidates.datasets.front().name;
   if (candidates.datasets.empty()) {
     throw Error(ErrorCode::unsupported,
-                path + " holds no 4-D uint8 dataset of pictures" +
+                path + " holds no images, a uint8 dataset [N,H,W,C], [N,C,H,W] or [N,H,W]" +
                     (contents.complete ? "; it holds "
                                        : " among the objects that are looked at; if it has one, "
                                          "name it with the option images (--images); it holds ") +
                     contents.describe());
   }
   throw Error(ErrorCode::unsupported,
-              path + " holds several 4-D uint8 datasets" +
+              path + " holds several datasets that may be the images" +
                   (contents.complete ? "" : " or more objects than are looked at") + ": " +
                   candidates.describe() + "; name one with the option images (--images)");
 }
 
-/// \throws Error refused_by_policy, unsupported, corrupt_data.
-void check_pictures(const DatasetSummary& images, const std::string& path) {
-  if (!images.refusal.empty()) throw refused(path, images.describe());
-  if (!is_picture_dataset(images)) {
-    throw Error(ErrorCode::unsupported, path + ": " + images.describe() +
-                                            " are no pictures: a 4-D uint8 dataset is needed");
+/// \throws Error invalid_argument, unsupported.
+void check_scale(const DatasetSummary& images, const std::optional<PixelScale>& scale,
+                 const std::string& path) {
+  const std::string what = path + ": " + images.describe();
+  if (!scale) {
+    if (images.dtype == DType::uint8) return;
+    throw Error(ErrorCode::unsupported,
+                what +
+                    " has other numbers than uint8; to write them again as uint8, say which of "
+                    "them are black and white: h5pack repack --scale 0..1");
   }
+  if (images.dtype == DType::uint8) {
+    throw Error(ErrorCode::invalid_argument,
+                what + " is uint8 already; leave out the option scale (--scale)");
+  }
+  if (!std::isfinite(scale->black) || !std::isfinite(scale->white) ||
+      !std::isfinite(scale->white - scale->black) || scale->black == scale->white) {
+    throw Error(ErrorCode::invalid_argument,
+                "the option scale (--scale) needs two finite, different numbers");
+  }
+}
+
+/// \param ours  of a file of this format, where images have four axes.
+/// \throws Error refused_by_policy, unsupported, corrupt_data, invalid_argument.
+void check_pictures(const DatasetSummary& images, const std::optional<PixelScale>& scale, bool ours,
+                    const std::string& path) {
+  if (!images.refusal.empty()) throw refused(path, images.describe());
+  if (!has_image_shape(images) ||
+      (ours && (!is_image_dataset(images) || images.shape->rank() != 4))) {
+    throw Error(ErrorCode::unsupported,
+                path + ": " + images.describe() +
+                    " are no images: a uint8 dataset [N,H,W,C], [N,C,H,W] or [N,H,W] is needed");
+  }
+  check_scale(images, scale, path);
   const Shape& shape = *images.shape;
   for (const std::int64_t dim : shape.dims()) {
     if (dim == 0) {
@@ -184,7 +241,11 @@ void check_pictures(const DatasetSummary& images, const std::string& path) {
                   path + ": " + images.describe() + " is empty; there is nothing to read");
     }
   }
-  const auto sample_bytes = base::checked_product(shape.dims().subspan(1));
+  auto sample_bytes = base::checked_product(shape.dims().subspan(1));
+  if (scale && sample_bytes) {
+    // Read as such before they are scaled.
+    sample_bytes = base::checked_multiply(*sample_bytes, std::int64_t{sizeof(double)});
+  }
   if (!sample_bytes || *sample_bytes > kMaxSampleBytes || shape[0] > kMaxSamples ||
       !base::checked_multiply(shape[0], *sample_bytes)) {
     throw Error(ErrorCode::corrupt_data,
@@ -230,6 +291,13 @@ std::optional<Layout> stored_layout(const Dataset::Impl& impl) {
 void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted) {
   DatasetInfo& info = impl.info;
   const Shape& shape = info.stored.shape;
+  if (shape.rank() == 3) {  // one channel: both orders are the same bytes
+    info.layout = wanted.value_or(Layout::nhwc);
+    info.height = shape[1];
+    info.width = shape[2];
+    info.channels = 1;
+    return;
+  }
   const bool ours = has_format(impl);
   std::optional<Layout> layout = wanted && !ours ? wanted : stored_layout(impl);
   if (wanted && layout && *wanted != *layout) {
@@ -511,8 +579,8 @@ H5T_conv_ret_t stop_at_clipped(H5T_conv_except_t what, hid_t /*from*/, hid_t /*t
   return H5T_CONV_ABORT;
 }
 
-/// One call of H5Dread, or what stands for it.
-void read_block(const StoredArray& array, std::int64_t first, std::int64_t count,
+/// One call of H5Dread, or what stands for it. \param dtype  of `out`.
+void read_block(const StoredArray& array, DType dtype, std::int64_t first, std::int64_t count,
                 std::span<std::byte> out, const std::string& path) {
   // Both dataspaces have the same rank: libhdf5 maps selections of unequal rank element by element.
   const Shape& shape = array.stored.shape;
@@ -532,14 +600,14 @@ void read_block(const StoredArray& array, std::int64_t first, std::int64_t count
                action, path);
   const SpaceId memory_space(check_id(
       H5Screate_simple(static_cast<int>(shape.rank()), block.data(), nullptr), action, path));
-  fill_if_never_filled(array.dataset, array.stored.dtype, out, action, path);
+  fill_if_never_filled(array.dataset, dtype, out, action, path);
   const ListId transfer(check_id(H5Pcreate(H5P_DATASET_XFER), action, path));
   bool beyond = false;
   check_status(H5Pset_type_conv_cb(transfer.get(), &stop_at_clipped, &beyond), action, path);
-  const herr_t status = array.decoded_here
-                            ? read_decoded_rows(array, first, count, out, transfer.get(), path)
-                            : H5Dread(dataset, memory_type(array.stored.dtype), memory_space.get(),
-                                      file_space.get(), transfer.get(), out.data());
+  const herr_t status =
+      array.decoded_here ? read_decoded_rows(array, dtype, first, count, out, transfer.get(), path)
+                         : H5Dread(dataset, memory_type(dtype), memory_space.get(),
+                                   file_space.get(), transfer.get(), out.data());
   if (beyond) {
     throw Error(ErrorCode::unsupported, path + ": rows " + std::to_string(first) + " to " +
                                             std::to_string(first + count - 1) + " of " +
@@ -548,6 +616,45 @@ void read_block(const StoredArray& array, std::int64_t first, std::int64_t count
                                             "ones");
   }
   check_status(status, action, path);
+}
+
+std::string number_text(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
+/// Rows that are scaled at a time.
+std::int64_t rows_to_scale(const StoredArray& array) noexcept {
+  constexpr std::int64_t kBytes = std::int64_t{8} << 20;
+  const std::int64_t numbers = kBytes / static_cast<std::int64_t>(sizeof(double));
+  return std::clamp<std::int64_t>(numbers / array.row_bytes, 1, array.stored.shape[0]);
+}
+
+/// Makes pixels of the numbers of whole rows. \param first  row of the dataset.
+/// \throws Error unsupported naming the row.
+void scale_rows(std::span<const double> numbers, const StoredArray& array, std::int64_t first,
+                std::span<std::byte> pixels, const std::string& path) {
+  const PixelScale& scale = *array.scale;
+  const double low = std::min(scale.black, scale.white);
+  const double high = std::max(scale.black, scale.white);
+  const double range = scale.white - scale.black;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const bool inside = numbers[i] >= low && numbers[i] <= high;
+    if (!inside && (!scale.clip || std::isnan(numbers[i]))) {
+      const auto row = first + static_cast<std::int64_t>(i) / array.row_bytes;
+      throw Error(ErrorCode::unsupported,
+                  path + ": row " + std::to_string(row) + " of " + printable(array.name) +
+                      (std::isnan(numbers[i])
+                           ? " has a NaN, which no pixel can be"
+                           : " has the number " + number_text(numbers[i]) + ", outside of " +
+                                 number_text(scale.black) + ".." + number_text(scale.white) +
+                                 "; choose another scale (--scale), or clip (--clip)"));
+    }
+    const double number = inside ? numbers[i] : std::clamp(numbers[i], low, high);
+    // In 0..255, so adding a half and cutting rounds to nearest.
+    pixels[i] = static_cast<std::byte>((number - scale.black) / range * 255 + 0.5);
+  }
 }
 
 }  // namespace
@@ -593,14 +700,32 @@ void h5::read_rows(const StoredArray& array, std::int64_t first, std::int64_t co
   if (count == 0) return;
   const auto guard = Library::lock();
   if (has_checkable_chunks(array)) check_chunks(array, first, count, path);
+  if (array.scale) {
+    const std::int64_t piece = std::min(rows_at_once(array), rows_to_scale(array));
+    std::vector<double> numbers(static_cast<std::size_t>(std::min(piece, count) * array.row_bytes));
+    for (std::int64_t done = 0; done < count; done += piece) {
+      const auto pixels = static_cast<std::size_t>(std::min(piece, count - done) * array.row_bytes);
+      const auto part = std::span(numbers).first(pixels);
+      read_block(array, DType::float64, first + done, std::min(piece, count - done),
+                 std::as_writable_bytes(part), path);
+      scale_rows(part, array, first + done,
+                 out.subspan(static_cast<std::size_t>(done) * row_bytes, pixels), path);
+    }
+    return;
+  }
   const std::int64_t piece = rows_at_once(array);
   for (std::int64_t done = 0; done < count; done += piece) {
     const std::int64_t rows = std::min(piece, count - done);
-    read_block(array, first + done, rows,
+    read_block(array, array.stored.dtype, first + done, rows,
                out.subspan(static_cast<std::size_t>(done) * row_bytes,
                            static_cast<std::size_t>(rows) * row_bytes),
                path);
   }
+}
+
+std::int64_t h5::scaling_bytes(const StoredArray& array) noexcept {
+  if (!array.scale) return 0;
+  return rows_to_scale(array) * array.row_bytes * static_cast<std::int64_t>(sizeof(double));
 }
 
 void Dataset::Impl::check_unchanged() const {
@@ -651,8 +776,9 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
   info.images_path = find_images(impl->file, options, contents, path);
   const DatasetSummary images = summarize(open_dataset(impl->file, info.images_path, path),
                                           info.images_path, path, impl->external);
-  check_pictures(images, path);
-  impl->images = open_array(*impl, info.images_path, *images.shape, DType::uint8);
+  check_pictures(images, options.scale, has_format(*impl), path);
+  impl->images = open_array(*impl, info.images_path, *images.shape, DType::uint8,
+                            std::numeric_limits<std::int64_t>::max(), options.scale);
   info.stored = impl->images->stored;
   info.num_chunks = impl->images->num_chunks;
   info.stored_bytes = impl->images->stored_bytes;

@@ -56,9 +56,13 @@ namespace h5 {
 /// Takes Library::lock().
 /// \param path  of the file, for messages.
 /// \throws Error invalid_argument (range, size), corrupt_data (see check_chunks), unsupported (a
-///         number that the delivered type cannot hold), hdf5_failed, out_of_resources.
+///         number that the delivered type cannot hold, or that scaling does not allow),
+///         hdf5_failed, out_of_resources.
 void read_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
                std::span<std::byte> out, const std::string& path);
+
+/// Bytes that read_rows() takes to scale pixels, for the memory budget.
+[[nodiscard]] std::int64_t scaling_bytes(const StoredArray& array) noexcept;
 
 }  // namespace h5
 }  // namespace chunkio

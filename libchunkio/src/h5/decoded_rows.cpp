@@ -92,16 +92,17 @@ void check_missing(const DatasetId& dataset, const ChunkStart& start, const std:
 
 }  // namespace
 
-herr_t read_decoded_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
-                         std::span<std::byte> out, hid_t transfer, const std::string& path) {
+herr_t read_decoded_rows(const StoredArray& array, DType dtype, std::int64_t first,
+                         std::int64_t count, std::span<std::byte> out, hid_t transfer,
+                         const std::string& path) {
   const std::string action = "read " + printable(array.name) + " of";
   const Shape& shape = array.stored.shape;
   const Shape& chunk_shape = array.stored.chunk_shape;
   const TypeId type(check_id(H5Dget_type(array.dataset.get()), action, path));
-  // Elements are delivered as they are or wider, so there is room for them as they are stored.
+  // Elements are delivered as wide as they are or wider, so there is room for them as stored.
   const std::size_t stored_bytes = H5Tget_size(type.get());
-  const std::size_t delivered_bytes = size_of(array.stored.dtype);
-  const auto row_elements = static_cast<std::size_t>(array.row_bytes) / delivered_bytes;
+  const auto row_elements = static_cast<std::int64_t>(shape.without_first_axis().num_elements());
+  const std::int64_t row_bytes = row_elements * static_cast<std::int64_t>(size_of(dtype));
   const std::vector<std::byte> fill = stored_fill_value(array, type.get(), action, path);
   const BoxCopy boxes(chunk_shape, shape, stored_bytes);
   ChunkReader reader(array, path);
@@ -109,8 +110,8 @@ herr_t read_decoded_rows(const StoredArray& array, std::int64_t first, std::int6
        ++chunk) {
     const std::int64_t begin = std::max(first, chunk * chunk_shape[0]);
     const std::int64_t end = std::min(first + count, (chunk + 1) * chunk_shape[0]);
-    const auto rows = out.subspan(static_cast<std::size_t>((begin - first) * array.row_bytes),
-                                  static_cast<std::size_t>((end - begin) * array.row_bytes));
+    const auto rows = out.subspan(static_cast<std::size_t>((begin - first) * row_bytes),
+                                  static_cast<std::size_t>((end - begin) * row_bytes));
     ChunkStart start{static_cast<hsize_t>(chunk * chunk_shape[0])};
     do {
       std::optional<std::span<const std::byte>> raw;
@@ -137,9 +138,9 @@ herr_t read_decoded_rows(const StoredArray& array, std::int64_t first, std::int6
           static_cast<std::size_t>(begin - chunk * chunk_shape[0]) * boxes.from_stride(0);
       boxes.copy(raw->data() + from, rows.data() + to, box);
     } while (advance(start, array));
-    if (array.native_elements) continue;
-    const herr_t status = H5Tconvert(type.get(), memory_type(array.stored.dtype),
-                                     static_cast<std::size_t>(end - begin) * row_elements,
+    if (array.native_elements && dtype == array.stored.dtype) continue;
+    const herr_t status = H5Tconvert(type.get(), memory_type(dtype),
+                                     static_cast<std::size_t>((end - begin) * row_elements),
                                      rows.data(), nullptr, transfer);
     if (status < 0) return status;
   }

@@ -33,7 +33,7 @@ std::int64_t Hdf5Source::memory_bytes(std::int64_t threads) const noexcept {
   const auto scratch =
       base::HostBuffer::footprint(static_cast<std::size_t>(scratch_rows_ * array_->row_bytes));
   return threads * static_cast<std::int64_t>(scratch) + array_->chunk_cache_bytes +
-         chunk_check_bytes(*array_);
+         chunk_check_bytes(*array_) + scaling_bytes(*array_);
 }
 
 PlaceCost Hdf5Source::place(const RowGroup& group, std::span<const RowTarget> rows,

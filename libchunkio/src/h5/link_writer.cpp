@@ -118,7 +118,8 @@ void write_link(int fd, const std::string& path, const Dataset::Impl& dataset,
   FileId file(
       check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
   DatasetId images = create_virtual(
-      file, {info.images_path, info.stored.dtype, info.sample_shape()}, first, files, path);
+      file, {info.images_path, info.stored.dtype, info.stored.shape.without_first_axis()}, first,
+      files, path);
   if (info.labels) (void)create_virtual(file, *info.labels, first, files, path);
   for (const FieldInfo& field : info.fields) {
     (void)create_virtual(file, field, first, files, path);

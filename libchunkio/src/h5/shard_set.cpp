@@ -42,6 +42,8 @@ class Comparison {
   /// \throws Error corrupt_data naming the first difference.
   void check() const {
     same("sample shape", first_.sample_shape().to_string(), other_.sample_shape().to_string());
+    same("number of axes", std::to_string(first_.stored.shape.rank()),
+         std::to_string(other_.stored.shape.rank()));
     same("axis order", std::string(to_string(first_.layout)),
          std::string(to_string(other_.layout)));
     same("channel order", first_.channel_order, other_.channel_order);
@@ -361,7 +363,7 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
   }
   if (!all_digests) info.chunk_digests.clear();
   if (!base::checked_multiply(info.num_samples, info.sample_bytes())) throw uncountable(path);
-  info.stored.shape = info.sample_shape().with_first_axis(info.num_samples);
+  info.stored.shape = info.stored.shape.without_first_axis().with_first_axis(info.num_samples);
   if (info.stored.chunked) {
     info.stored.chunk_shape =
         info.stored.chunk_shape.without_first_axis().with_first_axis(common_chunk_rows(files));

@@ -210,6 +210,7 @@ class Inspection {
     if (check_status(H5Pget_external_count(creation_.get()), action_, path_) > 0) {
       return "external storage";
     }
+    if (array_.scale) return "pixels are made of other numbers";
     if (!array_.native_elements) return "elements in another byte order";
     if (layout == H5D_CONTIGUOUS) {
       // Not by its offset, to which libhdf5 adds the user block also if there is none.
@@ -355,11 +356,13 @@ Shape stored_shape(const DatasetId& dataset, const std::string& name, const Shap
 
 std::shared_ptr<const StoredArray> open_array(const Dataset::Impl& file, const std::string& name,
                                               const Shape& shape, DType dtype,
-                                              std::int64_t max_cache_bytes) {
+                                              std::int64_t max_cache_bytes,
+                                              const std::optional<PixelScale>& scale) {
   const auto guard = Library::lock();
   auto array = std::make_shared<StoredArray>();
   array->name = name;
   array->stored.dtype = dtype;
+  array->scale = scale;
   array->row_bytes =
       shape.without_first_axis().num_elements() * static_cast<std::int64_t>(size_of(dtype));
   array->dataset = open_dataset(file.file, name, file.info.path);

@@ -54,6 +54,8 @@ struct StoredArray {
   bool partial_chunks_filtered = true;
   /// A filter is not part of libhdf5, so nothing of it decodes chunks: see decoded_rows.hpp.
   bool decoded_here = false;
+  /// Rows are uint8 that are made of other numbers when they are read.
+  std::optional<PixelScale> scale = {};
   /// Bytes in the file, after filters are undone, are the elements as this machine has them.
   bool native_elements = true;
   /// One element, for chunks without storage.
@@ -115,10 +117,12 @@ struct StoredArray {
 ///                         2^63 bytes.
 /// \param max_cache_bytes  at most this much for chunk_cache_bytes. Less than it takes costs time:
 ///                         chunks are decoded again.
+/// \param scale            of images that are stored as other numbers.
 /// \throws Error corrupt_data, unsupported (a filter that libhdf5 lacks, chunks too large),
 ///         hdf5_failed.
 [[nodiscard]] std::shared_ptr<const StoredArray> open_array(
     const Dataset::Impl& file, const std::string& name, const Shape& shape, DType dtype,
-    std::int64_t max_cache_bytes = std::numeric_limits<std::int64_t>::max());
+    std::int64_t max_cache_bytes = std::numeric_limits<std::int64_t>::max(),
+    const std::optional<PixelScale>& scale = {});
 
 }  // namespace chunkio::h5
