@@ -416,7 +416,7 @@ TEST_F(DatasetTest, ScalingMakesPixelsOfOtherNumbers) {
   const auto half = test::read_rows(narrow, 0, 1);
   for (std::size_t i = 0; i < half.size(); ++i) {
     // To nearest; halves either way, as floats have them.
-    EXPECT_NEAR(std::to_integer<double>(half[i]), std::to_integer<double>(full[i]) / 2, 0.5 + 1e-5);
+    EXPECT_NEAR(std::to_integer<int>(half[i]), std::to_integer<int>(full[i]) / 2.0, 0.5 + 1e-5);
   }
 }
 
@@ -429,9 +429,8 @@ TEST_F(DatasetTest, WhatScalingDoesNotCoverIsAnErrorOfItsRow) {
                {outside, "row 17 of images has the number 1.5, outside of 0..1", "clip"},
                [&] { (void)test::read_rows(strict, 0, 40); });
   EXPECT_EQ(test::read_rows(strict, 0, 17), test::pattern_rows(0, 17, 192));
-  for (const char* name : {"floats_outside", "floats_infinite"}) {
-    const Dataset clipped =
-        Dataset::open(h5py_file(folder_, name), {.scale = PixelScale{0, 1, true}});
+  for (const std::string& path : {outside, h5py_file(folder_, "floats_infinite")}) {
+    const Dataset clipped = Dataset::open(path, {.scale = PixelScale{0, 1, true}});
     EXPECT_EQ(test::read_rows(clipped, 17, 1)[(3 * 8 + 2) * 3], std::byte{255});
   }
   const Dataset with_nan = Dataset::open(nan, {.scale = PixelScale{0, 1, true}});

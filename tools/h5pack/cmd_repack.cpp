@@ -164,7 +164,9 @@ Json identity_of(const chunkio::DatasetInfo& info, const RepackCommand& command,
                    {"--filter", options.writer.filter.to_string()},
                    {"--chunk", options.writer.chunk_samples},
                    {"--chunk-bytes", options.writer.chunk_bytes}};
-  if (command.open.scale) identity["--scale"] = scale_json(*command.open.scale);
+  if (command.open.scale) {
+    identity["--scale"] = scale_json(*command.open.scale).dump();
+  }
   return identity;
 }
 

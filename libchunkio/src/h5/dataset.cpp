@@ -207,18 +207,17 @@ void check_scale(const DatasetSummary& images, const std::optional<PixelScale>& 
     if (images.dtype == DType::uint8) return;
     throw Error(ErrorCode::unsupported,
                 what +
-                    " has other numbers than uint8; h5pack repack writes them again as uint8, if "
-                    "its option scale says which of them are black and white: scale = 0..1",
-                "scale = 0..1");
+                    " has other numbers than uint8; to write them again as uint8, say which of "
+                    "them are black and white: h5pack repack --scale 0..1");
   }
   if (images.dtype == DType::uint8) {
     throw Error(ErrorCode::invalid_argument,
-                what + " is uint8 already; leave out the option scale", "scale");
+                what + " is uint8 already; leave out the option scale (--scale)");
   }
   if (!std::isfinite(scale->black) || !std::isfinite(scale->white) ||
       !std::isfinite(scale->white - scale->black) || scale->black == scale->white) {
     throw Error(ErrorCode::invalid_argument,
-                "the option scale needs two finite, different numbers", "scale");
+                "the option scale (--scale) needs two finite, different numbers");
   }
 }
 
