@@ -393,7 +393,7 @@ TEST_F(DatasetTest, FloatsAreRefusedWithTheWayOut) {
   for (const char* name : {"floats", "floats_and_masks", "floats_gray", "wide_integers"}) {
     SCOPED_TRACE(name);
     const std::string path = h5py_file(folder_, name);
-    expect_error(ErrorCode::unsupported, {path, "other numbers than uint8", "repack --scale 0..1"},
+    expect_error(ErrorCode::unsupported, {path, "other numbers than uint8", "h5pack repack", "scale = 0..1"},
                  [&] { Dataset::open(path); });
   }
 }

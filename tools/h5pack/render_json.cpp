@@ -138,6 +138,7 @@ std::string info_json(const InfoReport& report) {
   json["fields"] = Json::array();
   for (const chunkio::FieldInfo& field : info.fields) json["fields"].push_back(field_json(field));
   json["left_out"] = info.left_out;
+  json["damaged_objects"] = damaged_objects_json(info);
   json["storage"] = {{"shape", shape_json(info.stored.shape)},
                      {"chunked", info.stored.chunked},
                      {"chunk_shape", shape_json(info.stored.chunk_shape)},

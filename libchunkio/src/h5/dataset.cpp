@@ -207,17 +207,18 @@ void check_scale(const DatasetSummary& images, const std::optional<PixelScale>& 
     if (images.dtype == DType::uint8) return;
     throw Error(ErrorCode::unsupported,
                 what +
-                    " has other numbers than uint8; to write them again as uint8, say which of "
-                    "them are black and white: h5pack repack --scale 0..1");
+                    " has other numbers than uint8; h5pack repack writes them again as uint8, if "
+                    "its option scale says which of them are black and white: scale = 0..1",
+                "scale = 0..1");
   }
   if (images.dtype == DType::uint8) {
     throw Error(ErrorCode::invalid_argument,
-                what + " is uint8 already; leave out the option scale (--scale)");
+                what + " is uint8 already; leave out the option scale", "scale");
   }
   if (!std::isfinite(scale->black) || !std::isfinite(scale->white) ||
       !std::isfinite(scale->white - scale->black) || scale->black == scale->white) {
     throw Error(ErrorCode::invalid_argument,
-                "the option scale (--scale) needs two finite, different numbers");
+                "the option scale needs two finite, different numbers", "scale");
   }
 }
 
@@ -685,7 +686,7 @@ void scale_rows(std::span<const double> numbers, const StoredArray& array, std::
                            ? " has a NaN, which no pixel can be"
                            : " has the number " + number_text(numbers[i]) + ", outside of " +
                                  number_text(scale.black) + ".." + number_text(scale.white) +
-                                 "; choose another scale (--scale), or clip (--clip)"));
+                                 "; choose another scale, or set clip"), "scale", "clip");
     }
     const double number = inside ? numbers[i] : std::clamp(numbers[i], low, high);
     // In 0..255, so adding a half and cutting rounds to nearest.
