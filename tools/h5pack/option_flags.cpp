@@ -110,11 +110,14 @@ std::string with_flags(const chunkio::Error& error,
   return text;
 }
 
-std::string no_labels_text(const chunkio::DatasetInfo& info) {
-  if (info.why_no_labels.empty()) return "none";
+std::string why_no_labels(const chunkio::DatasetInfo& info) {
   const std::string why = escape(info.why_no_labels);
-  return "none: " +
-         (why.find("set labels = ") == std::string::npos ? why : with_flag(why, "labels"));
+  return why.find("set labels = ") == std::string::npos ? why : with_flag(why, "labels");
+}
+
+std::string no_labels_text(const chunkio::DatasetInfo& info) {
+  const std::string why = why_no_labels(info);
+  return why.empty() ? "none" : "none: " + why;
 }
 
 std::string with_flag(const chunkio::Cure& cure) { return with_flag(cure.text, cure.option); }

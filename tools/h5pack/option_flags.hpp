@@ -31,6 +31,9 @@ namespace h5pack {
 /// What would help, with the flag for it.
 [[nodiscard]] std::string with_flag(const chunkio::Cure& cure);
 
+/// DatasetInfo::why_no_labels with the flag for what it proposes. Pure.
+[[nodiscard]] std::string why_no_labels(const chunkio::DatasetInfo& info);
+
 /// "none", and why, if a dataset looks like labels. Pure. \pre no labels.
 [[nodiscard]] std::string no_labels_text(const chunkio::DatasetInfo& info);
 

@@ -19,7 +19,6 @@
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 
-#include "advice_text.hpp"
 #include "axis_order.hpp"
 #include "chunk_record.hpp"
 #include "copy_loader.hpp"
@@ -364,7 +363,7 @@ std::vector<std::string> notes_on_fields(const chunkio::DatasetInfo& info,
   for (const std::string& description : info.left_out) {
     if (!info.labels && is_called_labels(description)) {
       throw Error(ErrorCode::unsupported,
-                  in_quotes(info.path) + ": " + with_program_options(info.why_no_labels) +
+                  in_quotes(info.path) + ": " + why_no_labels(info) +
                       "; name others with --label-field, or leave them behind by saying what to "
                       "carry along (--fields NAMES, or --fields none)");
     }
