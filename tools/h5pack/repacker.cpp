@@ -23,6 +23,7 @@
 #include "chunk_record.hpp"
 #include "copy_loader.hpp"
 #include "in_quotes.hpp"
+#include "option_flags.hpp"
 #include "packer.hpp"
 #include "picture.hpp"
 #include "pixel_statistics.hpp"
