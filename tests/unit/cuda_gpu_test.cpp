@@ -175,7 +175,7 @@ TEST_F(CudaGpuTest, RowsOfFieldsAreGatheredWhateverTheirLength) {
   const auto device_tasks = shared(tasks.size() * sizeof(RowTask));
   gpu_->copy_to_device(device_tasks.get(), reinterpret_cast<const std::byte*>(tasks.data()),
                        tasks.size() * sizeof(RowTask), stream);
-  for (const std::size_t row_bytes : {1, 3, 4, 8, 12, 16, 48, 700, 38804}) {
+  for (const std::size_t row_bytes : {1U, 3U, 4U, 8U, 12U, 16U, 48U, 700U, 38804U}) {
     std::vector<std::byte> field(4 * row_bytes);
     for (std::size_t i = 0; i < field.size(); ++i)
       field[i] = static_cast<std::byte>(i * 7 + i / 251);
