@@ -8,6 +8,7 @@ chunkio_add_unit_tests(
           unit/echo_deal_test.cpp
           unit/kernel_plan_test.cpp
           unit/line_converter_test.cpp
+          unit/loader_conformance_test.cpp
           unit/normalize_tile_test.cpp
           unit/normalizer_test.cpp
           unit/thread_team_test.cpp

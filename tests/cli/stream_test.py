@@ -176,6 +176,8 @@ class StreamTest(CliTest):
         self.pack()
         epoch, = self.h5pack_json("stream", "photos.h5", "--batch", 16, "--drop-last")
         self.assertEqual((epoch["images"], epoch["batches"]), (48, 3))
+        self.assert_refused(["stream", "photos.h5", "--batch", 61, "--drop-last"], 2,
+                            ["photos.h5", "61", "60 samples", "drop_last"], r"lower batch_size to 60")
 
     def test_consume_ms_is_no_stall(self):
         self.pack()

@@ -411,6 +411,15 @@ class Members {
                            .output = memory_},
                           stream_);
          }},
+        {"launch", "launch the gathering kernel",
+         [this] {
+           gpu_.gather({.source = memory_,
+                        .row_bytes = 16,
+                        .tasks = reinterpret_cast<const RowTask*>(memory_),
+                        .num_rows = 1,
+                        .target = memory_},
+                       stream_);
+         }},
     };
   }
 

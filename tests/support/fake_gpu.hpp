@@ -230,6 +230,16 @@ class FakeGpu : public device::Gpu {
       make_batch(plan, labels, work);
     });
   }
+  void gather(const device::GatherWork& work, device::StreamHandle stream) override {
+    count("gather");
+    of(stream).push([work] {
+      const auto bytes = static_cast<std::size_t>(work.row_bytes);
+      for (std::int64_t i = 0; i < work.num_rows; ++i) {
+        std::memcpy(work.target + i * work.row_bytes,
+                    work.source + work.tasks[i].row * work.row_bytes, bytes);
+      }
+    });
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -163,6 +163,46 @@ TEST_F(CudaGpuTest, LabelsAreConvertedBetweenAllTypes) {
   expect_labels<std::uint8_t, float>(*gpu_, DType::uint8, DType::float32, attributes);
 }
 
+TEST_F(CudaGpuTest, RowsOfFieldsAreGatheredWhateverTheirLength) {
+  const std::vector<std::int32_t> rows{2, 0, 3, 3, 1};
+  std::vector<RowTask> tasks;
+  for (const std::int32_t row : rows) tasks.push_back({.row = row});
+  const StreamHandle stream = gpu_->create_stream();
+  const auto shared = [this](std::size_t bytes) {
+    return std::shared_ptr<std::byte>(gpu_->allocate(bytes),
+                                      [this](std::byte* p) { gpu_->free(p); });
+  };
+  const auto device_tasks = shared(tasks.size() * sizeof(RowTask));
+  gpu_->copy_to_device(device_tasks.get(), reinterpret_cast<const std::byte*>(tasks.data()),
+                       tasks.size() * sizeof(RowTask), stream);
+  for (const std::size_t row_bytes : {1U, 3U, 4U, 8U, 12U, 16U, 48U, 700U, 38804U}) {
+    std::vector<std::byte> field(4 * row_bytes);
+    for (std::size_t i = 0; i < field.size(); ++i)
+      field[i] = static_cast<std::byte>(i * 7 + i / 251);
+    const auto source = shared(field.size());
+    const auto target = shared(rows.size() * row_bytes);
+    gpu_->copy_to_device(source.get(), field.data(), field.size(), stream);
+    gpu_->gather({.source = source.get(),
+                  .row_bytes = static_cast<std::int64_t>(row_bytes),
+                  .tasks = reinterpret_cast<const RowTask*>(device_tasks.get()),
+                  .num_rows = std::ssize(rows),
+                  .target = target.get()},
+                 stream);
+    gpu_->synchronize(stream);
+    std::vector<std::byte> got(rows.size() * row_bytes);
+    ASSERT_EQ(cudaMemcpy(got.data(), target.get(), got.size(), cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    std::vector<std::byte> wanted;
+    for (const std::int32_t row : rows) {
+      const auto begin =
+          field.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * row_bytes);
+      wanted.insert(wanted.end(), begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
+    }
+    EXPECT_EQ(got, wanted) << row_bytes;
+  }
+  gpu_->destroy_stream(stream);
+}
+
 TEST_F(CudaGpuTest, TheLongestLinesAreRightAndLongerOnesRefused) {
   std::mt19937 random(2);
   for (const Layout input : {Layout::nhwc, Layout::nchw}) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,7 @@ struct Delivered {
   std::vector<std::int64_t> ids = {};
   std::vector<std::byte> pictures = {};
   std::vector<std::byte> labels = {};
+  std::vector<std::byte> weights = {};  ///< The field, if the loader was asked for it.
 
   friend bool operator==(const Delivered&, const Delivered&) = default;
 };
@@ -102,7 +104,7 @@ class DeviceLoaderTest : public ::testing::Test {
   [[nodiscard]] static NormalizeOptions plain() { return {.mean = {0}, .std = {1}}; }
 
   /// Reads a batch as a consumer on a GPU would: by work of its stream.
-  [[nodiscard]] Delivered read(const DeviceBatch& batch) const {
+  [[nodiscard]] Delivered read(const DeviceBatch& batch, bool has_weights = false) const {
     Delivered delivered{
         .epoch = batch.epoch(), .step = batch.step(), .echo_pass = batch.echo_pass()};
     delivered.ids.assign(batch.sample_ids().begin(), batch.sample_ids().end());
@@ -113,18 +115,23 @@ class DeviceLoaderTest : public ::testing::Test {
     };
     delivered.pictures.resize(bytes_of(batch.images()));
     delivered.labels.resize(bytes_of(batch.labels()));
-    gpu_->run_on(stream_, [&delivered, images = batch.images(), labels = batch.labels()] {
-      std::memcpy(delivered.pictures.data(), images.data, delivered.pictures.size());
-      if (labels.data == nullptr) return;
-      std::memcpy(delivered.labels.data(), labels.data, delivered.labels.size());
+    const DeviceTensor weights = has_weights ? batch.field("weights") : DeviceTensor{};
+    delivered.weights.resize(bytes_of(weights));
+    gpu_->run_on(stream_, [&delivered, weights, images = batch.images(), labels = batch.labels()] {
+      const auto copy = [](std::vector<std::byte>& bytes, const DeviceTensor& tensor) {
+        if (tensor.data != nullptr) std::memcpy(bytes.data(), tensor.data, bytes.size());
+      };
+      copy(delivered.pictures, images);
+      copy(delivered.labels, labels);
+      copy(delivered.weights, weights);
     });
     gpu_->synchronize(stream_);
     return delivered;
   }
 
-  [[nodiscard]] std::vector<Delivered> drain(DeviceLoader& loader) const {
+  [[nodiscard]] std::vector<Delivered> drain(DeviceLoader& loader, bool has_weights = false) const {
     std::vector<Delivered> all;
-    while (const auto batch = loader.next(stream_)) all.push_back(read(*batch));
+    while (const auto batch = loader.next(stream_)) all.push_back(read(*batch, has_weights));
     return all;
   }
   [[nodiscard]] std::vector<Delivered> epoch_of(DeviceLoader& loader, std::int64_t epoch) const {
@@ -176,6 +183,11 @@ class DeviceLoaderTest : public ::testing::Test {
           for (std::size_t k = 0; k < batches[i].ids.size(); ++k, ++row) {
             const auto r = static_cast<std::size_t>(*row);
             made.ids.push_back(big.ids[r]);
+            if (!host.fields.empty()) {
+              const auto id = static_cast<float>(big.ids[r]);
+              const std::vector<std::byte> weights = test::as_bytes<float>({id, -id});
+              made.weights.insert(made.weights.end(), weights.begin(), weights.end());
+            }
             const auto picture =
                 big.pictures.begin() + static_cast<std::ptrdiff_t>(r * sample_bytes);
             pictures.insert(pictures.end(), picture,
@@ -459,7 +471,7 @@ TEST_F(DeviceLoaderTest, StartingTheEpochThatWasRestoredKeepsItsPlace) {
   second.restore(first.state());
   EXPECT_EQ(second.position().step, 8);
   EXPECT_EQ(epoch_of(second, 2), std::vector<Delivered>(wanted.begin() + 8, wanted.end()));
-  EXPECT_EQ(epoch_of(second, 2), wanted) << "from then on it is its start";
+  EXPECT_EQ(epoch_of(second, 2), wanted) << "a batch was asked for, so now it is its start";
 }
 
 TEST_F(DeviceLoaderTest, AnEpochThatCouldNotBeStartedIsNotTheRestoredOne) {
@@ -500,14 +512,94 @@ TEST_F(DeviceLoaderTest, StatesOfRanksThatDifferByABatchAreEqual) {
   }
 }
 
-TEST_F(DeviceLoaderTest, AnEpochWithoutBatchesEnds) {
+TEST_F(DeviceLoaderTest, FieldsComeAlongAsTheyAre) {
   gpu_->set_capacity(kLargeGpu);
-  LoaderOptions host{.batch_size = 100, .drop_last = true};
+  LoaderOptions host = loader_options();
+  host.fields = {"weights"};
   for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
-    DeviceLoader loader =
-        device_loader({.normalize = plain(), .resident = resident, .resident_share = 1}, host);
-    for (const std::int64_t epoch : {0, 1, 7}) EXPECT_TRUE(epoch_of(loader, epoch).empty());
+    for (const std::int64_t big_batch : {1, 3}) {
+      for (const std::int64_t echo : {1, 3}) {
+        SCOPED_TRACE(std::to_string(big_batch) + " " + std::to_string(echo));
+        const DeviceOptions options{
+            .normalize = augmented(), .big_batch = big_batch, .echo = echo, .resident = resident};
+        DeviceLoader loader = device_loader(options, host);
+        EXPECT_EQ(loader.device_bytes(), gpu_->allocated_bytes());
+        const std::vector<Delivered> wanted = expected(options, 1, host);
+        loader.start_epoch(1);
+        EXPECT_EQ(drain(loader, true), wanted);
+        loader.start_epoch(1);
+        for (int i = 0; i < 5; ++i) ASSERT_TRUE(loader.next(stream_));
+        DeviceLoader second = device_loader(options, host);
+        second.restore(loader.state());
+        EXPECT_EQ(drain(second, true), std::vector<Delivered>(wanted.begin() + 5, wanted.end()));
+        const std::int64_t rows = resident == DeviceResident::require ? 47 : 0;
+        if (rows > 0) {
+          EXPECT_EQ(loader.stats().bytes_uploaded, rows * (6 * 5 * 3 + 8 + 8));
+        }
+      }
+    }
   }
+}
+
+TEST_F(DeviceLoaderTest, FieldsCrossToOtherFrameworksAndCountAsMemory) {
+  gpu_->set_capacity(kLargeGpu);
+  LoaderOptions host = loader_options();
+  host.fields = {"weights"};
+  DeviceOptions options{.device = 3, .normalize = plain(), .resident = DeviceResident::off};
+  {
+    DeviceLoader loader = device_loader(options, host);
+    loader.start_epoch(0);
+    const auto batch = loader.next(stream_);
+    ASSERT_TRUE(batch);
+    const DeviceTensor weights = batch->field("weights");
+    EXPECT_EQ(weights.dtype, DType::float32);
+    EXPECT_EQ(weights.shape, Shape({4, 2}));
+    EXPECT_EQ(weights.device, 3);
+    EXPECT_EQ(to_dlpack(*batch, weights)->dl_tensor.data, weights.data);
+    DeviceTensor elsewhere = weights;
+    elsewhere.data = &elsewhere;
+    expect_error(ErrorCode::invalid_argument, {"not of this batch"},
+                 [&] { static_cast<void>(to_dlpack(*batch, elsewhere)); });
+  }
+  // Two output batches and two batches of the loader.
+  const std::int64_t needed = 2 * (kOutputBytes + 4 * 8) + big_batches_bytes(4) + 2 * 4 * 8;
+  gpu_->set_capacity(needed - 1);
+  expect_error(ErrorCode::out_of_resources, {std::to_string(needed) + " bytes", "leave out fields"},
+               [&] { const DeviceLoader loader = device_loader(options, host); });
+  gpu_->set_capacity(needed);
+  const DeviceLoader loader = device_loader(options, host);
+  EXPECT_EQ(gpu_->memory().free_bytes, 0);
+}
+
+TEST_F(DeviceLoaderTest, ABigBatchBeyondAnyNumberIsAnEpoch) {
+  gpu_->set_capacity(kLargeGpu);
+  const DeviceOptions options{.normalize = augmented(),
+                              .big_batch = std::numeric_limits<std::int64_t>::max(),
+                              .resident = DeviceResident::off};
+  DeviceLoader loader = device_loader(options);
+  EXPECT_EQ(loader.device_bytes(), 2 * kOutputBytes + big_batches_bytes(12 * 4));
+  EXPECT_EQ(epoch_of(loader, 1), expected({.normalize = augmented()}, 1));
+  DeviceLoader second = device_loader(options);
+  loader.start_epoch(1);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(loader.next(stream_));
+  second.restore(loader.state());
+  EXPECT_EQ(second.position().step, 5);
+}
+
+TEST_F(DeviceLoaderTest, ALoaderRestoredIntoABigBatchThatEchoesIsRefused) {
+  const auto restored = [&](int steps) {
+    Loader loader = host_loader();
+    loader.start_epoch(0);
+    for (int i = 0; i < steps; ++i) EXPECT_TRUE(loader.next());
+    return Loader::resume(Dataset::open(path_), loader_options(), loader.state());
+  };
+  const DeviceOptions options{.normalize = augmented(), .big_batch = 3, .echo = 2};
+  expect_error(ErrorCode::invalid_argument, {"batch 4", "middle of a big batch", "echo"}, [&] {
+    const DeviceLoader loader = internal::DeviceLoaderAccess::make(gpu_, restored(4), options);
+  });
+  DeviceLoader loader = internal::DeviceLoaderAccess::make(gpu_, restored(6), options);
+  const std::vector<Delivered> wanted = expected(options, 0);
+  EXPECT_EQ(drain(loader), std::vector<Delivered>(wanted.begin() + 12, wanted.end()));
 }
 
 TEST_F(DeviceLoaderTest, ARefusedStateChangesNothing) {
@@ -1129,7 +1221,6 @@ TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
                  [&] { const DeviceLoader loader = device_loader(options); });
   };
   refused({"big_batch"}, {.big_batch = 0});
-  refused({"2^31"}, {.big_batch = std::int64_t{1} << 40});
   refused({"echo"}, {.echo = 0});
   refused({"lower echo"}, {.echo = std::int64_t{1} << 61});
   refused({"max_held"}, {.max_held = 0});
@@ -1140,6 +1231,12 @@ TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
   refused({"label_dtype"}, {.label_dtype = DType::uint8});
   refused({"mean has 2"}, {.normalize = {.mean = {0, 0}, .std = {1, 1}}});
   refused({"crop_width"}, {.normalize = {.mean = {0}, .std = {1}, .crop_width = 99}});
+  refused({"random_crop", "padding", "crop_height"},
+          {.normalize = {.mean = {0}, .std = {1}, .random_crop = true}});
+  expect_error(ErrorCode::invalid_argument, {"2^31", "lower big_batch"}, [&] {
+    const DeviceLoader loader =
+        device_loader({.normalize = plain()}, {.batch_size = std::int64_t{1} << 31});
+  });
 }
 
 TEST_F(DeviceLoaderTest, StatisticsNameWhatTheConsumerWaitsFor) {

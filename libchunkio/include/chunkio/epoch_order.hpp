@@ -30,9 +30,10 @@ enum class OrderMode : std::uint8_t {
 
 /// What happens where lanes differ by one sample.
 enum class Uneven : std::uint8_t {
-  pad = 0,    ///< Short lanes deliver their first sample once more.
-  drop = 1,   ///< Long lanes leave out their last sample.
-  exact = 2,  ///< Every sample exactly once; the last batches may differ in size.
+  pad = 0,   ///< Short lanes deliver their first sample once more.
+  drop = 1,  ///< Long lanes leave out their last sample.
+  /// Every sample exactly once; the last batches may differ in size, and ranks by a step.
+  exact = 2,
 };
 
 CHUNKIO_EXPORT std::string_view to_string(OrderMode mode) noexcept;

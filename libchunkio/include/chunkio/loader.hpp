@@ -80,7 +80,7 @@ struct LoaderOptions {
   std::int64_t batch_size = 256;
   std::uint64_t seed = 0;
   OrderMode order = OrderMode::chunk_shuffled;
-  /// Leave out the last, smaller batch of an epoch.
+  /// Leave out the last, smaller batch of an epoch. Where that would be the only one, an error.
   bool drop_last = false;
   /// This reader and how many there are; see OrderOptions.
   std::int64_t rank = 0;
@@ -302,6 +302,9 @@ class CHUNKIO_EXPORT EpochRange {
 
 /// Reads a dataset epoch by epoch. One thread at a time, except where a member says otherwise.
 ///
+/// A Loader that was moved from can be destroyed and assigned to; every other member throws Error
+/// invalid_argument.
+///
 /// After fork() the child has no workers: there every member that would need them, or wait, throws
 /// Error unsupported, batches that were held stay readable, and destructors return without freeing
 /// anything. Make a new Loader in the child, of a Dataset opened there. The parent goes on.
@@ -329,10 +332,14 @@ class CHUNKIO_EXPORT Loader {
   /// prefetched goes on without a gap; what is left of an earlier one is dropped. May wait for
   /// reads in flight. \throws Error invalid_argument (epoch out of range), and what next() throws
   /// after a worker failed.
-  [[nodiscard]] EpochRange epoch(std::int64_t epoch);
+  [[nodiscard]] EpochRange epoch(std::int64_t epoch) &;
+  /// The range needs a Loader that lives as long.
+  EpochRange epoch(std::int64_t epoch) && = delete;
   /// The same, for callers of next().
   void start_epoch(std::int64_t epoch);
-  /// The next batch, or nothing at the end of the epoch. Blocks until it is complete.
+  /// The next batch, or nothing at the end of the epoch. Blocks until it is complete. With
+  /// Uneven::exact, ranks may differ in their numbers of steps: one that waits for the others after
+  /// each batch (all-reduce) then waits in vain; pad and drop give all the same number.
   /// \throws Error out_of_resources (max_held batches are still held), and whatever a worker met:
   ///         io_failed, corrupt_data, digest_mismatch, hdf5_failed, unsupported. After such an
   ///         error every call throws it again.
@@ -351,19 +358,19 @@ class CHUNKIO_EXPORT Loader {
   ///               num_steps(): see state().
   /// \pre 0 <= position.step <= num_steps(). \throws Error as state().
   [[nodiscard]] std::string state_at(const LoaderPosition& position, bool ended) const;
-  /// Goes to the place of `state`. start_epoch() or epoch() of the epoch in it continues there
-  /// instead of at its start; so does next(). The loader must have the same order: num_threads,
-  /// memory_budget, source and other performance options may differ, and so may rank and world_size
-  /// if the lanes and the global batch are equal.
-  /// \throws Error invalid_argument (not a state; another file, seed or option: the message names
+  /// Goes to the place of `state`. Until a batch was asked for, start_epoch() or epoch() of the
+  /// epoch in it continues there instead of at its start; so does next(). The loader must have the
+  /// same order: num_threads, memory_budget, source and other performance options may differ, and
+  /// so may rank and world_size if the lanes and the global batch are equal. \throws Error
+  /// invalid_argument (not a state; another file, seed or option: the message names
   ///         the difference).
   void restore(std::string_view state);
   /// The next batch, as epoch and step.
   [[nodiscard]] LoaderPosition position() const;
 
   /// Batches and samples of an epoch, the same for every epoch.
-  [[nodiscard]] std::int64_t num_steps() const noexcept;
-  [[nodiscard]] std::int64_t samples_per_epoch() const noexcept;
+  [[nodiscard]] std::int64_t num_steps() const;
+  [[nodiscard]] std::int64_t samples_per_epoch() const;
 
   /// Since construction. Safe to call at any time, from any thread.
   [[nodiscard]] LoaderStats stats() const;
@@ -375,21 +382,23 @@ class CHUNKIO_EXPORT Loader {
   /// 10,000, with the reason of the first time (at most 512 bytes). Any thread.
   [[nodiscard]] std::vector<SkippedRows> skipped() const;
 
-  [[nodiscard]] const LoaderOptions& options() const noexcept;
-  [[nodiscard]] const Dataset& dataset() const noexcept;
+  [[nodiscard]] const LoaderOptions& options() const;
+  [[nodiscard]] const Dataset& dataset() const;
   /// The source in use, and why it was chosen (one clause).
-  [[nodiscard]] SourceKind source() const noexcept;
+  [[nodiscard]] SourceKind source() const;
   [[nodiscard]] std::string source_reason() const;
   /// W and k of the order, and how many row groups there are.
-  [[nodiscard]] std::int64_t window_groups() const noexcept;
-  [[nodiscard]] const RowGroups& row_groups() const noexcept;
+  [[nodiscard]] std::int64_t window_groups() const;
+  [[nodiscard]] const RowGroups& row_groups() const;
   /// Bytes reserved, <= memory_budget.
-  [[nodiscard]] std::int64_t memory_bytes() const noexcept;
-  [[nodiscard]] std::int64_t num_threads() const noexcept;
+  [[nodiscard]] std::int64_t memory_bytes() const;
+  [[nodiscard]] std::int64_t num_threads() const;
 
  private:
   friend struct internal::LoaderAccess;
   struct Impl;
+  /// \throws Error invalid_argument: it was moved from.
+  [[nodiscard]] Impl& impl() const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -21,6 +21,7 @@ struct BigBatch {
   // On the device.
   const std::byte* pictures = nullptr;
   const std::byte* labels = nullptr;
+  std::vector<const std::byte*> fields;  ///< One for each of SidePlan::fields.
   // Both empty where nothing is copied.
   GpuEvent uploaded;  ///< They are there.
   GpuEvent consumed;  ///< To be recorded behind the last work that reads them.

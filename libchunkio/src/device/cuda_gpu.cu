@@ -340,6 +340,10 @@ class CudaGpu final : public Gpu {
     const CurrentDevice current(context_);
     check(launch_normalize(plan, labels, work, stream), "launch the normalising kernel");
   }
+  void gather(const GatherWork& work, StreamHandle stream) override {
+    const CurrentDevice current(context_);
+    check(launch_gather(work, stream), "launch the gathering kernel");
+  }
 
  private:
   [[nodiscard]] EventHandle create_event_with(unsigned flags) {

@@ -25,6 +25,7 @@
 #include "device/output_ring.hpp"
 #include "device/pinned_ring.hpp"
 #include "device/resident_feed.hpp"
+#include "device/side_plan.hpp"
 #include "device/uploader.hpp"
 #include "pipeline/bottleneck.hpp"
 #include "pipeline/loader_access.hpp"
@@ -34,9 +35,9 @@ namespace chunkio::cuda {
 namespace {
 
 using device::BigBatch;
-using device::LabelPlan;
 using device::RowTask;
 using OutputSlot = internal::OutputSlot;
+using Place = chunkio::internal::LoaderAccess::Place;
 
 /// Far beyond use; it keeps sums in range.
 constexpr std::int64_t kMaxHeld = 1024;
@@ -44,6 +45,11 @@ constexpr double kMaxTimeoutSeconds = 1e6;
 
 void require(bool condition, const std::string& message) {
   if (!condition) throw Error(ErrorCode::invalid_argument, message);
+}
+
+/// Batches of a big batch. An epoch has no more; what is not there needs no room.
+std::int64_t big_batch_of(const Loader& loader, const DeviceOptions& options) {
+  return std::min(loader.num_steps(), options.big_batch);
 }
 
 void check_options(const Loader& loader, const DeviceOptions& options) {
@@ -64,7 +70,8 @@ void check_options(const Loader& loader, const DeviceOptions& options) {
   };
   timeout(options.release_timeout_seconds, "release_timeout_seconds");
   timeout(options.device_timeout_seconds, "device_timeout_seconds");
-  const auto rows = base::checked_multiply(options.big_batch, loader.options().batch_size);
+  const auto rows =
+      base::checked_multiply(big_batch_of(loader, options), loader.options().batch_size);
   require(rows && *rows <= std::numeric_limits<std::int32_t>::max(),
           "big_batch * batch_size is 2^31 samples or more; lower big_batch");
   require(options.resident_share >= 0 && options.resident_share <= 1,
@@ -72,13 +79,6 @@ void check_options(const Loader& loader, const DeviceOptions& options) {
   require(options.echo <= std::numeric_limits<std::int32_t>::max() &&
               base::checked_multiply(loader.num_steps(), options.echo).has_value(),
           "an epoch has 2^63 batches or more; lower echo");
-}
-
-LabelPlan label_plan(const DatasetInfo& info, DType wanted) {
-  if (!info.labels) return {};
-  return {.values = info.labels->row_shape.num_elements(),
-          .input = info.labels->dtype,
-          .output = wanted};
 }
 
 }  // namespace
@@ -93,21 +93,27 @@ struct DeviceLoader::Impl {
         loader_options(loader.options()),
         num_batches(loader.num_steps()),
         plan(supported(device::make_normalize_plan(dataset.info(), options.normalize))),
-        labels(label_plan(dataset.info(), options.label_dtype)),
+        side(device::SidePlan::of(loader, options.label_dtype)),
         free_bytes(gpu->memory().free_bytes),
-        dataset_bytes(device::ResidentDataset::footprint(loader, labels)),
+        dataset_bytes(device::ResidentDataset::footprint(loader, side)),
         stream(gpu) {
-    // An epoch has no more; what is not there needs no room.
-    const std::int64_t big = std::clamp<std::int64_t>(num_batches, 1, options.big_batch);
+    const std::int64_t big = big_batch_of(loader, options);
+    const auto restored = chunkio::internal::LoaderAccess::restored_place(loader);
+    require(!restored || options.echo == 1 || begins_big_batch(restored->position),
+            "the loader was restored to batch " +
+                std::to_string(restored ? restored->position.step : 0) +
+                ", in the middle of a big batch, which echo uses as a whole; restore a state of "
+                "the device loader instead");
+    const std::string state = restored ? loader.state() : std::string();
     const device::MemoryNeeds fed =
-        needs_with(device::Uploader::footprint(loader, big, labels), false);
+        needs_with(device::Uploader::footprint(loader, big, side), false);
     const device::MemoryNeeds whole = needs_with(dataset_bytes, true);
     const bool keep =
         fits_device(loader) && (whole.fit() || options.resident == DeviceResident::require);
     (keep ? whole : fed).require_room();
     outputs =
         std::make_shared<device::OutputRing>(gpu, options.max_held, loader_options.batch_size, plan,
-                                             labels, options.pin_memory, keep ? whole : fed);
+                                             side, options.pin_memory, keep ? whole : fed);
     std::optional<device::ResidentDataset> uploaded = keep ? upload(loader, whole) : std::nullopt;
     if (uploaded) {
       resident = true;
@@ -118,8 +124,9 @@ struct DeviceLoader::Impl {
       // Nothing is read into the ring of a loader whose dataset is resident.
       pinned = device::PinnedRing::of(gpu, loader, options.pin_memory);
       pins = pinned != nullptr;
-      feed = std::make_unique<device::Uploader>(gpu, std::move(loader), big, labels, fed);
+      feed = std::make_unique<device::Uploader>(gpu, std::move(loader), big, side, fed);
     }
+    if (restored) go_to(*restored, 0, state);
   }
 
   ~Impl() {
@@ -137,12 +144,13 @@ struct DeviceLoader::Impl {
 
   [[nodiscard]] device::MemoryNeeds needs_with(std::int64_t input_bytes, bool of_dataset) const {
     return {.output_bytes = device::OutputRing::footprint(options.max_held,
-                                                          loader_options.batch_size, plan, labels),
+                                                          loader_options.batch_size, plan, side),
             .input_bytes = input_bytes,
             .free_bytes = free_bytes,
             .batch_size = loader_options.batch_size,
             .max_held = options.max_held,
             .big_batch = options.big_batch,
+            .has_fields = !side.fields.empty(),
             .resident = of_dataset,
             .required = options.resident == DeviceResident::require};
   }
@@ -151,7 +159,7 @@ struct DeviceLoader::Impl {
   [[nodiscard]] std::optional<device::ResidentDataset> upload(
       const Loader& loader, const device::MemoryNeeds& needs) const {
     try {
-      return std::optional<device::ResidentDataset>(std::in_place, gpu, loader, labels,
+      return std::optional<device::ResidentDataset>(std::in_place, gpu, loader, side,
                                                     options.pin_memory, needs);
     } catch (const Error& error) {
       const bool dispensable = options.resident == DeviceResident::automatic &&
@@ -311,7 +319,7 @@ struct DeviceLoader::Impl {
       } else {
         gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), task_bytes, stream.get());
       }
-      gpu->normalize(plan, labels,
+      gpu->normalize(plan, side.labels,
                      {.pictures = current->pictures,
                       .labels = current->labels,
                       .tasks = reinterpret_cast<const RowTask*>(slot.tasks.get()),
@@ -319,11 +327,24 @@ struct DeviceLoader::Impl {
                       .output = slot.pictures.get(),
                       .output_labels = slot.labels.get()},
                      stream.get());
+      gather_fields(slot, std::ssize(rows));
     }
     gpu->record(slot.computed.get(), stream.get());
     gpu->wait(consumer, slot.computed.get());
     gpu->record(slot.wait_ended.get(), consumer);
     slot.use = ++uses;
+  }
+
+  void gather_fields(OutputSlot& slot, std::int64_t rows) const {
+    for (std::size_t i = 0; i < slot.fields.size(); ++i) {
+      if (!slot.fields[i]) continue;
+      gpu->gather({.source = current->fields[i],
+                   .row_bytes = static_cast<std::int64_t>(side.fields[i].row_bytes),
+                   .tasks = reinterpret_cast<const RowTask*>(slot.tasks.get()),
+                   .num_rows = rows,
+                   .target = slot.fields[i].get()},
+                  stream.get());
+    }
   }
 
   /// Of the use before, whose kernel is done.
@@ -350,9 +371,14 @@ struct DeviceLoader::Impl {
 
   void describe(OutputSlot& slot, std::int64_t rows) const {
     slot.pictures_view = {slot.pictures.get(), plan.dtype, plan.output_shape(rows), options.device};
-    if (labels.values > 0) {
+    if (side.labels.values > 0) {
       slot.labels_view = {slot.labels.get(), options.label_dtype,
                           dataset.info().labels->row_shape.with_first_axis(rows), options.device};
+    }
+    for (std::size_t i = 0; i < slot.fields.size(); ++i) {
+      const FieldInfo& field = side.fields[i].info;
+      slot.field_views[i] = {slot.fields[i].get(), field.dtype,
+                             field.row_shape.with_first_axis(rows), options.device};
     }
   }
 
@@ -409,22 +435,31 @@ struct DeviceLoader::Impl {
       same("rank", state.rank, loader_options.rank);
       same("world_size", state.world_size, loader_options.world_size);
     }
-    const auto [position, at_end] =
-        chunkio::internal::LoaderAccess::place_of(feed->loader(), state.loader);
+    const Place place = chunkio::internal::LoaderAccess::place_of(feed->loader(), state.loader);
+    const LoaderPosition& position = place.position;
     const std::int64_t left = std::min(options.big_batch, num_batches - position.step);
-    const bool begins = position.step % options.big_batch == 0 || position.step == num_batches;
     require(options.echo == 1 ? state.step == 0
-                              : begins && (state.step == 0 || state.step < left * options.echo),
+                              : begins_big_batch(position) &&
+                                    (state.step == 0 || state.step < left * options.echo),
             "the state of the device loader is damaged: there is no such place in a big batch");
 
+    go_to(place, state.step, state.loader);
+  }
+
+  /// \param step  output batches of the big batch at `place` that are left out.
+  void go_to(const Place& place, std::int64_t step, const std::string& loader_state) {
     drop_current();
     started = false;
     restored_epoch.reset();
-    feed->restore(state.loader);
-    feed->start(position.epoch);
-    begin(position.epoch, position.step, state.step);
-    ended = at_end;
-    restored_epoch = position.epoch;
+    feed->restore(loader_state);
+    feed->start(place.position.epoch);
+    begin(place.position.epoch, place.position.step, step);
+    ended = place.ended;
+    restored_epoch = place.position.epoch;
+  }
+
+  [[nodiscard]] bool begins_big_batch(const LoaderPosition& position) const {
+    return position.step % options.big_batch == 0 || position.step == num_batches;
   }
 
   DeviceOptions options;
@@ -433,7 +468,7 @@ struct DeviceLoader::Impl {
   LoaderOptions loader_options;
   std::int64_t num_batches = 0;
   device::NormalizePlan plan;
-  LabelPlan labels;
+  device::SidePlan side;
   std::int64_t free_bytes = 0;     // Of the device, before anything was allocated.
   std::int64_t dataset_bytes = 0;  // What the dataset takes there.
   bool resident = false;
@@ -479,47 +514,51 @@ DeviceLoader::DeviceLoader(DeviceLoader&&) noexcept = default;
 DeviceLoader& DeviceLoader::operator=(DeviceLoader&&) noexcept = default;
 DeviceLoader::~DeviceLoader() = default;
 
+DeviceLoader::Impl& DeviceLoader::impl() const {
+  if (impl_) return *impl_;
+  throw Error(ErrorCode::invalid_argument,
+              "this DeviceLoader was moved from; use the one that it was moved into");
+}
+
 DeviceLoader internal::DeviceLoaderAccess::make(std::shared_ptr<device::Gpu> gpu, Loader loader,
                                                 DeviceOptions options) {
   return DeviceLoader(
       std::make_unique<DeviceLoader::Impl>(std::move(gpu), std::move(loader), std::move(options)));
 }
 
-void DeviceLoader::start_epoch(std::int64_t epoch) { impl_->start_epoch(epoch); }
+void DeviceLoader::start_epoch(std::int64_t epoch) { impl().start_epoch(epoch); }
 
 std::optional<DeviceBatch> DeviceLoader::next(Stream stream) {
-  OutputSlot* const slot = impl_->next(stream);
+  OutputSlot* const slot = impl().next(stream);
   if (slot == nullptr) return std::nullopt;
-  return DeviceBatch(impl_->outputs->lease(*slot));
+  return DeviceBatch(impl().outputs->lease(*slot));
 }
 
-std::string DeviceLoader::state() const { return impl_->state(); }
-void DeviceLoader::restore(std::string_view state) { impl_->restore(state); }
-LoaderPosition DeviceLoader::position() const { return impl_->position(); }
-std::vector<SkippedRows> DeviceLoader::skipped() const { return impl_->feed->skipped(); }
-std::int64_t DeviceLoader::num_steps() const noexcept {
-  return impl_->num_batches * impl_->options.echo;
-}
+std::string DeviceLoader::state() const { return impl().state(); }
+void DeviceLoader::restore(std::string_view state) { impl().restore(state); }
+LoaderPosition DeviceLoader::position() const { return impl().position(); }
+std::vector<SkippedRows> DeviceLoader::skipped() const { return impl().feed->skipped(); }
+std::int64_t DeviceLoader::num_steps() const { return impl().num_batches * impl().options.echo; }
 
 DeviceStats DeviceLoader::stats() const {
-  DeviceStats stats{.loader = impl_->feed->loader_stats(),
-                    .pinned = impl_->pins,
-                    .resident = impl_->resident,
-                    .echo = impl_->options.echo,
-                    .dtype = impl_->plan.dtype,
-                    .dataset_bytes = impl_->dataset_bytes,
-                    .free_device_bytes = impl_->free_bytes};
-  const device::BatchFeed::Uploads uploads = impl_->feed->uploads();
+  DeviceStats stats{.loader = impl().feed->loader_stats(),
+                    .pinned = impl().pins,
+                    .resident = impl().resident,
+                    .echo = impl().options.echo,
+                    .dtype = impl().plan.dtype,
+                    .dataset_bytes = impl().dataset_bytes,
+                    .free_device_bytes = impl().free_bytes};
+  const device::BatchFeed::Uploads uploads = impl().feed->uploads();
   stats.bytes_uploaded = uploads.bytes;
   stats.upload_seconds = uploads.seconds;
   {
-    const std::lock_guard lock(impl_->mutex);
-    stats.batches = impl_->batches;
-    stats.images = impl_->images;
-    stats.seconds = impl_->seconds;
-    stats.stall_seconds = impl_->stall_seconds;
-    stats.device_stall_seconds = impl_->device_stall_seconds;
-    stats.kernel_seconds = impl_->kernel_seconds;
+    const std::lock_guard lock(impl().mutex);
+    stats.batches = impl().batches;
+    stats.images = impl().images;
+    stats.seconds = impl().seconds;
+    stats.stall_seconds = impl().stall_seconds;
+    stats.device_stall_seconds = impl().device_stall_seconds;
+    stats.kernel_seconds = impl().kernel_seconds;
   }
   const Diagnosis found = stats.diagnosis();
   stats.bound = found.bound;
@@ -527,25 +566,41 @@ DeviceStats DeviceLoader::stats() const {
   return stats;
 }
 
-const DeviceOptions& DeviceLoader::options() const noexcept { return impl_->options; }
-const Dataset& DeviceLoader::dataset() const noexcept { return impl_->dataset; }
-std::int64_t DeviceLoader::device_bytes() const noexcept {
-  return impl_->feed->device_bytes() + impl_->outputs->device_bytes();
+const DeviceOptions& DeviceLoader::options() const { return impl().options; }
+const Dataset& DeviceLoader::dataset() const { return impl().dataset; }
+std::int64_t DeviceLoader::device_bytes() const {
+  return impl().feed->device_bytes() + impl().outputs->device_bytes();
 }
 
 DeviceBatch::DeviceBatch(std::shared_ptr<internal::OutputSlot> slot) noexcept
     : slot_(std::move(slot)) {}
-DeviceTensor DeviceBatch::images() const { return slot_->pictures_view; }
-DeviceTensor DeviceBatch::labels() const { return slot_->labels_view; }
-std::span<const std::int64_t> DeviceBatch::sample_ids() const { return slot_->sample_ids; }
-std::int64_t DeviceBatch::size() const { return std::ssize(slot_->sample_ids); }
-std::int64_t DeviceBatch::epoch() const { return slot_->epoch; }
-std::int64_t DeviceBatch::step() const { return slot_->step; }
-std::int64_t DeviceBatch::echo_pass() const { return slot_->echo_pass; }
-void DeviceBatch::use_on(Stream stream) { slot_->consumer = stream; }
+DeviceTensor DeviceBatch::images() const { return slot_ ? slot_->pictures_view : DeviceTensor{}; }
+DeviceTensor DeviceBatch::labels() const { return slot_ ? slot_->labels_view : DeviceTensor{}; }
+DeviceTensor DeviceBatch::field(std::string_view name) const {
+  if (slot_) {
+    const auto& fields = slot_->side->fields;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].info.name == name) return slot_->field_views[i];
+    }
+  }
+  throw Error(ErrorCode::not_found, "the batch has no field '" + std::string(name) +
+                                        "'; name it in LoaderOptions::fields");
+}
+std::span<const std::int64_t> DeviceBatch::sample_ids() const {
+  if (!slot_) return {};
+  return slot_->sample_ids;
+}
+std::int64_t DeviceBatch::size() const { return std::ssize(sample_ids()); }
+std::int64_t DeviceBatch::epoch() const { return slot_ ? slot_->epoch : 0; }
+std::int64_t DeviceBatch::step() const { return slot_ ? slot_->step : 0; }
+std::int64_t DeviceBatch::echo_pass() const { return slot_ ? slot_->echo_pass : 0; }
+void DeviceBatch::use_on(Stream stream) {
+  if (slot_) slot_->consumer = stream;
+}
 
 void DeviceBatch::require_contains(const DeviceTensor& tensor) const {
   if (tensor == images() || tensor == labels()) return;
+  if (slot_ && std::ranges::find(slot_->field_views, tensor) != slot_->field_views.end()) return;
   throw Error(ErrorCode::invalid_argument,
               "the tensor is not of this batch, whose lease would not keep its memory valid");
 }

@@ -62,6 +62,15 @@ struct BatchWork {
   std::byte* output_labels = nullptr;
 };
 
+/// Rows of a field that are brought together. All addresses are of device memory.
+struct GatherWork {
+  const std::byte* source = nullptr;
+  std::int64_t row_bytes = 0;      ///< >= 1
+  const RowTask* tasks = nullptr;  ///< [num_rows]; row i of the target is row tasks[i].row.
+  std::int64_t num_rows = 0;       ///< >= 1
+  std::byte* target = nullptr;
+};
+
 struct DeviceMemory {
   std::int64_t free_bytes = 0;
   std::int64_t total_bytes = 0;
@@ -124,6 +133,8 @@ class Gpu {
   /// \param labels  what `work` says of labels. \pre require_supported(plan).
   virtual void normalize(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,
                          StreamHandle stream) = 0;
+  /// \pre both addresses of `work` are multiples of 16.
+  virtual void gather(const GatherWork& work, StreamHandle stream) = 0;
 };
 
 /// \throws Error unsupported (built without CUDA), cuda_failed (no driver, no such device; the

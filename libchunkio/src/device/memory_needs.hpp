@@ -26,6 +26,7 @@ struct MemoryNeeds {
   std::int64_t batch_size = 0;
   std::int64_t max_held = 0;
   std::int64_t big_batch = 0;
+  bool has_fields = false;
   bool resident = false;
   bool required = false;  ///< The dataset is to be resident in any case.
 
@@ -40,18 +41,23 @@ struct MemoryNeeds {
            std::to_string(free_bytes) + " were free: " + std::to_string(output_bytes) +
            " for output batches (max_held = " + std::to_string(max_held) +
            ", batch_size = " + std::to_string(batch_size) + ") and " + std::to_string(input_bytes) +
-           (resident ? " for the resident dataset; lower max_held or batch_size, or set resident "
-                       "to " +
-                           std::string(required ? "automatic or off" : "off") +
-                           ", or end what else uses the device (nvidia-smi)"
-                     : " for two big batches (big_batch = " + std::to_string(big_batch) +
-                           "); lower big_batch, max_held or batch_size, or end what else uses the "
-                           "device (nvidia-smi)");
+           (resident
+                ? " for the resident dataset; lower max_held or batch_size" + without_fields() +
+                      ", or set resident to " + std::string(required ? "automatic or off" : "off") +
+                      ", or end what else uses the device (nvidia-smi)"
+                : " for two big batches (big_batch = " + std::to_string(big_batch) +
+                      "); lower big_batch, max_held or batch_size" + without_fields() +
+                      ", or end what else uses the device (nvidia-smi)");
   }
 
   /// \throws Error out_of_resources.
   void require_room() const {
     if (!fit()) throw Error(ErrorCode::out_of_resources, explanation());
+  }
+
+ private:
+  [[nodiscard]] std::string without_fields() const {
+    return has_fields ? ", leave out fields" : "";
   }
 };
 

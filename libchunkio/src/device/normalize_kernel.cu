@@ -37,6 +37,17 @@ __global__ void fetch(uint4* target, const uint4* source, std::size_t words) {
   if (word < words) target[word] = source[word];
 }
 
+/// One word a thread: rows are short (numbers) or long (masks), and neither leaves threads idle.
+template <class Word>
+__global__ void gather(const __grid_constant__ GatherWork work) {
+  const std::int64_t row_words = work.row_bytes / static_cast<std::int64_t>(sizeof(Word));
+  const std::int64_t word = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t row = word / row_words;
+  if (row >= work.num_rows) return;
+  const std::int64_t source = work.tasks[row].row * row_words + (word - row * row_words);
+  reinterpret_cast<Word*>(work.target)[word] = reinterpret_cast<const Word*>(work.source)[source];
+}
+
 /// As <<<>>>, whose status can only be had together with errors that the caller's thread left
 /// before.
 template <class... Parameters>
@@ -69,6 +80,22 @@ cudaError_t launch_fetch(std::byte* target, const std::byte* source, std::size_t
   const auto blocks = static_cast<unsigned>((words + kMaxThreads - 1) / kMaxThreads);
   return launch(&fetch, blocks, kMaxThreads, 0, stream, reinterpret_cast<uint4*>(target),
                 reinterpret_cast<const uint4*>(source), words);
+}
+
+cudaError_t launch_gather(const GatherWork& work, cudaStream_t stream) {
+  // The longest words that rows consist of.
+  const auto with = [&]<class Word>(Word) {
+    const std::int64_t words =
+        work.num_rows * (work.row_bytes / static_cast<std::int64_t>(sizeof(Word)));
+    const std::int64_t blocks = (words + kMaxThreads - 1) / kMaxThreads;
+    if (blocks > std::numeric_limits<std::int32_t>::max()) return cudaErrorInvalidConfiguration;
+    return launch(&gather<Word>, static_cast<unsigned>(blocks), kMaxThreads, 0, stream, work);
+  };
+  if (work.row_bytes % static_cast<std::int64_t>(sizeof(uint4)) == 0) return with(uint4{});
+  if (work.row_bytes % static_cast<std::int64_t>(sizeof(std::uint32_t)) == 0) {
+    return with(std::uint32_t{});
+  }
+  return with(std::uint8_t{});
 }
 
 }  // namespace chunkio::device

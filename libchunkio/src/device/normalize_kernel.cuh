@@ -1,5 +1,5 @@
 /// The one kernel: gather, crop, flip, convert, normalise, transpose; and labels beside it. And
-/// what brings it its tasks.
+/// what brings it its tasks, and gathers fields.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,5 +21,8 @@ namespace chunkio::device {
 /// \pre both addresses and `bytes` are multiples of 16; bytes > 0.
 [[nodiscard]] cudaError_t launch_fetch(std::byte* target, const std::byte* source,
                                        std::size_t bytes, cudaStream_t stream);
+
+/// \pre as Gpu::gather().
+[[nodiscard]] cudaError_t launch_gather(const GatherWork& work, cudaStream_t stream);
 
 }  // namespace chunkio::device

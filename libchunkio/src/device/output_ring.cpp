@@ -19,24 +19,30 @@ std::string name_of(std::int64_t epoch, std::int64_t step) {
 }  // namespace
 
 std::int64_t OutputRing::footprint(std::int64_t num_slots, std::int64_t rows,
-                                   const NormalizePlan& plan, const LabelPlan& labels) noexcept {
+                                   const NormalizePlan& plan, const SidePlan& side) noexcept {
   const std::int64_t row_bytes =
-      plan.output_bytes() + labels.output_bytes() + static_cast<std::int64_t>(sizeof(RowTask));
+      plan.output_bytes() + side.output_bytes() + static_cast<std::int64_t>(sizeof(RowTask));
   const std::int64_t factors[] = {num_slots, rows, row_bytes};
   return base::checked_product<std::int64_t>(factors).value_or(kBeyondAnyDevice);
 }
 
 OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::int64_t rows,
-                       const NormalizePlan& plan, const LabelPlan& labels, cuda::PinMemory policy,
+                       const NormalizePlan& plan, const SidePlan& side, cuda::PinMemory policy,
                        const MemoryNeeds& needs)
-    : gpu_(std::move(gpu)), slots_(static_cast<std::size_t>(num_slots)) {
+    : gpu_(std::move(gpu)), side_(side), slots_(static_cast<std::size_t>(num_slots)) {
   const auto count = static_cast<std::size_t>(rows);
   const std::size_t picture_bytes = count * static_cast<std::size_t>(plan.output_bytes());
-  const std::size_t label_bytes = count * static_cast<std::size_t>(labels.output_bytes());
+  const std::size_t label_bytes = count * static_cast<std::size_t>(side_.labels.output_bytes());
   const std::size_t task_bytes = count * sizeof(RowTask);
   for (Slot& slot : slots_) {
     slot.pictures = allocate(gpu_, picture_bytes, needs);
     if (label_bytes > 0) slot.labels = allocate(gpu_, label_bytes, needs);
+    slot.side = &side_;
+    for (const pipeline::RingField& field : side_.fields) {
+      slot.fields.push_back(field.row_bytes == 0 ? DeviceBuffer()
+                                                 : allocate(gpu_, count * field.row_bytes, needs));
+    }
+    slot.field_views.resize(side_.fields.size());
     slot.tasks = allocate(gpu_, task_bytes, needs);
     slot.host_tasks = CopySource(gpu_, task_bytes, policy);
     slot.begun = GpuTimer(gpu_);
@@ -53,7 +59,7 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
       slot.host_tasks = CopySource(gpu_, task_bytes, cuda::PinMemory::off);
     }
   }
-  device_bytes_ = footprint(num_slots, rows, plan, labels);
+  device_bytes_ = footprint(num_slots, rows, plan, side_);
   for (Slot& slot : slots_) idle_.push_back(&slot);
 }
 

@@ -16,6 +16,7 @@
 #include "device/gpu.hpp"
 #include "device/memory_needs.hpp"
 #include "device/pinned_ring.hpp"
+#include "device/side_plan.hpp"
 
 namespace chunkio::device {
 class OutputRing;
@@ -28,6 +29,7 @@ class OutputSlot {
  public:
   device::DeviceBuffer pictures;
   device::DeviceBuffer labels;
+  std::vector<device::DeviceBuffer> fields;  ///< One for each of SidePlan::fields.
   device::DeviceBuffer tasks;
   device::CopySource host_tasks;
   device::GpuTimer begun;     ///< Nothing but the work that fills it is left to do.
@@ -42,6 +44,8 @@ class OutputSlot {
 
   DeviceTensor pictures_view;
   DeviceTensor labels_view;
+  std::vector<DeviceTensor> field_views;
+  const device::SidePlan* side = nullptr;  ///< Of the ring, for the names of the fields.
   std::vector<std::int64_t> sample_ids;
   std::int64_t epoch = 0;
   std::int64_t step = 0;
@@ -61,7 +65,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   /// \param rows  of a batch at most.
   /// \throws Error as Gpu's functions, page_locked() and allocate().
   OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::int64_t rows,
-             const NormalizePlan& plan, const LabelPlan& labels, cuda::PinMemory policy,
+             const NormalizePlan& plan, const SidePlan& side, cuda::PinMemory policy,
              const MemoryNeeds& needs);
   OutputRing(const OutputRing&) = delete;
   OutputRing& operator=(const OutputRing&) = delete;
@@ -71,7 +75,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   /// Device memory that it takes.
   [[nodiscard]] static std::int64_t footprint(std::int64_t num_slots, std::int64_t rows,
                                               const NormalizePlan& plan,
-                                              const LabelPlan& labels) noexcept;
+                                              const SidePlan& side) noexcept;
 
   /// The slot that nobody has held for longest: the consumer's stream may still read the one that
   /// was released last. Work that fills it must wait for `released`. If all are held, waits until
@@ -93,6 +97,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   void release(Slot& slot) noexcept;
 
   std::shared_ptr<Gpu> gpu_;
+  SidePlan side_;
   std::int64_t device_bytes_ = 0;
   std::vector<Slot> slots_;
 

@@ -25,16 +25,15 @@ constexpr std::int64_t kBatchesOfBudget = 32;
 constexpr std::int64_t kCopies = 3;
 
 /// The rows of `options` one after the other.
-LoaderOptions sequential(LoaderOptions options, std::int64_t sample_bytes) {
+LoaderOptions sequential(LoaderOptions options, std::int64_t row_bytes) {
   const std::int64_t bytes = std::min(kCopyBytes, options.memory_budget / kBatchesOfBudget);
-  options.batch_size = std::max<std::int64_t>(bytes / sample_bytes, 1);
+  options.batch_size = std::max<std::int64_t>(bytes / row_bytes, 1);
   options.order = OrderMode::sequential;
   options.drop_last = false;
   options.rank = 0;
   options.world_size = 1;
   options.lanes = 0;
   options.uneven = Uneven::pad;
-  options.fields.clear();
   options.max_held = kCopies;
   options.prefetch_depth = kCopies;
   options.num_epochs = 1;
@@ -44,30 +43,35 @@ LoaderOptions sequential(LoaderOptions options, std::int64_t sample_bytes) {
 
 }  // namespace
 
-std::int64_t ResidentDataset::footprint(const Loader& loader, const LabelPlan& labels) {
-  const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + labels.input_bytes();
+std::int64_t ResidentDataset::footprint(const Loader& loader, const SidePlan& side) {
+  const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + side.input_bytes();
   const auto rows = base::checked_multiply(loader.row_groups().num_samples(), row_bytes);
   const auto slack = static_cast<std::int64_t>(kKernelSlack);
   return rows ? base::checked_add(*rows, slack).value_or(kBeyondAnyDevice) : kBeyondAnyDevice;
 }
 
 ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader,
-                                 const LabelPlan& labels, cuda::PinMemory pin_memory,
+                                 const SidePlan& side, cuda::PinMemory pin_memory,
                                  const MemoryNeeds& needs)
-    : device_bytes_(footprint(loader, labels)) {
+    : device_bytes_(footprint(loader, side)) {
   const std::int64_t rows = loader.row_groups().num_samples();
   const std::int64_t sample_bytes = loader.dataset().info().sample_bytes();
   const auto picture_bytes = static_cast<std::size_t>(rows * sample_bytes);
   pictures_ = allocate(gpu, picture_bytes + kKernelSlack, needs);
-  if (labels.input_bytes() > 0) {
-    labels_ = allocate(gpu, static_cast<std::size_t>(rows * labels.input_bytes()), needs);
+  const auto allocate_rows = [&](std::int64_t row_bytes) {
+    return row_bytes == 0 ? DeviceBuffer()
+                          : allocate(gpu, static_cast<std::size_t>(rows * row_bytes), needs);
+  };
+  labels_ = allocate_rows(side.labels.input_bytes());
+  for (const pipeline::RingField& field : side.fields) {
+    fields_.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
   }
 
   struct Copying {
     Batch batch;
     GpuWaitedTimer done;  // Its time is not asked for.
   };
-  Loader reader(loader.dataset(), sequential(loader.options(), sample_bytes));
+  Loader reader(loader.dataset(), sequential(loader.options(), sample_bytes + side.input_bytes()));
   const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
   pinned_ = ring != nullptr;
   const GpuStream stream(gpu);
@@ -90,7 +94,12 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
         // Held first: a batch must outlive its copy, whatever is thrown.
         const Copying& last = copying.emplace_back(Copying{batch, GpuWaitedTimer(gpu)});
         copy(batch.images(), pictures_, sample_bytes);
-        copy(batch.labels(), labels_, labels.input_bytes());
+        copy(batch.labels(), labels_, side.labels.input_bytes());
+        for (std::size_t i = 0; i < fields_.size(); ++i) {
+          const pipeline::RingField& field = side.fields[i];
+          copy(batch.field(field.info.name), fields_[i],
+               static_cast<std::int64_t>(field.row_bytes));
+        }
         ids.insert(ids.end(), batch.sample_ids().begin(), batch.sample_ids().end());
         gpu->record(last.done.get(), stream.get());
       }
@@ -123,6 +132,7 @@ ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset 
     : loader_(std::move(loader)), batches_(batches), dataset_(std::move(dataset)) {
   big_batch_.pictures = dataset_.pictures();
   big_batch_.labels = dataset_.labels();
+  for (const DeviceBuffer& field : dataset_.fields()) big_batch_.fields.push_back(field.get());
   big_batch_.reserve(batches_, batches_ * loader_.options().batch_size);
 }
 

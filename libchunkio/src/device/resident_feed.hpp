@@ -12,6 +12,7 @@
 
 #include "device/batch_feed.hpp"
 #include "device/memory_needs.hpp"
+#include "device/side_plan.hpp"
 #include "plan/epoch_rows.hpp"
 
 namespace chunkio::device {
@@ -20,15 +21,17 @@ namespace chunkio::device {
 class ResidentDataset {
  public:
   /// Device memory that it would take.
-  [[nodiscard]] static std::int64_t footprint(const Loader& loader, const LabelPlan& labels);
+  [[nodiscard]] static std::int64_t footprint(const Loader& loader, const SidePlan& side);
 
   /// Reads the rows with a second loader of the same options, one after the other, and copies them.
   /// Blocks on I/O. \throws Error as Loader, Gpu and allocate().
-  ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader, const LabelPlan& labels,
+  ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader, const SidePlan& side,
                   cuda::PinMemory pin_memory, const MemoryNeeds& needs);
 
   [[nodiscard]] const std::byte* pictures() const noexcept { return pictures_.get(); }
   [[nodiscard]] const std::byte* labels() const noexcept { return labels_.get(); }
+  /// One for each of SidePlan::fields.
+  [[nodiscard]] const std::vector<DeviceBuffer>& fields() const noexcept { return fields_; }
   [[nodiscard]] std::int64_t device_bytes() const noexcept { return device_bytes_; }
   [[nodiscard]] std::int64_t bytes_uploaded() const noexcept { return bytes_uploaded_; }
   /// Whether it was copied from page-locked memory.
@@ -46,6 +49,7 @@ class ResidentDataset {
   std::int64_t bytes_uploaded_ = 0;
   DeviceBuffer pictures_;
   DeviceBuffer labels_;
+  std::vector<DeviceBuffer> fields_;
   bool pinned_ = false;
   LoaderStats stats_;
   std::vector<SkippedRows> skipped_;

@@ -9,18 +9,20 @@
 
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
+#include "pipeline/loader_access.hpp"
 
 namespace chunkio::device {
 namespace {
+
+using internal::LoaderAccess;
 
 /// One is prepared while the other is used.
 constexpr std::int64_t kBigBatches = 2;
 
 }  // namespace
 
-std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches,
-                                 const LabelPlan& labels) {
-  const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + labels.input_bytes();
+std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches, const SidePlan& side) {
+  const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + side.input_bytes();
   const std::int64_t factors[] = {kBigBatches, batches, loader.options().batch_size, row_bytes};
   const auto rows = base::checked_product<std::int64_t>(factors);
   const std::int64_t slack = kBigBatches * static_cast<std::int64_t>(kKernelSlack);
@@ -28,26 +30,32 @@ std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches,
 }
 
 Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
-                   const LabelPlan& labels, const MemoryNeeds& needs)
+                   const SidePlan& side, const MemoryNeeds& needs)
     : gpu_(std::move(gpu)),
       loader_(std::move(loader)),
       batches_(batches),
-      labels_(labels),
-      device_bytes_(footprint(loader_, batches, labels)),
+      side_(side),
+      device_bytes_(footprint(loader_, batches, side)),
       stream_(gpu_) {
   const LoaderOptions& options = loader_.options();
   const std::int64_t rows = options.batch_size * batches;
   const auto picture_bytes =
       static_cast<std::size_t>(rows * loader_.dataset().info().sample_bytes()) + kKernelSlack;
-  const auto label_bytes = static_cast<std::size_t>(rows * labels_.input_bytes());
+  // Null where there is nothing.
+  const auto allocate_rows = [&](std::int64_t row_bytes) -> std::byte* {
+    if (row_bytes == 0) return nullptr;
+    const auto bytes = static_cast<std::size_t>(rows * row_bytes);
+    return buffers_.emplace_back(allocate(gpu_, bytes, needs)).get();
+  };
   for (std::int64_t i = 0; i < kBigBatches; ++i) {
     BigBatch& big_batch = big_batches_.emplace_back();
     std::byte* const pictures = buffers_.emplace_back(allocate(gpu_, picture_bytes, needs)).get();
     // The kernel reads whole words, the last of which nobody may ever have written.
     gpu_->clear(pictures, picture_bytes, stream_.get());
     big_batch.pictures = pictures;
-    if (label_bytes > 0) {
-      big_batch.labels = buffers_.emplace_back(allocate(gpu_, label_bytes, needs)).get();
+    big_batch.labels = allocate_rows(side_.labels.input_bytes());
+    for (const pipeline::RingField& field : side_.fields) {
+      big_batch.fields.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
     }
     big_batch.uploaded = GpuEvent(gpu_);
     big_batch.consumed = GpuEvent(gpu_);
@@ -67,21 +75,21 @@ Uploader::~Uploader() {
 }
 
 void Uploader::start(std::int64_t epoch) {
-  const bool restored = std::exchange(restored_, false);
+  const auto restored = std::exchange(restored_, std::nullopt);
+  const LoaderPosition wanted{epoch, restored && restored->epoch == epoch ? restored->step : 0};
   {
     const std::lock_guard lock(mutex_);
     const bool goes_on = running_ || !ready_.empty() || error_ != nullptr;
-    if (goes_on && ended_ && !restored && epoch == epoch_ + 1) {
-      epoch_ = epoch;
-      ended_ = false;
+    if (goes_on && stands_at(wanted)) {
+      position_ = wanted;
       return;
     }
   }
   stop();
-  epoch_ = epoch;
+  position_ = wanted;
   running_ = true;
   try {
-    thread_ = std::jthread([this, epoch](std::stop_token stop) { run(std::move(stop), epoch); });
+    thread_ = std::jthread([this, wanted](std::stop_token stop) { run(std::move(stop), wanted); });
   } catch (const std::system_error& error) {
     running_ = false;
     throw Error(ErrorCode::out_of_resources,
@@ -90,12 +98,21 @@ void Uploader::start(std::int64_t epoch) {
 }
 
 void Uploader::restore(std::string_view state) {
-  stop();
-  loader_.restore(state);
-  restored_ = true;
+  restored_ = LoaderAccess::place_of(loader_, state).position;
+}
+
+bool Uploader::stands_at(const LoaderPosition& position) const {
+  const auto place = [&](const LoaderPosition& of) {
+    return of.step == loader_.num_steps() ? std::pair(of.epoch + 1, std::int64_t{0})
+                                          : std::pair(of.epoch, of.step);
+  };
+  return place(position_) == place(position);
 }
 
 std::optional<BigBatch*> Uploader::next(Seconds limit) {
+  // Every epoch has as many batches, so nothing need be waited for, and who counts them and never
+  // asks for the end has taken all of it, too.
+  if (position_.step == loader_.num_steps()) return nullptr;
   const base::TraceRange range(base::Stage::wait_for_upload);
   const auto asked = Clock::now();
   std::unique_lock lock(mutex_);
@@ -116,7 +133,7 @@ std::optional<BigBatch*> Uploader::next(Seconds limit) {
   }
   BigBatch* const big_batch = ready_.front();
   ready_.pop_front();
-  ended_ = big_batch == nullptr;
+  position_.step = big_batch->first_batch + std::ssize(big_batch->batch_rows);
   return big_batch;
 }
 
@@ -152,7 +169,6 @@ void Uploader::stop() {
     thread_.request_stop();
     thread_.join();
   }
-  ended_ = false;
   {
     const std::lock_guard lock(mutex_);
     idle_.clear();
@@ -165,40 +181,38 @@ void Uploader::stop() {
   copying_.clear();
 }
 
-void Uploader::run(std::stop_token stop, std::int64_t epoch) {
+void Uploader::run(std::stop_token stop, LoaderPosition from) {
   base::name_this_thread("chunkio feed");
+  std::exception_ptr error;
   try {
-    while (run_epoch(stop, epoch)) ++epoch;
+    while (run_epoch(stop, from)) from = {from.epoch + 1, 0};
   } catch (...) {
-    {
-      const std::lock_guard lock(mutex_);
-      error_ = std::current_exception();
-      running_ = false;
-    }
-    big_batch_ready_.notify_one();
+    error = std::current_exception();
   }
+  {
+    const std::lock_guard lock(mutex_);
+    error_ = std::move(error);
+    running_ = false;
+  }
+  big_batch_ready_.notify_one();
 }
 
-bool Uploader::run_epoch(const std::stop_token& stop, std::int64_t epoch) {
-  loader_.start_epoch(epoch);
-  bool any = false;
-  for (;; any = true) {
+bool Uploader::run_epoch(const std::stop_token& stop, const LoaderPosition& from) {
+  LoaderAccess::start(loader_, from);
+  for (;;) {
     BigBatch* const big_batch = take_idle(stop);
     if (big_batch == nullptr) return false;
-    big_batch->clear(epoch);
+    big_batch->clear(from.epoch);
     const bool filled = fill(*big_batch, stop);
     if (stop.stop_requested()) return false;
     if (!filled) {
       release(big_batch);
       break;
     }
-    push(big_batch, true);
+    push(big_batch);
   }
   const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
-  // Epochs without batches are not prepared without end.
-  const bool more = any && !(num_epochs && epoch + 1 >= *num_epochs);
-  push(nullptr, more);
-  return more;
+  return !(num_epochs && from.epoch + 1 >= *num_epochs);
 }
 
 BigBatch* Uploader::take_idle(const std::stop_token& stop) {
@@ -257,7 +271,12 @@ void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
     count_upload({.bytes = static_cast<std::int64_t>(bytes)});
   };
   copy_rows(batch.images(), big_batch.pictures, loader_.dataset().info().sample_bytes());
-  copy_rows(batch.labels(), big_batch.labels, labels_.input_bytes());
+  copy_rows(batch.labels(), big_batch.labels, side_.labels.input_bytes());
+  for (std::size_t i = 0; i < side_.fields.size(); ++i) {
+    const pipeline::RingField& field = side_.fields[i];
+    copy_rows(batch.field(field.info.name), big_batch.fields[i],
+              static_cast<std::int64_t>(field.row_bytes));
+  }
   big_batch.batch_rows.push_back(batch.size());
   for (const std::int64_t id : batch.sample_ids()) {
     big_batch.device_rows.push_back(static_cast<std::int32_t>(big_batch.sample_ids.size()));
@@ -271,11 +290,10 @@ void Uploader::give_back() {
   copying_.pop_front();
 }
 
-void Uploader::push(BigBatch* big_batch, bool more) {
+void Uploader::push(BigBatch* big_batch) {
   {
     const std::lock_guard lock(mutex_);
     ready_.push_back(big_batch);
-    running_ = more;
   }
   big_batch_ready_.notify_one();
 }

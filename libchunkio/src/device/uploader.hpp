@@ -16,6 +16,7 @@
 
 #include "device/batch_feed.hpp"
 #include "device/memory_needs.hpp"
+#include "device/side_plan.hpp"
 
 namespace chunkio::device {
 
@@ -26,17 +27,17 @@ class Uploader final : public BatchFeed {
  public:
   /// Device memory that it would take.
   [[nodiscard]] static std::int64_t footprint(const Loader& loader, std::int64_t batches,
-                                              const LabelPlan& labels);
+                                              const SidePlan& side);
 
   /// \param batches  of the loader in a big batch, no more than an epoch has.
   /// \throws Error as Gpu's functions and allocate().
-  Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches, const LabelPlan& labels,
+  Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches, const SidePlan& side,
            const MemoryNeeds& needs);
   ~Uploader() override;
 
-  /// Drops what was prepared ahead, unless that is what comes next. May wait for a read under way.
+  /// Drops what was prepared ahead, unless that is what comes next: in the epoch that follows one
+  /// of which next() has delivered everything, too. May wait for a read under way.
   void start(std::int64_t epoch) override;
-  /// Likewise.
   void restore(std::string_view state) override;
   [[nodiscard]] std::optional<BigBatch*> next(Seconds limit) override;
   void release(BigBatch* big_batch) override;
@@ -73,11 +74,13 @@ class Uploader final : public BatchFeed {
 
   /// Ends the thread and waits for copies under way.
   void stop();
+  /// Whether next() would go on there: the end of an epoch is the start of the next one.
+  [[nodiscard]] bool stands_at(const LoaderPosition& position) const;
 
   // The thread's.
-  void run(std::stop_token stop, std::int64_t epoch);
+  void run(std::stop_token stop, LoaderPosition from);
   /// Whether there is a next epoch to be prepared.
-  [[nodiscard]] bool run_epoch(const std::stop_token& stop, std::int64_t epoch);
+  [[nodiscard]] bool run_epoch(const std::stop_token& stop, const LoaderPosition& from);
   [[nodiscard]] BigBatch* take_idle(const std::stop_token& stop);
   /// Puts copies into the stream. False if the epoch has no more batches. May end early after a
   /// stop.
@@ -86,14 +89,13 @@ class Uploader final : public BatchFeed {
   void copy(const Batch& batch, BigBatch& big_batch);
   /// Gives the oldest batch, whose copy is done, back to the loader.
   void give_back();
-  /// \param big_batch  null: the epoch is over. \param more  whether the thread brings more.
-  void push(BigBatch* big_batch, bool more);
+  void push(BigBatch* big_batch);
   void count_upload(const Uploads& more);
 
   std::shared_ptr<Gpu> gpu_;
   Loader loader_;
   std::int64_t batches_;
-  LabelPlan labels_;
+  SidePlan side_;
   std::int64_t device_bytes_;
   GpuStream stream_;
   std::vector<DeviceBuffer> buffers_;
@@ -103,16 +105,15 @@ class Uploader final : public BatchFeed {
   std::condition_variable_any idle_available_;
   std::condition_variable big_batch_ready_;
   std::vector<BigBatch*> idle_;
-  std::deque<BigBatch*> ready_;  // Null behind the last one of an epoch.
+  std::deque<BigBatch*> ready_;
   std::exception_ptr error_;
   bool running_ = false;  // The thread will bring more.
   Uploads uploads_;
   std::optional<Clock::time_point> waits_for_device_since_;
 
   // Of the consumer.
-  std::int64_t epoch_ = 0;  // that next() delivers
-  bool ended_ = false;      // next() said that this epoch is over
-  bool restored_ = false;   // the next start() keeps the place
+  LoaderPosition position_;  // of what next() delivers
+  std::optional<LoaderPosition> restored_;
 
   // Of the thread; of stop() when it has ended.
   std::vector<CopyTimers> copy_timers_;

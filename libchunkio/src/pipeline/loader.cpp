@@ -101,6 +101,23 @@ OrderOptions order_options(const LoaderOptions& options, const RowGroups& groups
           .drop_last = options.drop_last};
 }
 
+/// An epoch without batches is no epoch that anybody wanted.
+void require_batches(const EpochOrder& order, const std::string& path) {
+  if (order.num_steps() > 0 || !order.options().drop_last) return;
+  const OrderOptions& options = order.options();
+  const std::int64_t num_samples = order.groups().num_samples();
+  const std::int64_t of_lane = options.uneven == Uneven::drop
+                                   ? num_samples / options.lanes
+                                   : base::ceil_divide(num_samples, options.lanes);
+  const std::int64_t most = of_lane * (options.lanes / options.world_size);
+  throw Error(ErrorCode::invalid_argument,
+              path + ": batch_size " + std::to_string(options.batch_size) + " is more than the " +
+                  std::to_string(most) + " samples" +
+                  (options.world_size > 1 ? " of each rank" : "") +
+                  ", and drop_last leaves out the only batch; lower batch_size to " +
+                  std::to_string(most) + " or less, or turn drop_last off");
+}
+
 }  // namespace
 
 struct Loader::Impl {
@@ -124,6 +141,7 @@ struct Loader::Impl {
         .check_whole_file = [file = dataset.impl()] { file->check_unchanged(); }};
     window_groups = reader_options.order.window_groups;
     const EpochOrder order(*groups, reader_options.order, 0);
+    require_batches(order, info.path);
     steps = order.num_steps();
     // Lanes, and so ranks, differ by one sample at most; the last lane is as long as any.
     global_steps = base::ceil_divide(plan::lane_delivered(order, order.options().lanes - 1),
@@ -131,7 +149,7 @@ struct Loader::Impl {
     samples = order.num_delivered();
     options.lanes = order.options().lanes;
 
-    pipeline::RingLayout layout{.rows = steps == 0 ? 1 : order.batch_rows(0),
+    pipeline::RingLayout layout{.rows = order.batch_rows(0),
                                 .sample_shape = info.sample_shape(),
                                 .sample_bytes = static_cast<std::size_t>(info.sample_bytes()),
                                 .has_labels = info.labels.has_value(),
@@ -283,10 +301,10 @@ struct Loader::Impl {
     if (restored_epoch == epoch) {
       const LoaderPosition position = reader->position();
       reader->start(epoch, position.step);
-    } else {
-      reader->start(epoch);
-      ended = false;
+      return;
     }
+    reader->start(epoch);
+    ended = false;
     restored_epoch.reset();
   }
 
@@ -343,6 +361,12 @@ Loader::~Loader() {
   if (impl_ && impl_->forked()) static_cast<void>(impl_.release());
 }
 
+Loader::Impl& Loader::impl() const {
+  if (impl_) return *impl_;
+  throw Error(ErrorCode::invalid_argument,
+              "this Loader was moved from; use the one that it was moved into");
+}
+
 Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view state) {
   const pipeline::LoaderState wanted = pipeline::parse_state(state);
   const DatasetInfo& info = dataset.info();
@@ -374,59 +398,73 @@ Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view s
   return loader;
 }
 
-EpochRange Loader::epoch(std::int64_t epoch) {
+EpochRange Loader::epoch(std::int64_t epoch) & {
   start_epoch(epoch);
   return EpochRange(this);
 }
 
-void Loader::start_epoch(std::int64_t epoch) { impl_->start_epoch(epoch); }
+void Loader::start_epoch(std::int64_t epoch) { impl().start_epoch(epoch); }
 
 std::optional<Batch> Loader::next() {
-  auto slot = impl_->next();
+  auto slot = impl().next();
   if (!slot) return std::nullopt;
   return Batch(std::move(slot));
 }
 
-std::string Loader::state() const { return pipeline::to_json(impl_->state()); }
+std::string Loader::state() const { return pipeline::to_json(impl().state()); }
 std::string Loader::state_at(const LoaderPosition& position, bool ended) const {
-  impl_->reader->require_own_process();
-  return pipeline::to_json(impl_->state_at(position, ended));
+  impl().reader->require_own_process();
+  return pipeline::to_json(impl().state_at(position, ended));
 }
 void Loader::restore(std::string_view state) {
-  impl_->reader->require_own_process();
-  impl_->restore(pipeline::parse_state(state));
+  impl().reader->require_own_process();
+  impl().restore(pipeline::parse_state(state));
 }
-LoaderPosition Loader::position() const { return impl_->reader->position(); }
+LoaderPosition Loader::position() const { return impl().reader->position(); }
 
-std::int64_t Loader::num_steps() const noexcept { return impl_->steps; }
-std::int64_t Loader::samples_per_epoch() const noexcept { return impl_->samples; }
-LoaderStats Loader::stats() const { return impl_->explain(impl_->reader->stats()); }
+std::int64_t Loader::num_steps() const { return impl().steps; }
+std::int64_t Loader::samples_per_epoch() const { return impl().samples; }
+LoaderStats Loader::stats() const { return impl().explain(impl().reader->stats()); }
 LoaderStats Loader::epoch_stats(std::int64_t epoch) const {
-  return impl_->explain(impl_->reader->epoch_stats(epoch));
+  return impl().explain(impl().reader->epoch_stats(epoch));
 }
-std::vector<SkippedRows> Loader::skipped() const { return impl_->reader->skipped(); }
-const LoaderOptions& Loader::options() const noexcept { return impl_->options; }
-const Dataset& Loader::dataset() const noexcept { return impl_->dataset; }
-SourceKind Loader::source() const noexcept { return impl_->source_kind; }
-std::string Loader::source_reason() const { return impl_->source_reason; }
-std::int64_t Loader::window_groups() const noexcept { return impl_->window_groups; }
-const RowGroups& Loader::row_groups() const noexcept { return *impl_->groups; }
-std::int64_t Loader::memory_bytes() const noexcept { return impl_->memory; }
-std::int64_t Loader::num_threads() const noexcept { return impl_->options.num_threads; }
+std::vector<SkippedRows> Loader::skipped() const { return impl().reader->skipped(); }
+const LoaderOptions& Loader::options() const { return impl().options; }
+const Dataset& Loader::dataset() const { return impl().dataset; }
+SourceKind Loader::source() const { return impl().source_kind; }
+std::string Loader::source_reason() const { return impl().source_reason; }
+std::int64_t Loader::window_groups() const { return impl().window_groups; }
+const RowGroups& Loader::row_groups() const { return *impl().groups; }
+std::int64_t Loader::memory_bytes() const { return impl().memory; }
+std::int64_t Loader::num_threads() const { return impl().options.num_threads; }
 
 std::shared_ptr<pipeline::Ring> internal::LoaderAccess::ring(const Loader& loader) {
-  return loader.impl_->ring;
+  return loader.impl().ring;
 }
 
 EpochOrder internal::LoaderAccess::order(const Loader& loader, std::int64_t epoch) {
-  const Loader::Impl& impl = *loader.impl_;
+  const Loader::Impl& impl = loader.impl();
   return {*impl.groups,
           order_options(impl.options, *impl.groups, impl.dataset.info().sample_bytes()), epoch};
 }
 
+std::optional<internal::LoaderAccess::Place> internal::LoaderAccess::restored_place(
+    const Loader& loader) {
+  const Loader::Impl& impl = loader.impl();
+  if (!impl.restored_epoch) return std::nullopt;
+  return Place{impl.reader->position(), impl.ended};
+}
+
+void internal::LoaderAccess::start(Loader& loader, const LoaderPosition& position) {
+  Loader::Impl& impl = loader.impl();
+  impl.reader->start(position.epoch, position.step);
+  impl.ended = false;
+  impl.restored_epoch.reset();
+}
+
 internal::LoaderAccess::Place internal::LoaderAccess::place_of(const Loader& loader,
                                                                std::string_view state) {
-  return loader.impl_->checked_place(pipeline::parse_state(state));
+  return loader.impl().checked_place(pipeline::parse_state(state));
 }
 
 EpochRange::Iterator::Iterator(Loader* loader) : loader_(loader), batch_(loader->next()) {}

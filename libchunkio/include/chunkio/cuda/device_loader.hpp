@@ -8,7 +8,8 @@
 ///
 /// Data flow: Loader -> page-locked ring -> copy stream -> uint8 pictures on the device -> one
 /// kernel on a compute stream -> output buffers. Pictures cross the bus once, as uint8; cropping,
-/// flipping, normalising and transposing are that kernel's (see NormalizeOptions). A thread of the
+/// flipping, normalising and transposing are that kernel's (see NormalizeOptions). Fields cross
+/// beside them and stay as they are. A thread of the
 /// DeviceLoader's own keeps copies under way while the consumer trains; a resident dataset needs
 /// none. Between construction and
 /// destruction no device or page-locked memory is allocated and nothing waits for the whole device;
@@ -85,9 +86,9 @@ struct DeviceOptions {
   /// processes included.
   double device_timeout_seconds = 600;
   PinMemory pin_memory = PinMemory::require;
-  /// Resident: read once, at construction, and uploaded as uint8; an epoch then reads nothing, and
-  /// of a batch 16 bytes a row cross the bus. The loader's `memory_budget` is taken once more
-  /// meanwhile.
+  /// Resident: read once, at construction, with labels and fields, and uploaded as uint8; an epoch
+  /// then reads nothing, and of a batch 16 bytes a row cross the bus. The loader's `memory_budget`
+  /// is taken once more meanwhile.
   DeviceResident resident = DeviceResident::automatic;
   /// Of the device memory that is free at construction, 0 to 1.
   double resident_share = 0.25;
@@ -111,12 +112,16 @@ struct DeviceLoaderAccess;
 /// An output batch: a shared lease of one output buffer, which is at the same address whenever it
 /// is used. When the last copy is gone the buffer is used again once all that was put into the
 /// stream until then is done. Copies may live on any thread, also after the DeviceLoader is gone.
+/// One that was moved from is empty: no samples, null tensors.
 class CHUNKIO_EXPORT DeviceBatch {
  public:
   /// float32, float16 or bfloat16 [B,C,H,W] or [B,H,W,C].
   [[nodiscard]] DeviceTensor images() const;
   /// int64 or float32 [B] or [B,A]; data is null if the file has no labels.
   [[nodiscard]] DeviceTensor labels() const;
+  /// A field named in LoaderOptions::fields, [B,...], as the file has it.
+  /// \throws Error not_found.
+  [[nodiscard]] DeviceTensor field(std::string_view name) const;
   /// Row numbers in the file, one a sample; in host memory.
   [[nodiscard]] std::span<const std::int64_t> sample_ids() const;
   [[nodiscard]] std::int64_t size() const;
@@ -129,7 +134,7 @@ class CHUNKIO_EXPORT DeviceBatch {
   /// another is named here. Of all copies of the batch, so not beside other calls of theirs.
   void use_on(Stream stream);
   /// For whoever hands `tensor` on with a lease of this batch.
-  /// \throws Error invalid_argument unless it is images() or labels().
+  /// \throws Error invalid_argument unless it is images(), labels() or a field().
   void require_contains(const DeviceTensor& tensor) const;
 
  private:
@@ -145,7 +150,7 @@ struct DeviceStats {
   LoaderStats loader = {};
   std::int64_t batches = 0;         ///< Output batches handed out.
   std::int64_t images = 0;          ///< In them.
-  std::int64_t bytes_uploaded = 0;  ///< Pictures and labels.
+  std::int64_t bytes_uploaded = 0;  ///< Pictures, labels and fields.
 
   double seconds = 0;        ///< From the first start_epoch() to the last batch handed out.
   double stall_seconds = 0;  ///< The consumer waited inside next() for pictures.
@@ -168,12 +173,15 @@ struct DeviceStats {
   [[nodiscard]] CHUNKIO_EXPORT Diagnosis diagnosis() const;
 };
 
-/// One thread at a time, but for stats().
+/// One thread at a time, but for stats(). One that was moved from can be destroyed and assigned to;
+/// every other member throws Error invalid_argument.
 class CHUNKIO_EXPORT DeviceLoader {
  public:
-  /// Allocates all buffers and page-locks those of the loader.
-  /// \param loader  with max_held >= 2, so that copies overlap with each other and with reading.
-  /// \throws Error invalid_argument (options; see Normalizer, too), unsupported (built without
+  /// Allocates all buffers and page-locks those of the loader. Goes on where the loader was
+  /// restored to (Loader::restore(), Loader::resume()), if no batch was asked for since; with
+  /// `echo`, that must be the start of a big batch. \param loader  with max_held >= 2, so that
+  /// copies overlap with each other and with reading. \throws Error invalid_argument (options; see
+  /// Normalizer, too), unsupported (built without
   ///         CUDA), cuda_failed (no driver or device), out_of_resources (device memory: how much is
   ///         needed, and for what; page-locked memory).
   explicit DeviceLoader(Loader loader, DeviceOptions options = {});
@@ -198,25 +206,27 @@ class CHUNKIO_EXPORT DeviceLoader {
 
   /// Where it stands, as Loader::state(), with the place within a big batch and echo pass.
   [[nodiscard]] std::string state() const;
-  /// Continues there, bit-exactly. \throws Error invalid_argument.
+  /// Continues there, bit-exactly; see Loader::restore(). \throws Error invalid_argument.
   void restore(std::string_view state);
   /// The next output batch, as epoch and step.
   [[nodiscard]] LoaderPosition position() const;
 
   /// Output batches of an epoch.
-  [[nodiscard]] std::int64_t num_steps() const noexcept;
+  [[nodiscard]] std::int64_t num_steps() const;
   [[nodiscard]] DeviceStats stats() const;
   /// As Loader::skipped(): what OnError::skip left out.
   [[nodiscard]] std::vector<SkippedRows> skipped() const;
-  [[nodiscard]] const DeviceOptions& options() const noexcept;
-  [[nodiscard]] const Dataset& dataset() const noexcept;
+  [[nodiscard]] const DeviceOptions& options() const;
+  [[nodiscard]] const Dataset& dataset() const;
   /// Reserved on the device.
-  [[nodiscard]] std::int64_t device_bytes() const noexcept;
+  [[nodiscard]] std::int64_t device_bytes() const;
 
  private:
   friend struct internal::DeviceLoaderAccess;
   struct Impl;
   explicit DeviceLoader(std::unique_ptr<Impl> impl) noexcept;
+  /// \throws Error invalid_argument: it was moved from.
+  [[nodiscard]] Impl& impl() const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -32,7 +32,7 @@ std::unique_ptr<Managed, dlpack::CallDeleter> export_tensor(DeviceBatch&& batch,
 
 }  // namespace internal
 
-/// Exports the images() or labels() of `batch` as a read-only managed tensor.
+/// Exports the images(), labels() or a field() of `batch` as a read-only managed tensor.
 /// \throws Error invalid_argument (`tensor` is of another batch, or there are no labels).
 [[nodiscard]] inline dlpack::ManagedTensor to_dlpack(DeviceBatch batch,
                                                      const DeviceTensor& tensor) {

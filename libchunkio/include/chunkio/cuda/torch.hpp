@@ -18,7 +18,7 @@
 
 namespace chunkio::cuda {
 
-/// A contiguous tensor over the images() or labels() of `batch`. Not to be written to.
+/// A contiguous tensor over the images(), labels() or a field() of `batch`. Not to be written to.
 /// \throws Error invalid_argument (`tensor` is of another batch, or there are no labels), and as
 ///         chunkio::to_torch().
 [[nodiscard]] inline torch::Tensor to_torch(DeviceBatch batch, const DeviceTensor& tensor) {

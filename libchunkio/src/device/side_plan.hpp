@@ -1,0 +1,50 @@
+/// What comes to the device beside the pictures: labels, converted, and fields as they are.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <chunkio/loader.hpp>
+
+#include "device/gpu.hpp"
+#include "pipeline/loader_access.hpp"
+#include "pipeline/ring.hpp"
+
+namespace chunkio::device {
+
+struct SidePlan {
+  LabelPlan labels = {};
+  std::vector<pipeline::RingField> fields = {};  ///< Those of LoaderOptions::fields.
+
+  /// What `loader` delivers beside its pictures, with labels of type `wanted`.
+  [[nodiscard]] static SidePlan of(const Loader& loader, DType wanted) {
+    const pipeline::RingLayout& layout = internal::LoaderAccess::ring(loader)->layout();
+    SidePlan plan{.fields = layout.fields};
+    if (!layout.has_labels) return plan;
+    const FieldInfo& labels = layout.fields.front().info;
+    plan.labels = {
+        .values = labels.row_shape.num_elements(), .input = labels.dtype, .output = wanted};
+    plan.fields.erase(plan.fields.begin());
+    return plan;
+  }
+
+  /// Of a sample, on its way to the device and there.
+  [[nodiscard]] std::int64_t input_bytes() const noexcept {
+    return labels.input_bytes() + field_bytes();
+  }
+  /// Of a sample of an output batch.
+  [[nodiscard]] std::int64_t output_bytes() const noexcept {
+    return labels.output_bytes() + field_bytes();
+  }
+
+ private:
+  [[nodiscard]] std::int64_t field_bytes() const noexcept {
+    std::int64_t bytes = 0;
+    for (const pipeline::RingField& field : fields) {
+      bytes += static_cast<std::int64_t>(field.row_bytes);
+    }
+    return bytes;
+  }
+};
+
+}  // namespace chunkio::device
