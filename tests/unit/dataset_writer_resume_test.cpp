@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/pixel_statistics.hpp>
 #include <chunkio/verify.hpp>
 
 #include "base/positional_io.hpp"
@@ -74,6 +75,18 @@ class DatasetWriterResume : public testing::Test {
     writer.close();
     EXPECT_FALSE(writer.committed());
     expect_complete(small_spec(kSamples));
+    // Of the chunks of the earlier run, too.
+    PixelStatistics pixels(3, Layout::nhwc);
+    for (std::int64_t row = 0; row < kSamples; ++row) {
+      const std::vector<std::byte> image = test::pattern_rows(row, 1, kSampleBytes);
+      pixels.add({reinterpret_cast<const std::uint8_t*>(image.data()), image.size()});
+    }
+    const DatasetInfo info = Dataset::open(path_).info();
+    ASSERT_TRUE(info.statistics);
+    EXPECT_EQ(info.statistics->mean, pixels.result().mean);
+    EXPECT_EQ(info.statistics->std, pixels.result().std);
+    EXPECT_EQ(info.mean_picture_std, pixels.mean_picture_std());
+    EXPECT_EQ(info.class_counts, count_classes(small_spec(kSamples).fields, info.class_names));
   }
 
   static std::vector<std::int64_t> chunks_of(const DatasetWriter& writer) {

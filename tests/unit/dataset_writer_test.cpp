@@ -20,6 +20,7 @@
 #include <hdf5.h>
 
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/normalizer.hpp>
 #include <chunkio/verify.hpp>
 
 #include "base/digest.hpp"
@@ -173,7 +174,7 @@ TEST_F(DatasetWriterTest, ChunksMayComeInAnyOrderFromAnyThread) {
   writer.close();
   writer.close();
   expect_complete(200);
-  EXPECT_FALSE(Dataset::open(path_).info().statistics);
+  EXPECT_TRUE(Dataset::open(path_).info().statistics);
 }
 
 TEST_F(DatasetWriterTest, KeepsLongNamesTablesAndFurtherFields) {
@@ -218,6 +219,58 @@ TEST_F(DatasetWriterTest, AConstantChannelLeavesStatisticsOut) {
   writer.close();
   EXPECT_FALSE(Dataset::open(path_).info().statistics);
   EXPECT_EQ(Dataset::open(path_).info().class_counts, (std::vector<std::int64_t>{2, 1, 1}));
+}
+
+TEST_F(DatasetWriterTest, StatisticsAreComputedUnlessTheyAreGivenOrNotWanted) {
+  for (const int deflate : {0, 1}) {
+    // Three images of one row: of 0, of 255, and half of both.
+    DatasetSpec spec = small_spec(3);
+    spec.height = 1;
+    spec.width = 2;
+    std::vector<std::byte> pixels(3 * 6);
+    std::fill(pixels.begin() + 6, pixels.begin() + 15, std::byte{255});
+    const auto write = [&](WriterOptions options, bool give) {
+      options.chunk_samples = 2;
+      options.filter.deflate_level = deflate;
+      options.overwrite = true;
+      DatasetWriter writer(path_, spec, options);
+      writer.write_chunk(1, std::span(pixels).subspan(12));
+      writer.write_chunk(0, std::span(pixels).first(12));
+      if (give) writer.set_statistics(some_statistics(3));
+      writer.close();
+      return Dataset::open(path_).info();
+    };
+    const DatasetInfo computed = write({}, false);
+    ASSERT_TRUE(computed.statistics);
+    EXPECT_EQ(computed.statistics->mean, (std::vector<double>{0.5, 0.5, 0.5}));
+    EXPECT_EQ(computed.statistics->std, (std::vector<double>{0.5, 0.5, 0.5}));
+    EXPECT_EQ(computed.mean_picture_std, std::vector<double>(3, 42.5 / 255));
+    EXPECT_EQ(computed.class_counts, (std::vector<std::int64_t>{1, 1, 1}));
+    EXPECT_NO_THROW(Normalizer(computed, {}));
+
+    EXPECT_EQ(write({}, true).statistics->mean, some_statistics(3).channels.mean);
+    const DatasetInfo none = write({.statistics = false}, false);
+    EXPECT_FALSE(none.statistics);
+    EXPECT_TRUE(none.class_counts.empty());
+  }
+}
+
+TEST_F(DatasetWriterTest, StatisticsOfAShortenedFileAreOfItsRows) {
+  const DatasetSpec fewer = small_spec(5);
+  DatasetWriter writer(path_, small_spec(8), {.chunk_samples = 4});
+  writer.write_chunk(0, test::pattern_rows(0, 4, 90));
+  writer.write_chunk(1, test::pattern_rows(4, 1, 90));
+  writer.set_rows(5, fewer.fields);
+  writer.close();
+  const DatasetInfo shortened = Dataset::open(path_).info();
+  DatasetWriter whole(path_ + "2", fewer, {});
+  test::write_pattern(whole, fewer);
+  whole.close();
+  const DatasetInfo same = Dataset::open(path_ + "2").info();
+  ASSERT_TRUE(shortened.statistics && same.statistics);
+  EXPECT_EQ(shortened.statistics->mean, same.statistics->mean);
+  EXPECT_EQ(shortened.statistics->std, same.statistics->std);
+  EXPECT_EQ(shortened.class_counts, (std::vector<std::int64_t>{2, 2, 1}));
 }
 
 // ---- Outputs that are in the way ----

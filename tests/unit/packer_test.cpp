@@ -378,15 +378,15 @@ TEST(PackOrder, EveryPermutationIsAboutEquallyLikely) {
 
 TEST(CountClasses, CountsNamesAndSmallNumbers) {
   Split split;
-  EXPECT_TRUE(count_classes(split.fields, {}).empty());
+  EXPECT_TRUE(chunkio::count_classes(split.fields, {}).empty());
   split.fields = {make_field("labels", std::vector<std::int64_t>{2, 0, 2})};
-  EXPECT_EQ(count_classes(split.fields, {"a", "b", "c", "d"}),
+  EXPECT_EQ(chunkio::count_classes(split.fields, {"a", "b", "c", "d"}),
             (std::vector<std::int64_t>{1, 0, 2, 0}));
-  EXPECT_EQ(count_classes(split.fields, {}), (std::vector<std::int64_t>{1, 0, 2}));
+  EXPECT_EQ(chunkio::count_classes(split.fields, {}), (std::vector<std::int64_t>{1, 0, 2}));
   split.fields = {make_field("labels", std::vector<std::int64_t>{-1})};
-  EXPECT_TRUE(count_classes(split.fields, {}).empty());
+  EXPECT_TRUE(chunkio::count_classes(split.fields, {}).empty());
   split.fields = {make_field("labels", std::vector<std::uint8_t>{1}, chunkio::Shape{1})};
-  EXPECT_TRUE(count_classes(split.fields, {}).empty());
+  EXPECT_TRUE(chunkio::count_classes(split.fields, {}).empty());
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "pixel_statistics.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +10,9 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_group.h>
 
+#include <chunkio/pixel_statistics.hpp>
+
+#include "parallel_statistics.hpp"
 #include "picture_sizes.hpp"
 #include "scratch.hpp"
 
@@ -19,6 +20,7 @@ namespace h5pack {
 namespace {
 
 using chunkio::Layout;
+using chunkio::PixelStatistics;
 
 /// Two passes in long double: slow, but cannot cancel.
 chunkio::ChannelStatistics reference(const std::vector<std::uint8_t>& nhwc, std::size_t channels) {
@@ -49,7 +51,7 @@ void expect_equal(const chunkio::ChannelStatistics& a, const chunkio::ChannelSta
 TEST(PixelStatistics, EqualsTwoPassReferenceForAllSizes) {
   std::mt19937_64 random(chunkio::test::test_seed());
   for (const std::size_t pixels : {1U, 2U, 15U, 16U, 17U, 33U, 1024U, 5000U}) {
-    for (const std::size_t channels : {1U, 3U}) {
+    for (const std::size_t channels : {1U, 2U, 3U, 4U}) {
       std::vector<std::uint8_t> nhwc(pixels * channels);
       for (auto& value : nhwc) value = static_cast<std::uint8_t>(random());
       PixelStatistics statistics(static_cast<std::int64_t>(channels), Layout::nhwc);
@@ -68,7 +70,7 @@ TEST(PixelStatistics, EqualsTwoPassReferenceForAllSizes) {
 }
 
 TEST(PixelStatistics, NothingOverflowsInTheBrightestPicture) {
-  for (const std::size_t channels : {1U, 3U}) {
+  for (const std::size_t channels : {1U, 3U, 4U}) {
     PixelStatistics statistics(static_cast<std::int64_t>(channels), Layout::nhwc);
     statistics.add(std::vector<std::uint8_t>(100'000 * channels, 255));
     for (const double mean : statistics.result().mean) EXPECT_EQ(mean, 1.0);

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/pixel_statistics.hpp>
 
 #include "picture_sizes.hpp"
-#include "pixel_statistics.hpp"
 #include "skipped_picture.hpp"
 
 namespace h5pack {
+
+using chunkio::PixelStatistics;
 
 /// A chunk holds the good pictures of the places [first_place, end_place) in pack order. Those of
 /// all chunks follow on each other without gaps; skipped places belong to the chunk that the next

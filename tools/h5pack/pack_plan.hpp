@@ -19,7 +19,8 @@ struct PackOptions {
   // Behaviour: what the file will hold.
 
   PictureOptions picture;
-  chunkio::WriterOptions writer;
+  /// Its statistics are computed here, and noted with each chunk.
+  chunkio::WriterOptions writer = {.statistics = false};
   /// Shuffle the samples once (see shuffled_order()); otherwise they stay in source order.
   bool shuffled = true;
   std::uint64_t seed = 0;

@@ -212,7 +212,7 @@ class PackRun {
     const Split& split = listing_.splits[index];
     // Which pictures a shard has is known once they are shuffled.
     const auto counts = options_.shard ? std::vector<std::int64_t>()
-                                       : count_classes(split.fields, listing_.class_names);
+                                       : chunkio::count_classes(split.fields, listing_.class_names);
     json output = plan_json(paths_[index], split, plan, options_.shard);
     output["estimated_bytes"] = plan.file_bytes;
     output["class_counts"] = counts;

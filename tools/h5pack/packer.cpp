@@ -28,8 +28,8 @@
 #include "chunk_record.hpp"
 #include "chunk_write_thread.hpp"
 #include "pack_order.hpp"
+#include "parallel_statistics.hpp"
 #include "picture_reader.hpp"
-#include "pixel_statistics.hpp"
 #include "progress.hpp"
 #include "resumable.hpp"
 #include "stop_signal.hpp"
@@ -40,8 +40,6 @@ namespace {
 
 using chunkio::Error;
 using chunkio::ErrorCode;
-
-constexpr std::int64_t kMaxCountedLabels = 65536;
 
 /// The field with its rows in pack order.
 chunkio::FieldData reordered(const chunkio::FieldData& field,
@@ -449,7 +447,8 @@ void finish(const Listing& listing, const Split& split, const PackPlan& plan,
   }
   result.num_chunks = (result.num_samples + plan.chunk_samples - 1) / plan.chunk_samples;
   if (kept.empty() && plan.num_samples < plan.total_samples) kept = fields_of(split, order);
-  const auto counts = count_classes(kept.empty() ? split.fields : kept, listing.class_names);
+  const auto counts =
+      chunkio::count_classes(kept.empty() ? split.fields : kept, listing.class_names);
   result.statistics = {progression.pixels().result(), counts,
                        progression.pixels().mean_picture_std(),
                        all_sizes(split, progression.sizes())};
@@ -459,28 +458,6 @@ void finish(const Listing& listing, const Split& split, const PackPlan& plan,
 }
 
 }  // namespace
-
-std::vector<std::int64_t> count_classes(std::span<const chunkio::FieldData> fields,
-                                        const std::vector<std::string>& class_names) {
-  const chunkio::FieldData* field = find_field(fields, "labels");
-  if (field == nullptr || !are_classes(field->info)) return {};
-  std::vector<std::int64_t> counts(class_names.size(), 0);
-  bool countable = true;
-  field->for_each_block([&](std::span<const std::byte> rows) {
-    for (std::size_t at = 0; at < rows.size() && countable; at += sizeof(std::int64_t)) {
-      std::int64_t label = 0;
-      std::memcpy(&label, rows.data() + at, sizeof label);
-      const std::int64_t end =
-          class_names.empty() ? kMaxCountedLabels : static_cast<std::int64_t>(class_names.size());
-      countable = label >= 0 && label < end;
-      if (!countable) return;
-      const auto index = static_cast<std::size_t>(label);
-      if (index >= counts.size()) counts.resize(index + 1, 0);
-      ++counts[index];
-    }
-  });
-  return countable ? counts : std::vector<std::int64_t>();
-}
 
 PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan,
                 const std::string& path, const PackOptions& options, ErrorBudget& budget) {

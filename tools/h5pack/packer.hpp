@@ -33,12 +33,6 @@ struct PackResult {
   double read_back_seconds = 0;  ///< Of these, those that were only spent on reading it back.
 };
 
-/// Samples of each class: `labels` counted if they are one int64 a sample; else empty. Labels
-/// without class names are counted from 0 to the largest, if none is negative and there are at most
-/// 65,536 of them.
-[[nodiscard]] std::vector<std::int64_t> count_classes(std::span<const chunkio::FieldData> fields,
-                                                      const std::vector<std::string>& class_names);
-
 /// Packs. Blocks until the file is published; polls StopSignal for each picture.
 ///
 /// Besides the split's fields the file gets `source_index` int64 [N]: row i of everything is source

@@ -26,7 +26,6 @@
 #include "option_flags.hpp"
 #include "packer.hpp"
 #include "picture.hpp"
-#include "pixel_statistics.hpp"
 #include "progress.hpp"
 #include "resumable.hpp"
 #include "selected_field.hpp"
@@ -393,7 +392,7 @@ RepackResult repack(const chunkio::Dataset& dataset, const Rows& rows, const std
     tbb::task_arena arena(threads);
     arena.execute([&] { repacking.run(); });
     result.statistics = repacking.statistics();
-    result.statistics.class_counts = count_classes(spec.fields, spec.class_names);
+    result.statistics.class_counts = chunkio::count_classes(spec.fields, spec.class_names);
     StopSignal::check();
     writer.set_statistics(result.statistics);
     writer.close();

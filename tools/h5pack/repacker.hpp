@@ -20,7 +20,8 @@ namespace h5pack {
 struct RepackOptions {
   // Behaviour: what the file will hold.
 
-  chunkio::WriterOptions writer = {};
+  /// Its statistics are computed here, and noted with each chunk.
+  chunkio::WriterOptions writer = {.statistics = false};
   std::optional<chunkio::Layout> layout = {};  ///< Absent: as it was.
   std::string split = {};                      ///< Empty: as it was.
   std::string order = "source";                ///< "shuffled" or "source".

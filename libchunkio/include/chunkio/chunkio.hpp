@@ -11,6 +11,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/normalizer.hpp>
+#include <chunkio/pixel_statistics.hpp>
 #include <chunkio/ranks.hpp>
 #include <chunkio/shards.hpp>
 #include <chunkio/stage_rates.hpp>

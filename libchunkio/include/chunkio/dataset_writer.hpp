@@ -52,6 +52,12 @@ struct FieldData {
   }
 };
 
+/// Samples of each class: `labels` counted if they are one int64 a sample; else empty. Labels
+/// without class names are counted from 0 to the largest, if none is negative and there are at most
+/// 65,536 of them.
+[[nodiscard]] CHUNKIO_EXPORT std::vector<std::int64_t> count_classes(
+    std::span<const FieldData> fields, const std::vector<std::string>& class_names);
+
 /// How chunks of the pictures are stored. Filtered files are smaller, take decoding to read, and
 /// cannot be resumed while they are written.
 struct ChunkFilter {
@@ -107,6 +113,11 @@ struct WriterOptions {
   /// Go on from a leftover PATH.partial with its journal; start afresh if there is nothing to go on
   /// from. Needs an identity.
   bool resume = false;
+
+  /// Compute mean, std, mean_picture_std and class_counts while the chunks are written, and store
+  /// them at close() unless set_statistics() gave others. On the thread that writes the chunk; of
+  /// chunks that an earlier run wrote at close(), which reads them once more.
+  bool statistics = true;
 
   /// Requested to stop: reading back what an earlier run wrote, or at close() what this one did,
   /// ends with Error cancelled. What is there stays to be resumed.
@@ -190,7 +201,7 @@ class CHUNKIO_EXPORT DatasetWriter {
   /// failing close() keep PATH.partial and its journal. False once published.
   [[nodiscard]] bool committed() const noexcept;
 
-  /// To be called before close() if the statistics are to be stored.
+  /// To be called before close(): stored instead of what WriterOptions::statistics computes.
   /// \throws Error invalid_argument if counts or values do not fit the dataset or are not finite.
   void set_statistics(DatasetStatistics statistics);
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <optional>
 #include <utility>
 
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/pixel_statistics.hpp>
 #include <chunkio/verify.hpp>
 
 #include "base/checked_math.hpp"
@@ -135,6 +137,8 @@ struct DatasetWriter::Impl {
   }
   [[nodiscard]] std::uint64_t chunk_digest(std::int64_t chunk);
   void set_rows(std::int64_t num_rows, std::vector<FieldData> fields);
+  /// Adds samples, from wherever they are.
+  void add_pixels(PixelStatistics& sums, std::span<const std::byte> rows) const noexcept;
 
   // Ending.
   [[nodiscard]] std::int64_t final_rows() const noexcept {
@@ -142,6 +146,7 @@ struct DatasetWriter::Impl {
   }
   void check_all_written() const;
   void finish();
+  void add_resumed_pixels();
   void complete_structure();
   void verify();
   [[nodiscard]] bool has_digests(const Dataset& dataset) const;
@@ -189,7 +194,11 @@ struct DatasetWriter::Impl {
   std::vector<std::int64_t> rows_written;
   std::uint64_t empty_row_digest;  ///< Of zeros.
   std::vector<ResumedChunk> resumed;
-  std::optional<DatasetStatistics> statistics;
+  std::optional<DatasetStatistics> statistics;  ///< By set_statistics().
+  // Absent if they are not computed.
+  std::optional<PixelStatistics> pixel_sums;
+  std::mutex sums_mutex;
+  std::vector<std::int64_t> class_counts;
   std::optional<DatasetSpec> shortened;  ///< By set_rows().
   std::uint64_t last_chunk_digest = 0;   ///< Of a file that is shortened, once it is finished.
 };
@@ -226,6 +235,10 @@ DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
   if (!options.identity.empty()) {
     run = pipeline::describe_run(options.identity, dataset, field_digests, chunk_samples,
                                  filter.to_string());
+  }
+  if (options.statistics) {
+    pixel_sums.emplace(dataset.channels, dataset.layout);
+    class_counts = count_classes(dataset.fields, dataset.class_names);
   }
   if (!options.resume || !take_up_leftover()) begin_afresh(dataset, overwrite || options.resume);
   chunk_writer.emplace(partial->fd(), partial->path());
@@ -433,7 +446,9 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
   std::optional<pipeline::ReadBackThread::Writing> writing;
   if (read_back) writing.emplace(*read_back);
   ChunkRecord record;
+  std::optional<PixelStatistics> sums;
   try {
+    if (pixel_sums) add_pixels(sums.emplace(spec.channels, spec.layout), rows);
     // Before the pixels: what lies in the file without a record would not be read back.
     record = {.chunk = chunk, .num_rows = bytes / sample_bytes, .digest = 0, .note = {}};
     if (groups) record.note = note;
@@ -463,6 +478,10 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
   }
   rows_written[index] = record.num_rows;
   states[index] = kWritten;
+  if (sums) {
+    const std::lock_guard lock(sums_mutex);
+    pixel_sums->merge(*sums);
+  }
   if (groups) groups->add(std::move(record), chunk_bytes());
 }
 
@@ -474,6 +493,15 @@ std::uint64_t DatasetWriter::Impl::chunk_digest(std::int64_t chunk) {
     digest.add(std::as_bytes(std::span(&empty_row_digest, 1)));
   }
   return digest.value();
+}
+
+void DatasetWriter::Impl::add_pixels(PixelStatistics& sums,
+                                     std::span<const std::byte> rows) const noexcept {
+  const std::span images(reinterpret_cast<const std::uint8_t*>(rows.data()), rows.size());
+  const auto image_bytes = static_cast<std::size_t>(sample_bytes);
+  for (std::size_t at = 0; at < images.size(); at += image_bytes) {
+    sums.add(images.subspan(at, image_bytes));
+  }
 }
 
 void DatasetWriter::Impl::set_rows(std::int64_t num_rows, std::vector<FieldData> fields) {
@@ -501,6 +529,7 @@ void DatasetWriter::Impl::set_rows(std::int64_t num_rows, std::vector<FieldData>
   fewer.fields = std::move(fields);
   h5::validate(fewer, num_samples);
   field_digests = pipeline::digest_fields(fewer.fields);
+  if (pixel_sums) class_counts = count_classes(fewer.fields, fewer.class_names);
   shortened = std::move(fewer);
 }
 
@@ -539,6 +568,10 @@ void DatasetWriter::Impl::finish() {
     last_chunk_digest = chunk_digest(last);
     row_digests.resize(static_cast<std::size_t>(final_rows()));
   }
+  if (pixel_sums && !statistics) {
+    add_resumed_pixels();
+    statistics = {pixel_sums->result(), class_counts, pixel_sums->mean_picture_std(), {}};
+  }
   complete_structure();
   base::Stopwatch watch;
   verify();
@@ -552,6 +585,21 @@ void DatasetWriter::Impl::finish() {
                                   error.what() + "; run sync, and check the disk");
   }
   if (journal) journal->file().remove_at_end();
+}
+
+/// What an earlier run wrote was not seen by this one.
+void DatasetWriter::Impl::add_resumed_pixels() {
+  const std::int64_t rows_at_once = std::max<std::int64_t>(1, kPieceBytes / sample_bytes);
+  std::vector<std::byte> piece;
+  for (const ResumedChunk& chunk : resumed) {
+    for (std::int64_t row = 0; row < chunk.num_rows; row += rows_at_once) {
+      const std::int64_t count = std::min(rows_at_once, chunk.num_rows - row);
+      piece.resize(static_cast<std::size_t>(count * sample_bytes));
+      base::read_at(partial->fd(), offset_of(chunk.chunk) + row * sample_bytes, piece,
+                    partial->path());
+      add_pixels(*pixel_sums, piece);
+    }
+  }
 }
 
 void DatasetWriter::Impl::complete_structure() {
