@@ -22,6 +22,7 @@ struct Script {
   double seconds = 1.0;         ///< A visit costs, with non-temporal stores.
   double cached_seconds = 1.0;  ///< With ordinary ones.
   double once_seconds = 0.0;    ///< Besides, and only at first.
+  double read_seconds = 0.0;    ///< Besides, waiting for the disk.
   std::optional<Error> error = {};
   std::int64_t own_bytes = 0, scratch_bytes = 0;
   std::vector<std::int64_t> visits = {};  ///< First rows.
@@ -45,6 +46,7 @@ class FakeSource final : public ChunkSource {
     const double seconds =
         group.stores == base::Stores::cached ? script_.cached_seconds : script_.seconds;
     return {.bytes_read = 1,
+            .read_seconds = script_.read_seconds,
             .copy_seconds = seconds + script_.once_seconds,
             .once_seconds = script_.once_seconds};
   }
@@ -131,11 +133,23 @@ TEST_F(TrialSourceTest, TheFasterStoresWin) {
 }
 
 TEST_F(TrialSourceTest, WhatIsPaidOnceDoesNotCount) {
-  mapped_.once_seconds = 5.0;
-  scatter_.seconds = scatter_.cached_seconds = 1.5;
+  mapped_.once_seconds = 0.9;
+  scatter_.seconds = scatter_.cached_seconds = 1.3;
   make();
   settle();
   EXPECT_EQ(trials_->kind(), SourceKind::mapped);
+}
+
+TEST_F(TrialSourceTest, WhatWaitsForTheDiskSaysNothingOfCopying) {
+  mapped_.seconds = mapped_.cached_seconds = 2.0;
+  scatter_.read_seconds = 7.0;  // between two ends that are in the page cache
+  mapped_.once_seconds = 9.0;   // the same where it is mapped in
+  make();
+  visit(40);
+  EXPECT_EQ(trials_->describe().find("in use"), std::string::npos) << trials_->describe();
+  scatter_.read_seconds = mapped_.once_seconds = 0.0;
+  settle();
+  EXPECT_EQ(trials_->kind(), SourceKind::scatter) << trials_->describe();
 }
 
 TEST_F(TrialSourceTest, FromTheDiskAnotherSourceMayBeFaster) {

@@ -82,10 +82,15 @@ TEST(TrialTest, SettlesOnceTheLastOfWhatRunsIsDone) {
 
 TEST(TrialTest, WhatIsGivenUpTakesPartInNothing) {
   Trial trial({"a", "b"}, {.turn_bytes = 100, .num_turns = 1});
-  trial.give_up(trial.begin(100));  // the only one of the first way
-  trial.end(trial.begin(100), 100, 1.0);
+  const Trial::Share first = trial.begin(100);
+  const Trial::Share second = trial.begin(100);
+  EXPECT_EQ(second.way, 1U);
+  trial.give_up(first, 100);
+  trial.end(second, 100, 1.0);
+  EXPECT_FALSE(trial.settled()) << "nothing is known of the first way";
+  EXPECT_EQ(work(trial, 2, {2.0, 1.0}), (std::vector<std::size_t>{0, 0}));
   EXPECT_TRUE(trial.settled());
-  EXPECT_EQ(trial.choice(), 1U);  // the only one that is known to work
+  EXPECT_EQ(trial.choice(), 1U);
 }
 
 TEST(TrialTest, WhatIsDroppedIsNeverUsedAgainAndTheLastCannotBe) {

@@ -27,12 +27,14 @@ Trial::Share Trial::begin(std::int64_t bytes) {
   const auto is_full = [this](std::size_t turn) {
     return dropped_[turn % names_.size()] || turns_[turn].given_bytes >= limits_.turn_bytes;
   };
-  while (current_ < turns_.size() && is_full(current_)) ++current_;
+  // From the first on, since some of it may have been given up.
+  std::size_t turn = 0;
+  while (turn < turns_.size() && is_full(turn)) ++turn;
   // The last of the turns are not over yet.
-  if (current_ == turns_.size()) return {.way = choice()};
-  turns_[current_].given_bytes += bytes;
-  ++turns_[current_].num_running;
-  return {.way = current_ % names_.size(), .turn = current_};
+  if (turn == turns_.size()) return {.way = choice()};
+  turns_[turn].given_bytes += bytes;
+  ++turns_[turn].num_running;
+  return {.way = turn % names_.size(), .turn = turn};
 }
 
 void Trial::end(const Share& share, std::int64_t bytes, double seconds) {
@@ -43,6 +45,14 @@ void Trial::end(const Share& share, std::int64_t bytes, double seconds) {
   turn.done_bytes += bytes;
   turn.seconds += seconds;
   settle_if_over();
+}
+
+void Trial::give_up(const Share& share, std::int64_t bytes) {
+  if (!share.turn) return;
+  const std::lock_guard lock(mutex_);
+  Turn& turn = turns_[*share.turn];
+  --turn.num_running;
+  turn.given_bytes -= bytes;
 }
 
 bool Trial::drop(std::size_t way) {

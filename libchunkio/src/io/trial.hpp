@@ -49,8 +49,8 @@ class Trial {
   [[nodiscard]] Share begin(std::int64_t bytes);
   /// They are done, and took `seconds` of the calling thread.
   void end(const Share& share, std::int64_t bytes, double seconds);
-  /// They are not.
-  void give_up(const Share& share) { end(share, 0, 0); }
+  /// They are not, or what they took is no measure: others take their place.
+  void give_up(const Share& share, std::int64_t bytes);
   /// Never again this way, unless it is the last one left. \returns false if it is.
   bool drop(std::size_t way);
 
@@ -87,7 +87,6 @@ class Trial {
   std::int64_t skipped_bytes_ = 0;
   std::vector<bool> dropped_;
   std::vector<Turn> turns_;  // number t is one of way t % names_.size()
-  std::size_t current_ = 0;  // the turn that is given out
 };
 
 }  // namespace chunkio::io

@@ -26,6 +26,12 @@ double lasting_seconds(const PlaceCost& cost) {
   return cost.read_seconds + cost.decode_seconds + cost.copy_seconds - cost.once_seconds;
 }
 
+/// Whether both ends of the rows were in the page cache, but not all between, so that the disk was
+/// waited for: mapping in what is there takes a tenth of copying it.
+bool waited_for_disk(const PlaceCost& cost) {
+  return cost.read_seconds + cost.once_seconds > lasting_seconds(cost) - cost.read_seconds;
+}
+
 }  // namespace
 
 SourceTrials::SourceTrials(std::vector<SourceKind> kinds, TrialLimits cached, TrialLimits uncached)
@@ -74,14 +80,18 @@ PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> r
   if (is_cached) visit.stores = kStores[share.way % kStores.size()];
   try {
     const PlaceCost cost = sources_[source]->place(visit, rows, stop);
-    trial.end(share, bytes, lasting_seconds(cost));
+    if (is_cached && waited_for_disk(cost)) {
+      trial.give_up(share, bytes);
+    } else {
+      trial.end(share, bytes, lasting_seconds(cost));
+    }
     return cost;
   } catch (const Error& error) {
-    trial.give_up(share);
+    trial.give_up(share, bytes);
     if (error.code() == ErrorCode::cancelled || trial.settled()) throw;
     return place_otherwise(source, std::current_exception(), group, rows, stop);
   } catch (...) {
-    trial.give_up(share);
+    trial.give_up(share, bytes);
     throw;
   }
 }
