@@ -129,7 +129,16 @@ VerifyReport verify(const VerifyCommand& command, bool quiet) {
   report.problems = contradictions(dataset);
   report.not_compared =
       command.quick ? "--quick looks at the structure only" : why_not_verifiable(dataset);
-  if (report.not_compared.empty()) check_chunks(report, dataset, command.threads, quiet);
+  if (report.not_compared.empty()) {
+    try {
+      check_chunks(report, dataset, command.threads, quiet);
+    } catch (const chunkio::Error& error) {
+      // Digests may cover what cannot be opened, which is told below.
+      const bool told = !report.dataset.damaged_objects.empty();
+      if (error.code() != chunkio::ErrorCode::corrupt_data || !told) throw;
+      report.not_compared = "its digests cover what cannot be opened";
+    }
+  }
   if (command.quick) {
     add_damage(report, dataset.info().damaged_objects);
   } else {
