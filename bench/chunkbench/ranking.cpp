@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -21,6 +22,19 @@ std::size_t rank_of(std::string_view name) {
 
 bool faster(const Cell& one, const Cell& other) {
   return one.images_per_second->spread.median > other.images_per_second->spread.median;
+}
+
+/// Whether this run cannot tell that `cell` is slower.
+bool may_be_as_fast(const Cell& cell, const Cell& fastest) {
+  return cell.images_per_second->spread.highest >= fastest.images_per_second->spread.lowest;
+}
+
+/// How many chunks a batch can be drawn from.
+double chunks_mixed(const Cell& cell) {
+  if (cell.order == "random") return std::numeric_limits<double>::infinity();
+  // The cache of libhdf5 changes no order.
+  if (cell.source == "h5dread" || cell.chunk_bytes < 1) return 0;
+  return static_cast<double>(cell.cache_bytes) / static_cast<double>(cell.chunk_bytes);
 }
 
 }  // namespace
@@ -46,8 +60,7 @@ std::vector<CellGroup> group_cells(const Results& results) {
   for (auto& [key, group] : groups) {
     for (const std::size_t i : group.cells) {
       if (group.best && i != *group.best && has_speed(cells[i]) &&
-          cells[i].images_per_second->spread.highest >=
-              cells[*group.best].images_per_second->spread.lowest) {
+          may_be_as_fast(cells[i], cells[*group.best])) {
         group.as_good.push_back(i);
       }
     }
@@ -57,15 +70,26 @@ std::vector<CellGroup> group_cells(const Results& results) {
 }
 
 std::optional<std::size_t> best_cell(const Results& results) {
-  std::optional<std::size_t> best;
-  std::optional<std::size_t> best_sequential;
-  for (std::size_t i = 0; i < results.cells.size(); ++i) {
-    const Cell& cell = results.cells[i];
-    if (!has_speed(cell)) continue;
-    std::optional<std::size_t>& leader = cell.order == "sequential" ? best_sequential : best;
-    if (!leader || faster(cell, results.cells[*leader])) leader = i;
+  const std::vector<Cell>& cells = results.cells;
+  std::optional<std::size_t> fastest;
+  std::optional<std::size_t> fastest_sequential;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!has_speed(cells[i])) continue;
+    auto& leader = cells[i].order == "sequential" ? fastest_sequential : fastest;
+    if (!leader || faster(cells[i], cells[*leader])) leader = i;
   }
-  return best ? best : best_sequential;
+  if (!fastest) return fastest_sequential;
+  std::size_t best = *fastest;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!has_speed(cells[i]) || cells[i].order == "sequential" ||
+        !may_be_as_fast(cells[i], cells[*fastest])) {
+      continue;
+    }
+    const double mixed = chunks_mixed(cells[i]);
+    const double most = chunks_mixed(cells[best]);
+    if (mixed > most || (mixed == most && faster(cells[i], cells[best]))) best = i;
+  }
+  return best;
 }
 
 std::optional<Bound> bound_of(const Results& results) {

@@ -28,8 +28,8 @@ struct CellGroup {
 /// Whether it is known how fast the cell is: measured or settled.
 [[nodiscard]] bool has_speed(const Cell& cell);
 
-/// The fastest cell whose order can be trained with: sequential ones count only if there are no
-/// others. Absent: nothing was measured.
+/// The cell to train with: of those that this run cannot tell from the fastest, the one that mixes
+/// the most chunks. Sequential ones count only if there are no others. Absent: nothing was measured.
 [[nodiscard]] std::optional<std::size_t> best_cell(const Results& results);
 
 /// What bounds reading in this run: the disk as it was made slower on purpose; else storage for

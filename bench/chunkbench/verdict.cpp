@@ -27,17 +27,6 @@ const CellGroup& group_of(const std::vector<CellGroup>& groups, std::size_t cell
   });
 }
 
-/// Of the cells that are as good as the best one, the one that needs least memory.
-std::string cheaper_clause(const Results& results, const CellGroup& group, const Cell& best) {
-  const Cell& cell = results.cells[*std::min_element(
-      group.as_good.begin(), group.as_good.end(), [&](std::size_t a, std::size_t b) {
-        return results.cells[a].cache_bytes < results.cells[b].cache_bytes;
-      })];
-  if (cell.cache_bytes >= best.cache_bytes) return ".";
-  return (group.as_good.size() == 1 ? ": " : "; the one that needs least memory is ") +
-         sizes_text(cell) + " (" + rounded(speed(cell)) + " images/s).";
-}
-
 std::string best_sentence(const Results& results, const CellGroup& group, const Cell& best) {
   const bool sequential = best.order == "sequential";
   const auto compared =
@@ -56,12 +45,11 @@ std::string best_sentence(const Results& results, const CellGroup& group, const 
                      ".";
   if (group.as_good.empty()) return text;
   const auto others = static_cast<std::int64_t>(group.as_good.size());
-  text += others == 1 ? " One more cell of this kind has a range that meets it, so this run cannot "
-                        "tell the two apart"
-                      : " " + count_text(others) +
-                            " more cells of this kind have ranges that meet it, so this run "
-                            "cannot tell them apart";
-  return text + cheaper_clause(results, group, best);
+  return text +
+         (others == 1 ? " This run cannot tell it from another cell of its kind"
+                      : " This run cannot tell it from " + count_text(others) +
+                            " other cells of its kind") +
+         ": among them it mixes the most chunks.";
 }
 
 /// How the smallest and the largest of the other values of one setting do, everything else alike.

@@ -33,6 +33,12 @@ class PackTest(CliTest):
         return [name.decode() if isinstance(name, bytes) else name
                 for name in file["images"].attrs[attribute]]
 
+    def test_splits_make_no_folder_that_looks_like_a_file(self):
+        for split in "train", "test":
+            make_class_folder(self.dir / "photos" / split, ["dog", "cat"], 1)
+        self.assert_refused(["folder", "photos", "-o", "cifar.h5"], 2, ["cifar.h5", "folder"], "-o .*cifar")
+        self.assertFalse((self.dir / "cifar.h5").exists())
+
     def test_folder_with_splits(self):
         splits = {"train": make_class_folder(self.dir / "photos" / "train", ["dog", "cat", "ant"], 9),
                   "test": make_class_folder(self.dir / "photos" / "test", ["dog", "ant"], 4,

@@ -61,6 +61,35 @@ TEST(Bottleneck, NothingDeliveredSaysNothing) {
   EXPECT_TRUE(advice_of(found).empty());
 }
 
+TEST(Bottleneck, HalfASecondIsTooShortToJudge) {
+  LoaderStats stats = waiting_stats();
+  stats.copy_seconds = 7;
+  stats.seconds = 0.49;
+  stats.stall_seconds = 0.48;
+  const Diagnosis found = diagnose(stats);
+  EXPECT_EQ(found.bound, Bound::none);
+  EXPECT_TRUE(found.cures.empty());
+  EXPECT_NE(advice_of(found).find("too short to judge"), std::string::npos) << advice_of(found);
+  stats.seconds = 0.51;
+  EXPECT_EQ(diagnose(stats).bound, Bound::copy);
+}
+
+TEST(Bottleneck, EchoIsForStorageAndForConsumersThatTrain) {
+  LoaderStats stats = waiting_stats();
+  stats.read_seconds = 9;
+  stats.stall_seconds = 8.7;  // it wants 7.7 times as much
+  ASSERT_NE(find_cure(diagnose(stats), "echo"), nullptr);
+  EXPECT_EQ(find_cure(diagnose(stats), "echo")->option, "echo = 8");
+  stats.stall_seconds = 8.9;  // 9.1 times: nothing that trains
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+
+  stats.stall_seconds = 5;
+  stats.copy_seconds = 10;
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "memory limits, not storage";
+  stats.decode_seconds = 11;
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "decoding limits, not storage";
+}
+
 TEST(Bottleneck, ConsumerThatHardlyWaitsIsTheLimit) {
   LoaderStats stats = waiting_stats();
   stats.read_seconds = 19;  // busy all the same

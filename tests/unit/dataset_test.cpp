@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -75,6 +77,27 @@ class DatasetTest : public testing::Test {
 
   ScratchFolder folder_;
 };
+
+TEST_F(DatasetTest, AFolderNamesTheFilesInIt) {
+  const std::string folder = folder_.file("");
+  expect_error(ErrorCode::unsupported, {"is a folder", "give the path of an HDF5 file"},
+               [&] { (void)Dataset::open(folder); });
+  own_file();
+  expect_error(ErrorCode::unsupported, {"is a folder", "open one of its files", "own.h5"},
+               [&] { (void)Dataset::open(folder); });
+}
+
+TEST_F(DatasetTest, AFileOfTheSameSizeWasChangedAtATimeThatIsNamed) {
+  const std::string path = own_file();
+  const auto opened_at = std::chrono::file_clock::from_sys(std::chrono::sys_seconds{});
+  std::filesystem::last_write_time(path, opened_at);
+  const Dataset dataset = Dataset::open(path);
+  std::filesystem::last_write_time(path, opened_at + std::chrono::milliseconds(1500));
+  expect_error(ErrorCode::corrupt_data,
+               {"written to at 1970-01-01 00:00:01.500000000 UTC",
+                "last changed at 1970-01-01 00:00:00.000000000 UTC when it was opened"},
+               [&] { dataset.impl()->check_unchanged(); });
+}
 
 TEST_F(DatasetTest, ReadsEverythingAFileOfThisLibrarySays) {
   const std::string path = own_file();
@@ -393,7 +416,8 @@ TEST_F(DatasetTest, FloatsAreRefusedWithTheWayOut) {
   for (const char* name : {"floats", "floats_and_masks", "floats_gray", "wide_integers"}) {
     SCOPED_TRACE(name);
     const std::string path = h5py_file(folder_, name);
-    expect_error(ErrorCode::unsupported, {path, "other numbers than uint8", "h5pack repack", "scale = 0..1"},
+    expect_error(ErrorCode::unsupported,
+                 {path, "other numbers than uint8", "h5pack repack", "scale = 0..1"},
                  [&] { Dataset::open(path); });
   }
 }
@@ -709,7 +733,8 @@ TEST_F(DatasetTest, LayoutOptionCannotContradictOwnFile) {
   options.layout = Layout::nhwc;
   EXPECT_EQ(Dataset::open(path, options).info().layout, Layout::nhwc);
   options.layout = Layout::nchw;
-  expect_error(ErrorCode::invalid_argument, {"option layout"}, [&] { Dataset::open(path, options); });
+  expect_error(ErrorCode::invalid_argument, {"option layout"},
+               [&] { Dataset::open(path, options); });
 }
 
 TEST_F(DatasetTest, UnwrittenLabelsAreNotRead) {

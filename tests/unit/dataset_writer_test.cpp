@@ -142,6 +142,17 @@ INSTANTIATE_TEST_SUITE_P(Shapes, DatasetWriterRoundTrip,
                                   std::to_string(param.param.chunk_samples);
                          });
 
+TEST_F(DatasetWriterTest, ChannelsThatAreNotWhatTheirOrderSaysAreRefused) {
+  DatasetSpec spec{.num_samples = 2, .height = 3, .width = 3, .channels = 4};
+  test::expect_error(ErrorCode::invalid_argument, {"channel_order RGB", "4 channels", "RGBA"},
+                     [&] { const DatasetWriter writer(path_, spec); });
+  spec.channel_order = "gray";
+  test::expect_error(ErrorCode::invalid_argument, {"channel_order gray", "4 channels"},
+                     [&] { const DatasetWriter writer(path_, spec); });
+  spec.channel_order = "RGBA";
+  const DatasetWriter writer(path_, spec);
+}
+
 TEST_F(DatasetWriterTest, UsesTheImplicitChunkIndexOnAlignedSpace) {
   DatasetSpec spec = small_spec(3000);
   write_file(path_, spec, {.chunk_samples = 10});

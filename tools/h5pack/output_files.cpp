@@ -126,6 +126,13 @@ std::vector<std::string> output_paths(const Listing& listing, const std::string&
 void check_outputs(const Listing& listing, const std::string& out, const std::string& report,
                    bool force, const std::optional<Shard>& shard) {
   if (listing.output_is_folder) {
+    const std::string extension = fs::path(out).extension().string();
+    if ((extension == ".h5" || extension == ".hdf5") && !fs::is_directory(out)) {
+      throw Error(ErrorCode::invalid_argument,
+                  in_quotes(out) +
+                      " would be a folder, with a file for each split: name a folder, such as -o " +
+                      in_quotes(fs::path(out).replace_extension().string()));
+    }
     const fs::path existing = existing_ancestor(out);
     if (!fs::is_directory(existing)) {
       throw Error(

@@ -42,9 +42,11 @@ struct Rates {
 void add_echo(std::vector<Cure>& cures, const DeviceStats& stats, const Rates& rates) {
   if (!std::isfinite(rates.wanted)) return;
   const double factor = std::ceil(rates.wanted / rates.now - 0.01);
-  if (factor < 2) return;
-  const std::string echo =
-      std::to_string(static_cast<std::int64_t>(factor) * std::max<std::int64_t>(stats.echo, 1));
+  const double uses = factor * static_cast<double>(std::max<std::int64_t>(stats.echo, 1));
+  // Samples that are used more often are hardly new any more.
+  constexpr double kMostEcho = 8;
+  if (factor < 2 || uses > kMostEcho) return;
+  const std::string echo = std::to_string(static_cast<std::int64_t>(uses));
   cures.push_back(rates.cure("echo = " + echo,
                              "Use each picture " + echo + " times (batch echoing: echo = " + echo +
                                  ", now " + std::to_string(stats.echo) + ").",

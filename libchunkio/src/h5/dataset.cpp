@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -53,6 +55,41 @@ struct stat status_of(const base::FileDescriptor& file, const std::string& path)
 
 std::int64_t modified_at(const struct stat& status) {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+/// "2026-01-31 12:00:00.000000001 UTC".
+std::string time_text(std::int64_t nanoseconds) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t fraction = (nanoseconds % kSecond + kSecond) % kSecond;
+  const auto seconds = static_cast<std::time_t>((nanoseconds - fraction) / kSecond);
+  std::tm parts{};
+  std::array<char, 64> text{};
+  if (::gmtime_r(&seconds, &parts) == nullptr) return std::to_string(nanoseconds) + " ns";
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  std::snprintf(text.data() + size, text.size() - size, ".%09d UTC", static_cast<int>(fraction));
+  return text.data();
+}
+
+/// What to open instead of a folder.
+std::string files_in(const std::string& folder) {
+  constexpr std::size_t kMostNamed = 3;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string extension = entry->path().extension().string();
+    if (extension == ".h5" || extension == ".hdf5") names.push_back(entry->path().string());
+  }
+  if (names.empty()) return "give the path of an HDF5 file";
+  std::sort(names.begin(), names.end());
+  std::string text = "open one of its files: ";
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) {
+    text += (i == 0 ? "" : ", ") + printable(names[i]);
+  }
+  if (names.size() > kMostNamed) {
+    text += " and " + std::to_string(names.size() - kMostNamed) + " more";
+  }
+  return text;
 }
 
 /// The signature stands at byte 0, or after a user block of 512, 1024, 2048, ... bytes.
@@ -212,13 +249,13 @@ void check_scale(const DatasetSummary& images, const std::optional<PixelScale>& 
                 "scale = 0..1");
   }
   if (images.dtype == DType::uint8) {
-    throw Error(ErrorCode::invalid_argument,
-                what + " is uint8 already; leave out the option scale", "scale");
+    throw Error(ErrorCode::invalid_argument, what + " is uint8 already; leave out the option scale",
+                "scale");
   }
   if (!std::isfinite(scale->black) || !std::isfinite(scale->white) ||
       !std::isfinite(scale->white - scale->black) || scale->black == scale->white) {
-    throw Error(ErrorCode::invalid_argument,
-                "the option scale needs two finite, different numbers", "scale");
+    throw Error(ErrorCode::invalid_argument, "the option scale needs two finite, different numbers",
+                "scale");
   }
 }
 
@@ -686,7 +723,8 @@ void scale_rows(std::span<const double> numbers, const StoredArray& array, std::
                            ? " has a NaN, which no pixel can be"
                            : " has the number " + number_text(numbers[i]) + ", outside of " +
                                  number_text(scale.black) + ".." + number_text(scale.white) +
-                                 "; choose another scale, or set clip"), "scale", "clip");
+                                 "; choose another scale, or set clip"),
+                  "scale", "clip");
     }
     const double number = inside ? numbers[i] : std::clamp(numbers[i], low, high);
     // In 0..255, so adding a half and cutting rounds to nearest.
@@ -770,9 +808,14 @@ void Dataset::Impl::check_unchanged() const {
   if (!shards.empty()) return;
   const struct stat status = status_of(descriptor, info.path);
   if (status.st_size == file_bytes && modified_at(status) == modified_nanoseconds) return;
+  const std::string change = status.st_size != file_bytes
+                                 ? "it has " + std::to_string(status.st_size) + " bytes, it had " +
+                                       std::to_string(file_bytes)
+                                 : "it was written to at " + time_text(modified_at(status)) +
+                                       ", it was last changed at " +
+                                       time_text(modified_nanoseconds);
   throw Error(ErrorCode::corrupt_data,
-              info.path + " was changed while being read: it has " +
-                  std::to_string(status.st_size) + " bytes, it had " + std::to_string(file_bytes) +
+              info.path + " was changed while being read: " + change +
                   " when it was opened; open it again when its writer is done");
 }
 
@@ -799,6 +842,9 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
   auto impl = std::make_shared<Dataset::Impl>();
   DatasetInfo& info = impl->info;
   info.path = path;
+  if (std::error_code error; std::filesystem::is_directory(path, error)) {
+    throw Error(ErrorCode::unsupported, path + " is a folder; " + files_in(path));
+  }
   impl->descriptor = base::FileDescriptor::open_for_reading(path);
   const struct stat status = status_of(impl->descriptor, path);
   impl->file_bytes = status.st_size;

@@ -322,6 +322,15 @@ void validate(const DatasetSpec& spec, std::int64_t planned_samples) {
                   " are too large or too many");
   }
   check_text(spec.channel_order, kMaxNameBytes, "channel_order");
+  // "RGB" is the default, so one channel may have it.
+  const bool fits = spec.channel_order == "RGB"    ? spec.channels == 3 || spec.channels == 1
+                    : spec.channel_order == "gray" ? spec.channels == 1
+                                                   : true;
+  if (!fits) {
+    throw invalid("channel_order " + spec.channel_order + " does not fit " +
+                  std::to_string(spec.channels) +
+                  " channels; set it to what they are, such as RGBA, or leave it empty");
+  }
   check_text(spec.split, kMaxNameBytes, "split");
   check_text(spec.options_json, kMaxTextBytes, "options_json");
   if (spec.shard) {

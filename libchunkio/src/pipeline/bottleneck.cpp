@@ -13,6 +13,11 @@ namespace {
 // With more of the workers' time than this spent on waiting for buffers, there is room to work
 // ahead, and waiting comes from an uneven consumer.
 constexpr double kMostlyWaiting = 0.5;
+// What ends sooner says more of how it began than of what limits: buffers are touched for the first
+// time, threads wake up.
+constexpr double kLeastSeconds = 0.5;
+// Samples that are used more often are hardly new any more.
+constexpr double kMostEcho = 8;
 // A cure that brings less is lost among what two runs differ by.
 constexpr double kLeastGain = 0.01;
 // Stands for a stage that takes no time that could be measured.
@@ -291,7 +296,8 @@ void add_faster_disk(Cures& cures, const Prediction& prediction) {
 void add_echo(Cures& cures, const Prediction& prediction) {
   if (!std::isfinite(prediction.wanted()) || prediction.now() <= 0) return;
   const double uses = std::ceil(prediction.wanted() / prediction.now() - kLeastGain);
-  if (uses < 2) return;
+  // A consumer that wants far more does not train: it only takes batches.
+  if (uses < 2 || uses > kMostEcho) return;
   const std::string echo = number("%.0f", uses);
   cures.push_back(prediction.cure(
       "echo = " + echo,
@@ -347,12 +353,10 @@ Cures find_cures(Bound bound, const LoaderStats& stats, const Prediction& predic
       add_chunk_order(cures, stats, prediction);
       add_resident(cures, stats, prediction);
       add_no_filter(cures, stats, prediction);
-      add_echo(cures, prediction);
       break;
     case Bound::copy:
       add_threads(cures, stats, prediction);
       add_packing(cures, stats, prediction);
-      add_echo(cures, prediction);
       add_smaller_pictures(cures, prediction);
       break;
     case Bound::plan:
@@ -503,6 +507,12 @@ Observed observe(const LoaderStats& stats) {
 Diagnosis diagnose(const LoaderStats& stats, const std::optional<MachineRates>& measured) {
   if (stats.batches == 0 || !(stats.seconds > 0)) return {};
   Diagnosis found{.bound = Bound::consumer, .stall = stats.stall_seconds / stats.seconds};
+  if (stats.seconds < kLeastSeconds) {
+    found.bound = Bound::none;
+    found.evidence = {"This took " + number("%.2g", stats.seconds) +
+                      " s, too short to judge what limits: run more epochs, or look at more data."};
+    return found;
+  }
   if (found.stall < kSmallStall) {
     found.evidence = {"The loader is fast enough (its consumer waited " + percent(found.stall) +
                       " of the time): nothing to gain here."};

@@ -127,13 +127,14 @@ void advise_on_cuts(const StoredLayout& stored, const ChunkFigures& figures,
                              " the bytes of its images, since chunks at the edge are stored whole"
                        : std::string()) +
              ". Store whole images, " + figures.better_chunks +
-             ", or pack the images with h5pack, which never cuts one."});
+             ", or let h5pack repack write the file again: it never cuts one."});
   } else if (wasteful &&
              (waste - 1) * figures.num_samples * figures.sample_bytes > kDefaultChunkBytes) {
     findings.push_back({waste, "Chunks " + stored.chunk_shape.to_string() +
                                    " are larger than what they hold: the file takes " +
                                    factor_text(waste) + " the bytes of its images. Use " +
-                                   figures.better_chunks + ", or pack the images with h5pack."});
+                                   figures.better_chunks +
+                                   ", or let h5pack repack write the file again."});
   }
 }
 
@@ -149,7 +150,7 @@ void advise_on_size(const StoredLayout& stored, const ChunkFigures& figures,
              bytes_text(figures.chunk_bytes) +
              ": a reader that works in chunks loads the whole dataset for its first image and has "
              "nothing to shuffle. Use " +
-             k + ", or pack the images with h5pack."});
+             k + ", or let h5pack repack write the file again."});
   } else if (figures.chunk_bytes > kLargeChunkBytes) {
     findings.push_back(
         {figures.chunk_bytes / better,
@@ -158,7 +159,7 @@ void advise_on_size(const StoredLayout& stored, const ChunkFigures& figures,
              bytes_text(window) + " mixes only " +
              count_text(std::max(1.0, std::floor(window / figures.chunk_bytes)), "chunk") +
              ", and each one in flight takes that much memory. Use " + k +
-             ", or pack the images with h5pack, whose chunks are of 4 MiB by default."});
+             ", or let h5pack repack write the file again, in chunks of 4 MiB by default."});
   } else if (figures.chunk_bytes < kSmallChunkBytes && figures.num_chunks > 1) {
     findings.push_back(
         {kSmallChunkBytes / figures.chunk_bytes,
@@ -166,7 +167,7 @@ void advise_on_size(const StoredLayout& stored, const ChunkFigures& figures,
              " are small: " + count_text(figures.num_chunks, "chunk") +
              " to look up in the index and read one by one, where reads of " + bytes_text(better) +
              " run at the full speed of a disk. Use " + k +
-             ", or pack the images with h5pack, whose chunks are of 4 MiB by default."});
+             ", or let h5pack repack write the file again, in chunks of 4 MiB by default."});
   }
 
   // What libhdf5 does (tried with 1.10.8): a chunk with filters is read and decoded whole, always;
@@ -206,8 +207,8 @@ void advise_on_filters(const StoredLayout& stored, const ChunkFigures& figures,
   findings.push_back(
       {2, "Chunks go through filters (" + names + "): each visit decodes all " +
               bytes_text(figures.chunk_bytes) + " of a chunk on the CPU" + random +
-              ". Pack the images uncompressed, as h5pack does, or read in chunk order so that each "
-              "chunk is decoded once an epoch."});
+              ". Write the file again without them (h5pack repack), or read in chunk order so that "
+              "each chunk is decoded once an epoch."});
 }
 
 void advise_on_dtype(const StoredLayout& stored, std::vector<Finding>& findings) {
@@ -216,8 +217,8 @@ void advise_on_dtype(const StoredLayout& stored, std::vector<Finding>& findings)
   findings.push_back(
       {element_bytes, "Images are stored as " + std::string(to_string(stored.dtype)) + ": " +
                           factor_text(element_bytes) +
-                          " the bytes of uint8 to store, read and copy. Store uint8, as h5pack "
-                          "does, and convert and normalise after loading."});
+                          " the bytes of uint8 to store, read and copy. Store uint8 (h5pack "
+                          "repack can scale), and convert and normalise after loading."});
 }
 
 }  // namespace
@@ -285,6 +286,12 @@ std::vector<std::string> chunking_advice(const StoredLayout& stored) {
     advise_on_cuts(stored, figures, findings);
     advise_on_size(stored, figures, findings);
     advise_on_filters(stored, figures, findings);
+  } else {
+    findings.push_back(
+        {1,
+         "The images are contiguous. This library reads them in runs of 4 MiB, as fast as chunks "
+         "of that size; h5py reads one image at a time, and in random order each from another "
+         "place: for it, let h5pack repack write the file again in chunks."});
   }
   advise_on_dtype(stored, findings);
   std::stable_sort(findings.begin(), findings.end(),
