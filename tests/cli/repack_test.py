@@ -91,8 +91,8 @@ class RepackTest(CliTest):
         self.assertEqual(chunks[0], 7)
         self.assertEqual(before.keys(), after.keys())
         for name, values in before.items():
-            np.testing.assert_array_equal(after[name], values, name)
-        same = set(said_before) - {"uuid", "chunk_digests", "options", "rdcc_nslots", "rdcc_nbytes"}
+            np.testing.assert_array_equal(after[name], values, name)  # digests, too
+        same = set(said_before) - {"uuid", "options", "rdcc_nslots", "rdcc_nbytes"}
         for name in same:
             np.testing.assert_array_equal(said[name], said_before[name], name)
         self.assertNotEqual(said["uuid"], said_before["uuid"])
@@ -104,7 +104,8 @@ class RepackTest(CliTest):
         sources.write_celeba(self.dir / "celeba", 30, size=(22, 18))
         self.h5pack("celeba", "celeba", "-o", "packed")
         self.repack("packed/train.h5", "-o", "out.h5", "--fields", "identity")
-        self.assertEqual(set(self.read("out.h5")[0]), {"images", "labels", "source_index", "identity"})
+        self.assertEqual(set(self.read("out.h5")[0]),
+                         {"images", "labels", "source_index", "identity", "sample_digests"})
         for name, said in (("age", "'age'"), ("\udcff", "no field")):  # the second is the byte FF, no UTF-8
             self.assert_refused(["repack", "packed/train.h5", "-o", "b.h5", "--fields", name], 1, [said],
                                 "h5pack info")
@@ -124,8 +125,7 @@ class RepackTest(CliTest):
                     found, said, _ = self.read(name)
                     for dataset, values in expected[0].items():
                         np.testing.assert_array_equal(found[dataset], values, dataset)
-                    for attribute in ("order", "seed", "class_names", "class_counts", "mean", "std",
-                                      "chunk_digests"):
+                    for attribute in ("order", "seed", "class_names", "class_counts", "mean", "std"):
                         np.testing.assert_array_equal(said[attribute], expected[1][attribute], attribute)
 
     def test_windows_of_any_size_give_the_same_file(self):
@@ -139,7 +139,7 @@ class RepackTest(CliTest):
                 self.repack("f.h5", "-o", "out.h5", "--order", "shuffled", "--chunk", 9, "--force", "--memory-budget",
                             memory, "--threads", threads, "--out-layout", "nchw")
                 found, said, _ = self.read("out.h5")
-                seen.add(said["chunk_digests"].tobytes())
+                seen.add(found["sample_digests"].tobytes())
                 rows = found["source_index"]
         self.assertEqual(len(seen), 1)
         with h5py.File(self.dir / "f.h5") as file:
@@ -217,7 +217,7 @@ class RepackTest(CliTest):
         for name in a[0]:
             np.testing.assert_array_equal(a[0][name], c[0][name])
         for said in (b[1], c[1]):
-            for name in ("chunk_digests", "mean", "std", "mean_picture_std", "class_counts"):
+            for name in ("mean", "std", "mean_picture_std", "class_counts"):
                 np.testing.assert_array_equal(said[name], a[1][name])
 
     def test_damage_of_filtered_chunks_is_found(self):

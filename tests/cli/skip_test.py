@@ -200,7 +200,7 @@ class SkipTest(CliTest):
                 report = (self.dir / f"{threads}.jsonl").read_text().replace(f"{threads}.h5", "out.h5")
                 contents.append(([file[name][()].tobytes() for name in ("images", "labels", "source_index")],
                                  file["images"].attrs["mean"].tobytes(),
-                                 file["images"].attrs["chunk_digests"].tobytes(), report))
+                                 file["sample_digests"][()].tobytes(), report))
         self.assertEqual(contents[0], contents[1])
         self.assertEqual(contents[0], contents[2])
 

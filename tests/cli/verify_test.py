@@ -44,15 +44,17 @@ class VerifyTest(CliTest):
 
     def test_damaged_chunks_come_with_their_rows_and_files(self):
         flip(self.file, self.offset + 2 * self.chunk_bytes + 777, 8)
-        flip(self.file, self.offset + 6 * self.chunk_bytes - 1)  # behind the last row
+        flip(self.file, self.offset + 5 * self.chunk_bytes + 2 * 960 - 1)  # of the last row
+        flip(self.file, self.offset + 6 * self.chunk_bytes - 1)  # behind it: no sample
         report, stderr = self.verify("out.h5", code=1)
         self.assertFalse(report["intact"])
         self.assertEqual(len(stderr.splitlines()), 1)
         self.assertRegex(stderr, r"h5pack: out\.h5 is damaged; copy it again")
         rows = [(d["chunk"], d["first_row"], d["num_rows"], d["code"]) for d in report["damaged"]]
         self.assertEqual(rows, [(2, 8, 4, "digest_mismatch"), (5, 20, 2, "digest_mismatch")])
+        self.assertEqual([damage["rows"] for damage in report["damaged"]], [[8], [21]])
         for damage in report["damaged"]:
-            lost = self.source_index[damage["first_row"]:damage["first_row"] + damage["num_rows"]]
+            lost = self.source_index[damage["rows"]]
             self.assertEqual(damage["source_rows"], list(lost))
             self.assertEqual([str(self.dir / name) for name in damage["files"]],
                              [self.samples[row][0] for row in lost])

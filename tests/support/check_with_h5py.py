@@ -29,7 +29,7 @@ with h5py.File(path, "r", libver="latest") as file:
     assert file["labels"].chunks is None and file["labels"].maxshape == (samples,)
 
     root = dict(file.attrs)
-    assert root["chunkio_format"] == 1
+    assert root["chunkio_format"] == 2
     assert root["creator"].decode().startswith("chunkio ")
     assert len(root["uuid"].decode()) == 36 and root["uuid"][14:15] == b"4"
     assert root["split"] == b"train" and root["order"] == b"shuffled"
@@ -46,6 +46,14 @@ with h5py.File(path, "r", libver="latest") as file:
     assert np.array_equal(attributes["std"], [0.1, 0.2, 0.3])
     assert "255" in attributes["statistics_definition"].decode()
     assert attributes["class_counts"].sum() == samples
-    assert attributes["digest_algorithm"] == b"XXH3-64"
-    assert attributes["chunk_digests"].dtype == np.uint64
-    assert attributes["chunk_digests"].shape == (-(-samples // chunk),)
+    assert "chunk_digests" not in attributes and "digest_algorithm" not in attributes
+    digests = file["sample_digests"]
+    assert digests.dtype == np.uint64 and digests.chunks is None
+    assert digests.attrs["algorithm"] == b"XXH3-64"
+    assert list(digests.attrs["covers"]) == [b"images", b"labels", b"source_index"]
+    # Loaders of other projects refuse a file in which one dataset has another first axis.
+    shapes = []
+    file.visititems(lambda name, item: shapes.append(item.shape) if isinstance(item, h5py.Dataset) else None)
+    assert len(shapes) == 4 and all(shape[0] == samples for shape in shapes), shapes
+    # Nor is any attribute a list that grows with the samples.
+    assert all(np.size(value) <= 4 for item in (file, images, digests) for value in item.attrs.values())

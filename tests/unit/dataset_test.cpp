@@ -93,7 +93,7 @@ TEST_F(DatasetTest, ReadsEverythingAFileOfThisLibrarySays) {
   EXPECT_EQ(info.labels->dtype, DType::int64);
   ASSERT_EQ(info.fields.size(), 1U);
   EXPECT_EQ(info.fields[0].name, "source_index");
-  EXPECT_EQ(info.format_version, 1);
+  EXPECT_EQ(info.format_version, 2);
   EXPECT_TRUE(info.creator.starts_with("chunkio "));
   EXPECT_EQ(info.uuid.size(), 36U);
   EXPECT_EQ(info.split, "train");
@@ -107,7 +107,8 @@ TEST_F(DatasetTest, ReadsEverythingAFileOfThisLibrarySays) {
   ASSERT_TRUE(info.statistics);
   EXPECT_EQ(info.statistics->mean, (std::vector<double>{0.25, 0.5, 0.75}));
   EXPECT_EQ(info.statistics->std, (std::vector<double>{0.1, 0.2, 0.3}));
-  EXPECT_EQ(info.chunk_digests.size(), 3U);
+  EXPECT_EQ(info.digests_cover, (std::vector<std::string>{"images", "labels", "source_index"}));
+  EXPECT_TRUE(info.chunk_digests.empty());
   EXPECT_TRUE(dataset.impl()->images->linear_offset);
   expect_pattern(dataset);
 }
@@ -644,9 +645,9 @@ TEST_F(DatasetTest, LaterFormatVersionsAreDeclined) {
   const std::string path = own_file();
   alter(path, [&](hid_t file, hid_t /*images*/) {
     H5Adelete(file, h5::root_attribute::kFormat);
-    h5::write_number(file, h5::root_attribute::kFormat, std::int64_t{2}, path);
+    h5::write_number(file, h5::root_attribute::kFormat, std::int64_t{3}, path);
   });
-  expect_error(ErrorCode::unsupported, {"format version 2"}, [&] { Dataset::open(path); });
+  expect_error(ErrorCode::unsupported, {"format version 3"}, [&] { Dataset::open(path); });
 }
 
 // ---- Reads ----

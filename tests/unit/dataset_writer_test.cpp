@@ -102,13 +102,27 @@ TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
   ASSERT_TRUE(dataset.impl()->images->linear_offset) << dataset.impl()->images->needs_libhdf5;
   expect_complete(n);
 
-  // The stored chunks, last one included, are what the digests say; unused rows are zero.
+  // The digests are those of format.md: pixels, then labels, then source rows, each the seed of the
+  // next. Unused rows are zero.
+  const auto digests = h5::open_array(*dataset.impl(), "sample_digests", Shape{n}, DType::uint64);
+  std::vector<std::uint64_t> stored(static_cast<std::size_t>(n));
+  h5::read_rows(*digests, 0, n, std::as_writable_bytes(std::span(stored)), path_);
+  const std::vector<std::byte> pixels = test::read_rows(dataset, 0, n);
+  for (std::int64_t row = 0; row < n; ++row) {
+    const std::int64_t label = row % 3;
+    const std::int64_t source = n - 1 - row;
+    std::uint64_t digest = XXH3_64bits(pixels.data() + row * 90, 90);
+    digest = XXH3_64bits_withSeed(&label, sizeof(label), digest);
+    digest = XXH3_64bits_withSeed(&source, sizeof(source), digest);
+    ASSERT_EQ(stored[static_cast<std::size_t>(row)], digest) << row;
+  }
+  EXPECT_EQ(dataset.info().digests_cover,
+            (std::vector<std::string>{"images", "labels", "source_index"}));
   const std::int64_t chunk_bytes = std::min(k, n) * 90;
   std::vector<std::byte> chunk(static_cast<std::size_t>(chunk_bytes));
   for (std::int64_t i = 0; i < dataset.info().num_chunks; ++i) {
     base::read_at(dataset.impl()->descriptor.get(),
                   *dataset.impl()->images->linear_offset + i * chunk_bytes, chunk, path_);
-    EXPECT_EQ(base::digest(chunk), dataset.info().chunk_digests[static_cast<std::size_t>(i)]);
   }
   const std::int64_t used = (n - (dataset.info().num_chunks - 1) * std::min(k, n)) * 90;
   EXPECT_TRUE(
@@ -574,7 +588,14 @@ TEST_P(DatasetWriterFilter, HoldsTheSameAsWithout) {
   expect_complete(n);
   const Dataset plain = Dataset::open(folder_.file("plain.h5"));
   const Dataset dataset = Dataset::open(path_);
-  EXPECT_EQ(dataset.info().chunk_digests, plain.info().chunk_digests);
+  const auto digests = [](const Dataset& file) {
+    std::vector<std::byte> values(static_cast<std::size_t>(file.size()) * sizeof(std::uint64_t));
+    const auto array =
+        h5::open_array(*file.impl(), "sample_digests", Shape{file.size()}, DType::uint64);
+    h5::read_rows(*array, 0, file.size(), values, file.info().path);
+    return values;
+  };
+  EXPECT_EQ(digests(dataset), digests(plain));
   EXPECT_EQ(dataset.info().stored.filters, filter.shuffle
                                                ? (std::vector<std::string>{"shuffle", "deflate"})
                                                : std::vector<std::string>{"deflate"});

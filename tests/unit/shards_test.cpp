@@ -122,7 +122,7 @@ TEST_F(ShardsTest, AreOneDataset) {
   EXPECT_EQ(info.stored.shape, (Shape{sum(kUneven), 5, 4, 3}));
   EXPECT_EQ(info.stored.chunk_shape, (Shape{kChunk, 5, 4, 3}));
   EXPECT_EQ(info.num_chunks, 3 + 1 + 4 + 2 + 1);
-  EXPECT_EQ(std::ssize(info.chunk_digests), info.num_chunks);
+  EXPECT_EQ(info.digests_cover, (std::vector<std::string>{"images", "labels", "weights"}));
   EXPECT_EQ(info.class_names.size(), 10U);
   EXPECT_EQ(info.uuid.size(), 16U);
   EXPECT_FALSE(info.shard);
@@ -325,6 +325,7 @@ TEST_F(ShardsTest, DamageIsNamedByFileAndRow) {
   ASSERT_EQ(result.damaged.size(), 1U);
   EXPECT_EQ(result.damaged[0].chunk, 3 + 1 + 1);
   EXPECT_EQ(result.damaged[0].rows, (RowRange{32, 39}));
+  EXPECT_EQ(result.damaged[0].damaged_rows, (std::vector<RowRange>{{32, 33}}));
   EXPECT_NE(result.damaged[0].reason.find("chunk 1 (rows 7 to 13) of images in " + third),
             std::string::npos)
       << result.damaged[0].reason;
@@ -502,7 +503,7 @@ TEST_F(ShardLinkTest, IsReadByOthersWhereverTheFolderIs) {
       "assert (f['labels'][()] == (rows * 7 + 3) % 10).all(); "
       "assert (f['weights'][()] == numpy.stack([rows, -rows], 1)).all(); "
       "assert f['images'].attrs['class_names'][4] == b'class 4'; "
-      "assert 'shard_index' not in f.attrs and f.attrs['chunkio_format'] == 1; "
+      "assert 'shard_index' not in f.attrs and f.attrs['chunkio_format'] == 2; "
       "assert all(not s.file_name.startswith('/') for s in f['images'].virtual_sources()); "
       "f['images'][()].tofile(sys.argv[2])";
   const std::string command = std::string("cd / && '") + CHUNKIO_H5PY_PYTHON + "' -c \"" + script +

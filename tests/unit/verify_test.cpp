@@ -8,13 +8,17 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include <chunkio/dataset.hpp>
+#include <chunkio/dataset_writer.hpp>
 #include <chunkio/verify.hpp>
 
 #include "cached_pages.hpp"
 #include "errors.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/library.hpp"
+#include "h5/schema.hpp"
 #include "h5_files.hpp"
 #include "io/range_reader.hpp"
 #include "pixels.hpp"
@@ -82,8 +86,8 @@ TEST(Verify, AnIntactFileIsReadOnceAndHasNoDamage) {
   EXPECT_EQ(progress, 15);
 }
 
-/// Rows of the last chunk beyond the dataset count, too: the digest is of what is stored.
-TEST(Verify, AnyByteOfAnyChunkNamesThatChunkAndNoOther) {
+/// Rows of the last chunk beyond the dataset do not count: they are no samples.
+TEST(Verify, AnyByteOfAnySampleNamesThatSampleAndNoOther) {
   const test::ScratchFolder scratch;
   const StoredPixels pixels(
       scratch.file("a.h5"),
@@ -92,9 +96,17 @@ TEST(Verify, AnyByteOfAnyChunkNamesThatChunkAndNoOther) {
   for (std::int64_t chunk = 0; chunk < pixels.num_chunks(); ++chunk) {
     for (std::int64_t byte = 0; byte < pixels.chunk_bytes(); ++byte) {
       const int bits = static_cast<int>(random() % 255 + 1);
+      const std::int64_t sample = chunk * 4 + byte / 4;
       pixels.flip(chunk, byte, bits);
-      ASSERT_EQ(pixels.damaged(), Chunks{chunk}) << "byte " << byte << ", bits " << bits;
+      const VerifyResult result = verify_chunks(Dataset::open(pixels.path()));
       pixels.flip(chunk, byte, bits);
+      if (sample >= 11) {
+        ASSERT_TRUE(result.damaged.empty()) << "byte " << byte << " of chunk " << chunk;
+        continue;
+      }
+      ASSERT_EQ(result.damaged.size(), 1U) << "byte " << byte << ", bits " << bits;
+      ASSERT_EQ(result.damaged.front().chunk, chunk);
+      ASSERT_EQ(result.damaged.front().damaged_rows, (std::vector<RowRange>{{sample, sample + 1}}));
     }
   }
   EXPECT_EQ(pixels.damaged(), Chunks{});
@@ -121,10 +133,11 @@ TEST_P(VerifySizeTest, RandomDamageIsFoundByAnyNumberOfThreads) {
     for (std::int64_t chunk = 0; chunk < pixels.num_chunks(); ++chunk) {
       if (random() % 3 != 0) continue;
       expected.push_back(chunk);
-      pixels.flip(
-          chunk,
-          static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(pixels.chunk_bytes())),
-          1 << random() % 8);
+      // Rows behind the last one are no samples.
+      const std::int64_t rows =
+          std::min(size.chunk_samples, size.num_samples - chunk * size.chunk_samples);
+      const auto bytes = static_cast<std::uint64_t>(rows * size.height * size.width * 3);
+      pixels.flip(chunk, static_cast<std::int64_t>(random() % bytes), 1 << random() % 8);
     }
     for (const std::int64_t threads : {1, 2, 16}) ASSERT_EQ(pixels.damaged(threads), expected);
     // All of it back: the next round damages other bytes, maybe of the same chunks.
@@ -197,7 +210,7 @@ TEST(Verify, WithoutDigestsThereIsNothingToCompare) {
                [&] { (void)verify_chunks(foreign); });
 }
 
-TEST(Verify, ChunksInAnotherPlaceAreComparedAndRewrittenOnesAreNot) {
+TEST(Verify, HoweverPicturesAreStoredByNowTheyAreCompared) {
   const test::ScratchFolder scratch;
   const StoredPixels pixels(scratch.file("a.h5"), {.num_samples = 100, .chunk_samples = 7});
   const auto repacked = [&](const std::string& arguments) {
@@ -220,19 +233,133 @@ TEST(Verify, ChunksInAnotherPlaceAreComparedAndRewrittenOnesAreNot) {
   EXPECT_EQ(deflated.damaged.front().chunk, 2);
   EXPECT_EQ(deflated.damaged.front().code, ErrorCode::digest_mismatch);
 
-  const Dataset foreign = Dataset::open(repacked("-f images:NBIT"));
-  EXPECT_EQ(why_not_verifiable(foreign),
-            "its chunks were rewritten since it was packed (nbit filter)");
-  std::string chunk = Dataset::open(pixels.path()).info().sample_shape().to_string();  // "[H, W, C]"
+  std::string chunk =
+      Dataset::open(pixels.path()).info().sample_shape().to_string();  // "[H, W, C]"
   std::erase_if(chunk, [](char c) { return c == '[' || c == ']' || c == ' '; });
   std::replace(chunk.begin(), chunk.end(), ',', 'x');
-  for (const auto& [layout, reason] : {std::pair<std::string, std::string>("CONTI", "no chunks"),
-                                       {"CHUNK=3x" + chunk, "other chunks"}}) {
-    const Dataset rewritten = Dataset::open(repacked("-l images:" + layout));
-    EXPECT_EQ(why_not_verifiable(rewritten),
-              "its chunks were rewritten since it was packed (" + reason + ")");
+  for (const std::string& how :
+       {std::string("-f images:NBIT"), std::string("-l images:CONTI"), "-l images:CHUNK=3x" + chunk,
+        std::string("-l images:CHUNK=4x1x1x1"), std::string("-f sample_digests:GZIP=1"),
+        std::string("-f labels:GZIP=1")}) {
+    const VerifyResult rewritten = verify_chunks(Dataset::open(repacked(how)));
+    ASSERT_EQ(rewritten.damaged.size(), 1U) << how;
+    EXPECT_EQ(rewritten.damaged.front().damaged_rows, (std::vector<RowRange>{{14, 15}})) << how;
+    EXPECT_EQ(rewritten.damaged.front().code, ErrorCode::digest_mismatch) << how;
   }
 }
+
+/// A packed file that another program changed.
+template <class Change>
+std::string altered(const test::ScratchFolder& scratch, Change change) {
+  const std::string path = scratch.file("altered.h5");
+  std::filesystem::remove(path);
+  test::write_packed(path, {.num_samples = 20, .chunk_samples = 7});
+  const auto guard = h5::Library::lock();
+  const h5::FileId file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
+  change(file.get());
+  return path;
+}
+
+/// Writes element `at` of a dataset of 8-byte numbers.
+void set_number(hid_t file, const char* name, std::size_t at,
+                std::uint64_t (*change)(std::uint64_t)) {
+  const h5::DatasetId dataset(H5Dopen2(file, name, H5P_DEFAULT));
+  std::vector<std::uint64_t> values(20);
+  ASSERT_GE(H5Dread(dataset.get(), H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+            0);
+  values[at] = change(values[at]);
+  ASSERT_GE(
+      H5Dwrite(dataset.get(), H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+}
+
+TEST(Verify, AnotherLabelOrDigestIsDamageOfItsSample) {
+  const test::ScratchFolder scratch;
+  for (const char* name : {"labels", "sample_digests"}) {
+    const std::string path = altered(scratch, [&](hid_t file) {
+      set_number(file, name, 13, [](std::uint64_t value) { return value ^ 1; });
+    });
+    const VerifyResult result = verify_chunks(Dataset::open(path));
+    ASSERT_EQ(result.damaged.size(), 1U) << name;
+    EXPECT_EQ(result.damaged.front().chunk, 1) << name;
+    EXPECT_EQ(result.damaged.front().damaged_rows, (std::vector<RowRange>{{13, 14}})) << name;
+    EXPECT_NE(result.damaged.front().reason.find("sample 13 does not match"), std::string::npos)
+        << result.damaged.front().reason;
+  }
+}
+
+TEST(Verify, ADatasetThatIsCoveredAndMissingIsOneErrorAndAFurtherOneIsNone) {
+  const test::ScratchFolder scratch;
+  const std::string path =
+      altered(scratch, [](hid_t file) { ASSERT_GE(H5Ldelete(file, "labels", H5P_DEFAULT), 0); });
+  expect_error(ErrorCode::corrupt_data, {path, "cover labels", "missing"},
+               [&] { (void)verify_chunks(Dataset::open(path)); });
+  const std::string more = altered(scratch, [](hid_t file) {
+    const hsize_t n = 20;
+    const h5::SpaceId space(H5Screate_simple(1, &n, nullptr));
+    const h5::DatasetId added(H5Dcreate2(file, "added", H5T_NATIVE_INT32, space.get(), H5P_DEFAULT,
+                                         H5P_DEFAULT, H5P_DEFAULT));
+    ASSERT_TRUE(added);
+  });
+  EXPECT_TRUE(verify_chunks(Dataset::open(more)).damaged.empty());
+}
+
+TEST(Verify, DigestsOfAnAlgorithmOfTheFutureAreNone) {
+  const test::ScratchFolder scratch;
+  const std::string path = altered(scratch, [](hid_t file) {
+    const h5::DatasetId digests(H5Dopen2(file, "sample_digests", H5P_DEFAULT));
+    ASSERT_GE(H5Adelete(digests.get(), "algorithm"), 0);
+    h5::write_text(digests.get(), "algorithm", "XXH9-512", "the file");
+  });
+  const Dataset dataset = Dataset::open(path);
+  EXPECT_EQ(why_not_verifiable(dataset), "it has no digests");
+  EXPECT_TRUE(dataset.info().digests_cover.empty());
+  EXPECT_FALSE(dataset.find_field("sample_digests"));
+}
+
+TEST(Verify, DigestsOfAnotherNumberOfSamplesAreRefused) {
+  const test::ScratchFolder scratch;
+  const std::string path = altered(scratch, [](hid_t file) {
+    ASSERT_GE(H5Ldelete(file, "sample_digests", H5P_DEFAULT), 0);
+    const hsize_t n = 19;
+    const h5::SpaceId space(H5Screate_simple(1, &n, nullptr));
+    const h5::DatasetId digests(H5Dcreate2(file, "sample_digests", H5T_NATIVE_UINT64, space.get(),
+                                           H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    const std::vector<std::string> names = {"images", "labels"};
+    h5::write_covered_names(digests.get(), names, "the file");
+  });
+  expect_error(ErrorCode::corrupt_data, {path, "sample_digests uint64 [19]", "20 samples"},
+               [&] { Dataset::open(path); });
+}
+
+/// Chunks of one byte: the list of chunks is longer than any that an attribute may hold.
+class ManyChunks : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(ManyChunks, AreWrittenReadAndCompared) {
+  const test::ScratchFolder scratch;
+  const std::string path = scratch.file("many.h5");
+  const std::int64_t n = GetParam();
+  DatasetSpec spec;
+  spec.num_samples = n;
+  spec.height = spec.width = spec.channels = 1;
+  spec.channel_order = "gray";
+  const auto byte_of = [](std::int64_t i) { return static_cast<std::byte>(i * 31 % 251); };
+  DatasetWriter writer(path, spec, {.chunk_samples = 1});
+  ASSERT_EQ(writer.num_chunks(), n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::byte byte = byte_of(i);
+    writer.write_chunk(i, std::span(&byte, 1));
+  }
+  writer.close();
+  const Dataset dataset = Dataset::open(path);
+  EXPECT_EQ(dataset.info().num_chunks, n);
+  EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
+  std::vector<std::byte> last(3);
+  dataset.read_images(n - 3, 3, last);
+  EXPECT_EQ(last, (std::vector<std::byte>{byte_of(n - 3), byte_of(n - 2), byte_of(n - 1)}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, ManyChunks,
+                         testing::Values((1 << 20) - 1, 1 << 20, (1 << 20) + 1));
 
 TEST(Verify, RefusesImpossibleThreadCounts) {
   const test::ScratchFolder scratch;

@@ -119,23 +119,14 @@ TEST_F(VerifyingSourceTest, AFileWithoutDigestsIsRefused) {
                [&] { make(dataset, Verify::always); });
 }
 
-TEST_F(VerifyingSourceTest, ChunksThatWereRewrittenAreRefused) {
+/// A digest is of a sample, however it is stored by now; libhdf5 reads what we do not.
+TEST_F(VerifyingSourceTest, ChunksThatWereRewrittenAreCompared) {
   if (repacked("").empty()) GTEST_SKIP() << "no h5repack";
-  struct Rewritten {
-    std::string arguments;
-    std::string reason;
-  };
-  for (const auto& [arguments, reason] : {Rewritten{"-f images:NBIT", "nbit filter"},
-                                          Rewritten{"-f images:SOFF=0,IN", "scaleoffset filter"}}) {
+  for (const std::string arguments : {"", "-f images:GZIP=1", "-f images:SHUF -f images:GZIP=9",
+                                      "-f images:NBIT", "-f images:SOFF=0,IN", "-l images:CONTI"}) {
     const std::string path = repacked(arguments);
     ASSERT_NE(path, "") << arguments;
     const Dataset dataset = Dataset::open(path);
-    expect_error(ErrorCode::unsupported, {path, "rewritten", reason, "--verify off"},
-                 [&] { make(dataset, Verify::always, SourceKind::automatic); });
-  }
-  // Not refused: the same chunks elsewhere in the file, or behind filters that are undone here.
-  for (const std::string arguments : {"", "-f images:GZIP=1", "-f images:SHUF -f images:GZIP=9"}) {
-    const Dataset dataset = Dataset::open(repacked(arguments));
     place(make(dataset, Verify::always, SourceKind::automatic), 8, kChunk, 0);
   }
 }
@@ -203,7 +194,8 @@ TEST_F(VerifyingSourceTest, GoesRoundThePageCacheWithItsSource) {
           << "row " << row;
     }
     if (dropped && direct_io && RangeReader(dataset.impl(), true).direct()) {
-      EXPECT_EQ(test::cached_bytes(fd, file_bytes), 0U);
+      // Labels and digests alone come through it.
+      EXPECT_LE(test::cached_bytes(fd, file_bytes), std::size_t{32} << 10);
     }
   }
 }

@@ -79,13 +79,16 @@ void check_chunks(VerifyReport& report, const chunkio::Dataset& dataset, std::in
   add_damage(report, std::move(result.damaged));
 }
 
-/// What was in the damaged chunks: source rows if the file has them, files if the source is still
+/// What the damaged rows were: source rows if the file has them, files if the source is still
 /// where it was.
 void name_losses(VerifyReport& report, const chunkio::Dataset& dataset) {
   if (report.damaged.empty()) return;
   try {
     for (DamageReport& damage : report.damaged) {
-      damage.source_rows = source_rows(dataset, damage.chunk.rows);
+      for (const chunkio::RowRange& rows : damage.chunk.damaged_rows) {
+        const std::vector<std::int64_t> some = source_rows(dataset, rows);
+        damage.source_rows.insert(damage.source_rows.end(), some.begin(), some.end());
+      }
     }
     const RecordedSource source(dataset.info(), "");
     for (DamageReport& damage : report.damaged) {

@@ -227,9 +227,14 @@ std::string verify_json(const VerifyReport& report) {
   Json damaged = Json::array();
   for (const DamageReport& damage : report.damaged) {
     const chunkio::DamagedChunk& chunk = damage.chunk;
+    Json rows = Json::array();
+    for (const auto& [begin, end] : chunk.damaged_rows) {
+      for (std::int64_t row = begin; row < end; ++row) rows.push_back(row);
+    }
     damaged.push_back({{"chunk", chunk.chunk},
                        {"first_row", chunk.rows.begin},
                        {"num_rows", chunk.rows.end - chunk.rows.begin},
+                       {"rows", std::move(rows)},
                        {"code", to_string(chunk.code)},
                        {"reason", chunk.reason},
                        {"source_rows", damage.source_rows},

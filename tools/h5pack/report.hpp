@@ -98,7 +98,7 @@ struct PreviewReport {
 /// A chunk that `h5pack verify` found damaged, and what was in it.
 struct DamageReport {
   chunkio::DamagedChunk chunk = {};
-  std::vector<std::int64_t> source_rows = {};  ///< Of its rows; empty if the file does not say.
+  std::vector<std::int64_t> source_rows = {};  ///< Of its damaged rows; empty if not known.
   std::vector<std::string> files = {};         ///< The same by name; empty if that is unknown.
 };
 

@@ -114,8 +114,12 @@ struct DatasetInfo {
   /// 0..1. Leaves out how pictures differ from each other, so it is below `statistics->std`.
   std::vector<double> mean_picture_std = {};
   std::optional<SourceSizes> source_sizes = {};
-  /// XXH3-64 of the pixels of each chunk it was packed in, before any filter; empty if absent.
+  /// Of format version 1: XXH3-64 of the pixels of each chunk it was packed in, before any filter.
+  /// Empty if absent.
   std::vector<std::uint64_t> chunk_digests = {};
+  /// From version 2 on: the datasets whose rows the digest of each sample covers, the pictures
+  /// first; empty without digests. Those stay in the file, as there may be many (format.md).
+  std::vector<std::string> digests_cover = {};
 
   /// [H,W,C] or [C,H,W].
   [[nodiscard]] Shape sample_shape() const { return stored.shape.without_first_axis(); }

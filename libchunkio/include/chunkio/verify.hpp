@@ -2,8 +2,9 @@
 /// still are what was packed.
 ///
 /// Dataset::open() has checked names, shapes, types, attributes and labels before; what is left are
-/// the things that cost time. Files of this library keep a digest of the pixels of each chunk,
-/// whatever filter they are stored with; labels and other fields have none.
+/// the things that cost time. Files of this library keep a digest of each sample: of its pixels,
+/// however they are stored, of its label and of its other fields. Those of format version 1 have
+/// one of the pixels of each chunk instead.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +35,19 @@ struct VerifyOptions {
 /// A chunk that cannot be believed.
 struct DamagedChunk {
   std::int64_t chunk = 0;  ///< Along the sample axis.
-  RowRange rows = {};      ///< Of the dataset.
+  RowRange rows = {};      ///< Of the dataset: all that it holds.
+  /// The rows that cannot be believed, as ascending ranges: those that do not match their digests,
+  /// where each has its own, else all.
+  std::vector<RowRange> damaged_rows = {};
   /// digest_mismatch, io_failed, corrupt_data, unsupported (it overlaps another) or hdf5_failed.
   ErrorCode code = ErrorCode::digest_mismatch;
   std::string reason = {};  ///< One line that names file, chunk and rows.
 };
 
 struct VerifyResult {
-  std::int64_t num_chunks = 0;             ///< Checked.
-  std::int64_t bytes_read = 0;             ///< Stored bytes asked of the file.
+  /// Checked; of pictures that are not stored in chunks, pieces.
+  std::int64_t num_chunks = 0;
+  std::int64_t bytes_read = 0;             ///< Stored bytes of pictures asked of the file.
   std::vector<DamagedChunk> damaged = {};  ///< Ascending by chunk, each once.
 };
 
@@ -59,14 +64,16 @@ CHUNKIO_EXPORT std::string why_not_verifiable(const Dataset& dataset);
 CHUNKIO_EXPORT VerifyResult verify_chunk_index(const Dataset& dataset,
                                                const VerifyOptions& options = {});
 
-/// Reads every chunk of the pictures and compares it with its digest. Blocks on I/O.
+/// Reads every chunk of the pictures, and the fields of their samples, and compares them with their
+/// digests. Blocks on I/O.
 ///
 /// The bytes come from the storage, round the page cache (O_DIRECT); where the file system refuses
 /// that, what is in the page cache is dropped before and behind the reads. Takes some 4 MiB of
 /// memory a thread.
 /// \throws Error unsupported (why_not_verifiable), corrupt_data (the file was changed while it was
-///         read), cancelled, out_of_resources, invalid_argument. A chunk that cannot be read or
-///         does not match is no such error but one of `damaged`.
+///         read, or lacks a dataset that its digests cover), cancelled, out_of_resources,
+///         invalid_argument. A chunk that cannot be read or does not match is no such error but one
+///         of `damaged`.
 CHUNKIO_EXPORT VerifyResult verify_chunks(const Dataset& dataset,
                                           const VerifyOptions& options = {});
 

@@ -389,11 +389,41 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
   if (!info.format_version) info.why_no_labels = why_no_labels(info, contents, unfit);
 }
 
+/// Whether the dataset is that of the digests, which is no field.
+bool holds_digests(const DatasetInfo& info, const std::string& name) {
+  return info.format_version.value_or(1) > 1 && name == kSampleDigests;
+}
+
+/// Finds out what the digests of samples cover. \throws Error corrupt_data.
+void find_digests(Dataset::Impl& impl) {
+  DatasetInfo& info = impl.info;
+  std::string refusal;
+  if (!holds_digests(info, kSampleDigests) ||
+      follow_links(impl.file, kSampleDigests, info.path, External::refused, refusal) !=
+          LinkState::present ||
+      !is_dataset(impl.file, kSampleDigests, info.path)) {
+    return;
+  }
+  const DatasetId dataset = open_dataset(impl.file, kSampleDigests, info.path);
+  std::vector<std::string> names = read_covered_names(dataset.get(), info.path);
+  if (names.empty()) return;
+  const DatasetSummary digests = summarize(dataset, kSampleDigests, info.path, External::refused);
+  if (digests.dtype != DType::uint64 || digests.shape != Shape{info.num_samples} ||
+      !digests.refusal.empty()) {
+    throw Error(ErrorCode::corrupt_data,
+                info.path + ": " + digests.describe() + " are no digests of " +
+                    std::to_string(info.num_samples) + " samples; write the file again");
+  }
+  // Those of other images than these say nothing.
+  if (names.front() == info.images_path) info.digests_cover = std::move(names);
+}
+
 /// Sets the fields, and what is left out.
 void find_fields(Dataset::Impl& impl, const FileContents& contents) {
   DatasetInfo& info = impl.info;
   for (const DatasetSummary& dataset : contents.datasets) {
-    if (dataset.name == info.images_path || (info.labels && dataset.name == info.labels->name)) {
+    if (dataset.name == info.images_path || (info.labels && dataset.name == info.labels->name) ||
+        holds_digests(info, dataset.name)) {
       continue;
     }
     if (auto field = as_field(dataset, info.num_samples)) {
@@ -659,6 +689,7 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
   info.num_samples = info.stored.shape[0];
   set_layout(*impl, options.layout);
   read_description(impl->file.get(), impl->images->dataset.get(), info);
+  find_digests(*impl);
   find_labels(*impl, options, contents);
   find_fields(*impl, contents);
   check_labels(*impl);

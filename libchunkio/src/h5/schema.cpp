@@ -1,6 +1,7 @@
 #include "h5/schema.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -58,6 +59,15 @@ std::optional<OpenAttribute> open_attribute(hid_t object, const char* name,
     attribute.count = product && std::in_range<std::int64_t>(*product)
                           ? static_cast<std::int64_t>(*product)
                           : std::numeric_limits<std::int64_t>::max();
+  }
+  // Nothing in a file is larger than the file: no memory for what only claims to be there.
+  if (attribute.count > kMaxEntries) {
+    hsize_t file_bytes = 0;
+    const FileId file(check_id(H5Iget_file_id(object), "inspect", path));
+    check_status(H5Fget_filesize(file.get(), &file_bytes), "inspect", path);
+    if (std::cmp_greater(attribute.count, file_bytes / H5Tget_size(attribute.type.get()))) {
+      attribute.count = std::numeric_limits<std::int64_t>::max();
+    }
   }
   return attribute;
 }
@@ -225,12 +235,13 @@ std::optional<std::string> AttributeReader::text(const char* name) const {
   return strings->front();
 }
 
-std::optional<std::vector<std::string>> AttributeReader::texts(const char* name) const {
+std::optional<std::vector<std::string>> AttributeReader::texts(const char* name,
+                                                               std::int64_t most) const {
   const auto attribute = open_attribute(object_, name, path_);
   if (!attribute) return std::nullopt;
   const hid_t type = attribute->type.get();
   if (H5Tget_class(type) != H5T_STRING) throw corrupt(name, "does not hold strings");
-  if (attribute->count > kMaxNames) throw corrupt(name, "has too many entries");
+  if (attribute->count > most) throw corrupt(name, "has too many entries");
   const auto count = static_cast<std::size_t>(attribute->count);
   const auto max_bytes = static_cast<std::size_t>(count == 1 ? kMaxTextBytes : kMaxNameBytes);
   std::vector<std::string> strings;
@@ -262,12 +273,22 @@ std::optional<std::vector<std::string>> AttributeReader::texts(const char* name)
 
 template <class T>
 std::optional<std::vector<T>> AttributeReader::numbers(const char* name, std::int64_t count) const {
+  auto values = up_to<T>(count, name);
+  if (values && !std::cmp_equal(values->size(), count)) {
+    throw corrupt(name, "has " + std::to_string(values->size()) + " entries, expected " +
+                            std::to_string(count));
+  }
+  return values;
+}
+
+template <class T>
+std::optional<std::vector<T>> AttributeReader::up_to(std::int64_t most, const char* name) const {
   const auto attribute = open_attribute(object_, name, path_);
   if (!attribute) return std::nullopt;
   if (!element_type(attribute->type.get())) throw corrupt(name, "does not hold numbers");
-  if (count >= 0 ? attribute->count != count : attribute->count > kMaxNames) {
+  if (attribute->count > most) {
     throw corrupt(name, "has " + std::to_string(attribute->count) + " entries, expected " +
-                            std::to_string(count >= 0 ? count : kMaxNames));
+                            std::to_string(most));
   }
   std::vector<T> values(static_cast<std::size_t>(attribute->count));
   if (!values.empty()) {
@@ -283,6 +304,10 @@ template std::optional<std::vector<std::uint64_t>> AttributeReader::numbers(cons
                                                                             std::int64_t) const;
 template std::optional<std::vector<double>> AttributeReader::numbers(const char*,
                                                                      std::int64_t) const;
+template std::optional<std::vector<std::int64_t>> AttributeReader::up_to(std::int64_t,
+                                                                         const char*) const;
+template std::optional<std::vector<std::uint64_t>> AttributeReader::up_to(std::int64_t,
+                                                                          const char*) const;
 
 void write_text(hid_t object, const char* name, const std::string& text, const std::string& path) {
   const TypeId type = string_type(text.size(), path);
@@ -329,7 +354,7 @@ namespace {
 std::optional<SourceSizes> read_source_sizes(const AttributeReader& attributes,
                                              std::int64_t num_samples) {
   const auto range = attributes.numbers<std::int64_t>(image_attribute::kSourceSizeRange, 4);
-  const auto triples = attributes.numbers<std::int64_t>(image_attribute::kSourceSizes, -1);
+  const auto triples = attributes.up_to<std::int64_t>(kMaxEntries, image_attribute::kSourceSizes);
   if (!range && !triples) return std::nullopt;
   SourceSizes sizes;
   if (range && triples && triples->size() % 3 == 0) {
@@ -362,6 +387,16 @@ std::optional<ShardInfo> read_shard(const AttributeReader& root, std::int64_t nu
   return shard;
 }
 
+/// Rows that a dataset had room for when it was created: class names may be as many, although some
+/// samples were left out then.
+std::int64_t planned_samples(hid_t images, const std::string& path) {
+  const SpaceId space(check_id(H5Dget_space(images), "inspect the pictures of", path));
+  std::array<hsize_t, H5S_MAX_RANK> most{};
+  check_status(H5Sget_simple_extent_dims(space.get(), nullptr, most.data()),
+               "inspect the pictures of", path);
+  return static_cast<std::int64_t>(std::min(most[0], static_cast<hsize_t>(kMaxSamples)));
+}
+
 }  // namespace
 
 bool is_possible(const ShardInfo& shard, std::int64_t num_rows) noexcept {
@@ -381,7 +416,7 @@ void read_description(hid_t file, hid_t images, DatasetInfo& info) {
   if (version > kFormatVersion) {
     throw Error(ErrorCode::unsupported,
                 info.path + " has format version " + std::to_string(version) +
-                    ", this library reads version " + std::to_string(kFormatVersion) +
+                    ", this library reads versions up to " + std::to_string(kFormatVersion) +
                     "; install a newer one");
   }
   info.format_version = version;
@@ -397,8 +432,9 @@ void read_description(hid_t file, hid_t images, DatasetInfo& info) {
 
   const AttributeReader attributes(images, printable(info.images_path), info.path);
   info.channel_order = attributes.text(image_attribute::kChannelOrder).value_or("");
-  info.class_names =
-      attributes.texts(image_attribute::kClassNames).value_or(std::vector<std::string>{});
+  const std::int64_t most_classes = max_classes(planned_samples(images, info.path));
+  info.class_names = attributes.texts(image_attribute::kClassNames, most_classes)
+                         .value_or(std::vector<std::string>{});
   info.attribute_names =
       attributes.texts(image_attribute::kAttributeNames).value_or(std::vector<std::string>{});
 
@@ -425,8 +461,10 @@ void read_description(hid_t file, hid_t images, DatasetInfo& info) {
   info.source_sizes = read_source_sizes(attributes, info.num_samples);
 
   const std::int64_t num_classes = static_cast<std::int64_t>(info.class_names.size());
-  if (const auto counts = attributes.numbers<std::int64_t>(image_attribute::kClassCounts,
-                                                           num_classes > 0 ? num_classes : -1)) {
+  if (const auto counts =
+          num_classes > 0
+              ? attributes.numbers<std::int64_t>(image_attribute::kClassCounts, num_classes)
+              : attributes.up_to<std::int64_t>(most_classes, image_attribute::kClassCounts)) {
     if (std::any_of(counts->begin(), counts->end(),
                     [&](std::int64_t n) { return n < 0 || n > info.num_samples; })) {
       throw attributes.corrupt(image_attribute::kClassCounts, "counts what cannot be");
@@ -434,12 +472,32 @@ void read_description(hid_t file, hid_t images, DatasetInfo& info) {
     info.class_counts = *counts;
   }
 
+  if (version > 1) return;
   const auto algorithm = attributes.text(image_attribute::kDigestAlgorithm);
   // Digests of an algorithm of the future are as good as none.
   if (algorithm && *algorithm == kDigestAlgorithm) {
-    info.chunk_digests = attributes.numbers<std::uint64_t>(image_attribute::kChunkDigests, -1)
+    info.chunk_digests = attributes
+                             .up_to<std::uint64_t>(std::max(kMaxEntries, info.num_samples),
+                                                   image_attribute::kChunkDigests)
                              .value_or(std::vector<std::uint64_t>{});
   }
+}
+
+std::vector<std::string> read_covered_names(hid_t digests, const std::string& path) {
+  const AttributeReader attributes(digests, kSampleDigests, path);
+  const auto algorithm = attributes.text(digest_attribute::kAlgorithm);
+  if (!algorithm || *algorithm != kDigestAlgorithm) return {};
+  auto names = attributes.texts(digest_attribute::kCovers);
+  if (!names || names->empty()) {
+    throw attributes.corrupt(digest_attribute::kCovers, "names no datasets");
+  }
+  return *std::move(names);
+}
+
+void write_covered_names(hid_t digests, std::span<const std::string> names,
+                         const std::string& path) {
+  write_text(digests, digest_attribute::kAlgorithm, kDigestAlgorithm, path);
+  write_texts(digests, digest_attribute::kCovers, names, path);
 }
 
 }  // namespace chunkio::h5

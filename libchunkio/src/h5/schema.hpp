@@ -4,6 +4,7 @@
 /// while Library::lock() is held. `path` is the file's name, for messages.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,10 +19,12 @@
 namespace chunkio::h5 {
 
 // On-disk values: never change.
-inline constexpr std::int64_t kFormatVersion = 1;
+inline constexpr std::int64_t kFormatVersion = 2;  ///< Written; all from 1 on are read.
 inline constexpr const char* kImages = "images";
 inline constexpr const char* kLabels = "labels";
 inline constexpr const char* kSourceIndex = "source_index";
+/// From version 2 on, where it is no field.
+inline constexpr const char* kSampleDigests = "sample_digests";
 inline constexpr const char* kDigestAlgorithm = "XXH3-64";
 
 // Attributes of the root group.
@@ -57,9 +60,16 @@ inline constexpr const char* kSourceSizeRange = "source_size_range";
 inline constexpr const char* kSourceSizes = "source_sizes";
 inline constexpr const char* kStatisticsDefinition = "statistics_definition";
 inline constexpr const char* kClassCounts = "class_counts";
+// Of version 1.
 inline constexpr const char* kChunkDigests = "chunk_digests";
 inline constexpr const char* kDigestAlgorithm = "digest_algorithm";
 }  // namespace image_attribute
+
+// Attributes of the digests of samples.
+namespace digest_attribute {
+inline constexpr const char* kAlgorithm = "algorithm";
+inline constexpr const char* kCovers = "covers";
+}  // namespace digest_attribute
 
 inline constexpr const char* kStatisticsText =
     "mean and population standard deviation of pixel value / 255 over all pixels of all pictures, "
@@ -69,7 +79,8 @@ inline constexpr const char* kStatisticsText =
 // The most a file may claim.
 inline constexpr std::int64_t kMaxSamples = std::int64_t{1} << 40;
 inline constexpr std::int64_t kMaxSampleBytes = std::int64_t{1} << 30;
-inline constexpr std::int64_t kMaxNames = std::int64_t{1} << 20;
+/// Entries of a list in an attribute, whatever the number of samples.
+inline constexpr std::int64_t kMaxEntries = std::int64_t{1} << 20;
 inline constexpr std::int64_t kMaxNameBytes = 4096;
 inline constexpr std::int64_t kMaxNamesBytes = std::int64_t{1} << 28;
 inline constexpr std::int64_t kMaxTextBytes = std::int64_t{1} << 24;
@@ -93,13 +104,16 @@ class AttributeReader {
   /// \throws Error corrupt_data if it is something else or longer than kMaxTextBytes.
   [[nodiscard]] std::optional<std::string> text(const char* name) const;
   /// An array of strings.
-  /// \throws Error corrupt_data: no strings, more than kMaxNames of them, or too long.
-  [[nodiscard]] std::optional<std::vector<std::string>> texts(const char* name) const;
+  /// \throws Error corrupt_data: no strings, more than `most` of them, or too long.
+  [[nodiscard]] std::optional<std::vector<std::string>> texts(
+      const char* name, std::int64_t most = kMaxEntries) const;
   /// Numbers, converted to T (int64, uint64 or double); a scalar is one number.
-  /// \throws Error corrupt_data: not numeric, or the count differs from `count` (-1: at most
-  ///         kMaxNames).
+  /// \throws Error corrupt_data: not numeric, or not as many as expected.
   template <class T>
   [[nodiscard]] std::optional<std::vector<T>> numbers(const char* name, std::int64_t count) const;
+  /// \param most  how many there may be. \throws as numbers().
+  template <class T>
+  [[nodiscard]] std::optional<std::vector<T>> up_to(std::int64_t most, const char* name) const;
 
   /// "attribute NAME of OBJECT in PATH WHY", corrupt_data.
   [[nodiscard]] Error corrupt(const char* name, const std::string& why) const;
@@ -124,6 +138,11 @@ template <class T>
 void write_numbers(hid_t object, const char* name, std::span<const T> values,
                    const std::string& path);
 
+/// Entries that a list of classes may have in a dataset of `num_samples`.
+[[nodiscard]] constexpr std::int64_t max_classes(std::int64_t num_samples) noexcept {
+  return std::max(kMaxEntries, num_samples);
+}
+
 /// Whether a file of `num_rows` rows can be this part of a larger dataset.
 [[nodiscard]] bool is_possible(const ShardInfo& shard, std::int64_t num_rows) noexcept;
 
@@ -131,5 +150,12 @@ void write_numbers(hid_t object, const char* name, std::span<const T> values,
 /// \pre info.path, images_path, num_samples, channels, num_chunks are set.
 /// \throws Error corrupt_data (names the attribute), unsupported (a later format version).
 void read_description(hid_t file, hid_t images, DatasetInfo& info);
+
+/// What the dataset of sample digests says about itself: the datasets that they cover, in order;
+/// none if the algorithm is not known. \throws Error corrupt_data.
+[[nodiscard]] std::vector<std::string> read_covered_names(hid_t digests, const std::string& path);
+/// The counterpart. \throws Error hdf5_failed.
+void write_covered_names(hid_t digests, std::span<const std::string> names,
+                         const std::string& path);
 
 }  // namespace chunkio::h5

@@ -112,8 +112,8 @@ class Comparison {
     return value ? std::to_string(*value) : "none";
   }
   static std::string origin(const DatasetInfo& info) {
-    return info.format_version ? "format version " + std::to_string(*info.format_version)
-                               : "another program";
+    // Versions may differ: those of this format say the same, one way or the other.
+    return info.format_version ? "chunkio" : "another program";
   }
   static std::string filters_text(const DatasetInfo& info) {
     std::string text;
@@ -360,6 +360,10 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
     all_digests = all_digests && std::cmp_equal(one.chunk_digests.size(), one.num_chunks);
   }
   if (!all_digests) info.chunk_digests.clear();
+  const bool covered_alike = std::all_of(files.begin(), files.end(), [&](const File& file) {
+    return file->info.digests_cover == info.digests_cover;
+  });
+  if (!covered_alike) info.digests_cover.clear();
   if (!base::checked_multiply(info.num_samples, info.sample_bytes())) throw uncountable(path);
   info.stored.shape = info.sample_shape().with_first_axis(info.num_samples);
   if (info.stored.chunked) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/checked_math.hpp"
+#include "base/digest.hpp"
 #include "h5/deferring_driver.hpp"
 #include "h5/description_writer.hpp"
 #include "h5/error_stack.hpp"
@@ -36,9 +37,10 @@ void check_text(const std::string& text, std::int64_t max_bytes, const std::stri
   if (text.find('\0') != std::string::npos) throw invalid(what + " contains a zero byte");
 }
 
-void check_names(const std::vector<std::string>& names, const std::string& what) {
-  if (std::cmp_greater(names.size(), kMaxNames)) {
-    throw invalid(what + " has more than " + std::to_string(kMaxNames) + " entries");
+void check_names(const std::vector<std::string>& names, std::int64_t most,
+                 const std::string& what) {
+  if (std::cmp_greater(names.size(), most)) {
+    throw invalid(what + " has more than " + std::to_string(most) + " entries");
   }
   std::size_t longest = 1;
   for (const std::string& name : names) {
@@ -143,36 +145,101 @@ ListId dataset_creation(const std::string& path,
   return creation;
 }
 
-void write_field(const FileId& file, const DatasetSpec& spec, const FieldData& field,
-                 const std::string& path) {
-  const std::string action = "write dataset " + printable(field.info.name) + " of";
+SpaceId simple_space(std::span<const hsize_t> dims, const std::string& action,
+                     const std::string& path) {
+  return SpaceId(check_id(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+                          action, path));
+}
+
+/// A dataset [N,...] in one run, whose place is found at once.
+DatasetId create_contiguous(const FileId& file, const FieldInfo& field, std::int64_t num_samples,
+                            const std::string& path) {
+  const std::string action = "create dataset " + printable(field.name) + " of";
   const ListId creation = dataset_creation(path);
   check_status(H5Pset_layout(creation.get(), H5D_CONTIGUOUS), action, path);
   const ListId links(check_id(H5Pcreate(H5P_LINK_CREATE), action, path));
   check_status(H5Pset_create_intermediate_group(links.get(), 1), action, path);
-  const auto dims = extent(field.info.row_shape.with_first_axis(spec.num_samples));
-  const SpaceId space(check_id(
-      H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), action, path));
-  const hid_t type = memory_type(field.info.dtype);
-  DatasetId dataset(check_id(H5Dcreate2(file.get(), field.info.name.c_str(), type, space.get(),
-                                        links.get(), creation.get(), H5P_DEFAULT),
-                             action, path));
-  std::vector<hsize_t> start(dims.size(), 0);
-  std::vector<hsize_t> count = dims;
+  const SpaceId space =
+      simple_space(extent(field.row_shape.with_first_axis(num_samples)), action, path);
+  return DatasetId(check_id(H5Dcreate2(file.get(), field.name.c_str(), memory_type(field.dtype),
+                                       space.get(), links.get(), creation.get(), H5P_DEFAULT),
+                            action, path));
+}
+
+/// Consecutive rows of a dataset, selected in both dataspaces of a transfer.
+struct RowSpaces {
+  SpaceId memory;
+  SpaceId file;
+};
+
+RowSpaces select_rows(const DatasetId& dataset, const FieldInfo& field, hsize_t first,
+                      hsize_t count, const std::string& action, const std::string& path) {
+  const auto block = extent(field.row_shape.with_first_axis(static_cast<std::int64_t>(count)));
+  std::vector<hsize_t> start(block.size(), 0);
+  start[0] = first;
+  RowSpaces spaces{.memory = simple_space(block, action, path),
+                   .file = SpaceId(check_id(H5Dget_space(dataset.get()), action, path))};
+  check_status(H5Sselect_hyperslab(spaces.file.get(), H5S_SELECT_SET, start.data(), nullptr,
+                                   block.data(), nullptr),
+               action, path);
+  return spaces;
+}
+
+void write_field(const FileId& file, const DatasetSpec& spec, const FieldData& field,
+                 const std::string& path) {
+  const std::string action = "write dataset " + printable(field.info.name) + " of";
+  DatasetId dataset = create_contiguous(file, field.info, spec.num_samples, path);
   const std::size_t row_bytes = Dataset::row_bytes(field.info);
+  hsize_t first = 0;
   field.for_each_block([&](std::span<const std::byte> rows) {
     if (rows.empty()) return;
-    count[0] = rows.size() / row_bytes;
-    const SpaceId memory(check_id(
-        H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), action, path));
-    check_status(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr,
-                                     count.data(), nullptr),
+    const hsize_t count = rows.size() / row_bytes;
+    const RowSpaces spaces = select_rows(dataset, field.info, first, count, action, path);
+    check_status(H5Dwrite(dataset.get(), memory_type(field.info.dtype), spaces.memory.get(),
+                          spaces.file.get(), H5P_DEFAULT, rows.data()),
                  action, path);
-    check_status(H5Dwrite(dataset.get(), type, memory.get(), space.get(), H5P_DEFAULT, rows.data()),
-                 action, path);
-    start[0] += count[0];
+    first += count;
   });
   check_status(dataset.reset(), action, path);
+}
+
+/// Their place; the digests are known at the end.
+void create_sample_digests(const FileId& file, const DatasetSpec& spec, const std::string& path) {
+  DatasetId dataset =
+      create_contiguous(file, {kSampleDigests, DType::uint64, Shape{}}, spec.num_samples, path);
+  std::vector<std::string> names = {kImages};
+  for (const FieldData& field : spec.fields) names.push_back(field.info.name);
+  write_covered_names(dataset.get(), names, path);
+  check_status(dataset.reset(), "finish the digests of", path);
+}
+
+/// Chains the rows of a field, as they are in the file, onto the digests of those before.
+void chain_field(const FileId& file, const FieldInfo& field, std::span<std::uint64_t> digests,
+                 const std::string& path) {
+  constexpr std::size_t kBlockBytes = std::size_t{4} << 20;
+  const std::string action = "read dataset " + printable(field.name) + " of";
+  const DatasetId dataset = open_dataset(file, field.name, path);
+  const std::size_t row_bytes = Dataset::row_bytes(field);
+  const std::size_t rows_at_once = std::max<std::size_t>(1, kBlockBytes / row_bytes);
+  std::vector<std::byte> block;
+  for (std::size_t first = 0; first < digests.size(); first += rows_at_once) {
+    const std::size_t count = std::min(rows_at_once, digests.size() - first);
+    block.resize(count * row_bytes);
+    const RowSpaces spaces = select_rows(dataset, field, first, count, action, path);
+    check_status(H5Dread(dataset.get(), memory_type(field.dtype), spaces.memory.get(),
+                         spaces.file.get(), H5P_DEFAULT, block.data()),
+                 action, path);
+    base::chain_digests(digests.subspan(first, count), block);
+  }
+}
+
+void write_sample_digests(const FileId& file, std::span<const std::uint64_t> digests,
+                          const std::string& path) {
+  DatasetId dataset = open_dataset(file, kSampleDigests, path);
+  check_status(H5Dwrite(dataset.get(), memory_type(DType::uint64), H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                        digests.data()),
+               "write the digests of", path);
+  check_status(dataset.reset(), "finish the digests of", path);
 }
 
 DatasetId create_images(const FileId& file, const DatasetSpec& spec, const SkeletonOptions& options,
@@ -203,10 +270,14 @@ DatasetId create_images(const FileId& file, const DatasetSpec& spec, const Skele
 }
 
 /// Digests and statistics.
-void write_final_attributes(hid_t images, const Completion& completion, const std::string& path) {
-  write_text(images, image_attribute::kDigestAlgorithm, kDigestAlgorithm, path);
-  write_numbers(images, image_attribute::kChunkDigests, completion.chunk_digests, path);
-  if (completion.statistics) write_statistics(images, *completion.statistics, path);
+void write_final_values(const FileId& file, const DatasetId& images,
+                        std::span<const FieldData> fields, const Completion& completion,
+                        const std::string& path) {
+  for (const FieldData& field : fields) {
+    chain_field(file, field.info, completion.row_digests, path);
+  }
+  write_sample_digests(file, completion.row_digests, path);
+  if (completion.statistics) write_statistics(images.get(), *completion.statistics, path);
 }
 
 /// Creates the file with everything but the pictures.
@@ -217,6 +288,7 @@ FileId create_file(DeferredWrites& writes, const std::string& path, const Datase
       check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
   write_root_description(file.get(), spec, {options.creator, options.uuid, options.cache}, path);
   for (const FieldData& field : spec.fields) write_field(file, spec, field, path);
+  create_sample_digests(file, spec, path);
   return file;
 }
 
@@ -234,7 +306,7 @@ ListId file_access(DeferredWrites& writes, const std::string& path) {
   return access;
 }
 
-void validate(const DatasetSpec& spec) {
+void validate(const DatasetSpec& spec, std::int64_t planned_samples) {
   const std::array<std::int64_t, 4> dims = {spec.num_samples, spec.height, spec.width,
                                             spec.channels};
   if (std::any_of(dims.begin(), dims.end(), [](std::int64_t dim) { return dim < 1; })) {
@@ -265,9 +337,10 @@ void validate(const DatasetSpec& spec) {
   if (spec.order != "shuffled" && spec.order != "source") {
     throw invalid("order must be shuffled or source, got '" + printable(spec.order) + "'");
   }
-  check_names(spec.class_names, "class_names");
-  check_names(spec.attribute_names, "attribute_names");
-  std::set<std::string> taken = {kImages};
+  check_names(spec.class_names, max_classes(std::max(spec.num_samples, planned_samples)),
+              "class_names");
+  check_names(spec.attribute_names, kMaxEntries, "attribute_names");
+  std::set<std::string> taken = {kImages, kSampleDigests};
   for (const FieldData& field : spec.fields) {
     check_field_name(field.info.name, taken);
     check_field(spec, field);
@@ -279,10 +352,10 @@ void validate(const DatasetSpec& spec) {
   }
 }
 
-std::int64_t skeleton_bytes(const DatasetSpec& spec, std::int64_t num_chunks) {
+std::int64_t skeleton_bytes(const DatasetSpec& spec) {
   // Digests, text (names padded to the longest), field values and their alignment, and structure.
-  std::size_t bytes = static_cast<std::size_t>(num_chunks) * sizeof(std::uint64_t) +
-                      spec.options_json.size() + (std::size_t{1} << 20);
+  std::size_t bytes = static_cast<std::size_t>(spec.num_samples) * sizeof(std::uint64_t) +
+                      2 * kAlignment + spec.options_json.size() + (std::size_t{1} << 20);
   for (const auto* names : {&spec.class_names, &spec.attribute_names}) {
     std::size_t longest = 1;
     for (const std::string& name : *names) longest = std::max(longest, name.size());
@@ -306,7 +379,8 @@ void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
   writes.apply();
 }
 
-void complete_file(int fd, const std::string& path, const Completion& completion) {
+void complete_file(int fd, const std::string& path, std::span<const FieldData> fields,
+                   const Completion& completion) {
   const auto guard = Library::lock();
   DeferredWrites writes(fd, path, completion.kept);
   const ListId access = file_access(writes, path);
@@ -315,14 +389,19 @@ void complete_file(int fd, const std::string& path, const Completion& completion
   if (completion.shortened != nullptr) {
     const auto dims = extent(image_shape(*completion.shortened));
     check_status(H5Dset_extent(images.get(), dims.data()), "shorten the pictures of", path);
+    // Not cut, since contiguous datasets cannot be.
+    const auto remove = [&](const std::string& name) {
+      check_status(H5Ldelete(file.get(), name.c_str(), H5P_DEFAULT),
+                   "replace dataset " + printable(name) + " of", path);
+    };
     for (const FieldData& field : completion.shortened->fields) {
-      // Not cut, since contiguous datasets cannot be.
-      check_status(H5Ldelete(file.get(), field.info.name.c_str(), H5P_DEFAULT),
-                   "replace dataset " + printable(field.info.name) + " of", path);
+      remove(field.info.name);
       write_field(file, *completion.shortened, field, path);
     }
+    remove(kSampleDigests);
+    create_sample_digests(file, *completion.shortened, path);
   }
-  write_final_attributes(images.get(), completion, path);
+  write_final_values(file, images, fields, completion, path);
   check_status(images.reset(), "finish", path);
   check_status(file.reset(), "finish", path);
   writes.apply();
@@ -333,6 +412,7 @@ FilteredFile::FilteredFile(int fd, const std::string& path, const DatasetSpec& s
     : path_(path),
       chunk_samples_(static_cast<std::uint64_t>(options.chunk_samples)),
       writes_(fd, path) {
+  for (const FieldData& field : spec.fields) fields_.push_back({field.info, {}, {}});
   const auto guard = Library::lock();
   file_ = create_file(writes_, path_, spec, options);
   images_ = create_images(file_, spec, options, path_);
@@ -351,7 +431,7 @@ void FilteredFile::write_chunk(std::int64_t chunk, std::uint32_t mask,
 
 void FilteredFile::finish(const Completion& completion) {
   const auto guard = Library::lock();
-  write_final_attributes(images_.get(), completion, path_);
+  write_final_values(file_, images_, fields_, completion, path_);
   check_status(images_.reset(), "finish", path_);
   check_status(file_.reset(), "finish", path_);
   writes_.apply();

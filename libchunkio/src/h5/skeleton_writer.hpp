@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset_writer.hpp>
@@ -31,11 +32,12 @@ struct SkeletonOptions {
 [[nodiscard]] ListId file_access(DeferredWrites& writes, const std::string& path);
 
 /// Checks everything in `spec` that a file depends on.
+/// \param planned_samples  of a file that is shortened: how many it was to have.
 /// \throws Error invalid_argument.
-void validate(const DatasetSpec& spec);
+void validate(const DatasetSpec& spec, std::int64_t planned_samples = 0);
 
 /// Bytes that the file takes beside the pixels, at most.
-[[nodiscard]] std::int64_t skeleton_bytes(const DatasetSpec& spec, std::int64_t num_chunks);
+[[nodiscard]] std::int64_t skeleton_bytes(const DatasetSpec& spec);
 
 /// Writes everything but pixels, digests and statistics into the empty file `fd`. Does not sync.
 /// \pre no filter: libhdf5 has to place chunks of unknown size (FilteredFile).
@@ -46,7 +48,8 @@ void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
 /// What is known at the end.
 struct Completion {
   std::optional<DatasetStatistics> statistics = {};
-  std::span<const std::uint64_t> chunk_digests = {};
+  /// Of the pixels of each row; the rows of all fields are chained on, as they are in the file.
+  std::span<std::uint64_t> row_digests = {};
   /// Absent, or the specification with fewer samples: the pictures are cut to them, which leaves
   /// all chunks where they are, and all fields are written anew.
   const DatasetSpec* shortened = nullptr;
@@ -54,8 +57,10 @@ struct Completion {
 };
 
 /// Adds what is known at the end. Does not sync. A kill or an error inside leaves a file that
-/// libhdf5 may not open. \throws Error hdf5_failed, io_failed, no_space.
-void complete_file(int fd, const std::string& path, const Completion& completion);
+/// libhdf5 may not open. \param fields  of the specification; their values do not matter.
+/// \throws Error hdf5_failed, io_failed, no_space.
+void complete_file(int fd, const std::string& path, std::span<const FieldData> fields,
+                   const Completion& completion);
 
 /// A file with filtered chunks, from its creation to its end: libhdf5 finds their places and keeps
 /// their index, so it has the file open all the time. Its metadata is held in memory (some tens of
@@ -78,7 +83,8 @@ class FilteredFile {
  private:
   const std::string& path_;
   std::uint64_t chunk_samples_;
-  DeferredWrites writes_;  // Destroyed when the file is closed.
+  std::vector<FieldData> fields_;  // Without their values.
+  DeferredWrites writes_;          // Destroyed when the file is closed.
   FileId file_;
   DatasetId images_;
 };

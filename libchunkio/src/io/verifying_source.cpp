@@ -28,12 +28,12 @@ VerifyingSource::VerifyingSource(std::shared_ptr<const Dataset::Impl> file, Veri
       verify_(verify),
       source_(std::move(source)),
       digests_(file_, direct_io, std::move(scratch)),
-      matched_(file_->info.chunk_digests.size()) {}
+      matched_(static_cast<std::size_t>(digests_.num_chunks())) {}
 
 PlaceCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                                  std::stop_token stop) const {
   PlaceCost cost;
-  const std::int64_t chunk_rows = file_->images->stored.chunk_shape[0];
+  const std::int64_t chunk_rows = digests_.chunk_rows();
   bool read = false;
   for (std::size_t first = 0; first < rows.size();) {
     const std::int64_t chunk = (group.first_row + rows[first].row) / chunk_rows;
@@ -61,7 +61,7 @@ void VerifyingSource::place_checked(std::int64_t chunk, std::int64_t group_first
                                     std::span<const RowTarget> rows, const std::stop_token& stop,
                                     PlaceCost& cost) const {
   const std::int64_t row_bytes = file_->images->row_bytes;
-  const std::int64_t chunk_first_row = chunk * file_->images->stored.chunk_shape[0];
+  const std::int64_t chunk_first_row = chunk * digests_.chunk_rows();
   std::size_t first = 0;  // of the rows that are not complete yet
   digests_.check(chunk, stop, cost, [&](std::span<const std::byte> piece, std::int64_t at) {
     const std::int64_t end = at + static_cast<std::int64_t>(piece.size());

@@ -27,8 +27,9 @@ class VerifyingSource final : public ChunkSource {
   /// \param verify     first_epoch: a chunk that matched is not hashed again.
   /// \param source     reads the same pictures.
   /// \param direct_io  `source` goes round the page cache; this one then does, too.
-  /// \throws Error unsupported if the file has no digests, or its chunks are not stored as they
-  ///         were when the digests were taken.
+  /// \throws Error unsupported if the file has no digests, or (version 1) its chunks are not stored
+  ///         as they were when the digests were taken; corrupt_data if it lacks a dataset that the
+  ///         digests cover.
   VerifyingSource(std::shared_ptr<const Dataset::Impl> file, Verify verify,
                   std::unique_ptr<ChunkSource> source, bool direct_io,
                   std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());

@@ -18,6 +18,7 @@
 #include "base/uuid.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
+#include "h5/schema.hpp"
 #include "h5/skeleton_writer.hpp"
 #include "h5/stored_array.hpp"
 #include "io/range_writer.hpp"
@@ -98,6 +99,9 @@ struct DatasetWriter::Impl {
   Impl(std::string target_path, const DatasetSpec& dataset, const WriterOptions& options);
 
   [[nodiscard]] std::int64_t chunk_bytes() const noexcept { return chunk_samples * sample_bytes; }
+  [[nodiscard]] pipeline::PieceSize piece_size() const noexcept {
+    return {.rows = chunk_samples, .row_bytes = sample_bytes};
+  }
   [[nodiscard]] std::int64_t offset_of(std::int64_t chunk) const noexcept {
     return base_offset + chunk * chunk_bytes();
   }
@@ -122,6 +126,12 @@ struct DatasetWriter::Impl {
 
   // Chunks.
   void write_chunk(std::int64_t chunk, std::span<const std::byte> rows, std::string_view note);
+  [[nodiscard]] std::span<std::uint64_t> digests_of_rows(std::int64_t chunk) noexcept {
+    return std::span(row_digests)
+        .subspan(static_cast<std::size_t>(chunk * chunk_samples),
+                 static_cast<std::size_t>(rows_of(chunk)));
+  }
+  [[nodiscard]] std::uint64_t chunk_digest(std::int64_t chunk);
   void set_rows(std::int64_t num_rows, std::vector<FieldData> fields);
 
   // Ending.
@@ -132,6 +142,7 @@ struct DatasetWriter::Impl {
   void finish();
   void complete_structure();
   void verify();
+  [[nodiscard]] bool has_digests(const Dataset& dataset) const;
   [[nodiscard]] std::optional<std::int64_t> first_damaged(const Dataset& dataset);
   void let_go() noexcept;
   [[nodiscard]] Dataset open_partial() const;
@@ -172,11 +183,13 @@ struct DatasetWriter::Impl {
   std::int64_t file_bytes = 0;
   std::vector<std::atomic<std::uint8_t>> states;  ///< ChunkState of each chunk.
   // Each element written by whoever writes its chunk.
-  std::vector<std::uint64_t> digests;
+  std::vector<std::uint64_t> row_digests;  ///< Of the pixels; of all that is covered once finished.
   std::vector<std::int64_t> rows_written;
+  std::uint64_t empty_row_digest;  ///< Of zeros.
   std::vector<ResumedChunk> resumed;
   std::optional<DatasetStatistics> statistics;
   std::optional<DatasetSpec> shortened;  ///< By set_rows().
+  std::uint64_t last_chunk_digest = 0;   ///< Of a file that is shortened, once it is finished.
 };
 
 DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
@@ -192,10 +205,12 @@ DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
       filter(options.filter),
       spec(without_fields(dataset)),
       field_digests(pipeline::digest_fields(dataset.fields)),
-      structure_bytes(h5::skeleton_bytes(dataset, num_chunks)),
+      structure_bytes(h5::skeleton_bytes(dataset)),
       states(static_cast<std::size_t>(num_chunks)),
-      digests(static_cast<std::size_t>(num_chunks)),
-      rows_written(static_cast<std::size_t>(num_chunks)) {
+      row_digests(static_cast<std::size_t>(num_samples)),
+      rows_written(static_cast<std::size_t>(num_chunks)),
+      empty_row_digest(
+          base::digest(std::vector<std::byte>(static_cast<std::size_t>(sample_bytes)))) {
   for (const FieldData& field : dataset.fields) spec.fields.push_back({field.info, {}, {}});
   pipeline::check_target(target, overwrite);
   pipeline::check_options(options);
@@ -282,7 +297,7 @@ void DatasetWriter::Impl::begin_groups() {
   constexpr std::int64_t kRecordBytes = 256;  // with a note of usual length
   journal->file().reserve(journal->file().size() + num_chunks * kRecordBytes +
                           structure().journal_bytes());
-  read_back.emplace(partial->fd(), partial->path(), chunk_bytes());
+  read_back.emplace(partial->fd(), partial->path(), piece_size());
   groups.emplace(*partial, *journal, commit_bytes, !resumed.empty(),
                  [this](std::span<const ChunkRecord> group) { read_back->add(expected(group)); });
 }
@@ -367,14 +382,17 @@ void DatasetWriter::Impl::accept_chunks() {
   for (const ChunkRecord* record : last) {
     pieces.push_back({.file_offset = offset_of(record->chunk), .digest = record->digest});
   }
-  const auto damaged =
-      pipeline::find_damaged(partial->fd(), pieces, chunk_bytes(), partial->path(), stop);
+  const auto take_sound = [&](std::size_t piece, std::span<const std::uint64_t> rows) {
+    const auto of_rows = digests_of_rows(last[piece]->chunk);
+    std::copy_n(rows.begin(), of_rows.size(), of_rows.begin());
+  };
+  const auto damaged = pipeline::find_damaged(partial->fd(), pieces, piece_size(), partial->path(),
+                                              stop, take_sound);
   for (const std::size_t piece : damaged) last[piece] = nullptr;
   std::erase(last, nullptr);
   for (const ChunkRecord* record : last) {
     const auto chunk = static_cast<std::size_t>(record->chunk);
     states[chunk] = kWritten;
-    digests[chunk] = record->digest;
     rows_written[chunk] = record->num_rows;
     resumed.push_back({.chunk = record->chunk, .num_rows = record->num_rows, .note = record->note});
   }
@@ -418,10 +436,14 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
     record = {.chunk = chunk, .num_rows = bytes / sample_bytes, .digest = 0, .note = {}};
     if (groups) record.note = note;
     const std::vector<std::byte> padding(static_cast<std::size_t>(chunk_bytes() - bytes));
-    base::RunningDigest digest;
-    digest.add(rows);
-    digest.add(padding);
-    record.digest = digest.value();
+    const auto of_rows = digests_of_rows(chunk);
+    const auto row_bytes = static_cast<std::size_t>(sample_bytes);
+    for (std::size_t row = 0; row < of_rows.size(); ++row) {
+      of_rows[row] = std::cmp_less(row, record.num_rows)
+                         ? base::digest(rows.subspan(row * row_bytes, row_bytes))
+                         : empty_row_digest;
+    }
+    record.digest = chunk_digest(chunk);
     if (filtered) {
       std::vector<std::byte> whole;
       if (!padding.empty()) {
@@ -437,10 +459,19 @@ void DatasetWriter::Impl::write_chunk(std::int64_t chunk, std::span<const std::b
     states[index] = kMissing;
     throw;
   }
-  digests[index] = record.digest;
   rows_written[index] = record.num_rows;
   states[index] = kWritten;
   if (groups) groups->add(std::move(record), chunk_bytes());
+}
+
+/// The digest of those of all rows that the chunk has room for, as they are stored.
+std::uint64_t DatasetWriter::Impl::chunk_digest(std::int64_t chunk) {
+  base::RunningDigest digest;
+  digest.add(std::as_bytes(digests_of_rows(chunk)));
+  for (std::int64_t row = rows_of(chunk); row < chunk_samples; ++row) {
+    digest.add(std::as_bytes(std::span(&empty_row_digest, 1)));
+  }
+  return digest.value();
 }
 
 void DatasetWriter::Impl::set_rows(std::int64_t num_rows, std::vector<FieldData> fields) {
@@ -466,7 +497,7 @@ void DatasetWriter::Impl::set_rows(std::int64_t num_rows, std::vector<FieldData>
   DatasetSpec fewer = spec;
   fewer.num_samples = num_rows;
   fewer.fields = std::move(fields);
-  h5::validate(fewer);
+  h5::validate(fewer, num_samples);
   field_digests = pipeline::digest_fields(fewer.fields);
   shortened = std::move(fewer);
 }
@@ -500,7 +531,12 @@ void DatasetWriter::Impl::finish() {
   } else if (!filtered) {
     partial->sync();
   }
-  digests.resize(static_cast<std::size_t>(base::ceil_divide(final_rows(), chunk_samples)));
+  if (shortened) {
+    // Before digests of fields are chained on.
+    const std::int64_t last = base::ceil_divide(final_rows(), chunk_samples) - 1;
+    last_chunk_digest = chunk_digest(last);
+    row_digests.resize(static_cast<std::size_t>(final_rows()));
+  }
   complete_structure();
   base::Stopwatch watch;
   verify();
@@ -519,15 +555,15 @@ void DatasetWriter::Impl::finish() {
 void DatasetWriter::Impl::complete_structure() {
   h5::Completion completion;
   completion.statistics = statistics;
-  completion.chunk_digests = digests;
+  completion.row_digests = row_digests;
   if (shortened) completion.shortened = &*shortened;
   if (filtered) {
     filtered->finish(completion);
   } else {
     // What was read back stays as it is, but for the last chunk of a file that is shortened.
-    const auto num_left = static_cast<std::int64_t>(digests.size());
+    const std::int64_t num_left = base::ceil_divide(final_rows(), chunk_samples);
     completion.kept = {base_offset, offset_of(shortened ? num_left - 1 : num_left)};
-    h5::complete_file(partial->fd(), partial->path(), completion);
+    h5::complete_file(partial->fd(), partial->path(), spec.fields, completion);
   }
   partial->sync();
 }
@@ -543,13 +579,30 @@ void DatasetWriter::Impl::verify() {
                 target + ": " + what + " reads back otherwise than it was written; check the disk");
   };
   if ((!filtered && *dataset.impl()->images->linear_offset != base_offset) ||
-      dataset.size() != final_rows() || dataset.info().chunk_digests != digests) {
+      dataset.size() != final_rows() ||
+      std::cmp_not_equal(dataset.info().digests_cover.size(), 1 + spec.fields.size())) {
     fail("the structure of the file");
   }
   for (const auto& [field, digest] : field_digests) {
     if (stored_digest(dataset, field) != digest) fail("field " + h5::printable(field));
   }
+  if (!has_digests(dataset)) fail("the digests of the samples");
   if (const auto chunk = first_damaged(dataset)) fail("chunk " + std::to_string(*chunk));
+}
+
+/// Whether the file holds the digests that it should.
+bool DatasetWriter::Impl::has_digests(const Dataset& dataset) const {
+  const std::int64_t rows_at_once = kPieceBytes / std::int64_t{sizeof(std::uint64_t)};
+  const auto stored =
+      h5::open_array(*dataset.impl(), h5::kSampleDigests, Shape{final_rows()}, DType::uint64);
+  std::vector<std::uint64_t> piece;
+  for (std::int64_t row = 0; row < final_rows(); row += rows_at_once) {
+    const std::int64_t count = std::min(rows_at_once, final_rows() - row);
+    piece.resize(static_cast<std::size_t>(count));
+    h5::read_rows(*stored, row, count, std::as_writable_bytes(std::span(piece)), partial->path());
+    if (!std::equal(piece.begin(), piece.end(), row_digests.begin() + row)) return false;
+  }
+  return true;
 }
 
 /// \throws Error if a chunk cannot be read.
@@ -564,11 +617,11 @@ std::optional<std::int64_t> DatasetWriter::Impl::first_damaged(const Dataset& da
   auto [unread, damaged] = read_back->finish();
   if (shortened) {
     // libhdf5 has written zeros to the rows that are gone.
-    const std::int64_t last = static_cast<std::int64_t>(digests.size()) - 1;
-    unread.push_back({.file_offset = offset_of(last), .digest = digests.back()});
+    const std::int64_t last = base::ceil_divide(final_rows(), chunk_samples) - 1;
+    unread.push_back({.file_offset = offset_of(last), .digest = last_chunk_digest});
   }
   const auto found =
-      pipeline::find_damaged(partial->fd(), unread, chunk_bytes(), partial->path(), stop);
+      pipeline::find_damaged(partial->fd(), unread, piece_size(), partial->path(), stop);
   for (const std::size_t piece : found) damaged.push_back(unread[piece]);
   if (damaged.empty()) return std::nullopt;
   const auto first = std::min_element(damaged.begin(), damaged.end(), [](auto& a, auto& b) {

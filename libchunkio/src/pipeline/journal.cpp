@@ -18,7 +18,7 @@ namespace {
 
 // On-disk values: never change.
 constexpr std::string_view kMagic = "chunkioJ";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 /// Kinds of records.
 constexpr std::uint32_t kChunk = 1;
 constexpr std::uint32_t kSaved = 2;
@@ -146,10 +146,11 @@ bool Journal::read_header() {
   // A disk that lost power may have kept the length of the file and not its content.
   if (version == 0) return false;
   if (version != kVersion) {
-    throw Error(ErrorCode::unsupported,
-                file_.path() + " is of version " + std::to_string(version) +
-                    ", which this program does not know; go on with the one that wrote it, or "
-                    "start again (--force)");
+    throw Error(
+        ErrorCode::unsupported,
+        file_.path() + " is of version " + std::to_string(version) +
+            ", which this version of the library does not read; go on with the one that wrote "
+            "it, or start again with the option overwrite (--force)");
   }
   const auto body_bytes = take<std::uint64_t>(rest);
   if (std::cmp_less(body_bytes, kFixed) || std::cmp_greater(body_bytes, kMaxHeaderBytes)) {

@@ -37,7 +37,7 @@ inline constexpr std::int64_t kMaxNoteBytes = std::int64_t{1} << 30;
 struct ChunkRecord {
   std::int64_t chunk = 0;
   std::int64_t num_rows = 0;
-  std::uint64_t digest = 0;
+  std::uint64_t digest = 0;  ///< XXH3-64 of the XXH3-64s of its rows.
   std::string note;
 
   friend bool operator==(const ChunkRecord&, const ChunkRecord&) = default;

@@ -184,6 +184,8 @@ std::string file_fingerprint(const Dataset::Impl& file) {
   add_shape(digest, info.stored.chunked ? info.stored.chunk_shape : Shape{});
   if (info.format_version) {
     add_text(digest, info.uuid);
+    // In files of version 1; the uuid is that of one writing, so the state needs no digest a
+    // sample.
     for (const std::uint64_t chunk : info.chunk_digests) add_number(digest, chunk);
   } else {
     add_number(digest, static_cast<std::uint64_t>(info.stored_bytes));

@@ -26,17 +26,25 @@ constexpr std::int64_t kBytesPerThread = std::int64_t{16} << 20;
 /// What the threads share; each takes one piece after the other.
 class Search {
  public:
-  Search(int fd, std::span<const ExpectedBytes> pieces, std::int64_t piece_bytes,
-         const std::string& path, std::stop_token stop)
-      : fd_(fd), pieces_(pieces), piece_bytes_(piece_bytes), path_(path), stop_(std::move(stop)) {}
+  Search(int fd, std::span<const ExpectedBytes> pieces, const PieceSize& size,
+         const std::string& path, std::stop_token stop, const TakeSound& take_sound)
+      : fd_(fd),
+        pieces_(pieces),
+        size_(size),
+        path_(path),
+        stop_(std::move(stop)),
+        take_sound_(take_sound) {}
 
   void run() noexcept {
     try {
       check_stop();
-      PieceReader reader(fd_, path_, piece_bytes_);
+      PieceReader reader(fd_, path_, size_);
       for (std::size_t i = next_++; i < pieces_.size(); i = next_++) {
         check_stop();
-        if (reader.is_sound(pieces_[i])) continue;
+        if (reader.is_sound(pieces_[i])) {
+          if (take_sound_) take_sound_(i, reader.row_digests());
+          continue;
+        }
         const std::lock_guard lock(mutex_);
         damaged_.push_back(i);
       }
@@ -63,9 +71,10 @@ class Search {
 
   const int fd_;
   const std::span<const ExpectedBytes> pieces_;
-  const std::int64_t piece_bytes_;
+  const PieceSize size_;
   const std::string& path_;
   const std::stop_token stop_;
+  const TakeSound& take_sound_;
   std::atomic<std::size_t> next_{0};
   std::mutex mutex_;  ///< Guards the two below while threads run.
   std::vector<std::size_t> damaged_;
@@ -74,11 +83,12 @@ class Search {
 
 }  // namespace
 
-PieceReader::PieceReader(int fd, const std::string& path, std::int64_t piece_bytes)
+PieceReader::PieceReader(int fd, const std::string& path, const PieceSize& size)
     : fd_(fd),
       reader_(fd, path, true),
-      piece_bytes_(piece_bytes),
-      scratch_(reader_.scratch_bytes(std::min(piece_bytes, io::kDirectPieceBytes))) {}
+      piece_bytes_(size.bytes()),
+      scratch_(reader_.scratch_bytes(std::min(size.bytes(), io::kDirectPieceBytes))),
+      rows_(size.row_bytes) {}
 
 bool PieceReader::is_sound(const ExpectedBytes& piece) {
   // Else the cache would vouch for the disk.
@@ -87,24 +97,25 @@ bool PieceReader::is_sound(const ExpectedBytes& piece) {
   }
   try {
     PlaceCost cost;
-    base::RunningDigest digest;
+    rows_.clear();
     for (std::int64_t done = 0; done < piece_bytes_; done += io::kDirectPieceBytes) {
-      digest.add(reader_.read(piece.file_offset + done,
-                              std::min(io::kDirectPieceBytes, piece_bytes_ - done),
-                              scratch_.bytes(), cost));
+      rows_.add(reader_.read(piece.file_offset + done,
+                             std::min(io::kDirectPieceBytes, piece_bytes_ - done), scratch_.bytes(),
+                             cost));
     }
-    return digest.value() == piece.digest;
+    return base::digest(std::as_bytes(row_digests())) == piece.digest;
   } catch (const Error&) {
     return false;  // the disk may hold it when it is written anew
   }
 }
 
 std::vector<std::size_t> find_damaged(int fd, std::span<const ExpectedBytes> pieces,
-                                      std::int64_t piece_bytes, const std::string& path,
-                                      std::stop_token stop) {
-  Search search(fd, pieces, piece_bytes, path, std::move(stop));
+                                      const PieceSize& size, const std::string& path,
+                                      std::stop_token stop, const TakeSound& take_sound) {
+  Search search(fd, pieces, size, path, std::move(stop), take_sound);
   {
-    const std::int64_t pieces_per_thread = std::max<std::int64_t>(1, kBytesPerThread / piece_bytes);
+    const std::int64_t pieces_per_thread =
+        std::max<std::int64_t>(1, kBytesPerThread / size.bytes());
     const std::int64_t num_threads = std::min<std::int64_t>(
         {kMaxThreads, static_cast<std::int64_t>(pieces.size()) / pieces_per_thread});
     std::vector<std::jthread> helpers;

@@ -3,20 +3,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "base/host_memory.hpp"
 #include "io/range_reader.hpp"
 
 namespace chunkio::pipeline {
 
-/// Bytes of a file and the XXH3-64 they should have.
+/// Rows of a file, one behind the other, and the digest they should have: the XXH3-64 of the
+/// XXH3-64s of all rows.
 struct ExpectedBytes {
   std::int64_t file_offset = 0;
   std::uint64_t digest = 0;
+};
+
+/// How large all pieces are.
+struct PieceSize {
+  std::int64_t rows = 0;
+  std::int64_t row_bytes = 0;
+  [[nodiscard]] std::int64_t bytes() const noexcept { return rows * row_bytes; }
 };
 
 /// Reads pieces into up to 4 MiB of memory, from the disk, which may have lost what the page cache
@@ -26,28 +36,35 @@ class PieceReader {
  public:
   /// \param fd  open for reading; must outlive this. \param path  for messages.
   /// \throws Error out_of_resources.
-  PieceReader(int fd, const std::string& path, std::int64_t piece_bytes);
+  PieceReader(int fd, const std::string& path, const PieceSize& size);
 
   /// Whether the piece can be read and is what it should be. Blocks on I/O.
   [[nodiscard]] bool is_sound(const ExpectedBytes& piece);
+  /// Digests of the rows of the piece that was read last and is sound.
+  [[nodiscard]] std::span<const std::uint64_t> row_digests() noexcept { return rows_.values(); }
 
  private:
   int fd_;
   io::RangeReader reader_;
   std::int64_t piece_bytes_;
   base::HostBuffer scratch_;
+  base::RowDigests rows_;
 };
+
+/// Is told of a piece that is sound: its position, and the digests of its rows. Called from several
+/// threads at once; must not throw.
+using TakeSound = std::function<void(std::size_t piece, std::span<const std::uint64_t> rows)>;
 
 /// Which of `pieces` are not what they should be, or cannot be read: their positions in it,
 /// ascending.
 ///
 /// Takes up to 4 MiB of memory for each thread; starts as many as keep a disk busy, and none for a
 /// few MiB. Blocks on I/O.
-/// \param piece_bytes  of every piece.
 /// \param path  for messages.
 /// \throws Error cancelled if `stop` was requested; out_of_resources.
 [[nodiscard]] std::vector<std::size_t> find_damaged(int fd, std::span<const ExpectedBytes> pieces,
-                                                    std::int64_t piece_bytes,
-                                                    const std::string& path, std::stop_token stop);
+                                                    const PieceSize& size, const std::string& path,
+                                                    std::stop_token stop,
+                                                    const TakeSound& take_sound = {});
 
 }  // namespace chunkio::pipeline

@@ -6,8 +6,8 @@
 
 namespace chunkio::pipeline {
 
-ReadBackThread::ReadBackThread(int fd, std::string path, std::int64_t piece_bytes)
-    : fd_(fd), path_(std::move(path)), piece_bytes_(piece_bytes) {
+ReadBackThread::ReadBackThread(int fd, std::string path, const PieceSize& size)
+    : fd_(fd), path_(std::move(path)), size_(size) {
   try {
     thread_ = std::jthread([this] { run(); });
   } catch (const std::system_error&) {
@@ -50,7 +50,7 @@ void ReadBackThread::end() {
 
 void ReadBackThread::run() noexcept {
   try {
-    PieceReader reader(fd_, path_, piece_bytes_);
+    PieceReader reader(fd_, path_, size_);
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return ended_ || (writing_ == 0 && !waiting_.empty()); });

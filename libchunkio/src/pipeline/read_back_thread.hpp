@@ -28,9 +28,9 @@ struct ReadBackResult {
 /// from any thread.
 class ReadBackThread {
  public:
-  /// \param fd  open for reading; must outlive this. \param piece_bytes  of every piece.
+  /// \param fd  open for reading; must outlive this. \param size  of every piece.
   /// \param path  for messages.
-  ReadBackThread(int fd, std::string path, std::int64_t piece_bytes);
+  ReadBackThread(int fd, std::string path, const PieceSize& size);
   ReadBackThread(const ReadBackThread&) = delete;
   ReadBackThread& operator=(const ReadBackThread&) = delete;
   ~ReadBackThread();
@@ -58,7 +58,7 @@ class ReadBackThread {
 
   int fd_;
   std::string path_;
-  std::int64_t piece_bytes_;
+  PieceSize size_;
   std::mutex mutex_;  // Guards what follows.
   std::condition_variable changed_;
   std::deque<ExpectedBytes> waiting_;

@@ -11,7 +11,6 @@
 
 #include "base/checked_math.hpp"
 #include "base/chunk_source.hpp"
-#include "base/digest.hpp"
 #include "base/host_memory.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
@@ -52,10 +51,11 @@ bool is_damage(ErrorCode code) {
   }
 }
 
-DamagedChunk damaged_chunk(const Dataset::Impl& file, std::int64_t chunk, const Error& error) {
-  const std::int64_t chunk_rows = file.images->stored.chunk_shape[0];
+DamagedChunk damaged_chunk(std::int64_t chunk, const RowRange& rows, const Error& error) {
+  const auto* mismatch = dynamic_cast<const io::RowMismatch*>(&error);
   return {.chunk = chunk,
-          .rows = {chunk * chunk_rows, std::min((chunk + 1) * chunk_rows, file.info.num_samples)},
+          .rows = rows,
+          .damaged_rows = mismatch != nullptr ? mismatch->rows() : std::vector<RowRange>{rows},
           .code = error.code(),
           .reason = error.what()};
 }
@@ -68,11 +68,12 @@ class ChunkVerification {
         options_(options),
         digests_(file_, true),
         reader_(file_, true),
-        num_chunks_(static_cast<std::int64_t>(file_->info.chunk_digests.size())),
-        run_chunks_(file_->images->linear_offset
+        num_chunks_(digests_.num_chunks()),
+        run_chunks_(digests_.linear()
                         ? std::max<std::int64_t>(io::kDirectPieceBytes / digests_.chunk_bytes(), 1)
                         : 1) {
     drop_from_cache(0, file_->file_bytes);
+    digests_.drop_from_cache();
   }
 
   VerifyResult run() {
@@ -124,20 +125,13 @@ class ChunkVerification {
   bool run_matches(std::int64_t first, std::int64_t count, base::HostBuffer& scratch) {
     const std::int64_t bytes = digests_.chunk_bytes();
     const std::int64_t offset = *file_->images->linear_offset + first * bytes;
-    const auto size = static_cast<std::size_t>(bytes);
     try {
       PlaceCost cost;
       const std::span<const std::byte> run =
           reader_.read(offset, count * bytes, scratch.bytes(), cost);
       drop_from_cache(offset, count * bytes);
       bytes_read_ += cost.bytes_read;
-      for (std::int64_t i = 0; i < count; ++i) {
-        if (base::digest(run.subspan(static_cast<std::size_t>(i) * size, size)) !=
-            file_->info.chunk_digests[static_cast<std::size_t>(first + i)]) {
-          return false;
-        }
-      }
-      return true;
+      return digests_.matches(first, count, run);
     } catch (const Error& error) {
       if (!is_damage(error.code())) throw;
       return false;
@@ -151,7 +145,7 @@ class ChunkVerification {
     } catch (const Error& error) {
       if (!is_damage(error.code())) throw;
       const std::lock_guard lock(mutex_);
-      damaged_.push_back(damaged_chunk(*file_, chunk, error));
+      damaged_.push_back(damaged_chunk(chunk, digests_.rows_of(chunk), error));
     }
     bytes_read_ += cost.bytes_read;
     if (file_->images->linear_offset) {
@@ -204,7 +198,10 @@ std::vector<DamagedChunk> bad_entries(const Dataset::Impl& file,
       if (!is_damage(error.code())) throw;
       // Of chunks that cut samples, several have the same rows.
       if (bad.empty() || bad.back().chunk != coord[0]) {
-        bad.push_back(damaged_chunk(file, coord[0], error));
+        const std::int64_t rows = file.images->stored.chunk_shape[0];
+        bad.push_back(damaged_chunk(
+            coord[0], {coord[0] * rows, std::min((coord[0] + 1) * rows, file.info.num_samples)},
+            error));
       }
     }
     visited();
@@ -244,6 +241,10 @@ VerifyResult for_each_file(const Dataset& dataset, Check check) {
       damaged.chunk += first_chunk;
       damaged.rows.begin += first_row;
       damaged.rows.end += first_row;
+      for (RowRange& rows : damaged.damaged_rows) {
+        rows.begin += first_row;
+        rows.end += first_row;
+      }
       all.damaged.push_back(std::move(damaged));
     }
     const StoredLayout& stored = file->info.stored;

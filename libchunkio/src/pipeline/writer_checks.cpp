@@ -70,8 +70,9 @@ void check_statistics(const DatasetSpec& spec, const DatasetStatistics& statisti
          std::to_string(spec.class_names.size()) + " classes");
   }
   // More than readers take would be noticed when the file is read back, after all the work.
-  if (std::cmp_greater(counts.size(), h5::kMaxNames)) {
-    fail("there are more than " + std::to_string(h5::kMaxNames) + " class counts");
+  if (const std::int64_t most = h5::max_classes(spec.num_samples);
+      std::cmp_greater(counts.size(), most)) {
+    fail("there are more than " + std::to_string(most) + " class counts");
   }
   if (std::any_of(counts.begin(), counts.end(),
                   [&](std::int64_t n) { return n < 0 || n > spec.num_samples; })) {
@@ -87,8 +88,8 @@ void check_statistics(const DatasetSpec& spec, const DatasetStatistics& statisti
     fail("source sizes contradict each other or the number of samples");
   }
   if (statistics.source_sizes &&
-      std::cmp_greater(statistics.source_sizes->most_frequent.size(), h5::kMaxNames / 3)) {
-    fail("there are more than " + std::to_string(h5::kMaxNames / 3) + " source sizes");
+      std::cmp_greater(statistics.source_sizes->most_frequent.size(), h5::kMaxEntries / 3)) {
+    fail("there are more than " + std::to_string(h5::kMaxEntries / 3) + " source sizes");
   }
 }
 
