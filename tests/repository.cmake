@@ -22,7 +22,7 @@ add_test(NAME Repository.WhatIsNotThereIsSkippedWithAReason
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/run_test.py ${PROJECT_SOURCE_DIR}
                  ${CMAKE_CTEST_COMMAND})
 set_tests_properties(Repository.WhatIsNotThereIsSkippedWithAReason
-                     PROPERTIES LABELS short TIMEOUT 120 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+                     PROPERTIES LABELS short TIMEOUT 300 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 
 # The preset with which README installs the library needs no package of the tests. (Without Python there is no h5py.)
 add_test(NAME Repository.ReleasePresetNeedsNoTestPackage
