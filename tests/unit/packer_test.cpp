@@ -15,12 +15,12 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
+#include <chunkio/pixel_statistics.hpp>
 
 #include "chunk_record.hpp"
 #include "pack_order.hpp"
 #include "pillow_pictures.hpp"
 #include "pipeline/journal.hpp"
-#include "pixel_statistics.hpp"
 #include "source_files.hpp"
 #include "sources/file_stamps.hpp"
 #include "sources/folder_source.hpp"
@@ -246,7 +246,7 @@ TEST_F(Packer, AJournalWithTheSumsOfOtherPicturesIsRefused) {
     const ChunkRecord noted = from_note(record.note, 3, chunkio::Layout::nhwc);
     record.note = to_note({.first_place = noted.first_place,
                            .end_place = noted.end_place,
-                           .pixels = PixelStatistics(3, chunkio::Layout::nhwc)});
+                           .pixels = chunkio::PixelStatistics(3, chunkio::Layout::nhwc)});
     journal->append({&record, 1});
     chunk = record.chunk;
   }
