@@ -98,7 +98,7 @@ class AppendTest(CliTest):
         self.h5pack("append", "old.h5", "folder", "two", "-o", "new.h5")
         with h5py.File(self.dir / "new.h5") as file:
             chunk = file["images"].id.get_chunk_info(5)
-            expected = [int(source) for source in file["source_index"][20:24]]
+            expected = [int(file["source_index"][20])]  # the row whose first byte it is
         flip(self.dir / "new.h5", chunk.byte_offset)
         report = json.loads(self.run_h5pack("verify", "new.h5", "--json", "--quiet").stdout)
         names = [f"one/{name}/{i:03d}.jpg" for name in ("cat", "dog", "eel") for i in range(7)]

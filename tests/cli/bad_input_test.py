@@ -230,6 +230,7 @@ class BadTablesTest(CliTest):
                 self.assert_refused(["csv", "list.csv", "-o", "out.h5"], 1, ["list.csv", "no header"], r"path,label")
 
     def test_labels_with_fractions_are_told_to_be_names(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 1)
         (self.dir / "list.csv").write_text("path,label\nphotos/cat/000.jpg,10.5\nphotos/dog/000.jpg,9\n")
         result = self.run_h5pack("csv", "list.csv", "-o", "out.h5")
         self.assertEqual(result.returncode, 0, result.stderr)

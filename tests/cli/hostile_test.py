@@ -184,7 +184,7 @@ class HostileFileTest(CliTest):
             with self.subTest(name):
                 with h5py.File(self.dir / "x.h5", "w") as file:
                     file["images"] = data
-                self.refuse(1, ["images"], r"a uint8 dataset|--scale")
+                self.refuse(1, ["images"], r"a uint8 dataset|scale = 0")
 
     def test_variable_length_data(self):
         with h5py.File(self.dir / "x.h5", "w") as file:

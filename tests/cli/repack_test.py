@@ -41,7 +41,7 @@ class RepackTest(CliTest):
         """Samples of each class in each part, and the rows of each part."""
         labels = np.asarray(labels)
         with h5py.File(self.dir / "in.h5", "w") as file:
-            file["images"] = np.zeros((len(labels), 1, 1, 3), np.uint8)
+            file["images"] = np.zeros((len(labels), 2, 2, 3), np.uint8)
             file["labels"] = labels
         outputs = self.repack("in.h5", "-o", "split", "--stratify", *options)
         counts, rows = [], []
@@ -445,7 +445,7 @@ class RepackTest(CliTest):
             file["mask"] = masks
             file.create_dataset("tight", data=masks, chunks=(9, 64, 64), compression="gzip", compression_opts=1)
         for order in ("stored", "shuffled"):
-            self.repack("f.h5", "-o", "out.h5", "--order", order, "--memory-budget", "4MiB", "--force")
+            self.repack("f.h5", "-o", "out.h5", "--order", order, "--memory-budget", "5MiB", "--force")
             found, _, _ = self.read("out.h5")
             for name in ("mask", "tight"):
                 np.testing.assert_array_equal(found[name], masks[found["source_index"]])

@@ -229,8 +229,8 @@ class ShardTest(CliTest):
         for path in [*self.dir.glob("train-*"), self.dir / "all.h5"]:
             path.rename(moved / path.name)
         with h5py.File(moved / "all.h5") as link, h5py.File(self.dir / "whole.h5") as whole:
-            self.assertEqual(set(link), set(whole))
-            for name in whole:
+            self.assertEqual(set(link), set(whole) - {"sample_digests"})
+            for name in link:
                 self.assertTrue(link[name].is_virtual)
                 np.testing.assert_array_equal(link[name][()], whole[name][()])
             self.assertEqual(link.attrs["seed"], 3)

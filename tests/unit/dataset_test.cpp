@@ -367,7 +367,7 @@ TEST_F(DatasetTest, SeveralCandidatesAreListed) {
 TEST_F(DatasetTest, NoCandidateListsWhatThereIs) {
   const std::string path = h5py_file(folder_, "no_candidate");
   expect_error(ErrorCode::unsupported,
-               {path, "features float32 [5,3,8,8]", "h5pack repack --scale"},
+               {path, "features float32 [5,3,8,8]", "h5pack repack", "scale = 0..1"},
                [&] { Dataset::open(path); });
   const std::string ids = h5py_file(folder_, "no_images");
   expect_error(ErrorCode::unsupported, {ids, "holds no images", "box float32 [5,4], ids int64 [5]"},
@@ -672,7 +672,7 @@ TEST_F(DatasetTest, UnknownFiltersAreNamed) {
 TEST_F(DatasetTest, FilesThatCannotBeReadAreNamed) {
   expect_error(ErrorCode::not_found, {folder_.file("gone.h5")},
                [&] { Dataset::open(folder_.file("gone.h5")); });
-  expect_error(ErrorCode::unsupported, {"not a regular file"},
+  expect_error(ErrorCode::unsupported, {"is a folder"},
                [&] { Dataset::open(folder_.path().string()); });
   ASSERT_EQ(::mkfifo(folder_.file("fifo").c_str(), 0600), 0);
   expect_error(ErrorCode::unsupported, {"not a regular file"},

@@ -307,7 +307,7 @@ TEST_F(TraceTest, TheWayOfAResidentDatasetIsNamed) {
       Loader(Dataset::open(path), {.batch_size = 10,
                                    .window_bytes = 1,
                                    .num_threads = 2,
-                                   .memory_budget = 32 * (kSamples / kUploads) * kSide * kSide * 3,
+                                   .memory_budget = 32 * (kSamples / kUploads) * (kSide * kSide * 3 + 8),
                                    .num_epochs = 1}),
       {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::require});
   EXPECT_EQ(recorder().count(Stage::upload), kUploads);

@@ -153,10 +153,10 @@ TEST(Tuning, LittleMemoryMakesWindowsAndChunksSmaller) {
 TEST(Tuning, TooLittleMemoryNamesTheLeast) {
   TuningTask task = large_pictures();
   task.memory_bytes = kMebibyte;
-  chunkio::test::expect_error(ErrorCode::out_of_resources, {"1048576", "--memory"},
+  chunkio::test::expect_error(ErrorCode::out_of_resources, {"1048576", "memory_bytes"},
                               [&] { (void)tune(task, machine("hdd")); });
   task.stored = StoredGroups{.samples = 36, .request_bytes = 36 * task.sample_bytes};
-  chunkio::test::expect_error(ErrorCode::out_of_resources, {"1048576", "--memory"},
+  chunkio::test::expect_error(ErrorCode::out_of_resources, {"1048576", "memory_bytes"},
                               [&] { (void)tune(task, machine("hdd")); });
 }
 

@@ -77,7 +77,8 @@ chunkio::DatasetSpec make_spec(const chunkio::Dataset& dataset, const Rows& rows
           .layout = options.layout.value_or(info.layout),
           .channel_order = !info.channel_order.empty() ? info.channel_order
                            : info.channels == 1        ? "gray"
-                                                       : "RGB",
+                           : info.channels == 3        ? "RGB"
+                                                       : "",
           .fields = gather_fields(dataset, rows, options),
           .class_names = info.class_names,
           .attribute_names = info.attribute_names,

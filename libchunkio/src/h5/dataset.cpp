@@ -553,8 +553,10 @@ bool are_stored(const StoredArray& labels, const DatasetInfo& info) {
   if (H5Pget_layout(creation.get()) == H5D_VIRTUAL) return true;  // stored elsewhere
   if (check_status(H5Pget_nfilters(creation.get()), action, info.path) > 0) {
     // Chunks that are there are bounded by the file: what they decode to has one possible size.
+    const SpaceId space(check_id(H5Dget_space(labels.dataset.get()), action, info.path));
     hsize_t num_chunks = 0;
-    check_status(H5Dget_num_chunks(labels.dataset.get(), H5S_ALL, &num_chunks), action, info.path);
+    check_status(H5Dget_num_chunks(labels.dataset.get(), space.get(), &num_chunks), action,
+                 info.path);
     return num_chunks >= static_cast<hsize_t>(labels.num_chunks);
   }
   const TypeId type(check_id(H5Dget_type(labels.dataset.get()), action, info.path));

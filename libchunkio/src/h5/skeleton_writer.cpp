@@ -203,12 +203,22 @@ void write_field(const FileId& file, const DatasetSpec& spec, const FieldData& f
   check_status(dataset.reset(), action, path);
 }
 
+/// The fields in the order in which their rows are chained on: by name, so that a file that is
+/// written again has the same digests.
+std::vector<FieldInfo> covered_fields(std::span<const FieldData> fields) {
+  std::vector<FieldInfo> covered;
+  for (const FieldData& field : fields) covered.push_back(field.info);
+  std::sort(covered.begin(), covered.end(),
+            [](const FieldInfo& a, const FieldInfo& b) { return a.name < b.name; });
+  return covered;
+}
+
 /// Their place; the digests are known at the end.
 void create_sample_digests(const FileId& file, const DatasetSpec& spec, const std::string& path) {
   DatasetId dataset =
       create_contiguous(file, {kSampleDigests, DType::uint64, Shape{}}, spec.num_samples, path);
   std::vector<std::string> names = {kImages};
-  for (const FieldData& field : spec.fields) names.push_back(field.info.name);
+  for (const FieldInfo& field : covered_fields(spec.fields)) names.push_back(field.name);
   write_covered_names(dataset.get(), names, path);
   check_status(dataset.reset(), "finish the digests of", path);
 }
@@ -273,8 +283,8 @@ DatasetId create_images(const FileId& file, const DatasetSpec& spec, const Skele
 void write_final_values(const FileId& file, const DatasetId& images,
                         std::span<const FieldData> fields, const Completion& completion,
                         const std::string& path) {
-  for (const FieldData& field : fields) {
-    chain_field(file, field.info, completion.row_digests, path);
+  for (const FieldInfo& field : covered_fields(fields)) {
+    chain_field(file, field, completion.row_digests, path);
   }
   write_sample_digests(file, completion.row_digests, path);
   if (completion.statistics) write_statistics(images.get(), *completion.statistics, path);

@@ -507,12 +507,6 @@ Observed observe(const LoaderStats& stats) {
 Diagnosis diagnose(const LoaderStats& stats, const std::optional<MachineRates>& measured) {
   if (stats.batches == 0 || !(stats.seconds > 0)) return {};
   Diagnosis found{.bound = Bound::consumer, .stall = stats.stall_seconds / stats.seconds};
-  if (stats.seconds < kLeastSeconds) {
-    found.bound = Bound::none;
-    found.evidence = {"This took " + number("%.2g", stats.seconds) +
-                      " s, too short to judge what limits: run more epochs, or look at more data."};
-    return found;
-  }
   if (found.stall < kSmallStall) {
     found.evidence = {"The loader is fast enough (its consumer waited " + percent(found.stall) +
                       " of the time): nothing to gain here."};
@@ -531,6 +525,12 @@ Diagnosis diagnose(const LoaderStats& stats, const std::optional<MachineRates>& 
                 })->bound;
   if (stats.output_wait_seconds > kMostlyWaiting * WorkerTime(stats).all) {
     found.bound = Bound::buffers;
+  }
+  // What the stages do alone may be known all the same.
+  if (stats.seconds < kLeastSeconds && !measured) {
+    found.evidence = {"This took " + number("%.2g", stats.seconds) +
+                      " s, too short to judge what limits: run more epochs, or look at more data."};
+    return found;
   }
   if (stats.images == 0) {
     // All of it was left out as damaged.
