@@ -148,6 +148,22 @@ void refuse_link(const FileId& file, const std::string& path) {
                   printable(*pattern) + "' instead");
 }
 
+/// What is to be read must have been opened the first time: libhdf5 keeps a header of which it
+/// found a part damaged, and later opens the object without that part, attributes missing. \throws
+/// Error corrupt_data.
+void refuse_damaged(const FileContents& contents, const OpenOptions& options) {
+  for (const std::string& wanted :
+       {options.images.empty() ? std::string(kImages) : without_leading_slash(options.images),
+        without_leading_slash(options.labels), std::string(kLabels), std::string("label"),
+        std::string(kSampleDigests)}) {
+    for (const DamagedObject& object : contents.damaged) {
+      if (wanted != object.name && !wanted.starts_with(object.name + "/")) continue;
+      throw Error(ErrorCode::corrupt_data,
+                  object.reason + "; the file is damaged, copy or download it again");
+    }
+  }
+}
+
 External policy(const OpenOptions& options) {
   return options.allow_external ? External::allowed : External::refused;
 }
@@ -859,6 +875,7 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
   impl->external = policy(options);
   if (link_files == LinkFiles::refused) refuse_link(impl->file, path);
   const FileContents contents = list_datasets(impl->file, path, impl->external);
+  refuse_damaged(contents, options);
   info.damaged_objects = contents.damaged;
   info.images_path = find_images(impl->file, options, contents, path);
   const DatasetSummary images = summarize(open_dataset(impl->file, info.images_path, path),

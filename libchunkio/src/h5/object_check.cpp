@@ -77,10 +77,16 @@ class ObjectCheck {
     visit_objects(
         file_.file, path_,
         [&](hid_t object, const std::string& name, H5I_type_t type) {
+          attempt(name, [&] { inspect(object, name); });
           read_attributes(object, name);
           if (type == H5I_DATASET) attempt(name, [&] { read_dataset(name); });
         },
         unopened);
+    // Where opening the file failed, opening the object again may not: see refuse_damaged().
+    for (const DamagedObject& object : file_.info.damaged_objects) {
+      const auto known = [&](const DamagedObject& other) { return other.name == object.name; };
+      if (std::none_of(unopened.begin(), unopened.end(), known)) unopened.push_back(object);
+    }
     damaged_.insert(damaged_.end(), unopened.begin(), unopened.end());
     std::stable_sort(
         damaged_.begin(), damaged_.end(),
@@ -116,8 +122,24 @@ class ObjectCheck {
     }
   }
 
+  /// Also looks at what only keeps account of free space, which nothing else here reads.
+  void inspect(hid_t object, const std::string& name) const {
+    const std::string action = "inspect " + describe(name) + " of";
+#if H5_VERSION_GE(1, 12, 0)
+    H5O_native_info_t info;
+    check_status(H5Oget_native_info(object, &info, H5O_NATIVE_INFO_ALL), action, path_);
+#else
+    H5O_info_t info;
+    check_status(H5Oget_info2(object, &info, H5O_INFO_ALL), action, path_);
+#endif
+  }
+
+  static std::string describe(const std::string& name) {
+    return name.empty() ? "the root group" : printable(name);
+  }
+
   void read_attributes(hid_t object, const std::string& name) {
-    const std::string owner = name.empty() ? "the root group" : printable(name);
+    const std::string owner = describe(name);
     attempt(name, [&] {
       std::vector<std::string> attributes;
       hsize_t at = 0;
