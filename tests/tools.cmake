@@ -27,6 +27,12 @@ set_tests_properties(
   PROPERTIES LABELS long TIMEOUT 3600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
              ENVIRONMENT
              "H5PACK=$<TARGET_FILE:h5pack>;CHUNKIO_TEST_ROUNDS=200;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support;${opencv_environment}")
+add_test(NAME cli.flipped_bits_long
+         COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/verify_test.py FlippedBitTest)
+get_test_property(cli.verify ENVIRONMENT verify_environment)
+set_tests_properties(
+  cli.flipped_bits_long PROPERTIES LABELS long TIMEOUT 600 ENVIRONMENT
+                                   "${verify_environment};CHUNKIO_TEST_ROUNDS=400")
 h5pack_add_cli_tests(long kill)
 set_tests_properties(cli.kill PROPERTIES TIMEOUT 5400)
 

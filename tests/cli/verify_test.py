@@ -1,6 +1,8 @@
 """h5pack verify: what it believes, what it does not, and which pictures it says are lost."""
 
 import json
+import os
+import random
 import subprocess
 import time
 import unittest
@@ -10,6 +12,7 @@ import numpy as np
 
 import sources
 import under_strace
+from h5_contents import assert_contents, contents
 from support import H5PACK, CliTest, flip, make_class_folder, object_header, picture, tree, write_picture
 
 
@@ -351,6 +354,53 @@ class StopTest(CliTest):
         self.assertEqual(process.returncode, 130, stderr)
         self.assertEqual(stdout, "")
         self.assertRegex(stderr, r"stopped.*; nothing was changed")
+
+
+class FlippedBitTest(CliTest):
+    """One bit of a file is flipped: verify finds it, or nothing that anybody reads has changed."""
+
+    FLIPS = int(os.environ.get("CHUNKIO_TEST_ROUNDS", 60))
+
+    @staticmethod
+    def raw_data(path):
+        """Where the values of each dataset lie: bytes [begin, end)."""
+        ranges = {}
+        with h5py.File(path) as file:
+            for name, dataset in file.items():
+                if dataset.chunks:
+                    chunks = [dataset.id.get_chunk_info(i) for i in range(dataset.id.get_num_chunks())]
+                    ranges[name] = [(chunk.byte_offset, chunk.byte_offset + chunk.size) for chunk in chunks]
+                else:
+                    ranges[name] = [(dataset.id.get_offset(), dataset.id.get_offset() + dataset.id.get_storage_size())]
+        return ranges
+
+    def test_each_is_found_or_harmless(self):
+        with h5py.File(self.dir / "in.h5", "w") as file:
+            file["images"] = np.stack([picture(i, 6, 5) for i in range(24)])
+            file["labels"] = np.arange(24) % 3
+            file["boxes"] = np.arange(96, dtype=np.float32).reshape(24, 4)
+        for options in ([], ["--filter", "deflate:1"]):
+            self.h5pack("repack", "in.h5", "-o", "x.h5", "--chunk", 5, "--force", *options)
+            whole = (self.dir / "x.h5").read_bytes()
+            expected = contents(self.dir / "x.h5")
+            places = self.raw_data(self.dir / "x.h5")
+            raw = sorted(sum(places.values(), []))
+            places[""] = list(zip([0, *(end for _, end in raw)], [*(begin for begin, _ in raw), len(whole)]))
+            chosen = random.Random(len(options))
+            for number in range(self.FLIPS // 2):
+                # Half of them in what libhdf5 keeps, else as many in the small datasets as in the large ones.
+                name = "" if number % 2 else chosen.choice(sorted(places))
+                at = chosen.choice([at for begin, end in places[name] for at in range(begin, end)])
+                bit = chosen.randrange(8)
+                with self.subTest(options=options, dataset=name, at=at, bit=bit):
+                    (self.dir / "x.h5").write_bytes(whole)
+                    flip(self.dir / "x.h5", at, 1 << bit)
+                    result = self.run_h5pack("verify", "x.h5", "--quiet")
+                    self.assertIn(result.returncode, (0, 1), result.stderr)
+                    self.assertLessEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                    self.assertIn("x.h5", result.stderr + result.stdout)
+                    if result.returncode == 0:
+                        assert_contents(self, self.dir / "x.h5", expected)
 
 
 if __name__ == "__main__":
