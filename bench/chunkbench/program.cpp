@@ -8,6 +8,7 @@
 #include <chunkio/error.hpp>
 
 #include "escape.hpp"
+#include "option_flags.hpp"
 
 namespace bench {
 
@@ -22,7 +23,7 @@ int run_or_report(const std::function<ExitCode()>& work, const Program& program)
   try {
     code = work();
   } catch (const chunkio::Error& error) {
-    print_error(error.what(), program);
+    print_error(h5pack::with_flags(error), program);
     if (error.code() == chunkio::ErrorCode::invalid_argument) code = ExitCode::usage;
   } catch (const std::bad_alloc&) {
     print_error("out of memory; try smaller " + std::string(program.memory_options), program);
