@@ -526,12 +526,6 @@ Diagnosis diagnose(const LoaderStats& stats, const std::optional<MachineRates>& 
   if (stats.output_wait_seconds > kMostlyWaiting * WorkerTime(stats).all) {
     found.bound = Bound::buffers;
   }
-  // What the stages do alone may be known all the same.
-  if (stats.seconds < kLeastSeconds && !measured) {
-    found.evidence = {"This took " + number("%.2g", stats.seconds) +
-                      " s, too short to judge what limits: run more epochs, or look at more data."};
-    return found;
-  }
   if (stats.images == 0) {
     // All of it was left out as damaged.
     found.evidence = {stall_evidence(stats), worker_evidence(stats)};
@@ -542,6 +536,12 @@ Diagnosis diagnose(const LoaderStats& stats, const std::optional<MachineRates>& 
                     worker_evidence(stats)};
   found.cures = find_cures(found.bound, stats, prediction);
   return found;
+}
+
+std::string advice_of(const LoaderStats& stats, const Diagnosis& diagnosis) {
+  if (stats.batches == 0 || stats.seconds >= kLeastSeconds) return advice_of(diagnosis);
+  return "This took " + number("%.2g", stats.seconds) +
+         " s, too short to judge what limits: run more epochs, or look at more data.";
 }
 
 std::string advice_of(const Diagnosis& diagnosis) {
@@ -574,7 +574,7 @@ LoaderStats LoaderStats::since(const LoaderStats& earlier) const {
   later.output_wait_seconds -= earlier.output_wait_seconds;
   const Diagnosis found = later.diagnosis();
   later.bound = found.bound;
-  later.advice = pipeline::advice_of(found);
+  later.advice = pipeline::advice_of(later, found);
   return later;
 }
 

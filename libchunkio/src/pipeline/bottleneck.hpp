@@ -46,6 +46,8 @@ struct Observed {
 
 /// One sentence or two for LoaderStats::advice: the first evidence, or the best cure and why.
 [[nodiscard]] std::string advice_of(const Diagnosis& diagnosis);
+/// The same of a run of the loader; of one that was too short to judge, just that.
+[[nodiscard]] std::string advice_of(const LoaderStats& stats, const Diagnosis& diagnosis);
 
 /// "12 %" of 0.123.
 [[nodiscard]] std::string percent(double share);
