@@ -253,6 +253,16 @@ class HostileFileTest(CliTest):
                 self.assertRegex(result.stderr, rf"rows 0 to 39\) of {bombed} in x\.h5 is damaged: .* more than its {raw_bytes}")
                 self.assertNotIn("images/s", result.stdout)
 
+    def test_labels_that_somebody_compressed_are_read(self):
+        with h5py.File(self.dir / "x.h5", "w", libver=("earliest", "v110")) as file:
+            images = file.create_dataset("images", data=pictures(20))
+            file.create_dataset("labels", data=np.arange(20) % 2, chunks=(7,), compression="gzip")
+            file.attrs["chunkio_format"] = np.int64(1)
+            images.attrs["layout"] = np.bytes_("nhwc")
+            images.attrs["class_names"] = np.array([b"cat", b"dog"])
+        classes = self.h5pack_json("info", "x.h5")[0]["classes"]
+        self.assertEqual(classes, [{"name": "cat", "count": 10}, {"name": "dog", "count": 10}])
+
     def test_labels_that_a_small_file_only_claims_to_hold(self):
         def write(labels):
             with h5py.File(self.dir / "x.h5", "w", libver=("earliest", "v110")) as file:
