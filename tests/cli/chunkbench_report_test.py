@@ -288,7 +288,19 @@ class DrawnPage(ReportTest):
         self.assertEqual({table["section"] for table in self.drawn["tables"]}, {"cells", "mixing", "rungs"})
 
     def test_the_verdict_names_the_best_cell(self):
-        best = max((cell for cell in self.results["cells"] if median_speed(cell)), key=median_speed)
+        cells = [cell for cell in self.results["cells"] if median_speed(cell) and cell["order"] != "sequential"]
+        fastest = max(cells, key=median_speed)
+
+        def mixed(cell):
+            """Chunks that a batch is drawn from."""
+            if cell["order"] == "random":
+                return math.inf
+            return 0 if cell["source"] == "h5dread" else cell["cache_bytes"] / cell["chunk_bytes"]
+
+        # Of those that this run cannot tell from the fastest.
+        equal = [cell for cell in cells
+                 if cell["images_per_second"]["max"] >= fastest["images_per_second"]["min"]]
+        best = max(equal, key=lambda cell: (mixed(cell), median_speed(cell)))
         headline = self.drawn["verdict"][0]
         for text in (size_text(best["chunk_bytes"]), size_text(best["cache_bytes"]),
                      f"{significant(median_speed(best)):,.0f} images/s"):
