@@ -91,6 +91,10 @@ class WriterTest(unittest.TestCase):
                              env=under_strace.environment())
         return run, list(joined(trace.read_text().splitlines()))
 
+    def assert_fired(self, trace):
+        """What was injected came to pass: else the run shows nothing."""
+        self.assertTrue(any("(INJECTED)" in line or "killed by SIGKILL" in line for line in trace), trace[-3:])
+
     def run_with_file_size_limit(self, size):
         """A run that may fail well, and then leaves nothing."""
         self.clear()
@@ -240,7 +244,8 @@ class WriteFaultsTest(WriterTest):
         for name, number, _ in calls:
             with self.subTest(call=name, number=number, error=error):
                 self.clear()
-                run, _ = self.run_traced(f"{name}:error={error}:when={number}")
+                run, trace = self.run_traced(f"{name}:error={error}:when={number}")
+                self.assert_fired(trace)
                 self.assertTrue(run.returncode == 1 or self.out.exists())
                 if run.returncode != 0:
                     self.assert_failed_well(run)
@@ -289,13 +294,14 @@ class WriteFaultsTest(WriterTest):
                 self.assert_resumes(run)
 
     def test_the_previous_file_stays_until_the_new_one_is_complete(self):
-        for name, number, _ in [call for call in changes(self.calls()) if call[0] != "openat"][-12:]:
+        self.out.write_bytes(b"previous")
+        for name, number, _ in [call for call in changes(self.calls("force")) if call[0] != "openat"][-12:]:
             for hindrance in ("signal=KILL", "error=EIO"):
                 with self.subTest(call=name, number=number, hindrance=hindrance):
                     self.clear()
                     self.out.write_bytes(b"previous")
-                    name = name.replace("renameat2", "rename")
-                    run, _ = self.run_traced(f"{name}:{hindrance}:when={number}", "force")
+                    run, trace = self.run_traced(f"{name}:{hindrance}:when={number}", "force")
+                    self.assert_fired(trace)
                     if self.out.read_bytes() != b"previous":
                         self.assert_perfect()
                     else:

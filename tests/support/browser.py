@@ -58,10 +58,7 @@ READER = r"""
     }),
   });
   const all = (selector, read) => [...document.querySelectorAll(selector)].map(read);
-  const layout_begin = performance.now();
-  document.body.getBoundingClientRect();
   const result = {
-    milliseconds: performance.now(), layout_milliseconds: performance.now() - layout_begin,
     requests: performance.getEntriesByType('resource').map(e => e.name),
     title: document.title, background: style(document.body, 'background-color'), ink: style(document.body, 'color'),
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,

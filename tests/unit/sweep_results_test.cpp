@@ -1,3 +1,4 @@
+#include <set>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -100,7 +101,35 @@ TEST(SweepResults, MembersThatAreNotKnownAreIgnored) {
   EXPECT_NO_THROW(static_cast<void>(parse_results(json.dump(), "x")));
 }
 
-// Every value of the file, damaged in turn, is either not needed or named with the file.
+/// Whether `damage` may stand at `path` as well as `value` does.
+bool may_be(const std::string& path, const Json& value, const Json& damage) {
+  // What describes the machine is free.
+  if (path.starts_with("/machine/")) return true;
+  static const std::set<std::string> kOptional = {"/dataset/identity",
+                                                  "/dataset/labels",
+                                                  "/options/images_per_turn",
+                                                  "/options/limit/bytes_per_second",
+                                                  "/options/limit/request_seconds",
+                                                  "/options/limit/queue_depth",
+                                                  "/options/memory_limit",
+                                                  "/options/throttled_device",
+                                                  "/cells/0/reason",
+                                                  "/cells/0/hit_rate/predicted",
+                                                  "/cells/0/read_amplification/measured",
+                                                  "/cells/0/chunk_loads/predicted",
+                                                  "/cells/0/chunk_loads/measured",
+                                                  "/shuffle/0/label_entropy",
+                                                  "/shuffle/0/chosen",
+                                                  "/story/0/read_amplification",
+                                                  "/time/seconds_preparing"};
+  if (damage.is_null()) return kOptional.contains(path);
+  if (damage.is_string()) return value.is_string() && !path.ends_with("/status");
+  if (damage.is_boolean()) return value.is_boolean();
+  return false;
+}
+
+// Every value of the file, damaged in turn, is named with the file, unless it can be what was
+// found.
 TEST(SweepResults, NoDamageIsTakenForAResult) {
   const Json whole = to_json(everything()).flatten();
   for (const auto& [path, value] : whole.items()) {
@@ -109,9 +138,9 @@ TEST(SweepResults, NoDamageIsTakenForAResult) {
       flat[path] = damage;
       const std::string text = flat.unflatten().dump();
       try {
-        const Results read = parse_results(text, "some.json");
-        // What was read can be written and read again.
-        EXPECT_EQ(to_json(parse_results(to_json(read).dump(), "x")), to_json(read)) << path;
+        static_cast<void>(parse_results(text, "some.json"));
+        if (damage == value) continue;
+        EXPECT_TRUE(may_be(path, value, damage)) << path << " is " << damage;
       } catch (const chunkio::Error& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr("'some.json'")) << path;
         EXPECT_TRUE(error.code() == chunkio::ErrorCode::corrupt_data ||
