@@ -85,6 +85,14 @@ TEST_F(DatasetTest, AFolderNamesTheFilesInIt) {
   own_file();
   expect_error(ErrorCode::unsupported, {"is a folder", "open one of its files", "own.h5"},
                [&] { (void)Dataset::open(folder); });
+  const std::string parts = folder_.file("parts");
+  std::filesystem::create_directory(parts);
+  for (const char* const number : {"00000", "00001", "00002", "00003"}) {
+    test::write_bytes(parts + "/a-" + number + "-of-00004.h5", {});
+  }
+  expect_error(ErrorCode::unsupported,
+               {"a-00002-of-00004.h5 and 1 more", "all files of one dataset: ", "a-*-of-00004.h5"},
+               [&] { (void)Dataset::open(parts); });
 }
 
 TEST_F(DatasetTest, AFileOfTheSameSizeWasChangedAtATimeThatIsNamed) {

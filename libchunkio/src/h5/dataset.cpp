@@ -24,6 +24,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/element_fill.hpp"
+#include "base/shard_names.hpp"
 #include "h5/chunk_check.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/decoded_rows.hpp"
@@ -70,6 +71,21 @@ std::string time_text(std::int64_t nanoseconds) {
   return text.data();
 }
 
+/// X-*-of-00008.h5 for X-00003-of-00008.h5; absent for a file of another name.
+std::optional<std::string> pattern_of(const std::string& file) {
+  const std::size_t end = file.rfind("-of-");
+  if (end == std::string::npos) return std::nullopt;
+  const std::size_t before = file.find_last_not_of("0123456789", end - 1);
+  if (before == std::string::npos || before + 1 == end || file[before] != '-') return std::nullopt;
+  const std::string pattern = file.substr(0, before + 1) + "*" + file.substr(end);
+  try {
+    if (!base::ShardPattern::parse(pattern)) return std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;  // an impossible number of files
+  }
+  return pattern;
+}
+
 /// What to open instead of a folder.
 std::string files_in(const std::string& folder) {
   constexpr std::size_t kMostNamed = 3;
@@ -88,6 +104,9 @@ std::string files_in(const std::string& folder) {
   }
   if (names.size() > kMostNamed) {
     text += " and " + std::to_string(names.size() - kMostNamed) + " more";
+  }
+  if (const auto pattern = pattern_of(names.front())) {
+    text += "; or all files of one dataset: " + printable(*pattern);
   }
   return text;
 }
