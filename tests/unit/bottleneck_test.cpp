@@ -83,6 +83,10 @@ TEST(Bottleneck, EchoIsForStorageAndForConsumersThatTrain) {
   EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
 
   stats.stall_seconds = 5;
+  ASSERT_NE(find_cure(diagnose(stats), "echo"), nullptr);
+  stats.batches = 10'000;
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "half a millisecond is no step";
+  stats.batches = 100;
   stats.copy_seconds = 10;
   EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "memory limits, not storage";
   stats.decode_seconds = 11;

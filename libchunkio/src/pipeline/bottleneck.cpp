@@ -18,6 +18,8 @@ constexpr double kMostlyWaiting = 0.5;
 constexpr double kLeastSeconds = 0.5;
 // Samples that are used more often are hardly new any more.
 constexpr double kMostEcho = 8;
+// A consumer that keeps batches for less than this, in seconds, counts them: it trains with none.
+constexpr double kLeastStep = 1e-3;
 // A cure that brings less is lost among what two runs differ by.
 constexpr double kLeastGain = 0.01;
 // Stands for a stage that takes no time that could be measured.
@@ -296,8 +298,7 @@ void add_faster_disk(Cures& cures, const Prediction& prediction) {
 void add_echo(Cures& cures, const Prediction& prediction) {
   if (!std::isfinite(prediction.wanted()) || prediction.now() <= 0) return;
   const double uses = std::ceil(prediction.wanted() / prediction.now() - kLeastGain);
-  // A consumer that wants far more does not train: it only takes batches.
-  if (uses < 2 || uses > kMostEcho) return;
+  if (uses < 2 || uses > kMostEcho || prediction.observed().plan.step_seconds < kLeastStep) return;
   const std::string echo = number("%.0f", uses);
   cures.push_back(prediction.cure(
       "echo = " + echo,
