@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,7 @@ struct SourceScript {
   std::function<bool(std::int64_t first_row, bool mask)> damaged;
   std::chrono::microseconds delay{0};
   std::function<void(std::int64_t call)> at_call;
+  std::function<void(std::span<const RowTarget> rows)> at_rows;
   std::function<void()> at_announcement;
 
   [[nodiscard]] std::vector<Event> events() {
@@ -67,6 +69,7 @@ class FakeSource final : public ChunkSource {
                      .first_row = group.first_row,
                      .expected = group.announced});
     if (script_->at_call) script_->at_call(call);
+    if (script_->at_rows) script_->at_rows(rows);
     std::size_t written = 0;
     const bool fails = call == script_->fail_at ||
                        (script_->damaged && script_->damaged(group.first_row, salt_ != 0));

@@ -1,10 +1,15 @@
 #include "pipeline/window_reader.hpp"
 
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -147,6 +152,30 @@ TEST(WindowReader, CountsItsTime) {
   EXPECT_GT(first.copy_seconds, 0) << "what the source does not account for is copying";
   EXPECT_EQ(first.read_seconds, 0);
   EXPECT_EQ(first.decode_seconds, 0);
+}
+
+/// Else making pages, which happens once, would be counted as copying.
+TEST(WindowReader, SourcesWriteToPagesThatExist) {
+  const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  Case setup;
+  setup.num_samples = 2000;
+  setup.order.batch_size = 300;
+  setup.masks = true;
+  Fixture fixture(setup);
+  std::atomic<int> rows_seen{0};
+  std::atomic<int> rows_without_page{0};
+  fixture.script->at_rows = [&](std::span<const RowTarget> rows) {
+    for (const RowTarget& row : rows) {
+      unsigned char is_there = 0;
+      const auto at = reinterpret_cast<std::uintptr_t>(row.target);
+      ASSERT_EQ(::mincore(reinterpret_cast<void*>(at - at % page_bytes), page_bytes, &is_there), 0);
+      ++rows_seen;
+      if ((is_there & 1) == 0) ++rows_without_page;
+    }
+  };
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+  EXPECT_GE(rows_seen, 2 * 2 * 2000);
+  EXPECT_EQ(rows_without_page, 0);
 }
 
 TEST(WindowReader, SlowConsumerCostsNoProcessorTime) {

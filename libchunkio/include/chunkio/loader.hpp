@@ -213,7 +213,9 @@ struct LoaderStats {
   double plan_seconds = 0;    ///< Computing windows.
   double read_seconds = 0;    ///< Waiting for storage.
   double decode_seconds = 0;  ///< Undoing filters, checking digests.
-  double copy_seconds = 0;    ///< Bringing rows to their places; copies out of the page cache.
+  /// Bringing rows to their places; copies out of the page cache. Not that the system makes the
+  /// pages of a batch buffer before its first use, which no sum has.
+  double copy_seconds = 0;
   // ... and what they waited for, while the consumer was in the epoch (between two: in all only).
   double input_wait_seconds = 0;   ///< For the plan of the next window, or others' last reads.
   double output_wait_seconds = 0;  ///< For a free batch buffer: the consumer is the slow one.

@@ -77,6 +77,36 @@ std::int64_t Ring::take_free() {
   return index;
 }
 
+// What is put back is taken first, so that slots that were never used stay in front.
+
+bool Ring::next_are_touched(std::int64_t count) const noexcept {
+  if (count <= 0) return true;
+  const std::int64_t deepest = free_[free_.size() - static_cast<std::size_t>(count)];
+  return slots_[static_cast<std::size_t>(deepest)].touched;
+}
+
+std::int64_t Ring::take_untouched() {
+  const auto first_touched = std::find_if(free_.begin(), free_.end(), [this](std::int64_t index) {
+    return slots_[static_cast<std::size_t>(index)].touched;
+  });
+  const std::int64_t index = *(first_touched - 1);
+  free_.erase(first_touched - 1);
+  return index;
+}
+
+void Ring::touch(std::int64_t index) noexcept {
+  internal::BatchSlot& touched = slot(index);
+  // Only bytes of this slot: the first and last page of `side` belong to its neighbours, too.
+  const auto touch_pages = [](std::byte* begin, std::size_t bytes) {
+    volatile std::byte* const pages = begin;
+    for (std::size_t at = 0; at < bytes; at += kSlotAlignment) pages[at] = std::byte{};
+    if (bytes > 0) pages[bytes - 1] = std::byte{};
+  };
+  touch_pages(touched.images, images_stride(layout_));
+  touch_pages(reinterpret_cast<std::byte*>(touched.sample_ids), side_stride(layout_));
+  touched.touched = true;
+}
+
 std::shared_ptr<const internal::BatchSlot> Ring::lease(std::int64_t index) {
   // If making the lease fails, shared_ptr runs the deleter, which counts this lease as returned; it
   // locks the mutex, so the control block is made first with a deleter that does nothing until it

@@ -65,6 +65,7 @@ class BatchSlot {
   std::int64_t rows = 0;
   std::int64_t epoch = 0;
   std::int64_t step = 0;
+  bool touched = false;  ///< Its pages exist: see Ring::touch().
 
   /// Moves rows up over those that were left out, and returns how many there were.
   std::int64_t close_gaps() noexcept;
@@ -109,6 +110,15 @@ class Ring : public std::enable_shared_from_this<Ring> {
   [[nodiscard]] std::int64_t num_leased() const noexcept { return num_leased_; }
   [[nodiscard]] std::int64_t take_free();
   void put_back(std::int64_t index) { free_.push_back(index); }
+  /// Whether all of the next `count` slots that take_free() gives were touched.
+  /// \pre count <= num_free().
+  [[nodiscard]] bool next_are_touched(std::int64_t count) const noexcept;
+  /// The first of them that was not, to be touched and put back. \pre !next_are_touched(count).
+  [[nodiscard]] std::int64_t take_untouched();
+
+  /// Has the kernel make the pages of a slot that nobody else uses, which takes longer than copying
+  /// rows into them; it happens once. Without the mutex.
+  void touch(std::int64_t index) noexcept;
 
   /// Hands a filled slot to the consumer; the slot returns by itself when the last copy is gone.
   /// Mutex held.

@@ -353,6 +353,7 @@ void WindowReader::work_until(const std::stop_token& stop, std::unique_lock<std:
     if (started_ && !error_) {
       open_planned();
       if (announce_ahead(lock)) continue;
+      if (touch_slot(lock)) continue;
       if (!planned_ && !planning_ && !all_planned_) {
         plan_next(lock);
         continue;
@@ -524,11 +525,31 @@ const EpochOrder& WindowReader::order_of(std::int64_t epoch) {
   return orders_.emplace(epoch, EpochOrder(groups_, options_.order, epoch)).first->second;
 }
 
+std::int64_t WindowReader::slots_needed() const noexcept {
+  const std::int64_t end_batch = next_batch_ + static_cast<std::int64_t>(pending_.size());
+  return planned_->last_batch + 1 - end_batch;
+}
+
+bool WindowReader::touch_slot(std::unique_lock<std::mutex>& lock) {
+  if (!planned_) return false;
+  const std::int64_t needed = slots_needed();
+  if (needed > ring_->num_free() || ring_->next_are_touched(needed)) return false;
+  const std::int64_t index = ring_->take_untouched();
+  ++num_working_;
+  lock.unlock();
+  ring_->touch(index);
+  lock.lock();
+  ring_->put_back(index);
+  if (--num_working_ == 0) quiet_.notify_all();
+  ring_->work_available().notify_all();
+  return true;
+}
+
 void WindowReader::open_planned() {
   if (!planned_) return;
   const std::int64_t end_batch = next_batch_ + static_cast<std::int64_t>(pending_.size());
-  const std::int64_t needed = planned_->last_batch + 1 - end_batch;
-  if (needed > ring_->num_free()) return;
+  const std::int64_t needed = slots_needed();
+  if (needed > ring_->num_free() || !ring_->next_are_touched(needed)) return;
   for (std::int64_t batch = end_batch; batch < end_batch + needed; ++batch) {
     const std::int64_t index = ring_->take_free();
     internal::BatchSlot& slot = ring_->slot(index);

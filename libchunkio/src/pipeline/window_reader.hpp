@@ -188,9 +188,14 @@ class WindowReader {
   // Called with the mutex held by `lock`; they release it while they work.
   [[nodiscard]] bool announce_ahead(std::unique_lock<std::mutex>& lock);
   void plan_next(std::unique_lock<std::mutex>& lock);
+  /// Brings a slot that the planned window needs to its first use. What that takes is no copying:
+  /// no statistics count it.
+  [[nodiscard]] bool touch_slot(std::unique_lock<std::mutex>& lock);
   void visit(std::unique_lock<std::mutex>& lock, Task& task, Scratch& scratch);
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   // Called with the mutex held.
+  /// Free slots that the planned window still waits for. \pre planned_.
+  [[nodiscard]] std::int64_t slots_needed() const noexcept;
   void open_planned();
   void find_places(Task& task) const;
   void keep_spare(std::unique_ptr<Task> task);
