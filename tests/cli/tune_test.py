@@ -192,6 +192,8 @@ class TuneTest(CliTest):
         self.assertIn("keep it", text)
         # Both figures, and the rule.
         self.assertRegex(text, r"epoch takes \S+ s as the file is, \S+ s packed again, which is advised where it saves")
+        text = " ".join(self.h5pack("tune", "photos.h5", "--step-ms", 0.01, *MACHINE).split())
+        self.assertRegex(text, r"as the file is \(stall \S+ %\), \S+ s packed again \(stall \S+ %\), which is advised")
 
     def test_small_chunks_on_a_disk_with_seeks_are_packed_again(self):
         self.foreign_file("small.h5", (1, 64, 64, 3))

@@ -61,11 +61,14 @@ void compare_with_packed(TuneReport& report) {
   const auto& [now, then] = first || !report.pack
                                 ? std::pair(stored.first_epoch, report.packed.first_epoch)
                                 : std::pair(stored.later_epochs, report.packed.later_epochs);
+  const auto text = [&](const chunkio::Throughput& rate, const char* when) {
+    return decimals(epoch_seconds(rate), 3) + " s" + when +
+           (report.step_seconds > 0 ? " (stall " + percent(rate.stall, 1) + ")" : "");
+  };
   report.notes.push_back(
       (first || !report.pack ? "the first epoch takes " : "a later epoch takes ") +
-      decimals(epoch_seconds(now), 3) + " s as the file is, " + decimals(epoch_seconds(then), 3) +
-      " s packed again, which is advised where it saves a tenth of an epoch "
-      "and more than " +
+      text(now, " as the file is") + ", " + text(then, " packed again") +
+      ", which is advised where it saves a tenth of an epoch and more than " +
       decimals(kWorthSeconds, 1) + " s");
 }
 
