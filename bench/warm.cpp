@@ -131,11 +131,12 @@ void measure_warm(const Case& pictures, Report& report) {
               size,
               {},
               speed("mapped, one epoch", "streaming")});
-  // Where stores round the cache save nothing, a memcpy is the ceiling itself.
-  const bool saves = spread_of(speed("streaming", "memcpy")).median > 1;
-  report.add({"warm mapped / memcpy", size, saves ? std::optional(at_least(1.2)) : std::nullopt,
-              speed("mapped", "memcpy"),
-              saves ? "" : "no target: non-temporal stores are no faster here"});
+  // Nothing is faster than the faster of both copies.
+  constexpr double kFaster = 1.2;
+  const bool possible = spread_of(speed("streaming", "memcpy")).median >= kFaster;
+  report.add({"warm mapped / memcpy", size,
+              possible ? std::optional(at_least(kFaster)) : std::nullopt, speed("mapped", "memcpy"),
+              possible ? "" : "no target: a non-temporal copy is not so much faster here"});
   report.add(
       {"warm scatter / memcpy", size, at_least(small ? 1.0 : 0.8), speed("scatter", "memcpy")});
   report.add(

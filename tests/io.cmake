@@ -2,6 +2,7 @@
 chunkio_add_unit_tests(
   io_test
   SOURCES unit/chunk_source_test.cpp
+          unit/direct_ahead_test.cpp
           unit/direct_source_test.cpp
           unit/disk_limiter_test.cpp
           unit/fault_guard_test.cpp

@@ -55,7 +55,7 @@ class InterruptedTest(CliTest):
             (self.dir / "out.h5").unlink()
 
     def test_repack(self):
-        for options in ([], ["--order", "shuffled", "--memory-budget", "8MiB"], ["--rows", "100:1400,1450"]):
+        for options in ([], ["--order", "shuffled", "--memory-budget", "6MiB"], ["--rows", "100:1400,1450"]):
             with self.subTest(options):
                 self.bring_through(["repack", "foreign.h5", "--chunk", 2, *options])
 

@@ -445,7 +445,7 @@ class RepackTest(CliTest):
             file["mask"] = masks
             file.create_dataset("tight", data=masks, chunks=(9, 64, 64), compression="gzip", compression_opts=1)
         for order in ("stored", "shuffled"):
-            self.repack("f.h5", "-o", "out.h5", "--order", order, "--memory-budget", "6MiB", "--force")
+            self.repack("f.h5", "-o", "out.h5", "--order", order, "--memory-budget", "4MiB", "--force")
             found, _, _ = self.read("out.h5")
             for name in ("mask", "tight"):
                 np.testing.assert_array_equal(found[name], masks[found["source_index"]])

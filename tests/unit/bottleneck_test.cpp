@@ -236,7 +236,7 @@ TEST(Bottleneck, WhereNothingIsReadAheadMoreThreadsWaitAtTheSameTime) {
       << "what is read ahead is under way whatever the threads do";
   for (const bool direct : {true, false}) {
     LoaderStats stats = one_request_at_a_time();
-    stats.facts.direct_io = direct;
+    stats.facts.reads_ahead = !direct;
     if (!direct) stats.facts.order = OrderMode::random;
     const Observed observed = observe(stats);
     EXPECT_EQ(observed.plan.read_ahead_bytes, 0);
@@ -253,7 +253,7 @@ TEST(Bottleneck, WhereNothingIsReadAheadMoreThreadsWaitAtTheSameTime) {
 
 TEST(Bottleneck, LatencyThatIsKnownIsSharedByLargerChunks) {
   LoaderStats stats = one_request_at_a_time();
-  stats.facts.direct_io = true;
+  stats.facts.reads_ahead = false;
   EXPECT_EQ(find_cure(diagnose(stats), "in chunks of"), nullptr)
       << "it could be bandwidth, which larger chunks do not change";
   MachineRates measured = observe(stats).rates;

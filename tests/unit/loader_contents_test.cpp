@@ -45,7 +45,7 @@ TEST_P(LargeFieldsTest, ComeWithTheirPictures) {
                            .num_threads = 2,
                            .prefetch_depth = 1,
                            .max_held = 1,
-                           .memory_budget = 11 << 19,
+                           .memory_budget = 9 << 19,
                            .source = GetParam()});
   std::set<std::int64_t> seen;
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {

@@ -30,7 +30,8 @@ class RowSweepTest : public ::testing::TestWithParam<bool> {
                   std::int64_t piece_bytes, const std::stop_token& stop = {}) {
     const base::HostBuffer scratch(reader_->scratch_bytes(piece_bytes));
     PlaceCost cost;
-    sweep_rows(*reader_, stored, rows, piece_bytes, scratch.bytes(), stop, cost,
+    VisitReader reader(*reader_);
+    sweep_rows(reader, stored, rows, piece_bytes, scratch.bytes(), stop, cost,
                [](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                  std::copy(bytes.begin(), bytes.end(), row.target + from);
                });

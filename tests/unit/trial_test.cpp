@@ -53,12 +53,11 @@ TEST(TrialTest, ADisturbedTurnDecidesNothing) {
   EXPECT_EQ(trial.choice(), 1U);
 }
 
-TEST(TrialTest, WhatMeetsUntouchedMemoryDoesNotCount) {
-  Trial trial({"a", "b"}, {.skip_bytes = 120, .turn_bytes = 100, .num_turns = 1});
+TEST(TrialTest, WhatCannotBeToldApartStaysAsItIs) {
+  Trial trial({"a", "b"}, {.turn_bytes = 100, .num_turns = 1});
   EXPECT_EQ(trial.describe(), "to be tried: a, b");
-  EXPECT_EQ(work(trial, 3, {100.0, 1.0}), (std::vector<std::size_t>{0, 0, 0}));
   EXPECT_FALSE(trial.begun());
-  EXPECT_EQ(work(trial, 4, {1.0, 1.0}), (std::vector<std::size_t>{0, 0, 1, 1}));
+  EXPECT_EQ(work(trial, 4, {1.0, 0.97}), (std::vector<std::size_t>{0, 0, 1, 1}));
   EXPECT_TRUE(trial.settled());
   EXPECT_EQ(trial.choice(), 0U);
 }
@@ -116,7 +115,7 @@ TEST(TrialTest, SaysWhatWasMeasured) {
 }
 
 TEST(TrialTest, ThreadsSettleIt) {
-  Trial trial({"a", "b", "c"}, {.skip_bytes = 1000, .turn_bytes = 1000, .num_turns = 3});
+  Trial trial({"a", "b", "c"}, {.turn_bytes = 1000, .num_turns = 3});
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] { (void)work(trial, 200, {1.0, 2.0, 0.5}); });

@@ -186,6 +186,8 @@ struct LoaderFacts {
   Resident resident = Resident::none;
   bool filtered = false;           ///< Pictures are stored compressed or otherwise filtered.
   bool direct_io = false;          ///< Pictures are read round the page cache.
+  /// Storage is asked for row groups before a worker comes to them, where the order is known.
+  bool reads_ahead = true;
   std::int64_t num_cpus = 1;       ///< That this process may use.
   std::int64_t group_samples = 0;  ///< Of a full row group.
   std::int64_t prefetch_depth = 1;

@@ -65,9 +65,10 @@ struct ReadingPlan {
   /// Each request begins where the last one ended, as in sequential order.
   bool adjacent = false;
   std::int64_t num_threads = 1;  ///< Workers; >= 1.
-  /// Bytes asked for ahead of the workers; 0: each worker waits for its own request, as with
-  /// direct_io.
+  /// Bytes asked for ahead of the workers; 0: each worker waits for its own request.
   std::int64_t read_ahead_bytes = std::int64_t{64} << 20;
+  /// The same round the page cache, where they need memory of their own.
+  static constexpr std::int64_t kDirectReadAheadBytes = std::int64_t{8} << 20;
   std::int64_t batch_size = 256;  ///< >= 1.
   double step_seconds = 0;        ///< The consumer's time for a batch; 0: it takes none.
 };

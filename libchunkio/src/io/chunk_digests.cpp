@@ -257,7 +257,8 @@ void ChunkDigests::read_pieces(std::int64_t chunk, const h5::ChunkEntry& entry,
 
 void ChunkDigests::read_filtered(const h5::ChunkEntry& entry, ChunkScratch& scratch,
                                  PlaceCost& cost, Comparison& comparison, const Take& take) const {
-  const std::span<const std::byte> raw = read_filtered_chunk(reader_, entry, scratch, cost);
+  VisitReader reader(reader_);
+  const std::span<const std::byte> raw = read_filtered_chunk(reader, entry, scratch, cost);
   base::Stopwatch watch;
   // What other programs leave in rows beyond the last one is not looked at.
   const auto used = raw.first(comparison.used_bytes());

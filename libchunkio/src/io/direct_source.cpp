@@ -1,7 +1,9 @@
 #include "io/direct_source.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
+#include <vector>
 
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
@@ -23,18 +25,20 @@ std::optional<std::string> DirectSource::reason_against(const h5::StoredArray& a
 DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
                            std::shared_ptr<const h5::StoredArray> array, bool direct_io,
                            std::shared_ptr<ReadAhead> read_ahead,
-                           std::shared_ptr<base::BufferPool> scratch)
+                           std::shared_ptr<base::BufferPool> scratch,
+                           std::shared_ptr<DirectAhead> direct_ahead)
     : file_(std::move(file)),
       array_(std::move(array)),
-      reader_(file_, direct_io),
+      reader_(std::make_shared<const RangeReader>(file_, direct_io)),
       read_ahead_(std::move(read_ahead)),
+      direct_ahead_(std::move(direct_ahead)),
       scratch_(std::move(scratch)) {
   if (const auto reason = reason_against(*array_)) {
     throw Error(ErrorCode::unsupported, file_->info.path + ": the direct source cannot read " +
                                             array_->name + " (" + *reason +
                                             "); use the hdf5 source, or let it be chosen");
   }
-  piece_bytes_ = reader_.piece_bytes();
+  piece_bytes_ = reader_->piece_bytes();
   if (chunked()) {
     const StoredLayout& stored = array_->stored;
     const auto element_bytes = static_cast<std::int64_t>(size_of(stored.dtype));
@@ -44,7 +48,7 @@ DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
     chunk_bytes_ = stored.chunk_shape.num_elements() * element_bytes;
     piece_bytes_ = std::min(piece_bytes_, chunk_bytes_);
   }
-  scratch_sizes_.emplace(*array_, reader_, piece_bytes_);
+  scratch_sizes_.emplace(*array_, *reader_, piece_bytes_);
 }
 
 std::int64_t DirectSource::memory_bytes(std::int64_t threads) const noexcept {
@@ -58,8 +62,9 @@ PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> 
   if (rows.empty()) return cost;
   const auto buffer = scratch_->take(scratch_sizes_->bytes());
   ChunkScratch scratch(*array_, *scratch_sizes_, buffer->bytes());
+  VisitReader reader = visit_reader(group, rows);
   if (!chunked()) {
-    place_linear({group.first_row, rows}, scratch, stop, cost);
+    place_linear({group.first_row, rows}, reader, scratch, stop, cost);
   } else {
     for (std::size_t first = 0; first < rows.size();) {
       const std::int64_t chunk = (group.first_row + rows[first].row) / chunk_rows_;
@@ -68,8 +73,8 @@ PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> 
         ++last;
       }
       for_each_column(*array_->index, chunk, [&](std::span<const std::int64_t> position) {
-        place_chunk(position, {group.first_row, rows.subspan(first, last - first)}, scratch, stop,
-                    cost);
+        place_chunk(position, {group.first_row, rows.subspan(first, last - first)}, reader, scratch,
+                    stop, cost);
       });
       first = last;
     }
@@ -79,11 +84,19 @@ PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> 
   return cost;
 }
 
-void DirectSource::place_linear(const Wanted& wanted, ChunkScratch& scratch,
+VisitReader DirectSource::visit_reader(const RowGroup& group,
+                                       std::span<const RowTarget> rows) const {
+  if (!group.announced || !reader_->direct()) return VisitReader(*reader_);
+  return {*reader_, direct_ahead_->visit({this,
+                                          {.begin = group.first_row + rows.front().row,
+                                           .end = group.first_row + rows.back().row + 1}})};
+}
+
+void DirectSource::place_linear(const Wanted& wanted, VisitReader& reader, ChunkScratch& scratch,
                                 const std::stop_token& stop, PlaceCost& cost) const {
   const std::int64_t row_bytes = array_->row_bytes;
   try {
-    sweep_rows(reader_, {*array_->linear_offset + wanted.group_first_row * row_bytes, row_bytes},
+    sweep_rows(reader, {*array_->linear_offset + wanted.group_first_row * row_bytes, row_bytes},
                wanted.rows, piece_bytes_, scratch.home, stop, cost,
                [](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                  base::streaming_copy(row.target + from, bytes.data(), bytes.size());
@@ -99,8 +112,8 @@ void DirectSource::place_linear(const Wanted& wanted, ChunkScratch& scratch,
 }
 
 void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
-                               ChunkScratch& scratch, const std::stop_token& stop,
-                               PlaceCost& cost) const {
+                               VisitReader& reader, ChunkScratch& scratch,
+                               const std::stop_token& stop, PlaceCost& cost) const {
   if (stop.stop_requested()) {
     throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
   }
@@ -123,14 +136,14 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
         throw h5::wrong_unfiltered_size(entry.stored_bytes, chunk_bytes_);
       }
       const std::int64_t row_bytes = part.stored_bytes();
-      sweep_rows(reader_, {entry.file_offset + group_row * row_bytes, row_bytes}, wanted.rows,
+      sweep_rows(reader, {entry.file_offset + group_row * row_bytes, row_bytes}, wanted.rows,
                  piece_bytes_, scratch.home, stop, cost,
                  [&](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                    part.copy(row.target, from, bytes);
                  });
       return;
     }
-    const std::span<const std::byte> raw = read_filtered_chunk(reader_, entry, scratch, cost);
+    const std::span<const std::byte> raw = read_filtered_chunk(reader, entry, scratch, cost);
     watch.lap();
     const base::TraceRange range(base::Stage::copy);
     const auto row_bytes = static_cast<std::size_t>(part.stored_bytes());
@@ -157,10 +170,20 @@ Error DirectSource::damaged(std::int64_t chunk, const std::string& reason) const
 }
 
 void DirectSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
-  if (reader_.direct()) return;
-  for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
-    read_ahead_->start(file_, offset, offset + bytes);
-  });
+  if (!reader_->direct()) {
+    for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
+      read_ahead_->start(file_, offset, offset + bytes);
+    });
+    return;
+  }
+  try {
+    std::vector<ByteRange> ranges;
+    for_each_stored_range(*array_, wanted, [&](std::int64_t offset, std::int64_t bytes) {
+      ranges.push_back({offset, offset + bytes});
+    });
+    direct_ahead_->announce({this, wanted}, reader_, ranges);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 }  // namespace chunkio::io

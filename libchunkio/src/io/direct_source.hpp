@@ -22,6 +22,7 @@
 #include "base/chunk_source.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/stored_array.hpp"
+#include "io/direct_ahead.hpp"
 #include "io/filtered_chunk.hpp"
 #include "io/range_reader.hpp"
 #include "io/read_ahead.hpp"
@@ -32,20 +33,23 @@ class DirectSource final : public ChunkSource {
  public:
   /// \param file       holds `array`.
   /// \param direct_io  go round the page cache if the file system allows it.
+  /// \param read_ahead, direct_ahead  of files that are read through the page cache, and round it.
   /// \throws Error unsupported if only libhdf5 can read `array`: the message says why.
   DirectSource(std::shared_ptr<const Dataset::Impl> file,
                std::shared_ptr<const h5::StoredArray> array, bool direct_io,
                std::shared_ptr<ReadAhead> read_ahead = std::make_shared<ReadAhead>(false),
-               std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
+               std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>(),
+               std::shared_ptr<DirectAhead> direct_ahead = std::make_shared<DirectAhead>(0));
 
   /// As the contract says; errors name the chunk, its rows, the dataset and the file.
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
   void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  void forget_announced() const noexcept override { direct_ahead_->forget(this); }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
   /// Reads go round the page cache; false if the file system refused.
-  [[nodiscard]] bool direct_io() const noexcept { return reader_.direct(); }
+  [[nodiscard]] bool direct_io() const noexcept { return reader_->direct(); }
 
   /// Why only libhdf5 can read `array`, as a clause; absent if this source can.
   [[nodiscard]] static std::optional<std::string> reason_against(const h5::StoredArray& array);
@@ -58,16 +62,20 @@ class DirectSource final : public ChunkSource {
   };
 
   [[nodiscard]] bool chunked() const noexcept { return !array_->linear_offset.has_value(); }
-  void place_linear(const Wanted& wanted, ChunkScratch& scratch, const std::stop_token& stop,
-                    PlaceCost& cost) const;
+  [[nodiscard]] VisitReader visit_reader(const RowGroup& group,
+                                         std::span<const RowTarget> rows) const;
+  void place_linear(const Wanted& wanted, VisitReader& reader, ChunkScratch& scratch,
+                    const std::stop_token& stop, PlaceCost& cost) const;
   void place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
-                   ChunkScratch& scratch, const std::stop_token& stop, PlaceCost& cost) const;
+                   VisitReader& reader, ChunkScratch& scratch, const std::stop_token& stop,
+                   PlaceCost& cost) const;
   [[nodiscard]] Error damaged(std::int64_t chunk, const std::string& reason) const;
 
   std::shared_ptr<const Dataset::Impl> file_;
   std::shared_ptr<const h5::StoredArray> array_;
-  RangeReader reader_;
+  std::shared_ptr<const RangeReader> reader_;
   std::shared_ptr<ReadAhead> read_ahead_;
+  std::shared_ptr<DirectAhead> direct_ahead_;
   Shape row_shape_ = {};        // of the dataset
   Shape chunk_row_shape_ = {};  // of a chunk
   std::int64_t chunk_rows_ = 0;

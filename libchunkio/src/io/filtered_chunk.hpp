@@ -10,7 +10,7 @@
 #include "h5/chunk_index.hpp"
 #include "h5/filters.hpp"
 #include "h5/stored_array.hpp"
-#include "io/range_reader.hpp"
+#include "io/direct_ahead.hpp"
 
 namespace chunkio::io {
 
@@ -44,7 +44,7 @@ struct ChunkScratch {
 /// Reads a filtered chunk and undoes its filters. \pre entry.allocated().
 /// \returns its raw bytes, inside `scratch`.
 /// \throws h5::DamagedChunk, and Error as RangeReader::read().
-[[nodiscard]] std::span<const std::byte> read_filtered_chunk(const RangeReader& reader,
+[[nodiscard]] std::span<const std::byte> read_filtered_chunk(VisitReader& reader,
                                                              const h5::ChunkEntry& entry,
                                                              ChunkScratch& scratch,
                                                              PlaceCost& cost);

@@ -49,7 +49,7 @@ std::span<std::byte> RangeReader::read(std::int64_t offset, std::int64_t size,
   }
 
   base::Stopwatch watch;
-  const std::int64_t begin = offset / direct_.block_bytes * direct_.block_bytes;
+  const std::int64_t begin = block_begin(offset);
   const std::int64_t end =
       (offset + size + direct_.block_bytes - 1) / direct_.block_bytes * direct_.block_bytes;
   std::int64_t at = begin;

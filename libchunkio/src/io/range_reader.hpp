@@ -36,6 +36,10 @@ class RangeReader {
   /// when its rows are copied out. Round it 4 MiB, since a disk is faster then.
   [[nodiscard]] std::int64_t piece_bytes() const noexcept;
 
+  /// Where a read of the byte at `offset` begins: there, or at the block of the storage round it.
+  [[nodiscard]] std::int64_t block_begin(std::int64_t offset) const noexcept {
+    return offset / direct_.block_bytes * direct_.block_bytes;
+  }
   /// Scratch memory that reading `size` bytes anywhere in the file takes.
   [[nodiscard]] std::size_t scratch_bytes(std::int64_t size) const noexcept;
 

@@ -17,7 +17,7 @@
 #include "base/chunk_source.hpp"
 #include "base/stopwatch.hpp"
 #include "base/trace.hpp"
-#include "io/range_reader.hpp"
+#include "io/direct_ahead.hpp"
 #include "io/row_extents.hpp"
 
 namespace chunkio::io {
@@ -34,26 +34,24 @@ struct StoredRows {
 ///
 /// \param rows         ascending; not empty.
 /// \param piece_bytes  to read at a time.
-/// \param scratch      at least reader.scratch_bytes(piece_bytes), aligned to a page.
+/// \param scratch      at least reader.file().scratch_bytes(piece_bytes), aligned to a page.
 /// \throws Error cancelled, and what RangeReader::read() throws.
 template <class Copy>
-void sweep_rows(const RangeReader& reader, const StoredRows& stored,
-                std::span<const RowTarget> rows, std::int64_t piece_bytes,
-                std::span<std::byte> scratch, const std::stop_token& stop, PlaceCost& cost,
-                Copy copy) {
+void sweep_rows(VisitReader& reader, const StoredRows& stored, std::span<const RowTarget> rows,
+                std::int64_t piece_bytes, std::span<std::byte> scratch, const std::stop_token& stop,
+                PlaceCost& cost, Copy copy) {
   const std::int64_t row_bytes = stored.row_bytes;
   const std::int64_t step =
       row_bytes < piece_bytes ? piece_bytes / row_bytes * row_bytes : piece_bytes;
   for (std::size_t first = 0; first < rows.size();) {
     const std::size_t last = end_of_close_rows(rows, first, row_bytes);
     const std::int64_t end = stored.offset + (std::int64_t{rows[last - 1].row} + 1) * row_bytes;
-    for (std::int64_t piece = stored.offset + rows[first].row * row_bytes; piece < end;
-         piece += step) {
+    for (std::int64_t piece = stored.offset + rows[first].row * row_bytes; piece < end;) {
       if (stop.stop_requested()) {
-        throw Error(ErrorCode::cancelled, "reading " + reader.path() + " was stopped");
+        throw Error(ErrorCode::cancelled, "reading " + reader.file().path() + " was stopped");
       }
-      const std::int64_t piece_end = std::min(piece + step, end);
-      const std::span<const std::byte> bytes = reader.read(piece, piece_end - piece, scratch, cost);
+      const std::int64_t piece_end = reader.end_of_piece({piece, end}, step);
+      const std::span<const std::byte> bytes = reader.read_piece({piece, piece_end}, scratch, cost);
       const base::TraceRange range(base::Stage::copy);
       base::Stopwatch watch;
       for (std::size_t i = first; i < last; ++i) {
@@ -67,6 +65,7 @@ void sweep_rows(const RangeReader& reader, const StoredRows& stored,
         if (row + row_bytes <= piece_end) first = i + 1;
       }
       cost.copy_seconds += watch.lap();
+      piece = piece_end;
     }
     first = last;
   }

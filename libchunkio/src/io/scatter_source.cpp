@@ -23,12 +23,13 @@ PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget>
                                std::stop_token stop) const {
   PlaceCost cost;
   if (rows.empty()) return cost;
+  VisitReader reader(reader_);
   const auto scratch = scratch_->take(reader_.scratch_bytes(reader_.piece_bytes()));
   try {
     for_each_extent(
         *array_, group, rows, cost, [&](std::span<const RowTarget> part, std::int64_t origin) {
           sweep_rows(
-              reader_, {origin, array_->row_bytes}, part, reader_.piece_bytes(), scratch->bytes(),
+              reader, {origin, array_->row_bytes}, part, reader_.piece_bytes(), scratch->bytes(),
               stop, cost,
               [&](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                 base::copy(row.target + from, bytes.data(), bytes.size(), group.stores);

@@ -1,10 +1,8 @@
 #include "io/source_select.hpp"
 
-#include <limits>
 #include <utility>
 #include <vector>
 
-#include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/hdf5_source.hpp"
 #include "io/direct_source.hpp"
@@ -27,32 +25,38 @@ std::string why_no_extents(const h5::StoredArray& array) {
 
 struct Made {
   std::unique_ptr<ChunkSource> source;
-  bool direct_io = false;  ///< It goes round the page cache.
+  bool direct_io = false;
+  bool reads_ahead = true;
 };
 
 /// \pre `kind` can read the array.
 Made make_source(SourceKind kind, std::shared_ptr<const Dataset::Impl> file,
                  std::shared_ptr<const h5::StoredArray> array, bool direct_io,
                  const SourceRequest& request) {
-  const auto ranged = [&]<class Source>(std::unique_ptr<Source> source) -> Made {
+  const auto ranged = []<class Source>(std::unique_ptr<Source> source) -> Made {
     const bool direct = source->direct_io();
-    return {std::move(source), direct};
+    return {.source = std::move(source), .direct_io = direct, .reads_ahead = !direct};
   };
   switch (kind) {
     case SourceKind::automatic:
       break;  // was settled before
     case SourceKind::mapped:
-      return {
-          std::make_unique<MappedSource>(std::move(file), std::move(array), request.read_ahead)};
+      return {.source = std::make_unique<MappedSource>(std::move(file), std::move(array),
+                                                       request.read_ahead)};
     case SourceKind::scatter:
       return ranged(std::make_unique<ScatterSource>(std::move(file), std::move(array), direct_io,
                                                     request.read_ahead, request.scratch));
-    case SourceKind::direct:
-      return ranged(std::make_unique<DirectSource>(std::move(file), std::move(array), direct_io,
-                                                   request.read_ahead, request.scratch));
+    case SourceKind::direct: {
+      Made made = ranged(std::make_unique<DirectSource>(std::move(file), std::move(array),
+                                                        direct_io, request.read_ahead,
+                                                        request.scratch, request.direct_ahead));
+      if (made.direct_io) made.reads_ahead = request.direct_ahead->memory_bytes() > 0;
+      return made;
+    }
     case SourceKind::hdf5:
-      return {std::make_unique<h5::Hdf5Source>(std::move(file), std::move(array),
-                                               request.group_samples, request.scratch)};
+      return {.source = std::make_unique<h5::Hdf5Source>(std::move(file), std::move(array),
+                                                         request.group_samples, request.scratch),
+              .reads_ahead = false};
   }
   return {};
 }
@@ -88,19 +92,25 @@ void try_sources(const std::shared_ptr<const Dataset::Impl>& file,
       selected.reason += std::string("; but ") + error.what();
     }
     add(SourceKind::scatter);
+    const auto memory = [&](const auto& source) {
+      return source->memory_bytes(request.num_threads);
+    };
+    if (sources.size() > 1 &&
+        memory(sources.back()) - memory(sources.front()) > request.spare_bytes) {
+      sources.pop_back();
+      kinds.pop_back();
+    }
   } else {
     add(selected.kind);
   }
   selected.kind = kinds.front();
+  selected.reads_ahead = true;
   selected.trials = request.trials;
   if (!selected.trials || selected.trials->kinds() != kinds) {
     // From the disk turns are longer: 64 MiB are under way ahead of the workers.
-    const std::int64_t untouched = base::checked_multiply(request.untouched_rows, array->row_bytes)
-                                       .value_or(std::numeric_limits<std::int64_t>::max());
     selected.trials = std::make_shared<SourceTrials>(
-        std::move(kinds), TrialLimits{.skip_bytes = untouched},
-        TrialLimits{
-            .skip_bytes = untouched, .turn_bytes = std::int64_t{128} << 20, .num_turns = 3});
+        std::move(kinds), TrialLimits{},
+        TrialLimits{.turn_bytes = std::int64_t{128} << 20, .num_turns = 3});
   }
   selected.source = std::make_unique<TrialSource>(
       std::move(sources), selected.trials, array->row_bytes,
@@ -168,6 +178,7 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
     Made made = make_source(selected.kind, std::move(file), std::move(array), direct_io, request);
     selected.source = std::move(made.source);
     selected.direct_io = made.direct_io;
+    selected.reads_ahead = made.reads_ahead;
   } else {
     try_sources(file, array, request, selected);
   }

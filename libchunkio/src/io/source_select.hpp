@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "base/buffer_pool.hpp"
 #include "base/chunk_source.hpp"
 #include "h5/stored_array.hpp"
+#include "io/direct_ahead.hpp"
 #include "io/read_ahead.hpp"
 #include "io/trial_source.hpp"
 
@@ -21,6 +23,8 @@ struct SelectedSource {
   SourceKind kind = SourceKind::automatic;
   std::string reason;      ///< One clause.
   bool direct_io = false;  ///< It goes round the page cache.
+  /// It has storage asked for what is announced.
+  bool reads_ahead = false;
   /// What finds out which source it is to be, and knows more than `kind` in time; or none.
   std::shared_ptr<SourceTrials> trials = nullptr;
 };
@@ -34,10 +38,13 @@ struct SourceRequest {
   std::shared_ptr<ReadAhead> read_ahead = std::make_shared<ReadAhead>(false);
   /// Scratch memory of callers; to be shared likewise.
   std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>();
+  /// What reads ahead round the page cache; to be shared likewise.
+  std::shared_ptr<DirectAhead> direct_ahead = std::make_shared<DirectAhead>(0);
+  /// Memory for what the work can be done without.
+  std::int64_t spare_bytes = std::numeric_limits<std::int64_t>::max();
+  std::int64_t num_threads = 1;
   /// Stored bytes of other files that are read by turns with this one.
   std::int64_t other_bytes = 0;
-  /// So many rows go to memory that was never written, which takes longer: no measure of a source.
-  std::int64_t untouched_rows = 0;
   /// Of files of the same array that were selected before, to be shared where the ways are the
   /// same.
   std::shared_ptr<SourceTrials> trials = nullptr;

@@ -20,10 +20,6 @@ bool Trial::over(const Turn& turn) const {
 Trial::Share Trial::begin(std::int64_t bytes) {
   if (settled()) return {.way = choice()};
   const std::lock_guard lock(mutex_);
-  if (skipped_bytes_ < limits_.skip_bytes) {
-    skipped_bytes_ += bytes;
-    return {.way = choice()};
-  }
   const auto is_full = [this](std::size_t turn) {
     return dropped_[turn % names_.size()] || turns_[turn].given_bytes >= limits_.turn_bytes;
   };

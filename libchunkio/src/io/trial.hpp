@@ -4,10 +4,9 @@
 /// Find the fastest without work that is done for that alone, on a machine that is shared and
 /// noisy.
 ///
-/// Rule. Nothing counts before `skip_bytes` are done: until then work meets memory that was never
-/// written. After that the ways have turns of `turn_bytes`, 0 1 2 ... 0 1 2 ..., `num_turns` each,
-/// so that all of them meet the same disturbances, and threads that work at the same time mostly
-/// work the same way. The speed of a turn is its bytes by the busy seconds of all threads, that of
+/// Rule. The ways have turns of `turn_bytes`, 0 1 2 ... 0 1 2 ..., `num_turns` each, so that all of
+/// them meet the same disturbances, and threads that work at the same time mostly work the same
+/// way. The speed of a turn is its bytes by the busy seconds of all threads, that of
 /// a way the median of its turns. Another way than the first has to be faster by kMargin: what
 /// cannot be told apart stays as it is.
 ///
@@ -25,7 +24,6 @@
 namespace chunkio::io {
 
 struct TrialLimits {
-  std::int64_t skip_bytes = 0;
   std::int64_t turn_bytes = std::int64_t{32} << 20;
   std::size_t num_turns = 5;  ///< Of each way.
 };
@@ -84,7 +82,6 @@ class Trial {
   std::atomic<std::size_t> choice_ = 0;
 
   mutable std::mutex mutex_;  // innermost; guards what follows
-  std::int64_t skipped_bytes_ = 0;
   std::vector<bool> dropped_;
   std::vector<Turn> turns_;  // number t is one of way t % names_.size()
 };

@@ -47,10 +47,13 @@ std::string kibibytes(std::int64_t bytes) {
 
 std::string milliseconds(double seconds) { return number("%.3g ms", 1000 * seconds); }
 
-/// Whether row groups are asked for before a worker comes to them. In random order none is
-/// announced; round the page cache there is nothing to read ahead into; libhdf5 reads when asked.
-bool reads_ahead(const LoaderFacts& facts) {
-  return !facts.direct_io && facts.source != SourceKind::hdf5 && facts.order != OrderMode::random;
+/// What storage is asked for before a worker comes to it, in bytes. In random order nothing is
+/// announced; libhdf5 reads when asked.
+std::int64_t read_ahead_bytes(const LoaderFacts& facts) {
+  if (!facts.reads_ahead || facts.source == SourceKind::hdf5 || facts.order == OrderMode::random) {
+    return 0;
+  }
+  return facts.direct_io ? ReadingPlan::kDirectReadAheadBytes : ReadingPlan{}.read_ahead_bytes;
 }
 
 /// What the workers did, in seconds of all of them.
@@ -226,7 +229,7 @@ void add_chunk_order(Cures& cures, const LoaderStats& stats, const Prediction& p
   changed.plan.samples_per_group = rows;
   LoaderFacts facts = stats.facts;
   facts.order = OrderMode::chunk_shuffled;
-  if (reads_ahead(facts)) changed.plan.read_ahead_bytes = ReadingPlan{}.read_ahead_bytes;
+  changed.plan.read_ahead_bytes = read_ahead_bytes(facts);
   if (!stats.facts.filtered) changed.plan.request_bytes = rows * changed.plan.sample_bytes;
   if (changed.plan.decoded_bytes > 0) {
     changed.plan.decoded_bytes = rows * changed.plan.sample_bytes;
@@ -469,7 +472,7 @@ Observed observe(const LoaderStats& stats) {
   plan.samples_per_group = rounded(images / static_cast<double>(visits));
   plan.request_bytes = rounded(static_cast<double>(stats.bytes_read) / static_cast<double>(visits));
   const bool one_at_a_time = stats.facts.source == SourceKind::hdf5;
-  if (!reads_ahead(stats.facts)) plan.read_ahead_bytes = 0;
+  plan.read_ahead_bytes = read_ahead_bytes(stats.facts);
   plan.num_threads = one_at_a_time ? 1 : std::max<std::int64_t>(stats.num_threads, 1);
   plan.batch_size = rounded(images / static_cast<double>(stats.batches));
   plan.step_seconds = std::max(stats.seconds - stats.stall_seconds, 0.0) /
@@ -493,7 +496,7 @@ Observed observe(const LoaderStats& stats) {
                                     stats.decode_seconds;
   }
   if (counts(stats.read_seconds) && stats.bytes_read > 0) {
-    if (reads_ahead(stats.facts) || one_at_a_time) {
+    if (plan.read_ahead_bytes > 0 || one_at_a_time) {
       // All workers read at the same time.
       rates.disk.bytes_per_second =
           static_cast<double>(stats.bytes_read) * threads / stats.read_seconds;

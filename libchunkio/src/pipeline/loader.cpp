@@ -155,19 +155,19 @@ struct Loader::Impl {
                                 .has_labels = info.labels.has_value(),
                                 .fields = choose_fields(dataset, options)};
     const std::int64_t num_slots = ring_slots(order);
-    pipeline::OpenedArrays opened =
-        pipeline::open_arrays(dataset, *groups, options, layout, num_slots * layout.rows);
+    pipeline::OpenedArrays opened = pipeline::open_arrays(dataset, *groups, options, layout);
     source_kind = opened.source;
     source_reason = std::move(opened.reason);
     trials = std::move(opened.trials);
     std::vector<pipeline::StreamedArray> arrays = std::move(opened.arrays);
-    reserve(order, reader_options, layout, num_slots, arrays);
+    reserve(order, reader_options, layout, num_slots, arrays, opened.read_ahead_bytes);
     facts = {.source = source_kind,
              .order = options.order,
              .verify = options.verify,
              .resident = options.resident,
              .filtered = !info.stored.filters.empty(),
              .direct_io = opened.direct_io,
+             .reads_ahead = opened.reads_ahead,
              .num_cpus = base::usable_cpus(),
              .group_samples = groups->group_samples(),
              .prefetch_depth = options.prefetch_depth,
@@ -218,7 +218,7 @@ struct Loader::Impl {
   /// Adds up what will be allocated and refuses what does not fit.
   void reserve(const EpochOrder& order, const pipeline::WindowReaderOptions& reader_options,
                const pipeline::RingLayout& layout, std::int64_t num_slots,
-               const std::vector<pipeline::StreamedArray>& arrays) {
+               const std::vector<pipeline::StreamedArray>& arrays, std::int64_t read_ahead_bytes) {
     const DatasetInfo& info = dataset.info();
     const std::size_t num_arrays = 1 + layout.fields.size();  // pictures, and fields of either kind
     std::int64_t field_row_bytes = 0;                         // of all fields
@@ -236,7 +236,7 @@ struct Loader::Impl {
     std::int64_t total = kSane;
     if (product && kept_bytes && *product < kSane && *kept_bytes < kSane) {
       total = pipeline::Ring::footprint(layout, num_slots) + *kept_bytes +
-              options.num_threads * kOverheadPerThread +
+              options.num_threads * kOverheadPerThread + read_ahead_bytes +
               pipeline::WindowReader::footprint(order, reader_options, num_slots, num_arrays) +
               // the selection, and the orders of two epochs and of the constructor
               groups->memory_bytes() + 3 * order.memory_bytes();

@@ -8,10 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include <chunkio/throughput.hpp>
+
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "h5/stored_array.hpp"
+#include "io/direct_ahead.hpp"
 #include "io/disk_limiter.hpp"
 #include "io/limited_source.hpp"
 #include "io/mapped_source.hpp"
@@ -25,6 +28,10 @@ namespace chunkio::pipeline {
 namespace {
 
 constexpr std::int64_t kKeptShare = 8;
+/// Of the memory budget, for what the work can be done without.
+constexpr std::int64_t kSpareShare = 8;
+/// As much again as is under way, and twice that for what has arrived and is being copied.
+constexpr std::int64_t kDirectAheadBytes = 3 * ReadingPlan::kDirectReadAheadBytes;
 
 bool is_large(const RingField& field, std::int64_t num_rows, std::int64_t memory_budget) {
   const auto bytes = base::checked_multiply(num_rows, static_cast<std::int64_t>(field.row_bytes));
@@ -76,14 +83,12 @@ io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
                                                          one.direct_io, request.scratch);
     }
     if (disk) {
-      // What goes round the page cache has none to read ahead into, and libhdf5 reads when asked.
-      const bool libhdf5 = one.kind == SourceKind::hdf5;
       one.source = std::make_unique<io::LimitedSource>(
           files[i], arrays[i], std::move(one.source),
           io::LimitedSource::OnDisk{.disk = disk,
                                     .offset = disk_offset,
-                                    .read_ahead = !one.direct_io && !libhdf5,
-                                    .raw_bytes = libhdf5});
+                                    .read_ahead = one.reads_ahead,
+                                    .raw_bytes = one.kind == SourceKind::hdf5});
       disk_offset += files[i]->file_bytes;
     }
     sources.push_back(std::move(one.source));
@@ -105,8 +110,7 @@ io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
 }  // namespace
 
 OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
-                         const LoaderOptions& options, const RingLayout& layout,
-                         std::int64_t ring_rows) {
+                         const LoaderOptions& options, const RingLayout& layout) {
   const Files files = h5::files_of(dataset.impl());
   const std::int64_t num_rows = dataset.size();
   const bool local = std::all_of(files.begin(), files.end(),
@@ -115,7 +119,10 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                             .group_samples = groups.group_samples(),
                             .direct_io = options.direct_io,
                             .read_ahead = std::make_shared<io::ReadAhead>(local),
-                            .untouched_rows = ring_rows};
+                            .direct_ahead = std::make_shared<io::DirectAhead>(
+                                std::min(kDirectAheadBytes, options.memory_budget / kSpareShare)),
+                            .spare_bytes = options.memory_budget / kSpareShare,
+                            .num_threads = options.num_threads};
   const auto disk =
       options.disk_limit ? std::make_shared<io::DiskLimiter>(*options.disk_limit) : nullptr;
   Arrays pictures;
@@ -124,11 +131,13 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   OpenedArrays opened{.source = selected.kind,
                       .reason = std::move(selected.reason),
                       .direct_io = selected.direct_io,
+                      .reads_ahead = selected.reads_ahead,
                       .trials = selected.trials};
   opened.arrays.push_back({.source = keep_if_wanted(std::move(selected.source),
                                                     pictures.front()->row_bytes, groups, options),
                            .row_bytes = layout.sample_bytes});
 
+  bool any_direct = opened.direct_io;
   // What suits the pictures need not suit a field; only libhdf5 reads everything.
   if (request.kind != SourceKind::hdf5) request.kind = SourceKind::automatic;
   for (std::size_t i = layout.has_labels ? 1 : 0; i < layout.fields.size(); ++i) {
@@ -141,11 +150,13 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                                       field.info.dtype));
     }
     io::SelectedSource source = select_sources(files, arrays, request, Verify::off, disk);
+    any_direct = any_direct || source.direct_io;
     opened.arrays.push_back({.source = keep_if_wanted(std::move(source.source),
                                                       arrays.front()->row_bytes, groups, options),
                              .row_bytes = field.row_bytes,
                              .field = i});
   }
+  if (any_direct) opened.read_ahead_bytes = request.direct_ahead->memory_bytes();
   return opened;
 }
 

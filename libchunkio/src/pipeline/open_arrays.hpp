@@ -21,16 +21,17 @@ struct OpenedArrays {
   SourceKind source = SourceKind::automatic;  ///< Of the pictures.
   std::string reason = {};                    ///< Why it was chosen, one clause.
   bool direct_io = false;                     ///< Pictures are read round the page cache.
+  /// Storage is asked for announced pictures before a worker comes to them.
+  bool reads_ahead = false;
+  std::int64_t read_ahead_bytes = 0;  ///< Memory for that.
   /// Of the pictures: see io::SelectedSource.
   std::shared_ptr<const io::SourceTrials> trials = nullptr;
 };
 
 /// Chooses sources for the pictures and for every field of `layout` (labels excepted) whose rows
 /// take more than an eighth of the memory budget: smaller ones are worth keeping.
-/// \param ring_rows  of the ring, which was never written; 0: rows go elsewhere.
 /// \throws Error unsupported, io_failed, hdf5_failed, corrupt_data, out_of_resources.
 [[nodiscard]] OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
-                                       const LoaderOptions& options, const RingLayout& layout,
-                                       std::int64_t ring_rows);
+                                       const LoaderOptions& options, const RingLayout& layout);
 
 }  // namespace chunkio::pipeline

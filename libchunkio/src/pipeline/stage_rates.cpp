@@ -260,7 +260,7 @@ class Placement {
         .rows = 1,
         .sample_shape = loader.dataset().info().sample_shape(),
         .sample_bytes = static_cast<std::size_t>(loader.dataset().info().sample_bytes())};
-    return std::move(pipeline::open_arrays(loader.dataset(), loader.row_groups(), options, layout, 0)
+    return std::move(pipeline::open_arrays(loader.dataset(), loader.row_groups(), options, layout)
                          .arrays.front()
                          .source);
   }

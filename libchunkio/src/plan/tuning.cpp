@@ -131,8 +131,8 @@ Candidate settings_for(const TuningTask& task, const MachineRates& rates,
                    .num_threads = found.num_threads,
                    .batch_size = task.batch_size,
                    .step_seconds = task.step_seconds};
-  // Files that the page cache cannot hold are read round it, by each worker for itself.
-  if (!cached) plan.read_ahead_bytes = 0;
+  // Files that the page cache cannot hold are read round it.
+  if (!cached) plan.read_ahead_bytes = ReadingPlan::kDirectReadAheadBytes;
   found.first_epoch = predict_throughput(rates, plan);
   while (has_disk && !cached && found.num_threads < kMaxWaitingThreads) {
     plan.num_threads = std::min(2 * found.num_threads, kMaxWaitingThreads);

@@ -1,0 +1,150 @@
+/// What goes round the page cache, read before its rows are asked for.
+///
+/// The kernel reads nothing ahead for O_DIRECT, and a worker that reads and then copies leaves the
+/// disk idle while it copies. So what is announced is read in blocks by a few threads, into memory
+/// of which there is a fixed amount, in the order of the announcements. Whoever places the rows
+/// takes the blocks that are here or on their way, and reads the others itself: it never waits for
+/// one that is not begun, so there is no deadlock however little memory there is.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include <chunkio/epoch_order.hpp>
+
+#include "base/chunk_source.hpp"
+#include "base/host_memory.hpp"
+#include "io/range_reader.hpp"
+
+namespace chunkio::io {
+
+/// Bytes [begin, end) of a file.
+struct ByteRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Thread-safe. Its threads and its memory come with the first announcement, and go with it.
+class DirectAhead {
+  struct Block;
+  using Blocks = std::vector<std::shared_ptr<Block>>;
+
+ public:
+  /// No block crosses a multiple of this.
+  static constexpr std::int64_t kBlockBytes = std::int64_t{1} << 20;
+
+  /// \param memory_bytes  of the memory that it may take; too little for a few blocks: it reads
+  ///                      nothing ahead.
+  explicit DirectAhead(std::int64_t memory_bytes);
+  DirectAhead(const DirectAhead&) = delete;
+  DirectAhead& operator=(const DirectAhead&) = delete;
+
+  /// Memory that it takes.
+  [[nodiscard]] std::int64_t memory_bytes() const noexcept;
+
+  /// The blocks of one visit; they are given back as they are passed, and with it. For one thread.
+  class Visit {
+   public:
+    Visit() = default;
+    Visit(Visit&& other) noexcept = default;
+    Visit& operator=(Visit&& other) = delete;
+    ~Visit();
+
+    /// Whether anything was announced for it.
+    [[nodiscard]] bool empty() const noexcept { return blocks_.empty(); }
+    /// Bytes that lie between two multiples of kBlockBytes, ascending from call to call; waits
+    /// while they are being read, and adds that to `cost`.
+    /// \returns nothing if they have to be read by the caller. Valid until the next call.
+    [[nodiscard]] std::span<const std::byte> take(const ByteRange& range, PlaceCost& cost);
+
+   private:
+    friend class DirectAhead;
+    Visit(DirectAhead& ahead, Blocks blocks) : ahead_(&ahead), blocks_(std::move(blocks)) {}
+
+    DirectAhead* ahead_ = nullptr;
+    Blocks blocks_;
+    std::size_t next_ = 0;  // those before were given back
+  };
+
+  /// Rows of an array of `reader`'s file, which stays until it was visited or forgotten.
+  struct Rows {
+    const ChunkSource* source = nullptr;
+    RowRange rows = {};
+  };
+
+  /// Starts reading `ranges`, which hold the rows, and does not wait. Advice: never fails.
+  void announce(const Rows& rows, const std::shared_ptr<const RangeReader>& reader,
+                std::span<const ByteRange> ranges) noexcept;
+  /// Of an announced visit, which may come before its announcement: that is ignored then.
+  [[nodiscard]] Visit visit(const Rows& rows);
+  /// The announcements of `source` come to nothing. Not while one of its calls runs.
+  void forget(const ChunkSource* source) noexcept;
+
+ private:
+  enum class State { queued, reading, ready, gone };
+  struct Block {
+    std::shared_ptr<const RangeReader> reader;
+    ByteRange range = {};
+    // Guarded by mutex_.
+    State state = State::queued;
+    std::byte* memory = nullptr;
+    std::span<const std::byte> bytes = {};
+  };
+  struct Announced {
+    std::int64_t visits = 0;  ///< To come; negative: came before their announcement.
+    Blocks blocks = {};       ///< For the first of them.
+  };
+  using Key = std::tuple<const ChunkSource*, std::int64_t, std::int64_t>;
+
+  void start();
+  void serve(const std::stop_token& stop);
+  // With the mutex held.
+  void give_back(Block& block) noexcept;
+
+  const std::int64_t num_blocks_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;  // of threads: a block is queued, or memory is free
+  std::condition_variable arrived_;   // of visits: a block is no longer being read
+  std::map<Key, Announced> announced_;
+  std::deque<std::shared_ptr<Block>> queue_;
+  base::HostBuffer memory_;
+  std::vector<std::byte*> free_;
+  std::vector<std::jthread> threads_;  // last: joined before anything they use is gone
+};
+
+/// Reads the bytes of one visit: those that were read ahead are taken, others are read now.
+class VisitReader {
+ public:
+  /// Nothing was read ahead. \param reader  outlives this.
+  explicit VisitReader(const RangeReader& reader) : reader_(reader) {}
+  VisitReader(const RangeReader& reader, DirectAhead::Visit visit)
+      : reader_(reader), visit_(std::move(visit)) {}
+
+  [[nodiscard]] const RangeReader& file() const noexcept { return reader_; }
+  /// End of the piece to read first of `range`.
+  /// \param step  bytes to read at a time where nothing was read ahead.
+  [[nodiscard]] std::int64_t end_of_piece(const ByteRange& range, std::int64_t step) const noexcept;
+  /// A piece as end_of_piece() says. As RangeReader::read().
+  [[nodiscard]] std::span<const std::byte> read_piece(const ByteRange& piece,
+                                                      std::span<std::byte> scratch,
+                                                      PlaceCost& cost);
+  /// Any bytes. As RangeReader::read().
+  [[nodiscard]] std::span<const std::byte> read(const ByteRange& range,
+                                                std::span<std::byte> scratch, PlaceCost& cost);
+
+ private:
+  const RangeReader& reader_;
+  DirectAhead::Visit visit_;
+};
+
+}  // namespace chunkio::io
