@@ -5,8 +5,10 @@
 /// them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stop_token>
 
@@ -86,5 +88,18 @@ class ChunkSource {
   /// Bytes this source allocates for `threads` concurrent callers; part of the memory budget.
   [[nodiscard]] virtual std::int64_t memory_bytes(std::int64_t threads) const noexcept = 0;
 };
+
+/// Of sources that share what they take for callers, each of which uses one at a time.
+[[nodiscard]] inline std::int64_t memory_bytes(
+    std::span<const std::unique_ptr<ChunkSource>> sources, std::int64_t threads) noexcept {
+  std::int64_t own = 0;
+  std::int64_t shared = 0;
+  for (const auto& source : sources) {
+    const std::int64_t without_callers = source->memory_bytes(0);
+    own += without_callers;
+    shared = std::max(shared, source->memory_bytes(threads) - without_callers);
+  }
+  return own + shared;
+}
 
 }  // namespace chunkio

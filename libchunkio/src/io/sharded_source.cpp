@@ -40,15 +40,7 @@ void ShardedSource::forget_announced() const noexcept {
 }
 
 std::int64_t ShardedSource::memory_bytes(std::int64_t threads) const noexcept {
-  // What a source takes for its callers it shares with the others; what it takes for itself, not.
-  std::int64_t own = 0;
-  std::int64_t shared = 0;
-  for (const auto& source : sources_) {
-    const std::int64_t without_callers = source->memory_bytes(0);
-    own += without_callers;
-    shared = std::max(shared, source->memory_bytes(threads) - without_callers);
-  }
-  return own + shared;
+  return chunkio::memory_bytes(sources_, threads);
 }
 
 }  // namespace chunkio::io

@@ -130,15 +130,7 @@ void TrialSource::forget_announced() const noexcept {
 }
 
 std::int64_t TrialSource::memory_bytes(std::int64_t threads) const noexcept {
-  // A caller uses one source at a time, and scratch memory is shared.
-  std::int64_t own = 0;
-  std::int64_t scratch = 0;
-  for (const auto& source : sources_) {
-    const std::int64_t without_callers = source->memory_bytes(0);
-    own += without_callers;
-    scratch = std::max(scratch, source->memory_bytes(threads) - without_callers);
-  }
-  return own + scratch;
+  return chunkio::memory_bytes(sources_, threads);
 }
 
 }  // namespace chunkio::io
