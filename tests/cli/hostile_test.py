@@ -263,17 +263,18 @@ class HostileFileTest(CliTest):
         classes = self.h5pack_json("info", "x.h5")[0]["classes"]
         self.assertEqual(classes, [{"name": "cat", "count": 10}, {"name": "dog", "count": 10}])
 
-    def test_labels_that_a_small_file_only_claims_to_hold(self):
-        def write(labels):
-            with h5py.File(self.dir / "x.h5", "w", libver=("earliest", "v110")) as file:
-                rows = 2**36
-                images = file.create_dataset("images", (rows, 1, 1, 1), np.uint8,
-                                             chunks=(2**20, 1, 1, 1), compression="gzip")
+    def write_labels(self, rows, ours, labels):
+        """Images of which none is stored, and what labels(file, rows) adds; of this format if `ours`."""
+        with h5py.File(self.dir / "x.h5", "w", libver=("earliest", "v110")) as file:
+            images = file.create_dataset("images", (rows, 1, 1, 1), np.uint8, chunks=(2**20, 1, 1, 1),
+                                         compression="gzip")
+            images.attrs["layout"] = np.bytes_("nhwc")
+            if ours:
                 file.attrs["chunkio_format"] = np.int64(1)
-                images.attrs["layout"] = np.bytes_("nhwc")
                 images.attrs["class_names"] = np.array([b"cat", b"dog"])
-                labels(file, rows)
+            labels(file, rows)
 
+    def test_labels_that_a_small_file_only_claims_to_hold(self):
         def none_stored(file, rows):
             file.create_dataset("labels", (rows,), np.int64, chunks=(2**16,), compression="gzip")
 
@@ -284,10 +285,42 @@ class HostileFileTest(CliTest):
 
         for labels in none_stored, one_chunk_of_zeros:
             with self.subTest(labels.__name__):
-                write(labels)
+                self.write_labels(2**36, True, labels)
                 began = time.monotonic()
                 self.assert_refused(["info", "x.h5"], 1, ["x.h5: labels lacks some of its"], "write the file again")
                 self.assertLess(time.monotonic() - began, 10, "it read what is not there")
+
+    def test_more_labels_than_a_file_of_that_size_has_images(self):
+        """They can be read, and would be for minutes."""
+        def deflated(dtype):
+            def write(file, rows):
+                labels = file.create_dataset("labels", (rows,), dtype, chunks=(2**25,), compression="gzip")
+                zeros = zlib.compress(bytes(2**25 * labels.dtype.itemsize), 9)
+                for row in range(0, rows, 2**25):
+                    labels.id.write_direct_chunk((row,), zeros)
+            return write
+
+        def virtual(file, rows):
+            file["one"] = np.zeros(1, np.int64)
+            layout = h5py.VirtualLayout((rows,), np.int64)
+            layout[:1] = h5py.VirtualSource(".", "one", (1,))
+            file.create_virtual_dataset("labels", layout)
+
+        for rows, labels in (2**31, deflated(np.int64)), (2**31, deflated(np.uint8)), (2**36, virtual):
+            with self.subTest(rows=rows, labels=labels.__name__):
+                self.write_labels(rows, True, labels)
+                file_bytes = (self.dir / "x.h5").stat().st_size
+                self.assertLess(file_bytes, 20 << 20)
+                began = time.monotonic()
+                self.assert_refused(["info", "x.h5", "--allow-external"], 1,
+                                    [f"x.h5: labels has {rows} rows, the file only {file_bytes} bytes"],
+                                    "write the file again")
+                # A file of another format is opened without a look at labels.
+                self.write_labels(rows, False, labels)
+                info, = self.h5pack_json("info", "x.h5", "--allow-external", "--layout", "nhwc")
+                self.assertEqual(info["classes"], [])
+                self.assertIn("too many labels to look at", " ".join(info["advice"]))
+                self.assertLess(time.monotonic() - began, 10, "it read them")
 
     def test_chunks_of_another_size_are_not_read_through_libhdf5_either(self):
         for name in ("images", "labels", "masks"):

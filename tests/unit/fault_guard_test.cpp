@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -203,6 +204,44 @@ TEST_F(FaultGuardDeathTest, ASentSignalGoesToTheHandlerThatWasThereAndTheGuardSt
             guard, [&] { (void)at(2 * 4096); }, calls == 1 ? 42 : 2);
       },
       ::testing::ExitedWithCode(42), "");
+}
+
+/// Sends this thread what the kernel sends a process that wants to know early of a bad page.
+void send_news_of_a_bad_page(void* address) {
+  siginfo_t info{};
+  info.si_signo = SIGBUS;
+  info.si_code = BUS_MCEERR_AO;
+  info.si_addr = address;
+  ASSERT_EQ(::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info), 0);
+}
+
+TEST_F(FaultGuardDeathTest, NewsOfABadPageGoesToTheHandlerThatWasThereAndFailsNoCopy) {
+  EXPECT_EXIT(
+      {
+        static volatile std::sig_atomic_t calls = 0;
+        struct sigaction action {};
+        action.sa_handler = [](int) { calls = calls + 1; };
+        ::sigaction(SIGBUS, &action, nullptr);
+        const FaultGuard guard(begin(), kBytes, fd_);
+        std::byte seen{};
+        const bool whole = guard.read([&] {
+          send_news_of_a_bad_page(begin() + 5 * 4096);
+          seen = at(5 * 4096);
+        });
+        std::_Exit(whole && seen == std::byte{1} && calls == 1 ? 42 : 2);
+      },
+      ::testing::ExitedWithCode(42), "");
+}
+
+TEST_F(FaultGuardDeathTest, NewsOfABadPageEndsTheProcessAsItWouldHaveWithoutAGuard) {
+  EXPECT_EXIT(
+      {
+        ::signal(SIGBUS, SIG_DFL);
+        const FaultGuard guard(begin(), kBytes, fd_);
+        send_news_of_a_bad_page(begin() + 5 * 4096);
+        std::_Exit(0);
+      },
+      ::testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST_F(FaultGuardDeathTest, ANewGuardTakesTheSignalBackFromADefaultThatSomebodySet) {

@@ -28,6 +28,7 @@ struct InfoOptions {
 struct LabelFacts {
   std::vector<std::int64_t> class_counts = {};
   bool sorted_by_class = false;
+  bool looked = true;  ///< False: there are too many to look at.
 };
 
 /// By one look at the labels, and none where the file says both: a shuffled one is not sorted.
@@ -37,6 +38,10 @@ LabelFacts facts_of_labels(const chunkio::Dataset& dataset) {
   const bool uncounted = facts.class_counts.empty();
   const bool may_be_sorted = info.order != "shuffled";
   if (!uncounted && !may_be_sorted) return facts;
+  // A small file can have any number of them.
+  constexpr std::int64_t kMostLabels = std::int64_t{1} << 24;
+  facts.looked = info.num_samples <= kMostLabels || !info.labels;
+  if (!facts.looked) return facts;
   LabelHistogram histogram;
   LabelCounter neighbours;
   for_each_label_block(dataset, [&](const LabelBlock& block) {
@@ -63,6 +68,11 @@ InfoReport inspect(const InfoOptions& options) {
     report.cache = chunkio::recommend_cache(report.dataset.num_chunks, report.chunk_bytes);
   }
   report.advice = chunkio::chunking_advice(stored);
+  if (!labels.looked) {
+    report.advice.emplace_back(
+        "There are too many labels to look at them all here: whether the images are sorted by "
+        "class is not known, and classes that the file does not count are not counted.");
+  }
   if (labels.sorted_by_class) {
     report.advice.emplace_back(
         "The images are sorted by class: with windows smaller than the file, batches in chunk "

@@ -608,8 +608,16 @@ std::shared_ptr<const StoredArray> open_field(const Dataset::Impl& impl, const F
                     field.dtype, kMaxCacheBytes);
 }
 
+/// Whether a file may have that many labels to be read when it is opened. Filters make a thousand
+/// out of one byte, and those of a virtual dataset can be claimed without any; but no picture takes
+/// less than a byte.
+bool is_large_enough(const Dataset::Impl& impl) {
+  constexpr std::int64_t kAlwaysRead = std::int64_t{1} << 24;
+  return impl.info.num_samples <= std::max(kAlwaysRead, impl.file_bytes);
+}
+
 /// Labels index class names, so one out of range would be read beyond a table.
-void check_labels(const Dataset::Impl& impl) {
+void check_labels(const Dataset::Impl& impl, LinkFiles link_files) {
   const DatasetInfo& info = impl.info;
   if (!info.labels) return;
   const std::shared_ptr<const StoredArray> array = open_field(impl, *info.labels);
@@ -620,6 +628,13 @@ void check_labels(const Dataset::Impl& impl) {
     throw Error(ErrorCode::corrupt_data,
                 info.path + ": " + printable(info.labels->name) + " lacks some of its " +
                     std::to_string(info.num_samples) + " values; write the file again");
+  }
+  // The pictures of a link lie in files that were opened themselves.
+  if (link_files == LinkFiles::refused && !is_large_enough(impl)) {
+    throw Error(ErrorCode::corrupt_data,
+                info.path + ": " + printable(info.labels->name) + " has " +
+                    std::to_string(info.num_samples) + " rows, the file only " +
+                    std::to_string(impl.file_bytes) + " bytes; write the file again");
   }
   std::vector<std::int64_t> values(static_cast<std::size_t>(std::min(kPiece, info.num_samples)));
   for (std::int64_t first = 0; first < info.num_samples; first += kPiece) {
@@ -911,7 +926,7 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& pa
   find_digests(*impl);
   find_labels(*impl, options, contents);
   find_fields(*impl, contents);
-  check_labels(*impl);
+  check_labels(*impl, link_files);
   return impl;
 } catch (const Error& error) {
   if (error.code() != ErrorCode::hdf5_failed) throw;

@@ -46,7 +46,9 @@ bool g_installed = false;
 // that is loaded late, the first access of a thread can allocate.
 constinit thread_local std::atomic<std::uint64_t> t_faults{0};
 
-/// Whether a thread's own access raised the signal, so that returning repeats the access.
+/// Whether a thread's own access raised the signal, so that returning repeats the access. News of a
+/// bad page that nobody touched yet, which the kernel sends to processes that asked for it, has an
+/// address too, but interrupts any access.
 bool is_fault(const siginfo_t& info) { return info.si_code > 0 && info.si_code != BUS_MCEERR_AO; }
 
 /// Does what would have been done without us.
@@ -69,7 +71,7 @@ void pass_on(int signal_number, siginfo_t* info, void* context) {
 void on_sigbus(int signal_number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   // A signal that was sent has no address: its sender stands in the same bytes.
-  const auto address = info->si_code > 0 ? reinterpret_cast<std::uintptr_t>(info->si_addr) : 0;
+  const auto address = is_fault(*info) ? reinterpret_cast<std::uintptr_t>(info->si_addr) : 0;
   for (Range& range : g_ranges) {
     const std::uintptr_t end = range.end.load(std::memory_order_acquire);
     if (end == 0 || address >= end || address < range.begin.load(std::memory_order_relaxed))
