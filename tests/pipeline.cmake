@@ -11,11 +11,15 @@ chunkio_add_unit_tests(
           unit/loader_test.cpp
           unit/shards_test.cpp
           unit/stage_rates_test.cpp
+          unit/read_back_test.cpp
           unit/verify_test.cpp
           unit/window_reader_fault_test.cpp
           unit/window_reader_resume_test.cpp
           unit/window_reader_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
+add_test(NAME ManyChunks.FourMillion COMMAND pipeline_test --gtest_also_run_disabled_tests
+                                             --gtest_filter=DISABLED_FourMillion/*)
+set_tests_properties(ManyChunks.FourMillion PROPERTIES LABELS long TIMEOUT 1800)
 
 # It replaces malloc, and so do the sanitizers.
 if(NOT CHUNKIO_SANITIZE)

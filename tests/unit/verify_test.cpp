@@ -332,34 +332,65 @@ TEST(Verify, DigestsOfAnotherNumberOfSamplesAreRefused) {
 }
 
 /// Chunks of one byte: the list of chunks is longer than any that an attribute may hold.
-class ManyChunks : public testing::TestWithParam<std::int64_t> {};
+class ManyChunks : public testing::TestWithParam<std::int64_t> {
+ protected:
+  /// Writes chunks [begin, end), of GetParam().
+  static void write(DatasetWriter& writer, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::byte byte = byte_of(i);
+      writer.write_chunk(i, std::span(&byte, 1));
+    }
+  }
+  [[nodiscard]] DatasetWriter make_writer(const WriterOptions& options) const {
+    DatasetSpec spec;
+    spec.num_samples = GetParam();
+    spec.height = spec.width = spec.channels = 1;
+    spec.channel_order = "gray";
+    return {path_, spec, options};
+  }
+  void expect_complete() const {
+    const std::int64_t n = GetParam();
+    const Dataset dataset = Dataset::open(path_);
+    EXPECT_EQ(dataset.info().num_chunks, n);
+    EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
+    std::vector<std::byte> last(3);
+    dataset.read_images(n - 3, 3, last);
+    EXPECT_EQ(last, (std::vector<std::byte>{byte_of(n - 3), byte_of(n - 2), byte_of(n - 1)}));
+  }
+
+ private:
+  static std::byte byte_of(std::int64_t i) { return static_cast<std::byte>(i * 31 % 251); }
+
+  const test::ScratchFolder scratch_;
+  const std::string path_ = scratch_.file("many.h5");
+};
 
 TEST_P(ManyChunks, AreWrittenReadAndCompared) {
-  const test::ScratchFolder scratch;
-  const std::string path = scratch.file("many.h5");
-  const std::int64_t n = GetParam();
-  DatasetSpec spec;
-  spec.num_samples = n;
-  spec.height = spec.width = spec.channels = 1;
-  spec.channel_order = "gray";
-  const auto byte_of = [](std::int64_t i) { return static_cast<std::byte>(i * 31 % 251); };
-  DatasetWriter writer(path, spec, {.chunk_samples = 1});
-  ASSERT_EQ(writer.num_chunks(), n);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::byte byte = byte_of(i);
-    writer.write_chunk(i, std::span(&byte, 1));
-  }
+  DatasetWriter writer = make_writer({.chunk_samples = 1});
+  ASSERT_EQ(writer.num_chunks(), GetParam());
+  write(writer, 0, GetParam());
   writer.close();
-  const Dataset dataset = Dataset::open(path);
-  EXPECT_EQ(dataset.info().num_chunks, n);
-  EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
-  std::vector<std::byte> last(3);
-  dataset.read_images(n - 3, 3, last);
-  EXPECT_EQ(last, (std::vector<std::byte>{byte_of(n - 3), byte_of(n - 2), byte_of(n - 1)}));
+  expect_complete();
+}
+
+TEST_P(ManyChunks, AreWrittenInTwoRuns) {
+  const std::int64_t first = GetParam() - 5;
+  {
+    DatasetWriter writer = make_writer({.chunk_samples = 1, .identity = "{}"});
+    write(writer, 0, first);
+    writer.commit();
+  }
+  DatasetWriter writer = make_writer({.chunk_samples = 1, .identity = "{}", .resume = true});
+  ASSERT_EQ(std::ssize(writer.resumed()), first);
+  write(writer, first, GetParam());
+  writer.close();
+  expect_complete();
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, ManyChunks,
                          testing::Values((1 << 20) - 1, 1 << 20, (1 << 20) + 1));
+// By itself, under the label `long`.
+INSTANTIATE_TEST_SUITE_P(DISABLED_FourMillion, ManyChunks, testing::Values(1 << 22));
 
 TEST(Verify, RefusesImpossibleThreadCounts) {
   const test::ScratchFolder scratch;

@@ -1,12 +1,12 @@
 #include "pipeline/read_back.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <chunkio/error.hpp>
@@ -20,6 +20,8 @@ namespace chunkio::pipeline {
 namespace {
 
 constexpr std::int64_t kMaxThreads = 8;
+/// In one read; more would be long without a look at the stop token.
+constexpr std::int64_t kMostPieces = std::int64_t{1} << 16;
 /// A thread for less than this costs more than it saves.
 constexpr std::int64_t kBytesPerThread = std::int64_t{16} << 20;
 
@@ -39,18 +41,24 @@ class Search {
     try {
       check_stop();
       PieceReader reader(fd_, path_, size_);
-      for (std::size_t i = next_++; i < pieces_.size(); i = next_++) {
+      for (auto [begin, end] = next_run(reader); begin < end;
+           std::tie(begin, end) = next_run(reader)) {
         check_stop();
-        if (reader.is_sound(pieces_[i])) {
-          if (take_sound_) take_sound_(i, reader.row_digests());
-          continue;
+        TakeSound take_sound;
+        if (take_sound_) {
+          take_sound = [this, first = begin](std::size_t piece,
+                                             std::span<const std::uint64_t> rows) {
+            take_sound_(first + piece, rows);
+          };
         }
+        const std::vector<std::size_t> damaged =
+            reader.find_damaged(pieces_.subspan(begin, end - begin), take_sound);
         const std::lock_guard lock(mutex_);
-        damaged_.push_back(i);
+        for (const std::size_t piece : damaged) damaged_.push_back(begin + piece);
       }
     } catch (...) {
-      next_ = pieces_.size();
       const std::lock_guard lock(mutex_);
+      next_ = pieces_.size();
       if (!error_) error_ = std::current_exception();
     }
   }
@@ -63,6 +71,13 @@ class Search {
   }
 
  private:
+  /// Begin and end of what the calling thread is to read.
+  std::pair<std::size_t, std::size_t> next_run(const PieceReader& reader) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t begin = next_;
+    next_ += reader.run_of(pieces_.subspan(begin));
+    return {begin, next_};
+  }
   void check_stop() const {
     if (!stop_.stop_requested()) return;
     throw Error(ErrorCode::cancelled,
@@ -76,8 +91,8 @@ class Search {
   const std::string& path_;
   const std::stop_token stop_;
   const TakeSound& take_sound_;
-  std::atomic<std::size_t> next_{0};
-  std::mutex mutex_;  ///< Guards the two below while threads run.
+  std::mutex mutex_;  ///< Guards those below while threads run.
+  std::size_t next_ = 0;
   std::vector<std::size_t> damaged_;
   std::exception_ptr error_;
 };
@@ -87,27 +102,58 @@ class Search {
 PieceReader::PieceReader(int fd, const std::string& path, const PieceSize& size)
     : fd_(fd),
       reader_(fd, path, true),
-      piece_bytes_(size.bytes()),
-      scratch_(reader_.scratch_bytes(std::min(size.bytes(), io::kDirectPieceBytes))),
+      size_(size),
+      scratch_(reader_.scratch_bytes(io::kDirectPieceBytes)),
       rows_(size.row_bytes) {}
 
-bool PieceReader::is_sound(const ExpectedBytes& piece) {
-  // Else the cache would vouch for the disk.
-  if (!reader_.direct()) {
-    io::drop_pages(fd_, piece.file_offset, piece.file_offset + piece_bytes_);
+std::size_t PieceReader::run_of(std::span<const ExpectedBytes> pieces) const noexcept {
+  const auto most = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(io::kDirectPieceBytes / size_.bytes(), 1, kMostPieces));
+  std::size_t count = std::min<std::size_t>(pieces.size(), 1);
+  while (count < pieces.size() && count < most &&
+         pieces[count].file_offset == pieces[count - 1].file_offset + size_.bytes()) {
+    ++count;
   }
+  return count;
+}
+
+bool PieceReader::read(std::int64_t offset, std::int64_t bytes) {
+  // Else the cache would vouch for the disk.
+  if (!reader_.direct()) io::drop_pages(fd_, offset, offset + bytes);
   try {
     PlaceCost cost;
     rows_.clear();
-    for (std::int64_t done = 0; done < piece_bytes_; done += io::kDirectPieceBytes) {
-      rows_.add(reader_.read(piece.file_offset + done,
-                             std::min(io::kDirectPieceBytes, piece_bytes_ - done), scratch_.bytes(),
-                             cost));
+    for (std::int64_t done = 0; done < bytes; done += io::kDirectPieceBytes) {
+      rows_.add(reader_.read(offset + done, std::min(io::kDirectPieceBytes, bytes - done),
+                             scratch_.bytes(), cost));
     }
-    return base::digest(std::as_bytes(row_digests())) == piece.digest;
+    return true;
   } catch (const Error&) {
     return false;  // the disk may hold it when it is written anew
   }
+}
+
+std::vector<std::size_t> PieceReader::find_damaged(std::span<const ExpectedBytes> run,
+                                                   const TakeSound& take_sound) {
+  const auto rows_of = [&](std::size_t piece) {
+    const auto rows = static_cast<std::size_t>(size_.rows);
+    return std::span<const std::uint64_t>(rows_.values()).subspan(piece * rows, rows);
+  };
+  const auto is_sound = [&](std::size_t piece, std::span<const std::uint64_t> rows) {
+    if (base::digest(std::as_bytes(rows)) != run[piece].digest) return false;
+    if (take_sound) take_sound(piece, rows);
+    return true;
+  };
+  std::vector<std::size_t> damaged;
+  const bool is_read = read(run.front().file_offset, std::ssize(run) * size_.bytes());
+  for (std::size_t piece = 0; piece < run.size(); ++piece) {
+    // What cannot be read at once may be readable but for one.
+    const bool sound = is_read ? is_sound(piece, rows_of(piece))
+                               : run.size() > 1 && read(run[piece].file_offset, size_.bytes()) &&
+                                     is_sound(piece, rows_of(0));
+    if (!sound) damaged.push_back(piece);
+  }
+  return damaged;
 }
 
 std::vector<std::size_t> find_damaged(int fd, std::span<const ExpectedBytes> pieces,

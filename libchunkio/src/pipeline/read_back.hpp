@@ -29,6 +29,10 @@ struct PieceSize {
   [[nodiscard]] std::int64_t bytes() const noexcept { return rows * row_bytes; }
 };
 
+/// Is told of a piece that is sound: its position, and the digests of its rows. Called from several
+/// threads at once; must not throw.
+using TakeSound = std::function<void(std::size_t piece, std::span<const std::uint64_t> rows)>;
+
 /// Reads pieces into up to 4 MiB of memory, from the disk, which may have lost what the page cache
 /// still holds: round the cache, or after dropping them from it where that cannot be. Not
 /// thread-safe.
@@ -38,22 +42,24 @@ class PieceReader {
   /// \throws Error out_of_resources.
   PieceReader(int fd, const std::string& path, const PieceSize& size);
 
-  /// Whether the piece can be read and is what it should be. Blocks on I/O.
-  [[nodiscard]] bool is_sound(const ExpectedBytes& piece);
-  /// Digests of the rows of the piece that was read last and is sound.
-  [[nodiscard]] std::span<const std::uint64_t> row_digests() noexcept { return rows_.values(); }
+  /// How many of `pieces`, from the first on, are read at once: those that lie one behind the other
+  /// in the file. A disk takes as long for a few bytes as for many.
+  [[nodiscard]] std::size_t run_of(std::span<const ExpectedBytes> pieces) const noexcept;
+  /// Reads a run, and compares. Blocks on I/O.
+  /// \param take_sound  as find_damaged().
+  /// \returns the positions in `run` of those that are not what they should be, or cannot be read.
+  [[nodiscard]] std::vector<std::size_t> find_damaged(std::span<const ExpectedBytes> run,
+                                                      const TakeSound& take_sound = {});
 
  private:
+  [[nodiscard]] bool read(std::int64_t offset, std::int64_t bytes);
+
   int fd_;
   io::RangeReader reader_;
-  std::int64_t piece_bytes_;
+  PieceSize size_;
   base::HostBuffer scratch_;
-  base::RowDigests rows_;
+  base::RowDigests rows_;  // of the run that was read last
 };
-
-/// Is told of a piece that is sound: its position, and the digests of its rows. Called from several
-/// threads at once; must not throw.
-using TakeSound = std::function<void(std::size_t piece, std::span<const std::uint64_t> rows)>;
 
 /// Which of `pieces` are not what they should be, or cannot be read: their positions in it,
 /// ascending.

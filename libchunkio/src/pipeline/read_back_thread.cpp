@@ -35,7 +35,7 @@ void ReadBackThread::add(std::span<const ExpectedBytes> pieces) {
 
 ReadBackResult ReadBackThread::finish() {
   end();
-  return {.unread = {waiting_.begin(), waiting_.end()}, .damaged = std::move(damaged_)};
+  return {.unread = {unread().begin(), unread().end()}, .damaged = std::move(damaged_)};
 }
 
 void ReadBackThread::end() {
@@ -53,14 +53,18 @@ void ReadBackThread::run() noexcept {
     PieceReader reader(fd_, path_, size_);
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] { return ended_ || (writing_ == 0 && !waiting_.empty()); });
+      changed_.wait(lock, [&] { return ended_ || (writing_ == 0 && num_read_ < waiting_.size()); });
       if (ended_) return;
-      const ExpectedBytes piece = waiting_.front();
+      const auto next = unread().first(reader.run_of(unread()));
+      const std::vector<ExpectedBytes> run(next.begin(), next.end());
       lock.unlock();
-      const bool sound = reader.is_sound(piece);
+      const std::vector<std::size_t> damaged = reader.find_damaged(run);
       lock.lock();
-      if (!sound) damaged_.push_back(piece);
-      waiting_.pop_front();
+      for (const std::size_t piece : damaged) damaged_.push_back(run[piece]);
+      num_read_ += run.size();
+      if (num_read_ < waiting_.size()) continue;
+      waiting_.clear();
+      num_read_ = 0;
     }
   } catch (const std::exception&) {
     // Without memory: what waits is read at the end, where there is somebody to tell.

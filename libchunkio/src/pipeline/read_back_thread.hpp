@@ -6,8 +6,8 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <span>
 #include <string>
@@ -53,6 +53,9 @@ class ReadBackThread {
   [[nodiscard]] ReadBackResult finish();
 
  private:
+  [[nodiscard]] std::span<const ExpectedBytes> unread() const noexcept {
+    return std::span(waiting_).subspan(num_read_);
+  }
   void run() noexcept;
   void end();
 
@@ -61,7 +64,8 @@ class ReadBackThread {
   PieceSize size_;
   std::mutex mutex_;  // Guards what follows.
   std::condition_variable changed_;
-  std::deque<ExpectedBytes> waiting_;
+  std::vector<ExpectedBytes> waiting_;
+  std::size_t num_read_ = 0;  // of those
   std::vector<ExpectedBytes> damaged_;
   int writing_ = 0;
   bool ended_ = false;
