@@ -9,6 +9,15 @@ endif()
 # The wheels that were built with CUDA 12 ask for the library of an older NVTX, which toolkits of CUDA 13 do not hold,
 # unless they are told of NVTX 3, which is headers.
 find_path(nvtx3_dir NAMES nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATHS /usr/local/cuda/include)
+# A LibTorch that is named is found with its own parts: it looks for them in the system's folders first, where
+# another one may be, and CMake remembers those of the one before.
+if(Torch_DIR)
+  get_filename_component(libtorch_prefix "${Torch_DIR}/../../.." ABSOLUTE)
+  list(PREPEND CMAKE_PREFIX_PATH "${libtorch_prefix}")
+endif()
+foreach(part Caffe2_DIR TORCH_LIBRARY C10_LIBRARY C10_CUDA_LIBRARY)
+  unset(${part} CACHE)
+endforeach()
 # It reports a page about CUDA, whether asked to be quiet or not.
 set(libtorch_log_level "${CMAKE_MESSAGE_LOG_LEVEL}")
 set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
