@@ -52,8 +52,9 @@ class DoctorTest(CliTest):
 
     @unittest.skipIf(os.environ.get("CHUNKIO_SANITIZE"), "sanitizers slow down copying, and no decoder")
     def test_a_heavy_filter_is_the_bound_and_packing_anew_a_cure(self):
-        name = self.foreign(chunks=(16, 48, 48, 3), compression="gzip", compression_opts=9)
-        report = self.doctor(name, "--step-ms", 0.01, "--batch", 32, seconds=0.5)
+        # Batches that take long to decode: beside that a busy machine wakes the consumer soon.
+        name = self.foreign(shape=(1600, 96, 96, 3), chunks=(16, 96, 96, 3), compression="gzip", compression_opts=1)
+        report = self.doctor(name, "--step-ms", 0.01, "--batch", 800, seconds=1)
         self.assertEqual(report["bound"], "decode")
         self.assertGreater(report["alone"]["decode"]["bytes_per_second"], 0)
         self.assertIn("without a filter", " ".join(cure["text"] for cure in report["cures"]))

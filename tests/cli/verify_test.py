@@ -61,11 +61,31 @@ class VerifyTest(CliTest):
             self.assertEqual(damage["source_rows"], list(lost))
             self.assertEqual([str(self.dir / name) for name in damage["files"]],
                              [self.samples[row][0] for row in lost])
+            self.assertEqual(damage["classes"], [["cat", "dog"][self.samples[row][1]] for row in lost])
 
         text = self.run_h5pack("verify", "out.h5", "--quiet").stdout
         self.assertIn("DAMAGED, 4 of 6 chunks match", text)
         self.assertIn("chunk 2 (rows 8 to 11)", text)
         self.assertIn(self.samples[self.source_index[8]][0].replace(str(self.dir) + "/", ""), text)
+        self.assertIn(f"    of class {['cat', 'dog'][self.samples[self.source_index[8]][1]]} (1)\n", text)
+
+    def test_all_classes_of_a_chunk_are_counted(self):
+        classes = [["cat", "dog"][self.samples[row][1]] for row in self.source_index]
+        chunk = next(n for n in range(5) if 3 in map(classes[4 * n : 4 * n + 4].count, ["cat", "dog"]))
+        for row in range(self.CHUNK * chunk, self.CHUNK * (chunk + 1)):
+            flip(self.file, self.offset + row * self.chunk_bytes // self.CHUNK)
+        report, _ = self.verify("out.h5", code=1)
+        self.assertEqual(report["damaged"][0]["classes"], classes[self.CHUNK * chunk : self.CHUNK * (chunk + 1)])
+        self.assertRegex(self.run_h5pack("verify", "out.h5", "--quiet").stdout,
+                         r"\n    of classes (cat \(3\), dog \(1\)|dog \(3\), cat \(1\))\n")
+
+    def test_no_class_is_named_where_the_file_names_none(self):
+        with h5py.File(self.file, "r+") as file:
+            del file["images"].attrs["class_names"], file["images"].attrs["class_counts"]
+        flip(self.file, self.offset)
+        report, _ = self.verify("out.h5", code=1)
+        self.assertEqual([damage["classes"] for damage in report["damaged"]], [[]])
+        self.assertNotIn("of class", self.run_h5pack("verify", "out.h5", "--quiet").stdout)
 
     def test_files_that_are_gone_leave_the_source_rows(self):
         flip(self.file, self.offset)

@@ -74,6 +74,11 @@ std::optional<std::int64_t> parse_label(const std::string& text) {
 
 }  // namespace
 
+std::optional<std::string> class_name(std::span<const std::string> names, std::int64_t label) {
+  if (label < 0 || !std::cmp_less(label, names.size())) return std::nullopt;
+  return names[static_cast<std::size_t>(label)];
+}
+
 std::vector<std::int64_t> labels_of(const chunkio::DatasetInfo& info,
                                     const std::vector<std::string>& names) {
   std::vector<std::int64_t> labels;

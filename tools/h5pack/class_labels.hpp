@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
 
 namespace h5pack {
+
+/// The name of a class; absent if it has none.
+[[nodiscard]] std::optional<std::string> class_name(std::span<const std::string> names,
+                                                    std::int64_t label);
 
 /// The labels that `names` stand for. A name is a class name of the file or, if there is no such
 /// class, a number. So a class that is called "10" is meant by 10 even if its label is another.

@@ -12,6 +12,7 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
 
+#include "class_labels.hpp"
 #include "command.hpp"
 #include "contact_sheet.hpp"
 #include "label_blocks.hpp"
@@ -126,11 +127,9 @@ std::vector<std::string> captions(const chunkio::Dataset& dataset, std::int64_t 
   const chunkio::DatasetInfo& info = dataset.info();
   if (!info.labels) return {};
   const chunkio::FieldInfo& labels = *info.labels;
-  if (labels.dtype == chunkio::DType::int64 && labels.row_shape.num_elements() == 1) {
-    std::int64_t label = 0;
-    dataset.read_field(labels.name, row, 1, std::as_writable_bytes(std::span(&label, 1)));
-    const bool named = label >= 0 && static_cast<std::size_t>(label) < info.class_names.size();
-    return {named ? info.class_names[static_cast<std::size_t>(label)] : std::to_string(label)};
+  if (const std::vector<std::int64_t> classes = read_classes(dataset, {row, row + 1});
+      !classes.empty()) {
+    return {class_name(info.class_names, classes[0]).value_or(std::to_string(classes[0]))};
   }
   if (labels.dtype != chunkio::DType::uint8 || labels.row_shape.rank() != 1) return {};
   std::vector<std::uint8_t> values(static_cast<std::size_t>(labels.row_shape[0]));

@@ -13,9 +13,11 @@
 #include <chunkio/error.hpp>
 #include <chunkio/verify.hpp>
 
+#include "class_labels.hpp"
 #include "command.hpp"
 #include "decode.hpp"
 #include "in_quotes.hpp"
+#include "label_blocks.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -118,6 +120,24 @@ void name_losses(VerifyReport& report, const chunkio::Dataset& dataset) {
   }
 }
 
+/// Which classes the damaged rows are of, as the file says.
+void name_classes(VerifyReport& report, const chunkio::Dataset& dataset) {
+  const std::vector<std::string>& names = dataset.info().class_names;
+  if (names.empty()) return;
+  try {
+    for (DamageReport& damage : report.damaged) {
+      for (const chunkio::RowRange& rows : damage.chunk.damaged_rows) {
+        for (const std::int64_t label : read_classes(dataset, rows)) {
+          damage.classes.push_back(class_name(names, label).value_or(std::to_string(label)));
+        }
+      }
+    }
+  } catch (const chunkio::Error&) {
+    // Labels that cannot be read are a problem of their own, which check_objects() tells.
+    for (DamageReport& damage : report.damaged) damage.classes.clear();
+  }
+}
+
 VerifyReport verify(const VerifyCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
   // First, since it is what may be named wrongly.
@@ -150,6 +170,7 @@ VerifyReport verify(const VerifyCommand& command, bool quiet) {
     }
   }
   name_losses(report, dataset);
+  name_classes(report, dataset);
   if (source) {
     report.source = compare_with_source(dataset, *source,
                                         {.sample = command.sample, .seed = command.seed}, quiet);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace h5pack {
@@ -12,31 +13,42 @@ constexpr std::int64_t kMaxClassesCounted = 100'000;
 
 }  // namespace
 
+bool are_classes(const chunkio::FieldInfo& labels) noexcept {
+  return labels.dtype == chunkio::DType::int64 && labels.row_shape.rank() == 0;
+}
+
+std::vector<std::int64_t> read_classes(const chunkio::Dataset& dataset, chunkio::RowRange rows) {
+  const std::optional<chunkio::FieldInfo>& labels = dataset.info().labels;
+  if (!labels || !are_classes(*labels)) return {};
+  std::vector<std::int64_t> classes(static_cast<std::size_t>(rows.end - rows.begin));
+  dataset.read_field(labels->name, rows.begin, rows.end - rows.begin,
+                     std::as_writable_bytes(std::span(classes)));
+  return classes;
+}
+
 void for_each_label_block(const chunkio::Dataset& dataset,
                           const std::function<void(const LabelBlock&)>& visit) {
   constexpr std::int64_t kRows = 65'536;
   const chunkio::DatasetInfo& info = dataset.info();
   if (!info.labels) return;
   const chunkio::FieldInfo& labels = *info.labels;
-  const bool classes =
-      labels.dtype == chunkio::DType::int64 && labels.row_shape.num_elements() == 1;
+  const bool classes = are_classes(labels);
   const bool attributes = labels.dtype == chunkio::DType::uint8 && labels.row_shape.rank() == 1;
   if (!classes && !attributes) return;
 
   const std::size_t row_bytes = chunkio::Dataset::row_bytes(labels);
-  std::vector<std::int64_t> class_values(classes ? static_cast<std::size_t>(kRows) : 0);
+  std::vector<std::int64_t> class_values;
   std::vector<std::uint8_t> attribute_values(
       attributes ? static_cast<std::size_t>(kRows) * row_bytes : 0);
   for (std::int64_t first = 0; first < info.num_samples; first += kRows) {
     const std::int64_t count = std::min(kRows, info.num_samples - first);
-    const auto rows = static_cast<std::size_t>(count);
     LabelBlock block{.first_row = first};
     if (classes) {
-      const auto values = std::span(class_values).first(rows);
-      dataset.read_field(labels.name, first, count, std::as_writable_bytes(values));
-      block.classes = values;
+      class_values = read_classes(dataset, {first, first + count});
+      block.classes = class_values;
     } else {
-      const auto values = std::span(attribute_values).first(rows * row_bytes);
+      const auto values =
+          std::span(attribute_values).first(static_cast<std::size_t>(count) * row_bytes);
       dataset.read_field(labels.name, first, count, std::as_writable_bytes(values));
       block.attributes = values;
       block.num_attributes = row_bytes;

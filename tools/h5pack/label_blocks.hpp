@@ -7,8 +7,12 @@
 #include <vector>
 
 #include <chunkio/dataset.hpp>
+#include <chunkio/epoch_order.hpp>
 
 namespace h5pack {
+
+/// Whether these labels are one class number a sample, not a table of attributes.
+[[nodiscard]] bool are_classes(const chunkio::FieldInfo& labels) noexcept;
 
 /// The labels of consecutive rows: one of `classes` and `attributes` is filled.
 struct LabelBlock {
@@ -17,6 +21,11 @@ struct LabelBlock {
   std::span<const std::uint8_t> attributes = {};  ///< [rows, num_attributes].
   std::size_t num_attributes = 0;
 };
+
+/// The class of each of the rows; empty if the file has no labels that are classes. Blocks on I/O.
+/// \throws chunkio::Error hdf5_failed.
+[[nodiscard]] std::vector<std::int64_t> read_classes(const chunkio::Dataset& dataset,
+                                                     chunkio::RowRange rows);
 
 /// Calls `visit` for all rows in order; not at all if the file has no labels. Blocks on I/O.
 /// \throws chunkio::Error hdf5_failed.

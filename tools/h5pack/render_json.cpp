@@ -250,7 +250,8 @@ std::string verify_json(const VerifyReport& report) {
                        {"code", to_string(chunk.code)},
                        {"reason", chunk.reason},
                        {"source_rows", damage.source_rows},
-                       {"files", damage.files}});
+                       {"files", damage.files},
+                       {"classes", damage.classes}});
   }
   Json source = nullptr;
   if (report.source) {

@@ -1,7 +1,9 @@
 #include "render_text.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "byte_size.hpp"
@@ -86,6 +88,22 @@ std::string numbers_shown(const std::vector<std::int64_t>& numbers) {
   }
   if (numbers.size() > kShown) text += " and " + std::to_string(numbers.size() - kShown) + " more";
   return text;
+}
+
+/// "class cat (3), dog (1)": how many there are of each, most first.
+std::string classes_text(const std::vector<std::string>& classes) {
+  std::map<std::string, std::int64_t> counts;
+  for (const std::string& name : classes) ++counts[name];
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> names;
+  std::vector<std::int64_t> samples;
+  for (auto& [name, count] : sorted) {
+    names.push_back(std::move(name));
+    samples.push_back(count);
+  }
+  return (names.size() == 1 ? "class " : "classes ") + named_counts_text(names, samples);
 }
 
 std::string statistics_text(const chunkio::DatasetInfo& info) {
@@ -222,6 +240,7 @@ std::string verify_text(const VerifyReport& report) {
   for (const std::string& problem : report.problems) text += "  " + escape(problem) + "\n";
   for (const DamageReport& damage : report.damaged) {
     text += "  " + escape(damage.chunk.reason) + "\n";
+    if (!damage.classes.empty()) text += "    of " + classes_text(damage.classes) + "\n";
     if (!damage.files.empty()) {
       text += "    made from " + first_few(damage.files) + "\n";
     } else if (!damage.source_rows.empty()) {

@@ -100,6 +100,7 @@ struct DamageReport {
   chunkio::DamagedChunk chunk = {};
   std::vector<std::int64_t> source_rows = {};  ///< Of its damaged rows; empty if not known.
   std::vector<std::string> files = {};         ///< The same by name; empty if that is unknown.
+  std::vector<std::string> classes = {};       ///< Of its damaged rows; empty without class names.
 };
 
 /// `h5pack verify`.

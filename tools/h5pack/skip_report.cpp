@@ -10,8 +10,10 @@
 
 #include <chunkio/error.hpp>
 
+#include "class_labels.hpp"
 #include "in_quotes.hpp"
 #include "json_text.hpp"
+#include "label_blocks.hpp"
 #include "new_file.hpp"
 
 namespace h5pack {
@@ -78,13 +80,13 @@ void SkipReport::add(const std::string& output, const Listing& listing, const Sp
   for (const SkippedPicture& picture : skipped) {
     const std::string path = picture_name(split, picture.row);
     const std::optional<std::int64_t> label = label_of(split, picture.row);
-    const bool named = label && *label >= 0 && std::cmp_less(*label, listing.class_names.size());
+    const std::optional<std::string> name =
+        label ? class_name(listing.class_names, *label) : std::nullopt;
     json line = {{"output", output}, {"split", split.name}, {"path", path}};
     if (!is_utf8(path)) line["path_hex"] = hex_bytes(path);
     line["row"] = picture.row;
     line["label"] = label ? json(*label) : json(nullptr);
-    line["class"] =
-        named ? json(listing.class_names[static_cast<std::size_t>(*label)]) : json(nullptr);
+    line["class"] = name ? json(*name) : json(nullptr);
     line["code"] = to_string(picture.code);
     line["reason"] = picture.reason;
     lines_ += json_text(line) + "\n";

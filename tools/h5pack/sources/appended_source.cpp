@@ -12,6 +12,7 @@
 #include <chunkio/error.hpp>
 
 #include "in_quotes.hpp"
+#include "label_blocks.hpp"
 #include "recorded_source.hpp"
 
 namespace h5pack {

@@ -40,10 +40,6 @@ std::string picture_name(const Split& split, std::int64_t row) {
   return "row " + std::to_string(row) + " of " + split.before->info().path;
 }
 
-bool are_classes(const chunkio::FieldInfo& labels) noexcept {
-  return labels.dtype == chunkio::DType::int64 && labels.row_shape.rank() == 0;
-}
-
 const chunkio::FieldData* find_field(std::span<const chunkio::FieldData> fields,
                                      std::string_view name) {
   const auto it = std::find_if(fields.begin(), fields.end(),

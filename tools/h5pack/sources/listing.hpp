@@ -89,9 +89,6 @@ template <class T>
 /// The field that says which row of the source each row was: int64 [N].
 inline constexpr const char* kSourceIndex = "source_index";
 
-/// Whether these labels are one class number a sample, not a table of attributes.
-[[nodiscard]] bool are_classes(const chunkio::FieldInfo& labels) noexcept;
-
 /// The field of that name, or null.
 [[nodiscard]] const chunkio::FieldData* find_field(std::span<const chunkio::FieldData> fields,
                                                    std::string_view name);
