@@ -6,6 +6,7 @@
 #include <string>
 
 #include "figure.hpp"
+#include "machine.hpp"
 
 namespace bench {
 
@@ -36,13 +37,13 @@ inline void write_section(const std::string& path, const std::string& title,
   write_text(path, before + heading + "\n\n" + text + (after.empty() ? "" : "\n") + after);
 }
 
-/// The report of the program `name`: as JSON to one file, as a section of Markdown to another; an
-/// empty name leaves either out. \throws std::runtime_error.
+/// The report of the program `name`: as JSON to one file, as a section of Markdown to another, which
+/// holds one for each processor; an empty name leaves either out. \throws std::runtime_error.
 inline void write_report(const Report& report, const std::string& name, const std::string& json,
                          const std::string& markdown) {
   if (!json.empty()) write_text(json, report.json().dump(2) + "\n");
   if (markdown.empty()) return;
-  write_section(markdown, "Figures of " + name,
+  write_section(markdown, "Figures of " + name + ", " + this_machine().cpu,
                 "Written by `bench/" + name + " --markdown`; see [" + name + ".cpp](" + name +
                     ".cpp) for what is measured and how. SHORT: the median misses its target.\n\n" +
                     report.markdown());
