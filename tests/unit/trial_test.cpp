@@ -56,7 +56,7 @@ TEST(TrialTest, ADisturbedTurnDecidesNothing) {
 TEST(TrialTest, WhatCannotBeToldApartStaysAsItIs) {
   Trial trial({"a", "b"}, {.turn_bytes = 100, .num_turns = 1});
   EXPECT_EQ(trial.describe(), "to be tried: a, b");
-  EXPECT_FALSE(trial.begun());
+  EXPECT_FALSE(trial.measured());
   EXPECT_EQ(work(trial, 4, {1.0, 0.97}), (std::vector<std::size_t>{0, 0, 1, 1}));
   EXPECT_TRUE(trial.settled());
   EXPECT_EQ(trial.choice(), 0U);
@@ -107,8 +107,10 @@ TEST(TrialTest, WhatIsDroppedIsNeverUsedAgainAndTheLastCannotBe) {
 TEST(TrialTest, SaysWhatWasMeasured) {
   Trial trial({"a", "b"}, {.turn_bytes = 100, .num_turns = 1});
   (void)work(trial, 1, {10e-9, 4e-9});
-  EXPECT_EQ(trial.describe(), "being tried: a, b GB/s a thread");
-  (void)work(trial, 3, {10e-9, 4e-9});
+  EXPECT_EQ(trial.describe(), "to be tried: a, b");
+  (void)work(trial, 1, {10e-9, 4e-9});
+  EXPECT_EQ(trial.describe(), "being tried: a 5.0, b (not yet) GB/s a thread");
+  (void)work(trial, 2, {10e-9, 4e-9});
   EXPECT_EQ(trial.describe(), "tried: a 5.0, b 12.5 GB/s a thread; in use: b");
   EXPECT_EQ(Trial({"alone"}, kLimits).describe(), "");
   EXPECT_TRUE(Trial({"alone"}, kLimits).settled());

@@ -94,16 +94,18 @@ double Trial::speed(std::size_t way) const {
   return *middle;
 }
 
-bool Trial::begun() const {
+bool Trial::measured() const {
   const std::lock_guard lock(mutex_);
-  return settled_ || turns_.front().given_bytes > 0;
+  std::size_t way = 0;
+  while (way < names_.size() && !(speed(way) > 0)) ++way;
+  return way < names_.size();
 }
 
 std::string Trial::describe() const {
   if (names_.size() == 1) return {};
-  const bool nothing_measured = !begun();
+  const bool says_something = measured() || settled();
   const std::lock_guard lock(mutex_);
-  if (nothing_measured) {
+  if (!says_something) {
     std::string text = "to be tried:";
     for (const std::string& name : names_) text += (&name == &names_.front() ? " " : ", ") + name;
     return text;
@@ -118,6 +120,8 @@ std::string Trial::describe() const {
       char figure[32];
       std::snprintf(figure, sizeof(figure), gigabytes < 0.1 ? " %.2g" : " %.1f", gigabytes);
       text += figure;
+    } else {
+      text += " (not yet)";
     }
   }
   text += " GB/s a thread";

@@ -52,8 +52,8 @@ class Trial {
   /// Never again this way, unless it is the last one left. \returns false if it is.
   bool drop(std::size_t way);
 
-  /// Whether anything was done that counts.
-  [[nodiscard]] bool begun() const;
+  /// Whether the speed of any way is known.
+  [[nodiscard]] bool measured() const;
   [[nodiscard]] bool settled() const noexcept { return settled_.load(std::memory_order_acquire); }
   /// The fastest way; until that is known, the first.
   [[nodiscard]] std::size_t choice() const noexcept {

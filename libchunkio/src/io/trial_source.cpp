@@ -45,7 +45,7 @@ std::string SourceTrials::describe() const {
   std::string text = cached_.describe();
   // Most files are read from the disk once: what was never asked is not worth words.
   const std::string from_disk = uncached_.describe();
-  if (uncached_.begun() && !from_disk.empty()) text += "; from the disk " + from_disk;
+  if (uncached_.measured() && !from_disk.empty()) text += "; from the disk " + from_disk;
   return text;
 }
 
