@@ -3,6 +3,7 @@
 tests/golden/format holds them; they are never written anew.
 """
 
+import json
 import pathlib
 import re
 import unittest
@@ -57,6 +58,11 @@ class GoldenFilesTest(CliTest):
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
                 self.assertIsNotNone(re.search(REFUSED[path.stem], result.stdout + result.stderr),
                                      result.stdout + result.stderr)
+
+    def test_a_damaged_chunk_of_version_1_is_told_by_its_rows(self):
+        path = FILES / "must_fail" / "v1-pixel.h5"
+        damaged, = json.loads(self.run_h5pack("verify", path, "--json", "--quiet").stdout)["damaged"]
+        self.assertEqual((damaged["chunk"], damaged["rows"]), (0, [0, 1, 2]))
 
 
 if __name__ == "__main__":

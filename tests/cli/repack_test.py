@@ -113,6 +113,18 @@ class RepackTest(CliTest):
                 self.assertEqual(report["notes"], [])
                 np.testing.assert_array_equal(self.read("out.h5")[0]["labels"], labels.ravel())
 
+    def test_fields_whose_names_are_taken_are_carried_under_others(self):
+        with h5py.File(self.dir / "in.h5", "w") as file:
+            file["pictures"] = pictures(12)
+            file["images"] = np.arange(12)
+            file["sample_digests"] = np.arange(12, 24, dtype=np.uint64)
+        report, = self.h5pack_json("repack", "in.h5", "-o", "out.h5", "--order", "stored")
+        self.assertEqual([note.split()[-1] for note in report["notes"]], ["images_int64", "sample_digests_uint64"])
+        found = self.read("out.h5")[0]
+        np.testing.assert_array_equal(found["images_int64"], np.arange(12))
+        np.testing.assert_array_equal(found["sample_digests_uint64"], np.arange(12, 24))
+        self.assertIn("match their digests", self.h5pack("verify", "out.h5"))
+
     def test_what_is_left_behind_is_said(self):
         with h5py.File(self.dir / "in.h5", "w") as file:
             file["images"] = pictures(12)

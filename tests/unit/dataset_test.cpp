@@ -735,6 +735,51 @@ TEST_F(DatasetTest, AttributesThatCannotBeAreNamed) {
                [&] { Dataset::open(path); });
 }
 
+/// A list of classes may be as long as the dataset, and 2^20 in any: what is longer is not read.
+TEST_F(DatasetTest, ListsOfClassesAreAsLongAsTheDatasetAtMost) {
+  const std::int64_t many = (std::int64_t{1} << 20) + 3;
+  for (const std::int64_t num_samples : {std::int64_t{20}, many}) {
+    DatasetSpec spec{.num_samples = num_samples, .height = 1, .width = 1, .channels = 1};
+    const std::string path = folder_.file("classes.h5");
+    DatasetWriter writer(path, spec, {.overwrite = true});
+    test::write_pattern(writer, spec);
+    writer.close();
+    const std::int64_t most = std::max(many - 3, num_samples);
+    for (const std::int64_t count : {most, most + 1}) {
+      for (const bool names : {false, true}) {
+        alter(path, [&](hid_t /*file*/, hid_t images) {
+          for (const char* name :
+               {h5::image_attribute::kClassCounts, h5::image_attribute::kClassNames}) {
+            if (H5Aexists(images, name) > 0) {
+              ASSERT_GE(H5Adelete(images, name), 0);
+            }
+          }
+          const auto entries = static_cast<std::size_t>(count);
+          if (names) {
+            h5::write_texts(images, h5::image_attribute::kClassNames,
+                            std::vector<std::string>(entries, "x"), path);
+          } else {
+            h5::write_numbers(images, h5::image_attribute::kClassCounts,
+                              std::span<const std::int64_t>(std::vector<std::int64_t>(entries)),
+                              path);
+          }
+        });
+        if (count > most) {
+          expect_error(
+              ErrorCode::corrupt_data,
+              {names ? "attribute class_names of images" : "attribute class_counts of images",
+               "entries"},
+              [&] { Dataset::open(path); });
+        } else {
+          const DatasetInfo info = Dataset::open(path).info();
+          EXPECT_EQ(std::ssize(info.class_names), names ? count : 0);
+          EXPECT_EQ(std::ssize(info.class_counts), names ? 0 : count);
+        }
+      }
+    }
+  }
+}
+
 TEST_F(DatasetTest, LayoutOptionCannotContradictOwnFile) {
   const std::string path = own_file();
   OpenOptions options;

@@ -478,8 +478,13 @@ TEST_F(DatasetWriterTest, SpecificationsThatCannotBeAreRefused) {
   refused("source_index must be", [](DatasetSpec& s) {
     s.fields[1] = test::field("source_index", std::vector<float>(6, 0.0F));
   });
-  for (const char* name : {"", "/x", "x/", "a//b", "a/./b", "images", "images/x", "labels"}) {
+  for (const char* name :
+       {"", "/x", "x/", "a//b", "a/./b", "images/x", "sample_digests/x", "labels"}) {
     refused("field name", [&](DatasetSpec& s) { s.fields[1].info.name = name; });
+  }
+  for (const char* name : {"images", "sample_digests"}) {
+    refused("field name '" + std::string(name) + "' is that of a dataset which every file has",
+            [&](DatasetSpec& s) { s.fields[1].info.name = name; });
   }
   refused("zero byte", [](DatasetSpec& s) { s.class_names[1] = std::string("a\0b", 3); });
   refused("longer than", [](DatasetSpec& s) { s.class_names[1] = std::string(5000, 'x'); });

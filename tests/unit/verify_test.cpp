@@ -32,12 +32,16 @@ using test::expect_error;
 /// A packed file whose stored bytes can be changed one by one.
 class StoredPixels {
  public:
-  StoredPixels(const std::string& folder_file, const test::PackedFile& file) : path_(folder_file) {
-    test::write_packed(path_, file);
+  StoredPixels(const std::string& path, const test::PackedFile& file)
+      : StoredPixels((test::write_packed(path, file), path)) {}
+
+  /// A file that is there.
+  explicit StoredPixels(std::string path) : path_(std::move(path)) {
     const Dataset dataset = Dataset::open(path_);
+    const DatasetInfo& info = dataset.info();
     offset_ = *dataset.impl()->images->linear_offset;
-    chunk_bytes_ = file.chunk_samples * file.sample_bytes();
-    num_chunks_ = dataset.info().num_chunks;
+    chunk_bytes_ = info.stored.chunk_shape[0] * info.sample_bytes();
+    num_chunks_ = info.num_chunks;
   }
 
   /// Flips `bits` of one byte; twice is as before.
@@ -246,6 +250,23 @@ TEST(Verify, HoweverPicturesAreStoredByNowTheyAreCompared) {
     EXPECT_EQ(rewritten.damaged.front().damaged_rows, (std::vector<RowRange>{{14, 15}})) << how;
     EXPECT_EQ(rewritten.damaged.front().code, ErrorCode::digest_mismatch) << how;
   }
+}
+
+/// Digests of version 1 are of chunks with all that is in them, also behind the last sample.
+TEST(Verify, AFileOfVersionOneNamesAllRowsOfADamagedChunk) {
+  const test::ScratchFolder scratch;
+  std::filesystem::copy_file(CHUNKIO_TESTS_DIR "/golden/format/v1.h5", scratch.file("v1.h5"));
+  const StoredPixels pixels(scratch.file("v1.h5"));
+  ASSERT_EQ(pixels.num_chunks(), 3);
+  pixels.flip(1, 100, 4);                         // Of row 4.
+  pixels.flip(2, pixels.chunk_bytes() - 1, 128);  // Of the room for row 8.
+  const std::vector<DamagedChunk> damaged = verify_chunks(Dataset::open(pixels.path())).damaged;
+  ASSERT_EQ(damaged.size(), 2U);
+  EXPECT_EQ(damaged[0].chunk, 1);
+  EXPECT_EQ(damaged[0].damaged_rows, (std::vector<RowRange>{{3, 6}}));
+  EXPECT_EQ(damaged[1].chunk, 2);
+  EXPECT_EQ(damaged[1].damaged_rows, (std::vector<RowRange>{{6, 7}}));
+  for (const DamagedChunk& chunk : damaged) EXPECT_EQ(chunk.code, ErrorCode::digest_mismatch);
 }
 
 /// A packed file that another program changed.

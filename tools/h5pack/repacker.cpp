@@ -345,8 +345,8 @@ bool is_called_labels(const std::string& description) {
 }  // namespace
 
 std::string carried_name(const chunkio::DatasetInfo& info, const chunkio::FieldInfo& field) {
-  const bool taken =
-      field.name == "labels" || field.name == "images" || (field.name == "label" && !info.labels);
+  const bool taken = field.name == "labels" || field.name == "images" ||
+                     field.name == "sample_digests" || (field.name == "label" && !info.labels);
   return taken ? field.name + "_" + std::string(to_string(field.dtype)) : field.name;
 }
 

@@ -54,12 +54,9 @@ struct RepackResult {
   double read_back_seconds = 0;  ///< Of these, those that were only spent on reading it back.
 };
 
-/// Writes the rows `rows` of `dataset`, in that order, to a new file of version 1. Blocks until it
-/// is published; polls StopSignal.
-///
 /// The name of a field in the new file: its own, or with its type behind it where that name means
 /// something else there (labels that are no whole numbers, a field beside the pictures called
-/// images).
+/// images or sample_digests).
 [[nodiscard]] std::string carried_name(const chunkio::DatasetInfo& info,
                                        const chunkio::FieldInfo& field);
 
@@ -69,6 +66,9 @@ struct RepackResult {
 [[nodiscard]] std::vector<std::string> notes_on_fields(const chunkio::DatasetInfo& info,
                                                        const RepackOptions& options);
 
+/// Writes the rows `rows` of `dataset`, in that order, to a new file. Blocks until it is published;
+/// polls StopSignal.
+///
 /// Labels, class names, attribute names and fields are carried along. `source_index` is that of the
 /// rows, if the file has it, else their number. Stored statistics are carried along if all rows are
 /// there, else (pictures of 1 or 3 channels) computed again; source sizes are left out then, unless

@@ -60,6 +60,9 @@ void check_field_name(const std::string& name, std::set<std::string>& taken) {
     throw invalid(shown + " is no path of a dataset");
   }
   check_text(name, kMaxNameBytes, shown);
+  if (name == kImages || name == kSampleDigests) {
+    throw invalid(shown + " is that of a dataset which every file has; choose another");
+  }
   if (!taken.insert(name).second) throw invalid(shown + " is taken");
   for (const std::string& other : taken) {
     if (other.starts_with(name + "/") || name.starts_with(other + "/")) {
