@@ -17,9 +17,8 @@ chunkio_add_unit_tests(
           unit/window_reader_resume_test.cpp
           unit/window_reader_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
-add_test(NAME ManyChunks.FourMillion COMMAND pipeline_test --gtest_also_run_disabled_tests
-                                             --gtest_filter=DISABLED_FourMillion/*)
-set_tests_properties(ManyChunks.FourMillion PROPERTIES LABELS long TIMEOUT 1800)
+add_test(NAME ManyChunks.FourMillion COMMAND pipeline_test --gtest_filter=Counts/ManyChunks.*)
+set_tests_properties(ManyChunks.FourMillion PROPERTIES LABELS long TIMEOUT 1800 ENVIRONMENT CHUNKIO_TEST_CHUNKS=4194304)
 
 # It replaces malloc, and so do the sanitizers.
 if(NOT CHUNKIO_SANITIZE)

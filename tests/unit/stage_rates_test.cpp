@@ -119,15 +119,15 @@ TEST_F(StageRatesTest, HeavyFilterIsNamedDecode) {
 
 TEST_F(StageRatesTest, LimitedBandwidthIsNamedDisk) {
   LoaderOptions limited = options();
-  // Some 14 MB of pictures, of which each epoch takes a third of a second.
-  limited.disk_limit = DiskLimit{.bytes_per_second = 40e6};
+  // Far less than is wanted, however late a busy machine ends a step.
+  limited.disk_limit = DiskLimit{.bytes_per_second = 20e6};
   limited.memory_budget = 12 << 20;  // so that keeping all pictures is no way out
   Loader loader(Dataset::open(make_file({})), limited);
   const StageRates alone = measure_stages(loader, 0.1);
-  EXPECT_LT(alone.disk_bytes_per_second, 60e6);
+  EXPECT_LT(alone.disk_bytes_per_second, 30e6);
   EXPECT_GT(alone.copy_bytes_per_second, alone.disk_bytes_per_second);
 
-  // A step that wants twice as much.
+  // A step that wants four times as much.
   const double batch_bytes = 32.0 * kSide * kSide * 3;
   const auto step = std::chrono::duration<double>(batch_bytes / 80e6);
   const LoaderStats stats =
