@@ -350,6 +350,50 @@ class ShortenedFileTest(WriterTest):
         self.killed_at(calls, "resume", prepare=prepare)
 
 
+class UnfinishedFilesTest(WriterTest):
+    """What a killed writer of version 2 of the journal left is resumed for ever."""
+    ROWS = 23
+    LEFT = Path(__file__).parents[1] / "golden" / "format" / "unfinished"
+    # Name -> the chunks that it had committed.
+    COMMITTED = {"v2-pixels": 4, "v2-structure": 6}
+
+    def take(self, name):
+        self.clear()
+        for suffix in (".partial", ".partial.journal"):
+            shutil.copyfile(self.LEFT / f"{name}.h5{suffix}", f"{self.out}{suffix}")
+
+    def test_each_is_resumed_to_the_end(self):
+        self.assertEqual({path.name.split(".")[0] for path in self.LEFT.iterdir()}, set(self.COMMITTED))
+        for name, chunks in self.COMMITTED.items():
+            with self.subTest(name):
+                self.take(name)
+                run = self.run_child("resume")
+                self.assertEqual((run.returncode, run.stderr), (0, ""))
+                self.assertEqual(self.names(), ["file.h5"])
+                said = run.stdout.splitlines()
+                self.assertEqual([line for line in said if line.startswith("resumed ")],
+                                 [f"resumed {chunk}" for chunk in range(chunks)])
+                self.assertEqual([line for line in said if line.startswith("wrote ")],
+                                 [f"wrote {chunk}" for chunk in range(chunks, 6)])
+                # What a file says of itself may become more; what it holds does not.
+                self.assertEqual(datasets(contents(self.out)), datasets(self.reference))
+
+    def test_each_is_left_alone_by_another_run(self):
+        for name in self.COMMITTED:
+            with self.subTest(name):
+                self.take(name)
+                before = [path.read_bytes() for path in sorted(self.out.parent.iterdir())]
+                run = subprocess.run([CHILD, self.out, "26", "22", "resume"], capture_output=True, text=True, timeout=60)
+                self.assert_failed_well(run)
+                self.assertIn('"rows" was 23 and is now 22', run.stderr)
+                self.assertEqual([path.read_bytes() for path in sorted(self.out.parent.iterdir())], before)
+
+
+def datasets(found):
+    """Of contents(): without attributes."""
+    return {name: value for name, value in found.items() if "@" not in name}
+
+
 @under_strace.required
 class LargeChunksTest(WriterTest):
     """Chunks that go round the page cache where the file system allows it."""
@@ -501,7 +545,7 @@ def load_tests(loader, tests, _):
     if any("Every" in argument for argument in sys.argv):
         return tests
     suite = unittest.TestSuite()
-    for case in (WriteFaultsTest, ShortenedFileTest, LargeChunksTest, FilteredFileTest):
+    for case in (WriteFaultsTest, ShortenedFileTest, UnfinishedFilesTest, LargeChunksTest, FilteredFileTest):
         suite.addTests(loader.loadTestsFromTestCase(case))
     return suite
 
