@@ -1,6 +1,8 @@
 /// Packing end to end: pictures in, files out, read back through the public Dataset.
 #include "packer.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -321,7 +323,7 @@ TEST_F(Packer, AnExistingOutputStaysWithoutForce) {
 }
 
 TEST_F(Packer, ASignalStopsThePackAndLeavesNothing) {
-  const StopSignal stop;
+  const StopSignal stop("");
   ::raise(SIGTERM);
   expect_error(ErrorCode::cancelled, {"SIGTERM"}, [&] { run(options_); });
   EXPECT_EQ(StopSignal::received(), SIGTERM);
@@ -330,12 +332,24 @@ TEST_F(Packer, ASignalStopsThePackAndLeavesNothing) {
 
 TEST(StopSignal, IsForgottenWithItsListener) {
   {
-    const StopSignal stop;
+    const StopSignal stop("");
     ::raise(SIGTERM);
     EXPECT_EQ(StopSignal::received(), SIGTERM);
   }
   EXPECT_EQ(StopSignal::received(), 0);
   EXPECT_NO_THROW(StopSignal::check());
+}
+
+TEST(StopSignal, AHandlerThatRunsLateEndsNothing) {
+  struct sigaction action {};
+  {
+    const StopSignal stop("");
+    ASSERT_EQ(::sigaction(SIGTERM, nullptr, &action), 0);
+  }
+  action.sa_handler(SIGTERM);  // as in another thread that the signal met before
+  EXPECT_EQ(::alarm(0), 0U) << "an alarm is set that nobody listens to";
+  const StopSignal next("");
+  EXPECT_EQ(StopSignal::received(), 0);
 }
 
 TEST_F(Packer, PlanBoundsMemory) {

@@ -136,7 +136,11 @@ void add_export_command(CLI::App& app, const GlobalOptions& global, Action& acti
       throw chunkio::Error(chunkio::ErrorCode::invalid_argument, "-o must not be empty");
     }
     action = [&global, options] {
-      return run_stoppable(global, "the unfinished folder was removed", [&] {
+      const Leavings left{.stopped = "the unfinished folder was removed",
+                          .ended =
+                              "the same command removes the unfinished folder, if there is "
+                              "one, and starts again"};
+      return run_stoppable(global, left, [&] {
         const OpenCvSilence silence;
         const ExportReport report = export_file(*options, global.quiet);
         print(global.json ? export_json(report) : export_text(report));

@@ -387,7 +387,7 @@ void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& acti
     if (command->output.empty()) throw Error(ErrorCode::invalid_argument, "-o must not be empty");
     if (!split->empty()) command->selection.split = parse_split(*split);
     action = [command, &global] {
-      return run_stoppable(global, "", [&] {
+      return run_stoppable(global, leaves_partial_file(), [&] {
         const RepackReport report = repack_file(*command, global.quiet);
         print(global.json ? repack_json(report) : repack_text(report));
         return ExitCode::ok;

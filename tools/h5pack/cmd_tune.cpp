@@ -303,7 +303,7 @@ void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action
     options->source.output = "train.h5";  // of what finish_options() checks, unused here
     finish_options(options->source);
     action = [&global, options] {
-      return run_stoppable(global, "nothing was written", [&] {
+      return run_stoppable(global, {"nothing was written", "nothing was written"}, [&] {
         const TuneReport report = tune_for(*options);
         print(global.json ? tune_json(report) : tune_text(report, use_colour(stdout)));
         return ExitCode::ok;

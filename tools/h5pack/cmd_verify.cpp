@@ -158,7 +158,7 @@ VerifyReport verify(const VerifyCommand& command, bool quiet) {
 }
 
 ExitCode run_verify(const VerifyCommand& command, const GlobalOptions& global) {
-  return run_stoppable(global, "nothing was changed", [&] {
+  return run_stoppable(global, {"nothing was changed", "nothing was changed"}, [&] {
     const OpenCvSilence silence;
     const VerifyReport report = verify(command, global.quiet);
     print(global.json ? verify_json(report) : verify_text(report));

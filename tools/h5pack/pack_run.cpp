@@ -315,7 +315,7 @@ class PackRun {
 ExitCode run_pack(PackCommand& command, const GlobalOptions& global) {
   PackRun pack_run(command, global);
   const OpenCvSilence silence;
-  return run_stoppable(global, "", [&] {
+  return run_stoppable(global, leaves_partial_file(), [&] {
     try {
       return pack_run.run();
     } catch (const Error& error) {

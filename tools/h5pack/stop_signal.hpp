@@ -2,21 +2,25 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace h5pack {
 
 /// While it lives, the first of these signals only sets a flag, so that partial output can be
-/// removed; a second one ends the process at once. So does kLimitSeconds after the first one: a
+/// removed; a second one ends the process at once. So does a thread kLimit after the first one: a
 /// call of libhdf5 or of the disk may never return. What is on disk then is what a kill leaves. One
 /// at a time.
 class StopSignal {
  public:
-  static constexpr unsigned kLimitSeconds = 5;
+  static constexpr std::chrono::seconds kLimit{5};
 
-  StopSignal();
+  /// \param left  what the command leaves if the limit ends it, and how to go on, as a clause for
+  ///              its last words; empty: nothing worth saying.
+  explicit StopSignal(const std::string& left);
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
   /// Restores the handlers that were there before, and forgets the signal.
@@ -29,7 +33,7 @@ class StopSignal {
 
  private:
   std::array<struct ::sigaction, 3> previous_{};
-  struct ::sigaction previous_alarm_ {};
+  std::jthread watch_;
 };
 
 /// The same as a token, for the library. A thread of its own looks ten times a second.

@@ -15,14 +15,21 @@
 
 namespace h5pack {
 
-ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
+Leavings leaves_partial_file() {
+  return {.ended =
+              "an output that was begun is left as after a kill: the same command with --resume or "
+              "--force goes on"};
+}
+
+ExitCode run_stoppable(const GlobalOptions& global, const Leavings& left,
                        const std::function<ExitCode()>& work) {
-  const StopSignal stop;
+  const StopSignal stop(left.ended);
   try {
     return work();
   } catch (const chunkio::Error& error) {
     if (error.code() != chunkio::ErrorCode::cancelled || StopSignal::received() == 0) throw;
-    const std::string stopped = with_flags(error) + (left.empty() ? "" : "; " + left);
+    const std::string stopped =
+        with_flags(error) + (left.stopped.empty() ? "" : "; " + left.stopped);
     print_error(stopped);
     if (global.json) print(error_json(to_string(error.code()), stopped));
     return static_cast<ExitCode>(128 + StopSignal::received());
@@ -31,7 +38,7 @@ ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
 
 void run_until_signal(const GlobalOptions& global, const std::string& what,
                       const std::function<void()>& work) {
-  const StopSignal stop;
+  const StopSignal stop("");
   const StopSignalToken stopping;
   const std::stop_callback end(stopping.token(), [&] {
     const std::string stopped = what + " was stopped";

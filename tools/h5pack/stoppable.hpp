@@ -8,12 +8,20 @@
 
 namespace h5pack {
 
+/// What a command that was told to stop leaves, as clauses for its last words.
+struct Leavings {
+  std::string stopped = {};  ///< When it stopped; empty: the error says it.
+  std::string ended = {};    ///< When it did not and was ended: that, and how to go on.
+};
+
+/// Of the commands that write with DatasetWriter.
+Leavings leaves_partial_file();
+
 /// Runs `work` with a StopSignal in place. If it throws Error cancelled because a signal arrived,
 /// says so on stderr and, with --json, on stdout.
-/// \param left  what the stopped work leaves, as a clause; empty: the error says it.
 /// \returns what `work` returns, or the exit code of the signal.
 /// \throws whatever else `work` throws.
-ExitCode run_stoppable(const GlobalOptions& global, const std::string& left,
+ExitCode run_stoppable(const GlobalOptions& global, const Leavings& left,
                        const std::function<ExitCode()>& work);
 
 /// For `work` that leaves nothing behind, prints nothing to stdout, and may wait long where it
