@@ -207,6 +207,26 @@ class TuneTest(CliTest):
         again = self.tune("small-tuned.h5", "--profile", "hdd", "--step-ms", 10)
         self.assertFalse(again["pack"])
 
+    def test_echo_is_proposed_where_storage_limits_and_up_to_eight_uses(self):
+        self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
+        planned = ("200000x218x178x3", "--profile", "hdd", "--batch", 256, "--step-ms")
+        for arguments, bound, uses, wanted in (
+                ((*planned, 100), "disk", range(2, 9), "{}: each picture would have to be used so often"),
+                ((*planned, 1), "disk", range(9, 10**6), "not proposed: .* each picture would have to be used {} times"),
+                (("deflate.h5", "--profile", "nvme", "--step-ms", 0.01), None, range(2, 10**6),
+                 "not proposed: \\w+ limits, not storage"),
+                ((*planned, 100_000), "consumer", range(1, 2), "not needed")):
+            with self.subTest(wanted):
+                report = self.tune(*arguments)
+                later = report["advice"]["later_epochs"]
+                if bound is None:
+                    self.assertNotEqual(later["bound"], "disk")
+                else:
+                    self.assertEqual(later["bound"], bound)
+                self.assertIn(later["echo"], uses)
+                text = " ".join(self.h5pack("tune", *arguments, *MACHINE).split())
+                self.assertRegex(text, " echo " + wanted.format(later["echo"]))
+
     def test_filtered_chunks_are_decoded(self):
         self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
         report = self.tune("deflate.h5", "--profile", "nvme")

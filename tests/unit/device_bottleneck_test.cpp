@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -89,7 +90,7 @@ TEST(DeviceBottleneck, AmongEqualsTheBusComesFirstAndTheLoaderLast) {
 
 TEST(DeviceBottleneck, EchoThatIsThereIsMultiplied) {
   DeviceStats stats = waiting_stats();
-  stats.upload_seconds = 9;
+  stats.loader.stall_seconds = 9;
   const Diagnosis once = diagnose(stats);
   const Cure* const first = find_cure(once, "echo");
   ASSERT_NE(first, nullptr);
@@ -101,6 +102,23 @@ TEST(DeviceBottleneck, EchoThatIsThereIsMultiplied) {
   const Diagnosis more = diagnose(stats);
   ASSERT_NE(find_cure(more, "echo"), nullptr);
   EXPECT_EQ(find_cure(more, "echo")->option, "echo = 6") << "three uses are twice too few";
+}
+
+TEST(DeviceBottleneck, EchoIsProposedOnlyWhereStorageLimitsAndTheStepIsKnown) {
+  DeviceStats stats = waiting_stats();
+  stats.loader.stall_seconds = 9;
+  EXPECT_EQ(diagnose(stats).bound, Bound::disk);
+  EXPECT_NE(find_cure(diagnose(stats), "echo"), nullptr);
+  stats.batches = 10'000;  // half a millisecond each: nobody trains so fast
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+  stats.batches = 100;
+  std::swap(stats.loader.read_seconds, stats.loader.decode_seconds);
+  EXPECT_EQ(diagnose(stats).bound, Bound::decode);
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+  std::swap(stats.loader.read_seconds, stats.loader.decode_seconds);
+  stats.upload_seconds = 9;
+  EXPECT_EQ(diagnose(stats).bound, Bound::bus);
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
 }
 
 TEST(DeviceBottleneck, CuresOfTheLoaderCountImagesOfTheConsumer) {

@@ -75,9 +75,18 @@ std::string epochs_text(const chunkio::Tuning& tuning, double step_seconds) {
 std::string echo_text(const TuneReport& report) {
   const chunkio::Throughput& later = report.advice().later_epochs;
   if (later.echo == 1) return "not needed";
-  return std::to_string(later.echo) +
-         ": each picture would have to be used so often for a step never to wait "
-         "(DeviceOptions::echo)";
+  if (later.bound != chunkio::Bound::disk) {
+    return "not proposed: " + std::string(to_string(later.bound)) + " limits, not storage";
+  }
+  // As in the diagnosis of a run.
+  constexpr std::int64_t kMostEcho = 8;
+  const std::string uses = std::to_string(later.echo);
+  return later.echo > kMostEcho
+             ? "not proposed: for a step never to wait, each picture would have to be used " +
+                   uses + " times"
+             : uses +
+                   ": each picture would have to be used so often for a step never to wait "
+                   "(DeviceOptions::echo)";
 }
 
 std::string h5py_text(const TunedSource& source) {

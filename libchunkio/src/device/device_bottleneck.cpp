@@ -38,14 +38,16 @@ struct Rates {
   double wanted;
 };
 
-/// How often each picture would have to be used.
+/// How often each picture would have to be used, where storage limits. The bus, too, would have
+/// less to carry, but has cures that keep samples new.
 void add_echo(std::vector<Cure>& cures, const DeviceStats& stats, const Rates& rates) {
   if (!std::isfinite(rates.wanted)) return;
   const double factor = std::ceil(rates.wanted / rates.now - 0.01);
   const double uses = factor * static_cast<double>(std::max<std::int64_t>(stats.echo, 1));
-  // Samples that are used more often are hardly new any more.
-  constexpr double kMostEcho = 8;
-  if (factor < 2 || uses > kMostEcho) return;
+  const double step_seconds =
+      std::max(stats.seconds - stats.stall_seconds - stats.device_stall_seconds, 0.0) /
+      static_cast<double>(stats.batches);
+  if (factor < 2 || !pipeline::may_echo(uses, step_seconds)) return;
   const std::string echo = std::to_string(static_cast<std::int64_t>(uses));
   cures.push_back(rates.cure("echo = " + echo,
                              "Use each picture " + echo + " times (batch echoing: echo = " + echo +
@@ -95,7 +97,7 @@ Diagnosis diagnose_loader(const DeviceStats& stats, double stall, const Rates& r
     cure.images_per_second *= static_cast<double>(std::max<std::int64_t>(stats.echo, 1));
   }
   add_resident(found.cures, stats, rates);
-  add_echo(found.cures, stats, rates);
+  if (found.bound == Bound::disk) add_echo(found.cures, stats, rates);
   return found;
 }
 
@@ -113,7 +115,6 @@ Diagnosis diagnose_bus(const DeviceStats& stats, const Rates& rates) {
                                      "detour; that this halves their time is an estimate.",
                                      2 * rates.now));
   }
-  add_echo(found.cures, stats, rates);
   found.cures.push_back(
       rates.cure("", "Pack smaller pictures with h5pack: half the bytes cross in half the time.",
                  2 * rates.now));

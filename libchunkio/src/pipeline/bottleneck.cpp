@@ -16,10 +16,6 @@ constexpr double kMostlyWaiting = 0.5;
 // What ends sooner says more of how it began than of what limits: buffers are touched for the first
 // time, threads wake up.
 constexpr double kLeastSeconds = 0.5;
-// Samples that are used more often are hardly new any more.
-constexpr double kMostEcho = 8;
-// A consumer that keeps batches for less than this, in seconds, counts them: it trains with none.
-constexpr double kLeastStep = 1e-3;
 // A cure that brings less is lost among what two runs differ by.
 constexpr double kLeastGain = 0.01;
 // Stands for a stage that takes no time that could be measured.
@@ -298,7 +294,7 @@ void add_faster_disk(Cures& cures, const Prediction& prediction) {
 void add_echo(Cures& cures, const Prediction& prediction) {
   if (!std::isfinite(prediction.wanted()) || prediction.now() <= 0) return;
   const double uses = std::ceil(prediction.wanted() / prediction.now() - kLeastGain);
-  if (uses < 2 || uses > kMostEcho || prediction.observed().plan.step_seconds < kLeastStep) return;
+  if (!may_echo(uses, prediction.observed().plan.step_seconds)) return;
   const std::string echo = number("%.0f", uses);
   cures.push_back(prediction.cure(
       "echo = " + echo,
@@ -428,6 +424,10 @@ std::string bound_evidence(Bound bound, const LoaderStats& stats, const Predicti
 }
 
 }  // namespace
+
+bool may_echo(double uses, double step_seconds) {
+  return uses >= 2 && uses <= 8 && step_seconds >= 1e-3;
+}
 
 std::string percent(double share) {
   return std::to_string(static_cast<int>(std::lround(100 * share))) + " %";

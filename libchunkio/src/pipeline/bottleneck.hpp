@@ -30,6 +30,11 @@ namespace chunkio::pipeline {
 /// that could be gained is less than what two runs differ by.
 inline constexpr double kSmallStall = 0.03;
 
+/// Whether it is worth a word that each batch be used `uses` times, were that to let the consumer
+/// never wait: samples that are used more often than eight times are hardly new any more, and a
+/// consumer that keeps batches for less than a millisecond counts them, and trains with none.
+[[nodiscard]] bool may_echo(double uses, double step_seconds);
+
 /// What the counters say of the machine and of how it is used, as the model wants it.
 struct Observed {
   MachineRates rates = {};
