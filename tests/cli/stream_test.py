@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -109,6 +110,20 @@ class StreamTest(CliTest):
         for label, images in (("epoch 0", 60), ("epoch 1", 60), ("all epochs", 120)):
             self.assertRegex(text, rf"(?m)^{label} +{images} images in ")
         self.assertNotIn("all epochs", self.h5pack("stream", "photos.h5"))
+
+    def test_text_ends_with_the_source_that_was_found_out_to_be_fastest(self):
+        with h5py.File(self.dir / "large.h5", "w") as file:
+            file.create_dataset("images", data=np.zeros((4096, 64, 64, 3), np.uint8), chunks=(64, 64, 64, 3))
+        epochs = 40  # of 50 MB: more than all turns of all sources
+        text = self.h5pack("stream", "large.h5", "--epochs", epochs, "--quiet")
+        head, end = text.split("\nepoch 0 ")
+        self.assertIn("to be tried: ", " ".join(head.split()))
+        found = re.search(r"(?m)^source +(mapped|scatter) ((?:.|\n +)+)", end)
+        self.assertTrue(found, end)
+        self.assertRegex(" ".join(found[2].split()), r"[; ]tried: mapped \S+, .* GB/s a thread; in use: " + found[1])
+        # Where nothing was found out there is nothing to add.
+        self.pack()
+        self.assertNotRegex(self.h5pack("stream", "photos.h5"), r"(?m)^source")
 
     def test_same_batches_however_they_are_read(self):
         self.pack()

@@ -5,29 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "waiting_stats.hpp"
+
 namespace chunkio::pipeline {
 namespace {
 
-/// Ten seconds of two threads, half of which the consumer waited: 100 batches of 100 pictures of
-/// 100 kB, in 100 row groups, read once each.
-LoaderStats waiting_stats() {
-  LoaderStats stats;
-  stats.batches = 100;
-  stats.images = 10'000;
-  stats.bytes_delivered = 1'000'000'000;
-  stats.bytes_read = 1'000'000'000;
-  stats.chunk_loads = 100;
-  stats.num_threads = 2;
-  stats.seconds = 10;
-  stats.stall_seconds = 5;
-  stats.facts = {.source = SourceKind::mapped,
-                 .num_cpus = 2,
-                 .group_samples = 100,
-                 .prefetch_depth = 4,
-                 .picture_bytes = 1'000'000'000,
-                 .spare_bytes = 500'000'000};
-  return stats;
-}
+using test::waiting_stats;
 
 void expect_bound(const LoaderStats& stats, Bound bound, const std::string& part) {
   const Diagnosis found = diagnose(stats);

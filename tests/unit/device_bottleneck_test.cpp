@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "waiting_stats.hpp"
+
 namespace chunkio::device {
 namespace {
 
@@ -25,20 +27,9 @@ DeviceStats waiting_stats() {
   stats.dataset_bytes = 1'000'000'000;
   stats.free_device_bytes = 500'000'000;
   // The loader of it, which waits for the disk.
-  stats.loader.batches = 100;
-  stats.loader.images = 10'000;
-  stats.loader.bytes_delivered = 1'000'000'000;
-  stats.loader.bytes_read = 1'000'000'000;
-  stats.loader.chunk_loads = 100;
-  stats.loader.num_threads = 2;
-  stats.loader.seconds = 10;
+  stats.loader = test::waiting_stats();
+  stats.loader.stall_seconds = 0;
   stats.loader.read_seconds = 20;
-  stats.loader.facts = {.source = SourceKind::mapped,
-                        .num_cpus = 2,
-                        .group_samples = 100,
-                        .prefetch_depth = 4,
-                        .picture_bytes = 1'000'000'000,
-                        .spare_bytes = 500'000'000};
   return stats;
 }
 

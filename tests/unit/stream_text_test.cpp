@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "waiting_stats.hpp"
+
 namespace h5pack {
 namespace {
 
@@ -11,7 +13,7 @@ namespace {
 std::string end_text(const chunkio::LoaderStats& stats) {
   EpochReport total;
   total.stats = stats;
-  const std::string text = stream_end_text({}, total, false);
+  const std::string text = stream_end_text({}, total, "", false);
   std::string line;
   for (const char c : text) {
     const char next = c == '\n' ? ' ' : c;
@@ -20,30 +22,11 @@ std::string end_text(const chunkio::LoaderStats& stats) {
   return line;
 }
 
-/// Digests are what it waits for.
-chunkio::LoaderStats waiting_stats() {
-  chunkio::LoaderStats stats;
-  stats.batches = 100;
-  stats.images = 10'000;
-  stats.bytes_delivered = 1'000'000'000;
-  stats.bytes_read = 1'000'000'000;
-  stats.chunk_loads = 100;
-  stats.num_threads = 2;
-  stats.seconds = 10;
-  stats.stall_seconds = 9;
-  stats.decode_seconds = 20;
-  stats.facts = {.source = chunkio::SourceKind::mapped,
-                 .num_cpus = 2,
-                 .group_samples = 100,
-                 .prefetch_depth = 4,
-                 .picture_bytes = 1'000'000'000,
-                 .spare_bytes = 0};
-  stats.facts.verify = chunkio::Verify::always;
-  return stats;
-}
-
 TEST(StreamText, AdviceNamesTheOptionOfThisProgram) {
-  const chunkio::LoaderStats stats = waiting_stats().since({});
+  chunkio::LoaderStats stats = chunkio::test::waiting_stats();
+  stats.decode_seconds = 20;
+  stats.facts.verify = chunkio::Verify::always;
+  stats = stats.since({});  // which finds the advice
   EXPECT_NE(end_text(stats).find("Compare digests in the first epoch only (verify = first_epoch "
                                  "(--verify first_epoch))."),
             std::string::npos)

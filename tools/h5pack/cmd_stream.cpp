@@ -244,6 +244,7 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
   const bool second_pass = options.digest || options.shuffle_quality;
 
   StreamSetup setup;
+  std::string reason_at_first;
   std::vector<EpochReport> reports;
   EpochReport total;
   total.epochs = 0;
@@ -255,6 +256,7 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
   {
     StreamRun run(dataset, options, global.quiet, state_in);
     setup = describe(run.loader(), options.epochs);
+    reason_at_first = setup.source_reason;
     if (!global.json) print(stream_head_text(setup, colour));
     run.for_each_epoch([&](std::int64_t epoch) {
       reports.push_back(run_epoch(run, epoch, options));
@@ -280,7 +282,7 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
   }
   if (!global.json) {
     setup.num_epochs = total.epochs;
-    print(stream_end_text(setup, total, colour) +
+    print(stream_end_text(setup, total, reason_at_first, colour) +
           (second_pass ? "Digests and shuffle quality are of a second pass, the figures of the "
                          "first.\n"
                        : ""));

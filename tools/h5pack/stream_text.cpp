@@ -93,6 +93,10 @@ std::string quality_text(const ShuffleQuality& quality) {
   return text;
 }
 
+std::string source_text(const StreamSetup& setup) {
+  return std::string(to_string(setup.source)) + " (" + escape(setup.source_reason) + ")";
+}
+
 std::string block(const std::string& label, const StreamSetup& setup, const EpochReport& report,
                   bool colour) {
   const chunkio::LoaderStats& stats = report.stats;
@@ -151,9 +155,8 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
   }
   images +=
       " in " + counted(setup.num_groups, "row group") + " of " + format_count(setup.group_samples);
-  std::string how = "source " + std::string(to_string(setup.source)) + " (" +
-                    escape(setup.source_reason) + "), order " +
-                    std::string(to_string(options.order));
+  std::string how =
+      "source " + source_text(setup) + ", order " + std::string(to_string(options.order));
   if (options.order == chunkio::OrderMode::chunk_shuffled) {
     how += " in windows of " + format_count(setup.window_groups);
   }
@@ -183,7 +186,8 @@ std::string epoch_text(const StreamSetup& setup, const EpochReport& report, bool
   return block("epoch " + std::to_string(report.epoch), setup, report, colour);
 }
 
-std::string stream_end_text(const StreamSetup& setup, const EpochReport& total, bool colour) {
+std::string stream_end_text(const StreamSetup& setup, const EpochReport& total,
+                            const std::string& reason_at_first, bool colour) {
   std::string text;
   if (setup.num_epochs > 1) {
     text += block("all epochs", setup, total, colour);
@@ -192,6 +196,9 @@ std::string stream_end_text(const StreamSetup& setup, const EpochReport& total, 
                           "\"all epochs\" is the rate to quote.",
                           kTextColumns),
                      false);
+  }
+  if (setup.source_reason != reason_at_first) {
+    text += labelled("source", wrap(source_text(setup), kTextColumns), colour);
   }
   if (!total.stats.advice.empty()) {
     const std::vector<chunkio::Cure> cures = total.stats.diagnosis().cures;

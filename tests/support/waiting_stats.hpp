@@ -1,0 +1,29 @@
+/// What a loader whose consumer waits for it has counted.
+#pragma once
+
+#include <chunkio/loader.hpp>
+
+namespace chunkio::test {
+
+/// Ten seconds of two threads, half of which the consumer waited: 100 batches of 100 pictures of
+/// 100 kB, in 100 row groups, read once each.
+inline LoaderStats waiting_stats() {
+  LoaderStats stats;
+  stats.batches = 100;
+  stats.images = 10'000;
+  stats.bytes_delivered = 1'000'000'000;
+  stats.bytes_read = 1'000'000'000;
+  stats.chunk_loads = 100;
+  stats.num_threads = 2;
+  stats.seconds = 10;
+  stats.stall_seconds = 5;
+  stats.facts = {.source = SourceKind::mapped,
+                 .num_cpus = 2,
+                 .group_samples = 100,
+                 .prefetch_depth = 4,
+                 .picture_bytes = 1'000'000'000,
+                 .spare_bytes = 500'000'000};
+  return stats;
+}
+
+}  // namespace chunkio::test
