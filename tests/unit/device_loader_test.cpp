@@ -1233,6 +1233,8 @@ TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
   refused({"crop_width"}, {.normalize = {.mean = {0}, .std = {1}, .crop_width = 99}});
   refused({"random_crop", "padding", "crop_height"},
           {.normalize = {.mean = {0}, .std = {1}, .random_crop = true}});
+  refused({"padding has no effect", "random_crop"},
+          {.normalize = {.mean = {0}, .std = {1}, .padding = 4}});
   expect_error(ErrorCode::invalid_argument, {"2^31", "lower big_batch"}, [&] {
     const DeviceLoader loader =
         device_loader({.normalize = plain()}, {.batch_size = std::int64_t{1} << 31});

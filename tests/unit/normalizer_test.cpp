@@ -165,10 +165,12 @@ TEST_P(NormalizerTest, EveryPixelIsWhereAndWhatItShouldBe) {
       options.flip = false;
       check("whole rows", 4, 3);
       options.random_crop = false;
-      options.padding = 50;
       options.crop_height = 1;
       options.crop_width = 1;
       check("one pixel of the middle", 5, 0);
+      options.padding = 50;
+      options.crop_height = height + 3;
+      check("a column of the middle, and padding", 5, 0);
       if (HasFatalFailure()) return;
     }
   }
@@ -256,7 +258,8 @@ TEST(Normalizer, StreamingStoresGiveTheSameBits) {
         const std::vector<std::byte> picture = pictures.rows({4});
         for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
           for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-            NormalizeOptions options{.dtype = dtype, .layout = layout, .padding = 5};
+            NormalizeOptions options{
+                .dtype = dtype, .layout = layout, .padding = 5, .random_crop = true};
             const device::PictureWriter writer(
                 device::make_normalize_plan(pictures.info(), options));
             const auto bytes = static_cast<std::size_t>(writer.plan().output_bytes());
@@ -339,6 +342,9 @@ TEST(Normalizer, WhatCannotBeIsRefused) {
   refused({"train.h5", "float64"}, {.dtype = DType::float64});
   refused({"train.h5", "random_crop has no room", "padding", "crop_height"},
           {.mean = {0}, .std = {1}, .random_crop = true});
+  refused({"train.h5", "padding has no effect", "random_crop", "crop_width above 5 and 4"},
+          {.mean = {0}, .std = {1}, .padding = 4});
+  refused({"padding has no effect"}, {.crop_height = 5, .crop_width = 4, .padding = 1});
   refused({"mean has 2 numbers", "3 channels"}, {.mean = {0, 0}, .std = {1, 1}});
   refused({"std has 4 numbers"}, {.mean = {0}, .std = {1, 1, 1, 1}});
   refused({"only mean"}, {.mean = {0}});

@@ -40,7 +40,8 @@ struct NormalizeOptions {
   /// Output size in pixels; 0 (default): that of the pictures. At most picture + 2 * padding.
   std::int64_t crop_height = 0;
   std::int64_t crop_width = 0;
-  /// Pixels of value 0 that are thought around each picture before it is cropped, 0 to 2^20.
+  /// Pixels of value 0 that are thought around each picture before it is cropped, 0 to 2^20. Needs
+  /// `random_crop` or a crop size larger than the picture.
   std::int64_t padding = 0;
   /// Crop at a random place, another one for each sample and epoch; else in the middle. Needs
   /// `padding` or a crop size.
@@ -65,7 +66,8 @@ class CHUNKIO_EXPORT Normalizer {
   /// \param info  of the pictures: their size, axis order and, unless given, mean and std.
   /// \throws Error invalid_argument (no such dtype; mean or std of another number of channels, or
   ///         not usable; a crop larger than the padded picture; random_crop without padding or a
-  ///         crop size), not_found (neither given nor in the file), out_of_resources.
+  ///         crop size, or padding that no crop can meet), not_found (neither given nor in the
+  ///         file), out_of_resources.
   explicit Normalizer(const DatasetInfo& info, NormalizeOptions options = {});
   Normalizer(Normalizer&&) noexcept;
   Normalizer& operator=(Normalizer&&) noexcept;

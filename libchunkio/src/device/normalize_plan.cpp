@@ -115,6 +115,13 @@ NormalizePlan make_normalize_plan(const DatasetInfo& info, NormalizeOptions& opt
         "random_crop has no room to move in; give padding, or crop_height and crop_width below " +
             std::to_string(info.height) + " and " + std::to_string(info.width));
   }
+  if (!options.random_crop && options.padding > 0 && options.crop_height <= info.height &&
+      options.crop_width <= info.width) {
+    refuse(info,
+           "padding has no effect, since nothing of it is in the middle; set random_crop, or "
+           "crop_height or crop_width above " +
+               std::to_string(info.height) + " and " + std::to_string(info.width));
+  }
   complete_statistics(info, options);
   NormalizePlan plan;
   plan.input = info.layout;
