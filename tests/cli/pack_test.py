@@ -37,7 +37,11 @@ class PackTest(CliTest):
         for split in "train", "test":
             make_class_folder(self.dir / "photos" / split, ["dog", "cat"], 1)
         self.assert_refused(["folder", "photos", "-o", "cifar.h5"], 2, ["cifar.h5", "folder"], "-o .*cifar")
-        self.assertFalse((self.dir / "cifar.h5").exists())
+        sources.write_cifar10(self.dir / "cifar")
+        sources.write_celeba(self.dir / "celeba", 12)
+        self.assert_refused(["cifar", "cifar", "-o", "out.h5"], 2, ["out.h5", "folder"], "-o 'out'")
+        self.assert_refused(["celeba", "celeba", "-o", "out.hdf5"], 2, ["out.hdf5", "folder"], "-o 'out'")
+        self.assertFalse([name for name in ("cifar.h5", "out.h5", "out.hdf5") if (self.dir / name).exists()])
 
     def test_folder_with_splits(self):
         splits = {"train": make_class_folder(self.dir / "photos" / "train", ["dog", "cat", "ant"], 9),

@@ -73,10 +73,18 @@ class ResumeTest(CliTest):
         pack = ["folder", "photos", "--resize", "600x600", "--chunk", 3, "--quiet", "--json"]
         self.h5pack(*pack, "-o", "reference.h5")
         reference = contents(self.dir / "reference.h5")
-        for size in (2000, 4000):  # of the journal, when the first groups are in it
+        journal = self.dir / "out.h5.partial.journal"
+
+        def record_bytes():
+            """What there is behind the header, which says how long it is."""
+            if not journal.exists():
+                return 0
+            content = journal.read_bytes()
+            return len(content) - (20 + int.from_bytes(content[12:20], "little") + 8)
+
+        for size in (0, 2000):  # when the first groups are in the journal
             process = self.start([*pack, "-o", "out.h5"])
-            journal = self.dir / "out.h5.partial.journal"
-            while process.poll() is None and not (journal.exists() and journal.stat().st_size > size):
+            while process.poll() is None and record_bytes() <= size:
                 time.sleep(0.001)
             process.kill()
             self.end(process)
@@ -125,10 +133,19 @@ class ResumeTest(CliTest):
         touched = self.dir / "photos" / "cat" / "003_1.jpg"
         status = touched.stat()
         os.utime(touched, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-        self.assert_refused(resume, 2, ["out.h5"], "source files")
+        self.assert_refused(resume, 2, ["out.h5"], "sizes and times of the source files")
+        # The file that was changed is named: 2033, in which no other one was.
+        os.utime(touched, ns=(status.st_atime_ns, 2 * 10**18))
+        self.assert_refused(resume, 2, ["out.h5"], 'newest of the source files" was "photos/.* and is now '
+                            r'"photos/cat/003\S*\.jpg, changed 2033-05-18 03:33:20 UTC"')
+        content = touched.read_bytes()
+        touched.write_bytes(content + b"more")
+        os.utime(touched, ns=(status.st_atime_ns, status.st_mtime_ns))
+        self.assert_refused(resume, 2, ["out.h5"], r'bytes of the source files" was \d+ and is now \d+')
+        touched.write_bytes(content)
         os.utime(touched, ns=(status.st_atime_ns, status.st_mtime_ns))
         os.rename(touched, touched.with_name("003_renamed.jpg"))
-        self.assert_refused(resume, 2, ["out.h5"], "source files")
+        self.assert_refused(resume, 2, ["out.h5"], "digest of the names of the source files")
         os.rename(touched.with_name("003_renamed.jpg"), touched)
         # A picture that had to be skipped is no reason to go on without skipping.
         fail = [argument for argument in resume if argument not in ("--on-error", "skip")]

@@ -23,7 +23,11 @@ using json = nlohmann::ordered_json;
 
 // Of the identity: what one run of several that make a dataset has for itself.
 constexpr const char* kSourceKey = "source";
-constexpr const char* kFilesKey = "source files (names, sizes, times)";
+// Before the digest of all, what a person can look up.
+constexpr const char* kNewestKey = "newest of the source files";
+constexpr const char* kBytesKey = "bytes of the source files";
+constexpr const char* kNamesKey = "digest of the names of the source files";
+constexpr const char* kFilesKey = "digest of names, sizes and times of the source files";
 constexpr const char* kShardKey = "--shard";
 
 const char* color_name(ColorMode color) { return color == ColorMode::rgb ? "rgb" : "gray"; }
@@ -91,6 +95,9 @@ json pack_identity(const PackCommand& command, const Listing& listing, const Spl
     identity["file appended to"] = file_identity(split.before->info());
   }
   const json rest = {{"pictures", split.num_rows()},
+                     {kNewestKey, escape(newest_file(split))},
+                     {kBytesKey, files_bytes(split)},
+                     {kNamesKey, names_digest(split)},
                      {kFilesKey, files_digest(split)},
                      {"labels and fields", fields_digest(listing, split)},
                      {"--color", color_name(picture.color)},
@@ -111,12 +118,11 @@ json pack_identity(const PackCommand& command, const Listing& listing, const Spl
   return identity;
 }
 
-std::string shard_set(const Split& split, const json& identity) {
+std::string shard_set(const json& identity) {
   json common = identity;
-  for (const char* of_one_machine : {kSourceKey, kFilesKey, kShardKey}) {
+  for (const char* of_one_machine : {kSourceKey, kNewestKey, kBytesKey, kFilesKey, kShardKey}) {
     common.erase(of_one_machine);
   }
-  common["names"] = names_digest(split);
   return text_digest(json_text(common));
 }
 

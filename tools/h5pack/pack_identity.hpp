@@ -22,7 +22,7 @@ namespace h5pack {
 /// What is equal for all shards of one dataset and for no others: a digest of the names of its
 /// pictures below the folder they have in common, of labels and fields, and of all options but
 /// --shard. Not of sizes and times, which may differ between copies of a source.
-[[nodiscard]] std::string shard_set(const Split& split, const nlohmann::ordered_json& identity);
+[[nodiscard]] std::string shard_set(const nlohmann::ordered_json& identity);
 
 /// Packing options and source, as stored in the file; with the identity.
 [[nodiscard]] std::string options_json(const PackCommand& command, const Listing& listing,

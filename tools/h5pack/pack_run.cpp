@@ -230,7 +230,7 @@ class PackRun {
     const json identity = pack_identity(command_, listing_, split);
     options_.writer.identity = json_text(identity);
     options_.options_json = options_json(command_, listing_, identity);
-    if (options_.shard) options_.shard_set = shard_set(split, identity);
+    if (options_.shard) options_.shard_set = shard_set(identity);
     // Before the file appears: a run that is killed then finds it complete, and decodes nothing.
     options_.before_publishing = [&](const std::vector<SkippedPicture>& skipped) {
       budget_.take_spent();

@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -82,6 +85,28 @@ void stamp_files(Listing& listing, OnError on_error) {
       throw_missing(files[static_cast<std::size_t>(missing - split.stamps.begin())]);
     }
   }
+}
+
+std::string newest_file(const Split& split) {
+  const auto newest = std::max_element(
+      split.stamps.begin(), split.stamps.end(),
+      [](const FileStamp& a, const FileStamp& b) { return a.mtime_ns < b.mtime_ns; });
+  if (newest == split.stamps.end()) return "none";
+  const auto seconds = static_cast<std::time_t>(newest->mtime_ns / 1'000'000'000);
+  std::tm parts{};
+  std::array<char, 64> time{};
+  if (::gmtime_r(&seconds, &parts) != nullptr) {
+    std::strftime(time.data(), time.size(), ", changed %Y-%m-%d %H:%M:%S UTC", &parts);
+  }
+  const auto index = static_cast<std::size_t>(newest - split.stamps.begin());
+  return picture_files(split.pictures)[index] + time.data();
+}
+
+std::int64_t files_bytes(const Split& split) {
+  return std::accumulate(split.stamps.begin(), split.stamps.end(), std::int64_t{0},
+                         [](std::int64_t sum, const FileStamp& stamp) {
+                           return sum + std::max<std::int64_t>(stamp.size, 0);
+                         });
 }
 
 std::string files_digest(const Split& split) {

@@ -1,6 +1,7 @@
 /// Which files a source consists of: what shows that one of them changed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,11 @@ namespace h5pack {
 /// \throws Error not_found or io_failed if a file is not there and `on_error` is fail; cancelled.
 void stamp_files(Listing& listing, OnError on_error);
 
+/// "photos/cat/1.jpg, changed 2026-01-02 03:04:05 UTC": the split's file that changed last; "none"
+/// without files. \pre stamp_files() was called.
+[[nodiscard]] std::string newest_file(const Split& split);
+/// Of all the split's files. \pre stamp_files() was called.
+[[nodiscard]] std::int64_t files_bytes(const Split& split);
 /// XXH3-128 of names, sizes and times of the split's files, in order, as 32 hexadecimal digits.
 /// \pre stamp_files() was called.
 [[nodiscard]] std::string files_digest(const Split& split);
