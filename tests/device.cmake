@@ -14,8 +14,9 @@ chunkio_add_unit_tests(
           unit/thread_team_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 
-# It replaces operator new.
+# It replaces operator new, and mmap() of the library.
 chunkio_add_unit_tests(allocation_faults_test SOURCES fault/allocation_faults_test.cpp)
+target_link_options(allocation_faults_test PRIVATE LINKER:--wrap=mmap)
 
 # On a real device, with the label cuda; without one its tests skip and say why.
 if(CHUNKIO_HAS_CUDA)

@@ -1,14 +1,16 @@
 /// Each allocation of the constructors and of starting an epoch fails once: an error comes out, and
 /// nothing hangs, ends the process, or stays behind.
 ///
-/// This program replaces operator new by one that fails the k-th call of any thread. What libhdf5
-/// and CUDA take by themselves is not meant.
+/// This program replaces operator new, and mmap() where the library calls it, by ones of which the
+/// k-th call of any thread fails. What libhdf5 and CUDA take by themselves is not meant.
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -47,9 +49,13 @@ bool in_library() {
          std::string_view(name.data()).starts_with("chunkio");
 }
 
+/// Whether this allocation is the one that is to fail.
+bool fails() {
+  return g_until_failure.load() >= 0 && in_library() && g_until_failure.fetch_sub(1) == 0;
+}
+
 void* allocate(std::size_t size, std::size_t alignment) {
-  if (g_until_failure.load() >= 0 && in_library() && g_until_failure.fetch_sub(1) == 0)
-    return nullptr;
+  if (fails()) return nullptr;
   const std::size_t whole =
       (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
   return alignment <= alignof(std::max_align_t) ? std::malloc(whole)
@@ -64,7 +70,22 @@ void* allocate_or_throw(std::size_t size, std::size_t alignment) {
 
 constexpr std::size_t kUsual = alignof(std::max_align_t);
 
+/// Mappings that failed on purpose.
+std::atomic<std::int64_t> g_failed_mappings{0};
+
 }  // namespace
+
+// What the linker makes of mmap().
+extern "C" {
+void* __real_mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset);
+void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, int fd,
+                  off_t offset) {
+  if (!fails()) return __real_mmap(address, size, protection, flags, fd, offset);
+  ++g_failed_mappings;
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+}
 
 void* operator new(std::size_t size) { return allocate_or_throw(size, kUsual); }
 void* operator new[](std::size_t size) { return allocate_or_throw(size, kUsual); }
@@ -94,6 +115,9 @@ void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free
 namespace chunkio {
 namespace {
 
+/// Of a run that can be resumed.
+constexpr const char* kIdentity = R"({"name":"pictures","number":3,"shuffled":true})";
+
 /// Longer than anything here takes, sanitizers and a busy machine included.
 constexpr unsigned kHangSeconds = 20;
 
@@ -107,6 +131,7 @@ class AllocationFaultsTest : public ::testing::Test {
   /// Fails the first allocation of `action`, then the second, ... until none is left to fail.
   /// `action` ends all that it began before it returns or throws.
   void sweep(const std::function<void()>& action) const {
+    g_failed_mappings = 0;
     action();  // what is made once a process, such as thread-local memory, is no part of it
     std::int64_t failures = 0;
     for (std::int64_t k = 0;; ++k) {
@@ -133,6 +158,7 @@ class AllocationFaultsTest : public ::testing::Test {
       ++failures;
     }
     EXPECT_GT(failures, 5) << "hardly anything was made to fail";
+    EXPECT_GT(g_failed_mappings, 0) << "no buffer was made to fail";
     EXPECT_EQ(test::settled_threads(), threads_before_) << "threads stayed behind";
   }
 
@@ -171,18 +197,36 @@ TEST_F(AllocationFaultsTest, DeliveringAnEpoch) {
   });
 }
 
-// Without an identity: describing a run takes nlohmann::json, whose destructors allocate.
 TEST_F(AllocationFaultsTest, StartingAWriterLeavesNothingBehind) {
   const std::string target = folder_.file("new.h5");
   const DatasetSpec spec{.num_samples = 20, .height = 4, .width = 4, .channels = 3};
+  for (const std::string identity : {"", kIdentity}) {
+    SCOPED_TRACE(identity);
+    sweep([&] {
+      try {
+        const DatasetWriter writer(target, spec, {.chunk_samples = 4, .identity = identity});
+      } catch (...) {
+        g_until_failure = std::min<std::int64_t>(g_until_failure, -1);
+        if (std::filesystem::exists(target + ".partial")) throw std::runtime_error("left behind");
+        throw;
+      }
+    });
+  }
+}
+
+TEST_F(AllocationFaultsTest, GoingOnWithAFileKeepsWhatIsThere) {
+  const std::string target = folder_.file("new.h5");
+  const std::vector<std::byte> rows(4 * 48);
+  const DatasetSpec spec{.num_samples = 20, .height = 4, .width = 4, .channels = 3};
+  const WriterOptions options{.chunk_samples = 4, .identity = kIdentity, .resume = true};
+  {
+    DatasetWriter writer(target, spec, options);
+    writer.write_chunk(0, rows);
+    writer.commit();
+  }
   sweep([&] {
-    try {
-      const DatasetWriter writer(target, spec, {.chunk_samples = 4});
-    } catch (...) {
-      g_until_failure = std::min<std::int64_t>(g_until_failure, -1);
-      if (std::filesystem::exists(target + ".partial")) throw std::runtime_error("left behind");
-      throw;
-    }
+    const DatasetWriter writer(target, spec, options);
+    if (writer.resumed().size() != 1) throw std::runtime_error("it began again");
   });
 }
 
@@ -191,7 +235,8 @@ TEST_F(AllocationFaultsTest, WritingAFile) {
   const std::vector<std::byte> rows(4 * 48);
   const DatasetSpec spec{.num_samples = 20, .height = 4, .width = 4, .channels = 3};
   sweep([&] {
-    DatasetWriter writer(target, spec, {.chunk_samples = 4, .overwrite = true});
+    DatasetWriter writer(target, spec,
+                         {.chunk_samples = 4, .overwrite = true, .identity = kIdentity});
     for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
       writer.write_chunk(chunk, rows);
     }
@@ -208,7 +253,7 @@ TEST_F(AllocationFaultsTest, ALoaderOnADevice) {
       const std::unique_ptr<CUstream_st, std::function<void(cuda::Stream)>> stream(
           gpu->create_stream(), [&gpu](cuda::Stream ours) { gpu->destroy_stream(ours); });
       cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
-          gpu, Loader(dataset, {.batch_size = 8, .seed = 3, .num_threads = 2}),
+          gpu, Loader(dataset, options()),
           {.normalize = {.mean = {0}, .std = {1}}, .resident = resident});
       loader.start_epoch(0);
       while (loader.next(stream.get())) {

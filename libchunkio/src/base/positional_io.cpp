@@ -31,6 +31,8 @@ Error system_error(int error_number, const std::string& action, const std::strin
     code = ErrorCode::no_space;
   } else if (error_number == ENOENT) {
     code = ErrorCode::not_found;
+  } else if (error_number == ENOMEM) {
+    code = ErrorCode::out_of_resources;
   }
   std::string message = "cannot " + action + " " + path + ": " + std::strerror(error_number);
   if (error_number == EMFILE) {
