@@ -22,6 +22,7 @@
 #include "device_throttle.hpp"
 #include "disk_options.hpp"
 #include "escape.hpp"
+#include "in_quotes.hpp"
 #include "memory_limit.hpp"
 #include "options.hpp"
 #include "program.hpp"
@@ -182,7 +183,10 @@ void finish(SweepCommand& command) {
 }
 
 ExitCode sweep(const SweepOptions& options, std::vector<std::string> notes) {
-  const h5pack::StopSignal stop;
+  const h5pack::StopSignal stop(
+      "scratch files may be left in " + h5pack::in_quotes(options.scratch) +
+      "; the same command with --continue" + (options.force ? " in place of --force" : "") +
+      " goes on from what was measured");
   try {
     const std::size_t failed = run_sweep(options, std::move(notes));
     return failed > 0 ? ExitCode::skipped : ExitCode::ok;

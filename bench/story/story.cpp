@@ -313,7 +313,8 @@ void climb(Options options) {
 }
 
 ExitCode run(Options options) {
-  const h5pack::StopSignal stop;
+  const h5pack::StopSignal stop(
+      "scratch files may be left; results hold the rounds that were finished");
   try {
     climb(std::move(options));
     return ExitCode::ok;

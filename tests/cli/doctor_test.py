@@ -57,7 +57,10 @@ class DoctorTest(CliTest):
         report = self.doctor(name, "--step-ms", 0.01, "--batch", 800, seconds=1)
         self.assertEqual(report["bound"], "decode")
         self.assertGreater(report["alone"]["decode"]["bytes_per_second"], 0)
-        self.assertIn("without a filter", " ".join(cure["text"] for cure in report["cures"]))
+        # Where the disk brings the images sooner than they are decoded, though they are larger then.
+        disk, decode = (report["alone"][stage] for stage in ("disk", "decode"))
+        if disk["bytes_per_second"] / report["sample_bytes"] > 1.1 * decode["images_per_second"]:
+            self.assertIn("without a filter", " ".join(cure["text"] for cure in report["cures"]))
         rates = [cure["images_per_second"] for cure in report["cures"]]
         for before, after in zip(rates, rates[1:]):
             self.assertGreaterEqual(before * 1.02, after, "best first")
@@ -66,12 +69,12 @@ class DoctorTest(CliTest):
             self.assertRegex(cure["text"], r"^[A-Z].*\.$")
 
     def test_a_limited_disk_is_the_bound_and_echo_a_cure(self):
-        # 2.8 MB of pictures from a disk of 20 MB/s, and a step that would take 40.
-        report = self.doctor(self.foreign(), "--step-ms", 5.5, "--batch", 32, "--limit-bandwidth", "20MB/s",
+        # 2.8 MB of pictures from a disk of 10 MB/s, and a step that would take 20.
+        report = self.doctor(self.foreign(), "--step-ms", 11, "--batch", 32, "--limit-bandwidth", "10MB/s",
                              "--memory-budget", "20MiB", "--window-bytes", "256KiB", seconds=1)
         self.assertEqual(report["bound"], "disk")
-        self.assertLess(report["alone"]["disk"]["bytes_per_second"], 30e6)
-        self.assertEqual(report["disk_limit"]["bytes_per_second"], 20e6)
+        self.assertLess(report["alone"]["disk"]["bytes_per_second"], 15e6)
+        self.assertEqual(report["disk_limit"]["bytes_per_second"], 10e6)
         self.assertGreater(report["stall_fraction"], 0.2)
         echo = [cure for cure in report["cures"] if (cure["option"] or "").startswith("echo = ")]
         self.assertEqual(len(echo), 1, report["cures"])

@@ -323,7 +323,7 @@ TEST_F(Packer, AnExistingOutputStaysWithoutForce) {
 }
 
 TEST_F(Packer, ASignalStopsThePackAndLeavesNothing) {
-  const StopSignal stop;
+  const StopSignal stop("");
   ::raise(SIGTERM);
   expect_error(ErrorCode::cancelled, {"SIGTERM"}, [&] { run(options_); });
   EXPECT_EQ(StopSignal::received(), SIGTERM);
@@ -332,7 +332,7 @@ TEST_F(Packer, ASignalStopsThePackAndLeavesNothing) {
 
 TEST(StopSignal, IsForgottenWithItsListener) {
   {
-    const StopSignal stop;
+    const StopSignal stop("");
     ::raise(SIGTERM);
     EXPECT_EQ(StopSignal::received(), SIGTERM);
   }
@@ -343,7 +343,7 @@ TEST(StopSignal, IsForgottenWithItsListener) {
 TEST(StopSignal, AHandlerThatRunsLateEndsNothing) {
   struct sigaction action {};
   {
-    const StopSignal stop;
+    const StopSignal stop("");
     ASSERT_EQ(::sigaction(SIGTERM, nullptr, &action), 0);
   }
   action.sa_handler(SIGTERM);  // as in another thread that the signal met before

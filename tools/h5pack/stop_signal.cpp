@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -59,7 +60,8 @@ void end_in_time(const std::stop_token& end, const std::string& last_words) {
 StopSignal::StopSignal(const std::string& left) {
   received_signal = 0;
   watch_ =
-      std::jthread(end_in_time, "h5pack: error: it was told to stop and did not within " +
+      std::jthread(end_in_time, std::string(program_invocation_short_name) +
+                                    ": error: it was told to stop and did not within " +
                                     std::to_string(kLimit.count()) + " seconds, so it was ended" +
                                     (left.empty() ? "" : "; " + left) + "\n");
   struct ::sigaction action {};

@@ -20,7 +20,7 @@ class StopSignal {
 
   /// \param left  what the command leaves if the limit ends it, and how to go on, as a clause for
   ///              its last words; empty: nothing worth saying.
-  explicit StopSignal(const std::string& left = {});
+  explicit StopSignal(const std::string& left);
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
   /// Restores the handlers that were there before, and forgets the signal.

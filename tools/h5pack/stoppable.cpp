@@ -38,7 +38,7 @@ ExitCode run_stoppable(const GlobalOptions& global, const Leavings& left,
 
 void run_until_signal(const GlobalOptions& global, const std::string& what,
                       const std::function<void()>& work) {
-  const StopSignal stop;
+  const StopSignal stop("");
   const StopSignalToken stopping;
   const std::stop_callback end(stopping.token(), [&] {
     const std::string stopped = what + " was stopped";

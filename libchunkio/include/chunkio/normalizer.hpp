@@ -66,7 +66,8 @@ class CHUNKIO_EXPORT Normalizer {
   /// \param info  of the pictures: their size, axis order and, unless given, mean and std.
   /// \throws Error invalid_argument (no such dtype; mean or std of another number of channels, or
   ///         not usable; a crop larger than the padded picture; random_crop without padding or a
-  ///         crop size, or padding that no crop can meet), not_found (neither given nor in the file), out_of_resources.
+  ///         crop size, or padding that no crop can meet), not_found (neither given nor in the
+  ///         file), out_of_resources.
   explicit Normalizer(const DatasetInfo& info, NormalizeOptions options = {});
   Normalizer(Normalizer&&) noexcept;
   Normalizer& operator=(Normalizer&&) noexcept;
