@@ -1,4 +1,5 @@
-/// Everything a Loader allocates is inside what it says (memory_bytes), which is inside the budget.
+/// Everything a Loader allocates is inside what it says (memory_bytes), which is inside the budget;
+/// and how much memory each chunk takes.
 ///
 /// This program replaces malloc and its kin, mmap, munmap and mlock by versions that count. Not for
 /// sanitizer builds, which replace them as well.
@@ -10,12 +11,15 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <chunkio/dataset.hpp>
+#include <chunkio/dataset_writer.hpp>
 #include <chunkio/loader.hpp>
 
 #include "h5_files.hpp"
@@ -240,6 +244,85 @@ INSTANTIATE_TEST_SUITE_P(
              "large_deflate",
              {.batch_size = 16, .window_bytes = 8 << 20, .num_threads = 4}}),
     [](const auto& instance) { return instance.param.name; });
+
+// ---- Memory that grows with the number of chunks (format.md states it) ----
+
+constexpr std::int64_t kNoteBytes = 100;
+
+/// Chunks of one sample each, without labels.
+DatasetSpec many_chunks(std::int64_t count) {
+  return {.num_samples = count, .height = 8, .width = 8, .channels = 1, .channel_order = "gray"};
+}
+
+void write_chunks(DatasetWriter& writer, std::int64_t first) {
+  const std::vector<std::byte> pixels(64);
+  const std::string note(kNoteBytes, 'x');
+  for (std::int64_t i = first; i < writer.num_chunks(); ++i) writer.write_chunk(i, pixels, note);
+}
+
+/// By how many bytes `measure` is larger for each chunk more. It looks at the heap: mapped memory
+/// is of sizes that are chosen, or holds an index of which only the pages in use take memory.
+double bytes_a_chunk(const std::function<std::int64_t(std::int64_t num_chunks)>& measure) {
+  constexpr std::int64_t kFew = 1 << 17;  // Enough for all that has a limit to be at it.
+  constexpr std::int64_t kMany = 1 << 18;
+  static_cast<void>(measure(kFew));  // What is set up once is not counted.
+  const std::int64_t few = measure(kFew);
+  const double bytes = static_cast<double>(measure(kMany) - few) / (kMany - kFew);
+  testing::Test::RecordProperty("bytes_a_chunk", std::to_string(bytes));
+  return bytes;
+}
+
+TEST(BytesAChunk, OfReadersAreNone) {
+  const test::ScratchFolder scratch;
+  for (const Verify verify : {Verify::off, Verify::first_epoch}) {
+    const double bytes = bytes_a_chunk([&](std::int64_t count) {
+      const std::string path = scratch.file(std::to_string(count) + ".h5");
+      if (!std::filesystem::exists(path)) {
+        DatasetWriter writer(path, many_chunks(count), {.chunk_samples = 1});
+        write_chunks(writer, 0);
+        writer.close();
+      }
+      const std::int64_t before = g_heap;
+      Loader loader(Dataset::open(path), {.window_bytes = 1 << 16,
+                                          .verify = verify,
+                                          .num_threads = 1,
+                                          .source = SourceKind::scatter});
+      for (const Batch& batch : loader.epoch(0)) (void)batch;
+      return g_heap - before;
+    });
+    // A byte says whether it was compared.
+    EXPECT_NEAR(bytes, verify == Verify::off ? 0 : 1, 0.2);
+  }
+}
+
+TEST(BytesAChunk, OfWritersAreFew) {
+  const test::ScratchFolder scratch;
+  const std::string path = scratch.file("out.h5");
+  const auto of_run = [&](WriterOptions options, std::int64_t already_written) {
+    options.chunk_samples = 1;
+    options.overwrite = !options.resume;
+    return bytes_a_chunk([&](std::int64_t count) {
+      if (options.resume) {
+        DatasetWriter earlier(path, many_chunks(count),
+                              {.chunk_samples = 1, .overwrite = true, .identity = "{}"});
+        write_chunks(earlier, already_written);
+        earlier.commit();
+      }
+      const std::int64_t before = g_heap;
+      DatasetWriter writer(path, many_chunks(count), options);
+      if (!options.resume) write_chunks(writer, 0);
+      writer.commit();
+      return g_heap - before;
+    });
+  };
+  // A digest of each sample, what was written of a chunk, and whether.
+  EXPECT_NEAR(of_run({}, 0), 8 + 8 + 1, 0.5);
+  // And what is or was to be read back: 16 bytes in a vector that grows.
+  EXPECT_NEAR(of_run({.identity = "{}"}, 0), 17 + 24, 20);
+  // And the notes, once, as allocators round them.
+  EXPECT_NEAR(of_run({.identity = "{}", .resume = true}, 1), 17 + sizeof(ResumedChunk) + kNoteBytes,
+              12);
+}
 
 }  // namespace
 }  // namespace chunkio

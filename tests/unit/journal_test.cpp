@@ -54,12 +54,13 @@ class JournalTest : public testing::Test {
     return ends;
   }
 
-  /// That `journal` has the first `count` records, and the structure or not.
-  void expect_records(const std::optional<Journal>& journal, std::size_t count, bool saved) const {
+  /// That `journal`, just taken up, has the first `count` records, and the structure or not.
+  void expect_records(auto&& journal, std::size_t count, bool saved) const {
     ASSERT_TRUE(journal);
     EXPECT_EQ(journal->header(), header_);
-    ASSERT_EQ(journal->chunks().size(), count);
-    EXPECT_TRUE(std::equal(journal->chunks().begin(), journal->chunks().end(), records_.begin()));
+    const std::vector<ChunkRecord> chunks = journal->take_chunks();
+    ASSERT_EQ(chunks.size(), count);
+    EXPECT_TRUE(std::equal(chunks.begin(), chunks.end(), records_.begin()));
     EXPECT_EQ(journal->saved().size(), saved ? 2U : 0U);
   }
 
@@ -115,10 +116,11 @@ TEST_F(JournalTest, CutAtAnyByteItHoldsWhatWasWhole) {
       journal->append(std::vector<ChunkRecord>{{1, 4, 14, "more"}});
       journal->sync();
     }
-    const std::optional<Journal> journal = Journal::take_up(cut);
+    std::optional<Journal> journal = Journal::take_up(cut);
     ASSERT_TRUE(journal);
-    ASSERT_EQ(journal->chunks().size(), std::min<std::size_t>(whole - 1, 3) + 1);
-    EXPECT_EQ(journal->chunks().back(), (ChunkRecord{1, 4, 14, "more"}));
+    const std::vector<ChunkRecord> chunks = journal->take_chunks();
+    ASSERT_EQ(chunks.size(), std::min<std::size_t>(whole - 1, 3) + 1);
+    EXPECT_EQ(chunks.back(), (ChunkRecord{1, 4, 14, "more"}));
     EXPECT_TRUE(journal->saved().empty());
   }
 }

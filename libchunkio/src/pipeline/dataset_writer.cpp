@@ -384,8 +384,9 @@ void DatasetWriter::Impl::check_same_run(const pipeline::JournalHeader& header) 
 
 /// Believes no record: what lies at a chunk's place decides.
 void DatasetWriter::Impl::accept_chunks() {
-  std::vector<const ChunkRecord*> last(static_cast<std::size_t>(num_chunks));
-  for (const ChunkRecord& record : journal->chunks()) {
+  std::vector<ChunkRecord> records = journal->take_chunks();
+  std::vector<ChunkRecord*> last(static_cast<std::size_t>(num_chunks));
+  for (ChunkRecord& record : records) {
     if (record.chunk < 0 || record.chunk >= num_chunks || record.num_rows < 1 ||
         record.num_rows > rows_of(record.chunk)) {
       continue;
@@ -405,11 +406,13 @@ void DatasetWriter::Impl::accept_chunks() {
                                               stop, take_sound);
   for (const std::size_t piece : damaged) last[piece] = nullptr;
   std::erase(last, nullptr);
-  for (const ChunkRecord* record : last) {
+  resumed.reserve(last.size());
+  for (ChunkRecord* record : last) {
     const auto chunk = static_cast<std::size_t>(record->chunk);
     states[chunk] = kWritten;
     rows_written[chunk] = record->num_rows;
-    resumed.push_back({.chunk = record->chunk, .num_rows = record->num_rows, .note = record->note});
+    resumed.push_back(
+        {.chunk = record->chunk, .num_rows = record->num_rows, .note = std::move(record->note)});
   }
 }
 

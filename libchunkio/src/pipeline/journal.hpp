@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/owned_file.hpp"
@@ -61,8 +62,8 @@ class Journal {
   static std::optional<Journal> take_up(const std::string& path);
 
   [[nodiscard]] const JournalHeader& header() const noexcept { return header_; }
-  /// Of what take_up() found: in the order of writing. The last record of a chunk counts.
-  [[nodiscard]] const std::vector<ChunkRecord>& chunks() const noexcept { return chunks_; }
+  /// Of what take_up() found, once: in the order of writing. The last record of a chunk counts.
+  [[nodiscard]] std::vector<ChunkRecord> take_chunks() noexcept { return std::move(chunks_); }
   /// Of what take_up() found: what the file was outside of its chunks before libhdf5 opened it for
   /// writing again; empty unless it was saved whole.
   [[nodiscard]] const std::vector<SavedBytes>& saved() const noexcept { return saved_; }
