@@ -37,8 +37,8 @@ inline void write_section(const std::string& path, const std::string& title,
   write_text(path, before + heading + "\n\n" + text + (after.empty() ? "" : "\n") + after);
 }
 
-/// The report of the program `name`: as JSON to one file, as a section of Markdown to another, which
-/// holds one for each processor; an empty name leaves either out. \throws std::runtime_error.
+/// The report of the program `name`: as JSON to one file, as a section of Markdown to another,
+/// which holds one for each processor; an empty name leaves either out. \throws std::runtime_error.
 inline void write_report(const Report& report, const std::string& name, const std::string& json,
                          const std::string& markdown) {
   if (!json.empty()) write_text(json, report.json().dump(2) + "\n");

@@ -35,10 +35,10 @@ namespace chunkio {
 enum class SourceKind : std::uint8_t {
   /// The fastest of those that are correct for the file: see Loader::source.
   automatic = 0,
-  scatter = 1,    ///< Positional reads of whole row groups, rows copied to their places.
-  hdf5 = 2,       ///< H5Dread of row ranges: everything libhdf5 can read.
-  mapped = 3,     ///< Rows copied from a memory mapping of a local file.
-  direct = 4,     ///< Stored chunks read and decoded in parallel, without libhdf5.
+  scatter = 1,  ///< Positional reads of whole row groups, rows copied to their places.
+  hdf5 = 2,     ///< H5Dread of row ranges: everything libhdf5 can read.
+  mapped = 3,   ///< Rows copied from a memory mapping of a local file.
+  direct = 4,   ///< Stored chunks read and decoded in parallel, without libhdf5.
 };
 
 /// When stored chunk digests are compared with what was read.
@@ -184,8 +184,8 @@ struct LoaderFacts {
   OrderMode order = OrderMode::chunk_shuffled;
   Verify verify = Verify::off;
   Resident resident = Resident::none;
-  bool filtered = false;           ///< Pictures are stored compressed or otherwise filtered.
-  bool direct_io = false;          ///< Pictures are read round the page cache.
+  bool filtered = false;   ///< Pictures are stored compressed or otherwise filtered.
+  bool direct_io = false;  ///< Pictures are read round the page cache.
   /// Storage is asked for row groups before a worker comes to them, where the order is known.
   bool reads_ahead = true;
   std::int64_t num_cpus = 1;       ///< That this process may use.
