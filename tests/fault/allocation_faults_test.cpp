@@ -87,6 +87,12 @@ void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, in
 }
 }
 
+// Where GCC inlines them, it takes memory that new has from malloc() for memory that nobody may
+// free().
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
 void* operator new(std::size_t size) { return allocate_or_throw(size, kUsual); }
 void* operator new[](std::size_t size) { return allocate_or_throw(size, kUsual); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
