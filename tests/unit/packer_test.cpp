@@ -243,8 +243,10 @@ TEST_F(Packer, AJournalWithTheSumsOfOtherPicturesIsRefused) {
   std::int64_t chunk = 0;  // The first to be written is any of the first two.
   {
     auto journal = chunkio::pipeline::Journal::take_up(output() + ".partial.journal");
-    ASSERT_TRUE(journal && !journal->chunks().empty());
-    chunkio::pipeline::ChunkRecord record = journal->chunks().front();
+    ASSERT_TRUE(journal);
+    const std::vector<chunkio::pipeline::ChunkRecord> chunks = journal->take_chunks();
+    ASSERT_FALSE(chunks.empty());
+    chunkio::pipeline::ChunkRecord record = chunks.front();
     const ChunkRecord noted = from_note(record.note, 3, chunkio::Layout::nhwc);
     record.note = to_note({.first_place = noted.first_place,
                            .end_place = noted.end_place,
