@@ -4,6 +4,8 @@ chunkio_add_unit_tests(
   pipeline_test ALONE "StageRatesTest.*"
   SOURCES unit/bottleneck_test.cpp
           unit/dlpack_test.cpp
+          unit/json_test.cpp
+          unit/labels_test.cpp
           unit/loader_contents_test.cpp
           unit/loader_disk_limit_test.cpp
           unit/loader_resume_test.cpp
@@ -11,6 +13,7 @@ chunkio_add_unit_tests(
           unit/loader_test.cpp
           unit/shards_test.cpp
           unit/stage_rates_test.cpp
+          unit/option_names_test.cpp
           unit/read_back_test.cpp
           unit/verify_test.cpp
           unit/window_reader_fault_test.cpp

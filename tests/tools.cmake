@@ -43,7 +43,6 @@ chunkio_add_unit_tests(
           unit/class_labels_test.cpp
           unit/disk_options_test.cpp
           unit/escape_test.cpp
-          unit/label_blocks_test.cpp
           unit/option_flags_test.cpp
           unit/progress_test.cpp
           unit/repack_rows_test.cpp

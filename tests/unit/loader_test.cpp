@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -343,6 +344,76 @@ TEST_F(LoaderTest, KeepsPrefetchDepthBatchesCompleteAhead) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
+}
+
+TEST_F(LoaderTest, WhoHoldsTooManyGetsCopiesIfAskedTo) {
+  LoaderOptions options = small();
+  options.max_held = 2;
+  options.when_held = WhenHeld::copy;
+  std::vector<Batch> held;
+  LoaderStats stats;
+  {
+    Loader loader(Dataset::open(path_), options);
+    for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+      loader.start_epoch(epoch);
+      while (auto batch = loader.next()) held.push_back(*std::move(batch));
+    }
+    stats = loader.stats();
+    // What is given back is used again, so nothing is copied any more.
+    const std::vector<Batch> all = std::exchange(held, {});
+    held.assign(all.begin() + 2, all.end());
+  }
+  EXPECT_EQ(stats.batches, 45);
+  EXPECT_EQ(stats.copied_batches, 43);
+  ASSERT_EQ(held.size(), 43U);
+  std::set<std::int64_t> seen;
+  for (const Batch& batch : held) {
+    expect_contents(batch);
+    seen.insert(batch.epoch() * 1000 + batch.step());
+  }
+  EXPECT_EQ(seen.size(), held.size());
+}
+
+TEST_F(LoaderTest, CopiesEndWhenBatchesAreGivenBack) {
+  LoaderOptions options = small();
+  options.max_held = 1;
+  options.when_held = WhenHeld::copy;
+  Loader loader(Dataset::open(path_), options);
+  loader.start_epoch(0);
+  {
+    const auto first = loader.next();
+    const auto second = loader.next();
+    EXPECT_FALSE(first->copied());
+    EXPECT_TRUE(second->copied());
+    EXPECT_EQ(loader.stats().copied_batches, 1);
+  }
+  while (auto batch = loader.next()) {
+    expect_contents(*batch);
+    batch.reset();
+  }
+  EXPECT_EQ(loader.stats().copied_batches, 1);
+}
+
+TEST_F(LoaderTest, AWaitCanBeEndedAndGoesOn) {
+  struct Stop {};
+  int calls = 0;
+  LoaderOptions options = small();
+  // Half a second for the first window, so that it is waited for.
+  options.disk_limit = DiskLimit{.bytes_per_second = 1e9, .request_seconds = 0.5, .queue_depth = 1};
+  options.on_wait = [&calls] {
+    if (++calls <= 2) throw Stop{};
+  };
+  Loader loader(Dataset::open(path_), options);
+  loader.start_epoch(0);
+  EXPECT_THROW(static_cast<void>(loader.next()), Stop);
+  // Whoever waits no longer may do anything else meanwhile.
+  EXPECT_EQ(loader.position().step, 0);
+  EXPECT_THROW(static_cast<void>(loader.next()), Stop);
+  const auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->step(), 0);
+  expect_contents(*batch);
+  EXPECT_GT(calls, 2);
 }
 
 TEST_F(LoaderTest, PrintsNothing) {

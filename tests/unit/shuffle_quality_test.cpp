@@ -22,9 +22,9 @@ using chunkio::RowGroups;
 ShuffleQuality measure(const std::vector<std::int64_t>& labels, std::int64_t group_samples,
                        chunkio::OrderOptions options) {
   const RowGroups groups(group_samples, static_cast<std::int64_t>(labels.size()));
-  LabelCounter counter;
+  chunkio::LabelCounter counter;
   for (const std::int64_t label : labels) counter.add(label);
-  const std::optional<LabelSummary> summary = counter.summary();
+  const std::optional<chunkio::LabelSummary> summary = counter.summary();
   ShuffleMeter meter(summary, groups);
   const EpochOrder order(groups, options, 0);
   for (std::int64_t step = 0; step < order.num_steps(); ++step) {
@@ -100,7 +100,7 @@ TEST(ExpectedPairRate, CountsPairsWithinGroups) {
 
 TEST(LabelCounter, KnowsSortedFiles) {
   const auto is_sorted = [](const std::vector<std::int64_t>& labels) {
-    LabelCounter counter;
+    chunkio::LabelCounter counter;
     for (const std::int64_t label : labels) counter.add(label);
     return counter.summary()->sorted_by_class;
   };
@@ -121,9 +121,9 @@ TEST(LabelCounter, KnowsSortedFiles) {
 }
 
 TEST(LabelCounter, NeitherNothingNorRowNumbersAreClasses) {
-  LabelCounter counter;
+  chunkio::LabelCounter counter;
   EXPECT_FALSE(counter.summary().has_value());
-  for (std::size_t i = 0; i < LabelCounter::kMaxClasses; ++i) {
+  for (std::size_t i = 0; i < chunkio::LabelCounter::kMaxClasses; ++i) {
     counter.add(static_cast<std::int64_t>(i));
   }
   EXPECT_TRUE(counter.summary().has_value());
@@ -165,7 +165,7 @@ TEST(ShuffleQuality, GrowsWithTheWindow) {
 
 TEST(ShuffleQuality, WithoutLabelsOnlyPairs) {
   const RowGroups groups(5, 20);
-  const std::optional<LabelSummary> none;
+  const std::optional<chunkio::LabelSummary> none;
   ShuffleMeter meter(none, groups);
   EXPECT_FALSE(meter.quality().pair_rate.has_value());
   meter.add(std::vector<std::int64_t>{0, 5, 10, 15}, {});

@@ -11,11 +11,11 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
+#include <chunkio/labels.hpp>
 
 #include "class_labels.hpp"
 #include "command.hpp"
 #include "contact_sheet.hpp"
-#include "label_blocks.hpp"
 #include "new_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -85,7 +85,7 @@ std::map<std::int64_t, Reservoir> sample_classes(const chunkio::Dataset& dataset
   std::map<std::int64_t, Reservoir> classes;
   RandomRows random(seed);
   bool classified = true;
-  for_each_label_block(dataset, [&](const LabelBlock& block) {
+  for_each_label_block(dataset, [&](const chunkio::LabelBlock& block) {
     classified = classified && !block.classes.empty();
     for (std::size_t i = 0; classified && i < block.classes.size(); ++i) {
       // A class can be asked for all the pictures if the others are few.

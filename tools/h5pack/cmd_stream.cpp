@@ -178,7 +178,7 @@ void inspect(const chunkio::Dataset& dataset, const StreamOptions& options, bool
   const SourceIds source_ids(dataset);
   const std::optional<chunkio::FieldInfo>& labels = dataset.info().labels;
   StreamRun run(dataset, options, quiet, state);
-  std::optional<LabelSummary> label_summary;
+  std::optional<chunkio::LabelSummary> label_summary;
   if (options.shuffle_quality) {
     label_summary = summarize_labels(dataset, run.loader().row_groups());
   }

@@ -11,13 +11,13 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
+#include <chunkio/labels.hpp>
 #include <chunkio/verify.hpp>
 
 #include "class_labels.hpp"
 #include "command.hpp"
 #include "decode.hpp"
 #include "in_quotes.hpp"
-#include "label_blocks.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "progress.hpp"

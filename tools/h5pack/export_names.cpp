@@ -5,7 +5,8 @@
 #include <numeric>
 #include <set>
 
-#include "label_blocks.hpp"
+#include <chunkio/labels.hpp>
+
 #include "recorded_source.hpp"
 
 namespace h5pack {
@@ -55,7 +56,7 @@ ExportNames::ExportNames(const chunkio::Dataset& dataset) {
   }
   choose_folders(info, counts);
   labels_.reserve(numbers_.size());
-  for_each_label_block(dataset, [&](const LabelBlock& block) {
+  for_each_label_block(dataset, [&](const chunkio::LabelBlock& block) {
     labels_.insert(labels_.end(), block.classes.begin(), block.classes.end());
   });
 }

@@ -9,7 +9,6 @@
 namespace h5pack {
 
 std::string error_json(std::string_view code, std::string_view message);
-std::string info_json(const InfoReport& report);
 std::string epoch_json(const StreamSetup& setup, const EpochReport& report);
 std::string preview_json(const PreviewReport& report);
 std::string verify_json(const VerifyReport& report);

@@ -56,7 +56,7 @@ std::string named_counts_text(const std::vector<std::string>& names,
   return text;
 }
 
-std::string storage_text(const InfoReport& report) {
+std::string storage_text(const chunkio::Inspection& report) {
   const chunkio::DatasetInfo& info = report.dataset;
   const std::int64_t raw_bytes = info.num_samples * info.sample_bytes();
   if (!info.stored.chunked) return "contiguous, " + format_bytes(raw_bytes) + " in one run";
@@ -137,7 +137,7 @@ std::string source_sizes_text(const chunkio::DatasetInfo& info) {
 
 }  // namespace
 
-std::string info_text(const InfoReport& report, bool colour) {
+std::string info_text(const chunkio::Inspection& report, bool colour) {
   const chunkio::DatasetInfo& info = report.dataset;
   const auto add = [&](const std::string& label, const std::string& text) {
     return labelled(label, text, colour);

@@ -3,11 +3,13 @@
 
 #include <string>
 
+#include <chunkio/inspection.hpp>
+
 #include "report.hpp"
 
 namespace h5pack {
 
-std::string info_text(const InfoReport& report, bool colour);
+std::string info_text(const chunkio::Inspection& report, bool colour);
 std::string preview_text(const PreviewReport& report);
 std::string verify_text(const VerifyReport& report);
 std::string export_text(const ExportReport& report);

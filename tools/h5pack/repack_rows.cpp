@@ -10,9 +10,9 @@
 #include <utility>
 
 #include <chunkio/error.hpp>
+#include <chunkio/labels.hpp>
 
 #include "in_quotes.hpp"
-#include "label_blocks.hpp"
 #include "pack_order.hpp"
 #include "recorded_source.hpp"
 
@@ -35,7 +35,7 @@ Rows class_labels(const chunkio::Dataset& dataset, const std::string& option) {
   }
   Rows labels;
   labels.reserve(static_cast<std::size_t>(info.num_samples));
-  for_each_label_block(dataset, [&](const LabelBlock& block) {
+  for_each_label_block(dataset, [&](const chunkio::LabelBlock& block) {
     labels.insert(labels.end(), block.classes.begin(), block.classes.end());
   });
   return labels;

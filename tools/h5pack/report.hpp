@@ -17,18 +17,6 @@
 
 namespace h5pack {
 
-/// `h5pack info`.
-struct InfoReport {
-  chunkio::DatasetInfo dataset = {};
-  /// Samples of each class (or with each attribute set): stored, or counted from the labels. Empty
-  /// if neither is possible.
-  std::vector<std::int64_t> class_counts = {};
-  /// Raw bytes of a chunk; 0 if the pictures are not chunked.
-  std::int64_t chunk_bytes = 0;
-  chunkio::ChunkCacheSettings cache = {};
-  std::vector<std::string> advice = {};
-};
-
 /// What stays the same over the epochs of one `h5pack stream`.
 struct StreamSetup {
   chunkio::DatasetInfo dataset = {};

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstddef>
 
-#include "label_blocks.hpp"
-
 namespace h5pack {
 namespace {
 
@@ -103,39 +101,13 @@ double expected_pair_rate(const chunkio::RowGroups& groups) {
   return all > 0 ? same / all : 0;
 }
 
-void LabelCounter::add(std::int64_t label) {
-  if (total_ > 0 && label != last_) ++changes_;
-  last_ = label;
-  ++total_;
-  // Once there are too many, no further one matters.
-  if (counts_.size() <= kMaxClasses) ++counts_[label];
-}
-
-std::optional<LabelSummary> LabelCounter::summary() const {
-  if (total_ == 0 || counts_.size() > kMaxClasses) return std::nullopt;
-  LabelSummary summary;
-  const auto total = static_cast<double>(total_);
-  double different = 1;  // probability that two samples have different labels
-  for (const auto& [label, count] : counts_) {
-    summary.class_counts.push_back(count);
-    const double share = static_cast<double>(count) / total;
-    different -= share * share;
-  }
-  // Shuffled files have all of the changes one expects, sorted ones as good as none. A tenth also
-  // finds files that are sorted in pieces, such as several sorted files one after the other.
-  constexpr double kFew = 0.1;
-  summary.sorted_by_class =
-      counts_.size() > 1 && static_cast<double>(changes_) < kFew * (total - 1) * different;
-  return summary;
-}
-
-std::optional<LabelSummary> summarize_labels(const chunkio::Dataset& dataset,
-                                             const chunkio::RowGroups& groups) {
-  LabelCounter counter;
+std::optional<chunkio::LabelSummary> summarize_labels(const chunkio::Dataset& dataset,
+                                                      const chunkio::RowGroups& groups) {
+  chunkio::LabelCounter counter;
   // Blocks come in the order of the file, and so do the samples of the groups.
   std::int64_t group = 0;
   std::int64_t sample = 0;
-  for_each_label_block(dataset, [&](const LabelBlock& block) {
+  for_each_label_block(dataset, [&](const chunkio::LabelBlock& block) {
     if (block.classes.empty()) return;  // a table of attributes
     const auto end = block.first_row + static_cast<std::int64_t>(block.classes.size());
     for (; group < groups.num_groups(); ++group, sample = 0) {
@@ -156,7 +128,7 @@ std::optional<double> ShuffleQuality::entropy_ratio() const {
   return *label_entropy / *global_label_entropy;
 }
 
-ShuffleMeter::ShuffleMeter(const std::optional<LabelSummary>& labels,
+ShuffleMeter::ShuffleMeter(const std::optional<chunkio::LabelSummary>& labels,
                            const chunkio::RowGroups& groups)
     : labels_(labels), groups_(groups) {}
 

@@ -25,6 +25,7 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/epoch_order.hpp>
+#include <chunkio/labels.hpp>
 
 namespace h5pack {
 
@@ -39,34 +40,10 @@ namespace h5pack {
 /// Probability that two different samples are of the same row group; 0 if there is only one sample.
 [[nodiscard]] double expected_pair_rate(const chunkio::RowGroups& groups);
 
-/// The labels of all samples that are delivered.
-struct LabelSummary {
-  std::vector<std::int64_t> class_counts = {};  ///< Of each label that occurs.
-  /// Neighbours in the file have the same label far more often than by chance.
-  bool sorted_by_class = false;
-};
-
-/// Collects a LabelSummary from labels in the order of the file.
-class LabelCounter {
- public:
-  /// More distinct labels than this are row numbers or the like, no classes.
-  static constexpr std::size_t kMaxClasses = 100'000;
-
-  void add(std::int64_t label);
-  /// Absent if there were no labels, or more than kMaxClasses different ones.
-  [[nodiscard]] std::optional<LabelSummary> summary() const;
-
- private:
-  std::map<std::int64_t, std::int64_t> counts_;
-  std::int64_t total_ = 0;
-  std::int64_t changes_ = 0;  // neighbours with different labels
-  std::int64_t last_ = 0;
-};
-
 /// The labels of the samples of `groups`; absent without labels that are one number a sample and
 /// stand for classes. Blocks on I/O. \throws chunkio::Error hdf5_failed.
-[[nodiscard]] std::optional<LabelSummary> summarize_labels(const chunkio::Dataset& dataset,
-                                                           const chunkio::RowGroups& groups);
+[[nodiscard]] std::optional<chunkio::LabelSummary> summarize_labels(
+    const chunkio::Dataset& dataset, const chunkio::RowGroups& groups);
 
 /// What came out for one epoch.
 struct ShuffleQuality {
@@ -83,7 +60,8 @@ struct ShuffleQuality {
 /// Adds up the batches of one epoch. `labels` and `groups` must outlive it.
 class ShuffleMeter {
  public:
-  ShuffleMeter(const std::optional<LabelSummary>& labels, const chunkio::RowGroups& groups);
+  ShuffleMeter(const std::optional<chunkio::LabelSummary>& labels,
+               const chunkio::RowGroups& groups);
 
   /// \param rows    of the samples of a batch. \param labels  theirs; ignored if the summary is
   ///                absent.
@@ -91,7 +69,7 @@ class ShuffleMeter {
   [[nodiscard]] ShuffleQuality quality() const;
 
  private:
-  const std::optional<LabelSummary>& labels_;
+  const std::optional<chunkio::LabelSummary>& labels_;
   const chunkio::RowGroups& groups_;
   std::map<std::int64_t, double> expected_entropy_;  // by batch size
   double entropy_sum_ = 0;

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include <chunkio/error.hpp>
+#include <chunkio/labels.hpp>
 
 #include "class_labels.hpp"
 #include "in_quotes.hpp"
 #include "json_text.hpp"
-#include "label_blocks.hpp"
 #include "new_file.hpp"
 
 namespace h5pack {

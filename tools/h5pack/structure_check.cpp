@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <chunkio/error.hpp>
+#include <chunkio/labels.hpp>
 
-#include "label_blocks.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "recorded_source.hpp"

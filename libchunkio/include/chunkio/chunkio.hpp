@@ -9,8 +9,12 @@
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
+#include <chunkio/inspection.hpp>
+#include <chunkio/json.hpp>
+#include <chunkio/labels.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/normalizer.hpp>
+#include <chunkio/option_names.hpp>
 #include <chunkio/pixel_statistics.hpp>
 #include <chunkio/ranks.hpp>
 #include <chunkio/shards.hpp>

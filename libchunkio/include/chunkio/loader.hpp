@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -68,10 +69,19 @@ enum class Resident : std::uint8_t {
   host = 1,
 };
 
+/// What next() does while max_held batches are held.
+enum class WhenHeld : std::uint8_t {
+  raise = 0,  ///< It throws out_of_resources: whoever holds them forgot to release them.
+  /// It delivers the batch in memory of the batch's own, beyond memory_budget: slower by a copy,
+  /// and counted as LoaderStats::copied_batches. Nothing that is held is ever overwritten.
+  copy = 1,
+};
+
 CHUNKIO_EXPORT std::string_view to_string(SourceKind kind) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(Verify verify) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(OnError on_error) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(Resident resident) noexcept;
+CHUNKIO_EXPORT std::string_view to_string(WhenHeld when_held) noexcept;
 
 /// What a Loader delivers, and what it may use for that.
 struct LoaderOptions {
@@ -111,8 +121,10 @@ struct LoaderOptions {
   /// Batches kept complete ahead of the consumer at least, 1 to 2^20. More than two windows
   /// hold cost memory.
   std::int64_t prefetch_depth = 4;
-  /// Batches the consumer may hold at once, 1 to 2^20. One more is an error, not a hang.
+  /// Batches the consumer may hold at once, 1 to 2^20. One more is what `when_held` says, never a
+  /// hang.
   std::int64_t max_held = 4;
+  WhenHeld when_held = WhenHeld::raise;
   /// Bytes the loader may allocate, held batches included. Default 1 GiB. Less than the window and
   /// batch sizes need is an error that names the minimum.
   std::int64_t memory_budget = std::int64_t{1} << 30;
@@ -131,6 +143,10 @@ struct LoaderOptions {
   /// The waiting counts as LoaderStats::read_seconds. Labels, kept fields and what describes the
   /// file are not slowed down.
   std::optional<DiskLimit> disk_limit = {};
+  /// Called some 20 times a second on the thread that waits in next(), while it waits for a batch;
+  /// no lock is held meanwhile. What it throws goes to the caller of next(), and nothing is lost:
+  /// the next call goes on waiting. For programs that must look at signals, or give up.
+  std::function<void()> on_wait = {};
 };
 
 namespace internal {
@@ -164,6 +180,8 @@ class CHUNKIO_EXPORT Batch {
   [[nodiscard]] std::int64_t epoch() const;
   /// Position of the batch in its epoch, from 0.
   [[nodiscard]] std::int64_t step() const;
+  /// Whether it lies in memory of its own: WhenHeld::copy.
+  [[nodiscard]] bool copied() const;
   /// Whether all bytes of `view` lie in the pictures, one field or the sample ids of this batch: if
   /// so, it is valid while the batch is held.
   /// \throws Error out_of_resources if its dimensions multiply to more than 63 bits.
@@ -200,6 +218,7 @@ struct LoaderFacts {
 /// epoch's workers may have been busy before it started.
 struct LoaderStats {
   std::int64_t batches = 0;          ///< Handed out.
+  std::int64_t copied_batches = 0;   ///< Of these, in memory of their own: WhenHeld::copy.
   std::int64_t images = 0;           ///< Handed out.
   std::int64_t bytes_delivered = 0;  ///< Picture and streamed field bytes handed out.
   std::int64_t bytes_read = 0;       ///< Stored bytes asked of the file (raw bytes for hdf5).
@@ -345,9 +364,9 @@ class CHUNKIO_EXPORT Loader {
   /// The next batch, or nothing at the end of the epoch. Blocks until it is complete. With
   /// Uneven::exact, ranks may differ in their numbers of steps: one that waits for the others after
   /// each batch (all-reduce) then waits in vain; pad and drop give all the same number.
-  /// \throws Error out_of_resources (max_held batches are still held), and whatever a worker met:
-  ///         io_failed, corrupt_data, digest_mismatch, hdf5_failed, unsupported. After such an
-  ///         error every call throws it again.
+  /// \throws Error out_of_resources (max_held batches are still held), what on_wait throws, and
+  ///         whatever a worker met: io_failed, corrupt_data, digest_mismatch, hdf5_failed,
+  ///         unsupported. After such an error every call throws it again.
   [[nodiscard]] std::optional<Batch> next();
 
   /// Where the loader stands: a short JSON text that counts the batches handed out, not those

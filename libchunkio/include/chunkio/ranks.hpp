@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <chunkio/export.hpp>
@@ -22,6 +23,8 @@ struct Ranks {
   /// \throws Error invalid_argument: none is set, only one of a pair is, or the values are not
   ///         numbers with 0 <= rank < world_size. The message names the variables.
   static CHUNKIO_EXPORT Ranks from_environment();
+  /// The same, but absent if none of the variables is set.
+  static CHUNKIO_EXPORT std::optional<Ranks> find_in_environment();
 };
 
 }  // namespace chunkio

@@ -50,7 +50,7 @@ std::int64_t number(const char* name, std::string_view value) {
 
 }  // namespace
 
-Ranks Ranks::from_environment() {
+std::optional<Ranks> Ranks::find_in_environment() {
   for (const Launcher& launcher : kLaunchers) {
     const char* const rank_text = std::getenv(launcher.rank);
     const char* const size_text = std::getenv(launcher.world_size);
@@ -71,6 +71,11 @@ Ranks Ranks::from_environment() {
     }
     return ranks;
   }
+  return std::nullopt;
+}
+
+Ranks Ranks::from_environment() {
+  if (const std::optional<Ranks> ranks = find_in_environment()) return *ranks;
   std::string names;
   for (const Launcher& launcher : kLaunchers) {
     names += (names.empty() ? "" : ", ") + std::string(launcher.rank) + " and " +

@@ -563,6 +563,7 @@ Diagnosis LoaderStats::diagnosis() const { return pipeline::diagnose(*this); }
 LoaderStats LoaderStats::since(const LoaderStats& earlier) const {
   LoaderStats later = *this;
   later.batches -= earlier.batches;
+  later.copied_batches -= earlier.copied_batches;
   later.images -= earlier.images;
   later.bytes_delivered -= earlier.bytes_delivered;
   later.bytes_read -= earlier.bytes_read;

@@ -136,6 +136,8 @@ struct Loader::Impl {
         .order = order_options(options, *groups, info.sample_bytes()),
         .num_threads = options.num_threads,
         .max_held = options.max_held,
+        .when_held = options.when_held,
+        .on_wait = options.on_wait,
         .num_epochs = options.num_epochs,
         .on_error = options.on_error,
         .check_whole_file = [file = dataset.impl()] { file->check_unchanged(); }};

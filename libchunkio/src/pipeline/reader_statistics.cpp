@@ -56,13 +56,13 @@ void ReaderStatistics::add_visit(std::int64_t epoch, const PlaceCost& cost) {
   }
 }
 
-void ReaderStatistics::add_batch(std::int64_t images, std::int64_t left_out, std::int64_t bytes,
-                                 Time asked, Time complete) noexcept {
+void ReaderStatistics::add_batch(const Delivered& batch, Time asked, Time complete) noexcept {
   for (LoaderStats* stats : {&total_, &visited_.find(consumer_epoch_)->second.stats}) {
     stats->batches += 1;
-    stats->images += images;
-    stats->skipped_images += left_out;
-    stats->bytes_delivered += bytes;
+    if (batch.copied) stats->copied_batches += 1;
+    stats->images += batch.images;
+    stats->skipped_images += batch.left_out;
+    stats->bytes_delivered += batch.bytes;
     stats->stall_seconds += seconds_between(asked, complete);
     stats->seconds = seconds_between(stats == &total_ ? *first_started_ : epoch_started_, complete);
   }

@@ -44,10 +44,16 @@ class ReaderStatistics {
 
   void add_plan(std::int64_t epoch, double seconds);
   void add_visit(std::int64_t epoch, const PlaceCost& cost);
+  /// A batch as it was handed out.
+  struct Delivered {
+    std::int64_t images = 0;
+    std::int64_t left_out = 0;
+    std::int64_t bytes = 0;
+    bool copied = false;
+  };
   /// A batch of the consumer's epoch, asked for at `asked` and complete at `complete`. Never
   /// throws: what it counts in was made by enter().
-  void add_batch(std::int64_t images, std::int64_t left_out, std::int64_t bytes, Time asked,
-                 Time complete) noexcept;
+  void add_batch(const Delivered& batch, Time asked, Time complete) noexcept;
 
   void begin_wait(WaitFor what, Time now);
   void end_wait(WaitFor what, Time now);

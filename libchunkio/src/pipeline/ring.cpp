@@ -31,6 +31,21 @@ std::size_t side_stride(const RingLayout& layout) {
   return bytes;
 }
 
+/// Where a batch lies in memory. \param fields  as many as the layout has, to be filled.
+void place(internal::BatchSlot& slot, const RingLayout& layout, std::byte* images, std::byte* side,
+           std::span<std::byte*> fields) noexcept {
+  const auto rows = static_cast<std::size_t>(layout.rows);
+  slot.layout = &layout;
+  slot.images = images;
+  slot.sample_ids = reinterpret_cast<std::int64_t*>(side);
+  side += align(rows * sizeof(std::int64_t), kFieldAlignment);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    fields[f] = side;
+    side += align(rows * layout.fields[f].row_bytes, kFieldAlignment);
+  }
+  slot.fields = fields;
+}
+
 }  // namespace
 
 std::int64_t Ring::footprint(const RingLayout& layout, std::int64_t num_slots) {
@@ -44,27 +59,17 @@ std::int64_t Ring::footprint(const RingLayout& layout, std::int64_t num_slots) {
 }
 
 Ring::Ring(RingLayout layout, std::int64_t num_slots)
-    : layout_(std::move(layout)),
-      images_(images_stride(layout_) * static_cast<std::size_t>(num_slots)),
-      side_(side_stride(layout_) * static_cast<std::size_t>(num_slots)),
-      fields_(layout_.fields.size() * static_cast<std::size_t>(num_slots)),
+    : layout_(std::make_shared<const RingLayout>(std::move(layout))),
+      images_(images_stride(*layout_) * static_cast<std::size_t>(num_slots)),
+      side_(side_stride(*layout_) * static_cast<std::size_t>(num_slots)),
+      fields_(layout_->fields.size() * static_cast<std::size_t>(num_slots)),
       slots_(static_cast<std::size_t>(num_slots)) {
-  const auto rows = static_cast<std::size_t>(layout_.rows);
+  const std::size_t num_fields = layout_->fields.size();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    internal::BatchSlot& slot = slots_[i];
-    slot.layout = &layout_;
-    slot.index = static_cast<std::int64_t>(i);
-    slot.images = images_.data() + i * images_stride(layout_);
-    std::byte* side = side_.data() + i * side_stride(layout_);
-    slot.sample_ids = reinterpret_cast<std::int64_t*>(side);
-    side += align(rows * sizeof(std::int64_t), kFieldAlignment);
-    const auto fields =
-        std::span(fields_).subspan(i * layout_.fields.size(), layout_.fields.size());
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      fields[f] = side;
-      side += align(rows * layout_.fields[f].row_bytes, kFieldAlignment);
-    }
-    slot.fields = fields;
+    slots_[i].index = static_cast<std::int64_t>(i);
+    place(slots_[i], *layout_, images_.data() + i * images_stride(*layout_),
+          side_.data() + i * side_stride(*layout_),
+          std::span(fields_).subspan(i * num_fields, num_fields));
   }
   free_.reserve(slots_.size());
   // Taken from the back, so that slots are first used in order.
@@ -102,8 +107,8 @@ void Ring::touch(std::int64_t index) noexcept {
     for (std::size_t at = 0; at < bytes; at += kSlotAlignment) pages[at] = std::byte{};
     if (bytes > 0) pages[bytes - 1] = std::byte{};
   };
-  touch_pages(touched.images, images_stride(layout_));
-  touch_pages(reinterpret_cast<std::byte*>(touched.sample_ids), side_stride(layout_));
+  touch_pages(touched.images, images_stride(*layout_));
+  touch_pages(reinterpret_cast<std::byte*>(touched.sample_ids), side_stride(*layout_));
   touched.touched = true;
 }
 
@@ -133,6 +138,26 @@ void Ring::return_lease(std::int64_t index) noexcept {
     --num_leased_;
   }
   work_available_.notify_all();
+}
+
+OwnBatch::OwnBatch(std::shared_ptr<const RingLayout> layout)
+    : layout_(std::move(layout)),
+      images_(images_stride(*layout_)),
+      side_(side_stride(*layout_)),
+      fields_(layout_->fields.size()) {
+  place(slot_, *layout_, images_.data(), side_.data(), fields_);
+}
+
+void OwnBatch::fill(const internal::BatchSlot& from) noexcept {
+  const auto rows = static_cast<std::size_t>(from.rows);
+  slot_.rows = from.rows;
+  slot_.epoch = from.epoch;
+  slot_.step = from.step;
+  std::memcpy(slot_.images, from.images, rows * layout_->sample_bytes);
+  std::memcpy(slot_.sample_ids, from.sample_ids, rows * sizeof(std::int64_t));
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    std::memcpy(fields_[f], from.fields[f], rows * layout_->fields[f].row_bytes);
+  }
 }
 
 }  // namespace chunkio::pipeline
@@ -210,6 +235,8 @@ std::span<const std::int64_t> Batch::sample_ids() const {
 std::int64_t Batch::size() const { return slot_ ? slot_->rows : 0; }
 std::int64_t Batch::epoch() const { return slot_ ? slot_->epoch : 0; }
 std::int64_t Batch::step() const { return slot_ ? slot_->step : 0; }
+
+bool Batch::copied() const { return slot_ && slot_->index == internal::BatchSlot::kNoRing; }
 
 void Batch::require_contains(const TensorView& view) const {
   if (view.empty() || contains(view)) return;

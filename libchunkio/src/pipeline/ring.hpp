@@ -57,7 +57,9 @@ class BatchSlot {
   static constexpr std::int64_t kLeftOut = -1;
 
   const pipeline::RingLayout* layout = nullptr;
-  std::int64_t index = 0;  ///< Within the ring.
+  /// As `index`: in memory of its own.
+  static constexpr std::int64_t kNoRing = -1;
+  std::int64_t index = kNoRing;  ///< Within the ring.
   std::byte* images = nullptr;
   std::int64_t* sample_ids = nullptr;
   std::span<std::byte* const> fields = {};  ///< As RingLayout::fields.
@@ -75,6 +77,26 @@ class BatchSlot {
 
 namespace chunkio::pipeline {
 
+/// A batch in memory of its own, which outlives the ring: for consumers that hold more than there
+/// are slots for.
+class OwnBatch {
+ public:
+  /// Room for a batch. \throws Error out_of_resources, std::bad_alloc.
+  explicit OwnBatch(std::shared_ptr<const RingLayout> layout);
+  OwnBatch(const OwnBatch&) = delete;
+  OwnBatch& operator=(const OwnBatch&) = delete;
+
+  void fill(const internal::BatchSlot& from) noexcept;
+  [[nodiscard]] const internal::BatchSlot& slot() const noexcept { return slot_; }
+
+ private:
+  std::shared_ptr<const RingLayout> layout_;
+  base::HostBuffer images_;
+  base::HostBuffer side_;
+  std::vector<std::byte*> fields_;
+  internal::BatchSlot slot_;
+};
+
 class Ring : public std::enable_shared_from_this<Ring> {
  public:
   /// \throws Error out_of_resources.
@@ -89,7 +111,11 @@ class Ring : public std::enable_shared_from_this<Ring> {
   /// do not exist, and a mutex that one of them held stays locked.
   [[nodiscard]] bool in_own_process() const noexcept { return ::getpid() == process_; }
 
-  [[nodiscard]] const RingLayout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const RingLayout& layout() const noexcept { return *layout_; }
+  /// Room for a batch outside of the ring. \throws Error out_of_resources, std::bad_alloc.
+  [[nodiscard]] std::shared_ptr<OwnBatch> make_own() const {
+    return std::make_shared<OwnBatch>(layout_);
+  }
   /// The memory of all batches, to be page-locked: whole pages of pictures, and of everything else.
   [[nodiscard]] std::array<std::span<std::byte>, 2> memory() const noexcept {
     return {whole_pages(images_), whole_pages(side_)};
@@ -131,7 +157,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   void return_lease(std::int64_t index) noexcept;
 
   const ::pid_t process_ = ::getpid();
-  RingLayout layout_;
+  std::shared_ptr<const RingLayout> layout_;
   base::HostBuffer images_;
   base::HostBuffer side_;
   std::vector<std::byte*> fields_;  // BatchSlot::fields of all slots

@@ -224,22 +224,20 @@ std::shared_ptr<const internal::BatchSlot> WindowReader::next() {
     throw Error(ErrorCode::invalid_argument, "start_epoch() comes before next()");
   }
   if (num_steps_ == 0 || start_epoch_ + next_batch_ / num_steps_ != consumer_epoch_) return nullptr;
-  if (ring_->num_leased() >= options_.max_held) {
+  const bool all_held = ring_->num_leased() >= options_.max_held;
+  if (all_held && options_.when_held == WhenHeld::raise) {
     throw Error(ErrorCode::out_of_resources,
                 "all " + std::to_string(options_.max_held) +
                     " batches that may be held at once are held; release one before asking for the "
-                    "next, or raise max_held");
+                    "next, or raise max_held",
+                "max_held");
   }
   const Clock::time_point start = Clock::now();
-  const auto is_ready = [this] {
-    return error_ || (!pending_.empty() && pending_.front().rows_missing == 0);
-  };
-  if (!is_ready()) {
-    const base::TraceRange stall(base::Stage::wait_for_batch);
-    batch_ready_.wait(lock, is_ready);
-  }
+  wait_for_batch(lock);
   const Clock::time_point end = Clock::now();
   rethrow_error();
+  // Before anything changes: there may be no memory.
+  const std::shared_ptr<OwnBatch> own = all_held ? ring_->make_own() : nullptr;
 
   const std::int64_t index = pending_.front().slot;
   leased = ring_->lease(index);
@@ -247,14 +245,41 @@ std::shared_ptr<const internal::BatchSlot> WindowReader::next() {
   ++next_batch_;
 
   std::int64_t left_out = 0;
-  if (options_.on_error == OnError::skip) {
+  if (own || options_.on_error == OnError::skip) {
     lock.unlock();  // the lease keeps everybody else off the slot
-    left_out = ring_->slot(index).close_gaps();
+    if (options_.on_error == OnError::skip) left_out = ring_->slot(index).close_gaps();
+    if (own) {
+      own->fill(*leased);
+      leased = {own, &own->slot()};
+    }
     lock.lock();
   }
-  statistics_.add_batch(leased->rows, left_out, leased->rows * streamed_row_bytes_, start, end);
+  statistics_.add_batch({.images = leased->rows,
+                         .left_out = left_out,
+                         .bytes = leased->rows * streamed_row_bytes_,
+                         .copied = own != nullptr},
+                        start, end);
   if (leased->step == num_steps_ - 1) statistics_.leave(Clock::now());
   return leased;
+}
+
+void WindowReader::wait_for_batch(std::unique_lock<std::mutex>& lock) {
+  const auto is_ready = [this] {
+    return error_ || (!pending_.empty() && pending_.front().rows_missing == 0);
+  };
+  if (is_ready()) return;
+  const base::TraceRange stall(base::Stage::wait_for_batch);
+  if (!options_.on_wait) {
+    batch_ready_.wait(lock, is_ready);
+    return;
+  }
+  // Half of what a person who presses Ctrl-C takes for at once.
+  constexpr std::chrono::milliseconds kInterval(50);
+  while (!batch_ready_.wait_for(lock, kInterval, is_ready)) {
+    lock.unlock();
+    options_.on_wait();
+    lock.lock();
+  }
 }
 
 LoaderPosition WindowReader::position() const {

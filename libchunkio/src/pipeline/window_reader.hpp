@@ -68,6 +68,8 @@ struct WindowReaderOptions {
   OrderOptions order = {};
   std::int64_t num_threads = 1;
   std::int64_t max_held = 1;
+  WhenHeld when_held = WhenHeld::raise;
+  std::function<void()> on_wait = {};
   std::optional<std::int64_t> num_epochs = {};
   OnError on_error = OnError::raise;
   /// Throws if the whole file has become unusable: then no row group is skipped. May be empty.
@@ -199,6 +201,9 @@ class WindowReader {
   void open_planned();
   void find_places(Task& task) const;
   void keep_spare(std::unique_ptr<Task> task);
+  /// Waits until the next batch is complete or reading has failed. Lets go of `lock` while on_wait
+  /// runs, also if that throws.
+  void wait_for_batch(std::unique_lock<std::mutex>& lock);
   [[nodiscard]] Task* task_with_visit();
   void complete(Task& task);
   void remember_skipped(std::int64_t group, std::string reason);

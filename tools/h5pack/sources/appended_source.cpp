@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <chunkio/error.hpp>
+#include <chunkio/labels.hpp>
 
 #include "in_quotes.hpp"
-#include "label_blocks.hpp"
 #include "recorded_source.hpp"
 
 namespace h5pack {

@@ -55,6 +55,9 @@ enum class DeviceResident : std::uint8_t {
   require = 2,  ///< An error if it does not fit.
 };
 
+CHUNKIO_EXPORT std::string_view to_string(PinMemory pin_memory) noexcept;
+CHUNKIO_EXPORT std::string_view to_string(DeviceResident resident) noexcept;
+
 /// What a DeviceLoader delivers, and what it may use for that.
 struct DeviceOptions {
   /// The CUDA device, by number.

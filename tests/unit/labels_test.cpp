@@ -1,11 +1,11 @@
-#include "label_blocks.hpp"
-
 #include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace h5pack {
+#include <chunkio/labels.hpp>
+
+namespace chunkio {
 namespace {
 
 using Counts = std::vector<std::int64_t>;
@@ -37,4 +37,4 @@ TEST(LabelHistogram, AttributesThatAreSet) {
 }
 
 }  // namespace
-}  // namespace h5pack
+}  // namespace chunkio

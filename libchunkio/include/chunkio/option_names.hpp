@@ -1,0 +1,35 @@
+/// Options that have a closed set of values, by name: for programs that read them from text.
+///
+///     options.order = chunkio::from_string<chunkio::OrderMode>("sequential");
+///
+/// Pure functions; thread-safe.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <chunkio/error.hpp>
+#include <chunkio/export.hpp>
+
+namespace chunkio {
+
+/// All values, in the order of their numbers. For OrderMode, Uneven, SourceKind, Verify, OnError,
+/// Resident, WhenHeld, Layout, DType, cuda::PinMemory and cuda::DeviceResident.
+template <class Option>
+[[nodiscard]] CHUNKIO_EXPORT std::span<const Option> values_of() noexcept;
+
+/// The value whose to_string() is `name`.
+/// \throws Error invalid_argument: the message lists the names that there are.
+template <class Option>
+[[nodiscard]] Option from_string(std::string_view name) {
+  std::string known;
+  for (const Option value : values_of<Option>()) {
+    if (to_string(value) == name) return value;
+    known += (known.empty() ? "" : ", ") + std::string(to_string(value));
+  }
+  throw Error(ErrorCode::invalid_argument,
+              "there is no '" + std::string(name) + "'; there is " + known);
+}
+
+}  // namespace chunkio

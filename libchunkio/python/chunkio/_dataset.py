@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+import operator
+import os
+from collections.abc import Iterator
+from typing import Any, Literal, SupportsIndex, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+
+Image = npt.NDArray[np.uint8]
+
+
+class Dataset(_core.Dataset):
+    """An open dataset: one HDF5 file, or several that a name such as "train-*-of-00008.h5" stands for.
+
+    `data[7]` is one image and its label, `data[100:200]` are arrays of them; both are copies. Reading row by row is
+    slow: train with a `Loader`. May be used from several threads.
+
+    Args:
+        path: the file.
+        images: path of the image dataset inside the file. Default: "images", else the only uint8 dataset with four
+            axes, else the only one with three.
+        labels: path of the label dataset. Default: "labels" (or "label") if there is one that can be labels.
+        layout: axis order of the images, where the file does not tell: "nhwc" or "nchw".
+        allow_external: read also what lies outside of the file, through links and virtual datasets. Only for files
+            you trust.
+
+    Raises:
+        FileNotFoundError: no such file, or no such dataset in it.
+        chunkio.Error: the file is damaged, or holds no images.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        images: str = "",
+        labels: str = "",
+        layout: Literal["nhwc", "nchw"] | None = None,
+        allow_external: bool = False,
+    ) -> None:
+        options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
+        super().__init__(os.fspath(path), **options)
+        self._options = options
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Everything that `h5pack info --json` says. Reads the labels."""
+        info: dict[str, Any] = json.loads(self._info_json())
+        return info
+
+    @overload
+    def __getitem__(self, rows: SupportsIndex) -> tuple[Image, Any]: ...
+    @overload
+    def __getitem__(self, rows: slice) -> tuple[Image, npt.NDArray[Any] | None]: ...
+    def __getitem__(self, rows: SupportsIndex | slice) -> tuple[Image, Any]:
+        """One image [H,W,C] (or [C,H,W]) and its label, an int; or images [n,H,W,C] and labels [n] of a slice.
+
+        Labels that are a table of attributes are uint8 arrays; without labels there is None. Raises IndexError.
+        """
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            if step == 1:
+                return self._rows(start, max(stop - start, 0))
+            picked = [self._rows(row, 1) for row in range(start, stop, step)]
+            if not picked:
+                return self._rows(0, 0)
+            images = np.concatenate([image for image, _ in picked])
+            labels = None if picked[0][1] is None else np.concatenate([label for _, label in picked])
+            return images, labels
+        row = operator.index(rows)
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"{self.path} has {len(self)} samples, and no sample {row}")
+        images, labels = self._rows(row % len(self), 1)
+        if labels is None:
+            return images[0], None
+        return images[0], int(labels[0]) if labels.ndim == 1 else labels[0]
+
+    def __iter__(self) -> Iterator[tuple[Image, Any]]:
+        return (self[row] for row in range(len(self)))
+
+    def read_field(self, name: str, rows: slice = slice(None)) -> npt.NDArray[Any]:
+        """Rows of a field, or of the labels by their name, [n,...], as a copy."""
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise ValueError("read_field reads neighbouring rows; take every n-th of the array")
+        return np.asarray(self._read_field(name, start, max(stop - start, 0)))
+
+    def _rows(self, first: int, count: int) -> tuple[Image, npt.NDArray[Any] | None]:
+        images = np.asarray(self._read_images(first, count))
+        if self.label_name is None:
+            return images, None
+        return images, np.asarray(self._read_field(self.label_name, first, count))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open, (self.path, self._options)
+
+    def __repr__(self) -> str:
+        return f"<chunkio.Dataset {self.path!r} {list(self.shape)}>"
+
+
+def _open(path: str, options: dict[str, Any]) -> Dataset:
+    return Dataset(path, **options)

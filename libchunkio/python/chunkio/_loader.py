@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import atexit
+import json
+import operator
+import warnings
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypedDict
+
+import numpy.typing as npt
+
+from . import _core
+from ._core import Batch
+from ._dataset import Dataset
+
+Order = Literal["chunk_shuffled", "sequential", "random"]
+Uneven = Literal["pad", "drop", "exact"]
+Source = Literal["auto", "scatter", "hdf5", "mapped", "direct"]
+
+
+class DiskLimit(TypedDict, total=False):
+    """A slower disk than the one that is there: bytes_per_second, request_seconds and queue_depth, 0 without a limit."""
+
+    bytes_per_second: float
+    request_seconds: float
+    queue_depth: int
+
+
+# Workers must end before libraries that they use are unloaded.
+_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+class Loader(_core.Loader):
+    """Delivers a dataset as shuffled uint8 batches, epoch by epoch.
+
+    Each `for` over it is the next epoch, beginning with 0; `set_epoch` chooses another. `len(loader)` is the number of
+    batches of an epoch for this rank. Row groups are read once an epoch, in random order, by threads of its own; no
+    worker processes. Batches may be held as long as one likes. Memory: at most `memory_budget` bytes, and what is held
+    beyond `max_held` batches.
+
+    May be used from several threads, which take turns. In a forked child every call raises `chunkio.Error`; a pickled
+    Loader opens anew where it stood.
+
+    Args:
+        dataset: what to read.
+        batch_size: samples a batch, of this rank.
+        seed: of the order.
+        order: "chunk_shuffled", chunks in random order and samples mixed within windows of them; "sequential"; or
+            "random", one permutation of all samples.
+        drop_last: leave out the last, smaller batch.
+        rank, world_size: this reader, and how many there are.
+        lanes: parts the order is cut into, so that other world sizes deliver the same global batches; 0: world_size.
+        uneven: where ranks differ by one sample: "pad" repeats one, "drop" leaves one out, "exact" does neither.
+        window_bytes: bytes of the row groups that are mixed together. Part of the order.
+        fields: names of further datasets to deliver, as batch["name"].
+        rows: deliver only these: a slice, row numbers in any order, or a mask of all rows.
+        only_labels: deliver only samples with one of these labels.
+        verify: compare stored digests "off", in the "first_epoch" or "always".
+        on_error: damaged chunks "raise", or "skip" their rows.
+        num_threads: 0: the CPUs of this process, at most 8.
+        prefetch_depth: batches kept complete ahead, at least.
+        max_held: batches held before further ones are delivered as copies.
+        memory_budget: bytes.
+        source: how bytes come from the file; "auto" finds out what is fastest.
+        direct_io: go round the page cache.
+        resident: "host" keeps all images in memory after the first epoch.
+        num_epochs: the epoch after which nothing is prefetched.
+        disk_limit: read as if from a slower disk.
+
+    Raises:
+        ValueError: an option is out of range, or contradicts another.
+        MemoryError: the budget is too small; the message names the least that would do.
+    """
+
+    # Of one that is not yet, or no longer, inside an epoch.
+    _epoch = 0  # of the next `for`
+    _inside = False  # of an epoch, which _state() describes
+    _restored = False  # to a place in epoch _epoch, where the next `for` goes on
+    _turn = 0  # of the last `for`; others have ended
+    _warned = False
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        batch_size: int = 256,
+        seed: int = 0,
+        order: Order = "chunk_shuffled",
+        drop_last: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        lanes: int = 0,
+        uneven: Uneven = "pad",
+        window_bytes: int = 256 << 20,
+        fields: Sequence[str] = (),
+        rows: slice | Sequence[int] | npt.NDArray[Any] | None = None,
+        only_labels: Sequence[int] = (),
+        verify: Literal["off", "first_epoch", "always"] = "off",
+        on_error: Literal["raise", "skip"] = "raise",
+        num_threads: int = 0,
+        prefetch_depth: int = 4,
+        max_held: int = 4,
+        memory_budget: int = 1 << 30,
+        source: Source = "auto",
+        direct_io: bool = False,
+        resident: Literal["none", "host"] = "none",
+        num_epochs: int | None = None,
+        disk_limit: DiskLimit | None = None,
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
+        super().__init__(dataset, **options)
+        self._dataset = dataset
+        self._options = options
+        _open_loaders.add(self)
+
+    @property
+    def dataset(self) -> Dataset:
+        return self._dataset
+
+    @property
+    def batch_size(self) -> int:
+        batch_size: int = self._options["batch_size"]
+        return batch_size
+
+    def __len__(self) -> int:
+        return self.num_steps
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next `for` is this epoch; where a state was loaded that is inside of it, it goes on there."""
+        epoch = operator.index(epoch)
+        if epoch < 0:
+            raise ValueError(f"epoch must be >= 0, got {epoch}")
+        self._restored = self._restored and epoch == self._epoch
+        self._inside = False
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[Batch]:
+        self._turn += 1
+        epoch = self._epoch
+        self._start(epoch)
+        self._epoch = epoch + 1
+        self._restored = False
+        self._inside = True
+        return self._batches(self._turn)
+
+    def _batches(self, turn: int) -> Iterator[Batch]:
+        while self._turn == turn:
+            batch = self._next()
+            if batch is None:
+                self._inside = False
+                return
+            if batch.copied and not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"more than {self._options['max_held']} batches are held at once, so further ones are copied "
+                    "into memory of their own, beyond memory_budget; drop batches that were used, or raise max_held",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            yield batch
+            del batch  # so that nothing is held while the next one is made
+        raise RuntimeError("another loop over this Loader has begun; it delivers one epoch at a time")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it stands: batches handed out count, those prefetched do not. Plain JSON types.
+
+        Equal on all ranks that have taken equally many batches; names the contents of the file, never its path.
+        """
+        inside = self._inside or self._restored
+        state: dict[str, Any] = json.loads(self._state() if inside else self._state_at(self._epoch, 0))
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes to the place of a state: the next `for` goes on there, exactly.
+
+        Rank and world_size may differ from those of the state if `lanes` and the global batch are equal; so may
+        everything that does not change the order. Raises ValueError that names the difference.
+        """
+        self._restore(json.dumps(state))
+        self._turn += 1
+        self._epoch = self._position()[0]
+        self._inside = False
+        self._restored = True
+
+    def stats(self, epoch: int | None = None) -> dict[str, Any]:
+        """What was delivered and what it cost, in all or in one of the last eight epochs. Seconds are wall time."""
+        stats: dict[str, Any] = json.loads(self._stats_json() if epoch is None else self._epoch_stats_json(epoch))
+        return stats
+
+    def diagnosis(self) -> dict[str, Any]:
+        """What limits ("bound"), what shows it ("evidence"), and what would help ("cures", best first)."""
+        diagnosis: dict[str, Any] = json.loads(self._diagnosis_json())
+        return diagnosis
+
+    def report(self) -> str:
+        """The diagnosis as text."""
+        return report_text(self.diagnosis(), self.stats())
+
+    def skipped(self) -> list[dict[str, Any]]:
+        """Row groups that on_error="skip" left out: first_row, num_rows, num_selected and reason."""
+        skipped: list[dict[str, Any]] = json.loads(self._skipped_json())
+        return skipped
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open, (self._dataset, self._options, self.state_dict())
+
+    def __repr__(self) -> str:
+        return f"<chunkio.Loader of {self._dataset!r}, {self.num_steps} batches of {self.batch_size}>"
+
+
+def report_text(diagnosis: dict[str, Any], stats: dict[str, Any]) -> str:
+    """A diagnosis and the advice of the statistics it belongs to, a sentence a line."""
+    lines = [*diagnosis["evidence"], *(cure["text"] for cure in diagnosis["cures"])]
+    return "\n".join(lines or [stats["advice"] or "Nothing was delivered yet."])
+
+
+def _open(dataset: Dataset, options: dict[str, Any], state: dict[str, Any]) -> Loader:
+    loader = Loader(dataset, **options)
+    loader.load_state_dict(state)
+    return loader

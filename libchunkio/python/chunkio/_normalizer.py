@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from . import _core
+from ._dataset import Dataset
+
+
+class Normalizer(_core.Normalizer):
+    """Crops, flips and normalises batches in one pass: (value / 255 - mean) / std.
+
+    `normalizer(batch)` is a Tensor of its own. What happens to a sample is a function of (seed, epoch, sample) alone.
+    May be called from several threads, which take turns.
+
+    Args:
+        dataset: whose images are meant; mean and std are its own unless given.
+        dtype: "float32", "float16" or "bfloat16".
+        layout: of the result: "nchw" is [B,C,H,W], "nhwc" is [B,H,W,C].
+        mean, std: of value / 255, one number a channel or one for all.
+        crop_height, crop_width: size of the result in pixels; 0: that of the images.
+        padding: pixels of value 0 around each image before it is cropped.
+        random_crop: crop at a random place, another one for each sample and epoch; else in the middle.
+        flip: flip half of the samples left to right.
+        seed: of random_crop and flip.
+        num_threads: 0: the CPUs of this process, at most 8.
+
+    Raises:
+        ValueError: an option is out of range; mean and std are neither given nor in the file.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        dtype: Literal["float32", "float16", "bfloat16"] = "float32",
+        layout: Literal["nchw", "nhwc"] = "nchw",
+        mean: Sequence[float] = (),
+        std: Sequence[float] = (),
+        crop_height: int = 0,
+        crop_width: int = 0,
+        padding: int = 0,
+        random_crop: bool = False,
+        flip: bool = False,
+        seed: int = 0,
+        num_threads: int = 0,
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
+        super().__init__(dataset, **options)

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from .errors import InvalidArgumentError
+
+# Bytes of rows that pack() gathers before it writes them.
+_BLOCK_BYTES = 4 << 20
+
+
+class Writer:
+    """Writes a dataset file, sample block after sample block; published whole by `close`, or not at all.
+
+        with chunkio.Writer("out.h5", num_samples=n, shape=(32, 32, 3), class_names=names) as writer:
+            writer.append(images, labels)
+
+    Until `close` there is only PATH.partial; an exception inside of `with` leaves PATH as it was. Mean, std and the
+    samples of each class are computed on the way. Pixels go to disk as they come; labels and fields are held in memory
+    until `close`.
+
+    With `resume=True` the writer keeps a journal, and a run that was killed goes on where it stood: append the samples
+    from `num_written` on. Not thread-safe.
+
+    Args:
+        path: the file.
+        num_samples: how many will be appended.
+        shape: of one image, (height, width, channels), or (channels, height, width) with layout="nchw".
+        class_names: of labels 0, 1, ...
+        attribute_names: labels are a table, uint8 [N,A], with these columns.
+        labels: False if there are none.
+        fields: further datasets parallel to the images: name -> (dtype, shape of a row).
+        split: "train", "test", ...
+        chunk_bytes, chunk_samples: size of a chunk, 4 MiB by default; chunk_samples wins.
+        deflate_level: 1 to 9 compresses chunks, which takes decoding to read and excludes `resume`.
+        overwrite: replace an existing file, and what an earlier run left unfinished.
+        resume: keep a journal, and go on from one.
+        identity: what makes two runs the same, for `resume`: a dict of strings, numbers and booleans.
+
+    Raises:
+        FileExistsError: the file exists, or an unfinished one does; or another program writes it.
+        ValueError: an option is out of range, or `resume` meets the journal of another dataset.
+        OSError: the disk is full, or reports an error.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        num_samples: int,
+        shape: Sequence[int],
+        layout: Literal["nhwc", "nchw"] = "nhwc",
+        class_names: Sequence[str] = (),
+        attribute_names: Sequence[str] = (),
+        labels: bool = True,
+        fields: Mapping[str, tuple[npt.DTypeLike, Sequence[int]]] | None = None,
+        split: str = "",
+        chunk_bytes: int = 4 << 20,
+        chunk_samples: int = 0,
+        deflate_level: int = 0,
+        overwrite: bool = False,
+        resume: bool = False,
+        identity: Mapping[str, str | int | float | bool] | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        self._shape = tuple(int(size) for size in shape)
+        if len(self._shape) != 3:
+            raise InvalidArgumentError(f"{self._path}: shape must be that of one image, such as (32, 32, 3), got {shape}")
+        height, width, channels = self._shape if layout == "nhwc" else (*self._shape[1:], self._shape[0])
+        columns: dict[str, tuple[npt.DTypeLike, Sequence[int]]] = {}
+        if labels:
+            columns["labels"] = (np.uint8, (len(attribute_names),)) if attribute_names else (np.int64, ())
+        columns.update(fields or {})
+        self._num_samples = num_samples
+        self._columns = {
+            # Pages that are not written to take no memory.
+            name: np.zeros((num_samples, *row_shape), dtype)
+            for name, (dtype, row_shape) in columns.items()
+        }
+        self._writer = _core.DatasetWriter(
+            self._path,
+            num_samples=num_samples,
+            height=height,
+            width=width,
+            channels=channels,
+            layout=layout,
+            channel_order="gray" if channels == 1 else "RGB",
+            fields=[(name, str(column.dtype), list(column.shape[1:])) for name, column in self._columns.items()],
+            class_names=list(class_names),
+            attribute_names=list(attribute_names),
+            split=split,
+            chunk_bytes=chunk_bytes,
+            chunk_samples=chunk_samples,
+            deflate_level=deflate_level,
+            overwrite=overwrite,
+            resume=resume,
+            identity=json.dumps({"program": "chunkio.Writer", **(identity or {})}) if resume else "",
+        )
+        self._chunk = np.empty((min(self._writer.chunk_samples, num_samples), *self._shape), np.uint8)
+        self._closed = False
+        self._written = 0
+        self._resumed = {chunk for chunk, _, _ in self._writer.resumed()}
+        self._take_up()
+
+    @property
+    def num_written(self) -> int:
+        """Samples appended so far, those of an earlier run included: with `resume`, go on from here."""
+        return self._written
+
+    def append(self, images: Any, labels: Any = None, **fields: Any) -> None:
+        """Appends samples.
+
+        Args:
+            images: uint8 [n,H,W,C] (or [n,C,H,W], by `layout`), or one image without the first axis: anything that
+                numpy.asarray or DLPack takes, in host memory.
+            labels: [n], or [n,A] of attributes; a number for one image.
+            **fields: the other fields by name, likewise.
+
+        Raises:
+            ValueError: another shape, dtype or number of samples than was said.
+        """
+        if self._closed:
+            raise InvalidArgumentError(f"{self._path} was closed; nothing can be appended any more")
+        block = _as_array(images)
+        single = block.shape == self._shape
+        if single:
+            block = block[None]
+        if block.shape[1:] != self._shape or block.dtype != np.uint8:
+            raise InvalidArgumentError(
+                f"{self._path}: images must be uint8 of shape [n,{','.join(map(str, self._shape))}], "
+                f"got {block.dtype} of shape {list(block.shape)}"
+            )
+        count = len(block)
+        if self._written + count > self._num_samples:
+            raise InvalidArgumentError(
+                f"{self._path}: {self._written + count} samples are more than the {self._num_samples} of num_samples"
+            )
+        given = dict(fields) if labels is None else {"labels": labels, **fields}
+        if given.keys() != self._columns.keys():
+            raise InvalidArgumentError(
+                f"{self._path}: append needs {', '.join(self._columns) or 'images alone'}, "
+                f"got {', '.join(given) or 'images alone'}"
+            )
+        rows = slice(self._written, self._written + count)
+        for name, values in given.items():
+            column = self._columns[name]
+            array = _as_array(values)[None] if single else _as_array(values)
+            if array.shape != (count, *column.shape[1:]) or not np.can_cast(array.dtype, column.dtype, "same_kind"):
+                raise InvalidArgumentError(
+                    f"{self._path}: {name} must be {column.dtype} of shape {[count, *column.shape[1:]]}, "
+                    f"got {array.dtype} of shape {list(array.shape)}"
+                )
+            column[rows] = array
+        self._put(block)
+
+    def close(self) -> None:
+        """Writes what is missing, reads the file back and publishes it. Called again, it does nothing.
+
+        Raises ValueError if fewer samples were appended than `num_samples` says; the writer then goes on as before.
+        """
+        if self._closed:
+            return
+        if self._written < self._num_samples:
+            raise InvalidArgumentError(
+                f"{self._path}: {self._written} of num_samples = {self._num_samples} samples were appended"
+            )
+        if self._columns:
+            self._writer.set_rows(self._num_samples, [_bytes_of(column) for column in self._columns.values()])
+        self._closed = True
+        self._writer.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        elif not self._closed:
+            self._closed = True
+            self._writer.abandon()
+
+    def _put(self, block: npt.NDArray[np.uint8]) -> None:
+        size = self._writer.chunk_samples
+        taken = 0
+        while taken < len(block):
+            chunk, filled = divmod(self._written, size)
+            count = min(size - filled, len(block) - taken)
+            whole = count == size
+            # Whole chunks go from where they are.
+            if not whole:
+                self._chunk[filled : filled + count] = block[taken : taken + count]
+            self._written += count
+            if self._written % size == 0 or self._written == self._num_samples:
+                rows = block[taken : taken + count] if whole else self._chunk[: filled + count]
+                self._write_chunk(chunk, np.ascontiguousarray(rows))
+            taken += count
+
+    def _write_chunk(self, chunk: int, rows: npt.NDArray[np.uint8]) -> None:
+        if chunk in self._resumed:
+            return  # behind a gap that a killed run left
+        first = chunk * self._writer.chunk_samples
+        note = b"".join(column[first : first + len(rows)].tobytes() for column in self._columns.values())
+        self._writer.write_chunk(chunk, rows, note)
+
+    def _take_up(self) -> None:
+        """Labels and fields of chunks that an earlier run wrote, from the notes in its journal."""
+        for chunk, num_rows, note in self._writer.resumed():
+            first = chunk * self._writer.chunk_samples
+            begin = 0
+            for column in self._columns.values():
+                rows = column[first : first + num_rows]
+                values = np.frombuffer(note, column.dtype, rows.size, begin)
+                rows[...] = values.reshape(rows.shape)
+                begin += rows.nbytes
+            if chunk * self._writer.chunk_samples == self._written:
+                self._written += num_rows
+
+
+def pack(
+    dataset: Any,
+    path: str | os.PathLike[str],
+    *,
+    num_samples: int | None = None,
+    **options: Any,
+) -> None:
+    """Writes what a dataset of another library yields: torchvision's, Hugging Face's, a list, a generator.
+
+    Each sample is an (image, label) pair, or a dict with "image" (or "img") and "label"; an image alone has no label.
+    Images are anything that numpy.asarray takes as uint8 [H,W,C] or [H,W], pictures of Pillow included; all have the
+    shape of the first. What has no length is counted while it is copied to a temporary file beside PATH.
+
+    Args:
+        dataset: anything with a length and an index, or anything iterable.
+        path: the file.
+        num_samples: how many samples to take, if not all.
+        **options: those of `Writer`; class_names are taken from dataset.classes or dataset.features where they are.
+    """
+    if "class_names" not in options and (names := _class_names(dataset)):
+        options["class_names"] = names
+    if num_samples is None:
+        try:
+            num_samples = len(dataset)
+        except TypeError:
+            _pack_uncounted(dataset, os.fspath(path), options)
+            return
+    _pack_counted(_samples(dataset, num_samples), path, num_samples, options)
+
+
+def _pack_counted(
+    samples: Iterable[tuple[npt.NDArray[np.uint8], int | None]],
+    path: str | os.PathLike[str],
+    num_samples: int,
+    options: dict[str, Any],
+) -> None:
+    writer: Writer | None = None
+    images: list[npt.NDArray[np.uint8]] = []
+    labels: list[int | None] = []
+    for number, (image, label) in enumerate(samples):
+        if writer is None:
+            options = {"labels": label is not None, **options}
+            writer = Writer(path, num_samples=num_samples, shape=image.shape, **options)
+            writer.__enter__()
+        try:
+            if image.shape != writer._shape:
+                raise InvalidArgumentError(
+                    f"{os.fspath(path)}: image {number} has shape {list(image.shape)}, those before "
+                    f"{list(writer._shape)}; resize them, or pack a folder with h5pack, which does"
+                )
+            if number < writer.num_written:
+                continue  # an earlier run wrote it
+            images.append(image)
+            labels.append(label)
+            if len(images) * image.nbytes >= _BLOCK_BYTES or number + 1 == num_samples:
+                writer.append(np.stack(images), None if label is None else np.asarray(labels))
+                images, labels = [], []
+        except BaseException as error:
+            writer.__exit__(type(error), error, error.__traceback__)
+            raise
+    if writer is None:
+        raise InvalidArgumentError(f"{os.fspath(path)}: the dataset has no samples")
+    if images:
+        writer.append(np.stack(images), None if labels[0] is None else np.asarray(labels))
+    try:
+        writer.close()
+    except BaseException as error:
+        writer.__exit__(type(error), error, error.__traceback__)
+        raise
+
+
+def _pack_uncounted(dataset: Iterable[Any], path: str, options: dict[str, Any]) -> None:
+    labels: list[int | None] = []
+    shape: tuple[int, ...] | None = None
+    with tempfile.TemporaryFile(dir=os.path.dirname(path) or ".") as spool:
+        for image, label in map(_split, dataset):
+            if shape is not None and image.shape != shape:
+                raise InvalidArgumentError(
+                    f"{path}: image {len(labels)} has shape {list(image.shape)}, those before {list(shape)}"
+                )
+            shape = image.shape
+            spool.write(image.tobytes())
+            labels.append(label)
+        if shape is None:
+            raise InvalidArgumentError(f"{path}: the dataset has no samples")
+        spool.seek(0)
+        size = int(np.prod(shape))
+        samples = (
+            (np.frombuffer(spool.read(size), np.uint8).reshape(shape), label) for label in labels
+        )
+        _pack_counted(samples, path, len(labels), options)
+
+
+def _samples(dataset: Any, count: int) -> Iterable[tuple[npt.NDArray[np.uint8], int | None]]:
+    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+        return (_split(dataset[row]) for row in range(count))
+    return (_split(sample) for _, sample in zip(range(count), dataset))
+
+
+def _split(sample: Any) -> tuple[npt.NDArray[np.uint8], int | None]:
+    """Image and label of one sample."""
+    label: Any = None
+    if isinstance(sample, Mapping):
+        names = [name for name in ("image", "img", "pixel_values") if name in sample]
+        if not names:
+            raise InvalidArgumentError(f"a sample has no 'image'; it has {', '.join(map(str, sample))}")
+        image = sample[names[0]]
+        label = next((sample[name] for name in ("label", "labels", "fine_label") if name in sample), None)
+    elif isinstance(sample, (tuple, list)):
+        image, label = sample[0], sample[1] if len(sample) > 1 else None
+    else:
+        image = sample
+    array = _as_array(image)
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.dtype != np.uint8 or array.ndim != 3:
+        raise InvalidArgumentError(
+            f"an image must be uint8 [H,W,C], got {array.dtype} {list(array.shape)}; leave normalising to the Loader"
+        )
+    return array, None if label is None else int(label)
+
+
+def _class_names(dataset: Any) -> list[str]:
+    names = getattr(dataset, "classes", None)
+    if names is None:
+        features = getattr(dataset, "features", None) or {}
+        label = next((features[name] for name in ("label", "labels", "fine_label") if name in features), None)
+        names = getattr(label, "names", None)
+    return [str(name) for name in names] if names is not None else []
+
+
+def _as_array(values: Any) -> npt.NDArray[Any]:
+    if not hasattr(values, "__array__") and not hasattr(values, "__array_interface__") and hasattr(values, "__dlpack__"):
+        return np.from_dlpack(values)
+    return np.asarray(values)
+
+
+def _bytes_of(column: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return column.reshape(-1).view(np.uint8)

@@ -1,0 +1,48 @@
+"""What chunkio raises: `Error`, and where one of Python's own exceptions fits, that one as well."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """The root of all errors of chunkio.
+
+    The message is one line that names the file, the cause and the way out. `code` says what kind of failure it was:
+    "invalid_argument", "not_found", "unsupported", "refused_by_policy", "corrupt_data", "digest_mismatch",
+    "io_failed", "no_space", "output_exists", "hdf5_failed", "cuda_failed", "out_of_resources" or "cancelled".
+    """
+
+    code: str = "unsupported"
+
+
+class InvalidArgumentError(Error, ValueError):
+    """An option or argument is out of range, or contradicts another."""
+
+    code = "invalid_argument"
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """A file, dataset or field does not exist."""
+
+    code = "not_found"
+
+
+class OutputExistsError(Error, FileExistsError):
+    """The output exists and overwriting was not asked for, or another program writes it."""
+
+    code = "output_exists"
+
+
+class StorageError(Error, OSError):
+    """The operating system reported an error, or the disk is full."""
+
+    code = "io_failed"
+
+
+class ResourceError(Error, MemoryError):
+    """A memory budget or a resource of the system is too small."""
+
+    code = "out_of_resources"
+
+
+for _class in (Error, InvalidArgumentError, NotFoundError, OutputExistsError, StorageError, ResourceError):
+    _class.__module__ = "chunkio"

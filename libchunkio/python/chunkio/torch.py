@@ -1,0 +1,226 @@
+"""Batches as tensors of PyTorch: on the CPU, or on a GPU; uint8 as stored, or normalised.
+
+    import chunkio.torch
+
+    train = chunkio.torch.DataLoader("train.h5", batch_size=256, seed=7, device="cuda:0")
+    for images, labels in train:
+        ...
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import torch
+
+from . import _core
+from ._dataset import Dataset
+from ._loader import Loader
+from ._normalizer import Normalizer
+from .errors import InvalidArgumentError
+
+__all__ = ["DataLoader", "IterableDataset"]
+
+_DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+
+
+class DataLoader:
+    """The batches of a dataset as (images, labels), ready to be fed to a network.
+
+    Takes the place of torch.utils.data.DataLoader: no worker processes, no sampler, no collate function. Each `for` is
+    the next epoch; `set_epoch` chooses another, and with the same seed every run delivers the same. What is delivered
+    may be held as long as one likes. `state_dict` inside an epoch is exact.
+
+    Args:
+        dataset: a `chunkio.Dataset`, or the path of one.
+        batch_size: samples a batch, of this rank.
+        seed: of the order, of crops and of flips.
+        device: "cpu", or "cuda:0": then images are normalised there, on PyTorch's current stream.
+        dtype: torch.float32, torch.float16 or torch.bfloat16: (value / 255 - mean) / std. None: uint8 as stored,
+            which `device` "cpu" alone has.
+        memory_format: images are [B,C,H,W]; torch.channels_last keeps them as [B,H,W,C] in memory. With dtype None
+            images have the shape that the file has.
+        mean, std: of value / 255, one number a channel or one for all. Default: those of the file.
+        crop_size: (height, width) of the result, or one number for both.
+        padding, random_crop, flip: as in `chunkio.Normalizer`.
+        distributed: "auto" takes rank and world size from torch.distributed, else from what the launcher has set
+            (torchrun, Open MPI, PMI, Slurm), else this is the only reader; False: the only reader.
+        uneven: where ranks differ by one sample: "pad", "drop" or "exact".
+        transform: called with (images, labels) of each batch; what it returns is delivered.
+        num_threads, window_bytes, drop_last, lanes, fields, ...: as in `chunkio.Loader`; a batch of a loader with
+            `fields` is (images, labels, {name: tensor}).
+
+    Raises:
+        ValueError: an option is out of range, or there is no mean to normalise by.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | str | os.PathLike[str],
+        batch_size: int = 256,
+        *,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+        dtype: torch.dtype | None = torch.float32,
+        memory_format: torch.memory_format = torch.contiguous_format,
+        mean: Sequence[float] | float | None = None,
+        std: Sequence[float] | float | None = None,
+        crop_size: int | tuple[int, int] | None = None,
+        padding: int = 0,
+        random_crop: bool = False,
+        flip: bool = False,
+        distributed: Literal["auto"] | bool = "auto",
+        uneven: Literal["pad", "drop", "exact"] = "pad",
+        transform: Callable[..., Any] | None = None,
+        num_threads: int = 0,
+        fields: Sequence[str] = (),
+        **loader_options: Any,
+    ) -> None:
+        self._dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+        self._device = torch.device(device)
+        self._transform = transform
+        self._fields = tuple(fields)
+        if dtype is not None and dtype not in _DTYPES:
+            raise InvalidArgumentError(
+                f"dtype must be torch.float32, torch.float16, torch.bfloat16 or None, got {dtype}"
+            )
+        if memory_format not in (torch.contiguous_format, torch.channels_last):
+            raise InvalidArgumentError(
+                f"memory_format must be torch.contiguous_format or torch.channels_last, got {memory_format}"
+            )
+        self._channels_last = memory_format == torch.channels_last
+        rank, world_size = _ranks(distributed)
+        loader_options.setdefault("rank", rank)
+        loader_options.setdefault("world_size", world_size)
+        self._loader = Loader(
+            self._dataset,
+            batch_size=batch_size,
+            seed=seed,
+            uneven=uneven,
+            num_threads=num_threads,
+            fields=self._fields,
+            **loader_options,
+        )
+        height, width = (crop_size, crop_size) if isinstance(crop_size, int) else crop_size or (0, 0)
+        normalize: dict[str, Any] = {
+            "dtype": _DTYPES.get(dtype, "float32") if dtype is not None else "float32",
+            "layout": "nhwc" if self._channels_last else "nchw",
+            "mean": _numbers(mean),
+            "std": _numbers(std),
+            "crop_height": height,
+            "crop_width": width,
+            "padding": padding,
+            "random_crop": random_crop,
+            "flip": flip,
+            "seed": seed,
+        }
+        self._normalize: Normalizer | None = None
+        if self._device.type != "cpu":
+            raise InvalidArgumentError(
+                f"device {self._device} is not supported yet; use \"cpu\" and move batches with .to(device)"
+            )
+        if dtype is not None:
+            self._normalize = Normalizer(self._dataset, num_threads=num_threads, **normalize)
+        elif mean is not None or std is not None or height or padding or random_crop or flip:
+            raise InvalidArgumentError("dtype None delivers images as stored: mean, std, crops and flips need a dtype")
+
+    @property
+    def dataset(self) -> Dataset:
+        return self._dataset
+
+    @property
+    def batch_size(self) -> int:
+        return self._loader.batch_size
+
+    @property
+    def loader(self) -> Loader:
+        """What reads."""
+        return self._loader
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next `for` is this epoch; where a state was loaded that is inside of it, it goes on there."""
+        self._loader.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._deliver, iter(self._loader))
+
+    def _deliver(self, batch: _core.Batch) -> Any:
+        images = torch.from_dlpack(batch.images if self._normalize is None else self._normalize(batch))
+        if self._normalize is not None and self._channels_last:
+            images = images.permute(0, 3, 1, 2)
+        # Copies: a label that is kept must not keep the images of its batch.
+        labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
+        parts: tuple[Any, ...] = (images, labels)
+        if self._fields:
+            parts += ({name: torch.from_dlpack(batch[name]).clone() for name in self._fields},)
+        return parts if self._transform is None else self._transform(*parts)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it stands: plain JSON types, equal on all ranks that have taken equally many batches."""
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on there, exactly; with another number of ranks, too, if `lanes` and the global batch are equal."""
+        self._loader.load_state_dict(state)
+
+    def stats(self) -> dict[str, Any]:
+        return self._loader.stats()
+
+    def report(self) -> str:
+        return self._loader.report()
+
+    def close(self) -> None:
+        """Stops reading and gives the memory back; what is held stays valid."""
+        self._loader.close()
+
+
+class IterableDataset(torch.utils.data.IterableDataset[Any]):
+    """A `DataLoader` for programs that must keep torch.utils.data.DataLoader.
+
+        loader = torch.utils.data.DataLoader(chunkio.torch.IterableDataset("train.h5"), batch_size=None, num_workers=0)
+
+    Yields batches, so `batch_size` is None there; reading has threads of its own, so `num_workers` is 0. Takes what
+    `DataLoader` takes, and passes on `set_epoch`, `state_dict` and `load_state_dict`.
+    """
+
+    def __init__(self, dataset: Dataset | str | os.PathLike[str], batch_size: int = 256, **options: Any) -> None:
+        self._loader = DataLoader(dataset, batch_size, **options)
+        self.set_epoch = self._loader.set_epoch
+        self.state_dict = self._loader.state_dict
+        self.load_state_dict = self._loader.load_state_dict
+
+    def __iter__(self) -> Iterator[Any]:
+        if torch.utils.data.get_worker_info() is not None:
+            raise RuntimeError(
+                "chunkio reads with threads of its own: give torch.utils.data.DataLoader num_workers=0, or use "
+                "chunkio.torch.DataLoader in its place"
+            )
+        return iter(self._loader)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+def _ranks(distributed: Literal["auto"] | bool) -> tuple[int, int]:
+    if distributed is False:
+        return 0, 1
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    ranks = _core.find_ranks()
+    if ranks is None and distributed is True:
+        raise InvalidArgumentError(
+            "distributed=True, but torch.distributed is not initialized and no launcher has set ranks: start with "
+            "torchrun, mpirun or srun"
+        )
+    return ranks or (0, 1)
+
+
+def _numbers(values: Sequence[float] | float | None) -> list[float]:
+    if values is None:
+        return []
+    return [float(values)] if isinstance(values, (int, float)) else [float(value) for value in values]

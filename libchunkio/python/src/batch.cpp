@@ -1,0 +1,66 @@
+/// chunkio::Batch.
+#include <optional>
+#include <string>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <chunkio/loader.hpp>
+
+#include "bindings.hpp"
+#include "tensor.hpp"
+
+namespace chunkio::python {
+namespace {
+
+PyTensor images(const Batch& batch) { return tensor_of(batch, batch.images()); }
+
+std::optional<PyTensor> labels(const Batch& batch) {
+  const TensorView view = batch.labels();
+  if (view.empty()) return std::nullopt;
+  return tensor_of(batch, view);
+}
+
+PyTensor sample_ids(const Batch& batch) {
+  return tensor_of(batch, TensorView(batch.sample_ids().data(), DType::int64, Shape{batch.size()}));
+}
+
+PyTensor field(const Batch& batch, const std::string& name) {
+  try {
+    return tensor_of(batch, batch.field(name));
+  } catch (const Error& error) {
+    throw nb::key_error(error.what());
+  }
+}
+
+}  // namespace
+
+void bind_batch(nb::module_& module) {
+  nb::class_<Batch>(module, "Batch",
+                    "A batch of a Loader. Its memory is valid, and never overwritten, while it or "
+                    "one of its tensors exists, also after the Loader is gone.\n\n"
+                    "`images, labels = batch` unpacks it. May be used on any thread.")
+      .def_prop_ro("images", &images,
+                   "uint8 [B,H,W,C] or [B,C,H,W], as the file has it (Dataset.layout).")
+      .def_prop_ro("labels", &labels,
+                   "int64 [B], or uint8 [B,A] of a table of attributes; None without labels.")
+      .def_prop_ro("sample_ids", &sample_ids, "int64 [B]: row numbers in the file.")
+      .def("__getitem__", &field, nb::arg("field"),
+           "A field that `fields` of the Loader names, [B,...]. Raises KeyError.")
+      .def("__iter__",
+           [](const Batch& batch) { return nb::iter(nb::make_tuple(images(batch), labels(batch))); },
+           nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"))
+      .def_prop_ro("size", &Batch::size,
+                   "Samples in it: batch_size, or less at the end of an epoch and where damaged "
+                   "chunks were skipped.")
+      .def_prop_ro("epoch", &Batch::epoch)
+      .def_prop_ro("step", &Batch::step, "Position in its epoch, from 0.")
+      .def_prop_ro("copied", &Batch::copied,
+                   "Whether it lies in memory of its own, since `max_held` batches were held.")
+      .def("__repr__", [](const Batch& batch) {
+        return "<chunkio.Batch " + batch.images().shape().to_string() + ", epoch " +
+               std::to_string(batch.epoch()) + ", step " + std::to_string(batch.step()) + ">";
+      });
+}
+
+}  // namespace chunkio::python

@@ -1,0 +1,128 @@
+/// What the binding files share: each binds one class of the public C++ interface.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <unistd.h>
+
+#include <nanobind/nanobind.h>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/loader.hpp>
+
+namespace chunkio::python {
+
+namespace nb = nanobind;
+
+void bind_errors(nb::module_& module);
+void bind_tensor(nb::module_& module);
+void bind_dataset(nb::module_& module);
+void bind_batch(nb::module_& module);
+void bind_loader(nb::module_& module);
+void bind_normalizer(nb::module_& module);
+void bind_device_loader(nb::module_& module);
+void bind_writer(nb::module_& module);
+
+/// The process that made an object. A child forked from it has none of its threads, and a mutex of
+/// libhdf5 that one of them held stays locked there.
+class OwnProcess {
+ public:
+  [[nodiscard]] bool is_here() const noexcept { return ::getpid() == process_; }
+  /// \throws Error unsupported.
+  void require(const char* what) const {
+    if (is_here()) return;
+    throw Error(ErrorCode::unsupported,
+                std::string(what) +
+                    " was made before this process was forked, and its threads are not here; make "
+                    "a new one in this process, or start it with 'spawn' instead of 'fork'");
+  }
+
+ private:
+  pid_t process_ = ::getpid();
+};
+
+/// Owns a value of the library that is destroyed without the GIL, since that joins threads or closes
+/// files; in a forked child it is left to the end of the process.
+template <class T>
+class Owned {
+ public:
+  explicit Owned(T value) : value_(std::in_place, std::move(value)) {}
+  Owned(Owned&& other) noexcept : process_(other.process_), value_(std::move(other.value_)) {
+    other.value_.reset();
+  }
+  Owned& operator=(Owned&&) = delete;
+  ~Owned() { reset(); }
+
+  void reset() {
+    if (!value_) return;
+    if (!process_.is_here()) {
+      static_cast<void>(new std::optional<T>(std::move(value_)));
+      return;
+    }
+    const nb::gil_scoped_release no_gil;
+    value_.reset();
+  }
+  void require_here(const char* what) const { process_.require(what); }
+  [[nodiscard]] bool is_here() const noexcept { return process_.is_here(); }
+  /// \param what  for the error: "the Loader".
+  [[nodiscard]] T& get(const char* what) {
+    process_.require(what);
+    if (!value_) throw Error(ErrorCode::invalid_argument, std::string(what) + " was closed");
+    return *value_;
+  }
+  [[nodiscard]] const T& get(const char* what) const { return const_cast<Owned*>(this)->get(what); }
+
+ private:
+  OwnProcess process_;
+  std::optional<T> value_;
+};
+
+/// Looks at signals, so that Ctrl-C ends a wait: the handler may raise.
+inline void check_signals() {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+/// An open dataset.
+struct PyDataset {
+  PyDataset(const std::string& path, const OpenOptions& options);
+  [[nodiscard]] const Dataset& get() const { return dataset.get("the Dataset"); }
+  /// Says nothing of the file, so also in a forked child.
+  [[nodiscard]] const DatasetInfo& info() const noexcept { return *facts; }
+
+  Owned<Dataset> dataset;
+  const DatasetInfo* facts;  ///< Of `dataset`, which keeps it.
+};
+
+/// A loader, used by one thread at a time.
+class PyLoader {
+ public:
+  PyLoader(const PyDataset& dataset, LoaderOptions options);
+
+  /// Calls `use` with the loader, without the GIL; other threads wait their turn.
+  template <class Use>
+  auto with(const Use& use) {
+    loader_.require_here("the Loader");
+    const nb::gil_scoped_release no_gil;
+    const std::lock_guard lock(*mutex_);
+    return use(loader_.get("the Loader"));
+  }
+  /// Moves the C++ loader out.
+  [[nodiscard]] Loader take();
+  void close();
+
+ private:
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  Owned<Loader> loader_;
+};
+
+/// The shape as a tuple.
+[[nodiscard]] nb::tuple shape_tuple(const Shape& shape);
+
+}  // namespace chunkio::python

@@ -1,0 +1,142 @@
+/// chunkio::Dataset.
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/inspection.hpp>
+#include <chunkio/json.hpp>
+
+#include "bindings.hpp"
+#include "keywords.hpp"
+#include "tensor.hpp"
+
+namespace chunkio::python {
+namespace {
+
+Dataset open(const std::string& path, const OpenOptions& options) {
+  const nb::gil_scoped_release no_gil;
+  return Dataset::open(path, options);
+}
+
+OpenOptions open_options(const nb::kwargs& given) {
+  OpenOptions options;
+  Keywords keywords(given);
+  keywords.read("images", options.images)
+      .read("labels", options.labels)
+      .read("allow_external", options.allow_external);
+  if (const nb::object layout = keywords.take("layout"); !layout.is_none()) {
+    nb::dict one;
+    one["layout"] = layout;
+    options.layout.emplace();
+    Keywords(one).read("layout", *options.layout);
+  }
+  keywords.require_none_left();
+  return options;
+}
+
+/// Rows [first, first + count) as a tensor of their own.
+template <class Read>
+PyTensor read_rows(std::int64_t count, DType dtype, const Shape& row_shape, const Read& read) {
+  const Shape shape = row_shape.with_first_axis(count);
+  const auto bytes = std::make_shared<std::vector<std::byte>>(
+      static_cast<std::size_t>(shape.num_elements()) * size_of(dtype));
+  if (count > 0) {
+    const nb::gil_scoped_release no_gil;
+    read(std::span<std::byte>(*bytes));
+  }
+  return {bytes, TensorView(bytes->data(), dtype, shape), true};
+}
+
+PyTensor read_images(const PyDataset& dataset, std::int64_t first, std::int64_t count) {
+  const Dataset& open = dataset.get();
+  return read_rows(count, DType::uint8, open.info().sample_shape(), [&](std::span<std::byte> out) {
+    open.read_images(first, count, out);
+  });
+}
+
+PyTensor read_field(const PyDataset& dataset, const std::string& name, std::int64_t first,
+                    std::int64_t count) {
+  const Dataset& open = dataset.get();
+  const std::optional<FieldInfo> field = open.find_field(name);
+  if (!field) {
+    throw Error(ErrorCode::not_found, open.info().path + " has no field '" + name + "'");
+  }
+  return read_rows(count, field->dtype, field->row_shape, [&](std::span<std::byte> out) {
+    open.read_field(name, first, count, out);
+  });
+}
+
+std::string info_json(const PyDataset& dataset) {
+  const Dataset& open = dataset.get();
+  const nb::gil_scoped_release no_gil;
+  return to_json(inspect(open));
+}
+
+}  // namespace
+
+PyDataset::PyDataset(const std::string& path, const OpenOptions& options)
+    : dataset(open(path, options)), facts(&get().info()) {}
+
+void bind_dataset(nb::module_& module) {
+  nb::class_<PyDataset>(module, "Dataset")
+      .def("__init__",
+           [](PyDataset* self, const std::string& path, const nb::kwargs& keywords) {
+             new (self) PyDataset(path, open_options(keywords));
+           })
+      .def("__len__", [](const PyDataset& dataset) { return dataset.info().num_samples; })
+      .def_prop_ro("path", [](const PyDataset& dataset) { return dataset.info().path; })
+      .def_prop_ro(
+          "shape",
+          [](const PyDataset& dataset) {
+            const DatasetInfo& info = dataset.info();
+            return shape_tuple(info.sample_shape().with_first_axis(info.num_samples));
+          },
+          nb::sig("def shape(self) -> tuple[int, int, int, int]"))
+      .def_prop_ro("layout",
+                   [](const PyDataset& dataset) {
+                     return std::string(to_string(dataset.info().layout));
+                   })
+      .def_prop_ro("class_names",
+                   [](const PyDataset& dataset) { return dataset.info().class_names; })
+      .def_prop_ro("attribute_names",
+                   [](const PyDataset& dataset) { return dataset.info().attribute_names; })
+      .def_prop_ro("mean",
+                   [](const PyDataset& dataset) -> std::optional<std::vector<double>> {
+                     const auto& statistics = dataset.info().statistics;
+                     if (!statistics) return std::nullopt;
+                     return statistics->mean;
+                   })
+      .def_prop_ro("std",
+                   [](const PyDataset& dataset) -> std::optional<std::vector<double>> {
+                     const auto& statistics = dataset.info().statistics;
+                     if (!statistics) return std::nullopt;
+                     return statistics->std;
+                   })
+      .def_prop_ro("field_names",
+                   [](const PyDataset& dataset) {
+                     std::vector<std::string> names;
+                     for (const FieldInfo& field : dataset.info().fields) {
+                       names.push_back(field.name);
+                     }
+                     return names;
+                   })
+      .def_prop_ro("label_name",
+                   [](const PyDataset& dataset) -> std::optional<std::string> {
+                     const auto& labels = dataset.info().labels;
+                     if (!labels) return std::nullopt;
+                     return labels->name;
+                   })
+      .def("_read_images", &read_images, nb::arg("first"), nb::arg("count"))
+      .def("_read_field", &read_field, nb::arg("name"), nb::arg("first"), nb::arg("count"))
+      .def("_info_json", &info_json);
+}
+
+}  // namespace chunkio::python

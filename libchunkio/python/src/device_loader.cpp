@@ -1,0 +1,2 @@
+/// chunkio::cuda::DeviceLoader.
+#include "bindings.hpp"

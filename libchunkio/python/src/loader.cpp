@@ -1,0 +1,206 @@
+/// chunkio::Loader.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/json.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/ranks.hpp>
+
+#include "bindings.hpp"
+#include "keywords.hpp"
+
+namespace chunkio::python {
+namespace {
+
+/// A slice or range of step 1, or row numbers in any order.
+RowSelection row_selection(const nb::object& rows, std::int64_t num_samples) {
+  if (PySlice_Check(rows.ptr())) {
+    Py_ssize_t start = 0;
+    Py_ssize_t stop = 0;
+    Py_ssize_t step = 0;
+    if (PySlice_Unpack(rows.ptr(), &start, &stop, &step) < 0) throw nb::python_error();
+    const Py_ssize_t count = PySlice_AdjustIndices(num_samples, &start, &stop, step);
+    if (step == 1) return RowSelection({{start, start + count}});
+    std::vector<std::int64_t> numbers;
+    for (Py_ssize_t i = 0; i < count; ++i) numbers.push_back(start + i * step);
+    return RowSelection::of(numbers);
+  }
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  nb::object numbers = numpy.attr("asarray")(rows);
+  if (nb::cast<std::string>(numbers.attr("dtype").attr("kind")) == "b") {
+    numbers = numpy.attr("flatnonzero")(numbers);
+  }
+  numbers = numpy.attr("ascontiguousarray")(numbers, "int64");
+  const auto array = nb::cast<nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig>>(numbers);
+  return RowSelection::of(std::span(array.data(), array.size()));
+}
+
+DiskLimit disk_limit(const nb::object& given) {
+  DiskLimit limit;
+  Keywords keywords(nb::cast<nb::dict>(given));
+  keywords.read("bytes_per_second", limit.bytes_per_second)
+      .read("request_seconds", limit.request_seconds)
+      .read("queue_depth", limit.queue_depth)
+      .require_none_left();
+  return limit;
+}
+
+LoaderOptions loader_options(const nb::kwargs& given, std::int64_t num_samples) {
+  LoaderOptions options;
+  Keywords keywords(given);
+  keywords.read("batch_size", options.batch_size)
+      .read("seed", options.seed)
+      .read("order", options.order)
+      .read("drop_last", options.drop_last)
+      .read("rank", options.rank)
+      .read("world_size", options.world_size)
+      .read("lanes", options.lanes)
+      .read("uneven", options.uneven)
+      .read("window_bytes", options.window_bytes)
+      .read("fields", options.fields)
+      .read("only_labels", options.only_labels)
+      .read("verify", options.verify)
+      .read("on_error", options.on_error)
+      .read("num_threads", options.num_threads)
+      .read("prefetch_depth", options.prefetch_depth)
+      .read("max_held", options.max_held)
+      .read("memory_budget", options.memory_budget)
+      .read("source", options.source)
+      .read("direct_io", options.direct_io)
+      .read("resident", options.resident)
+      .read("num_epochs", options.num_epochs);
+  if (const nb::object rows = keywords.take("rows"); !rows.is_none()) {
+    options.rows = row_selection(rows, num_samples);
+  }
+  if (const nb::object limit = keywords.take("disk_limit"); !limit.is_none()) {
+    options.disk_limit = disk_limit(limit);
+  }
+  keywords.require_none_left();
+  // People keep batches in lists.
+  options.when_held = WhenHeld::copy;
+  options.on_wait = check_signals;
+  return options;
+}
+
+Loader make_loader(const PyDataset& dataset, LoaderOptions options) {
+  const Dataset& open = dataset.get();
+  const nb::gil_scoped_release no_gil;
+  return {open, std::move(options)};
+}
+
+}  // namespace
+
+PyLoader::PyLoader(const PyDataset& dataset, LoaderOptions options)
+    : loader_(make_loader(dataset, std::move(options))) {}
+
+Loader PyLoader::take() {
+  const std::lock_guard lock(*mutex_);
+  Loader taken = std::move(loader_.get("the Loader"));
+  loader_.reset();
+  return taken;
+}
+
+void PyLoader::close() {
+  if (!loader_.is_here()) return;
+  {
+    const nb::gil_scoped_release no_gil;
+    mutex_->lock();
+  }
+  loader_.reset();
+  mutex_->unlock();
+}
+
+void bind_loader(nb::module_& module) {
+  nb::class_<PyLoader>(module, "Loader", nb::is_weak_referenceable())
+      .def("__init__",
+           [](PyLoader* self, const PyDataset& dataset, const nb::kwargs& keywords) {
+             new (self)
+                 PyLoader(dataset, loader_options(keywords, dataset.info().num_samples));
+           })
+      .def("_start",
+           [](PyLoader& self, std::int64_t epoch) {
+             self.with([&](Loader& loader) { loader.start_epoch(epoch); });
+           },
+           nb::arg("epoch"))
+      .def("_next",
+           [](PyLoader& self) { return self.with([](Loader& loader) { return loader.next(); }); })
+      .def("_state",
+           [](PyLoader& self) { return self.with([](Loader& loader) { return loader.state(); }); })
+      .def("_state_at",
+           [](PyLoader& self, std::int64_t epoch, std::int64_t step) {
+             return self.with(
+                 [&](Loader& loader) { return loader.state_at({epoch, step}, false); });
+           },
+           nb::arg("epoch"), nb::arg("step"))
+      .def("_restore",
+           [](PyLoader& self, const std::string& state) {
+             self.with([&](Loader& loader) { loader.restore(state); });
+           },
+           nb::arg("state"))
+      .def("_position",
+           [](PyLoader& self) {
+             const LoaderPosition position =
+                 self.with([](Loader& loader) { return loader.position(); });
+             return std::pair(position.epoch, position.step);
+           })
+      .def("_stats_json",
+           [](PyLoader& self) {
+             return self.with([](Loader& loader) { return to_json(loader.stats()); });
+           })
+      .def("_epoch_stats_json",
+           [](PyLoader& self, std::int64_t epoch) {
+             return self.with([&](Loader& loader) { return to_json(loader.epoch_stats(epoch)); });
+           },
+           nb::arg("epoch"))
+      .def("_diagnosis_json",
+           [](PyLoader& self) {
+             return self.with([](Loader& loader) { return to_json(loader.stats().diagnosis()); });
+           })
+      .def("_skipped_json",
+           [](PyLoader& self) {
+             return self.with([](Loader& loader) { return to_json(loader.skipped()); });
+           })
+      .def_prop_ro("num_steps",
+                   [](PyLoader& self) {
+                     return self.with([](Loader& loader) { return loader.num_steps(); });
+                   })
+      .def_prop_ro("samples_per_epoch",
+                   [](PyLoader& self) {
+                     return self.with([](Loader& loader) { return loader.samples_per_epoch(); });
+                   })
+      .def_prop_ro("memory_bytes",
+                   [](PyLoader& self) {
+                     return self.with([](Loader& loader) { return loader.memory_bytes(); });
+                   })
+      .def_prop_ro("source",
+                   [](PyLoader& self) {
+                     return self.with(
+                         [](Loader& loader) { return std::string(to_string(loader.source())); });
+                   })
+      .def_prop_ro("source_reason",
+                   [](PyLoader& self) {
+                     return self.with([](Loader& loader) { return loader.source_reason(); });
+                   })
+      .def("close", &PyLoader::close,
+           "Stops reading and gives the memory back; batches that are held stay valid.");
+  module.def(
+      "find_ranks",
+      []() -> std::optional<std::pair<std::int64_t, std::int64_t>> {
+        const std::optional<Ranks> ranks = Ranks::find_in_environment();
+        if (!ranks) return std::nullopt;
+        return std::pair(ranks->rank, ranks->world_size);
+      },
+      "Rank and world size as torchrun, Open MPI, PMI or Slurm has set them; None if none has.");
+}
+
+}  // namespace chunkio::python

@@ -1,0 +1,114 @@
+#include "tensor.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+
+namespace chunkio::python {
+namespace {
+
+constexpr int kCpu = static_cast<int>(dlpack::DLDeviceType::cpu);
+
+/// As NumPy writes it: "|u1", "<f4".
+std::string typestr(DType dtype) {
+  const std::size_t bytes = size_of(dtype);
+  char kind = 'f';
+  switch (dlpack::data_type(dtype).code) {
+    case dlpack::DLDataTypeCode::signed_integer:
+      kind = 'i';
+      break;
+    case dlpack::DLDataTypeCode::unsigned_integer:
+      kind = 'u';
+      break;
+    case dlpack::DLDataTypeCode::floating_point:
+      break;
+    case dlpack::DLDataTypeCode::bfloat:
+      throw nb::attribute_error("NumPy has no bfloat16; take the tensor through DLPack");
+  }
+  return (bytes == 1 ? "|" : "<") + (kind + std::to_string(bytes));
+}
+
+nb::dict array_interface(const PyTensor& tensor) {
+  nb::dict description;
+  description["version"] = 3;
+  description["shape"] = shape_tuple(tensor.view.shape());
+  description["typestr"] = typestr(tensor.view.dtype());
+  description["data"] =
+      nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor.view.data()), !tensor.writable);
+  return description;
+}
+
+PyTensor copy_of(const PyTensor& tensor) {
+  const auto bytes = std::make_shared<std::vector<std::byte>>(
+      tensor.view.data(), tensor.view.data() + tensor.view.size_bytes());
+  return {bytes, TensorView(bytes->data(), tensor.view.dtype(), tensor.view.shape()), true};
+}
+
+nb::object to_dlpack_capsule(const PyTensor& given, const nb::object& stream,
+                             const nb::object& max_version, const nb::object& dl_device,
+                             const nb::object& copy) {
+  static_cast<void>(stream);  // host memory is ready
+  if (!dl_device.is_none() && !dl_device.equal(nb::make_tuple(kCpu, 0))) {
+    throw nb::buffer_error("this tensor is in host memory; copy it to the device there");
+  }
+  const bool copies = !copy.is_none() && nb::cast<bool>(copy);
+  const PyTensor tensor = copies ? copy_of(given) : given;
+  if (!wants_versioned(max_version)) {
+    return to_capsule(to_dlpack_legacy(tensor.owner, tensor.view, dlpack::DLDevice{}));
+  }
+  auto managed = to_dlpack(tensor.owner, tensor.view, dlpack::DLDevice{});
+  constexpr std::uint64_t kIsCopied = 2;
+  managed->flags = (tensor.writable ? 0 : dlpack::kReadOnly) | (copies ? kIsCopied : 0);
+  return to_capsule(std::move(managed));
+}
+
+}  // namespace
+
+nb::tuple shape_tuple(const Shape& shape) {
+  nb::list dims;
+  for (const std::int64_t dim : shape.dims()) dims.append(dim);
+  return nb::tuple(dims);
+}
+
+bool wants_versioned(const nb::object& max_version) {
+  return !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+}
+
+void bind_tensor(nb::module_& module) {
+  nb::class_<PyTensor>(module, "Tensor",
+                       "Memory of a batch, without a copy: numpy.asarray(tensor), "
+                       "torch.from_dlpack(tensor), jax.dlpack.from_dlpack(tensor).\n\n"
+                       "Row-major. Valid while it, or an array made of it, exists; what belongs to "
+                       "a batch is not to be written to.")
+      .def_prop_ro("shape", [](const PyTensor& tensor) { return shape_tuple(tensor.view.shape()); })
+      .def_prop_ro("ndim", [](const PyTensor& tensor) { return tensor.view.shape().rank(); })
+      .def_prop_ro("dtype",
+                   [](const PyTensor& tensor) { return std::string(to_string(tensor.view.dtype())); },
+                   "Its name in NumPy: 'uint8', 'float32', ...")
+      .def_prop_ro("nbytes", [](const PyTensor& tensor) { return tensor.view.size_bytes(); })
+      .def("__len__",
+           [](const PyTensor& tensor) {
+             return tensor.view.shape().rank() == 0 ? 0 : tensor.view.shape()[0];
+           })
+      .def("__repr__",
+           [](const PyTensor& tensor) {
+             return "<chunkio.Tensor " + std::string(to_string(tensor.view.dtype())) + " " +
+                    tensor.view.shape().to_string() + ">";
+           })
+      .def_prop_ro("__array_interface__", &array_interface)
+      .def(
+          "__dlpack_device__", [](const PyTensor&) { return nb::make_tuple(kCpu, 0); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def("__dlpack__", &to_dlpack_capsule, nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+           nb::arg("copy") = nb::none());
+}
+
+}  // namespace chunkio::python
