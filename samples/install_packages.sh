@@ -17,7 +17,7 @@ BUILD_PACKAGES=(
 # shellcheck disable=SC2034
 OPTIONAL_TEST_PACKAGES=(chromium python3-torch libtorch-dev python3-venv)
 # shellcheck disable=SC2034
-TEST_PACKAGES=(libgtest-dev libgmock-dev hdf5-tools openmpi-bin python3 python3-h5py python3-numpy python3-pil strace)
+TEST_PACKAGES=(libgtest-dev libgmock-dev hdf5-tools openmpi-bin python3 python3-dev python3-h5py python3-numpy python3-pil strace)
 
 install_packages() {
   local missing=() package

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-wheels=("numpy>=2.1" h5py)
+wheels=("numpy>=2.1" h5py pytest mypy "nanobind>=2.4" scikit-build-core)
 if [[ ${1:-} == --torch ]]; then
   wheels_of_size=(torch)
   shift
@@ -27,6 +27,9 @@ if command -v ccache >/dev/null; then
 fi
 if "$python/bin/python" -c "import h5py, numpy" 2>/dev/null; then
   options+=("-DCHUNKIO_DLPACK_PYTHON=$python/bin/python")
+fi
+if "$python/bin/python" -c "import nanobind, pytest" 2>/dev/null; then
+  options+=(-DCHUNKIO_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python/bin/python")
 fi
 if torch=$("$python/bin/python" -c "import torch; print(torch.utils.cmake_prefix_path)" 2>/dev/null); then
   options+=("-DTorch_DIR=$torch/Torch")

@@ -205,12 +205,12 @@ class CHUNKIO_EXPORT DatasetWriter {
   /// \throws Error invalid_argument if counts or values do not fit the dataset or are not finite.
   void set_statistics(DatasetStatistics statistics);
 
-  /// Shortens the file: some samples were left out. To be called before close(). The chunks that
-  /// hold rows [0, n) are written; the last of them may have been given fewer rows than it has room
-  /// for.
+  /// Replaces the fields, whose values may be known only now, and shortens the file if some samples
+  /// were left out. To be called before close(). The chunks that hold rows [0, n) are written; the
+  /// last of them may have been given fewer rows than it has room for.
   /// \param num_rows  n, 1 <= n <= num_samples.
   /// \param fields  all fields of the specification again, with n rows each.
-  /// \throws Error invalid_argument; unsupported with a filter.
+  /// \throws Error invalid_argument; unsupported: fewer rows with a filter.
   void set_rows(std::int64_t num_rows, std::vector<FieldData> fields);
 
   /// Finishes, verifies and publishes the file. Blocks on I/O: fsync, and one read of what was not

@@ -11,7 +11,8 @@
 `chunkio.pack` write files; the program `h5pack` packs folders of images.
 """
 
-from ._core import Batch, Tensor, __version__
+from ._core import Batch, Tensor
+from ._core import version as __version__
 from ._dataset import Dataset
 from ._loader import Loader
 from ._normalizer import Normalizer

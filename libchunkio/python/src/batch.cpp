@@ -1,9 +1,9 @@
 /// chunkio::Batch.
-#include <optional>
-#include <string>
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+
+#include <optional>
+#include <string>
 
 #include <chunkio/loader.hpp>
 
@@ -47,9 +47,10 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("sample_ids", &sample_ids, "int64 [B]: row numbers in the file.")
       .def("__getitem__", &field, nb::arg("field"),
            "A field that `fields` of the Loader names, [B,...]. Raises KeyError.")
-      .def("__iter__",
-           [](const Batch& batch) { return nb::iter(nb::make_tuple(images(batch), labels(batch))); },
-           nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"))
+      .def(
+          "__iter__",
+          [](const Batch& batch) { return nb::iter(nb::make_tuple(images(batch), labels(batch))); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"))
       .def_prop_ro("size", &Batch::size,
                    "Samples in it: batch_size, or less at the end of an epoch and where damaged "
                    "chunks were skipped.")

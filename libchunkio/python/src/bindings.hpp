@@ -1,16 +1,15 @@
 /// What the binding files share: each binds one class of the public C++ interface.
 #pragma once
 
+#include <nanobind/nanobind.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
-
-#include <unistd.h>
-
-#include <nanobind/nanobind.h>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
@@ -47,8 +46,8 @@ class OwnProcess {
   pid_t process_ = ::getpid();
 };
 
-/// Owns a value of the library that is destroyed without the GIL, since that joins threads or closes
-/// files; in a forked child it is left to the end of the process.
+/// Owns a value of the library that is destroyed without the GIL, since that joins threads or
+/// closes files; in a forked child it is left to the end of the process.
 template <class T>
 class Owned {
  public:

@@ -1,14 +1,14 @@
 /// chunkio::Dataset.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/inspection.hpp>
@@ -57,9 +57,8 @@ PyTensor read_rows(std::int64_t count, DType dtype, const Shape& row_shape, cons
 
 PyTensor read_images(const PyDataset& dataset, std::int64_t first, std::int64_t count) {
   const Dataset& open = dataset.get();
-  return read_rows(count, DType::uint8, open.info().sample_shape(), [&](std::span<std::byte> out) {
-    open.read_images(first, count, out);
-  });
+  return read_rows(count, DType::uint8, open.info().sample_shape(),
+                   [&](std::span<std::byte> out) { open.read_images(first, count, out); });
 }
 
 PyTensor read_field(const PyDataset& dataset, const std::string& name, std::int64_t first,
@@ -69,9 +68,8 @@ PyTensor read_field(const PyDataset& dataset, const std::string& name, std::int6
   if (!field) {
     throw Error(ErrorCode::not_found, open.info().path + " has no field '" + name + "'");
   }
-  return read_rows(count, field->dtype, field->row_shape, [&](std::span<std::byte> out) {
-    open.read_field(name, first, count, out);
-  });
+  return read_rows(count, field->dtype, field->row_shape,
+                   [&](std::span<std::byte> out) { open.read_field(name, first, count, out); });
 }
 
 std::string info_json(const PyDataset& dataset) {
@@ -87,10 +85,12 @@ PyDataset::PyDataset(const std::string& path, const OpenOptions& options)
 
 void bind_dataset(nb::module_& module) {
   nb::class_<PyDataset>(module, "Dataset")
-      .def("__init__",
-           [](PyDataset* self, const std::string& path, const nb::kwargs& keywords) {
-             new (self) PyDataset(path, open_options(keywords));
-           })
+      .def(
+          "__init__",
+          [](PyDataset* self, const std::string& path, const nb::kwargs& keywords) {
+            new (self) PyDataset(path, open_options(keywords));
+          },
+          nb::sig("def __init__(self, path: str, **options: typing.Any) -> None"))
       .def("__len__", [](const PyDataset& dataset) { return dataset.info().num_samples; })
       .def_prop_ro("path", [](const PyDataset& dataset) { return dataset.info().path; })
       .def_prop_ro(
@@ -100,10 +100,9 @@ void bind_dataset(nb::module_& module) {
             return shape_tuple(info.sample_shape().with_first_axis(info.num_samples));
           },
           nb::sig("def shape(self) -> tuple[int, int, int, int]"))
-      .def_prop_ro("layout",
-                   [](const PyDataset& dataset) {
-                     return std::string(to_string(dataset.info().layout));
-                   })
+      .def_prop_ro(
+          "layout",
+          [](const PyDataset& dataset) { return std::string(to_string(dataset.info().layout)); })
       .def_prop_ro("class_names",
                    [](const PyDataset& dataset) { return dataset.info().class_names; })
       .def_prop_ro("attribute_names",

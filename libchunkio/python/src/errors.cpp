@@ -1,9 +1,9 @@
 /// chunkio::Error as Python exceptions: Python's own class where one fits, and chunkio.Error in any
 /// case, with `code`.
+#include <nanobind/nanobind.h>
+
 #include <exception>
 #include <string>
-
-#include <nanobind/nanobind.h>
 
 #include <chunkio/error.hpp>
 
@@ -46,8 +46,7 @@ void bind_errors(nb::module_& module) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      const nb::object type =
-          nb::module_::import_("chunkio.errors").attr(class_of(error.code()));
+      const nb::object type = nb::module_::import_("chunkio.errors").attr(class_of(error.code()));
       const std::string message = error.what();
       const nb::object text = nb::steal(
           PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));

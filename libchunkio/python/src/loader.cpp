@@ -1,15 +1,15 @@
 /// chunkio::Loader.
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/json.hpp>
@@ -122,31 +122,34 @@ void PyLoader::close() {
 
 void bind_loader(nb::module_& module) {
   nb::class_<PyLoader>(module, "Loader", nb::is_weak_referenceable())
-      .def("__init__",
-           [](PyLoader* self, const PyDataset& dataset, const nb::kwargs& keywords) {
-             new (self)
-                 PyLoader(dataset, loader_options(keywords, dataset.info().num_samples));
-           })
-      .def("_start",
-           [](PyLoader& self, std::int64_t epoch) {
-             self.with([&](Loader& loader) { loader.start_epoch(epoch); });
-           },
-           nb::arg("epoch"))
+      .def(
+          "__init__",
+          [](PyLoader* self, const PyDataset& dataset, const nb::kwargs& keywords) {
+            new (self) PyLoader(dataset, loader_options(keywords, dataset.info().num_samples));
+          },
+          nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
+      .def(
+          "_start",
+          [](PyLoader& self, std::int64_t epoch) {
+            self.with([&](Loader& loader) { loader.start_epoch(epoch); });
+          },
+          nb::arg("epoch"))
       .def("_next",
            [](PyLoader& self) { return self.with([](Loader& loader) { return loader.next(); }); })
       .def("_state",
            [](PyLoader& self) { return self.with([](Loader& loader) { return loader.state(); }); })
-      .def("_state_at",
-           [](PyLoader& self, std::int64_t epoch, std::int64_t step) {
-             return self.with(
-                 [&](Loader& loader) { return loader.state_at({epoch, step}, false); });
-           },
-           nb::arg("epoch"), nb::arg("step"))
-      .def("_restore",
-           [](PyLoader& self, const std::string& state) {
-             self.with([&](Loader& loader) { loader.restore(state); });
-           },
-           nb::arg("state"))
+      .def(
+          "_state_at",
+          [](PyLoader& self, std::int64_t epoch, std::int64_t step) {
+            return self.with([&](Loader& loader) { return loader.state_at({epoch, step}, false); });
+          },
+          nb::arg("epoch"), nb::arg("step"))
+      .def(
+          "_restore",
+          [](PyLoader& self, const std::string& state) {
+            self.with([&](Loader& loader) { loader.restore(state); });
+          },
+          nb::arg("state"))
       .def("_position",
            [](PyLoader& self) {
              const LoaderPosition position =
@@ -157,11 +160,12 @@ void bind_loader(nb::module_& module) {
            [](PyLoader& self) {
              return self.with([](Loader& loader) { return to_json(loader.stats()); });
            })
-      .def("_epoch_stats_json",
-           [](PyLoader& self, std::int64_t epoch) {
-             return self.with([&](Loader& loader) { return to_json(loader.epoch_stats(epoch)); });
-           },
-           nb::arg("epoch"))
+      .def(
+          "_epoch_stats_json",
+          [](PyLoader& self, std::int64_t epoch) {
+            return self.with([&](Loader& loader) { return to_json(loader.epoch_stats(epoch)); });
+          },
+          nb::arg("epoch"))
       .def("_diagnosis_json",
            [](PyLoader& self) {
              return self.with([](Loader& loader) { return to_json(loader.stats().diagnosis()); });

@@ -7,10 +7,10 @@
 NB_MODULE(_core, module) {
   namespace python = chunkio::python;
   module.doc() = "The C++ interface of chunkio.";
-  module.attr("__version__") = CHUNKIO_VERSION;
 #ifdef NDEBUG
   nanobind::set_leak_warnings(false);
 #endif
+  module.attr("version") = CHUNKIO_VERSION;
   python::bind_errors(module);
   python::bind_tensor(module);
   python::bind_dataset(module);

@@ -1,11 +1,11 @@
 /// chunkio::Normalizer.
+#include <nanobind/stl/vector.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-
-#include <nanobind/stl/vector.h>
 
 #include <chunkio/normalizer.hpp>
 
@@ -59,13 +59,15 @@ NormalizeOptions normalize_options(Keywords& keywords) {
 
 void bind_normalizer(nb::module_& module) {
   nb::class_<PyNormalizer>(module, "Normalizer")
-      .def("__init__",
-           [](PyNormalizer* self, const PyDataset& dataset, const nb::kwargs& given) {
-             Keywords keywords(given);
-             NormalizeOptions options = normalize_options(keywords);
-             keywords.require_none_left();
-             new (self) PyNormalizer(dataset.info(), std::move(options));
-           })
+      .def(
+          "__init__",
+          [](PyNormalizer* self, const PyDataset& dataset, const nb::kwargs& given) {
+            Keywords keywords(given);
+            NormalizeOptions options = normalize_options(keywords);
+            keywords.require_none_left();
+            new (self) PyNormalizer(dataset.info(), std::move(options));
+          },
+          nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
       .def("__call__", &PyNormalizer::operator(), nb::arg("batch"), nb::kw_only(),
            nb::arg("echo_pass") = 0);
 }

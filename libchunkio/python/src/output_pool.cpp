@@ -1,13 +1,13 @@
 #include "output_pool.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
-
-#include <sys/mman.h>
 
 namespace chunkio::python {
 namespace {
@@ -27,7 +27,8 @@ struct Buffer {
 
 Buffer allocate(std::size_t bytes) {
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : 64;
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const std::size_t rounded =
+      (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   Buffer buffer{std::unique_ptr<std::byte, Free>(
                     static_cast<std::byte*>(std::aligned_alloc(alignment, rounded))),
                 rounded};
@@ -67,8 +68,8 @@ std::shared_ptr<std::byte> OutputPool::take(std::size_t bytes) {
   }
   if (!buffer.memory) buffer = allocate(bytes);
   std::byte* const memory = buffer.memory.get();
-  const auto owned = std::make_shared<std::pair<std::shared_ptr<Spare>, Buffer>>(
-      spare_, std::move(buffer));
+  const auto owned =
+      std::make_shared<std::pair<std::shared_ptr<Spare>, Buffer>>(spare_, std::move(buffer));
   return {memory, [owned](std::byte*) { owned->first->put(std::move(owned->second)); }};
 }
 

@@ -9,9 +9,9 @@ namespace chunkio::python {
 /// Thread-safe. A buffer may outlive the pool.
 class OutputPool {
  public:
-  /// Memory of at least `bytes` bytes, aligned to 64, on huge pages where the system gives them: the
-  /// kernel takes longer to make small pages than a batch takes to be normalised.
-  /// \throws std::bad_alloc.
+  /// Memory of at least `bytes` bytes, aligned to 64, on huge pages where the system gives them:
+  /// the kernel takes longer to make small pages than a batch takes to be normalised. \throws
+  /// std::bad_alloc.
   [[nodiscard]] std::shared_ptr<std::byte> take(std::size_t bytes);
 
  private:

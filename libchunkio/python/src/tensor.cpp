@@ -1,13 +1,13 @@
 #include "tensor.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
 
@@ -87,11 +87,14 @@ void bind_tensor(nb::module_& module) {
                        "torch.from_dlpack(tensor), jax.dlpack.from_dlpack(tensor).\n\n"
                        "Row-major. Valid while it, or an array made of it, exists; what belongs to "
                        "a batch is not to be written to.")
-      .def_prop_ro("shape", [](const PyTensor& tensor) { return shape_tuple(tensor.view.shape()); })
+      .def_prop_ro(
+          "shape", [](const PyTensor& tensor) { return shape_tuple(tensor.view.shape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro("ndim", [](const PyTensor& tensor) { return tensor.view.shape().rank(); })
-      .def_prop_ro("dtype",
-                   [](const PyTensor& tensor) { return std::string(to_string(tensor.view.dtype())); },
-                   "Its name in NumPy: 'uint8', 'float32', ...")
+      .def_prop_ro(
+          "dtype",
+          [](const PyTensor& tensor) { return std::string(to_string(tensor.view.dtype())); },
+          "Its name in NumPy: 'uint8', 'float32', ...")
       .def_prop_ro("nbytes", [](const PyTensor& tensor) { return tensor.view.size_bytes(); })
       .def("__len__",
            [](const PyTensor& tensor) {
@@ -102,13 +105,19 @@ void bind_tensor(nb::module_& module) {
              return "<chunkio.Tensor " + std::string(to_string(tensor.view.dtype())) + " " +
                     tensor.view.shape().to_string() + ">";
            })
-      .def_prop_ro("__array_interface__", &array_interface)
+      .def_prop_ro("__array_interface__", &array_interface,
+                   nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"))
       .def(
           "__dlpack_device__", [](const PyTensor&) { return nb::make_tuple(kCpu, 0); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
-      .def("__dlpack__", &to_dlpack_capsule, nb::kw_only(), nb::arg("stream") = nb::none(),
-           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
-           nb::arg("copy") = nb::none());
+      .def(
+          "__dlpack__", &to_dlpack_capsule, nb::kw_only(), nb::arg("stream") = nb::none(),
+          nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+          nb::arg("copy") = nb::none(),
+          nb::sig(
+              "def __dlpack__(self, *, stream: typing.Any = None, max_version: tuple[int, int] | "
+              "None = None, "
+              "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"));
 }
 
 }  // namespace chunkio::python

@@ -1,9 +1,9 @@
 /// Memory of a batch as Python sees it: NumPy's array interface and DLPack, both without a copy.
 #pragma once
 
-#include <memory>
-
 #include <nanobind/nanobind.h>
+
+#include <memory>
 
 #include <chunkio/dlpack.hpp>
 #include <chunkio/loader.hpp>
@@ -22,12 +22,12 @@ struct PyTensor {
   return {std::make_shared<Batch>(batch), view};
 }
 
-/// Hands a managed tensor to Python. Whoever takes it renames the capsule; else it is freed with it.
+/// Hands a managed tensor to Python. Whoever takes it renames the capsule; else it is freed with
+/// it.
 template <class Managed>
 [[nodiscard]] nanobind::object to_capsule(
     std::unique_ptr<Managed, chunkio::dlpack::CallDeleter> tensor) {
-  constexpr bool kVersioned =
-      std::is_same_v<Managed, chunkio::dlpack::DLManagedTensorVersioned>;
+  constexpr bool kVersioned = std::is_same_v<Managed, chunkio::dlpack::DLManagedTensorVersioned>;
   static constexpr const char* kName = kVersioned ? "dltensor_versioned" : "dltensor";
   PyObject* const capsule = PyCapsule_New(tensor.get(), kName, [](PyObject* self) {
     if (PyCapsule_IsValid(self, kName) == 0) return;  // taken

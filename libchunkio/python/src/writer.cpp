@@ -1,4 +1,9 @@
 /// chunkio::DatasetWriter.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -14,11 +19,6 @@
 #include <tuple>
 #include <utility>
 #include <vector>
-
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <chunkio/dataset_writer.hpp>
 
@@ -178,14 +178,20 @@ class PyWriter {
 
 void bind_writer(nb::module_& module) {
   nb::class_<PyWriter>(module, "DatasetWriter")
-      .def(nb::init<const std::string&, const nb::kwargs&>())
+      .def(
+          "__init__",
+          [](PyWriter* self, const std::string& path, const nb::kwargs& keywords) {
+            new (self) PyWriter(path, keywords);
+          },
+          nb::sig("def __init__(self, path: str, **options: typing.Any) -> None"))
       .def("write_chunk", &PyWriter::write_chunk, nb::arg("chunk"), nb::arg("rows"),
            nb::arg("note"))
       .def("set_rows", &PyWriter::set_rows, nb::arg("num_rows"), nb::arg("columns"))
       .def("commit", &PyWriter::commit)
       .def("close", &PyWriter::close)
       .def("abandon", &PyWriter::abandon)
-      .def("resumed", &PyWriter::resumed, nb::sig("def resumed(self) -> list[tuple[int, int, bytes]]"))
+      .def("resumed", &PyWriter::resumed,
+           nb::sig("def resumed(self) -> list[tuple[int, int, bytes]]"))
       .def_prop_ro("chunk_samples", &PyWriter::chunk_samples)
       .def_prop_ro("num_chunks", &PyWriter::num_chunks);
 }

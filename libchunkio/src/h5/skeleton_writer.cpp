@@ -401,6 +401,24 @@ void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
   writes.apply();
 }
 
+namespace {
+
+/// Writes all that runs parallel to the pictures anew, since contiguous datasets cannot be cut.
+void replace_fields(const FileId& file, const DatasetSpec& spec, const std::string& path) {
+  const auto remove = [&](const std::string& name) {
+    check_status(H5Ldelete(file.get(), name.c_str(), H5P_DEFAULT),
+                 "replace dataset " + printable(name) + " of", path);
+  };
+  for (const FieldData& field : spec.fields) {
+    remove(field.info.name);
+    write_field(file, spec, field, path);
+  }
+  remove(kSampleDigests);
+  create_sample_digests(file, spec, path);
+}
+
+}  // namespace
+
 void complete_file(int fd, const std::string& path, std::span<const FieldData> fields,
                    const Completion& completion) {
   const auto guard = Library::lock();
@@ -411,17 +429,7 @@ void complete_file(int fd, const std::string& path, std::span<const FieldData> f
   if (completion.shortened != nullptr) {
     const auto dims = extent(image_shape(*completion.shortened));
     check_status(H5Dset_extent(images.get(), dims.data()), "shorten the pictures of", path);
-    // Not cut, since contiguous datasets cannot be.
-    const auto remove = [&](const std::string& name) {
-      check_status(H5Ldelete(file.get(), name.c_str(), H5P_DEFAULT),
-                   "replace dataset " + printable(name) + " of", path);
-    };
-    for (const FieldData& field : completion.shortened->fields) {
-      remove(field.info.name);
-      write_field(file, *completion.shortened, field, path);
-    }
-    remove(kSampleDigests);
-    create_sample_digests(file, *completion.shortened, path);
+    replace_fields(file, *completion.shortened, path);
   }
   write_final_values(file, images, fields, completion, path);
   check_status(images.reset(), "finish", path);
@@ -453,6 +461,7 @@ void FilteredFile::write_chunk(std::int64_t chunk, std::uint32_t mask,
 
 void FilteredFile::finish(const Completion& completion) {
   const auto guard = Library::lock();
+  if (completion.shortened != nullptr) replace_fields(file_, *completion.shortened, path_);
   write_final_values(file_, images_, fields_, completion, path_);
   check_status(images_.reset(), "finish", path_);
   check_status(file_.reset(), "finish", path_);

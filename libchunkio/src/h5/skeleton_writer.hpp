@@ -77,7 +77,8 @@ class FilteredFile {
   void write_chunk(std::int64_t chunk, std::uint32_t mask, std::span<const std::byte> stored);
 
   /// Adds what is known at the end and writes all metadata. To be called once. Does not sync.
-  /// \pre nothing was shortened. \throws Error hdf5_failed, io_failed, no_space.
+  /// \pre what is called shortened has as many samples as before, and other values of its fields.
+  /// \throws Error hdf5_failed, io_failed, no_space.
   void finish(const Completion& completion);
 
  private:

@@ -509,7 +509,7 @@ void DatasetWriter::Impl::add_pixels(PixelStatistics& sums,
 
 void DatasetWriter::Impl::set_rows(std::int64_t num_rows, std::vector<FieldData> fields) {
   if (!partial) throw Error(ErrorCode::invalid_argument, target + ": set_rows after close");
-  if (filtered) {
+  if (filtered && num_rows != num_samples) {
     throw Error(ErrorCode::unsupported,
                 target + ": a filtered file cannot be shortened; write it without filter");
   }
@@ -565,7 +565,7 @@ void DatasetWriter::Impl::finish() {
   } else if (!filtered) {
     partial->sync();
   }
-  if (shortened) {
+  if (shortened && !filtered) {
     // Before digests of fields are chained on.
     const std::int64_t last = base::ceil_divide(final_rows(), chunk_samples) - 1;
     last_chunk_digest = chunk_digest(last);

@@ -1,0 +1,39 @@
+# Tests of the Python package, each file of them a test of ctest. They need an interpreter with pytest, NumPy and h5py,
+# for which the extension is built: tests/run.sh makes one.
+if(NOT TARGET chunkio_python)
+  chunkio_add_skipped_test(Python "CHUNKIO_BUILD_PYTHON is off; bash tests/run.sh turns it on")
+  return()
+endif()
+execute_process(COMMAND ${Python_EXECUTABLE} -c "import h5py, numpy, pytest" RESULT_VARIABLE status
+                OUTPUT_QUIET ERROR_QUIET)
+if(NOT status EQUAL 0)
+  chunkio_add_skipped_test(Python "${Python_EXECUTABLE} lacks pytest, NumPy or h5py")
+  return()
+endif()
+
+set(python_environment PYTHONPATH=${PROJECT_BINARY_DIR}/libchunkio/python PYTHONDONTWRITEBYTECODE=1)
+if(CHUNKIO_SANITIZE)
+  # The interpreter is not instrumented, so the runtime has to be there before it starts. What Python itself keeps until
+  # its end is no leak of ours.
+  if(CHUNKIO_SANITIZE MATCHES "thread")
+    set(runtime libtsan.so)
+  else()
+    set(runtime libasan.so)
+  endif()
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${runtime} OUTPUT_VARIABLE runtime
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so OUTPUT_VARIABLE standard_library
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  list(APPEND python_environment "LD_PRELOAD=${runtime} ${standard_library}" ASAN_OPTIONS=detect_leaks=0)
+endif()
+foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_programs types)
+  add_test(
+    NAME Python.${name}
+    COMMAND ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider
+            ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py $<$<TARGET_EXISTS:h5pack>:--h5pack=$<TARGET_FILE:h5pack>>
+    COMMAND_EXPAND_LISTS)
+  set_tests_properties(
+    Python.${name}
+    PROPERTIES LABELS short TIMEOUT 900 ENVIRONMENT "${python_environment}"
+               SKIP_REGULAR_EXPRESSION "^.*[0-9]+ skipped in [0-9.]+s" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
+endforeach()

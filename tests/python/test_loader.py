@@ -1,0 +1,428 @@
+import gc
+import json
+import multiprocessing
+import os
+import pathlib
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+from conftest import check_contents, ids, num_threads
+
+import chunkio
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+ORDERS = json.loads((ROOT / "tests/golden/epoch_order/orders.json").read_text())
+SMALL = {"batch_size": 16, "seed": 7, "window_bytes": 4 * 9 * 90}
+# The first batch of a loader that reads from it comes after half a second.
+SLOW = {"bytes_per_second": 1e9, "request_seconds": 0.5, "queue_depth": 1}
+
+
+@pytest.mark.parametrize("case", [case for case in ORDERS if sum(case["files"]) < 2000], ids=lambda case: case["name"])
+def test_the_order_is_that_of_the_golden_vectors(make_file, case):
+    files = case["files"]
+    # Filtered, since then a row group is a chunk, however small the window is.
+    path = make_file(files[0] if len(files) == 1 else files, case["k"], filtered=True)
+    options = {name: case[name] for name in ("batch_size", "seed", "world_size", "lanes", "uneven", "drop_last")}
+    options["order"] = case["mode"]
+    k = min(case["k"], files[0])
+    options["window_bytes"] = case["window_groups"] * k * 90
+    if "select" in case:
+        options["rows"] = [row for begin, end in case["select"] for row in range(begin, end)]
+    data = chunkio.Dataset(path)
+    delivered = {}
+    for rank in range(case["world_size"]):
+        try:
+            loader = chunkio.Loader(data, rank=rank, **options)
+        except ValueError as error:
+            assert case["drop_last"] and case["num_steps"][rank] == 0, error
+            continue
+        state = loader.state_dict()
+        assert state["group_samples"] == k or len(files) > 1
+        if state["group_samples"] != case["k"] and len(files) > 1:
+            pytest.skip("the first file is shorter than a chunk")
+        loader.set_epoch(case["epoch"])
+        assert len(loader) == case["num_steps"][rank]
+        for batch in loader:
+            delivered[rank, batch.step] = check_contents(batch)
+    for rank, step, rows in case["batches"]:
+        assert delivered[rank, step] == rows
+
+
+def test_each_loop_is_the_next_epoch(data):
+    loader = chunkio.Loader(data, **SMALL)
+    seen = []
+    for epoch in range(3):
+        rows = []
+        for step, batch in enumerate(loader):
+            assert (batch.epoch, batch.step) == (epoch, step)
+            rows += check_contents(batch)
+        assert sorted(rows) == list(range(230))
+        seen.append(rows)
+    assert seen[0] != seen[1] != seen[2]
+    loader.set_epoch(1)
+    assert [row for batch in loader for row in ids(batch)] == seen[1]
+    assert next(iter(loader)).epoch == 2
+
+
+def test_a_loop_that_was_left_is_followed_by_the_next_epoch(data):
+    loader = chunkio.Loader(data, **SMALL)
+    for batch in loader:
+        break
+    assert next(iter(loader)).epoch == 1
+
+
+def test_an_older_loop_says_that_another_began(data):
+    loader = chunkio.Loader(data, **SMALL)
+    first = iter(loader)
+    next(first)
+    second = iter(loader)
+    with pytest.raises(RuntimeError, match="another loop"):
+        next(first)
+    assert next(second).epoch == 1
+
+
+def test_fields_and_parts_of_a_batch(data):
+    loader = chunkio.Loader(data, fields=["weights"], order="sequential", batch_size=100)
+    batches = list(loader)
+    assert [batch.size for batch in batches] == [100, 100, 30]
+    images, labels = batches[2]
+    assert images.shape == (30, 6, 5, 3) and labels.shape == (30,)
+    np.testing.assert_array_equal(np.asarray(batches[2]["weights"])[:, 0], np.arange(200, 230) * 0.5)
+    with pytest.raises(KeyError, match="mask"):
+        batches[0]["mask"]
+    assert "step 2" in repr(batches[2])
+
+
+@pytest.mark.parametrize(
+    "rows, wanted",
+    [
+        (slice(10, 60), range(10, 60)),
+        (slice(0, 230, 7), range(0, 230, 7)),
+        (range(5, 9), range(5, 9)),
+        ([3, 1, 200], [1, 3, 200]),
+        (np.arange(230) % 2 == 0, range(0, 230, 2)),
+        (np.array([7, 8], np.int32), [7, 8]),
+    ],
+)
+def test_rows(data, rows, wanted):
+    loader = chunkio.Loader(data, rows=rows, **SMALL)
+    assert sorted(row for batch in loader for row in ids(batch)) == list(wanted)
+
+
+def test_only_labels(data):
+    loader = chunkio.Loader(data, only_labels=[0, 3], **SMALL)
+    labels = {int(label) for batch in loader for label in np.asarray(batch.labels)}
+    assert labels == {0, 3}
+
+
+def test_every_option_of_cpp_is_a_keyword():
+    """Those that are not: what happens when too many are held, which is always a copy, and looking at signals."""
+    header = (ROOT / "libchunkio/include/chunkio/loader.hpp").read_text()
+    struct = header[header.index("struct LoaderOptions {") : header.index("namespace internal {")]
+    members = set(re.findall(r"^  [\w:<>, ()]+? (\w+)(?: = [^;]+)?;$", struct, re.MULTILINE))
+    assert {"batch_size", "rows", "disk_limit", "on_wait"} <= members
+    import inspect
+
+    keywords = set(inspect.signature(chunkio.Loader).parameters) - {"dataset"}
+    assert keywords == members - {"when_held", "on_wait"}
+
+
+def test_every_option_reaches_cpp(data):
+    """Each value is one that C++ refuses, or that shows."""
+    for keyword, value in {
+        "batch_size": 0, "rank": 1, "world_size": 0, "lanes": 3, "uneven": "never", "window_bytes": 0,
+        "fields": ["none"], "order": "chaos", "only_labels": [99], "verify": "maybe", "on_error": "ignore",
+        "num_threads": -1, "prefetch_depth": 0, "max_held": 0, "memory_budget": 0, "source": "tape",
+        "resident": "always", "num_epochs": -1, "disk_limit": {"bytes_per_second": -1.0},
+    }.items():
+        with pytest.raises((ValueError, FileNotFoundError)) as caught:
+            chunkio.Loader(data, **{keyword: value, **({"world_size": 2} if keyword == "lanes" else {})})
+        assert isinstance(caught.value, chunkio.Error)
+    with pytest.raises(TypeError, match="seed cannot be -1"):
+        chunkio.Loader(data, seed=-1)
+    with pytest.raises(TypeError, match="batch_size"):
+        chunkio.Loader(data, batch_size="many")
+    assert chunkio.Loader(data, drop_last=True, batch_size=100).num_steps == 2
+    assert chunkio.Loader(data, source="scatter").source == "scatter"
+    assert chunkio.Loader(data, source="direct", direct_io=True).stats()["facts"]["direct_io"] in (True, False)
+    assert chunkio.Loader(data, seed=2**64 - 1).state_dict()["seed"] == 2**64 - 1
+    loader = chunkio.Loader(data, resident="host", verify="off", num_threads=3)
+    assert loader.stats()["facts"]["resident"] == "host" and loader.stats()["num_threads"] == 3
+
+
+def test_states_are_exact_and_plain_json(data):
+    loader = chunkio.Loader(data, **SMALL)
+    for _ in zip(range(5), loader):
+        pass
+    state = json.loads(json.dumps(loader.state_dict()))
+    rest = [ids(batch) for batch in iter_rest(loader)]
+    for options in ({}, {"num_threads": 1}, {"source": "hdf5"}):
+        again = chunkio.Loader(data, **SMALL, **options)
+        again.load_state_dict(state)
+        assert again.state_dict() == state
+        assert [ids(batch) for batch in again] == rest
+        assert next(iter(again)).epoch == 1
+    with pytest.raises(ValueError, match="seed"):
+        chunkio.Loader(data, **{**SMALL, "seed": 8}).load_state_dict(state)
+    with pytest.raises(ValueError):
+        loader.load_state_dict({"epoch": 1})
+
+
+def iter_rest(loader):
+    """What an epoch that was left would have had: by a state, as a loop cannot be entered again."""
+    state = loader.state_dict()
+    loader.load_state_dict(state)
+    return iter(loader)
+
+
+def test_set_epoch_keeps_the_place_in_a_restored_epoch(data):
+    loader = chunkio.Loader(data, **SMALL)
+    loader.set_epoch(4)
+    for _ in zip(range(3), loader):
+        pass
+    state = loader.state_dict()
+    loader = chunkio.Loader(data, **SMALL)
+    loader.load_state_dict(state)
+    loader.set_epoch(4)
+    batch = next(iter(loader))
+    assert (batch.epoch, batch.step) == (4, 3)
+    loader.load_state_dict(state)
+    loader.set_epoch(5)
+    batch = next(iter(loader))
+    assert (batch.epoch, batch.step) == (5, 0)
+
+
+def test_a_state_between_epochs_is_the_start_of_the_next(data):
+    loader = chunkio.Loader(data, **SMALL)
+    assert (loader.state_dict()["epoch"], loader.state_dict()["step"]) == (0, 0)
+    for _ in loader:
+        pass
+    state = loader.state_dict()
+    assert (state["epoch"], state["step"]) == (1, 0)
+    loader.set_epoch(7)
+    assert loader.state_dict()["epoch"] == 7
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_other_world_sizes_go_on_with_the_same_global_batches(data, world_size):
+    def loaders(size, state=None):
+        made = [
+            chunkio.Loader(data, batch_size=16 // size, seed=3, lanes=4, rank=rank, world_size=size, window_bytes=4 * 9 * 90)
+            for rank in range(size)
+        ]
+        for loader in made:
+            if state is not None:
+                loader.load_state_dict(state)
+        return made
+
+    whole = [sorted(ids(batch)) for batch in loaders(1)[0]]
+    started = loaders(2)
+    first = [sorted(sum((ids(batch) for batch in step), [])) for _, step in zip(range(4), zip(*started))]
+    states = [loader.state_dict() for loader in started]
+    assert states[0] == states[1]
+    rest = [sorted(sum((ids(batch) for batch in step), [])) for step in zip(*loaders(world_size, states[0]))]
+    assert first + rest == whole
+
+
+def test_holding_is_always_safe(data):
+    loader = chunkio.Loader(data, **SMALL, max_held=2)
+    with pytest.warns(RuntimeWarning, match="max_held"):
+        held = list(loader)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough
+        held += list(loader)
+    stats = loader.stats()
+    assert stats["batches"] == 30 and stats["copied_batches"] == 28
+    arrays = [np.asarray(batch.images) for batch in held]
+    del loader
+    gc.collect()
+    for batch in held:
+        check_contents(batch)
+    rows = [ids(batch) for batch in held]
+    del held
+    gc.collect()
+    for array, row in zip(arrays, rows):
+        from conftest import images_of
+
+        np.testing.assert_array_equal(array, images_of(row))
+
+
+def test_a_plain_loop_copies_nothing(data):
+    loader = chunkio.Loader(data, **SMALL, max_held=2)
+    for _ in range(3):
+        for images, labels in loader:
+            np.asarray(images)
+    assert loader.stats()["copied_batches"] == 0
+
+
+def test_statistics_and_reports(data):
+    loader = chunkio.Loader(data, **SMALL)
+    for _ in loader:
+        pass
+    assert loader.stats()["images"] == 230
+    assert loader.stats(epoch=0)["images"] == 230 and loader.stats(epoch=3)["images"] == 0
+    assert isinstance(loader.stats()["stall_seconds"], float)
+    assert loader.report() and loader.diagnosis()["bound"]
+    assert loader.skipped() == []
+    assert chunkio.Loader(data).report() == "Nothing was delivered yet."
+
+
+def test_ctrl_c_ends_a_wait(make_file):
+    program = f"""
+        import chunkio, threading, os, signal, time
+        loader = chunkio.Loader(chunkio.Dataset({make_file(chunk=230)!r}), disk_limit={{"bytes_per_second": 1e9, "request_seconds": 3, "queue_depth": 1}})
+        def press():
+            global pressed
+            time.sleep(0.3)
+            pressed = time.monotonic()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=press).start()
+        try:
+            next(iter(loader))
+        except KeyboardInterrupt:
+            print(time.monotonic() - pressed)
+        assert next(iter(loader)).size  # nothing was lost
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.5  # 0.05 s and a busy machine
+
+
+def test_other_threads_run_while_one_waits(make_file):
+    loader = chunkio.Loader(chunkio.Dataset(make_file(chunk=230)), disk_limit=SLOW)
+    batches = iter(loader)
+    worker = threading.Thread(target=lambda: next(batches))
+    worker.start()
+    count = 0
+    while worker.is_alive():
+        count += 1
+        time.sleep(0.001)
+    assert count > 20
+
+
+def test_threads_take_turns(data):
+    loader = chunkio.Loader(data, **SMALL)
+    batches, rows, lock = iter(loader), [], threading.Lock()
+
+    def take():
+        while True:
+            with lock:
+                batch = next(batches, None)
+            if batch is None:
+                return
+            rows.extend(check_contents(batch))
+            loader.state_dict()
+
+    workers = [threading.Thread(target=take) for _ in range(4)]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    assert sorted(rows) == list(range(230))
+
+
+def test_what_is_dropped_leaves_no_thread(data):
+    class Cycle:
+        pass
+
+    before = num_threads()
+    for _ in range(3):
+        cycle = Cycle()
+        cycle.self, cycle.loader = cycle, chunkio.Loader(data, **SMALL)
+        cycle.batches = iter(cycle.loader)
+        next(cycle.batches)
+        gone = weakref.ref(cycle.loader)
+        del cycle
+        gc.collect()
+        assert gone() is None
+    assert num_threads() == before
+
+
+def test_memory_stays_what_it_is(data):
+    def resident():
+        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+
+    loader = chunkio.Loader(data, **SMALL)
+    for epoch in range(1100):
+        for batch in loader:
+            np.asarray(batch.images)
+        if epoch == 100:
+            before = resident()
+    assert resident() < before + 2048  # KiB
+
+
+def test_close_ends_it(data):
+    loader = chunkio.Loader(data, **SMALL)
+    batch = next(iter(loader))
+    before = num_threads()
+    loader.close()
+    assert num_threads() < before
+    check_contents(batch)
+    with pytest.raises(ValueError, match="closed"):
+        iter(loader)
+    loader.close()
+
+
+def test_a_loader_at_the_end_of_the_program_is_no_trouble(make_file):
+    program = f"""
+        import chunkio
+        loader = chunkio.Loader(chunkio.Dataset({make_file()!r}))
+        batches = iter(loader)
+        keep = [next(batches)]
+        chunkio.keep = [loader, batches, keep]
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_forked_child_gets_one_clear_error(data):
+    loader = chunkio.Loader(data, **SMALL)
+    batches = iter(loader)
+    batch = next(batches)
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        messages = []
+        for call in (lambda: next(batches), lambda: loader.state_dict(), lambda: loader.stats(), lambda: data[0]):
+            try:
+                call()
+                messages.append("no error")
+            except chunkio.Error as error:
+                messages.append(f"{error.code} {error}")
+        check_contents(batch)  # what is held stays readable
+        del loader, batches, batch
+        gc.collect()
+        os.write(write_end, json.dumps(messages).encode())
+        os._exit(0)
+    os.close(write_end)
+    messages = json.loads(os.read(read_end, 65536))
+    assert os.waitpid(child, 0)[1] == 0
+    for message in messages:
+        assert message.startswith("unsupported") and "fork" in message
+    assert sorted(row for batch in batches for row in ids(batch)) != []
+
+
+def spawned(loader, results):
+    results.put([ids(batch) for batch in loader])
+
+
+def test_a_pickled_loader_opens_anew_where_it_stood(data):
+    loader = chunkio.Loader(data, **SMALL)
+    for _ in zip(range(4), loader):
+        pass
+    rest = [ids(batch) for batch in pickle.loads(pickle.dumps(loader))]
+    assert len(rest) == 11
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    process = context.Process(target=spawned, args=(loader, results))
+    process.start()
+    assert results.get(timeout=60) == rest
+    process.join()

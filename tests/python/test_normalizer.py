@@ -1,0 +1,54 @@
+import gc
+
+import numpy as np
+import pytest
+
+import chunkio
+
+
+@pytest.fixture
+def batch(data):
+    return next(iter(chunkio.Loader(data, batch_size=16)))
+
+
+def test_it_is_value_less_mean_by_std(data, batch):
+    normalized = np.asarray(chunkio.Normalizer(data, mean=[0.5, 0.4, 0.3], std=[0.2, 0.3, 0.4])(batch))
+    pixels = np.asarray(batch.images).astype(np.float64) / 255
+    expected = ((pixels - [0.5, 0.4, 0.3]) / [0.2, 0.3, 0.4]).transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(normalized, expected, atol=1e-5)
+    assert normalized.dtype == np.float32 and normalized.flags.writeable
+    last = np.asarray(chunkio.Normalizer(data, mean=[0.5], std=[0.5], layout="nhwc", dtype="float16")(batch))
+    assert last.shape == (16, 6, 5, 3) and last.dtype == np.float16
+
+
+def test_crops_and_flips(data, batch):
+    normalize = chunkio.Normalizer(data, mean=[0], std=[1], padding=2, random_crop=True, flip=True, seed=3)
+    assert np.array_equal(normalize(batch), normalize(batch))
+    assert not np.array_equal(normalize(batch), normalize(batch, echo_pass=1))
+    assert chunkio.Normalizer(data, mean=[0], std=[1], crop_height=2, crop_width=3)(batch).shape == (16, 3, 2, 3)
+
+
+def test_results_may_be_held(data, batch):
+    normalize = chunkio.Normalizer(data, mean=[0], std=[1])
+    held = [np.asarray(normalize(batch)) for _ in range(20)]
+    assert len({array.ctypes.data for array in held}) == 20
+    del held
+    gc.collect()
+    # What was dropped is used again.
+    assert len({np.asarray(normalize(batch)).ctypes.data for _ in range(20)}) <= 4
+
+
+def test_bfloat16_is_for_dlpack(data, batch):
+    tensor = chunkio.Normalizer(data, mean=[0], std=[1], dtype="bfloat16")(batch)
+    assert tensor.dtype == "bfloat16"
+    with pytest.raises(AttributeError, match="DLPack"):
+        tensor.__array_interface__
+
+
+def test_refusals(data):
+    with pytest.raises(FileNotFoundError, match="mean"):
+        chunkio.Normalizer(data)
+    with pytest.raises(ValueError, match="random_crop"):
+        chunkio.Normalizer(data, mean=[0], std=[1], random_crop=True)
+    with pytest.raises(ValueError, match="dtype"):
+        chunkio.Normalizer(data, mean=[0], std=[1], dtype="float8")

@@ -1,0 +1,138 @@
+import gc
+import json
+import pickle
+
+import numpy as np
+import pytest
+from conftest import SAMPLE_BYTES, ids, images_of, labels_of
+
+torch = pytest.importorskip("torch")
+import chunkio.torch  # noqa: E402
+
+SMALL = {"batch_size": 16, "seed": 7, "window_bytes": 4 * 9 * SAMPLE_BYTES}
+SCALE = {"mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4]}
+
+
+def rows_of(path):
+    """The row numbers of an epoch, batch by batch."""
+    return [ids(batch) for batch in chunkio.Loader(chunkio.Dataset(path), **SMALL)]
+
+
+def normalized(rows):
+    pixels = images_of(rows).astype(np.float64) / 255
+    return ((pixels - SCALE["mean"]) / SCALE["std"]).transpose(0, 3, 1, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_batches_are_normalised(make_file, dtype, memory_format):
+    path = make_file()
+    loader = chunkio.torch.DataLoader(path, dtype=dtype, memory_format=memory_format, **SMALL, **SCALE)
+    tolerance = {torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 2e-1}[dtype]
+    for rows, (images, labels) in zip(rows_of(path), loader):
+        assert images.dtype == dtype and images.shape == (len(rows), 3, 6, 5)
+        assert images.is_contiguous(memory_format=memory_format)
+        np.testing.assert_allclose(images.double().numpy(), normalized(rows), atol=tolerance)
+        assert labels.tolist() == labels_of(rows).tolist()
+        images.mul_(2)  # it is the caller's own
+
+
+def test_uint8_as_stored(make_file):
+    path = make_file()
+    for rows, (images, labels) in zip(rows_of(path), chunkio.torch.DataLoader(path, dtype=None, **SMALL)):
+        assert images.dtype == torch.uint8
+        np.testing.assert_array_equal(images.numpy(), images_of(rows))
+    with pytest.raises(ValueError, match="dtype None"):
+        chunkio.torch.DataLoader(path, dtype=None, flip=True)
+
+
+def test_what_is_held_stays(make_file):
+    path = make_file()
+    loader = chunkio.torch.DataLoader(path, **SMALL, **SCALE)
+    held = list(loader)
+    assert loader.stats()["copied_batches"] == 0
+    del loader
+    gc.collect()
+    for rows, (images, labels) in zip(rows_of(path), held):
+        np.testing.assert_allclose(images.numpy(), normalized(rows), atol=1e-5)
+
+
+def test_crops_flips_and_transforms(make_file):
+    path = make_file()
+    options = {"padding": 2, "random_crop": True, "flip": True, **SMALL, **SCALE}
+    first = [images for images, _ in chunkio.torch.DataLoader(path, **options)]
+    again = [images for images, _ in chunkio.torch.DataLoader(path, num_threads=1, **options)]
+    assert all(torch.equal(a, b) for a, b in zip(first, again))
+    plain = [images for images, _ in chunkio.torch.DataLoader(path, **SMALL, **SCALE)]
+    assert not torch.equal(first[0], plain[0])
+    loader = chunkio.torch.DataLoader(path, crop_size=4, transform=lambda images, labels: {"x": images, "y": labels}, **SMALL, **SCALE)
+    assert next(iter(loader))["x"].shape == (16, 3, 4, 4)
+
+
+def test_fields(make_file):
+    images, labels, fields = next(iter(chunkio.torch.DataLoader(make_file(), fields=["weights"], **SMALL, **SCALE)))
+    assert fields["weights"].shape == (16, 2) and fields["weights"].dtype == torch.float32
+
+
+def test_epochs_and_states(make_file):
+    path = make_file()
+    loader = chunkio.torch.DataLoader(path, **SMALL, **SCALE)
+    assert len(loader) == 15 and loader.batch_size == 16 and len(loader.dataset) == 230
+    first = [labels.tolist() for _, labels in loader]
+    second = [labels.tolist() for _, labels in loader]
+    assert first != second
+    loader.set_epoch(1)
+    for _ in zip(range(6), loader):
+        pass
+    state = json.loads(json.dumps(loader.state_dict()))
+    again = chunkio.torch.DataLoader(path, **SMALL, **SCALE)
+    again.load_state_dict(state)
+    assert [labels.tolist() for _, labels in again] == second[6:]
+
+
+def test_pytorchs_own_loader(make_file):
+    path = make_file()
+    dataset = chunkio.torch.IterableDataset(path, dtype=None, **SMALL)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=0)
+    assert [labels.tolist() for _, labels in loader] == [labels_of(rows).tolist() for rows in rows_of(path)]
+    with pytest.raises(RuntimeError, match="num_workers=0"):
+        next(iter(torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1)))
+
+
+def test_ranks_of_launchers(make_file, monkeypatch):
+    path = make_file()
+    whole = rows_of(path)
+    for names in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
+        monkeypatch.setenv(names[0], "1")
+        monkeypatch.setenv(names[1], "2")
+        loader = chunkio.torch.DataLoader(path, dtype=None, **SMALL)
+        assert len(loader) == 8
+        assert len(chunkio.torch.DataLoader(path, dtype=None, distributed=False, **SMALL)) == len(whole) == 15
+        monkeypatch.delenv(names[0])
+        if names[0] == "RANK":
+            with pytest.raises(ValueError, match="RANK"):
+                chunkio.torch.DataLoader(path, dtype=None, **SMALL)
+        monkeypatch.delenv(names[1])
+    with pytest.raises(ValueError, match="torchrun"):
+        chunkio.torch.DataLoader(path, dtype=None, distributed=True, **SMALL)
+
+
+def test_refusals(make_file):
+    path = make_file()
+    with pytest.raises(ValueError, match="mean"):
+        chunkio.torch.DataLoader(path)
+    with pytest.raises(ValueError, match="dtype"):
+        chunkio.torch.DataLoader(path, dtype=torch.int64)
+    with pytest.raises(TypeError, match="shuffle"):
+        chunkio.torch.DataLoader(path, shuffle=True, **SCALE)
+    if not torch.cuda.is_available():
+        with pytest.raises((ValueError, chunkio.Error, RuntimeError)):
+            chunkio.torch.DataLoader(path, device="cuda:0", **SCALE)
+
+
+def test_it_is_pickled(make_file):
+    loader = chunkio.torch.DataLoader(make_file(), **SMALL, **SCALE)
+    for _ in zip(range(3), loader):
+        pass
+    rest = [labels.tolist() for _, labels in pickle.loads(pickle.dumps(loader))]
+    assert len(rest) == 12

@@ -1,0 +1,177 @@
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import h5py
+import numpy as np
+import pytest
+from conftest import images_of, labels_of
+
+import chunkio
+
+ROWS = range(100)
+
+
+def expect(path, count=100):
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(file["images"][:], images_of(range(count)))
+        np.testing.assert_array_equal(file["labels"][:], labels_of(range(count)))
+
+
+@pytest.mark.parametrize("block", [1, 7, 9, 10, 100])
+@pytest.mark.parametrize("deflate_level", [0, 1])
+def test_blocks_of_any_size(tmp_path, block, deflate_level):
+    path = tmp_path / "out.h5"
+    with chunkio.Writer(path, num_samples=100, shape=(6, 5, 3), chunk_samples=9, class_names=[str(i) for i in range(11)], deflate_level=deflate_level) as writer:
+        for first in range(0, 100, block):
+            rows = ROWS[first : first + block]
+            writer.append(images_of(rows), labels_of(rows))
+            assert writer.num_written == rows[-1] + 1
+        assert not path.exists()
+    expect(path)
+    data = chunkio.Dataset(path)
+    assert data.class_names[3] == "3" and data.info["format_version"] == 2
+    np.testing.assert_allclose(data.mean, (images_of(ROWS) / 255).mean(axis=(0, 1, 2)), atol=1e-6)
+    assert [entry["count"] for entry in data.info["classes"]] == np.bincount(labels_of(ROWS), minlength=11).tolist()
+
+
+def test_single_samples_and_other_libraries(tmp_path):
+    with chunkio.Writer(tmp_path / "out.h5", num_samples=100, shape=(6, 5, 3)) as writer:
+        for row in range(50):
+            writer.append(images_of([row])[0], labels_of([row])[0])
+        source = chunkio.Dataset(write_file(tmp_path / "in.h5"))
+        batch = next(iter(chunkio.Loader(source, order="sequential", rows=slice(50, 100), batch_size=50)))
+        writer.append(batch.images, batch.labels)
+    expect(tmp_path / "out.h5")
+
+
+def write_file(path):
+    with chunkio.Writer(path, num_samples=100, shape=(6, 5, 3)) as writer:
+        writer.append(images_of(ROWS), labels_of(ROWS))
+    return path
+
+
+def test_fields_and_attributes(tmp_path):
+    masks = np.arange(100 * 6, dtype=np.float32).reshape(100, 2, 3)
+    table = (np.arange(300).reshape(100, 3) % 2).astype(np.uint8)
+    with chunkio.Writer(
+        tmp_path / "out.h5", num_samples=100, shape=(3, 6, 5), layout="nchw", attribute_names=["a", "b", "c"],
+        fields={"mask": (np.float32, (2, 3))}, split="train",
+    ) as writer:  # fmt: skip
+        for rows in (slice(0, 33), slice(33, 100)):
+            writer.append(images_of(ROWS).transpose(0, 3, 1, 2)[rows], table[rows], mask=masks[rows])
+    data = chunkio.Dataset(tmp_path / "out.h5")
+    assert data.layout == "nchw" and data.attribute_names == ["a", "b", "c"] and data.info["split"] == "train"
+    np.testing.assert_array_equal(data.read_field("mask"), masks)
+    np.testing.assert_array_equal(data[0:100][1], table)
+
+
+def test_what_is_wrong_is_said_and_nothing_is_lost(tmp_path):
+    path = tmp_path / "out.h5"
+    with chunkio.Writer(path, num_samples=100, shape=(6, 5, 3), chunk_samples=9) as writer:
+        for images, labels, text in [
+            (images_of(ROWS)[:, 1:], labels_of(ROWS), "images must be uint8"),
+            (images_of(ROWS).astype(np.float32), labels_of(ROWS), "float32"),
+            (images_of(ROWS), labels_of(ROWS)[1:], "labels must be"),
+            (images_of(ROWS), None, "needs labels"),
+            (images_of(range(101)), labels_of(range(101)), "more than the 100"),
+        ]:
+            with pytest.raises(ValueError, match=text):
+                writer.append(images, labels)
+        writer.append(images_of(ROWS[:40]), labels_of(ROWS[:40]))
+        with pytest.raises(ValueError, match="40 of num_samples = 100"):
+            writer.close()
+        writer.append(images_of(ROWS[40:]), labels_of(ROWS[40:]))
+    expect(path)
+    with pytest.raises(FileExistsError, match="overwrite") as caught:
+        chunkio.Writer(path, num_samples=1, shape=(6, 5, 3))
+    assert caught.value.code == "output_exists"
+    with pytest.raises(ValueError, match="closed"):
+        writer.append(images_of([0]), labels_of([0]))
+
+
+def test_an_exception_leaves_nothing(tmp_path):
+    with pytest.raises(RuntimeError):
+        with chunkio.Writer(tmp_path / "out.h5", num_samples=100, shape=(6, 5, 3)) as writer:
+            writer.append(images_of(ROWS[:9]), labels_of(ROWS[:9]))
+            raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    writer = chunkio.Writer(tmp_path / "out.h5", num_samples=100, shape=(6, 5, 3))
+    del writer
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_writer_is_resumed(tmp_path):
+    path = tmp_path / "out.h5"
+    program = f"""
+        import sys; sys.path[:0] = {[str(p) for p in sys.path]!r}
+        import os, signal, chunkio
+        from conftest import images_of, labels_of
+        writer = chunkio.Writer({str(path)!r}, num_samples=100, shape=(6, 5, 3), chunk_samples=9, resume=True, identity={{"source": "x"}})
+        writer.append(images_of(range(50)), labels_of(range(50)))
+        writer._writer.commit()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], timeout=60)
+    assert done.returncode == -signal.SIGKILL and not path.exists()
+    with pytest.raises(ValueError, match="source"):
+        chunkio.Writer(path, num_samples=100, shape=(6, 5, 3), chunk_samples=9, resume=True, identity={"source": "y"})
+    with chunkio.Writer(path, num_samples=100, shape=(6, 5, 3), chunk_samples=9, resume=True, identity={"source": "x"}) as writer:
+        assert writer.num_written == 45
+        rows = ROWS[writer.num_written :]
+        writer.append(images_of(rows), labels_of(rows))
+    expect(path)
+    assert os.listdir(tmp_path) == ["out.h5"]
+
+
+class Indexable:
+    classes = ["even", "odd"]
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, row):
+        return images_of([row])[0], row % 2
+
+
+def test_pack_takes_what_can_be_indexed(tmp_path):
+    chunkio.pack(Indexable(), tmp_path / "out.h5", chunk_samples=9)
+    data = chunkio.Dataset(tmp_path / "out.h5")
+    assert data.class_names == ["even", "odd"]
+    images, labels = data[0:100]
+    np.testing.assert_array_equal(images, images_of(ROWS))
+    np.testing.assert_array_equal(labels, np.arange(100) % 2)
+
+
+def test_pack_takes_generators_dicts_and_images_alone(tmp_path):
+    chunkio.pack(((images_of([row])[0], row % 3) for row in ROWS), tmp_path / "a.h5")
+    np.testing.assert_array_equal(chunkio.Dataset(tmp_path / "a.h5")[0:100][1], np.arange(100) % 3)
+    chunkio.pack([{"img": images_of([row])[0], "label": row} for row in ROWS], tmp_path / "b.h5", num_samples=60)
+    assert len(chunkio.Dataset(tmp_path / "b.h5")) == 60
+    chunkio.pack([images_of([row])[0, :, :, 0] for row in ROWS], tmp_path / "c.h5")
+    data = chunkio.Dataset(tmp_path / "c.h5")
+    assert data.shape == (100, 6, 5, 1) and data[3][1] is None
+
+
+def test_pack_takes_pictures_of_pillow(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    chunkio.pack([(image.fromarray(images_of([row])[0]), 1) for row in ROWS], tmp_path / "out.h5")
+    np.testing.assert_array_equal(chunkio.Dataset(tmp_path / "out.h5")[0:100][0], images_of(ROWS))
+
+
+def test_pack_says_what_it_cannot(tmp_path):
+    for samples, text in [
+        ([], "no samples"),
+        ([(np.zeros((2, 2, 3), np.float32), 1)], "uint8"),
+        ([(np.zeros((2, 2, 3), np.uint8), 1), (np.zeros((2, 3, 3), np.uint8), 1)], "image 1 has shape"),
+        ([{"text": "x"}], "no 'image'"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            chunkio.pack(samples, tmp_path / "out.h5")
+        with pytest.raises(ValueError, match=text):
+            chunkio.pack(iter(samples), tmp_path / "out.h5")
+        assert list(tmp_path.iterdir()) == []
