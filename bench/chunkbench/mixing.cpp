@@ -42,7 +42,7 @@ ShufflePoint measure_mixing(const ChunkFile& file, const ChunkSize& chunk,
        .window_groups = std::max<std::int64_t>(window_bytes / group_bytes, 1)},
       0);
   const std::vector<std::int64_t> labels = read_labels(dataset);
-  std::optional<h5pack::LabelSummary> summary;
+  std::optional<chunkio::LabelSummary> summary;
   if (!labels.empty()) summary = h5pack::summarize_labels(dataset, groups);
   h5pack::ShuffleMeter meter(summary, groups);
   const chunkio::plan::EpochRows all(order);

@@ -190,6 +190,7 @@ class ProgramTest(CliTest):
         self.assertRegex(dry.stderr, r"standard output: No space left on device\n$")
         self.assertRegex(packed.stderr, r"standard output: No space left on device; already finished: 'out\.h5'")
 
+    @unittest.skipIf(os.environ.get("CHUNKIO_SANITIZE"), "sanitizers look at memory through a pipe, which takes files")
     def test_too_few_open_files_are_told_as_that(self):
         make_class_folder(self.dir / "photos", ["cat"], 2)
         self.h5pack("folder", "photos", "-o", "in.h5")

@@ -934,6 +934,44 @@ TEST_F(DeviceLoaderTest, ABatchThatIsNeverReleasedIsWaitedForToALimit) {
   EXPECT_LT(waited, std::chrono::seconds(5)) << "the limit is not the default";
 }
 
+TEST_F(DeviceLoaderTest, AWaitCanBeEndedAndGoesOn) {
+  struct Stop {};
+  // For storage, for a batch that is held, and for the consumer's stream.
+  for (const int what : {0, 1, 2}) {
+    int calls = 0;
+    DeviceOptions options{.normalize = augmented(), .max_held = 1, .resident = DeviceResident::off};
+    options.on_wait = [&calls] {
+      if (++calls <= 2) throw Stop{};
+    };
+    LoaderOptions host = loader_options();
+    if (what == 0) {
+      host.disk_limit =
+          DiskLimit{.bytes_per_second = 1e9, .request_seconds = 0.1, .queue_depth = 1};
+    }
+    DeviceLoader loader = device_loader(options, host);
+    loader.start_epoch(1);
+    std::optional<DeviceBatch> held;
+    std::optional<Blocker> training;
+    if (what != 0) held = loader.next(stream_);
+    if (what == 2) {
+      gpu_->synchronize(stream_);
+      training.emplace(*gpu_, stream_);
+      held.reset();
+      held = loader.next(stream_);  // its kernel waits for training, and the one after it for that
+      held.reset();
+    }
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THROW(static_cast<void>(loader.next(stream_)), Stop) << what;
+    }
+    if (training) training->end();
+    held.reset();
+    const auto batch = loader.next(stream_);
+    ASSERT_TRUE(batch) << what;
+    EXPECT_EQ(batch->step(), what);
+    EXPECT_GE(calls, 2);
+  }
+}
+
 /// Training that never ends: an error that says where, whatever is waited for, and nothing is lost.
 TEST_F(DeviceLoaderTest, AConsumersStreamThatDoesNotEndIsAnError) {
   for (const PinMemory pin : {PinMemory::require, PinMemory::prefer, PinMemory::off}) {

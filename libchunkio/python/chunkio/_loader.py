@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import operator
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from . import _core
 from ._core import Batch
 from ._dataset import Dataset
+from ._epochs import Epochs
 
 Order = Literal["chunk_shuffled", "sequential", "random"]
 Uneven = Literal["pad", "drop", "exact"]
@@ -37,7 +37,7 @@ def _close_all() -> None:
         loader.close()
 
 
-class Loader(_core.Loader):
+class Loader(Epochs[Batch], _core.Loader):
     """Delivers a dataset as shuffled uint8 batches, epoch by epoch.
 
     Each `for` over it is the next epoch, beginning with 0; `set_epoch` chooses another. `len(loader)` is the number of
@@ -79,12 +79,7 @@ class Loader(_core.Loader):
         MemoryError: the budget is too small; the message names the least that would do.
     """
 
-    # Of one that is not yet, or no longer, inside an epoch.
-    _epoch = 0  # of the next `for`
-    _inside = False  # of an epoch, which _state() describes
-    _restored = False  # to a place in epoch _epoch, where the next `for` goes on
-    _turn = 0  # of the last `for`; others have ended
-    _warned = False
+    _warned = False  # of copies
 
     def __init__(
         self,
@@ -132,30 +127,12 @@ class Loader(_core.Loader):
     def __len__(self) -> int:
         return self.num_steps
 
-    def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch; where a state was loaded that is inside of it, it goes on there."""
-        epoch = operator.index(epoch)
-        if epoch < 0:
-            raise ValueError(f"epoch must be >= 0, got {epoch}")
-        self._restored = self._restored and epoch == self._epoch
-        self._inside = False
-        self._epoch = epoch
-
     def __iter__(self) -> Iterator[Batch]:
-        self._turn += 1
-        epoch = self._epoch
-        self._start(epoch)
-        self._epoch = epoch + 1
-        self._restored = False
-        self._inside = True
+        self._begin()
         return self._batches(self._turn)
 
     def _batches(self, turn: int) -> Iterator[Batch]:
-        while self._turn == turn:
-            batch = self._next()
-            if batch is None:
-                self._inside = False
-                return
+        while (batch := self._take(turn)) is not None:
             if batch.copied and not self._warned:
                 self._warned = True
                 warnings.warn(
@@ -166,28 +143,6 @@ class Loader(_core.Loader):
                 )
             yield batch
             del batch  # so that nothing is held while the next one is made
-        raise RuntimeError("another loop over this Loader has begun; it delivers one epoch at a time")
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where it stands: batches handed out count, those prefetched do not. Plain JSON types.
-
-        Equal on all ranks that have taken equally many batches; names the contents of the file, never its path.
-        """
-        inside = self._inside or self._restored
-        state: dict[str, Any] = json.loads(self._state() if inside else self._state_at(self._epoch, 0))
-        return state
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes to the place of a state: the next `for` goes on there, exactly.
-
-        Rank and world_size may differ from those of the state if `lanes` and the global batch are equal; so may
-        everything that does not change the order. Raises ValueError that names the difference.
-        """
-        self._restore(json.dumps(state))
-        self._turn += 1
-        self._epoch = self._position()[0]
-        self._inside = False
-        self._restored = True
 
     def stats(self, epoch: int | None = None) -> dict[str, Any]:
         """What was delivered and what it cost, in all or in one of the last eight epochs. Seconds are wall time."""

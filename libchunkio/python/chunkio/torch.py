@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
@@ -16,8 +17,10 @@ from typing import Any, Literal
 import torch
 
 from . import _core
+from ._core import Batch
 from ._dataset import Dataset
-from ._loader import Loader
+from ._epochs import Epochs
+from ._loader import Loader, report_text
 from ._normalizer import Normalizer
 from .errors import InvalidArgumentError
 
@@ -49,6 +52,8 @@ class DataLoader:
             (torchrun, Open MPI, PMI, Slurm), else this is the only reader; False: the only reader.
         uneven: where ranks differ by one sample: "pad", "drop" or "exact".
         transform: called with (images, labels) of each batch; what it returns is delivered.
+        device_options: of a CUDA device: echo, big_batch, resident ("auto", "off", "require"), resident_share,
+            pin_memory ("require", "prefer", "off"), max_held, label_dtype.
         num_threads, window_bytes, drop_last, lanes, fields, ...: as in `chunkio.Loader`; a batch of a loader with
             `fields` is (images, labels, {name: tensor}).
 
@@ -76,10 +81,12 @@ class DataLoader:
         transform: Callable[..., Any] | None = None,
         num_threads: int = 0,
         fields: Sequence[str] = (),
+        device_options: dict[str, Any] | None = None,
         **loader_options: Any,
     ) -> None:
         self._dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         self._device = torch.device(device)
+        self._batch_size = batch_size
         self._transform = transform
         self._fields = tuple(fields)
         if dtype is not None and dtype not in _DTYPES:
@@ -92,20 +99,18 @@ class DataLoader:
             )
         self._channels_last = memory_format == torch.channels_last
         rank, world_size = _ranks(distributed)
-        loader_options.setdefault("rank", rank)
-        loader_options.setdefault("world_size", world_size)
-        self._loader = Loader(
-            self._dataset,
-            batch_size=batch_size,
-            seed=seed,
-            uneven=uneven,
-            num_threads=num_threads,
-            fields=self._fields,
+        options: dict[str, Any] = {
+            "batch_size": batch_size,
+            "seed": seed,
+            "rank": rank,
+            "world_size": world_size,
+            "uneven": uneven,
+            "num_threads": num_threads,
+            "fields": self._fields,
             **loader_options,
-        )
+        }
         height, width = (crop_size, crop_size) if isinstance(crop_size, int) else crop_size or (0, 0)
         normalize: dict[str, Any] = {
-            "dtype": _DTYPES.get(dtype, "float32") if dtype is not None else "float32",
             "layout": "nhwc" if self._channels_last else "nchw",
             "mean": _numbers(mean),
             "std": _numbers(std),
@@ -116,15 +121,24 @@ class DataLoader:
             "flip": flip,
             "seed": seed,
         }
+        self._loader: Loader | _DeviceLoader
         self._normalize: Normalizer | None = None
-        if self._device.type != "cpu":
-            raise InvalidArgumentError(
-                f"device {self._device} is not supported yet; use \"cpu\" and move batches with .to(device)"
-            )
         if dtype is not None:
-            self._normalize = Normalizer(self._dataset, num_threads=num_threads, **normalize)
+            normalize["dtype"] = _DTYPES[dtype]
+        elif self._device.type != "cpu":
+            raise InvalidArgumentError(f"device {self._device} delivers normalised images: dtype cannot be None")
         elif mean is not None or std is not None or height or padding or random_crop or flip:
             raise InvalidArgumentError("dtype None delivers images as stored: mean, std, crops and flips need a dtype")
+        if self._device.type == "cuda":
+            self._loader = _DeviceLoader(self._dataset, self._device, options, {**normalize, **(device_options or {})})
+            return
+        if self._device.type != "cpu":
+            raise InvalidArgumentError(f'device must be "cpu" or a CUDA device, got {self._device}')
+        if device_options:
+            raise InvalidArgumentError("device_options are for a CUDA device")
+        if dtype is not None:
+            self._normalize = Normalizer(self._dataset, num_threads=num_threads, **normalize)
+        self._loader = Loader(self._dataset, **options)
 
     @property
     def dataset(self) -> Dataset:
@@ -132,12 +146,7 @@ class DataLoader:
 
     @property
     def batch_size(self) -> int:
-        return self._loader.batch_size
-
-    @property
-    def loader(self) -> Loader:
-        """What reads."""
-        return self._loader
+        return self._batch_size
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -147,18 +156,23 @@ class DataLoader:
         self._loader.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Any]:
-        return map(self._deliver, iter(self._loader))
+        if isinstance(self._loader, Loader):
+            return map(self._deliver, iter(self._loader))
+        return map(self._shape, iter(self._loader))
 
-    def _deliver(self, batch: _core.Batch) -> Any:
+    def _deliver(self, batch: Batch) -> Any:
         images = torch.from_dlpack(batch.images if self._normalize is None else self._normalize(batch))
-        if self._normalize is not None and self._channels_last:
-            images = images.permute(0, 3, 1, 2)
         # Copies: a label that is kept must not keep the images of its batch.
         labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
-        parts: tuple[Any, ...] = (images, labels)
-        if self._fields:
-            parts += ({name: torch.from_dlpack(batch[name]).clone() for name in self._fields},)
-        return parts if self._transform is None else self._transform(*parts)
+        fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._fields}
+        return self._shape((images, labels, fields))
+
+    def _shape(self, parts: tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]) -> Any:
+        images, labels, fields = parts
+        if images.is_floating_point() and self._channels_last:
+            images = images.permute(0, 3, 1, 2)
+        delivered = (images, labels, fields) if self._fields else (images, labels)
+        return delivered if self._transform is None else self._transform(*delivered)
 
     def state_dict(self) -> dict[str, Any]:
         """Where it stands: plain JSON types, equal on all ranks that have taken equally many batches."""
@@ -177,6 +191,49 @@ class DataLoader:
     def close(self) -> None:
         """Stops reading and gives the memory back; what is held stays valid."""
         self._loader.close()
+
+
+class _DeviceLoader(Epochs[_core.DeviceBatch], _core.DeviceLoader):
+    """Batches in the memory of a CUDA device, on PyTorch's current stream."""
+
+    def __init__(
+        self, dataset: Dataset, device: torch.device, options: dict[str, Any], device_options: dict[str, Any]
+    ) -> None:
+        self._device = device
+        self._field_names: Sequence[str] = options["fields"]
+        # One is used while the next one is made, and some may be kept before what is kept is copied.
+        self._max_held = device_options.setdefault("max_held", 4)
+        device_options["device"] = torch.cuda.current_device() if device.index is None else device.index
+        super().__init__(dataset, options, device_options)
+
+    def __len__(self) -> int:
+        return self.num_steps
+
+    def _next(self) -> _core.DeviceBatch | None:
+        return self._next_on(torch.cuda.current_stream(self._device).cuda_stream)
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]]:
+        self._begin()
+        return self._tensors(self._turn)
+
+    def _tensors(self, turn: int) -> Iterator[tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]]:
+        while (batch := self._take(turn)) is not None:
+            images = torch.from_dlpack(batch.images)
+            labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
+            fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._field_names}
+            # Whoever keeps batches gets copies, so that one buffer is always left to go on with.
+            if self.num_held >= self._max_held:
+                images = images.clone()
+            del batch
+            yield images, labels, fields
+            del images, labels, fields
+
+    def stats(self) -> dict[str, Any]:
+        stats: dict[str, Any] = json.loads(self._stats_json())
+        return stats
+
+    def report(self) -> str:
+        return report_text(json.loads(self._diagnosis_json()), self.stats())
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):

@@ -1,9 +1,9 @@
 /// chunkio::Batch.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-
 #include <optional>
 #include <string>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <chunkio/loader.hpp>
 

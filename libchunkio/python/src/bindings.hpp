@@ -1,7 +1,6 @@
 /// What the binding files share: each binds one class of the public C++ interface.
 #pragma once
 
-#include <nanobind/nanobind.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -11,9 +10,12 @@
 #include <string>
 #include <utility>
 
+#include <nanobind/nanobind.h>
+
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
+#include <chunkio/normalizer.hpp>
 
 namespace chunkio::python {
 
@@ -112,14 +114,19 @@ class PyLoader {
     const std::lock_guard lock(*mutex_);
     return use(loader_.get("the Loader"));
   }
-  /// Moves the C++ loader out.
-  [[nodiscard]] Loader take();
   void close();
 
  private:
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
   Owned<Loader> loader_;
 };
+
+/// Reads the keywords of a Loader, which checks signals while it waits.
+[[nodiscard]] LoaderOptions loader_options(const nb::dict& given, std::int64_t num_samples);
+
+/// Takes those of a Normalizer.
+class Keywords;
+[[nodiscard]] NormalizeOptions normalize_options(Keywords& keywords);
 
 /// The shape as a tuple.
 [[nodiscard]] nb::tuple shape_tuple(const Shape& shape);

@@ -1,14 +1,14 @@
 /// chunkio::Dataset.
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/inspection.hpp>

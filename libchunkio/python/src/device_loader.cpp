@@ -1,2 +1,255 @@
 /// chunkio::cuda::DeviceLoader.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/dlpack.hpp>
+#include <chunkio/json.hpp>
+
 #include "bindings.hpp"
+#include "keywords.hpp"
+#include "tensor.hpp"
+
+namespace chunkio::python {
+namespace {
+
+constexpr int kCuda = static_cast<int>(dlpack::DLDeviceType::cuda);
+
+/// Lives as long as anything of a batch does.
+using Token = std::shared_ptr<const char>;
+
+/// Memory of a device batch, and the stream on which it is ready.
+struct PyDeviceTensor {
+  cuda::DeviceBatch batch;
+  Token token;
+  cuda::DeviceTensor tensor;
+  std::uintptr_t stream = 0;
+};
+
+/// DLPack's number of a stream: 1 is the legacy default stream, which CUDA calls 0.
+std::uintptr_t dlpack_stream(std::uintptr_t stream) { return stream == 0 ? 1 : stream; }
+
+nb::object to_dlpack_capsule(const PyDeviceTensor& given, const nb::object& stream,
+                             const nb::object& max_version, const nb::object& dl_device,
+                             const nb::object& copy) {
+  if (!dl_device.is_none() && !dl_device.equal(nb::make_tuple(kCuda, given.tensor.device))) {
+    throw nb::buffer_error("this tensor is on its CUDA device; copy it elsewhere there");
+  }
+  if (!copy.is_none() && nb::cast<bool>(copy)) {
+    throw nb::buffer_error("this tensor is not copied; copy it where it is taken");
+  }
+  // None is the legacy default stream, -1 asks for no synchronisation.
+  const std::int64_t asked = stream.is_none() ? 1 : nb::cast<std::int64_t>(stream);
+  if (asked != -1 &&
+      dlpack_stream(static_cast<std::uintptr_t>(asked)) != dlpack_stream(given.stream)) {
+    throw nb::buffer_error(
+        "the batch is ready on the stream that was current when it was delivered; take it there");
+  }
+  const TensorView view(given.tensor.data, given.tensor.dtype, given.tensor.shape);
+  const dlpack::DLDevice device{dlpack::DLDeviceType::cuda,
+                                static_cast<std::int32_t>(given.tensor.device)};
+  if (!wants_versioned(max_version)) return to_capsule(to_dlpack_legacy(given, view, device));
+  return to_capsule(to_dlpack(given, view, device));
+}
+
+/// A device batch with the stream that it was delivered on.
+struct PyDeviceBatch {
+  cuda::DeviceBatch batch;
+  Token token;
+  std::uintptr_t stream = 0;
+
+  [[nodiscard]] PyDeviceTensor tensor(const cuda::DeviceTensor& of) const {
+    return {batch, token, of, stream};
+  }
+};
+
+PyTensor sample_ids(const PyDeviceBatch& batch) {
+  const auto owner = std::make_shared<cuda::DeviceBatch>(batch.batch);
+  return {owner, TensorView(owner->sample_ids().data(), DType::int64, Shape{owner->size()})};
+}
+
+cuda::DeviceOptions device_options(const nb::dict& given) {
+  cuda::DeviceOptions options;
+  Keywords keywords(given);
+  keywords.read("device", options.device)
+      .read("label_dtype", options.label_dtype)
+      .read("big_batch", options.big_batch)
+      .read("echo", options.echo)
+      .read("max_held", options.max_held)
+      .read("release_timeout_seconds", options.release_timeout_seconds)
+      .read("device_timeout_seconds", options.device_timeout_seconds)
+      .read("pin_memory", options.pin_memory)
+      .read("resident", options.resident)
+      .read("resident_share", options.resident_share);
+  options.normalize = normalize_options(keywords);
+  keywords.require_none_left();
+  options.on_wait = check_signals;
+  return options;
+}
+
+/// Used by one thread at a time.
+class PyDeviceLoader {
+ public:
+  PyDeviceLoader(const PyDataset& dataset, const nb::dict& loader, const nb::dict& device)
+      : loader_(make(dataset, loader_options(loader, dataset.info().num_samples),
+                     device_options(device))) {}
+
+  template <class Use>
+  auto with(const Use& use) {
+    loader_.require_here("the Loader");
+    const nb::gil_scoped_release no_gil;
+    const std::lock_guard lock(*mutex_);
+    return use(loader_.get("the Loader"));
+  }
+  [[nodiscard]] std::optional<PyDeviceBatch> next(std::uintptr_t stream) {
+    return with([&](cuda::DeviceLoader& loader) -> std::optional<PyDeviceBatch> {
+      auto batch = loader.next(reinterpret_cast<cuda::Stream>(stream));
+      if (!batch) return std::nullopt;
+      const auto token = std::make_shared<const char>();
+      std::erase_if(given_, [](const auto& given) { return given.expired(); });
+      given_.emplace_back(token);
+      return PyDeviceBatch{*std::move(batch), token, stream};
+    });
+  }
+  /// Batches of which something is held.
+  [[nodiscard]] std::int64_t num_held() {
+    return with([&](cuda::DeviceLoader&) {
+      return std::count_if(given_.begin(), given_.end(),
+                           [](const auto& given) { return !given.expired(); });
+    });
+  }
+  void close() {
+    if (!loader_.is_here()) return;
+    {
+      const nb::gil_scoped_release no_gil;
+      mutex_->lock();
+    }
+    loader_.reset();
+    mutex_->unlock();
+  }
+
+ private:
+  static cuda::DeviceLoader make(const PyDataset& dataset, LoaderOptions loader,
+                                 cuda::DeviceOptions device) {
+    // Its thread is not Python's, and never waits for the GIL.
+    loader.on_wait = {};
+    loader.when_held = WhenHeld::raise;
+    const Dataset& open = dataset.get();
+    const nb::gil_scoped_release no_gil;
+    return cuda::DeviceLoader(Loader(open, std::move(loader)), std::move(device));
+  }
+
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  std::vector<std::weak_ptr<const char>> given_;
+  Owned<cuda::DeviceLoader> loader_;
+};
+
+}  // namespace
+
+void bind_device_loader(nb::module_& module) {
+  nb::class_<PyDeviceTensor>(module, "DeviceTensor",
+                             "Memory of a batch on a CUDA device, for torch.from_dlpack() on the "
+                             "stream that the batch was delivered on.")
+      .def_prop_ro(
+          "shape", [](const PyDeviceTensor& tensor) { return shape_tuple(tensor.tensor.shape); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro(
+          "dtype",
+          [](const PyDeviceTensor& tensor) { return std::string(to_string(tensor.tensor.dtype)); })
+      .def(
+          "__dlpack_device__",
+          [](const PyDeviceTensor& tensor) { return nb::make_tuple(kCuda, tensor.tensor.device); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def(
+          "__dlpack__", &to_dlpack_capsule, nb::kw_only(), nb::arg("stream") = nb::none(),
+          nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+          nb::arg("copy") = nb::none(),
+          nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, "
+                  "int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None "
+                  "= None) -> typing.Any"));
+  nb::class_<PyDeviceBatch>(module, "DeviceBatch")
+      .def_prop_ro("images",
+                   [](const PyDeviceBatch& batch) { return batch.tensor(batch.batch.images()); })
+      .def_prop_ro("labels",
+                   [](const PyDeviceBatch& batch) -> std::optional<PyDeviceTensor> {
+                     const cuda::DeviceTensor labels = batch.batch.labels();
+                     if (labels.data == nullptr) return std::nullopt;
+                     return batch.tensor(labels);
+                   })
+      .def_prop_ro("sample_ids", &sample_ids)
+      .def(
+          "__getitem__",
+          [](const PyDeviceBatch& batch, const std::string& name) {
+            return batch.tensor(batch.batch.field(name));
+          },
+          nb::arg("field"))
+      .def_prop_ro("size", [](const PyDeviceBatch& batch) { return batch.batch.size(); })
+      .def_prop_ro("epoch", [](const PyDeviceBatch& batch) { return batch.batch.epoch(); })
+      .def_prop_ro("step", [](const PyDeviceBatch& batch) { return batch.batch.step(); })
+      .def_prop_ro("echo_pass", [](const PyDeviceBatch& batch) { return batch.batch.echo_pass(); });
+  nb::class_<PyDeviceLoader>(module, "DeviceLoader", nb::is_weak_referenceable())
+      .def(nb::init<const PyDataset&, const nb::dict&, const nb::dict&>(), nb::arg("dataset"),
+           nb::arg("loader"), nb::arg("device"),
+           nb::sig("def __init__(self, dataset: Dataset, loader: dict[str, typing.Any], device: "
+                   "dict[str, typing.Any]) -> None"))
+      .def(
+          "_start",
+          [](PyDeviceLoader& self, std::int64_t epoch) {
+            self.with([&](cuda::DeviceLoader& loader) { loader.start_epoch(epoch); });
+          },
+          nb::arg("epoch"))
+      .def("_next_on", &PyDeviceLoader::next, nb::arg("stream"))
+      .def("_state",
+           [](PyDeviceLoader& self) {
+             return self.with([](cuda::DeviceLoader& loader) { return loader.state(); });
+           })
+      .def(
+          "_state_at",
+          [](PyDeviceLoader& self, std::int64_t epoch, std::int64_t) {
+            return self.with([&](cuda::DeviceLoader& loader) {
+              loader.start_epoch(epoch);
+              return loader.state();
+            });
+          },
+          nb::arg("epoch"), nb::arg("step"))
+      .def(
+          "_restore",
+          [](PyDeviceLoader& self, const std::string& state) {
+            self.with([&](cuda::DeviceLoader& loader) { loader.restore(state); });
+          },
+          nb::arg("state"))
+      .def("_position",
+           [](PyDeviceLoader& self) {
+             const LoaderPosition position =
+                 self.with([](cuda::DeviceLoader& loader) { return loader.position(); });
+             return std::pair(position.epoch, position.step);
+           })
+      .def("_stats_json",
+           [](PyDeviceLoader& self) {
+             return self.with([](cuda::DeviceLoader& loader) { return to_json(loader.stats()); });
+           })
+      .def("_diagnosis_json",
+           [](PyDeviceLoader& self) {
+             return self.with(
+                 [](cuda::DeviceLoader& loader) { return to_json(loader.stats().diagnosis()); });
+           })
+      .def_prop_ro("num_held", &PyDeviceLoader::num_held, "Batches of which something is held.")
+      .def_prop_ro(
+          "num_steps",
+          [](PyDeviceLoader& self) {
+            return self.with([](cuda::DeviceLoader& loader) { return loader.num_steps(); });
+          })
+      .def("close", &PyDeviceLoader::close);
+}
+
+}  // namespace chunkio::python

@@ -1,9 +1,9 @@
 /// chunkio::Error as Python exceptions: Python's own class where one fits, and chunkio.Error in any
 /// case, with `code`.
-#include <nanobind/nanobind.h>
-
 #include <exception>
 #include <string>
+
+#include <nanobind/nanobind.h>
 
 #include <chunkio/error.hpp>
 

@@ -1,13 +1,13 @@
 /// Options that come as Python keywords.
 #pragma once
 
+#include <string>
+#include <type_traits>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-
-#include <string>
-#include <type_traits>
 
 #include <chunkio/error.hpp>
 #include <chunkio/option_names.hpp>

@@ -1,15 +1,15 @@
 /// chunkio::Loader.
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/json.hpp>
@@ -55,7 +55,9 @@ DiskLimit disk_limit(const nb::object& given) {
   return limit;
 }
 
-LoaderOptions loader_options(const nb::kwargs& given, std::int64_t num_samples) {
+}  // namespace
+
+LoaderOptions loader_options(const nb::dict& given, std::int64_t num_samples) {
   LoaderOptions options;
   Keywords keywords(given);
   keywords.read("batch_size", options.batch_size)
@@ -92,6 +94,8 @@ LoaderOptions loader_options(const nb::kwargs& given, std::int64_t num_samples) 
   return options;
 }
 
+namespace {
+
 Loader make_loader(const PyDataset& dataset, LoaderOptions options) {
   const Dataset& open = dataset.get();
   const nb::gil_scoped_release no_gil;
@@ -102,13 +106,6 @@ Loader make_loader(const PyDataset& dataset, LoaderOptions options) {
 
 PyLoader::PyLoader(const PyDataset& dataset, LoaderOptions options)
     : loader_(make_loader(dataset, std::move(options))) {}
-
-Loader PyLoader::take() {
-  const std::lock_guard lock(*mutex_);
-  Loader taken = std::move(loader_.get("the Loader"));
-  loader_.reset();
-  return taken;
-}
 
 void PyLoader::close() {
   if (!loader_.is_here()) return;

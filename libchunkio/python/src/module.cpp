@@ -17,5 +17,6 @@ NB_MODULE(_core, module) {
   python::bind_batch(module);
   python::bind_loader(module);
   python::bind_normalizer(module);
+  python::bind_device_loader(module);
   python::bind_writer(module);
 }

@@ -1,11 +1,11 @@
 /// chunkio::Normalizer.
-#include <nanobind/stl/vector.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+
+#include <nanobind/stl/vector.h>
 
 #include <chunkio/normalizer.hpp>
 

@@ -1,13 +1,13 @@
 #include "tensor.hpp"
 
-#include <nanobind/stl/string.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
 

@@ -1,9 +1,9 @@
 /// Memory of a batch as Python sees it: NumPy's array interface and DLPack, both without a copy.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <memory>
+
+#include <nanobind/nanobind.h>
 
 #include <chunkio/dlpack.hpp>
 #include <chunkio/loader.hpp>

@@ -1,9 +1,4 @@
 /// chunkio::DatasetWriter.
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -19,6 +14,11 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <chunkio/dataset_writer.hpp>
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -68,7 +69,8 @@ class BatchFeed {
   /// \param limit  of the time for which the feed may be waiting for the device meanwhile.
   /// \return nothing if that was longer. \throws Error what the loader or the device threw, every
   ///         time.
-  [[nodiscard]] virtual std::optional<BigBatch*> next(Seconds limit) = 0;
+  [[nodiscard]] virtual std::optional<BigBatch*> next(Seconds limit,
+                                                      const std::function<void()>& on_wait) = 0;
   /// It may be used again once `consumed` is done.
   virtual void release(BigBatch* big_batch) = 0;
 

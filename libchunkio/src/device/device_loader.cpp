@@ -229,6 +229,8 @@ struct DeviceLoader::Impl {
       return &slot;
     } catch (const device::TimedOut&) {
       throw;  // No failure: what is late may come.
+    } catch (const device::Interrupted& interrupted) {
+      std::rethrow_exception(interrupted.thrown);
     } catch (...) {
       failure = std::current_exception();
       throw;
@@ -237,15 +239,23 @@ struct DeviceLoader::Impl {
 
   /// \throws Error TimedOut; what a release met.
   [[nodiscard]] OutputSlot& take_output() {
-    OutputSlot& slot = outputs->take(device::Seconds(options.release_timeout_seconds));
+    OutputSlot& slot =
+        outputs->take(device::Seconds(options.release_timeout_seconds), options.on_wait);
     const base::TraceRange range(base::Stage::wait_for_output);
     const device::Seconds limit(options.device_timeout_seconds);
     // What the slot was used for last may still be read: its tasks by the copy before its kernel.
     // That kernel waits for the consumer's stream, so this may take for ever. And a copy from
     // ordinary memory would wait for the stream itself, where no limit ends it.
-    if (device::wait_until_done(*gpu, slot.computed.get(), limit) &&
-        (slot.host_tasks.locked() || device::wait_until_done(*gpu, slot.released.get(), limit))) {
-      return slot;
+    const auto is_done = [&](const auto& event) {
+      return device::wait_until_done(*gpu, event.get(), limit, options.on_wait);
+    };
+    try {
+      if (is_done(slot.computed) && (slot.host_tasks.locked() || is_done(slot.released))) {
+        return slot;
+      }
+    } catch (const device::Interrupted&) {
+      outputs->put_back(slot);
+      throw;
     }
     outputs->put_back(slot);
     throw_late();
@@ -268,7 +278,7 @@ struct DeviceLoader::Impl {
     if (current != nullptr) return true;
     const auto start = Clock::now();
     const std::optional<BigBatch*> arrived =
-        feed->next(device::Seconds(options.device_timeout_seconds));
+        feed->next(device::Seconds(options.device_timeout_seconds), options.on_wait);
     waited_seconds += std::chrono::duration<double>(Clock::now() - start).count();
     if (!arrived) throw_late();
     current = *arrived;

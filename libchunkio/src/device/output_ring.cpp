@@ -74,12 +74,20 @@ OutputRing::~OutputRing() {
   }
 }
 
-OutputRing::Slot& OutputRing::take(Seconds limit) {
+OutputRing::Slot& OutputRing::take(Seconds limit, const std::function<void()>& on_wait) {
+  using Clock = std::chrono::steady_clock;
   std::unique_lock lock(mutex_);
   const auto ready = [&] { return !idle_.empty() || error_ != nullptr; };
   if (!ready()) {
     const base::TraceRange range(base::Stage::wait_for_output);
-    slot_released_.wait_for(lock, limit, ready);
+    const auto start = Clock::now();
+    WaitHook look(on_wait);
+    while (!slot_released_.wait_for(lock, std::min<Seconds>(limit, WaitHook::kInterval), ready) &&
+           Clock::now() - start < limit) {
+      lock.unlock();
+      look();
+      lock.lock();
+    }
   }
   if (error_) std::rethrow_exception(error_);
   if (idle_.empty()) {

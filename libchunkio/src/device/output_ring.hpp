@@ -81,7 +81,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   /// was released last. Work that fills it must wait for `released`. If all are held, waits until
   /// one is released.
   /// \throws TimedOut (all are held: which), Error (what a release met).
-  [[nodiscard]] Slot& take(Seconds limit);
+  [[nodiscard]] Slot& take(Seconds limit, const std::function<void()>& on_wait = {});
   /// Puts it back unused; it is the next one again.
   void put_back(Slot& slot);
   /// \param slot  filled; its consumer is set.

@@ -147,7 +147,7 @@ void ResidentFeed::restore(std::string_view state) {
   restored_ = LoaderAccess::place_of(loader_, state).position;
 }
 
-std::optional<BigBatch*> ResidentFeed::next(Seconds) {
+std::optional<BigBatch*> ResidentFeed::next(Seconds, const std::function<void()>&) {
   const base::TraceRange range(base::Stage::plan);
   plan();
   big_batch_.clear(epoch_);

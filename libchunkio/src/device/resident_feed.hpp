@@ -68,7 +68,8 @@ class ResidentFeed final : public BatchFeed {
   void start(std::int64_t epoch) override;
   void restore(std::string_view state) override;
   /// Never waits for the device.
-  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit) override;
+  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit,
+                                              const std::function<void()>& on_wait) override;
   void release(BigBatch*) override {}
 
   [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }

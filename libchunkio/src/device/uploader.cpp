@@ -109,22 +109,25 @@ bool Uploader::stands_at(const LoaderPosition& position) const {
   return place(position_) == place(position);
 }
 
-std::optional<BigBatch*> Uploader::next(Seconds limit) {
+std::optional<BigBatch*> Uploader::next(Seconds limit, const std::function<void()>& on_wait) {
   // Every epoch has as many batches, so nothing need be waited for, and who counts them and never
   // asks for the end has taken all of it, too.
   if (position_.step == loader_.num_steps()) return nullptr;
   const base::TraceRange range(base::Stage::wait_for_upload);
   const auto asked = Clock::now();
   std::unique_lock lock(mutex_);
+  WaitHook look(on_wait);
   while (ready_.empty() && error_ == nullptr && running_) {
+    Seconds left = WaitHook::kInterval;
     // For storage it may wait as long as storage takes.
-    if (!waits_for_device_since_) {
-      big_batch_ready_.wait(lock);
-      continue;
+    if (waits_for_device_since_) {
+      left = std::max(asked, *waits_for_device_since_) + limit - Clock::now();
+      if (left <= Seconds::zero()) return std::nullopt;
     }
-    const auto end = std::max(asked, *waits_for_device_since_) + limit;
-    if (Clock::now() >= end) return std::nullopt;
-    big_batch_ready_.wait_until(lock, end);
+    big_batch_ready_.wait_for(lock, std::min<Seconds>(left, WaitHook::kInterval));
+    lock.unlock();
+    look();
+    lock.lock();
   }
   // What was read before the error is delivered first.
   if (ready_.empty()) {

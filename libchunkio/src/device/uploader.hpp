@@ -39,7 +39,8 @@ class Uploader final : public BatchFeed {
   /// of which next() has delivered everything, too. May wait for a read under way.
   void start(std::int64_t epoch) override;
   void restore(std::string_view state) override;
-  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit) override;
+  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit,
+                                              const std::function<void()>& on_wait) override;
   void release(BigBatch* big_batch) override;
 
   [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -88,6 +89,9 @@ struct DeviceOptions {
   /// Longer than anything that the consumer's stream does for one batch, waiting for other
   /// processes included.
   double device_timeout_seconds = 600;
+  /// As LoaderOptions::on_wait, in DeviceLoader::next(). That of the loader is called on a thread
+  /// of the DeviceLoader's own.
+  std::function<void()> on_wait = {};
   PinMemory pin_memory = PinMemory::require;
   /// Resident: read once, at construction, with labels and fields, and uploaded as uint8; an epoch
   /// then reads nothing, and of a batch 16 bytes a row cross the bus. The loader's `memory_budget`
@@ -203,8 +207,9 @@ class CHUNKIO_EXPORT DeviceLoader {
   /// \param stream  of the device of this loader.
   /// \throws Error out_of_resources (release_timeout_seconds: which batches are held;
   ///         device_timeout_seconds: which batch is not done. Nothing was lost, and the next call
-  ///         waits again), invalid_argument (no epoch was started), cuda_failed, and what
-  ///         Loader::next() throws. After the last two every call throws the same again.
+  ///         waits again), what on_wait throws (likewise), invalid_argument (no epoch was started),
+  ///         cuda_failed, and what Loader::next() throws. After the last two every call throws the
+  ///         same again.
   [[nodiscard]] std::optional<DeviceBatch> next(Stream stream);
 
   /// Where it stands, as Loader::state(), with the place within a big batch and echo pass.
