@@ -6,7 +6,7 @@
 #                                      DIR/test/CLASS/*.jpg, or pictures without classes
 #
 # Installs what is missing with apt-get, builds, packs the pictures to HDF5, draws a contact sheet, streams two
-# epochs and trains a small classifier. Everything it writes is under build/; set CHUNKIO_QUICKSTART_OUT to have
+# epochs and trains a small classifier, in C++ and in Python. Everything it writes is under build/; set CHUNKIO_QUICKSTART_OUT to have
 # the results elsewhere.
 set -euo pipefail
 
@@ -35,11 +35,18 @@ say "Packages"
 # shellcheck source=samples/install_packages.sh
 source "$repository/samples/install_packages.sh"
 install_packages "${BUILD_PACKAGES[@]}"
+try_install_packages python3-venv python3-dev
+python=$repository/build/quickstart-python
+try_install_wheels "$python" numpy nanobind
+with_python=()
+if "$python/bin/python" -c "import nanobind, numpy" 2>/dev/null; then
+  with_python=(-DCHUNKIO_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python/bin/python")
+fi
 echo "Everything needed is installed."
 
 say "Build"
 cmake -S "$repository" --preset release -B "$build" --log-level=WARNING \
-  -DCHUNKIO_BUILD_BENCH=OFF
+  -DCHUNKIO_BUILD_BENCH=OFF "${with_python[@]}"
 cmake --build "$build"
 h5pack=$build/tools/h5pack/h5pack
 
@@ -95,6 +102,13 @@ if "$h5pack" info "$train" --json | grep --quiet '"labels": *null'; then
   echo "These pictures have no class folders, so there is nothing to learn: training is left out."
 else
   "$build/samples/chunkio-train-softmax" "$train" "${held_out[@]}" --epochs 10
+  if [[ ${#with_python[@]} -gt 0 ]]; then
+    say "Train in Python"
+    PYTHONPATH=$build/libchunkio/python "$python/bin/python" "$repository/samples/python/train_softmax.py" \
+      "$train" "${held_out[@]}"
+  else
+    echo "PyPI could not be reached, so the training in Python is left out."
+  fi
 fi
 
 say "Done"
