@@ -157,6 +157,35 @@ def test_pack_takes_generators_dicts_and_images_alone(tmp_path):
     assert data.shape == (100, 6, 5, 1) and data[3][1] is None
 
 
+def test_pack_takes_attributes_and_goes_on(tmp_path):
+    tables = np.arange(300).reshape(100, 3) % 2
+    samples = [(images_of([row])[0], tables[row]) for row in ROWS]
+    asked = []
+
+    class Stops(list):
+        def __getitem__(self, row):
+            asked.append(row)
+            if row == 50 and asked.count(50) == 1:
+                raise RuntimeError("stopped")
+            return super().__getitem__(row)
+
+    dataset = Stops(samples)
+    import chunkio._writer
+
+    chunkio._writer._BLOCK_BYTES = 900  # so that chunks are written before the end
+    with pytest.raises(RuntimeError, match="stopped"):
+        chunkio.pack(dataset, tmp_path / "out.h5", chunk_samples=9, resume=True, overwrite=False)
+    asked.clear()
+    chunkio.pack(dataset, tmp_path / "out.h5", chunk_samples=9, resume=True)
+    data = chunkio.Dataset(tmp_path / "out.h5")
+    assert data.attribute_names == ["0", "1", "2"]
+    np.testing.assert_array_equal(data[0:100][0], images_of(ROWS))
+    np.testing.assert_array_equal(data[0:100][1], tables)
+    with pytest.raises(ValueError, match="99 of num_samples = 100"):
+        chunkio.pack(iter(samples[:99]), tmp_path / "few.h5", num_samples=100)
+    assert not (tmp_path / "few.h5").exists()
+
+
 def test_pack_takes_pictures_of_pillow(tmp_path):
     image = pytest.importorskip("PIL.Image")
     chunkio.pack([(image.fromarray(images_of([row])[0]), 1) for row in ROWS], tmp_path / "out.h5")

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
 from .errors import InvalidArgumentError
+
+# An image, and its class, its attributes or None.
+_Sample = Tuple[npt.NDArray[np.uint8], Union[int, npt.NDArray[Any], None]]
 
 # Bytes of rows that pack() gathers before it writes them.
 _BLOCK_BYTES = 4 << 20
@@ -159,7 +163,11 @@ class Writer:
                     f"got {array.dtype} of shape {list(array.shape)}"
                 )
             column[rows] = array
-        self._put(block)
+        try:
+            self._put(block)
+        except BaseException:
+            self._abandon()
+            raise
 
     def close(self) -> None:
         """Writes what is missing, reads the file back and publishes it. Called again, it does nothing.
@@ -183,11 +191,16 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self.close()
-        elif not self._closed:
-            self._closed = True
-            self._writer.abandon()
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """Removes what is unfinished; with `resume`, leaves it to be resumed."""
+        self._closed = True
+        self._writer.abandon()
 
     def _put(self, block: npt.NDArray[np.uint8]) -> None:
         size = self._writer.chunk_samples
@@ -235,7 +248,8 @@ def pack(
 ) -> None:
     """Writes what a dataset of another library yields: torchvision's, Hugging Face's, a list, a generator.
 
-    Each sample is an (image, label) pair, or a dict with "image" (or "img") and "label"; an image alone has no label.
+    Each sample is an (image, label) pair, or a dict with "image" (or "img") and "label"; an image alone has no label. A
+    label is a class number, or an array of attributes, which are there where it is above 0.
     Images are anything that numpy.asarray takes as uint8 [H,W,C] or [H,W], pictures of Pillow included; all have the
     shape of the first. What has no length is counted while it is copied to a temporary file beside PATH.
 
@@ -253,52 +267,59 @@ def pack(
         except TypeError:
             _pack_uncounted(dataset, os.fspath(path), options)
             return
-    _pack_counted(_samples(dataset, num_samples), path, num_samples, options)
+    if num_samples == 0:
+        raise InvalidArgumentError(f"{os.fspath(path)}: the dataset has no samples")
+    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+        count = num_samples
+        _pack_counted(lambda first: (_split(dataset[row]) for row in range(first, count)), path, count, options)
+    else:
+        samples = map(_split, dataset)
+        _pack_counted(lambda first: itertools.islice(samples, first, None), path, num_samples, options)
 
 
 def _pack_counted(
-    samples: Iterable[tuple[npt.NDArray[np.uint8], int | None]],
+    samples_from: Callable[[int], Iterator[_Sample]],
     path: str | os.PathLike[str],
     num_samples: int,
     options: dict[str, Any],
 ) -> None:
-    writer: Writer | None = None
-    images: list[npt.NDArray[np.uint8]] = []
-    labels: list[int | None] = []
-    for number, (image, label) in enumerate(samples):
-        if writer is None:
-            options = {"labels": label is not None, **options}
-            writer = Writer(path, num_samples=num_samples, shape=image.shape, **options)
-            writer.__enter__()
-        try:
-            if image.shape != writer._shape:
+    """`samples_from(0)` is asked for the first sample; then, for all others, from one that an earlier run left on."""
+    first = next(samples_from(0), None)
+    if first is None:
+        raise InvalidArgumentError(f"{os.fspath(path)}: the dataset has no samples")
+    image, label = first
+    options = {"labels": label is not None, **options}
+    if isinstance(label, np.ndarray):
+        options.setdefault("attribute_names", [str(column) for column in range(label.size)])
+    with Writer(path, num_samples=num_samples, shape=image.shape, **options) as writer:
+        images: list[npt.NDArray[np.uint8]] = []
+        labels: list[Any] = []
+
+        def flush() -> None:
+            if images:
+                writer.append(np.stack(images), None if labels[0] is None else np.asarray(labels))
+            images.clear()
+            labels.clear()
+
+        begin = writer.num_written
+        samples = samples_from(max(begin, 1))
+        if begin == 0:
+            samples = itertools.chain([first], samples)
+        for number, (image, label) in zip(range(begin, num_samples), samples):
+            if image.shape != first[0].shape:
                 raise InvalidArgumentError(
                     f"{os.fspath(path)}: image {number} has shape {list(image.shape)}, those before "
-                    f"{list(writer._shape)}; resize them, or pack a folder with h5pack, which does"
+                    f"{list(first[0].shape)}; resize them, or pack a folder with h5pack, which does"
                 )
-            if number < writer.num_written:
-                continue  # an earlier run wrote it
             images.append(image)
             labels.append(label)
-            if len(images) * image.nbytes >= _BLOCK_BYTES or number + 1 == num_samples:
-                writer.append(np.stack(images), None if label is None else np.asarray(labels))
-                images, labels = [], []
-        except BaseException as error:
-            writer.__exit__(type(error), error, error.__traceback__)
-            raise
-    if writer is None:
-        raise InvalidArgumentError(f"{os.fspath(path)}: the dataset has no samples")
-    if images:
-        writer.append(np.stack(images), None if labels[0] is None else np.asarray(labels))
-    try:
-        writer.close()
-    except BaseException as error:
-        writer.__exit__(type(error), error, error.__traceback__)
-        raise
+            if len(images) * image.nbytes >= _BLOCK_BYTES:
+                flush()
+        flush()
 
 
 def _pack_uncounted(dataset: Iterable[Any], path: str, options: dict[str, Any]) -> None:
-    labels: list[int | None] = []
+    labels: list[Any] = []
     shape: tuple[int, ...] | None = None
     with tempfile.TemporaryFile(dir=os.path.dirname(path) or ".") as spool:
         for image, label in map(_split, dataset):
@@ -311,21 +332,17 @@ def _pack_uncounted(dataset: Iterable[Any], path: str, options: dict[str, Any]) 
             labels.append(label)
         if shape is None:
             raise InvalidArgumentError(f"{path}: the dataset has no samples")
-        spool.seek(0)
-        size = int(np.prod(shape))
-        samples = (
-            (np.frombuffer(spool.read(size), np.uint8).reshape(shape), label) for label in labels
-        )
-        _pack_counted(samples, path, len(labels), options)
+        size, one_shape = int(np.prod(shape)), shape
+
+        def samples_from(first: int) -> Iterator[_Sample]:
+            spool.seek(first * size)
+            for label in labels[first:]:
+                yield np.frombuffer(spool.read(size), np.uint8).reshape(one_shape), label
+
+        _pack_counted(samples_from, path, len(labels), options)
 
 
-def _samples(dataset: Any, count: int) -> Iterable[tuple[npt.NDArray[np.uint8], int | None]]:
-    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
-        return (_split(dataset[row]) for row in range(count))
-    return (_split(sample) for _, sample in zip(range(count), dataset))
-
-
-def _split(sample: Any) -> tuple[npt.NDArray[np.uint8], int | None]:
+def _split(sample: Any) -> _Sample:
     """Image and label of one sample."""
     label: Any = None
     if isinstance(sample, Mapping):
@@ -345,7 +362,10 @@ def _split(sample: Any) -> tuple[npt.NDArray[np.uint8], int | None]:
         raise InvalidArgumentError(
             f"an image must be uint8 [H,W,C], got {array.dtype} {list(array.shape)}; leave normalising to the Loader"
         )
-    return array, None if label is None else int(label)
+    if label is None or isinstance(label, (int, np.integer)):
+        return array, None if label is None else int(label)
+    values = _as_array(label)
+    return array, int(values) if values.ndim == 0 else (values > 0).astype(np.uint8)
 
 
 def _class_names(dataset: Any) -> list[str]:
