@@ -175,8 +175,8 @@ def test_pack_takes_attributes_and_goes_on(tmp_path):
     chunkio._writer._BLOCK_BYTES = 900  # so that chunks are written before the end
     with pytest.raises(RuntimeError, match="stopped"):
         chunkio.pack(dataset, tmp_path / "out.h5", chunk_samples=9, resume=True, overwrite=False)
-    asked.clear()
     chunkio.pack(dataset, tmp_path / "out.h5", chunk_samples=9, resume=True)
+    assert asked.count(10) == 1 and asked.count(60) == 1
     data = chunkio.Dataset(tmp_path / "out.h5")
     assert data.attribute_names == ["0", "1", "2"]
     np.testing.assert_array_equal(data[0:100][0], images_of(ROWS))

@@ -110,6 +110,7 @@ class Writer:
         )
         self._chunk = np.empty((min(self._writer.chunk_samples, num_samples), *self._shape), np.uint8)
         self._closed = False
+        self._resumable = resume
         self._written = 0
         self._resumed = {chunk for chunk, _, _ in self._writer.resumed()}
         self._take_up()
@@ -194,6 +195,8 @@ class Writer:
         try:
             if kind is None:
                 self.close()
+            elif self._resumable and not self._closed:
+                self._writer.commit()
         finally:
             self._abandon()
 
