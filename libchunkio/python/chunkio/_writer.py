@@ -277,7 +277,8 @@ def pack(
         _pack_counted(lambda first: (_split(dataset[row]) for row in range(first, count)), path, count, options)
     else:
         samples = map(_split, dataset)
-        _pack_counted(lambda first: itertools.islice(samples, first, None), path, num_samples, options)
+        # It cannot go back: the first sample is gone when the others are asked for.
+        _pack_counted(lambda first: itertools.islice(samples, max(first - 1, 0), None), path, num_samples, options)
 
 
 def _pack_counted(
