@@ -37,3 +37,11 @@ foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_progr
     PROPERTIES LABELS short TIMEOUT 900 ENVIRONMENT "${python_environment}"
                SKIP_REGULAR_EXPRESSION "^.*[0-9]+ skipped in [0-9.]+s" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endforeach()
+
+# It works; what it measures here means nothing.
+if(TARGET h5pack)
+  add_test(NAME Python.bench_loop
+           COMMAND ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/python_loop.py
+                   ${CMAKE_CURRENT_SOURCE_DIR}/golden/format/v2.h5 --h5pack $<TARGET_FILE:h5pack> --rounds 1)
+  set_tests_properties(Python.bench_loop PROPERTIES LABELS short TIMEOUT 300 ENVIRONMENT "${python_environment}")
+endif()
