@@ -4,14 +4,16 @@ import json
 import operator
 import os
 from collections.abc import Iterator
-from typing import Any, Literal, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _core
 
-Image = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Image = npt.NDArray[np.uint8]
 
 
 class Dataset(_core.Dataset):

@@ -5,14 +5,15 @@ import json
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypedDict
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _core
 from ._core import Batch
 from ._dataset import Dataset
 from ._epochs import Epochs
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Order = Literal["chunk_shuffled", "sequential", "random"]
 Uneven = Literal["pad", "drop", "exact"]

@@ -6,16 +6,18 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Tuple, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _core
 from .errors import InvalidArgumentError
 
-# An image, and its class, its attributes or None.
-_Sample = Tuple[npt.NDArray[np.uint8], Union[int, npt.NDArray[Any], None]]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    # An image, and its class, its attributes or None.
+    _Sample = tuple[npt.NDArray[np.uint8], Union[int, npt.NDArray[Any], None]]
 
 # Bytes of rows that pack() gathers before it writes them.
 _BLOCK_BYTES = 4 << 20
