@@ -118,7 +118,7 @@ class InfoTest(CliTest):
             foreign["labels"] = file["labels"][()]
         for name in ("sorted.h5", "foreign.h5"):
             advice = " ".join(self.h5pack_json("info", name)[0]["advice"])
-            self.assertRegex(advice, "sorted by class.*--order shuffled", name)
+            self.assertRegex(advice, "sorted by class.*h5pack repack, in shuffled order", name)
             self.h5pack("repack", name, "-o", "shuffled.h5", "--order", "shuffled", "--force")
             self.assertNotIn("sorted", " ".join(self.h5pack_json("info", "shuffled.h5")[0]["advice"]), name)
         # A foreign file does not say whether it was shuffled.

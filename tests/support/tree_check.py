@@ -14,7 +14,7 @@ import sys
 import textwrap
 
 FOLDERS = {"libchunkio", "tools", "bench", "samples", "tests"}
-FILES = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"}
+FILES = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md"}
 # Made by builds and ignored by git.
 GENERATED = {"build", "CMakeUserPresets.json"}
 

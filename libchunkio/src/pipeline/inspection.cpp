@@ -59,7 +59,7 @@ Inspection inspect(const Dataset& dataset) {
     found.advice.emplace_back(
         "The images are sorted by class: with windows smaller than the file, batches in chunk "
         "order have the classes of few chunks, and training learns worse. Shuffle them once "
-        "(h5pack repack --order shuffled).");
+        "(h5pack repack, in shuffled order).");
   }
   return found;
 }
