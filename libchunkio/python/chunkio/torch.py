@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Optional
 
 import torch
 
@@ -25,6 +25,9 @@ from ._normalizer import Normalizer
 from .errors import InvalidArgumentError
 
 __all__ = ["DataLoader", "IterableDataset"]
+
+# Images, labels, fields by name, and row numbers.
+_Parts = tuple[torch.Tensor, Optional[torch.Tensor], dict[str, torch.Tensor], torch.Tensor]
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
@@ -51,7 +54,8 @@ class DataLoader:
         distributed: "auto" takes rank and world size from torch.distributed, else from what the launcher has set
             (torchrun, Open MPI, PMI, Slurm), else this is the only reader; False: the only reader.
         uneven: where ranks differ by one sample: "pad", "drop" or "exact".
-        transform: called with (images, labels) of each batch; what it returns is delivered.
+        sample_ids: deliver as the last element of a batch its row numbers in the file, int64 [B] on the CPU.
+        transform: called with the parts of each batch, (images, labels, ...); what it returns is delivered.
         device_options: of a CUDA device: echo, big_batch, resident ("auto", "off", "require"), resident_share,
             pin_memory ("require", "prefer", "off"), max_held, label_dtype.
         num_threads, window_bytes, drop_last, lanes, fields, ...: as in `chunkio.Loader`; a batch of a loader with
@@ -78,6 +82,7 @@ class DataLoader:
         flip: bool = False,
         distributed: Literal["auto"] | bool = "auto",
         uneven: Literal["pad", "drop", "exact"] = "pad",
+        sample_ids: bool = False,
         transform: Callable[..., Any] | None = None,
         num_threads: int = 0,
         fields: Sequence[str] = (),
@@ -89,6 +94,7 @@ class DataLoader:
         self._batch_size = batch_size
         self._transform = transform
         self._fields = tuple(fields)
+        self._sample_ids = sample_ids
         if dtype is not None and dtype not in _DTYPES:
             raise InvalidArgumentError(
                 f"dtype must be torch.float32, torch.float16, torch.bfloat16 or None, got {dtype}"
@@ -165,13 +171,17 @@ class DataLoader:
         # Copies: a label that is kept must not keep the images of its batch.
         labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
         fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._fields}
-        return self._shape((images, labels, fields))
+        return self._shape((images, labels, fields, torch.from_dlpack(batch.sample_ids).clone()))
 
-    def _shape(self, parts: tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]) -> Any:
-        images, labels, fields = parts
+    def _shape(self, parts: _Parts) -> Any:
+        images, labels, fields, sample_ids = parts
         if images.is_floating_point() and self._channels_last:
             images = images.permute(0, 3, 1, 2)
-        delivered = (images, labels, fields) if self._fields else (images, labels)
+        delivered: tuple[Any, ...] = (images, labels)
+        if self._fields:
+            delivered += (fields,)
+        if self._sample_ids:
+            delivered += (sample_ids,)
         return delivered if self._transform is None else self._transform(*delivered)
 
     def state_dict(self) -> dict[str, Any]:
@@ -212,20 +222,21 @@ class _DeviceLoader(Epochs[_core.DeviceBatch], _core.DeviceLoader):
     def _next(self) -> _core.DeviceBatch | None:
         return self._next_on(torch.cuda.current_stream(self._device).cuda_stream)
 
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]]:
+    def __iter__(self) -> Iterator[_Parts]:
         self._begin()
         return self._tensors(self._turn)
 
-    def _tensors(self, turn: int) -> Iterator[tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]]:
+    def _tensors(self, turn: int) -> Iterator[_Parts]:
         while (batch := self._take(turn)) is not None:
             images = torch.from_dlpack(batch.images)
             labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
             fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._field_names}
+            sample_ids = torch.from_dlpack(batch.sample_ids).clone()
             # Whoever keeps batches gets copies, so that one buffer is always left to go on with.
             if self.num_held >= self._max_held:
                 images = images.clone()
             del batch
-            yield images, labels, fields
+            yield images, labels, fields, sample_ids
             del images, labels, fields
 
     def stats(self) -> dict[str, Any]:
