@@ -21,7 +21,7 @@ from ._core import Batch
 from ._dataset import Dataset
 from ._epochs import Epochs
 from ._loader import Loader, report_text
-from ._normalizer import Normalizer
+from ._normalizer import Normalizer, check_statistics
 from .errors import InvalidArgumentError
 
 __all__ = ["DataLoader", "IterableDataset"]
@@ -131,6 +131,7 @@ class DataLoader:
         self._normalize: Normalizer | None = None
         if dtype is not None:
             normalize["dtype"] = _DTYPES[dtype]
+            check_statistics(self._dataset, normalize["mean"], normalize["std"])
         elif self._device.type != "cpu":
             raise InvalidArgumentError(f"device {self._device} delivers normalised images: dtype cannot be None")
         elif mean is not None or std is not None or height or padding or random_crop or flip:
