@@ -27,8 +27,7 @@ def network(channels: int, classes: int) -> nn.Module:
 @torch.no_grad()
 def accuracy(model: nn.Module, loader: chunkio.torch.DataLoader) -> float:
     model.eval()
-    right = sum(int((model(images).argmax(dim=1) == labels).sum()) for images, labels in loader)
-    return right / len(loader.dataset)
+    return sum(int((model(x).argmax(dim=1) == y).sum()) for x, y in loader) / len(loader.dataset)
 
 
 def main(train_path: str, test_path: str | None = None) -> None:
