@@ -159,7 +159,7 @@ class DataLoader:
         return len(self._loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch; where a state was loaded that is inside of it, it goes on there."""
+        """The next `for` is this epoch, or goes on in it: see `chunkio.Loader`."""
         self._loader.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Any]:
