@@ -37,19 +37,17 @@ class ChunkioTrainer(Trainer):
 
 
 def main(path: str, folder: str, steps: str = "-1") -> None:
-    # The arguments come before the loader, which takes rank and number of processes from torch.distributed.
+    # Made before the loader, which takes ranks from torch.distributed, and goes on by itself: no data is skipped.
     args = TrainingArguments(
         folder, num_train_epochs=EPOCHS, max_steps=int(steps), per_device_train_batch_size=BATCH, learning_rate=0.003,
-        save_steps=10, logging_steps=10, report_to=[], disable_tqdm=True,
-        ignore_data_skip=True)  # the loader goes on where it stood, so the Trainer must not skip batches
+        save_steps=10, logging_steps=10, report_to=[], disable_tqdm=True, ignore_data_skip=True)
     loader = chunkio.torch.DataLoader(
         path, BATCH, seed=7, flip=True, device=args.device,
         transform=lambda images, labels: {"pixel_values": images, "labels": labels})
-    data = loader.dataset
-    model = ResNetForImageClassification(ResNetConfig(
-        num_channels=data.info["channels"], embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1],
-        layer_type="basic", num_labels=len(data.class_names)))
-    trainer = ChunkioTrainer(model, args, callbacks=[SaveLoader(loader)])
+    config = ResNetConfig(
+        num_channels=loader.dataset.info["channels"], embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1],
+        layer_type="basic", num_labels=len(loader.dataset.class_names))
+    trainer = ChunkioTrainer(ResNetForImageClassification(config), args, callbacks=[SaveLoader(loader)])
     trainer.loader = loader
     last = get_last_checkpoint(folder) if os.path.isdir(folder) else None
     if last:
