@@ -13,7 +13,7 @@ from torch import nn
 
 import chunkio.torch
 
-EPOCHS, BATCH = 6, 64
+EPOCHS, BATCH = 4, 64
 
 
 def network(channels: int, classes: int) -> nn.Module:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Optional
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from . import _core
 from ._core import Batch
@@ -168,11 +169,11 @@ class DataLoader:
         return map(self._shape, iter(self._loader))
 
     def _deliver(self, batch: Batch) -> Any:
-        images = torch.from_dlpack(batch.images if self._normalize is None else self._normalize(batch))
+        images = from_dlpack(batch.images if self._normalize is None else self._normalize(batch))
         # Copies: a label that is kept must not keep the images of its batch.
-        labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
-        fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._fields}
-        return self._shape((images, labels, fields, torch.from_dlpack(batch.sample_ids).clone()))
+        labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
+        fields = {name: from_dlpack(batch[name]).clone() for name in self._fields}
+        return self._shape((images, labels, fields, from_dlpack(batch.sample_ids).clone()))
 
     def _shape(self, parts: _Parts) -> Any:
         images, labels, fields, sample_ids = parts
@@ -229,10 +230,10 @@ class _DeviceLoader(Epochs[_core.DeviceBatch], _core.DeviceLoader):
 
     def _tensors(self, turn: int) -> Iterator[_Parts]:
         while (batch := self._take(turn)) is not None:
-            images = torch.from_dlpack(batch.images)
-            labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
-            fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._field_names}
-            sample_ids = torch.from_dlpack(batch.sample_ids).clone()
+            images = from_dlpack(batch.images)
+            labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
+            fields = {name: from_dlpack(batch[name]).clone() for name in self._field_names}
+            sample_ids = from_dlpack(batch.sample_ids).clone()
             # Whoever keeps batches gets copies, so that one buffer is always left to go on with.
             if self.num_held >= self._max_held:
                 images = images.clone()
