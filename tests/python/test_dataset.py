@@ -47,6 +47,7 @@ def test_what_is_read_is_a_copy(data):
 
 def test_fields(data):
     np.testing.assert_array_equal(data.read_field("weights", slice(3, 5)), [[1.5, 6.0], [2.0, 8.0]])
+    assert data.read_field("weights", slice(5, 5)).shape == (0, 2)
     with pytest.raises(FileNotFoundError, match="no field 'mask'"):
         data.read_field("mask")
 
