@@ -46,7 +46,7 @@ def test_bfloat16_is_for_dlpack(data, batch):
 
 
 def test_refusals(data):
-    with pytest.raises(FileNotFoundError, match="mean"):
+    with pytest.raises(ValueError, match="mean"):
         chunkio.Normalizer(data)
     with pytest.raises(ValueError, match="random_crop"):
         chunkio.Normalizer(data, mean=[0], std=[1], random_crop=True)

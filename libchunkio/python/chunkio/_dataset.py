@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 import numpy as np
 
 from . import _core
+from .errors import MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,7 +33,8 @@ class Dataset(_core.Dataset):
             you trust.
 
     Raises:
-        FileNotFoundError: no such file, or no such dataset in it.
+        FileNotFoundError: no such file, or one of several is missing.
+        LookupError: no such dataset in it.
         chunkio.Error: the file is damaged, or holds no images.
     """
 
@@ -46,7 +48,12 @@ class Dataset(_core.Dataset):
         allow_external: bool = False,
     ) -> None:
         options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
-        super().__init__(os.fspath(path), **options)
+        try:
+            super().__init__(os.fspath(path), **options)
+        except NotFoundError as error:
+            if os.path.exists(path):
+                raise
+            raise MissingFileError(str(error)) from None
         self._options = options
 
     @property

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from . import _core
 from ._dataset import Dataset
+from .errors import InvalidArgumentError, NotFoundError
 
 
 class Normalizer(_core.Normalizer):
@@ -46,4 +47,16 @@ class Normalizer(_core.Normalizer):
         num_threads: int = 0,
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
-        super().__init__(dataset, **options)
+        try:
+            super().__init__(dataset, **options)
+        except NotFoundError as error:
+            raise InvalidArgumentError(str(error)) from None
+        self._dataset = dataset
+        self._options = options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (self._dataset, self._options)
+
+
+def _make(dataset: Dataset, options: dict[str, Any]) -> Normalizer:
+    return Normalizer(dataset, **options)

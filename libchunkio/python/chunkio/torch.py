@@ -204,6 +204,7 @@ class _DeviceLoader(Epochs[_core.DeviceBatch], _core.DeviceLoader):
         # One is used while the next one is made, and some may be kept before what is kept is copied.
         self._max_held = device_options.setdefault("max_held", 4)
         device_options["device"] = torch.cuda.current_device() if device.index is None else device.index
+        self._arguments = (dataset, device, options, device_options)
         super().__init__(dataset, options, device_options)
 
     def __len__(self) -> int:
@@ -227,6 +228,9 @@ class _DeviceLoader(Epochs[_core.DeviceBatch], _core.DeviceLoader):
             del batch
             yield images, labels, fields
             del images, labels, fields
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_on_device, (self._arguments, self.state_dict())
 
     def stats(self) -> dict[str, Any]:
         stats: dict[str, Any] = json.loads(self._stats_json())
@@ -281,3 +285,9 @@ def _numbers(values: Sequence[float] | float | None) -> list[float]:
     if values is None:
         return []
     return [float(values)] if isinstance(values, (int, float)) else [float(value) for value in values]
+
+
+def _open_on_device(arguments: tuple[Any, ...], state: dict[str, Any]) -> _DeviceLoader:
+    loader = _DeviceLoader(*arguments)
+    loader.load_state_dict(state)
+    return loader
