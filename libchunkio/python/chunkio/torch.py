@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import torch
 
@@ -20,11 +20,15 @@ from . import _core
 from ._core import Batch
 from ._dataset import Dataset
 from ._epochs import Epochs
-from ._loader import Loader, report_text
+from ._loader import Loader
 from ._normalizer import Normalizer
 from .errors import InvalidArgumentError
 
 __all__ = ["DataLoader", "IterableDataset"]
+
+if TYPE_CHECKING:
+    # Images, labels and fields.
+    _Parts = tuple[torch.Tensor, Union[torch.Tensor, None], dict[str, torch.Tensor]]
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
@@ -167,7 +171,7 @@ class DataLoader:
         fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._fields}
         return self._shape((images, labels, fields))
 
-    def _shape(self, parts: tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]) -> Any:
+    def _shape(self, parts: _Parts) -> Any:
         images, labels, fields = parts
         if images.is_floating_point() and self._channels_last:
             images = images.permute(0, 3, 1, 2)
@@ -193,51 +197,45 @@ class DataLoader:
         self._loader.close()
 
 
-class _DeviceLoader(Epochs[_core.DeviceBatch], _core.DeviceLoader):
+class _DeviceLoader(Epochs[_core.DeviceBatch]):
     """Batches in the memory of a CUDA device, on PyTorch's current stream."""
 
     def __init__(
         self, dataset: Dataset, device: torch.device, options: dict[str, Any], device_options: dict[str, Any]
     ) -> None:
-        self._device = device
-        self._field_names: Sequence[str] = options["fields"]
         # One is used while the next one is made, and some may be kept before what is kept is copied.
         self._max_held = device_options.setdefault("max_held", 4)
         device_options["device"] = torch.cuda.current_device() if device.index is None else device.index
+        self._loader = _core.DeviceLoader(dataset, options, device_options)
+        super().__init__(self._loader)
+        self._device = device
+        self._fields: Sequence[str] = options["fields"]
         self._arguments = (dataset, device, options, device_options)
-        super().__init__(dataset, options, device_options)
 
-    def __len__(self) -> int:
-        return self.num_steps
+    def __iter__(self) -> Iterator[_Parts]:
+        return self._tensors(self._begin())
 
     def _next(self) -> _core.DeviceBatch | None:
-        return self._next_on(torch.cuda.current_stream(self._device).cuda_stream)
+        return self._loader.next(torch.cuda.current_stream(self._device).cuda_stream)
 
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]]:
-        self._begin()
-        return self._tensors(self._turn)
-
-    def _tensors(self, turn: int) -> Iterator[tuple[torch.Tensor, torch.Tensor | None, dict[str, torch.Tensor]]]:
+    def _tensors(self, turn: int) -> Iterator[_Parts]:
         while (batch := self._take(turn)) is not None:
             images = torch.from_dlpack(batch.images)
             labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
-            fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._field_names}
+            fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._fields}
             # Whoever keeps batches gets copies, so that one buffer is always left to go on with.
-            if self.num_held >= self._max_held:
+            if self._loader.num_held >= self._max_held:
                 images = images.clone()
             del batch
             yield images, labels, fields
             del images, labels, fields
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _open_on_device, (self._arguments, self.state_dict())
-
     def stats(self) -> dict[str, Any]:
-        stats: dict[str, Any] = json.loads(self._stats_json())
+        stats: dict[str, Any] = json.loads(self._loader.stats_json())
         return stats
 
-    def report(self) -> str:
-        return report_text(json.loads(self._diagnosis_json()), self.stats())
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_on_device, (self._arguments, self.state_dict())
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
