@@ -11,7 +11,10 @@ STD = (0.229, 0.224, 0.225)
 
 
 def check_epoch(batches, reference, what):
-    """`batches` yields (float32 [B,C,H,W], row numbers [B]) tensors. Within half a step of 1/255."""
+    """`batches` yields (float32 [B,C,H,W], row numbers [B]) tensors.
+
+    Pixels may differ by less than half a step of 1/255.
+    """
     mean = 255 * torch.tensor(MEAN).reshape(1, -1, 1, 1)
     std = 255 * torch.tensor(STD).reshape(1, -1, 1, 1)
 
