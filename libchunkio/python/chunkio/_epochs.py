@@ -5,6 +5,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 BatchT = TypeVar("BatchT")
+ClassT = TypeVar("ClassT", bound="type[Any]")
 
 
 class Epochs(Generic[BatchT]):
@@ -70,3 +71,11 @@ class Epochs(Generic[BatchT]):
         if batch is None:
             self._inside = False
         return batch
+
+
+def with_epochs(cls: ClassT) -> ClassT:
+    """Gives a class what Epochs has. For Python 3.9 there is only nanobind 2, whose classes take no second base."""
+    for name, value in vars(Epochs).items():
+        if not name.startswith("__") and name not in vars(cls):
+            setattr(cls, name, value)
+    return cls

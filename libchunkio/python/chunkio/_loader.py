@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from . import _core
 from ._core import Batch
 from ._dataset import Dataset
-from ._epochs import Epochs
+from ._epochs import with_epochs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from ._epochs import Epochs
+
+    class _LoaderWithEpochs(Epochs[Batch], _core.Loader): ...
+
+else:
+    _LoaderWithEpochs = _core.Loader
 
 Order = Literal["chunk_shuffled", "sequential", "random"]
 Uneven = Literal["pad", "drop", "exact"]
@@ -38,7 +45,8 @@ def _close_all() -> None:
         loader.close()
 
 
-class Loader(Epochs[Batch], _core.Loader):
+@with_epochs
+class Loader(_LoaderWithEpochs):
     """Delivers a dataset as shuffled uint8 batches, epoch by epoch.
 
     Each `for` over it is the next epoch, beginning with 0; `set_epoch` chooses another. `len(loader)` is the number of

@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from . import _core
 from ._core import Batch
 from ._dataset import Dataset
-from ._epochs import Epochs
+from ._epochs import with_epochs
 from ._loader import Loader, report_text
 from ._normalizer import Normalizer
 from .errors import InvalidArgumentError
@@ -193,7 +193,17 @@ class DataLoader:
         self._loader.close()
 
 
-class _DeviceLoader(Epochs[_core.DeviceBatch], _core.DeviceLoader):
+if TYPE_CHECKING:
+    from ._epochs import Epochs
+
+    class _LoaderWithEpochs(Epochs[_core.DeviceBatch], _core.DeviceLoader): ...
+
+else:
+    _LoaderWithEpochs = _core.DeviceLoader
+
+
+@with_epochs
+class _DeviceLoader(_LoaderWithEpochs):
     """Batches in the memory of a CUDA device, on PyTorch's current stream."""
 
     def __init__(
