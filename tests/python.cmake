@@ -26,7 +26,7 @@ if(CHUNKIO_SANITIZE)
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
   list(APPEND python_environment "LD_PRELOAD=${runtime} ${standard_library}" ASAN_OPTIONS=detect_leaks=0)
 endif()
-foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_programs types wheel)
+foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_programs torch_cuda types wheel)
   add_test(
     NAME Python.${name}
     COMMAND ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider
@@ -37,6 +37,7 @@ foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_progr
     PROPERTIES LABELS short TIMEOUT 900 ENVIRONMENT "${python_environment}"
                SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in [0-9.]+s" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endforeach()
+set_tests_properties(Python.torch_cuda PROPERTIES LABELS cuda)
 
 # It works; what it measures here means nothing.
 if(TARGET h5pack)
