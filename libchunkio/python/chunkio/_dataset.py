@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
-import numpy as np
-
 from . import _core
 from .errors import MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     Image = npt.NDArray[np.uint8]
@@ -78,6 +77,8 @@ class Dataset(_core.Dataset):
             picked = [self._rows(row, 1) for row in range(start, stop, step)]
             if not picked:
                 return self._rows(0, 0)
+            import numpy as np
+
             images = np.concatenate([image for image, _ in picked])
             labels = None if picked[0][1] is None else np.concatenate([label for _, label in picked])
             return images, labels
@@ -94,12 +95,16 @@ class Dataset(_core.Dataset):
 
     def read_field(self, name: str, rows: slice = slice(None)) -> npt.NDArray[Any]:
         """Rows of a field, or of the labels by their name, [n,...], as a copy."""
+        import numpy as np
+
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise ValueError("read_field reads neighbouring rows; take every n-th of the array")
         return np.asarray(self._read_field(name, start, max(stop - start, 0)))
 
     def _rows(self, first: int, count: int) -> tuple[Image, npt.NDArray[Any] | None]:
+        import numpy as np
+
         images = np.asarray(self._read_images(first, count))
         if self.label_name is None:
             return images, None
