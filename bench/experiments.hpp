@@ -14,6 +14,8 @@ namespace bench {
 void measure_warm(const Case& pictures, Report& report);
 /// Against h5py + DataLoader, FFCV, and whole chunks with NumPy.
 void measure_peers(const Case& pictures, Report& report);
+/// chunkio from Python against the loaders of bench/peers: uint8 batches, and normalised float32.
+void measure_python(const Case& pictures, Report& report);
 /// Nothing in the page cache: the sources against fio.
 void measure_cold(const Case& pictures, Report& report);
 /// A deflate file: threads against each other and against libdeflate.

@@ -1,6 +1,7 @@
-// Warm page cache, the same batch size and threads, uint8 batches in host memory. Each peer is
-// another process, which checks what it delivers and picks its best setting before the first round.
-// A round times an epoch of chunkio before each epoch of a peer.
+// Warm page cache, the same batch size and threads, batches in host memory. Each peer is another
+// process, which checks what it delivers and picks its best setting before the first round. A round
+// times an epoch of chunkio before each epoch of a peer: of the C++ loader, or of chunkio in
+// Python, which then is such a process, too.
 
 #include <signal.h>
 
@@ -8,7 +9,9 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -27,82 +30,145 @@ constexpr std::chrono::milliseconds kSettle{300};
 struct Peer {
   std::string name;
   std::string script;
-  double target;
-  std::unique_ptr<PeerProcess> process = {};
-  std::vector<double> ratios = {};
-  std::vector<double> rates = {};
-  std::vector<double> our_rates = {};
+  std::string module;  ///< What setup.sh installs for it; empty: nothing that could be missing.
+  std::optional<Target> target = {};
+};
+
+const std::vector<Peer> kPythonPeers = {
+    {"FFCV", "ffcv_raw.py", "ffcv"},
+    {"MosaicML Streaming", "mosaicml_streaming.py", "streaming"},
+    {"LitData", "litdata_chunks.py", "litdata"},
+    {"WebDataset", "webdataset_tar.py", "webdataset"},
+    {"Grain", "grain_arrayrecord.py", "grain"},
+    {"h5py + DataLoader", "h5py_dataloader.py", ""},
+};
+const std::vector<Peer> kNormalizingPeers = {
+    {"FFCV, float32", "ffcv_normalized.py", "ffcv"},
+    {"h5py + DataLoader + torchvision, float32", "torchvision_normalized.py", ""},
 };
 
 /// Why setup.sh could not make this peer run; empty if nothing is known against it.
 std::string known_reason(const Options& options, const Peer& peer) {
   if (options.peers.empty()) return "no --peers; bench/peers/setup.sh makes the environment";
-  if (peer.script != "ffcv_raw.py") return {};
-  std::ifstream file(std::filesystem::path(options.peers) / "ffcv-reason.txt");
+  if (peer.module.empty()) return {};
+  std::ifstream file(std::filesystem::path(options.peers) / (peer.module + "-reason.txt"));
   std::string reason;
   std::getline(file, reason);
   return reason;
 }
 
+/// `folder` is for the copies that the peer makes of its data.
+std::unique_ptr<PeerProcess> start(const Case& pictures, const Peer& peer,
+                                   const std::string& folder) {
+  const Options& options = pictures.options;
+  std::filesystem::create_directories(folder);
+  return std::make_unique<PeerProcess>(
+      std::vector<std::string>{options.peers + "/bin/python",
+                               options.peer_scripts + "/" + peer.script, pictures.path, "--batch",
+                               std::to_string(options.batch_size), "--threads",
+                               std::to_string(options.threads), "--dir", folder},
+      pictures.scratch.file(peer.script + ".log"));
+}
+
+double epoch_seconds(PeerProcess& process, const Case& pictures) {
+  const PeerProcess::Epoch epoch = process.run_epoch();
+  if (epoch.images != pictures.num_samples) throw std::runtime_error("left out pictures");
+  return epoch.seconds;
+}
+
+void add_missing(const Case& pictures, Report& report, const Peer& peer, const std::string& reason,
+                 bool failed) {
+  report.add({.row = "images/s / " + peer.name,
+              .size = pictures.size.name,
+              .target = peer.target,
+              .note = reason,
+              .failed = failed});
+}
+
+/// Interleaves each peer with epochs of chunkio, which `our_seconds` runs and times. `ours` is its
+/// name in the table.
+void compare(const Case& pictures, Report& report, const std::string& ours,
+             const std::function<double()>& our_seconds, const std::vector<Peer>& peers) {
+  const Options& options = pictures.options;
+  const std::string size = pictures.size.name;
+  const auto num_samples = static_cast<double>(pictures.num_samples);
+  for (const Peer& peer : peers) {
+    const std::string reason = known_reason(options, peer);
+    if (!reason.empty()) {
+      add_missing(pictures, report, peer, reason, false);
+      continue;
+    }
+    const std::string folder = pictures.scratch.file(peer.script + ".data");
+    try {
+      // One at a time: all peers and their caches would not fit beside each other everywhere.
+      const std::unique_ptr<PeerProcess> process = start(pictures, peer, folder);
+      std::vector<double> our_rates;
+      std::vector<double> rates;
+      std::vector<double> ratios;
+      our_seconds();
+      for (std::int64_t round = 0; round < options.rounds; ++round) {
+        our_rates.push_back(num_samples / our_seconds());
+        rates.push_back(num_samples / epoch_seconds(*process, pictures));
+        ratios.push_back(our_rates.back() / rates.back());
+        std::this_thread::sleep_for(kSettle);
+      }
+      const std::string best = process->about().at("best").get<std::string>();
+      report.add(
+          {ours + "images/s / " + peer.name, size, peer.target, ratios, "its best: " + best});
+      report.add({peer.name + ", images/s", size, {}, rates});
+      report.add({ours + "chunkio beside " + peer.name + ", images/s", size, {}, our_rates});
+      report.add_detail(size, ours + peer.script,
+                        {{"about", process->about()},
+                         {"images_per_second", to_json(spread_of(rates))},
+                         {"chunkio_images_per_second", to_json(spread_of(our_rates))}});
+    } catch (const std::exception& error) {
+      add_missing(pictures, report, peer, peer.script + " " + error.what(), true);
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+}
+
+/// The same where chunkio, too, is a process of Python.
+void compare_in_python(const Case& pictures, Report& report, const Peer& chunkio,
+                       const std::vector<Peer>& peers) {
+  const std::string reason = known_reason(pictures.options, chunkio);
+  if (!reason.empty()) return add_missing(pictures, report, chunkio, reason, false);
+  const std::string folder = pictures.scratch.file(chunkio.script + ".data");
+  try {
+    const std::unique_ptr<PeerProcess> process = start(pictures, chunkio, folder);
+    report.add_detail(pictures.size.name, chunkio.script, {{"about", process->about()}});
+    compare(
+        pictures, report, "from Python, ", [&] { return epoch_seconds(*process, pictures); },
+        peers);
+  } catch (const std::exception& error) {
+    add_missing(pictures, report, chunkio, chunkio.script + " " + error.what(), true);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
+
 }  // namespace
 
 void measure_peers(const Case& pictures, Report& report) {
-  const Options& options = pictures.options;
-  const std::string size = pictures.size.name;
   const bool small = pictures.size.bytes() < 16384;
   ::signal(SIGPIPE, SIG_IGN);  // a peer that died shows in its answer
-
   const chunkio::Dataset dataset = chunkio::Dataset::open(pictures.path);
   chunkio::Loader loader(dataset, pictures.loader_options(chunkio::SourceKind::automatic));
   if (check_epoch(loader, pictures.pixels.bytes()) != pictures.order) {
     throw std::runtime_error("the order changed");
   }
+  compare(pictures, report, "", [&] { return seconds_of([&] { run_epochs(loader, 1); }); },
+          {{"FFCV", "ffcv_raw.py", "ffcv", at_least(small ? 40.0 : 5.0)},
+           {"h5py + DataLoader", "h5py_dataloader.py", "", at_least(small ? 60.0 : 25.0)},
+           {"whole-chunk h5py reads + NumPy gather", "whole_chunks.py", "", at_least(3.0)}});
+}
 
-  std::vector<Peer> peers;
-  peers.push_back({"FFCV", "ffcv_raw.py", small ? 40.0 : 5.0});
-  peers.push_back({"h5py + DataLoader", "h5py_dataloader.py", small ? 60.0 : 25.0});
-  peers.push_back({"whole-chunk h5py reads + NumPy gather", "whole_chunks.py", 3.0});
-  for (Peer& peer : peers) {
-    const std::string row = "images/s / " + peer.name;
-    const std::string reason = known_reason(options, peer);
-    if (!reason.empty()) {
-      report.add_missing(size, {{row, at_least(peer.target)}}, reason, false);
-      continue;
-    }
-    try {
-      peer.process = std::make_unique<PeerProcess>(
-          std::vector<std::string>{
-              options.peers + "/bin/python", options.peer_scripts + "/" + peer.script,
-              pictures.path, "--batch", std::to_string(options.batch_size), "--threads",
-              std::to_string(options.threads), "--dir", pictures.scratch.file("")},
-          pictures.scratch.file(peer.script + ".log"));
-      run_epochs(loader, 1);
-      // One at a time: three peers and their caches would not fit beside each other everywhere.
-      for (std::int64_t round = 0; round < options.rounds; ++round) {
-        const double seconds = seconds_of([&] { run_epochs(loader, 1); });
-        const PeerProcess::Epoch epoch = peer.process->run_epoch();
-        if (epoch.images != pictures.num_samples) throw std::runtime_error("left out pictures");
-        peer.our_rates.push_back(static_cast<double>(pictures.num_samples) / seconds);
-        peer.rates.push_back(static_cast<double>(epoch.images) / epoch.seconds);
-        peer.ratios.push_back(peer.our_rates.back() / peer.rates.back());
-        std::this_thread::sleep_for(kSettle);
-      }
-      const std::string best = peer.process->about().at("best").get<std::string>();
-      report.add({row, size, at_least(peer.target), peer.ratios, "its best: " + best});
-      report.add({peer.name + ", images/s", size, {}, peer.rates});
-      report.add({"chunkio beside " + peer.name + ", images/s", size, {}, peer.our_rates});
-      report.add_detail(size, peer.script,
-                        {{"about", peer.process->about()},
-                         {"images_per_second", to_json(spread_of(peer.rates))},
-                         {"chunkio_images_per_second", to_json(spread_of(peer.our_rates))}});
-    } catch (const std::exception& error) {
-      report.add_missing(size, {{row, at_least(peer.target)}}, peer.script + " " + error.what(),
-                         true);
-    }
-    peer.process.reset();
-    std::error_code ignored;
-    std::filesystem::remove(pictures.path + ".beton", ignored);
-  }
+void measure_python(const Case& pictures, Report& report) {
+  ::signal(SIGPIPE, SIG_IGN);
+  compare_in_python(pictures, report, {"chunkio", "chunkio_loader.py", "chunkio"}, kPythonPeers);
+  compare_in_python(pictures, report, {"chunkio, float32", "chunkio_normalized.py", "chunkio"},
+                    kNormalizingPeers);
 }
 
 }  // namespace bench

@@ -37,9 +37,10 @@ struct Experiment {
   void (*measure)(const Case&, Report&);
 };
 // In this order: what fills the page cache with other things comes last.
-constexpr std::array<Experiment, 8> kExperiments = {{{"warm", measure_warm},
+constexpr std::array<Experiment, 9> kExperiments = {{{"warm", measure_warm},
                                                      {"cold", measure_cold},
                                                      {"peers", measure_peers},
+                                                     {"python", measure_python},
                                                      {"deflate", measure_deflate},
                                                      {"loads", measure_loads},
                                                      {"resume", measure_resume},

@@ -30,7 +30,7 @@ endif()
 set(python_all_skipped "\n[0-9]+ skipped(, [0-9]+ deselected)? in [0-9.]+s")
 set(python_pytest ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider
                   $<$<TARGET_EXISTS:h5pack>:--h5pack=$<TARGET_FILE:h5pack>>)
-foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_programs types samples guide)
+foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_programs torch_cuda types wheel samples guide)
   add_test(
     NAME Python.${name}
     COMMAND ${python_pytest} -m "not long" ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py
@@ -40,6 +40,7 @@ foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_progr
     PROPERTIES LABELS short TIMEOUT 900 ENVIRONMENT "${python_environment}"
                SKIP_REGULAR_EXPRESSION "${python_all_skipped}" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endforeach()
+set_tests_properties(Python.torch_cuda PROPERTIES LABELS cuda)
 
 # Samples for Lightning, Accelerate, Transformers, JAX and Ray, as far as these are installed.
 add_test(

@@ -13,6 +13,7 @@ import mmap
 import multiprocessing
 import os
 import platform
+import shutil
 import sys
 import time
 
@@ -51,6 +52,18 @@ def put_out_of_page_cache(path):
     os.close(file)
     if stays > 0.01:
         raise SystemExit(f"{path}: {stays:.0%} stays in the page cache, so there is no cold figure; leave --cold out")
+
+
+def image_shape(path):
+    """(H, W, C)."""
+    with h5py.File(path, "r") as file:
+        return file["images"].shape[1:]
+
+
+def rows_of(images, block=256):
+    """Yields (row number, image [H,W,C]) of a dataset, which is read in blocks."""
+    for first in range(0, len(images), block):
+        yield from enumerate(images[first:first + block], first)
 
 
 def load_reference(path):
@@ -99,6 +112,48 @@ def fastest(candidates, num_images, cold_files=()):
             raise SystemExit(f"{name} delivered {images} of {num_images} pictures")
         rates[name] = images / seconds
     return max(rates, key=rates.get), rates
+
+
+def packed(options, suffix, write):
+    """The folder with a peer's own copy of the file. `write(folder)` fills it if it is missing.
+
+    A copy of other images fails the check; remove it then.
+    """
+    folder = os.path.join(options.dir, os.path.basename(options.file) + suffix)
+    if not os.path.isdir(folder):
+        partial = folder + ".partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        os.makedirs(partial)
+        write(partial)
+        os.rename(partial, folder)
+    if options.cold:
+        options.cold_files = [os.path.join(parent, name)
+                              for parent, _, names in os.walk(folder) for name in names]
+    return folder
+
+
+def compete(peer, versions, settings, ways, options, check=check_epoch):
+    """Serves the fastest of `ways`, {name: function that makes an iterable of batches}.
+
+    Of each way one epoch is checked, and the next one timed.
+    """
+    reference = load_reference(options.file)
+
+    def epoch_of(batches):
+        def run():
+            return sum(len(rows) for _, rows in batches)
+        return run
+
+    rates = {}
+    for name, make in ways.items():
+        batches = make()
+        check(batches, reference, name)
+        rates |= fastest({name: epoch_of(batches)}, len(reference), options.cold_files)[1]
+        if rates[name] == max(rates.values()):
+            best, kept = name, batches  # the workers of the one before end
+        del batches
+    del reference
+    serve(peer, versions, settings, best, rates, epoch_of(kept), options)
 
 
 def serve(peer, versions, settings, best, rates, run_epoch, options):

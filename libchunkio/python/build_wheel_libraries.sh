@@ -112,8 +112,17 @@ fetch() {
 
 # Their licences ask for it.
 keep_license() {
+  local name=$1 file
+  shift
   mkdir -p "$prefix/licenses"
-  cp "$work/$1/$2" "$prefix/licenses/$1.txt"
+  for file in "$@"; do
+    if [[ -e $work/$name/$file ]]; then
+      cp "$work/$name/$file" "$prefix/licenses/$name.txt"
+      return
+    fi
+  done
+  echo "build_wheel_libraries: the source of $name has no $*" >&2
+  return 1
 }
 
 install_by_cmake() {
@@ -148,7 +157,7 @@ keep_license json LICENSE.MIT
 install_by_cmake json -DJSON_BuildTests=OFF
 
 fetch hdf5
-keep_license hdf5 COPYING
+keep_license hdf5 LICENSE COPYING
 # What it says about its configuration ends up in the library: without date, host and folders.
 sed -i -E '/@CONFIG_DATE@|@CMAKE_HOST_SYSTEM@|@CMAKE_INSTALL_PREFIX@|_DIRECTORY@|FLAGS/d' \
   "$work/hdf5/src/H5build_settings.cmake.c.in"

@@ -21,6 +21,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <string_view>
 #include <vector>
 
@@ -131,6 +132,7 @@ class AllocationFaultsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     test::write_packed(path_, {.num_samples = 60, .chunk_samples = 6});
+    std::thread([] {}).join();  // with the first one ThreadSanitizer starts its own
     threads_before_ = test::settled_threads();
   }
 

@@ -48,7 +48,7 @@ def test_what_is_read_is_a_copy(data):
 def test_fields(data):
     np.testing.assert_array_equal(data.read_field("weights", slice(3, 5)), [[1.5, 6.0], [2.0, 8.0]])
     assert data.read_field("weights", slice(5, 5)).shape == (0, 2)
-    with pytest.raises(FileNotFoundError, match="no field 'mask'"):
+    with pytest.raises(LookupError, match="no field 'mask'"):
         data.read_field("mask")
 
 
@@ -85,8 +85,14 @@ def test_errors_are_pythons(tmp_path, make_file):
     with pytest.raises(chunkio.Error, match="text.h5") as caught:
         chunkio.Dataset(tmp_path / "text.h5")
     assert caught.value.code == "corrupt_data"
-    with pytest.raises(FileNotFoundError, match="pictures"):
+    with pytest.raises(LookupError, match="pictures") as caught:
         chunkio.Dataset(make_file(), images="pictures")
+    assert not isinstance(caught.value, OSError) and caught.value.code == "not_found"
+    with pytest.raises(FileNotFoundError, match="part-00001-of-00002"):
+        pathlib.Path(make_file([3, 3]).replace("*", "00001")).unlink()
+        chunkio.Dataset(tmp_path / "part-*-of-00002.h5")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        chunkio.Writer(tmp_path / "nowhere" / "x.h5", num_samples=1, shape=(6, 5, 3))
     with pytest.raises(ValueError, match="layout"):
         chunkio.Dataset(make_file(), layout="hwc")
     with pytest.raises(TypeError):

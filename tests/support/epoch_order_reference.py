@@ -158,9 +158,7 @@ def finish_lanes(order, case, num_samples):
             used.append(len(rows))
     if case["drop_last"]:
         used = [n // order.b * order.b for n in used]
-    order.lanes = [
-        [rows[i % len(rows)] for i in range(n)] for rows, n in zip(order.lanes, used, strict=True)
-    ]
+    order.lanes = [[rows[i % len(rows)] for i in range(n)] for rows, n in zip(order.lanes, used)]
 
 
 def rank_steps(order, case, rank):

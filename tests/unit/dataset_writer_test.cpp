@@ -396,15 +396,15 @@ TEST_F(DatasetWriterTest, AFileSizeLimitIsAnErrorBeforeAnythingIsWritten) {
 
 TEST_F(DatasetWriterTest, MoreThanTheDiskHoldsIsAnErrorAtOnce) {
   DatasetSpec spec;
-  spec.num_samples = std::int64_t{1} << 30;  // 4 PiB
-  spec.height = 1024;
-  spec.width = 1024;
+  spec.num_samples = std::int64_t{1} << 22;  // 4 PiB; a writer holds a digest for each
+  spec.height = 16384;
+  spec.width = 16384;
   spec.channels = 4;
   spec.channel_order = "RGBA";
   EXPECT_THROW(
       {
         try {
-          DatasetWriter(path_, spec, {.chunk_samples = 1023});
+          DatasetWriter(path_, spec, {.chunk_samples = 3});
         } catch (const Error& error) {
           EXPECT_EQ(error.code(), ErrorCode::no_space) << error.what();
           throw;

@@ -11,12 +11,27 @@
 `chunkio.pack` write files; the program `h5pack` packs folders of images.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._core import Batch, Tensor
 from ._core import version as __version__
 from ._dataset import Dataset
 from ._loader import Loader
 from ._normalizer import Normalizer
-from ._writer import Writer, pack
 from .errors import Error
 
+if TYPE_CHECKING:
+    from ._writer import Writer, pack
+
 __all__ = ["Batch", "Dataset", "Error", "Loader", "Normalizer", "Tensor", "Writer", "__version__", "pack"]
+
+
+def __getattr__(name: str) -> Any:
+    # NumPy takes longer to import than all the rest, and reading begins without it.
+    if name in ("Writer", "pack"):
+        from . import _writer
+
+        return getattr(_writer, name)
+    raise AttributeError(f"module 'chunkio' has no attribute {name!r}")

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
-import numpy as np
-
 from . import _core
+from .errors import MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     Image = npt.NDArray[np.uint8]
@@ -32,7 +32,8 @@ class Dataset(_core.Dataset):
             you trust.
 
     Raises:
-        FileNotFoundError: no such file, or no such dataset in it.
+        FileNotFoundError: no such file, or one of several is missing.
+        LookupError: no such dataset in it.
         chunkio.Error: the file is damaged, or holds no images.
     """
 
@@ -46,7 +47,12 @@ class Dataset(_core.Dataset):
         allow_external: bool = False,
     ) -> None:
         options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
-        super().__init__(os.fspath(path), **options)
+        try:
+            super().__init__(os.fspath(path), **options)
+        except NotFoundError as error:
+            if os.path.exists(path):
+                raise
+            raise MissingFileError(str(error)) from None
         self._options = options
 
     @property
@@ -71,6 +77,8 @@ class Dataset(_core.Dataset):
             picked = [self._rows(row, 1) for row in range(start, stop, step)]
             if not picked:
                 return self._rows(0, 0)
+            import numpy as np
+
             images = np.concatenate([image for image, _ in picked])
             labels = None if picked[0][1] is None else np.concatenate([label for _, label in picked])
             return images, labels
@@ -87,6 +95,8 @@ class Dataset(_core.Dataset):
 
     def read_field(self, name: str, rows: slice = slice(None)) -> npt.NDArray[Any]:
         """Rows of a field, or of the labels by their name, [n,...], as a copy."""
+        import numpy as np
+
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise ValueError("read_field reads neighbouring rows; take every n-th of the array")
@@ -95,6 +105,8 @@ class Dataset(_core.Dataset):
         return np.asarray(self._read_field(name, start, stop - start))
 
     def _rows(self, first: int, count: int) -> tuple[Image, npt.NDArray[Any] | None]:
+        import numpy as np
+
         if count == 0:
             # NumPy 2.1 refuses memory of 0 bytes, which has no address.
             images, labels = self._rows(0, 1)

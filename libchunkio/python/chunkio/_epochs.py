@@ -1,29 +1,39 @@
 from __future__ import annotations
 
+import atexit
 import json
 import operator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+import weakref
+from typing import Any, Generic, TypeVar
+
+from . import _core
 
 BatchT = TypeVar("BatchT")
 
+# Threads must end before libraries that they use are unloaded.
+_open: weakref.WeakSet[Epochs[Any]] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for loader in list(_open):
+        loader.close()
+
 
 class Epochs(Generic[BatchT]):
-    """Which epoch a `for` is, and where a loader stands, for both loaders."""
+    """Which epoch a `for` is, and where a loader stands: what loaders for all devices have in common."""
 
-    _epoch = 0  # of the next `for`
-    _inside = False  # of the epoch before it, of which _state() is the place
-    _restored = False  # to a place in epoch _epoch, where the next `for` goes on
-    _turn = 0  # of the last `for`; those before have ended
-    _begun = -1  # epoch of the last `for`, as long as it has delivered nothing
+    def __init__(self, core: _core.Loader | _core.DeviceLoader) -> None:
+        self._core = core
+        self._epoch = 0  # of the next `for`
+        self._inside = False  # of the epoch before it, of which core.state() is the place
+        self._restored = False  # to a place in epoch _epoch, where the next `for` goes on
+        self._turn = 0  # of the last `for`; those before have ended
+        self._begun = -1  # epoch of the last `for`, as long as it has delivered nothing
+        _open.add(self)
 
-    if TYPE_CHECKING:
-
-        def _start(self, epoch: int) -> None: ...
-        def _next(self) -> BatchT | None: ...
-        def _state(self) -> str: ...
-        def _state_at(self, epoch: int, step: int) -> str: ...
-        def _restore(self, state: str) -> None: ...
-        def _position(self) -> tuple[int, int]: ...
+    def __len__(self) -> int:
+        return self._core.num_steps
 
     def set_epoch(self, epoch: int) -> None:
         """The next `for` is this epoch; where a state was loaded that is inside of it, it goes on there.
@@ -44,7 +54,7 @@ class Epochs(Generic[BatchT]):
         Equal on all ranks that have taken equally many batches; names the contents of the file, never its path.
         """
         inside = self._inside or self._restored
-        state: dict[str, Any] = json.loads(self._state() if inside else self._state_at(self._epoch, 0))
+        state: dict[str, Any] = json.loads(self._core.state() if inside else self._core.state_at(self._epoch, 0))
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -53,21 +63,40 @@ class Epochs(Generic[BatchT]):
         Rank and world_size may differ from those of the state if `lanes` and the global batch are equal; so may
         everything that does not change the order. Raises ValueError that names the difference.
         """
-        self._restore(json.dumps(state))
+        self._core.restore(json.dumps(state))
         self._turn += 1
-        self._epoch = self._position()[0]
+        self._epoch = self._core.position()[0]
         self._inside = False
         self._restored = True
         self._begun = -1
 
-    def _begin(self) -> None:
-        """Goes to the epoch of a `for`, whose turn it is now."""
-        self._start(self._epoch)
+    def diagnosis(self) -> dict[str, Any]:
+        """What limits ("bound"), what shows it ("evidence"), and what would help ("cures", best first)."""
+        diagnosis: dict[str, Any] = json.loads(self._core.diagnosis_json())
+        return diagnosis
+
+    def report(self) -> str:
+        """The diagnosis as text, a sentence a line."""
+        diagnosis = self.diagnosis()
+        sentences = [*diagnosis["evidence"], *(cure["text"] for cure in diagnosis["cures"])]
+        return "\n".join(sentences) or "Nothing was delivered yet."
+
+    def close(self) -> None:
+        """Stops reading and gives the memory back; batches that are held stay valid."""
+        self._core.close()
+
+    def _next(self) -> BatchT | None:
+        raise NotImplementedError
+
+    def _begin(self) -> int:
+        """Goes to the epoch of a `for`. Returns whose turn it is now."""
+        self._core.start(self._epoch)
         self._turn += 1
         self._begun = self._epoch
         self._epoch += 1
         self._restored = False
         self._inside = True
+        return self._turn
 
     def _take(self, turn: int) -> BatchT | None:
         """The next batch of the `for` of that turn; None at the end of its epoch."""

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import atexit
 import json
 import warnings
-import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -28,17 +26,7 @@ class DiskLimit(TypedDict, total=False):
     queue_depth: int
 
 
-# Workers must end before libraries that they use are unloaded.
-_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for loader in list(_open_loaders):
-        loader.close()
-
-
-class Loader(Epochs[Batch], _core.Loader):
+class Loader(Epochs[Batch]):
     """Delivers a dataset as shuffled uint8 batches, epoch by epoch.
 
     Each `for` over it is the next epoch, beginning with 0; `set_epoch` chooses another. `len(loader)` is the number of
@@ -80,8 +68,6 @@ class Loader(Epochs[Batch], _core.Loader):
         MemoryError: the budget is too small; the message names the least that would do.
     """
 
-    _warned = False  # of copies
-
     def __init__(
         self,
         dataset: Dataset,
@@ -111,10 +97,11 @@ class Loader(Epochs[Batch], _core.Loader):
         disk_limit: DiskLimit | None = None,
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
-        super().__init__(dataset, **options)
+        self._loader = _core.Loader(dataset, **options)
+        super().__init__(self._loader)
         self._dataset = dataset
         self._options = options
-        _open_loaders.add(self)
+        self._warned = False  # of copies
 
     @property
     def dataset(self) -> Dataset:
@@ -125,12 +112,35 @@ class Loader(Epochs[Batch], _core.Loader):
         batch_size: int = self._options["batch_size"]
         return batch_size
 
-    def __len__(self) -> int:
-        return self.num_steps
+    @property
+    def num_steps(self) -> int:
+        """Batches of an epoch, of this rank."""
+        return self._loader.num_steps
+
+    @property
+    def samples_per_epoch(self) -> int:
+        """Of this rank."""
+        return self._loader.samples_per_epoch
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes reserved, at most memory_budget."""
+        return self._loader.memory_bytes
+
+    @property
+    def source(self) -> str:
+        """How bytes come from the file: "scatter", "hdf5", "mapped" or "direct"."""
+        return self._loader.source
+
+    @property
+    def source_reason(self) -> str:
+        return self._loader.source_reason
 
     def __iter__(self) -> Iterator[Batch]:
-        self._begin()
-        return self._batches(self._turn)
+        return self._batches(self._begin())
+
+    def _next(self) -> Batch | None:
+        return self._loader.next()
 
     def _batches(self, turn: int) -> Iterator[Batch]:
         while (batch := self._take(turn)) is not None:
@@ -147,21 +157,12 @@ class Loader(Epochs[Batch], _core.Loader):
 
     def stats(self, epoch: int | None = None) -> dict[str, Any]:
         """What was delivered and what it cost, in all or in one of the last eight epochs. Seconds are wall time."""
-        stats: dict[str, Any] = json.loads(self._stats_json() if epoch is None else self._epoch_stats_json(epoch))
+        stats: dict[str, Any] = json.loads(self._loader.stats_json() if epoch is None else self._loader.epoch_stats_json(epoch))
         return stats
-
-    def diagnosis(self) -> dict[str, Any]:
-        """What limits ("bound"), what shows it ("evidence"), and what would help ("cures", best first)."""
-        diagnosis: dict[str, Any] = json.loads(self._diagnosis_json())
-        return diagnosis
-
-    def report(self) -> str:
-        """The diagnosis as text."""
-        return report_text(self.diagnosis(), self.stats())
 
     def skipped(self) -> list[dict[str, Any]]:
         """Row groups that on_error="skip" left out: first_row, num_rows, num_selected and reason."""
-        skipped: list[dict[str, Any]] = json.loads(self._skipped_json())
+        skipped: list[dict[str, Any]] = json.loads(self._loader.skipped_json())
         return skipped
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -169,12 +170,6 @@ class Loader(Epochs[Batch], _core.Loader):
 
     def __repr__(self) -> str:
         return f"<chunkio.Loader of {self._dataset!r}, {self.num_steps} batches of {self.batch_size}>"
-
-
-def report_text(diagnosis: dict[str, Any], stats: dict[str, Any]) -> str:
-    """A diagnosis and the advice of the statistics it belongs to, a sentence a line."""
-    lines = [*diagnosis["evidence"], *(cure["text"] for cure in diagnosis["cures"])]
-    return "\n".join(lines or [stats["advice"] or "Nothing was delivered yet."])
 
 
 def _open(dataset: Dataset, options: dict[str, Any], state: dict[str, Any]) -> Loader:

@@ -5,14 +5,14 @@ from typing import Any, Literal
 
 from . import _core
 from ._dataset import Dataset
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, NotFoundError
 
 
 class Normalizer(_core.Normalizer):
     """Crops, flips and normalises batches in one pass: (value / 255 - mean) / std.
 
     `normalizer(batch)` is a Tensor of its own. What happens to a sample is a function of (seed, epoch, sample) alone.
-    May be called from several threads, which take turns, and be pickled.
+    May be called from several threads, which take turns.
 
     Args:
         dataset: whose images are meant; mean and std are its own unless given.
@@ -47,22 +47,16 @@ class Normalizer(_core.Normalizer):
         num_threads: int = 0,
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
-        check_statistics(dataset, mean, std)
-        super().__init__(dataset, **options)
+        try:
+            super().__init__(dataset, **options)
+        except NotFoundError as error:
+            raise InvalidArgumentError(str(error)) from None
         self._dataset = dataset
         self._options = options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _open, (self._dataset, self._options)
+        return _make, (self._dataset, self._options)
 
 
-def check_statistics(dataset: Dataset, mean: Sequence[float], std: Sequence[float]) -> None:
-    """Raises InvalidArgumentError if there is nothing to normalise by."""
-    if len(mean) == 0 and len(std) == 0 and dataset.mean is None:
-        raise InvalidArgumentError(
-            f"{dataset.path} has no mean and std of its channels; give both (mean=[0], std=[1] leave values from 0 to 1)"
-        )
-
-
-def _open(dataset: Dataset, options: dict[str, Any]) -> Normalizer:
+def _make(dataset: Dataset, options: dict[str, Any]) -> Normalizer:
     return Normalizer(dataset, **options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 import numpy as np
 
 from . import _core
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -91,25 +91,28 @@ class Writer:
             name: np.zeros((num_samples, *row_shape), dtype)
             for name, (dtype, row_shape) in columns.items()
         }
-        self._writer = _core.DatasetWriter(
-            self._path,
-            num_samples=num_samples,
-            height=height,
-            width=width,
-            channels=channels,
-            layout=layout,
-            channel_order="gray" if channels == 1 else "RGB",
-            fields=[(name, str(column.dtype), list(column.shape[1:])) for name, column in self._columns.items()],
-            class_names=list(class_names),
-            attribute_names=list(attribute_names),
-            split=split,
-            chunk_bytes=chunk_bytes,
-            chunk_samples=chunk_samples,
-            deflate_level=deflate_level,
-            overwrite=overwrite,
-            resume=resume,
-            identity=json.dumps({"program": "chunkio.Writer", **(identity or {})}) if resume else "",
-        )
+        structure: dict[str, Any] = {
+            "num_samples": num_samples,
+            "height": height,
+            "width": width,
+            "channels": channels,
+            "layout": layout,
+            "channel_order": "gray" if channels == 1 else "RGB",
+            "fields": [(name, str(column.dtype), list(column.shape[1:])) for name, column in self._columns.items()],
+            "class_names": list(class_names),
+            "attribute_names": list(attribute_names),
+            "split": split,
+            "chunk_bytes": chunk_bytes,
+            "chunk_samples": chunk_samples,
+            "deflate_level": deflate_level,
+            "overwrite": overwrite,
+            "resume": resume,
+            "identity": json.dumps({"program": "chunkio.Writer", **(identity or {})}) if resume else "",
+        }
+        try:
+            self._writer = _core.DatasetWriter(self._path, **structure)
+        except NotFoundError as error:
+            raise MissingFileError(str(error)) from None
         self._chunk = np.empty((min(self._writer.chunk_samples, num_samples), *self._shape), np.uint8)
         self._closed = False
         self._resumable = resume

@@ -20,8 +20,14 @@ class InvalidArgumentError(Error, ValueError):
     code = "invalid_argument"
 
 
-class NotFoundError(Error, FileNotFoundError):
-    """A file, dataset or field does not exist."""
+class NotFoundError(Error, LookupError):
+    """A dataset or field does not exist in its file."""
+
+    code = "not_found"
+
+
+class MissingFileError(Error, FileNotFoundError):
+    """A file or folder does not exist."""
 
     code = "not_found"
 
@@ -44,5 +50,5 @@ class ResourceError(Error, MemoryError):
     code = "out_of_resources"
 
 
-for _class in (Error, InvalidArgumentError, NotFoundError, OutputExistsError, StorageError, ResourceError):
+for _class in (Error, InvalidArgumentError, MissingFileError, NotFoundError, OutputExistsError, StorageError, ResourceError):
     _class.__module__ = "chunkio"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Optional
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import torch
 from torch.utils.dlpack import from_dlpack
@@ -21,14 +21,15 @@ from . import _core
 from ._core import Batch
 from ._dataset import Dataset
 from ._epochs import Epochs
-from ._loader import Loader, report_text
-from ._normalizer import Normalizer, check_statistics
+from ._loader import Loader
+from ._normalizer import Normalizer
 from .errors import InvalidArgumentError
 
 __all__ = ["DataLoader", "IterableDataset"]
 
-# Images, labels, fields by name, and row numbers.
-_Parts = tuple[torch.Tensor, Optional[torch.Tensor], dict[str, torch.Tensor], torch.Tensor]
+if TYPE_CHECKING:
+    # Images, labels, fields by name, and row numbers.
+    _Parts = tuple[torch.Tensor, Union[torch.Tensor, None], dict[str, torch.Tensor], torch.Tensor]
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
@@ -132,7 +133,6 @@ class DataLoader:
         self._normalize: Normalizer | None = None
         if dtype is not None:
             normalize["dtype"] = _DTYPES[dtype]
-            check_statistics(self._dataset, normalize["mean"], normalize["std"])
         elif self._device.type != "cpu":
             raise InvalidArgumentError(f"device {self._device} delivers normalised images: dtype cannot be None")
         elif mean is not None or std is not None or height or padding or random_crop or flip:
@@ -205,48 +205,46 @@ class DataLoader:
         self._loader.close()
 
 
-class _DeviceLoader(Epochs[_core.DeviceBatch], _core.DeviceLoader):
+class _DeviceLoader(Epochs[_core.DeviceBatch]):
     """Batches in the memory of a CUDA device, on PyTorch's current stream."""
 
     def __init__(
         self, dataset: Dataset, device: torch.device, options: dict[str, Any], device_options: dict[str, Any]
     ) -> None:
-        self._device = device
-        self._field_names: Sequence[str] = options["fields"]
         # One is used while the next one is made, and some may be kept before what is kept is copied.
         self._max_held = device_options.setdefault("max_held", 4)
         device_options["device"] = torch.cuda.current_device() if device.index is None else device.index
-        super().__init__(dataset, options, device_options)
-
-    def __len__(self) -> int:
-        return self.num_steps
-
-    def _next(self) -> _core.DeviceBatch | None:
-        return self._next_on(torch.cuda.current_stream(self._device).cuda_stream)
+        self._loader = _core.DeviceLoader(dataset, options, device_options)
+        super().__init__(self._loader)
+        self._device = device
+        self._fields: Sequence[str] = options["fields"]
+        self._arguments = (dataset, device, options, device_options)
 
     def __iter__(self) -> Iterator[_Parts]:
-        self._begin()
-        return self._tensors(self._turn)
+        return self._tensors(self._begin())
+
+    def _next(self) -> _core.DeviceBatch | None:
+        return self._loader.next(torch.cuda.current_stream(self._device).cuda_stream)
 
     def _tensors(self, turn: int) -> Iterator[_Parts]:
         while (batch := self._take(turn)) is not None:
             images = from_dlpack(batch.images)
             labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
-            fields = {name: from_dlpack(batch[name]).clone() for name in self._field_names}
+            fields = {name: from_dlpack(batch[name]).clone() for name in self._fields}
             sample_ids = from_dlpack(batch.sample_ids).clone()
             # Whoever keeps batches gets copies, so that one buffer is always left to go on with.
-            if self.num_held >= self._max_held:
+            if self._loader.num_held >= self._max_held:
                 images = images.clone()
             del batch
             yield images, labels, fields, sample_ids
             del images, labels, fields
 
     def stats(self) -> dict[str, Any]:
-        stats: dict[str, Any] = json.loads(self._stats_json())
+        stats: dict[str, Any] = json.loads(self._loader.stats_json())
         return stats
 
-    def report(self) -> str:
-        return report_text(json.loads(self._diagnosis_json()), self.stats())
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_on_device, (self._arguments, self.state_dict())
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
@@ -294,3 +292,9 @@ def _numbers(values: Sequence[float] | float | None) -> list[float]:
     if values is None:
         return []
     return [float(values)] if isinstance(values, (int, float)) else [float(value) for value in values]
+
+
+def _open_on_device(arguments: tuple[Any, ...], state: dict[str, Any]) -> _DeviceLoader:
+    loader = _DeviceLoader(*arguments)
+    loader.load_state_dict(state)
+    return loader

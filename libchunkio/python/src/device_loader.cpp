@@ -203,18 +203,18 @@ void bind_device_loader(nb::module_& module) {
            nb::sig("def __init__(self, dataset: Dataset, loader: dict[str, typing.Any], device: "
                    "dict[str, typing.Any]) -> None"))
       .def(
-          "_start",
+          "start",
           [](PyDeviceLoader& self, std::int64_t epoch) {
             self.with([&](cuda::DeviceLoader& loader) { loader.start_epoch(epoch); });
           },
           nb::arg("epoch"))
-      .def("_next_on", &PyDeviceLoader::next, nb::arg("stream"))
-      .def("_state",
+      .def("next", &PyDeviceLoader::next, nb::arg("stream"))
+      .def("state",
            [](PyDeviceLoader& self) {
              return self.with([](cuda::DeviceLoader& loader) { return loader.state(); });
            })
       .def(
-          "_state_at",
+          "state_at",
           [](PyDeviceLoader& self, std::int64_t epoch, std::int64_t) {
             return self.with([&](cuda::DeviceLoader& loader) {
               loader.start_epoch(epoch);
@@ -223,22 +223,22 @@ void bind_device_loader(nb::module_& module) {
           },
           nb::arg("epoch"), nb::arg("step"))
       .def(
-          "_restore",
+          "restore",
           [](PyDeviceLoader& self, const std::string& state) {
             self.with([&](cuda::DeviceLoader& loader) { loader.restore(state); });
           },
           nb::arg("state"))
-      .def("_position",
+      .def("position",
            [](PyDeviceLoader& self) {
              const LoaderPosition position =
                  self.with([](cuda::DeviceLoader& loader) { return loader.position(); });
              return std::pair(position.epoch, position.step);
            })
-      .def("_stats_json",
+      .def("stats_json",
            [](PyDeviceLoader& self) {
              return self.with([](cuda::DeviceLoader& loader) { return to_json(loader.stats()); });
            })
-      .def("_diagnosis_json",
+      .def("diagnosis_json",
            [](PyDeviceLoader& self) {
              return self.with(
                  [](cuda::DeviceLoader& loader) { return to_json(loader.stats().diagnosis()); });

@@ -126,48 +126,48 @@ void bind_loader(nb::module_& module) {
           },
           nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
       .def(
-          "_start",
+          "start",
           [](PyLoader& self, std::int64_t epoch) {
             self.with([&](Loader& loader) { loader.start_epoch(epoch); });
           },
           nb::arg("epoch"))
-      .def("_next",
+      .def("next",
            [](PyLoader& self) { return self.with([](Loader& loader) { return loader.next(); }); })
-      .def("_state",
+      .def("state",
            [](PyLoader& self) { return self.with([](Loader& loader) { return loader.state(); }); })
       .def(
-          "_state_at",
+          "state_at",
           [](PyLoader& self, std::int64_t epoch, std::int64_t step) {
             return self.with([&](Loader& loader) { return loader.state_at({epoch, step}, false); });
           },
           nb::arg("epoch"), nb::arg("step"))
       .def(
-          "_restore",
+          "restore",
           [](PyLoader& self, const std::string& state) {
             self.with([&](Loader& loader) { loader.restore(state); });
           },
           nb::arg("state"))
-      .def("_position",
+      .def("position",
            [](PyLoader& self) {
              const LoaderPosition position =
                  self.with([](Loader& loader) { return loader.position(); });
              return std::pair(position.epoch, position.step);
            })
-      .def("_stats_json",
+      .def("stats_json",
            [](PyLoader& self) {
              return self.with([](Loader& loader) { return to_json(loader.stats()); });
            })
       .def(
-          "_epoch_stats_json",
+          "epoch_stats_json",
           [](PyLoader& self, std::int64_t epoch) {
             return self.with([&](Loader& loader) { return to_json(loader.epoch_stats(epoch)); });
           },
           nb::arg("epoch"))
-      .def("_diagnosis_json",
+      .def("diagnosis_json",
            [](PyLoader& self) {
              return self.with([](Loader& loader) { return to_json(loader.stats().diagnosis()); });
            })
-      .def("_skipped_json",
+      .def("skipped_json",
            [](PyLoader& self) {
              return self.with([](Loader& loader) { return to_json(loader.skipped()); });
            })

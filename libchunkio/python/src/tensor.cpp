@@ -40,8 +40,10 @@ nb::dict array_interface(const PyTensor& tensor) {
   description["version"] = 3;
   description["shape"] = shape_tuple(tensor.view.shape());
   description["typestr"] = typestr(tensor.view.dtype());
-  description["data"] =
-      nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor.view.data()), !tensor.writable);
+  // NumPy before 2.1 takes no null pointer, not even for no elements.
+  static constexpr std::byte kNothing{};
+  const std::byte* const data = tensor.view.data() != nullptr ? tensor.view.data() : &kNothing;
+  description["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(data), !tensor.writable);
   return description;
 }
 

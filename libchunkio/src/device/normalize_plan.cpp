@@ -40,8 +40,8 @@ void complete_statistics(const DatasetInfo& info, NormalizeOptions& options) {
     if (!info.statistics) {
       throw Error(ErrorCode::not_found,
                   info.path +
-                      " says no mean and std of its channels; give both (mean {0} and std "
-                      "{1} leave the scale 0 to 1)");
+                      " says no mean and std of its channels; give both (mean = 0 and std = 1 "
+                      "leave the scale 0 to 1)");
     }
     options.mean = info.statistics->mean;
     options.std = info.statistics->std;
