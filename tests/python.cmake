@@ -26,18 +26,31 @@ if(CHUNKIO_SANITIZE)
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
   list(APPEND python_environment "LD_PRELOAD=${runtime} ${standard_library}" ASAN_OPTIONS=detect_leaks=0)
 endif()
-foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_programs torch_cuda types wheel)
+# Files of which every test was skipped: others may have failed beside one that was.
+set(python_all_skipped "\n[0-9]+ skipped(, [0-9]+ deselected)? in [0-9.]+s")
+set(python_pytest ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider
+                  $<$<TARGET_EXISTS:h5pack>:--h5pack=$<TARGET_FILE:h5pack>>)
+foreach(name IN ITEMS dataset loader tensor normalizer writer torch random_programs torch_cuda types wheel samples guide)
   add_test(
     NAME Python.${name}
-    COMMAND ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider
-            ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py $<$<TARGET_EXISTS:h5pack>:--h5pack=$<TARGET_FILE:h5pack>>
+    COMMAND ${python_pytest} -m "not long" ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py
     COMMAND_EXPAND_LISTS)
   set_tests_properties(
     Python.${name}
     PROPERTIES LABELS short TIMEOUT 900 ENVIRONMENT "${python_environment}"
-               SKIP_REGULAR_EXPRESSION "(^|\n)[0-9]+ skipped in [0-9.]+s" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
+               SKIP_REGULAR_EXPRESSION "${python_all_skipped}" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endforeach()
 set_tests_properties(Python.torch_cuda PROPERTIES LABELS cuda)
+
+# Samples for Lightning, Accelerate, Transformers, JAX and Ray, as far as these are installed.
+add_test(
+  NAME Python.samples_long
+  COMMAND ${python_pytest} -m long ${CMAKE_CURRENT_SOURCE_DIR}/python/test_samples.py
+  COMMAND_EXPAND_LISTS)
+set_tests_properties(
+  Python.samples_long
+  PROPERTIES LABELS long TIMEOUT 1800 ENVIRONMENT "${python_environment}"
+             SKIP_REGULAR_EXPRESSION "${python_all_skipped}" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 
 # It works; what it measures here means nothing.
 if(TARGET h5pack)

@@ -15,9 +15,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
 sys.dont_write_bytecode = True
 
 
-
 def pytest_addoption(parser):
     parser.addoption("--h5pack", help="the program h5pack")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: takes minutes, or needs a large package; of ctest's label `long`")
 
 
 HEIGHT, WIDTH, CHANNELS = 6, 5, 3

@@ -202,6 +202,38 @@ def test_set_epoch_keeps_the_place_in_a_restored_epoch(data):
     assert (batch.epoch, batch.step) == (5, 0)
 
 
+def test_set_epoch_after_the_iterator_was_made(data):
+    loader = chunkio.Loader(data, **SMALL)
+    batches = iter(loader)
+    loader.set_epoch(0)
+    rows = [ids(next(batches)) for _ in range(3)]
+    state = loader.state_dict()
+    assert (state["epoch"], state["step"]) == (0, 3)
+    rest = [ids(batch) for batch in batches]
+    assert sorted(sum(rows + rest, [])) == list(range(230))
+    assert (loader.state_dict()["epoch"], loader.state_dict()["step"]) == (1, 0)
+
+    again = chunkio.Loader(data, **SMALL)
+    again.load_state_dict(state)
+    batches = iter(again)
+    again.set_epoch(0)
+    assert again.state_dict() == state
+    assert [ids(batch) for batch in batches] == rest
+    assert next(iter(again)).epoch == 1
+
+
+def test_set_epoch_inside_of_a_loop_is_for_the_next_one(data):
+    loader = chunkio.Loader(data, **SMALL)
+    batches = iter(loader)
+    next(batches)
+    loader.set_epoch(5)
+    assert (loader.state_dict()["epoch"], loader.state_dict()["step"]) == (5, 0)
+    assert next(batches).epoch == 0
+    assert (loader.state_dict()["epoch"], loader.state_dict()["step"]) == (0, 2)
+    assert sum(1 for _ in batches) == 13
+    assert next(iter(loader)).epoch == 5
+
+
 def test_a_state_between_epochs_is_the_start_of_the_next(data):
     loader = chunkio.Loader(data, **SMALL)
     assert (loader.state_dict()["epoch"], loader.state_dict()["step"]) == (0, 0)

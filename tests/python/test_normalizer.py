@@ -1,4 +1,5 @@
 import gc
+import pickle
 
 import numpy as np
 import pytest
@@ -36,6 +37,12 @@ def test_results_may_be_held(data, batch):
     gc.collect()
     # What was dropped is used again.
     assert len({np.asarray(normalize(batch)).ctypes.data for _ in range(20)}) <= 4
+
+
+def test_it_is_pickled(data, batch):
+    normalizer = chunkio.Normalizer(data, mean=[0.5], std=[0.25], padding=2, random_crop=True, flip=True, seed=3)
+    again = pickle.loads(pickle.dumps(normalizer))
+    np.testing.assert_array_equal(np.asarray(again(batch)), np.asarray(normalizer(batch)))
 
 
 def test_bfloat16_is_for_dlpack(data, batch):

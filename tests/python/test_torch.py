@@ -74,6 +74,16 @@ def test_fields(make_file):
     assert fields["weights"].shape == (16, 2) and fields["weights"].dtype == torch.float32
 
 
+def test_sample_ids(make_file):
+    path = make_file()
+    loader = chunkio.torch.DataLoader(path, sample_ids=True, **SMALL, **SCALE)
+    for rows, (_, labels, sample_ids) in zip(rows_of(path), loader):
+        assert sample_ids.dtype == torch.int64 and sample_ids.tolist() == rows
+    loader = chunkio.torch.DataLoader(path, sample_ids=True, fields=["weights"], **SMALL, **SCALE)
+    _, _, fields, sample_ids = next(iter(loader))
+    assert fields["weights"][:, 0].tolist() == (sample_ids * 0.5).tolist()
+
+
 def test_epochs_and_states(make_file):
     path = make_file()
     loader = chunkio.torch.DataLoader(path, **SMALL, **SCALE)

@@ -29,18 +29,23 @@ class Epochs(Generic[BatchT]):
         self._inside = False  # of the epoch before it, of which core.state() is the place
         self._restored = False  # to a place in epoch _epoch, where the next `for` goes on
         self._turn = 0  # of the last `for`; those before have ended
+        self._begun = -1  # epoch of the last `for`, as long as it has delivered nothing
         _open.add(self)
 
     def __len__(self) -> int:
         return self._core.num_steps
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch; where a state was loaded that is inside of it, it goes on there."""
+        """The next `for` is this epoch; where a state was loaded that is inside of it, it goes on there.
+
+        A `for` that has begun goes on with its own epoch. If that is this one, and nothing was delivered yet, it counts
+        as the next `for`: trainers ask for the iterator before they say which epoch begins.
+        """
         epoch = operator.index(epoch)
         if epoch < 0:
             raise ValueError(f"epoch must be >= 0, got {epoch}")
         self._restored = self._restored and epoch == self._epoch
-        self._inside = False
+        self._inside = epoch == self._begun
         self._epoch = epoch
 
     def state_dict(self) -> dict[str, Any]:
@@ -63,6 +68,7 @@ class Epochs(Generic[BatchT]):
         self._epoch = self._core.position()[0]
         self._inside = False
         self._restored = True
+        self._begun = -1
 
     def diagnosis(self) -> dict[str, Any]:
         """What limits ("bound"), what shows it ("evidence"), and what would help ("cures", best first)."""
@@ -86,6 +92,7 @@ class Epochs(Generic[BatchT]):
         """Goes to the epoch of a `for`. Returns whose turn it is now."""
         self._core.start(self._epoch)
         self._turn += 1
+        self._begun = self._epoch
         self._epoch += 1
         self._restored = False
         self._inside = True
@@ -95,7 +102,9 @@ class Epochs(Generic[BatchT]):
         """The next batch of the `for` of that turn; None at the end of its epoch."""
         if turn != self._turn:
             raise RuntimeError("another loop over this loader has begun; it delivers one epoch at a time")
+        if self._epoch == self._begun:
+            self._epoch += 1
+        self._begun = -1
         batch = self._next()
-        if batch is None:
-            self._inside = False
+        self._inside = batch is not None
         return batch

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from . import _core
 from ._core import Batch
@@ -22,13 +23,13 @@ from ._dataset import Dataset
 from ._epochs import Epochs
 from ._loader import Loader
 from ._normalizer import Normalizer
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, NotFoundError
 
 __all__ = ["DataLoader", "IterableDataset"]
 
 if TYPE_CHECKING:
-    # Images, labels and fields.
-    _Parts = tuple[torch.Tensor, Union[torch.Tensor, None], dict[str, torch.Tensor]]
+    # Images, labels, fields by name, and row numbers.
+    _Parts = tuple[torch.Tensor, Union[torch.Tensor, None], dict[str, torch.Tensor], torch.Tensor]
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
@@ -55,7 +56,8 @@ class DataLoader:
         distributed: "auto" takes rank and world size from torch.distributed, else from what the launcher has set
             (torchrun, Open MPI, PMI, Slurm), else this is the only reader; False: the only reader.
         uneven: where ranks differ by one sample: "pad", "drop" or "exact".
-        transform: called with (images, labels) of each batch; what it returns is delivered.
+        sample_ids: deliver as the last element of a batch its row numbers in the file, int64 [B] on the CPU.
+        transform: called with the parts of each batch, (images, labels, ...); what it returns is delivered.
         device_options: of a CUDA device: echo, big_batch, resident ("auto", "off", "require"), resident_share,
             pin_memory ("require", "prefer", "off"), max_held, label_dtype.
         num_threads, window_bytes, drop_last, lanes, fields, ...: as in `chunkio.Loader`; a batch of a loader with
@@ -82,6 +84,7 @@ class DataLoader:
         flip: bool = False,
         distributed: Literal["auto"] | bool = "auto",
         uneven: Literal["pad", "drop", "exact"] = "pad",
+        sample_ids: bool = False,
         transform: Callable[..., Any] | None = None,
         num_threads: int = 0,
         fields: Sequence[str] = (),
@@ -93,6 +96,7 @@ class DataLoader:
         self._batch_size = batch_size
         self._transform = transform
         self._fields = tuple(fields)
+        self._sample_ids = sample_ids
         if dtype is not None and dtype not in _DTYPES:
             raise InvalidArgumentError(
                 f"dtype must be torch.float32, torch.float16, torch.bfloat16 or None, got {dtype}"
@@ -156,7 +160,7 @@ class DataLoader:
         return len(self._loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `for` is this epoch; where a state was loaded that is inside of it, it goes on there."""
+        """The next `for` is this epoch, or goes on in it: see `chunkio.Loader`."""
         self._loader.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Any]:
@@ -165,17 +169,21 @@ class DataLoader:
         return map(self._shape, iter(self._loader))
 
     def _deliver(self, batch: Batch) -> Any:
-        images = torch.from_dlpack(batch.images if self._normalize is None else self._normalize(batch))
+        images = from_dlpack(batch.images if self._normalize is None else self._normalize(batch))
         # Copies: a label that is kept must not keep the images of its batch.
-        labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
-        fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._fields}
-        return self._shape((images, labels, fields))
+        labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
+        fields = {name: from_dlpack(batch[name]).clone() for name in self._fields}
+        return self._shape((images, labels, fields, from_dlpack(batch.sample_ids).clone()))
 
     def _shape(self, parts: _Parts) -> Any:
-        images, labels, fields = parts
+        images, labels, fields, sample_ids = parts
         if images.is_floating_point() and self._channels_last:
             images = images.permute(0, 3, 1, 2)
-        delivered = (images, labels, fields) if self._fields else (images, labels)
+        delivered: tuple[Any, ...] = (images, labels)
+        if self._fields:
+            delivered += (fields,)
+        if self._sample_ids:
+            delivered += (sample_ids,)
         return delivered if self._transform is None else self._transform(*delivered)
 
     def state_dict(self) -> dict[str, Any]:
@@ -206,7 +214,10 @@ class _DeviceLoader(Epochs[_core.DeviceBatch]):
         # One is used while the next one is made, and some may be kept before what is kept is copied.
         self._max_held = device_options.setdefault("max_held", 4)
         device_options["device"] = torch.cuda.current_device() if device.index is None else device.index
-        self._loader = _core.DeviceLoader(dataset, options, device_options)
+        try:
+            self._loader = _core.DeviceLoader(dataset, options, device_options)
+        except NotFoundError as error:
+            raise InvalidArgumentError(str(error)) from None
         super().__init__(self._loader)
         self._device = device
         self._fields: Sequence[str] = options["fields"]
@@ -220,14 +231,15 @@ class _DeviceLoader(Epochs[_core.DeviceBatch]):
 
     def _tensors(self, turn: int) -> Iterator[_Parts]:
         while (batch := self._take(turn)) is not None:
-            images = torch.from_dlpack(batch.images)
-            labels = None if batch.labels is None else torch.from_dlpack(batch.labels).clone()
-            fields = {name: torch.from_dlpack(batch[name]).clone() for name in self._fields}
+            images = from_dlpack(batch.images)
+            labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
+            fields = {name: from_dlpack(batch[name]).clone() for name in self._fields}
+            sample_ids = from_dlpack(batch.sample_ids).clone()
             # Whoever keeps batches gets copies, so that one buffer is always left to go on with.
             if self._loader.num_held >= self._max_held:
                 images = images.clone()
             del batch
-            yield images, labels, fields
+            yield images, labels, fields, sample_ids
             del images, labels, fields
 
     def stats(self) -> dict[str, Any]:

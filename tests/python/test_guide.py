@@ -1,0 +1,49 @@
+"""The Python listings of libchunkio/doc/python.md run: those of a section one after the other, as one program.
+
+A comment before a listing names what it needs (`<!-- needs torch h5py -->`) or why it is not run (`<!-- not run: ... -->`).
+"""
+
+import importlib.util
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import test_samples
+
+GUIDE = pathlib.Path(__file__).parent.parent.parent / "libchunkio/doc/python.md"
+LISTING = re.compile(r"(?:<!-- (needs|not run:) ([^\n]*) -->\n)?```python\n(.*?)```", re.DOTALL)
+SECTIONS = {text.partition("\n")[0]: LISTING.findall(text) for text in GUIDE.read_text().split("\n## ")[1:]}
+
+
+@pytest.mark.parametrize("section", [title for title, listings in SECTIONS.items() if listings])
+def test_listings_run(section, tmp_path, request):
+    test_samples.write(tmp_path / "train.h5", range(400))
+    h5pack = request.config.getoption("--h5pack")
+    for index, (image, label) in enumerate(zip(*test_samples.draw(range(96)))):
+        folder = tmp_path / "photos" / test_samples.CLASSES[label]
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / f"{index}.png").write_bytes(test_samples.png(image))
+    if h5pack:
+        command = [h5pack, "folder", "photos", "-o", "photos.h5", "--resize", "64", "--center-crop", "64x64"]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    program, skipped = [], []
+    for kind, words, listing in SECTIONS[section]:
+        missing = [word for word in words.split() if kind == "needs" and not is_there(word, h5pack)]
+        if kind == "not run:" or missing:
+            skipped.append(words if kind == "not run:" else f"{', '.join(missing)} not installed")
+        else:
+            program.append(listing)
+    if not program:
+        pytest.skip("; ".join(skipped))
+    # Worker processes of other loaders import the program again.
+    path = tmp_path / "listing.py"
+    path.write_text("\n".join(program))
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Warning" not in done.stderr or "chunkio" not in done.stderr, done.stderr
+
+
+def is_there(word, h5pack):
+    return bool(h5pack) if word == "h5pack" else importlib.util.find_spec(word) is not None
