@@ -23,7 +23,7 @@ from ._dataset import Dataset
 from ._epochs import Epochs
 from ._loader import Loader
 from ._normalizer import Normalizer
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, NotFoundError
 
 __all__ = ["DataLoader", "IterableDataset"]
 
@@ -214,7 +214,10 @@ class _DeviceLoader(Epochs[_core.DeviceBatch]):
         # One is used while the next one is made, and some may be kept before what is kept is copied.
         self._max_held = device_options.setdefault("max_held", 4)
         device_options["device"] = torch.cuda.current_device() if device.index is None else device.index
-        self._loader = _core.DeviceLoader(dataset, options, device_options)
+        try:
+            self._loader = _core.DeviceLoader(dataset, options, device_options)
+        except NotFoundError as error:
+            raise InvalidArgumentError(str(error)) from None
         super().__init__(self._loader)
         self._device = device
         self._fields: Sequence[str] = options["fields"]
