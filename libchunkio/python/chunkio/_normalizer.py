@@ -12,7 +12,7 @@ class Normalizer(_core.Normalizer):
     """Crops, flips and normalises batches in one pass: (value / 255 - mean) / std.
 
     `normalizer(batch)` is a Tensor of its own. What happens to a sample is a function of (seed, epoch, sample) alone.
-    May be called from several threads, which take turns.
+    May be called from several threads, which take turns, and be pickled.
 
     Args:
         dataset: whose images are meant; mean and std are its own unless given.
