@@ -378,7 +378,6 @@ void WindowReader::work_until(const std::stop_token& stop, std::unique_lock<std:
     if (started_ && !error_) {
       open_planned();
       if (announce_ahead(lock)) continue;
-      if (touch_slot(lock)) continue;
       if (!planned_ && !planning_ && !all_planned_) {
         plan_next(lock);
         continue;
@@ -387,6 +386,8 @@ void WindowReader::work_until(const std::stop_token& stop, std::unique_lock<std:
         visit(lock, *task, scratch);
         continue;
       }
+      // Last: the first batch does not wait for slots of the second window.
+      if (touch_slot(lock)) continue;
     }
     wait_for_work(lock);
   }

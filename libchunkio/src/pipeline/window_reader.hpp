@@ -15,9 +15,11 @@
 ///
 /// Work. Worker threads take, in this order: telling the sources what will be needed soon, planning
 /// the next window (one thread at a time; some 3 % of the work with 32x32x3 pictures), visiting the
-/// next row group of an open window, waiting. Completion is counted by window, not by row: the rows
-/// of a shuffled window are spread over all its batches, so its first batch completes with nearly
-/// the last row group anyway.
+/// next row group of an open window, bringing a slot that the planned window needs to its first
+/// use, waiting. The slots of the second window come after the visits of the first one, for which
+/// the consumer waits. Completion is counted by window, not by row: the rows of a shuffled window
+/// are spread over all its batches, so its first batch completes with nearly the last row group
+/// anyway.
 ///
 /// Rows left out (OnError::skip) keep their places until the batch is handed out: next() moves the
 /// rows behind them up, so nothing else depends on what was damaged.
