@@ -363,7 +363,7 @@ TEST(Normalizer, WhatCannotBeIsRefused) {
   refused({"num_threads"}, {.num_threads = 1025});
   DatasetInfo info = pictures.info();
   info.statistics.reset();
-  expect_error(ErrorCode::not_found, {"train.h5", "mean {0}"},
+  expect_error(ErrorCode::not_found, {"train.h5", "mean = 0"},
                [&] { const Normalizer normalize(info); });
   EXPECT_NO_THROW(Normalizer(info, {.mean = {0.5}, .std = {0.25}}));
   info.channels = 5;
