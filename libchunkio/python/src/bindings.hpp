@@ -11,9 +11,12 @@
 #include <utility>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
+#include <chunkio/json.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/normalizer.hpp>
 
@@ -101,12 +104,12 @@ struct PyDataset {
   const DatasetInfo* facts;  ///< Of `dataset`, which keeps it.
 };
 
-/// A loader, used by one thread at a time.
-class PyLoader {
+/// A loader, used by one thread at a time: others wait their turn, without the GIL.
+template <class L>
+class LoaderInTurns {
  public:
-  PyLoader(const PyDataset& dataset, LoaderOptions options);
+  explicit LoaderInTurns(L loader) : loader_(std::move(loader)) {}
 
-  /// Calls `use` with the loader, without the GIL; other threads wait their turn.
   template <class Use>
   auto with(const Use& use) {
     loader_.require_here("the Loader");
@@ -114,12 +117,61 @@ class PyLoader {
     const std::lock_guard lock(*mutex_);
     return use(loader_.get("the Loader"));
   }
-  void close();
+  void close() {
+    if (!loader_.is_here()) return;
+    {
+      const nb::gil_scoped_release no_gil;
+      mutex_->lock();
+    }
+    loader_.reset();
+    mutex_->unlock();
+  }
 
  private:
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
-  Owned<Loader> loader_;
+  Owned<L> loader_;
 };
+
+/// Binds what Epochs in Python asks of loaders of either kind.
+template <class Class>
+void bind_epochs(Class& bound) {
+  using Self = typename Class::Type;
+  bound
+      .def(
+          "start",
+          [](Self& self, std::int64_t epoch) {
+            self.with([&](auto& loader) { loader.start_epoch(epoch); });
+          },
+          nb::arg("epoch"))
+      .def("state",
+           [](Self& self) { return self.with([](auto& loader) { return loader.state(); }); })
+      .def(
+          "restore",
+          [](Self& self, const std::string& state) {
+            self.with([&](auto& loader) { loader.restore(state); });
+          },
+          nb::arg("state"))
+      .def("position",
+           [](Self& self) {
+             const LoaderPosition position =
+                 self.with([](auto& loader) { return loader.position(); });
+             return std::pair(position.epoch, position.step);
+           })
+      .def("stats_json",
+           [](Self& self) {
+             return self.with([](auto& loader) { return to_json(loader.stats()); });
+           })
+      .def("diagnosis_json",
+           [](Self& self) {
+             return self.with([](auto& loader) { return to_json(loader.stats().diagnosis()); });
+           })
+      .def_prop_ro(
+          "num_steps",
+          [](Self& self) { return self.with([](auto& loader) { return loader.num_steps(); }); })
+      .def(
+          "close", [](Self& self) { self.close(); },
+          "Stops reading and gives the memory back; batches that are held stay valid.");
+}
 
 /// Reads the keywords of a Loader, which checks signals while it waits.
 [[nodiscard]] LoaderOptions loader_options(const nb::dict& given, std::int64_t num_samples);

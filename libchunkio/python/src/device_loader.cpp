@@ -97,20 +97,12 @@ cuda::DeviceOptions device_options(const nb::dict& given) {
   return options;
 }
 
-/// Used by one thread at a time.
-class PyDeviceLoader {
+class PyDeviceLoader : public LoaderInTurns<cuda::DeviceLoader> {
  public:
   PyDeviceLoader(const PyDataset& dataset, const nb::dict& loader, const nb::dict& device)
-      : loader_(make(dataset, loader_options(loader, dataset.info().num_samples),
-                     device_options(device))) {}
+      : LoaderInTurns(make(dataset, loader_options(loader, dataset.info().num_samples),
+                           device_options(device))) {}
 
-  template <class Use>
-  auto with(const Use& use) {
-    loader_.require_here("the Loader");
-    const nb::gil_scoped_release no_gil;
-    const std::lock_guard lock(*mutex_);
-    return use(loader_.get("the Loader"));
-  }
   [[nodiscard]] std::optional<PyDeviceBatch> next(std::uintptr_t stream) {
     return with([&](cuda::DeviceLoader& loader) -> std::optional<PyDeviceBatch> {
       auto batch = loader.next(reinterpret_cast<cuda::Stream>(stream));
@@ -128,15 +120,6 @@ class PyDeviceLoader {
                            [](const auto& given) { return !given.expired(); });
     });
   }
-  void close() {
-    if (!loader_.is_here()) return;
-    {
-      const nb::gil_scoped_release no_gil;
-      mutex_->lock();
-    }
-    loader_.reset();
-    mutex_->unlock();
-  }
 
  private:
   static cuda::DeviceLoader make(const PyDataset& dataset, LoaderOptions loader,
@@ -149,9 +132,7 @@ class PyDeviceLoader {
     return cuda::DeviceLoader(Loader(open, std::move(loader)), std::move(device));
   }
 
-  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
   std::vector<std::weak_ptr<const char>> given_;
-  Owned<cuda::DeviceLoader> loader_;
 };
 
 }  // namespace
@@ -197,22 +178,14 @@ void bind_device_loader(nb::module_& module) {
       .def_prop_ro("epoch", [](const PyDeviceBatch& batch) { return batch.batch.epoch(); })
       .def_prop_ro("step", [](const PyDeviceBatch& batch) { return batch.batch.step(); })
       .def_prop_ro("echo_pass", [](const PyDeviceBatch& batch) { return batch.batch.echo_pass(); });
-  nb::class_<PyDeviceLoader>(module, "DeviceLoader", nb::is_weak_referenceable())
+  nb::class_<PyDeviceLoader> bound(module, "DeviceLoader", nb::is_weak_referenceable());
+  bind_epochs(bound);
+  bound
       .def(nb::init<const PyDataset&, const nb::dict&, const nb::dict&>(), nb::arg("dataset"),
            nb::arg("loader"), nb::arg("device"),
            nb::sig("def __init__(self, dataset: Dataset, loader: dict[str, typing.Any], device: "
                    "dict[str, typing.Any]) -> None"))
-      .def(
-          "start",
-          [](PyDeviceLoader& self, std::int64_t epoch) {
-            self.with([&](cuda::DeviceLoader& loader) { loader.start_epoch(epoch); });
-          },
-          nb::arg("epoch"))
       .def("next", &PyDeviceLoader::next, nb::arg("stream"))
-      .def("state",
-           [](PyDeviceLoader& self) {
-             return self.with([](cuda::DeviceLoader& loader) { return loader.state(); });
-           })
       .def(
           "state_at",
           [](PyDeviceLoader& self, std::int64_t epoch, std::int64_t) {
@@ -222,34 +195,7 @@ void bind_device_loader(nb::module_& module) {
             });
           },
           nb::arg("epoch"), nb::arg("step"))
-      .def(
-          "restore",
-          [](PyDeviceLoader& self, const std::string& state) {
-            self.with([&](cuda::DeviceLoader& loader) { loader.restore(state); });
-          },
-          nb::arg("state"))
-      .def("position",
-           [](PyDeviceLoader& self) {
-             const LoaderPosition position =
-                 self.with([](cuda::DeviceLoader& loader) { return loader.position(); });
-             return std::pair(position.epoch, position.step);
-           })
-      .def("stats_json",
-           [](PyDeviceLoader& self) {
-             return self.with([](cuda::DeviceLoader& loader) { return to_json(loader.stats()); });
-           })
-      .def("diagnosis_json",
-           [](PyDeviceLoader& self) {
-             return self.with(
-                 [](cuda::DeviceLoader& loader) { return to_json(loader.stats().diagnosis()); });
-           })
-      .def_prop_ro("num_held", &PyDeviceLoader::num_held, "Batches of which something is held.")
-      .def_prop_ro(
-          "num_steps",
-          [](PyDeviceLoader& self) {
-            return self.with([](cuda::DeviceLoader& loader) { return loader.num_steps(); });
-          })
-      .def("close", &PyDeviceLoader::close);
+      .def_prop_ro("num_held", &PyDeviceLoader::num_held, "Batches of which something is held.");
 }
 
 }  // namespace chunkio::python

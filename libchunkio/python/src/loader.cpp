@@ -102,39 +102,23 @@ Loader make_loader(const PyDataset& dataset, LoaderOptions options) {
   return {open, std::move(options)};
 }
 
+using PyLoader = LoaderInTurns<Loader>;
+
 }  // namespace
 
-PyLoader::PyLoader(const PyDataset& dataset, LoaderOptions options)
-    : loader_(make_loader(dataset, std::move(options))) {}
-
-void PyLoader::close() {
-  if (!loader_.is_here()) return;
-  {
-    const nb::gil_scoped_release no_gil;
-    mutex_->lock();
-  }
-  loader_.reset();
-  mutex_->unlock();
-}
-
 void bind_loader(nb::module_& module) {
-  nb::class_<PyLoader>(module, "Loader", nb::is_weak_referenceable())
+  nb::class_<PyLoader> bound(module, "Loader", nb::is_weak_referenceable());
+  bind_epochs(bound);
+  bound
       .def(
           "__init__",
           [](PyLoader* self, const PyDataset& dataset, const nb::kwargs& keywords) {
-            new (self) PyLoader(dataset, loader_options(keywords, dataset.info().num_samples));
+            new (self) PyLoader(
+                make_loader(dataset, loader_options(keywords, dataset.info().num_samples)));
           },
           nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
-      .def(
-          "start",
-          [](PyLoader& self, std::int64_t epoch) {
-            self.with([&](Loader& loader) { loader.start_epoch(epoch); });
-          },
-          nb::arg("epoch"))
       .def("next",
            [](PyLoader& self) { return self.with([](Loader& loader) { return loader.next(); }); })
-      .def("state",
-           [](PyLoader& self) { return self.with([](Loader& loader) { return loader.state(); }); })
       .def(
           "state_at",
           [](PyLoader& self, std::int64_t epoch, std::int64_t step) {
@@ -142,39 +126,15 @@ void bind_loader(nb::module_& module) {
           },
           nb::arg("epoch"), nb::arg("step"))
       .def(
-          "restore",
-          [](PyLoader& self, const std::string& state) {
-            self.with([&](Loader& loader) { loader.restore(state); });
-          },
-          nb::arg("state"))
-      .def("position",
-           [](PyLoader& self) {
-             const LoaderPosition position =
-                 self.with([](Loader& loader) { return loader.position(); });
-             return std::pair(position.epoch, position.step);
-           })
-      .def("stats_json",
-           [](PyLoader& self) {
-             return self.with([](Loader& loader) { return to_json(loader.stats()); });
-           })
-      .def(
           "epoch_stats_json",
           [](PyLoader& self, std::int64_t epoch) {
             return self.with([&](Loader& loader) { return to_json(loader.epoch_stats(epoch)); });
           },
           nb::arg("epoch"))
-      .def("diagnosis_json",
-           [](PyLoader& self) {
-             return self.with([](Loader& loader) { return to_json(loader.stats().diagnosis()); });
-           })
       .def("skipped_json",
            [](PyLoader& self) {
              return self.with([](Loader& loader) { return to_json(loader.skipped()); });
            })
-      .def_prop_ro("num_steps",
-                   [](PyLoader& self) {
-                     return self.with([](Loader& loader) { return loader.num_steps(); });
-                   })
       .def_prop_ro("samples_per_epoch",
                    [](PyLoader& self) {
                      return self.with([](Loader& loader) { return loader.samples_per_epoch(); });
@@ -188,12 +148,9 @@ void bind_loader(nb::module_& module) {
                      return self.with(
                          [](Loader& loader) { return std::string(to_string(loader.source())); });
                    })
-      .def_prop_ro("source_reason",
-                   [](PyLoader& self) {
-                     return self.with([](Loader& loader) { return loader.source_reason(); });
-                   })
-      .def("close", &PyLoader::close,
-           "Stops reading and gives the memory back; batches that are held stay valid.");
+      .def_prop_ro("source_reason", [](PyLoader& self) {
+        return self.with([](Loader& loader) { return loader.source_reason(); });
+      });
   module.def(
       "find_ranks",
       []() -> std::optional<std::pair<std::int64_t, std::int64_t>> {

@@ -152,7 +152,6 @@ class PyWriter {
   }
   void abandon() { writer_.reset(); }
   [[nodiscard]] std::int64_t chunk_samples() { return writer().chunk_samples(); }
-  [[nodiscard]] std::int64_t num_chunks() { return writer().num_chunks(); }
   [[nodiscard]] nb::list resumed() {
     nb::list chunks;
     for (const ResumedChunk& chunk : writer().resumed()) {
@@ -192,8 +191,7 @@ void bind_writer(nb::module_& module) {
       .def("abandon", &PyWriter::abandon)
       .def("resumed", &PyWriter::resumed,
            nb::sig("def resumed(self) -> list[tuple[int, int, bytes]]"))
-      .def_prop_ro("chunk_samples", &PyWriter::chunk_samples)
-      .def_prop_ro("num_chunks", &PyWriter::num_chunks);
+      .def_prop_ro("chunk_samples", &PyWriter::chunk_samples);
 }
 
 }  // namespace chunkio::python
