@@ -100,17 +100,11 @@ class Dataset(_core.Dataset):
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise ValueError("read_field reads neighbouring rows; take every n-th of the array")
-        if stop <= start:
-            return np.asarray(self._read_field(name, 0, 1))[:0]
-        return np.asarray(self._read_field(name, start, stop - start))
+        return np.asarray(self._read_field(name, start, max(stop - start, 0)))
 
     def _rows(self, first: int, count: int) -> tuple[Image, npt.NDArray[Any] | None]:
         import numpy as np
 
-        if count == 0:
-            # NumPy 2.1 refuses memory of 0 bytes, which has no address.
-            images, labels = self._rows(0, 1)
-            return images[:0], None if labels is None else labels[:0]
         images = np.asarray(self._read_images(first, count))
         if self.label_name is None:
             return images, None

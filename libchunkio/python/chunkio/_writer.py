@@ -117,8 +117,7 @@ class Writer:
         self._closed = False
         self._resumable = resume
         self._written = 0
-        self._resumed = {chunk for chunk, _, _ in self._writer.resumed()}
-        self._take_up()
+        self._resumed = self._take_up()
 
     @property
     def num_written(self) -> int:
@@ -233,9 +232,10 @@ class Writer:
         note = b"".join(column[first : first + len(rows)].tobytes() for column in self._columns.values())
         self._writer.write_chunk(chunk, rows, note)
 
-    def _take_up(self) -> None:
-        """Labels and fields of chunks that an earlier run wrote, from the notes in its journal."""
-        for chunk, num_rows, note in self._writer.resumed():
+    def _take_up(self) -> set[int]:
+        """Labels and fields of the chunks that an earlier run wrote, which it returns, from notes in its journal."""
+        resumed = self._writer.resumed()
+        for chunk, num_rows, note in resumed:
             first = chunk * self._writer.chunk_samples
             begin = 0
             for column in self._columns.values():
@@ -243,8 +243,9 @@ class Writer:
                 values = np.frombuffer(note, column.dtype, rows.size, begin)
                 rows[...] = values.reshape(rows.shape)
                 begin += rows.nbytes
-            if chunk * self._writer.chunk_samples == self._written:
+            if first == self._written:
                 self._written += num_rows
+        return {chunk for chunk, _, _ in resumed}
 
 
 def pack(
