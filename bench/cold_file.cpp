@@ -15,6 +15,8 @@
 #include <system_error>
 #include <vector>
 
+#include <chunkio/tuning.hpp>
+
 #include "base/host_memory.hpp"
 #include "base/positional_io.hpp"
 
@@ -110,9 +112,10 @@ std::int64_t put_out_of_page_cache(const std::string& path) {
 }
 
 void touch_free_memory(std::int64_t bytes) {
-  constexpr std::int64_t kEnough = std::int64_t{1} << 30;
   constexpr std::size_t kPage = 4096;
-  const HostBuffer memory(static_cast<std::size_t>(std::min(kEnough, bytes)));
+  // More would put out of the page cache what belongs there.
+  const std::int64_t enough = std::min(bytes, chunkio::available_memory() / 4);
+  const HostBuffer memory(static_cast<std::size_t>(enough));
   for (std::size_t i = 0; i < memory.size(); i += kPage) memory.data()[i] = std::byte{1};
 }
 

@@ -290,6 +290,14 @@ TEST(Bottleneck, AConsumerThatTakesNoTimeIsToldImagesASecond) {
   EXPECT_EQ(found.cures.front().stall, 1.0);
   EXPECT_GT(found.cures.front().images_per_second, 1500);
   EXPECT_EQ(find_cure(found, "echo"), nullptr) << "nobody knows how often";
+
+  stats.batches = 10'000;
+  stats.stall_seconds = 9;  // a tenth of a millisecond a batch may be a step
+  EXPECT_NE(advice_of(diagnose(stats)).find("would take 1.00 GB/s"), std::string::npos);
+  stats.stall_seconds = 9.01;  // less is a loop that counts
+  const std::string advice = advice_of(diagnose(stats));
+  EXPECT_EQ(advice.find("would take"), std::string::npos) << advice;
+  EXPECT_EQ(diagnose(stats).cures.front().stall, 1.0);
 }
 
 }  // namespace

@@ -102,5 +102,28 @@ TEST(DropPages, DropsThosePagesAndTheirEndsAndNoOthers) {
   EXPECT_EQ(test::cached_pages(file.get(), 16 * 4096), expected);
 }
 
+TEST(HasPages, EndsThatNeighboursBroughtInDoNotHideWhatIsMissingBetween) {
+  const test::ScratchFolder scratch;
+  const std::string path = scratch.file("a");
+  const base::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const auto size = static_cast<std::size_t>(4 * kFolioBytes);
+  base::write_at(file.get(), 0, std::vector<std::byte>(size), path);
+  test::drop_from_cache(file.get());
+  if (test::cached_bytes(file.get(), size) != 0) GTEST_SKIP() << "this file system keeps its pages";
+  ASSERT_EQ(::posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM), 0);
+  const std::int64_t begin = kFolioBytes - 1;
+  const std::int64_t end = 3 * kFolioBytes + 1;
+  std::byte byte{};
+  for (const std::int64_t at : {begin, end - 1}) base::read_at(file.get(), at, {&byte, 1}, path);
+  EXPECT_TRUE(has_pages(file.get(), begin, begin + 1));
+  EXPECT_TRUE(in_page_cache(file.get(), end - 1, end));
+  EXPECT_FALSE(has_pages(file.get(), begin, end));
+  EXPECT_FALSE(in_page_cache(file.get(), begin, end));
+  std::vector<std::byte> all(static_cast<std::size_t>(end - begin));
+  base::read_at(file.get(), begin, all, path);
+  EXPECT_TRUE(has_pages(file.get(), begin, end));
+  EXPECT_TRUE(in_page_cache(file.get(), begin, end));
+}
+
 }  // namespace
 }  // namespace chunkio::io

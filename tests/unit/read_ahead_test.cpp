@@ -1,5 +1,6 @@
 #include "io/read_ahead.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,6 +74,18 @@ TEST_P(ReadAheadTest, ReadsRoundWhatIsThereAlready) {
   ReadAhead read_ahead(GetParam());
   read_ahead.start(file_.impl, 2'500'000, 7'000'000);
   EXPECT_TRUE(will_be_cached(2'500'000, 7'000'000));
+}
+
+TEST_P(ReadAheadTest, ReadsWhatIsMissingBetweenEndsThatAreThere) {
+  ASSERT_EQ(::posix_fadvise(file_.impl->descriptor.get(), 0, 0, POSIX_FADV_RANDOM), 0);
+  std::byte byte{};
+  for (const std::int64_t at : {1'000'000, 8'000'000}) {
+    base::read_at(file_.impl->descriptor.get(), at, {&byte, 1}, "file");
+  }
+  ASSERT_LT(file_.cached_bytes(), 5 * kMiB);
+  ReadAhead read_ahead(GetParam());
+  read_ahead.start(file_.impl, 1'000'000, 8'000'001);
+  EXPECT_TRUE(will_be_cached(1'000'000, 8'000'001));
 }
 
 TEST_P(ReadAheadTest, FetchingBringsTheSame) {

@@ -15,8 +15,6 @@
 namespace chunkio::io {
 namespace {
 
-constexpr std::int64_t kRowBytes = 10;
-
 /// What a source was asked for, and what it is to say.
 struct Script {
   double seconds = 1.0;         ///< A visit costs, with non-temporal stores.
@@ -65,13 +63,14 @@ class FakeSource final : public ChunkSource {
 class TrialSourceTest : public testing::Test {
  protected:
   /// Turns of one visit of two rows.
-  void make(TrialLimits limits = {.turn_bytes = 2 * kRowBytes, .num_turns = 2}) {
+  void make(std::int64_t row_bytes = 10) {
+    const TrialLimits limits = {.turn_bytes = 2 * row_bytes, .num_turns = 2};
     trials_ = std::make_shared<SourceTrials>(std::vector{SourceKind::mapped, SourceKind::scatter},
                                              limits, limits);
     std::vector<std::unique_ptr<ChunkSource>> sources;
     sources.push_back(std::make_unique<FakeSource>(mapped_));
     sources.push_back(std::make_unique<FakeSource>(scatter_));
-    source_ = std::make_unique<TrialSource>(std::move(sources), trials_, kRowBytes,
+    source_ = std::make_unique<TrialSource>(std::move(sources), trials_, row_bytes,
                                             [this](const RowRange& rows) {
                                               EXPECT_EQ(rows.end - rows.begin, 3);
                                               ++asked_;
@@ -175,6 +174,32 @@ TEST_F(TrialSourceTest, FromTheDiskAnotherSourceMayBeFaster) {
   EXPECT_EQ(mapped_.visits.size(), 2U);
 }
 
+TEST_F(TrialSourceTest, WhatComesWhileTheDiskIsReadCountsAsFromTheDisk) {
+  scatter_.seconds = 0.5;
+  mapped_.once_seconds = 9.0;  // there, it is paid each time
+  make();
+  cached_ = false;
+  source_->will_need({.first_row = 0, .num_rows = 4}, {0, 3});
+  cached_ = true;  // it has come
+  visit(4);
+  EXPECT_EQ(trials_->kind(), SourceKind::mapped);
+  EXPECT_NE(trials_->describe().find("from the disk tried"), std::string::npos)
+      << trials_->describe();
+  EXPECT_NE(trials_->describe().find("in use: scatter"), std::string::npos) << trials_->describe();
+}
+
+TEST_F(TrialSourceTest, AsMuchLaterAsRowsAreAnnouncedAheadTheyHaveCome) {
+  make(std::int64_t{16} << 20);
+  cached_ = false;
+  source_->will_need({.first_row = 0, .num_rows = 4}, {0, 3});
+  cached_ = true;
+  asked_ = 0;
+  visit(2);
+  EXPECT_EQ(asked_, 0);
+  visit(1);
+  EXPECT_EQ(asked_, 1);
+}
+
 TEST_F(TrialSourceTest, NobodyAsksWhatIsCachedOnceItDoesNotMatter) {
   make();
   settle();
@@ -224,7 +249,7 @@ TEST_F(TrialSourceTest, FilesShareWhatIsFoundOut) {
   std::vector<std::unique_ptr<ChunkSource>> sources;
   sources.push_back(std::make_unique<FakeSource>(mapped));
   sources.push_back(std::make_unique<FakeSource>(scatter));
-  source_ = std::make_unique<TrialSource>(std::move(sources), trials_, kRowBytes,
+  source_ = std::make_unique<TrialSource>(std::move(sources), trials_, 10,
                                           [](const RowRange&) { return true; });
   visit(2);
   EXPECT_TRUE(mapped.visits.empty());
@@ -242,7 +267,7 @@ TEST_F(TrialSourceTest, ScratchMemoryIsSharedAndAllElseAddsUp) {
 
 TEST_F(TrialSourceTest, AnnouncesOnceAndForgetsEverywhere) {
   make();
-  source_->will_need({.first_row = 8, .num_rows = 4}, {8, 12});
+  source_->will_need({.first_row = 8, .num_rows = 4}, {8, 11});
   EXPECT_EQ(mapped_.announced.size() + scatter_.announced.size(), 1U);
   source_->forget_announced();
   EXPECT_EQ(mapped_.forgotten, 1);

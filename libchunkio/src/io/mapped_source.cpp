@@ -153,9 +153,8 @@ bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t or
     const std::size_t end = end_of_close_rows(rows, begin, array_->row_bytes);
     const std::size_t run_begin = offset_of(rows[begin].row);
     const std::size_t run_end = offset_of(rows[end - 1].row) + row_bytes;
-    const int fd = file_->descriptor.get();
-    const bool cached = in_page_cache(fd, static_cast<std::int64_t>(run_begin)) &&
-                        in_page_cache(fd, static_cast<std::int64_t>(run_end) - 1);
+    const bool cached = in_page_cache(file_->descriptor.get(), static_cast<std::int64_t>(run_begin),
+                                      static_cast<std::int64_t>(run_end));
     const bool was_mapped = cached && is_mapped(run_begin, run_end);
     if (!was_mapped && !bring_in(run_begin, run_end, cached)) return false;
     const double seconds = watch.lap();

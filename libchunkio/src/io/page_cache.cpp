@@ -73,6 +73,16 @@ std::int64_t control_group_limit(const std::string& proc, const std::string& con
   return lowest;
 }
 
+/// Whether `holds` is true of both ends of [begin, end) and of the start of each folio between.
+template <class Holds>
+bool of_each_folio(std::int64_t begin, std::int64_t end, Holds holds) {
+  if (!holds(begin) || !holds(end - 1)) return false;
+  for (std::int64_t at = (begin / kFolioBytes + 1) * kFolioBytes; at < end; at += kFolioBytes) {
+    if (!holds(at)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::int64_t cacheable_bytes(const std::string& proc, const std::string& control_groups) {
@@ -98,6 +108,16 @@ bool has_page(int fd, std::int64_t offset) noexcept {
   Cachestat pages{};
   if (::syscall(SYS_cachestat, fd, &range, &pages, 0) != 0) return in_page_cache(fd, offset);
   return pages.cached != 0;
+}
+
+bool in_page_cache(int fd, std::int64_t begin, std::int64_t end) noexcept {
+  // A read that finds no page begins to read small ones, and then the folio stays one of them.
+  return of_each_folio(begin, end,
+                       [fd](std::int64_t at) { return has_page(fd, at) && in_page_cache(fd, at); });
+}
+
+bool has_pages(int fd, std::int64_t begin, std::int64_t end) noexcept {
+  return of_each_folio(begin, end, [fd](std::int64_t at) { return has_page(fd, at); });
 }
 
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept {

@@ -16,6 +16,15 @@ namespace chunkio::io {
 /// else's file, is asked by a read that does not wait but may begin.
 [[nodiscard]] bool has_page(int fd, std::int64_t offset) noexcept;
 
+/// The largest folio of the page cache: what the kernel reads and evicts in one piece.
+inline constexpr std::int64_t kFolioBytes = std::int64_t{2} << 20;
+
+/// in_page_cache() and has_page() of bytes [begin, end), \pre begin < end, as told by both ends and
+/// one byte of each folio between them. The ends alone do not tell: folios that neighbouring bytes
+/// brought in hold them.
+[[nodiscard]] bool in_page_cache(int fd, std::int64_t begin, std::int64_t end) noexcept;
+[[nodiscard]] bool has_pages(int fd, std::int64_t begin, std::int64_t end) noexcept;
+
 /// Starts reading bytes [begin, end) into the page cache and does not wait for them. Advice: never
 /// fails.
 void read_ahead(int fd, std::int64_t begin, std::int64_t end) noexcept;

@@ -13,8 +13,6 @@
 namespace chunkio::io {
 namespace {
 
-constexpr std::int64_t kFolioBytes = std::int64_t{2} << 20;
-
 /// Calls visit(begin, end) for the parts of [begin, end) that lie in one folio each.
 template <class Visit>
 void for_each_folio(std::int64_t begin, std::int64_t end, Visit visit) {
@@ -23,11 +21,6 @@ void for_each_folio(std::int64_t begin, std::int64_t end, Visit visit) {
     visit(begin, std::min(folio_end, end));
     begin = folio_end;
   }
-}
-
-/// What is read as a whole is mostly evicted as a whole.
-bool has_both_ends(int fd, std::int64_t begin, std::int64_t end) noexcept {
-  return has_page(fd, begin) && has_page(fd, end - 1);
 }
 
 /// Reads the large folio that holds the byte at `offset`. \returns false if the kernel refuses.
@@ -47,7 +40,7 @@ bool read_folio(int fd, std::int64_t offset) noexcept {
 
 void ReadAhead::start(const File& file, std::int64_t begin, std::int64_t end) noexcept {
   const int fd = file->descriptor.get();
-  if (begin >= end || has_both_ends(fd, begin, end)) return;
+  if (begin >= end || has_pages(fd, begin, end)) return;
   if (end - begin < kFolioBytes || !has_folios_ || !enqueue(file, begin, end)) {
     read_ahead(fd, begin, end);
   }
@@ -55,7 +48,7 @@ void ReadAhead::start(const File& file, std::int64_t begin, std::int64_t end) no
 
 void ReadAhead::fetch(const File& file, std::int64_t begin, std::int64_t end) noexcept {
   const int fd = file->descriptor.get();
-  if (begin >= end || has_both_ends(fd, begin, end)) return;
+  if (begin >= end || has_pages(fd, begin, end)) return;
   if (end - begin < kFolioBytes) return read_ahead(fd, begin, end);
   for_each_folio(begin, end, [&](std::int64_t part_begin, std::int64_t part_end) {
     read({.file = file, .begin = part_begin, .end = part_end});
@@ -102,10 +95,10 @@ void ReadAhead::read(const Request& request) noexcept {
   const std::int64_t middle = request.begin + (request.end - request.begin) / 2;
   if (has_folios_) {
     if (has_page(fd, middle)) return;
-    if (read_folio(fd, middle) && has_both_ends(fd, request.begin, request.end)) return;
+    if (read_folio(fd, middle) && has_pages(fd, request.begin, request.end)) return;
     has_folios_ = false;
   }
-  if (has_both_ends(fd, request.begin, request.end)) return;
+  if (has_pages(fd, request.begin, request.end)) return;
   read_ahead(fd, request.begin, request.end);
 }
 

@@ -32,9 +32,8 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// Starts reading bytes [begin, end) of a file and does not wait for them, unless both ends are
-  /// there or on their way already: what is read as a whole is mostly evicted as a whole. Advice:
-  /// never fails.
+  /// Starts reading bytes [begin, end) of a file and does not wait for them, unless has_pages()
+  /// says that they are there or on their way already. Advice: never fails.
   void start(const File& file, std::int64_t begin, std::int64_t end) noexcept;
 
   /// As start(), but reads large folios at once, in the calling thread.

@@ -61,16 +61,13 @@ Made make_source(SourceKind kind, std::shared_ptr<const Dataset::Impl> file,
   return {};
 }
 
-/// Whether both ends of rows are in the page cache, and so probably all of them.
+/// Whether rows are in the page cache, or on their way there.
 bool are_cached(const Dataset::Impl& file, const h5::StoredArray& array, const RowRange& rows) {
-  std::int64_t begin = -1;
-  std::int64_t end = -1;
+  bool all = true;
   for_each_stored_range(array, rows, [&](std::int64_t offset, std::int64_t bytes) {
-    if (begin < 0) begin = offset;
-    end = offset + bytes;
+    all = all && has_pages(file.descriptor.get(), offset, offset + bytes);
   });
-  const int fd = file.descriptor.get();
-  return begin < 0 || (in_page_cache(fd, begin) && in_page_cache(fd, end - 1));
+  return all;
 }
 
 /// Sets the source of `selected` to one that finds out how an unfiltered array of whole rows is

@@ -11,6 +11,8 @@ namespace chunkio::io {
 namespace {
 
 constexpr std::array kStores = {base::Stores::streaming, base::Stores::cached};
+// As far ahead of the visits are rows announced, so that as much later the last of them are there.
+constexpr std::int64_t kAnnouncedAheadBytes = std::int64_t{64} << 20;
 
 std::vector<std::string> names(const std::vector<SourceKind>& kinds, bool with_stores) {
   std::vector<std::string> all;
@@ -21,10 +23,12 @@ std::vector<std::string> names(const std::vector<SourceKind>& kinds, bool with_s
   return all;
 }
 
-/// Of rows that are read again and again.
-double lasting_seconds(const PlaceCost& cost) {
-  return cost.read_seconds + cost.decode_seconds + cost.copy_seconds - cost.once_seconds;
+double all_seconds(const PlaceCost& cost) {
+  return cost.read_seconds + cost.decode_seconds + cost.copy_seconds;
 }
+
+/// Of rows that are read again and again.
+double lasting_seconds(const PlaceCost& cost) { return all_seconds(cost) - cost.once_seconds; }
 
 /// Whether both ends of the rows were in the page cache, but not all between, so that the disk was
 /// waited for: mapping in what is there takes a tenth of copying it.
@@ -57,12 +61,18 @@ TrialSource::TrialSource(std::vector<std::unique_ptr<ChunkSource>> sources,
       row_bytes_(row_bytes),
       in_page_cache_(std::move(in_page_cache)) {}
 
-Trial& TrialSource::trial_of(const RowGroup& group, std::span<const RowTarget> rows) const {
+bool TrialSource::depends_on_page_cache() const noexcept {
   const Trial& cached = trials_->cached_;
   const Trial& uncached = trials_->uncached_;
+  return !cached.settled() || !uncached.settled() ||
+         cached.choice() / kStores.size() != uncached.choice();
+}
+
+Trial& TrialSource::trial_of(const RowGroup& group, std::span<const RowTarget> rows) const {
+  if (!depends_on_page_cache()) return trials_->cached_;
+  if (bytes_until_read_ > 0) return trials_->uncached_;
   // Asking takes system calls, which single rows in random order would feel.
-  const bool same_source = cached.choice() / kStores.size() == uncached.choice();
-  if (cached.settled() && (!uncached.settled() || same_source)) return trials_->cached_;
+  if (trials_->cached_.settled() && !trials_->uncached_.settled()) return trials_->cached_;
   const bool is_cached = in_page_cache_(
       {.begin = group.first_row + rows.front().row, .end = group.first_row + rows.back().row + 1});
   return is_cached ? trials_->cached_ : trials_->uncached_;
@@ -74,6 +84,7 @@ PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> r
   Trial& trial = trial_of(group, rows);
   const bool is_cached = &trial == &trials_->cached_;
   const std::int64_t bytes = static_cast<std::int64_t>(rows.size()) * row_bytes_;
+  if (bytes_until_read_ > 0) bytes_until_read_ -= bytes;
   const Trial::Share share = trial.begin(bytes);
   const std::size_t source = is_cached ? share.way / kStores.size() : share.way;
   RowGroup visit = group;
@@ -83,7 +94,7 @@ PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> r
     if (is_cached && waited_for_disk(cost)) {
       trial.give_up(share, bytes);
     } else {
-      trial.end(share, bytes, lasting_seconds(cost));
+      trial.end(share, bytes, is_cached ? lasting_seconds(cost) : all_seconds(cost));
     }
     return cost;
   } catch (const Error& error) {
@@ -121,6 +132,9 @@ void SourceTrials::drop(std::size_t source) {
 }
 
 void TrialSource::will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+  if (depends_on_page_cache() && !in_page_cache_(wanted)) {
+    bytes_until_read_ = kAnnouncedAheadBytes;
+  }
   // All of them ask for the same bytes in the same way.
   sources_[trials_->uncached_.choice()]->will_need(group, wanted);
 }

@@ -4,12 +4,14 @@
 /// that are in the page cache are a matter of copying them, those that are not of waiting for the
 /// disk, so there are two decisions (Trial), each made by visits of its kind alone. In the page
 /// cache the ways are the sources, each with ordinary and with non-temporal stores; from the disk
-/// they are the sources.
+/// they are the sources. While rows that were announced are read, all visits count as from the
+/// disk: most of their rows have just come, and some are still waited for.
 ///
 /// A source that fails where another does not is dropped.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -54,7 +56,7 @@ class SourceTrials {
 
 class TrialSource final : public ChunkSource {
  public:
-  /// Whether rows of the array are in the page cache. Must not throw.
+  /// Whether rows of the array are in the page cache, or are being read into it. Must not throw.
   using InPageCache = std::function<bool(const RowRange& rows)>;
 
   /// \param sources  one for each of trials->kinds(); they share their scratch memory, and have the
@@ -70,6 +72,8 @@ class TrialSource final : public ChunkSource {
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
+  /// Whether it makes a difference, or may make one, where rows come from.
+  [[nodiscard]] bool depends_on_page_cache() const noexcept;
   /// The decision that a visit belongs to.
   [[nodiscard]] Trial& trial_of(const RowGroup& group, std::span<const RowTarget> rows) const;
   /// After source `failed` threw `error`: places the rows with another one, or throws it again.
@@ -81,6 +85,8 @@ class TrialSource final : public ChunkSource {
   std::shared_ptr<SourceTrials> trials_;
   std::int64_t row_bytes_;
   InPageCache in_page_cache_;
+  /// Bytes to visit until what was announced and not in the page cache has been read.
+  mutable std::atomic<std::int64_t> bytes_until_read_ = 0;
 };
 
 }  // namespace chunkio::io

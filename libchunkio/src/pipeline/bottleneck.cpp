@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,8 @@ constexpr double kMostlyWaiting = 0.5;
 constexpr double kLeastSeconds = 0.5;
 // A cure that brings less is lost among what two runs differ by.
 constexpr double kLeastGain = 0.01;
+// A step that takes less trains nothing.
+constexpr double kLeastStepSeconds = 1e-4;
 // Stands for a stage that takes no time that could be measured.
 constexpr double kNoLimit = 1e15;
 // A share of the workers' time below this says nothing of the stage's rate.
@@ -70,9 +73,14 @@ double images_per_second(const LoaderStats& stats) {
   return static_cast<double>(stats.images) / stats.seconds;
 }
 
-/// What the consumer would take if it never had to wait; infinite if it does nothing but wait.
+/// What the consumer would take if it never had to wait; infinite if it does nothing but wait, as a
+/// loop does that only counts batches.
 double wanted_per_second(const LoaderStats& stats) {
-  return static_cast<double>(stats.images) / std::max(stats.seconds - stats.stall_seconds, 0.0);
+  const double used = stats.seconds - stats.stall_seconds;
+  if (used < kLeastStepSeconds * static_cast<double>(stats.batches)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return static_cast<double>(stats.images) / used;
 }
 
 /// Stages that are computed with the rates of this run, and those of it that are changed.
