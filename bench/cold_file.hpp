@@ -20,9 +20,9 @@ void read_into_page_cache(const std::string& path, const std::function<void()>& 
 /// \throws chunkio::Error, std::system_error.
 std::int64_t put_out_of_page_cache(const std::string& path);
 
-/// Writes to free memory, as much of it as `bytes` will take in the page cache, but at most a
-/// quarter of what is available. A virtual machine hands free memory back to its host, and fetching
-/// it again can take longer than the disk: half a gigabyte a second was seen.
+/// Writes to free memory, so that `bytes` of page cache find room there, but to at most a quarter
+/// of what is available. A virtual machine hands free memory back to its host, and fetching it
+/// again can take longer than the disk: half a gigabyte a second was seen.
 void touch_free_memory(std::int64_t bytes);
 
 /// Memory that this process maps from now on, such as that of a loader's batches.

@@ -21,6 +21,7 @@ struct Script {
   double cached_seconds = 1.0;  ///< With ordinary ones.
   double once_seconds = 0.0;    ///< Besides, and only at first.
   double read_seconds = 0.0;    ///< Besides, waiting for the disk.
+  double idle_seconds = 0.0;    ///< Besides, while other threads have the processor.
   std::optional<Error> error = {};
   std::int64_t own_bytes = 0, scratch_bytes = 0;
   std::vector<std::int64_t> visits = {};  ///< First rows.
@@ -31,7 +32,7 @@ struct Script {
 /// Writes the number of each row.
 class FakeSource final : public ChunkSource {
  public:
-  explicit FakeSource(Script& script) : script_(script) {}
+  FakeSource(Script& script, double& clock) : script_(script), clock_(clock) {}
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override {
@@ -43,9 +44,10 @@ class FakeSource final : public ChunkSource {
     }
     const double seconds =
         group.stores == base::Stores::cached ? script_.cached_seconds : script_.seconds;
+    clock_ += seconds + script_.once_seconds;
     return {.bytes_read = 1,
             .read_seconds = script_.read_seconds,
-            .copy_seconds = seconds + script_.once_seconds,
+            .copy_seconds = seconds + script_.idle_seconds + script_.once_seconds,
             .once_seconds = script_.once_seconds};
   }
   void will_need(const RowGroup& group, const RowRange&) const noexcept override {
@@ -58,6 +60,7 @@ class FakeSource final : public ChunkSource {
 
  private:
   Script& script_;
+  double& clock_;
 };
 
 class TrialSourceTest : public testing::Test {
@@ -68,14 +71,16 @@ class TrialSourceTest : public testing::Test {
     trials_ = std::make_shared<SourceTrials>(std::vector{SourceKind::mapped, SourceKind::scatter},
                                              limits, limits);
     std::vector<std::unique_ptr<ChunkSource>> sources;
-    sources.push_back(std::make_unique<FakeSource>(mapped_));
-    sources.push_back(std::make_unique<FakeSource>(scatter_));
-    source_ = std::make_unique<TrialSource>(std::move(sources), trials_, row_bytes,
-                                            [this](const RowRange& rows) {
-                                              EXPECT_EQ(rows.end - rows.begin, 3);
-                                              ++asked_;
-                                              return cached_;
-                                            });
+    sources.push_back(std::make_unique<FakeSource>(mapped_, clock_));
+    sources.push_back(std::make_unique<FakeSource>(scatter_, clock_));
+    source_ = std::make_unique<TrialSource>(
+        std::move(sources), trials_, row_bytes,
+        [this](const RowRange& rows) {
+          EXPECT_EQ(rows.end - rows.begin, 3);
+          ++asked_;
+          return cached_;
+        },
+        [this] { return clock_; });
   }
   /// Visits rows 1 and 3 of `count` more groups of four, which must come to their places.
   void visit(int count) {
@@ -92,6 +97,7 @@ class TrialSourceTest : public testing::Test {
 
   Script mapped_;
   Script scatter_;
+  double clock_ = 0;  // of the thread
   bool cached_ = true;
   int asked_ = 0;
   std::int64_t first_row_ = 0;
@@ -134,6 +140,14 @@ TEST_F(TrialSourceTest, TheFasterStoresWin) {
 TEST_F(TrialSourceTest, WhatIsPaidOnceDoesNotCount) {
   mapped_.once_seconds = 0.9;
   scatter_.seconds = scatter_.cached_seconds = 1.3;
+  make();
+  settle();
+  EXPECT_EQ(trials_->kind(), SourceKind::mapped);
+}
+
+TEST_F(TrialSourceTest, TimeThatOtherThreadsHaveDoesNotCount) {
+  mapped_.idle_seconds = 2.0;
+  scatter_.seconds = scatter_.cached_seconds = 1.5;
   make();
   settle();
   EXPECT_EQ(trials_->kind(), SourceKind::mapped);
@@ -247,8 +261,8 @@ TEST_F(TrialSourceTest, FilesShareWhatIsFoundOut) {
   Script mapped;
   Script scatter;
   std::vector<std::unique_ptr<ChunkSource>> sources;
-  sources.push_back(std::make_unique<FakeSource>(mapped));
-  sources.push_back(std::make_unique<FakeSource>(scatter));
+  sources.push_back(std::make_unique<FakeSource>(mapped, clock_));
+  sources.push_back(std::make_unique<FakeSource>(scatter, clock_));
   source_ = std::make_unique<TrialSource>(std::move(sources), trials_, 10,
                                           [](const RowRange&) { return true; });
   visit(2);

@@ -43,6 +43,10 @@ TEST(TrialTest, WhatIsNotFasterByTheMarginIsNoReasonToChange) {
   Trial far({"a", "b"}, kLimits);
   (void)work(far, 12, {1.06, 1.0});
   EXPECT_EQ(far.choice(), 1U);
+  Trial wide({"a", "b"}, {.turn_bytes = 100, .num_turns = 3, .margin = 1.25});
+  (void)work(wide, 12, {1.2, 1.0});
+  EXPECT_TRUE(wide.settled());
+  EXPECT_EQ(wide.choice(), 0U);
 }
 
 TEST(TrialTest, ADisturbedTurnDecidesNothing) {

@@ -72,7 +72,7 @@ void Trial::settle_if_over() {
   }
   // Until now the choice is the first of those that are left.
   std::size_t best = choice();
-  double least = kMargin * speed(best);
+  double least = limits_.margin * speed(best);
   for (std::size_t way = 0; way < names_.size(); ++way) {
     if (dropped_[way] || speed(way) <= least) continue;
     best = way;

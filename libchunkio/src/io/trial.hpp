@@ -7,7 +7,7 @@
 /// Rule. The ways have turns of `turn_bytes`, 0 1 2 ... 0 1 2 ..., `num_turns` each, so that all of
 /// them meet the same disturbances, and threads that work at the same time mostly work the same
 /// way. The speed of a turn is its bytes by the busy seconds of all threads, that of
-/// a way the median of its turns. Another way than the first has to be faster by kMargin: what
+/// a way the median of its turns. Another way than the first has to be faster by `margin`: what
 /// cannot be told apart stays as it is.
 ///
 /// Whoever works asks begin() for the way, and says end() what it took. No clock is read here.
@@ -26,14 +26,12 @@ namespace chunkio::io {
 struct TrialLimits {
   std::int64_t turn_bytes = std::int64_t{32} << 20;
   std::size_t num_turns = 5;  ///< Of each way.
+  double margin = 1.05;       ///< By how much faster than the first another way has to be.
 };
 
 /// Thread-safe; without a lock once it is settled.
 class Trial {
  public:
-  /// By how much faster something else has to be.
-  static constexpr double kMargin = 1.05;
-
   /// Some work, and how it is to be done.
   struct Share {
     std::size_t way = 0;

@@ -55,11 +55,12 @@ std::string SourceTrials::describe() const {
 
 TrialSource::TrialSource(std::vector<std::unique_ptr<ChunkSource>> sources,
                          std::shared_ptr<SourceTrials> trials, std::int64_t row_bytes,
-                         InPageCache in_page_cache)
+                         InPageCache in_page_cache, ThreadClock thread_clock)
     : sources_(std::move(sources)),
       trials_(std::move(trials)),
       row_bytes_(row_bytes),
-      in_page_cache_(std::move(in_page_cache)) {}
+      in_page_cache_(std::move(in_page_cache)),
+      thread_clock_(std::move(thread_clock)) {}
 
 bool TrialSource::depends_on_page_cache() const noexcept {
   const Trial& cached = trials_->cached_;
@@ -89,12 +90,16 @@ PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> r
   const std::size_t source = is_cached ? share.way / kStores.size() : share.way;
   RowGroup visit = group;
   if (is_cached) visit.stores = kStores[share.way % kStores.size()];
+  const bool by_thread = is_cached && share.turn;
   try {
+    const double start = by_thread ? thread_clock_() : 0;
     const PlaceCost cost = sources_[source]->place(visit, rows, stop);
+    const double all = all_seconds(cost);
+    const double worked = by_thread && all > 0 ? (thread_clock_() - start) / all : 1;
     if (is_cached && waited_for_disk(cost)) {
       trial.give_up(share, bytes);
     } else {
-      trial.end(share, bytes, is_cached ? lasting_seconds(cost) : all_seconds(cost));
+      trial.end(share, bytes, is_cached ? worked * lasting_seconds(cost) : all);
     }
     return cost;
   } catch (const Error& error) {

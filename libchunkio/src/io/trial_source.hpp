@@ -3,9 +3,11 @@
 /// Every row group is read once, by one of them; which one never changes what is delivered. Rows
 /// that are in the page cache are a matter of copying them, those that are not of waiting for the
 /// disk, so there are two decisions (Trial), each made by visits of its kind alone. In the page
-/// cache the ways are the sources, each with ordinary and with non-temporal stores; from the disk
-/// they are the sources. While rows that were announced are read, all visits count as from the
-/// disk: most of their rows have just come, and some are still waited for.
+/// cache the ways are the sources, each with ordinary and with non-temporal stores, and what counts
+/// is the processor's time, since other threads, such as the consumer's, take turns with this one.
+/// From the disk the ways are the sources, and what counts is wall time. While rows that were
+/// announced are read, all visits count as from the disk: most of their rows have just come, and
+/// some are still waited for.
 ///
 /// A source that fails where another does not is dropped.
 #pragma once
@@ -25,6 +27,7 @@
 #include <chunkio/loader.hpp>
 
 #include "base/chunk_source.hpp"
+#include "base/stopwatch.hpp"
 #include "io/trial.hpp"
 
 namespace chunkio::io {
@@ -58,12 +61,14 @@ class TrialSource final : public ChunkSource {
  public:
   /// Whether rows of the array are in the page cache, or are being read into it. Must not throw.
   using InPageCache = std::function<bool(const RowRange& rows)>;
+  /// Seconds that a processor has worked for the calling thread. Must not throw.
+  using ThreadClock = std::function<double()>;
 
   /// \param sources  one for each of trials->kinds(); they share their scratch memory, and have the
   ///                 same bytes read ahead.
   TrialSource(std::vector<std::unique_ptr<ChunkSource>> sources,
               std::shared_ptr<SourceTrials> trials, std::int64_t row_bytes,
-              InPageCache in_page_cache);
+              InPageCache in_page_cache, ThreadClock thread_clock = base::thread_seconds);
 
   PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
                   std::stop_token stop) const override;
@@ -85,6 +90,7 @@ class TrialSource final : public ChunkSource {
   std::shared_ptr<SourceTrials> trials_;
   std::int64_t row_bytes_;
   InPageCache in_page_cache_;
+  ThreadClock thread_clock_;
   /// Bytes to visit until what was announced and not in the page cache has been read.
   mutable std::atomic<std::int64_t> bytes_until_read_ = 0;
 };
