@@ -57,6 +57,19 @@ TEST(TrialTest, ADisturbedTurnDecidesNothing) {
   EXPECT_EQ(trial.choice(), 1U);
 }
 
+TEST(TrialTest, WhatIsSlowerThanTheFirstHasNoMoreTurns) {
+  Trial trial({"a", "b", "c"}, kLimits);
+  EXPECT_EQ(work(trial, 14, {1.0, 1.1, 0.9}),
+            (std::vector<std::size_t>{0, 0, 1, 1, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2}));
+  EXPECT_TRUE(trial.settled());
+  EXPECT_EQ(trial.choice(), 2U);
+  Trial alone({"a", "b"}, kLimits);
+  EXPECT_EQ(work(alone, 5, {1.0, 1.1}), (std::vector<std::size_t>{0, 0, 1, 1, 0}));
+  EXPECT_TRUE(alone.settled());
+  EXPECT_TRUE(alone.drop(0));
+  EXPECT_EQ(alone.choice(), 1U) << "slow, but it works";
+}
+
 TEST(TrialTest, WhatCannotBeToldApartStaysAsItIs) {
   Trial trial({"a", "b"}, {.turn_bytes = 100, .num_turns = 1});
   EXPECT_EQ(trial.describe(), "to be tried: a, b");

@@ -11,17 +11,26 @@ Trial::Trial(std::vector<std::string> names, TrialLimits limits)
       limits_(limits),
       settled_(names_.size() == 1),
       dropped_(names_.size(), false),
+      slow_(names_.size(), false),
       turns_(names_.size() * limits_.num_turns) {}
 
 bool Trial::over(const Turn& turn) const {
   return turn.given_bytes >= limits_.turn_bytes && turn.num_running == 0;
 }
 
+std::size_t Trial::turns_over(std::size_t way) const {
+  std::size_t count = 0;
+  for (std::size_t turn = way; turn < turns_.size(); turn += names_.size()) {
+    count += over(turns_[turn]) ? 1U : 0U;
+  }
+  return count;
+}
+
 Trial::Share Trial::begin(std::int64_t bytes) {
   if (settled()) return {.way = choice()};
   const std::lock_guard lock(mutex_);
   const auto is_full = [this](std::size_t turn) {
-    return dropped_[turn % names_.size()] || turns_[turn].given_bytes >= limits_.turn_bytes;
+    return !has_turns(turn % names_.size()) || turns_[turn].given_bytes >= limits_.turn_bytes;
   };
   // From the first on, since some of it may have been given up.
   std::size_t turn = 0;
@@ -40,6 +49,8 @@ void Trial::end(const Share& share, std::int64_t bytes, double seconds) {
   --turn.num_running;
   turn.done_bytes += bytes;
   turn.seconds += seconds;
+  if (settled_) return;
+  leave_out_slow_ways();
   settle_if_over();
 }
 
@@ -64,17 +75,26 @@ bool Trial::drop(std::size_t way) {
   return true;
 }
 
+void Trial::leave_out_slow_ways() {
+  const std::size_t first = choice();
+  for (std::size_t way = 0; way < names_.size(); ++way) {
+    const bool as_many = turns_over(way) == turns_over(first);
+    if (has_turns(way) && as_many && speed(way) < speed(first)) slow_[way] = true;
+  }
+}
+
 void Trial::settle_if_over() {
   if (settled_) return;
-  const auto left = static_cast<std::size_t>(std::count(dropped_.begin(), dropped_.end(), false));
+  std::size_t left = 0;
+  for (std::size_t way = 0; way < names_.size(); ++way) left += has_turns(way) ? 1U : 0U;
   for (std::size_t turn = 0; left > 1 && turn < turns_.size(); ++turn) {
-    if (!dropped_[turn % names_.size()] && !over(turns_[turn])) return;
+    if (has_turns(turn % names_.size()) && !over(turns_[turn])) return;
   }
   // Until now the choice is the first of those that are left.
   std::size_t best = choice();
   double least = limits_.margin * speed(best);
   for (std::size_t way = 0; way < names_.size(); ++way) {
-    if (dropped_[way] || speed(way) <= least) continue;
+    if (!has_turns(way) || speed(way) <= least) continue;
     best = way;
     least = speed(way);
   }

@@ -6,9 +6,10 @@
 ///
 /// Rule. The ways have turns of `turn_bytes`, 0 1 2 ... 0 1 2 ..., `num_turns` each, so that all of
 /// them meet the same disturbances, and threads that work at the same time mostly work the same
-/// way. The speed of a turn is its bytes by the busy seconds of all threads, that of
-/// a way the median of its turns. Another way than the first has to be faster by `margin`: what
-/// cannot be told apart stays as it is.
+/// way. The speed of a turn is its bytes by the busy seconds of all threads, that of a way the
+/// median of its turns. Another way than the first has to be faster by `margin`: what cannot be
+/// told apart stays as it is. A way that is slower than the first after as many turns has no more
+/// of them.
 ///
 /// Whoever works asks begin() for the way, and says end() what it took. No clock is read here.
 #pragma once
@@ -70,6 +71,9 @@ class Trial {
 
   // With the mutex held.
   [[nodiscard]] bool over(const Turn& turn) const;
+  [[nodiscard]] std::size_t turns_over(std::size_t way) const;
+  [[nodiscard]] bool has_turns(std::size_t way) const { return !dropped_[way] && !slow_[way]; }
+  void leave_out_slow_ways();
   void settle_if_over();
   /// Bytes per second; 0 if nothing was measured.
   [[nodiscard]] double speed(std::size_t way) const;
@@ -81,6 +85,7 @@ class Trial {
 
   mutable std::mutex mutex_;  // innermost; guards what follows
   std::vector<bool> dropped_;
+  std::vector<bool> slow_;
   std::vector<Turn> turns_;  // number t is one of way t % names_.size()
 };
 
