@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -43,6 +44,26 @@ const Cure* find_cure(const Diagnosis& diagnosis, const std::string& option) {
 TEST(DeviceBottleneck, NothingDeliveredSaysNothing) {
   EXPECT_EQ(diagnose(DeviceStats{}).bound, Bound::none);
   EXPECT_TRUE(diagnose(DeviceStats{}).evidence.empty());
+}
+
+TEST(DeviceBottleneck, HalfASecondIsTooShortToJudge) {
+  for (const double uploading : {0.4, 0.0}) {  // the bus limits, or the loader
+    DeviceStats stats = waiting_stats();
+    stats.upload_seconds = uploading;
+    stats.seconds = stats.loader.seconds = 0.49;
+    stats.stall_seconds = stats.loader.stall_seconds = 0.3;
+    stats.device_stall_seconds = 0;
+    const std::vector<std::string> evidence = diagnose(stats).evidence;
+    EXPECT_TRUE(diagnose(stats).too_short);
+    EXPECT_EQ(std::count_if(evidence.begin(), evidence.end(),
+                            [](const std::string& sentence) {
+                              return sentence.find("0.49 s, too short to judge") !=
+                                     std::string::npos;
+                            }),
+              1);
+    stats.seconds = stats.loader.seconds = 0.51;
+    EXPECT_FALSE(diagnose(stats).too_short);
+  }
 }
 
 TEST(DeviceBottleneck, ConsumerThatHardlyWaitsIsTheLimit) {

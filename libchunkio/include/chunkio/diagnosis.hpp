@@ -44,6 +44,8 @@ struct Cure {
 struct Diagnosis {
   Bound bound = Bound::none;
   double stall = 0;  ///< Share of the time in which the consumer waited, 0..1.
+  /// The run took less than half a second: too little to judge, as the first sentence says.
+  bool too_short = false;
   /// Sentences: what was measured and why that names the bound. Empty for Bound::none.
   std::vector<std::string> evidence = {};
   /// Best first: by predicted images a second, and among equals those that cost least. Empty if

@@ -134,10 +134,8 @@ Diagnosis diagnose_kernel(const DeviceStats& stats, const Rates& rates) {
   return found;
 }
 
-}  // namespace
-
-Diagnosis diagnose(const DeviceStats& stats) {
-  if (stats.batches == 0 || !(stats.seconds > 0)) return {};
+/// \pre Batches were delivered, and it took time.
+Diagnosis diagnose_run(const DeviceStats& stats) {
   const double stall = share(stats.stall_seconds + stats.device_stall_seconds, stats.seconds);
   if (stall < pipeline::kSmallStall) {
     return {.bound = Bound::consumer,
@@ -166,6 +164,15 @@ Diagnosis diagnose(const DeviceStats& stats) {
   found.evidence.push_back(stall_evidence(stats));
   found.evidence.push_back(stage_evidence(stats));
   pipeline::sort_cures(found.cures, rates.now);
+  return found;
+}
+
+}  // namespace
+
+Diagnosis diagnose(const DeviceStats& stats) {
+  if (stats.batches == 0 || !(stats.seconds > 0)) return {};
+  Diagnosis found = diagnose_run(stats);
+  if (!found.too_short) pipeline::say_if_too_short(found, stats.seconds);
   return found;
 }
 

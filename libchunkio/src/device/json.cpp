@@ -201,6 +201,7 @@ std::string to_json(const Diagnosis& diagnosis) {
   }
   return text({{"bound", to_string(diagnosis.bound)},
                {"stall", diagnosis.stall},
+               {"too_short", diagnosis.too_short},
                {"evidence", diagnosis.evidence},
                {"cures", std::move(cures)}});
 }

@@ -434,6 +434,40 @@ std::string bound_evidence(Bound bound, const LoaderStats& stats, const Predicti
   }
 }
 
+/// \pre Batches were delivered, and it took time.
+Diagnosis diagnose_run(const LoaderStats& stats, const std::optional<MachineRates>& measured) {
+  Diagnosis found{.bound = Bound::consumer, .stall = stats.stall_seconds / stats.seconds};
+  if (found.stall < kSmallStall) {
+    found.evidence = {"The loader is fast enough (its consumer waited " + percent(found.stall) +
+                      " of the time): nothing to gain here."};
+    return found;
+  }
+
+  struct Stage {
+    Bound bound;
+    double seconds;
+  };
+  const std::array stages{
+      Stage{Bound::disk, stats.read_seconds}, Stage{Bound::decode, stats.decode_seconds},
+      Stage{Bound::copy, stats.copy_seconds}, Stage{Bound::plan, stats.plan_seconds}};
+  found.bound = std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
+                  return a.seconds < b.seconds;
+                })->bound;
+  if (stats.output_wait_seconds > kMostlyWaiting * WorkerTime(stats).all) {
+    found.bound = Bound::buffers;
+  }
+  if (stats.images == 0) {
+    // All of it was left out as damaged.
+    found.evidence = {stall_evidence(stats), worker_evidence(stats)};
+    return found;
+  }
+  const Prediction prediction(stats, measured);
+  found.evidence = {bound_evidence(found.bound, stats, prediction), stall_evidence(stats),
+                    worker_evidence(stats)};
+  found.cures = find_cures(found.bound, stats, prediction);
+  return found;
+}
+
 }  // namespace
 
 bool may_echo(double uses, double step_seconds) {
@@ -518,47 +552,23 @@ Observed observe(const LoaderStats& stats) {
 
 Diagnosis diagnose(const LoaderStats& stats, const std::optional<MachineRates>& measured) {
   if (stats.batches == 0 || !(stats.seconds > 0)) return {};
-  Diagnosis found{.bound = Bound::consumer, .stall = stats.stall_seconds / stats.seconds};
-  if (found.stall < kSmallStall) {
-    found.evidence = {"The loader is fast enough (its consumer waited " + percent(found.stall) +
-                      " of the time): nothing to gain here."};
-    return found;
-  }
-
-  struct Stage {
-    Bound bound;
-    double seconds;
-  };
-  const std::array stages{
-      Stage{Bound::disk, stats.read_seconds}, Stage{Bound::decode, stats.decode_seconds},
-      Stage{Bound::copy, stats.copy_seconds}, Stage{Bound::plan, stats.plan_seconds}};
-  found.bound = std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
-                  return a.seconds < b.seconds;
-                })->bound;
-  if (stats.output_wait_seconds > kMostlyWaiting * WorkerTime(stats).all) {
-    found.bound = Bound::buffers;
-  }
-  if (stats.images == 0) {
-    // All of it was left out as damaged.
-    found.evidence = {stall_evidence(stats), worker_evidence(stats)};
-    return found;
-  }
-  const Prediction prediction(stats, measured);
-  found.evidence = {bound_evidence(found.bound, stats, prediction), stall_evidence(stats),
-                    worker_evidence(stats)};
-  found.cures = find_cures(found.bound, stats, prediction);
+  Diagnosis found = diagnose_run(stats, measured);
+  say_if_too_short(found, stats.seconds);
   return found;
 }
 
-std::string advice_of(const LoaderStats& stats, const Diagnosis& diagnosis) {
-  if (stats.batches == 0 || stats.seconds >= kLeastSeconds) return advice_of(diagnosis);
-  return "This took " + number("%.2g", stats.seconds) +
-         " s, too short to judge what limits: run more epochs, or look at more data.";
+void say_if_too_short(Diagnosis& diagnosis, double seconds) {
+  diagnosis.too_short = seconds < kLeastSeconds;
+  if (!diagnosis.too_short) return;
+  diagnosis.evidence.insert(
+      diagnosis.evidence.begin(),
+      "This took " + number("%.2g", seconds) +
+          " s, too short to judge what limits: run more epochs, or look at more data.");
 }
 
 std::string advice_of(const Diagnosis& diagnosis) {
   if (diagnosis.evidence.empty()) return {};
-  if (diagnosis.cures.empty()) return diagnosis.evidence.front();
+  if (diagnosis.cures.empty() || diagnosis.too_short) return diagnosis.evidence.front();
   return diagnosis.evidence.front() + " " + diagnosis.cures.front().text;
 }
 
@@ -587,7 +597,7 @@ LoaderStats LoaderStats::since(const LoaderStats& earlier) const {
   later.output_wait_seconds -= earlier.output_wait_seconds;
   const Diagnosis found = later.diagnosis();
   later.bound = found.bound;
-  later.advice = pipeline::advice_of(later, found);
+  later.advice = pipeline::advice_of(found);
   return later;
 }
 

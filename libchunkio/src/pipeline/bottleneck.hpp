@@ -49,10 +49,11 @@ struct Observed {
 [[nodiscard]] Diagnosis diagnose(const LoaderStats& stats,
                                  const std::optional<MachineRates>& measured = {});
 
-/// One sentence or two for LoaderStats::advice: the first evidence, or the best cure and why.
+/// One sentence or two for LoaderStats::advice: the first evidence, and the best cure unless the
+/// run was too short.
 [[nodiscard]] std::string advice_of(const Diagnosis& diagnosis);
-/// The same of a run of the loader; of one that was too short to judge, just that.
-[[nodiscard]] std::string advice_of(const LoaderStats& stats, const Diagnosis& diagnosis);
+/// Sets `too_short` of what was diagnosed of a run of `seconds`, and says so first if it is.
+void say_if_too_short(Diagnosis& diagnosis, double seconds);
 
 /// "12 %" of 0.123.
 [[nodiscard]] std::string percent(double share);

@@ -330,7 +330,7 @@ struct Loader::Impl {
     stats.facts.source = source();
     const Diagnosis found = stats.diagnosis();
     stats.bound = found.bound;
-    stats.advice = pipeline::advice_of(stats, found);
+    stats.advice = pipeline::advice_of(found);
     return stats;
   }
 
