@@ -90,7 +90,7 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> 
       return std::make_unique<io::TrialSource>(
           std::move(sources),
           std::make_shared<io::SourceTrials>(std::vector{SourceKind::mapped, SourceKind::scatter},
-                                             kLimits, kLimits),
+                                             kLimits),
           file_.sample_bytes(), [](const RowRange& rows) { return rows.begin % 2 == 0; });
     }
     auto source = io::select_source(impl, impl->images,

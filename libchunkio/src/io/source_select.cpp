@@ -104,11 +104,7 @@ void try_sources(const std::shared_ptr<const Dataset::Impl>& file,
   selected.reads_ahead = true;
   selected.trials = request.trials;
   if (!selected.trials || selected.trials->kinds() != kinds) {
-    // From the disk turns are longer, since 64 MiB are under way ahead of the workers; and two
-    // turns of the same source differ by a fifth, since most of their time is waiting for the disk.
-    selected.trials = std::make_shared<SourceTrials>(
-        std::move(kinds), TrialLimits{},
-        TrialLimits{.turn_bytes = std::int64_t{128} << 20, .num_turns = 3, .margin = 1.25});
+    selected.trials = std::make_shared<SourceTrials>(std::move(kinds), TrialLimits{});
   }
   selected.source = std::make_unique<TrialSource>(
       std::move(sources), selected.trials, array->row_bytes,

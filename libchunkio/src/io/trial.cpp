@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace chunkio::io {
+namespace {
+
+constexpr double kMargin = 1.05;
+
+}  // namespace
 
 Trial::Trial(std::vector<std::string> names, TrialLimits limits)
     : names_(std::move(names)),
@@ -92,7 +97,7 @@ void Trial::settle_if_over() {
   }
   // Until now the choice is the first of those that are left.
   std::size_t best = choice();
-  double least = limits_.margin * speed(best);
+  double least = kMargin * speed(best);
   for (std::size_t way = 0; way < names_.size(); ++way) {
     if (!has_turns(way) || speed(way) <= least) continue;
     best = way;
@@ -114,18 +119,12 @@ double Trial::speed(std::size_t way) const {
   return *middle;
 }
 
-bool Trial::measured() const {
-  const std::lock_guard lock(mutex_);
-  std::size_t way = 0;
-  while (way < names_.size() && !(speed(way) > 0)) ++way;
-  return way < names_.size();
-}
-
 std::string Trial::describe() const {
   if (names_.size() == 1) return {};
-  const bool says_something = measured() || settled();
   const std::lock_guard lock(mutex_);
-  if (!says_something) {
+  bool measured = false;
+  for (std::size_t way = 0; way < names_.size(); ++way) measured = measured || speed(way) > 0;
+  if (!measured && !settled_) {
     std::string text = "to be tried:";
     for (const std::string& name : names_) text += (&name == &names_.front() ? " " : ", ") + name;
     return text;

@@ -7,8 +7,8 @@
 /// Rule. The ways have turns of `turn_bytes`, 0 1 2 ... 0 1 2 ..., `num_turns` each, so that all of
 /// them meet the same disturbances, and threads that work at the same time mostly work the same
 /// way. The speed of a turn is its bytes by the busy seconds of all threads, that of a way the
-/// median of its turns. Another way than the first has to be faster by `margin`: what cannot be
-/// told apart stays as it is. A way that is slower than the first after as many turns has no more
+/// median of its turns. Another way than the first has to be 5 % faster: what cannot be told apart
+/// stays as it is. A way that is slower than the first after as many turns has no more
 /// of them.
 ///
 /// Whoever works asks begin() for the way, and says end() what it took. No clock is read here.
@@ -27,7 +27,6 @@ namespace chunkio::io {
 struct TrialLimits {
   std::int64_t turn_bytes = std::int64_t{32} << 20;
   std::size_t num_turns = 5;  ///< Of each way.
-  double margin = 1.05;       ///< By how much faster than the first another way has to be.
 };
 
 /// Thread-safe; without a lock once it is settled.
@@ -51,8 +50,6 @@ class Trial {
   /// Never again this way, unless it is the last one left. \returns false if it is.
   bool drop(std::size_t way);
 
-  /// Whether the speed of any way is known.
-  [[nodiscard]] bool measured() const;
   [[nodiscard]] bool settled() const noexcept { return settled_.load(std::memory_order_acquire); }
   /// The fastest way; until that is known, the first.
   [[nodiscard]] std::size_t choice() const noexcept {

@@ -14,13 +14,13 @@ constexpr std::array kStores = {base::Stores::streaming, base::Stores::cached};
 // As far ahead of the visits are rows announced, so that as much later the last of them are there.
 constexpr std::int64_t kAnnouncedAheadBytes = std::int64_t{64} << 20;
 
-std::vector<std::string> names(const std::vector<SourceKind>& kinds, bool with_stores) {
-  std::vector<std::string> all;
+std::vector<std::string> names_of_ways(const std::vector<SourceKind>& kinds) {
+  std::vector<std::string> names;
   for (const SourceKind kind : kinds) {
-    all.emplace_back(to_string(kind));
-    if (with_stores) all.push_back(all.back() + " with ordinary stores");
+    names.emplace_back(to_string(kind));
+    names.push_back(names.back() + " with ordinary stores");
   }
-  return all;
+  return names;
 }
 
 double all_seconds(const PlaceCost& cost) {
@@ -38,19 +38,9 @@ bool waited_for_disk(const PlaceCost& cost) {
 
 }  // namespace
 
-SourceTrials::SourceTrials(std::vector<SourceKind> kinds, TrialLimits cached, TrialLimits uncached)
-    : kinds_(std::move(kinds)),
-      cached_(names(kinds_, true), cached),
-      uncached_(names(kinds_, false), uncached) {
+SourceTrials::SourceTrials(std::vector<SourceKind> kinds, TrialLimits limits)
+    : kinds_(std::move(kinds)), trial_(names_of_ways(kinds_), limits) {
   static_assert(kStores.size() == kNumStores);
-}
-
-std::string SourceTrials::describe() const {
-  std::string text = cached_.describe();
-  // Most files are read from the disk once: what was never asked is not worth words.
-  const std::string from_disk = uncached_.describe();
-  if (uncached_.measured() && !from_disk.empty()) text += "; from the disk " + from_disk;
-  return text;
 }
 
 TrialSource::TrialSource(std::vector<std::unique_ptr<ChunkSource>> sources,
@@ -63,43 +53,38 @@ TrialSource::TrialSource(std::vector<std::unique_ptr<ChunkSource>> sources,
       thread_clock_(std::move(thread_clock)) {}
 
 bool TrialSource::depends_on_page_cache() const noexcept {
-  const Trial& cached = trials_->cached_;
-  const Trial& uncached = trials_->uncached_;
-  return !cached.settled() || !uncached.settled() ||
-         cached.choice() / kStores.size() != uncached.choice();
+  const Trial& trial = trials_->trial_;
+  return !trial.settled() || trial.choice() / kStores.size() != trials_->first_;
 }
 
-Trial& TrialSource::trial_of(const RowGroup& group, std::span<const RowTarget> rows) const {
-  if (!depends_on_page_cache()) return trials_->cached_;
-  if (bytes_until_read_ > 0) return trials_->uncached_;
-  // Asking takes system calls, which single rows in random order would feel.
-  if (trials_->cached_.settled() && !trials_->uncached_.settled()) return trials_->cached_;
-  const bool is_cached = in_page_cache_(
+bool TrialSource::come_from_disk(const RowGroup& group, std::span<const RowTarget> rows) const {
+  if (!depends_on_page_cache()) return false;
+  if (bytes_until_read_ > 0) return true;
+  return !in_page_cache_(
       {.begin = group.first_row + rows.front().row, .end = group.first_row + rows.back().row + 1});
-  return is_cached ? trials_->cached_ : trials_->uncached_;
 }
 
 PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                              std::stop_token stop) const {
   if (rows.empty()) return {};
-  Trial& trial = trial_of(group, rows);
-  const bool is_cached = &trial == &trials_->cached_;
+  const bool from_disk = come_from_disk(group, rows);
   const std::int64_t bytes = static_cast<std::int64_t>(rows.size()) * row_bytes_;
   if (bytes_until_read_ > 0) bytes_until_read_ -= bytes;
-  const Trial::Share share = trial.begin(bytes);
-  const std::size_t source = is_cached ? share.way / kStores.size() : share.way;
+  Trial& trial = trials_->trial_;
+  const Trial::Share share =
+      from_disk ? Trial::Share{.way = trials_->first_ * kStores.size()} : trial.begin(bytes);
+  const std::size_t source = share.way / kStores.size();
   RowGroup visit = group;
-  if (is_cached) visit.stores = kStores[share.way % kStores.size()];
-  const bool by_thread = is_cached && share.turn;
+  visit.stores = kStores[share.way % kStores.size()];
   try {
-    const double start = by_thread ? thread_clock_() : 0;
+    const double start = share.turn ? thread_clock_() : 0;
     const PlaceCost cost = sources_[source]->place(visit, rows, stop);
     const double all = all_seconds(cost);
-    const double worked = by_thread && all > 0 ? (thread_clock_() - start) / all : 1;
-    if (is_cached && waited_for_disk(cost)) {
+    const double worked = share.turn && all > 0 ? (thread_clock_() - start) / all : 1;
+    if (waited_for_disk(cost)) {
       trial.give_up(share, bytes);
     } else {
-      trial.end(share, bytes, is_cached ? worked * lasting_seconds(cost) : all);
+      trial.end(share, bytes, worked * lasting_seconds(cost));
     }
     return cost;
   } catch (const Error& error) {
@@ -130,10 +115,11 @@ PlaceCost TrialSource::place_otherwise(std::size_t failed, const std::exception_
 }
 
 void SourceTrials::drop(std::size_t source) {
+  bool others_left = true;
   for (std::size_t stores = 0; stores < kNumStores; ++stores) {
-    cached_.drop(source * kNumStores + stores);
+    others_left = trial_.drop(source * kNumStores + stores) && others_left;
   }
-  uncached_.drop(source);
+  if (others_left && first_ == source) first_ = trial_.choice() / kNumStores;
 }
 
 void TrialSource::will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
@@ -141,7 +127,7 @@ void TrialSource::will_need(const RowGroup& group, const RowRange& wanted) const
     bytes_until_read_ = kAnnouncedAheadBytes;
   }
   // All of them ask for the same bytes in the same way.
-  sources_[trials_->uncached_.choice()]->will_need(group, wanted);
+  sources_[trials_->first_]->will_need(group, wanted);
 }
 
 void TrialSource::forget_announced() const noexcept {

@@ -1,13 +1,14 @@
 /// The fastest of several sources that read the same array, found out while they deliver it.
 ///
 /// Every row group is read once, by one of them; which one never changes what is delivered. Rows
-/// that are in the page cache are a matter of copying them, those that are not of waiting for the
-/// disk, so there are two decisions (Trial), each made by visits of its kind alone. In the page
-/// cache the ways are the sources, each with ordinary and with non-temporal stores, and what counts
-/// is the processor's time, since other threads, such as the consumer's, take turns with this one.
-/// From the disk the ways are the sources, and what counts is wall time. While rows that were
-/// announced are read, all visits count as from the disk: most of their rows have just come, and
-/// some are still waited for.
+/// in the page cache are a matter of copying: the ways (Trial) are the sources, each with ordinary
+/// and with non-temporal stores, and what counts is the processor's time, since other threads, such
+/// as the consumer's, take turns with this one.
+///
+/// Rows that the disk brings are read by the first source, and tell nothing about the others: what
+/// they take is mostly waiting, and scatters more than the sources differ (architecture.md). While
+/// rows that were announced are read, all visits count as such: most of their rows have just come,
+/// and some are still waited for.
 ///
 /// A source that fails where another does not is dropped.
 #pragma once
@@ -35,14 +36,14 @@ namespace chunkio::io {
 /// What is found out, for all files that are read by the same sources. Thread-safe.
 class SourceTrials {
  public:
-  /// \param kinds  the default first.
-  SourceTrials(std::vector<SourceKind> kinds, TrialLimits cached, TrialLimits uncached);
+  /// \param kinds  the one that reads what the disk brings first.
+  SourceTrials(std::vector<SourceKind> kinds, TrialLimits limits);
 
   [[nodiscard]] const std::vector<SourceKind>& kinds() const noexcept { return kinds_; }
   /// That reads what is in the page cache, as far as that is known.
-  [[nodiscard]] SourceKind kind() const noexcept { return kinds_[cached_.choice() / kNumStores]; }
+  [[nodiscard]] SourceKind kind() const noexcept { return kinds_[trial_.choice() / kNumStores]; }
   /// What was measured, as a clause.
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] std::string describe() const { return trial_.describe(); }
 
  private:
   friend class TrialSource;
@@ -53,8 +54,9 @@ class SourceTrials {
   static constexpr std::size_t kNumStores = 2;
 
   std::vector<SourceKind> kinds_;
-  Trial cached_;    // way w: source w / kNumStores
-  Trial uncached_;  // way w: source w
+  Trial trial_;  // way w: source w / kNumStores
+  /// The first source that was not dropped: it reads what the disk brings.
+  std::atomic<std::size_t> first_ = 0;
 };
 
 class TrialSource final : public ChunkSource {
@@ -79,8 +81,8 @@ class TrialSource final : public ChunkSource {
  private:
   /// Whether it makes a difference, or may make one, where rows come from.
   [[nodiscard]] bool depends_on_page_cache() const noexcept;
-  /// The decision that a visit belongs to.
-  [[nodiscard]] Trial& trial_of(const RowGroup& group, std::span<const RowTarget> rows) const;
+  /// Whether the disk brings the rows of a visit, as far as that makes a difference.
+  [[nodiscard]] bool come_from_disk(const RowGroup& group, std::span<const RowTarget> rows) const;
   /// After source `failed` threw `error`: places the rows with another one, or throws it again.
   PlaceCost place_otherwise(std::size_t failed, const std::exception_ptr& error,
                             const RowGroup& group, std::span<const RowTarget> rows,
