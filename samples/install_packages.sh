@@ -1,6 +1,9 @@
 # shellcheck shell=bash
-# What has to be installed to build chunkio on Debian and Ubuntu, and how. Sourced by quickstart.sh and by
-# tests/run.sh.
+# What has to be installed to build chunkio on Debian and Ubuntu, and how.
+#
+#   bash samples/install_packages.sh   installs all that building needs
+#
+# quickstart.sh and tests/run.sh source it for its functions:
 #
 #   install_packages PACKAGE...        installs those that are missing; with none missing it needs no network
 #   try_install_packages PACKAGE...    the same for packages that one can do without: says so and goes on
@@ -69,3 +72,9 @@ try_install_wheels() {
     echo "pip could not install $*; what needs it is skipped."
   fi
 }
+
+# Run, not sourced: installs what building needs.
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  set -euo pipefail
+  install_packages "${BUILD_PACKAGES[@]}" python3-dev python3-venv
+fi

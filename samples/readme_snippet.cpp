@@ -1,11 +1,18 @@
-// The program of README.md: two epochs of shuffled batches.
+// The loop of README.md and of libchunkio/doc/cpp.md: two epochs of shuffled batches.
 
-#include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <span>
 
 #include <chunkio/chunkio.hpp>
+
+namespace {
+
+void train(const chunkio::TensorView& images, const chunkio::TensorView& labels) {
+  std::printf("%s images, %zu label bytes\n", images.shape().to_string().c_str(),
+              labels.size_bytes());
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -19,13 +26,7 @@ int main(int argc, char** argv) {
     chunkio::Loader loader(dataset, {.batch_size = 256, .seed = 7});
     for (int epoch = 0; epoch < 2; ++epoch) {
       for (const chunkio::Batch& batch : loader.epoch(epoch)) {
-        // Valid while the batch is held.
-        chunkio::TensorView images = batch.images();              // uint8 [B,H,W,C]
-        chunkio::TensorView labels = batch.labels();              // int64 [B], or empty
-        std::span<const std::int64_t> rows = batch.sample_ids();  // rows in the file
-        std::printf("epoch %d: %s pictures, %zu label bytes, first row %lld\n", epoch,
-                    images.shape().to_string().c_str(), labels.size_bytes(),
-                    static_cast<long long>(rows.front()));
+        train(batch.images(), batch.labels());  // uint8 [B,H,W,C], int64 [B]
       }
     }
     // [README]

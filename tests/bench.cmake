@@ -5,6 +5,12 @@ chunkio_add_unit_tests(
   SOURCES unit/cold_file_test.cpp unit/control_group_test.cpp unit/one_by_one_test.cpp
   LIBRARIES bench_common chunkio_hdf5)
 
+# The figures of the documentation are those of the tables in bench/RESULTS.md.
+add_test(NAME Bench.FiguresShowTheTables
+         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/bench/figures/draw_test.py)
+set_tests_properties(Bench.FiguresShowTheTables PROPERTIES LABELS short TIMEOUT 60
+                                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+
 if(TARGET story)
   chunkio_add_unit_tests(story_test SOURCES unit/rungs_test.cpp LIBRARIES story_core)
 

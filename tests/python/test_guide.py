@@ -1,4 +1,4 @@
-"""The Python listings of libchunkio/doc/python.md run: those of a section one after the other, as one program.
+"""The Python listings of the pages below run: those of a section one after the other, as one program.
 
 A comment before a listing names what it needs (`<!-- needs torch h5py -->`) or why it is not run (`<!-- not run: ... -->`).
 """
@@ -12,14 +12,20 @@ import sys
 import pytest
 import test_samples
 
-GUIDE = pathlib.Path(__file__).parent.parent.parent / "libchunkio/doc/python.md"
+ROOT = pathlib.Path(__file__).parent.parent.parent
+PAGES = ("README.md", "libchunkio/doc/python.md", "libchunkio/doc/slow-files.md")
 LISTING = re.compile(r"(?:<!-- (needs|not run:) ([^\n]*) -->\n)?```python\n(.*?)```", re.DOTALL)
-SECTIONS = {text.partition("\n")[0]: LISTING.findall(text) for text in GUIDE.read_text().split("\n## ")[1:]}
+SECTIONS = {
+    f"{page}: {text.partition(chr(10))[0]}": LISTING.findall(text)
+    for page in PAGES
+    for text in (ROOT / page).read_text().split("\n## ")[1:]
+}
 
 
 @pytest.mark.parametrize("section", [title for title, listings in SECTIONS.items() if listings])
 def test_listings_run(section, tmp_path, request):
-    test_samples.write(tmp_path / "train.h5", range(400))
+    for name in ("train.h5", "data.h5"):
+        test_samples.write(tmp_path / name, range(400))
     h5pack = request.config.getoption("--h5pack")
     for index, (image, label) in enumerate(zip(*test_samples.draw(range(96)))):
         folder = tmp_path / "photos" / test_samples.CLASSES[label]
@@ -42,7 +48,7 @@ def test_listings_run(section, tmp_path, request):
     path.write_text("\n".join(program))
     done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Warning" not in done.stderr or "chunkio" not in done.stderr, done.stderr
+    assert "RuntimeWarning" not in done.stderr, done.stderr  # which chunkio gives
 
 
 def is_there(word, h5pack):

@@ -4,7 +4,8 @@
 
 - The top level holds what it should and nothing else.
 - No file mentions a path of the machine it was written on.
-- The program in README.md is the one that the build compiles.
+- The loop in README.md and in cpp.md is the one that the build compiles.
+- What pages link to in the repository is there, headings included.
 """
 
 import pathlib
@@ -22,6 +23,8 @@ GENERATED = {"build", "CMakeUserPresets.json"}
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wor" + r"k/|tmp/buil" + r"d|roo" + r"t/)")
 
 STRING_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 
 
@@ -70,15 +73,36 @@ def check_library_flags(root):
 def check_readme_program(root):
     sample = (root / "samples" / "readme_snippet.cpp").read_text(encoding="utf-8")
     snippet = textwrap.dedent(sample.split("// [README]\n")[1].rsplit("\n", 1)[0] + "\n")
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    if not snippet.strip() or snippet not in readme:
-        yield "README.md does not show the program between the [README] marks of samples/readme_snippet.cpp"
+    for page in ("README.md", "libchunkio/doc/cpp.md"):
+        if not snippet.strip() or snippet not in (root / page).read_text(encoding="utf-8"):
+            yield f"{page} does not show the loop between the [README] marks of samples/readme_snippet.cpp"
+
+
+def anchors(page):
+    """Of its headings, as code hosts make them."""
+    titles = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def check_links(root):
+    for page in source_files(root):
+        if page.suffix != ".md":
+            continue
+        for link in LINK.findall(page.read_text(encoding="utf-8")):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            if "://" in link:
+                continue
+            if not target.exists():
+                yield f"{page.relative_to(root)} links to {link}, which is not there"
+            elif anchor and anchor not in anchors(target):
+                yield f"{page.relative_to(root)} links to {link}, a heading that is not there"
 
 
 def main():
     root = pathlib.Path(sys.argv[1])
     problems = [*check_top_level(root), *check_machine_paths(root), *check_library_flags(root),
-                *check_readme_program(root)]
+                *check_readme_program(root), *check_links(root)]
     for problem in problems:
         print(problem)
     print(f"{len(problems)} problems")
