@@ -43,6 +43,7 @@ chunkio_add_unit_tests(
           unit/class_labels_test.cpp
           unit/disk_options_test.cpp
           unit/escape_test.cpp
+          unit/help_test.cpp
           unit/option_flags_test.cpp
           unit/progress_test.cpp
           unit/repack_rows_test.cpp

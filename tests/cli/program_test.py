@@ -3,13 +3,16 @@
 import json
 import os
 import pty
+import re
 import resource
+import shlex
 import subprocess
 import unittest
 
 from support import CliTest, H5PACK, make_class_folder
 
-COMMANDS = ["folder", "cifar", "celeba", "csv", "info", "stream", "preview"]
+HELP = subprocess.run([H5PACK, "--help"], capture_output=True, text=True, check=True).stdout
+COMMANDS = re.findall(r"(?m)^  (\w+) ", HELP[HELP.lower().index("subcommands:"):])
 
 
 class ProgramTest(CliTest):
@@ -42,8 +45,8 @@ class ProgramTest(CliTest):
 
     def test_help_names_every_command(self):
         shown = self.h5pack("--help")
-        for command in COMMANDS:
-            self.assertIn(command, shown)
+        self.assertEqual(COMMANDS, ["folder", "cifar", "celeba", "csv", "info", "stream", "tune", "doctor", "preview", "verify",
+                                    "export", "repack", "append", "link"])
         for option in ("--json", "--quiet", "--version"):
             self.assertIn(option, shown)
 
@@ -54,16 +57,60 @@ class ProgramTest(CliTest):
                 self.assertIn(f"h5pack {command}", shown)
 
     def test_help_fits_80_columns(self):
-        for command in ([], *([command] for command in COMMANDS)):
-            for line in self.h5pack(*command, "--help").splitlines():
+        for topic in (["--help"], *([command, option] for command in COMMANDS for option in ("--help", "--help-all"))):
+            for line in self.h5pack(*topic).splitlines():
                 self.assertLessEqual(len(line.rstrip()), 80, line)
 
+    def test_help_begins_with_examples_that_are_command_lines(self):
+        for command in COMMANDS:
+            with self.subTest(command):
+                shown = self.h5pack(command, "--help")
+                lines = shown[shown.index("Examples:"):shown.index("Usage:")].split("\n")[1:]
+                examples = [shlex.split(line) for line in lines if line]
+                self.assertEqual(len(examples), 2)
+                everything = self.h5pack(command, "--help-all")
+                for words in examples:
+                    self.assertEqual(words[:2], ["h5pack", command])
+                    for option in (word for word in words if word.startswith("-") and command != "append"):
+                        self.assertRegex(everything, rf"(?m)^  (-.,)?{option}\b|^  {option},")
+
+    def test_help_shows_a_dozen_options_and_help_all_the_rest(self):
+        for command in COMMANDS:
+            with self.subTest(command):
+                shown, everything = ({line.split()[0] for line in self.h5pack(command, option).splitlines()
+                                      if line.startswith("  -")} for option in ("--help", "--help-all"))
+                self.assertLessEqual(shown, everything)
+                self.assertLessEqual(len(shown), 16)
+                number = re.search(r"All (\d+) options: h5pack (\w+) --help-all", self.h5pack(command, "--help"))
+                self.assertEqual(number is None, shown == everything)
+                if number:
+                    self.assertEqual((int(number[1]), number[2]), (len(everything), command))
+
+    def test_without_arguments_help_is_shown(self):
+        done = self.run_h5pack()
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, self.h5pack("--help"))
+
+    def test_misspelled_names_are_told(self):
+        for arguments, problem in (
+                (["strem", "x.h5"], "there is no command 'strem' (did you mean stream?)"),
+                (["verfiy", "x.h5"], "there is no command 'verfiy' (did you mean verify?)"),
+                (["bake"], "there is no command 'bake';"),
+                (["folder", "x", "--ouput", "y"], "there is no option '--ouput' (did you mean --output?)"),
+                (["stream", "x", "--bacth=3"], "there is no option '--bacth' (did you mean --batch?)"),
+                (["stream", "x", "--quite"], "there is no option '--quite' (did you mean --quiet?)"),
+                (["stream", "x", "--shuffle"], "there is no option '--shuffle' (did you mean --shuffle-quality?)"),
+                (["append", "x", "foldr", "y", "-o", "z"], "there is no command 'foldr' (did you mean folder?)"),
+                (["stream", "x", "--zzz"], "there is no option '--zzz';")):
+            with self.subTest(" ".join(arguments)):
+                self.assert_refused(arguments, 2, [problem], r"\w")
+
     def test_help_of_stream_is_in_groups(self):
-        shown = self.h5pack("stream", "--help")
+        shown = self.h5pack("stream", "--help-all")
         headings = [line for line in shown.splitlines() if line and line[0] != " " and line.endswith(":")]
-        # Some versions of CLI11 shout the first two.
-        self.assertEqual([heading.capitalize() for heading in headings[:2]] + headings[2:],
-                         ["Positionals:", "Options:", "The file:", "What is delivered:",
+        # Some versions of CLI11 shout.
+        self.assertEqual([heading.capitalize() for heading in headings[:3]] + headings[3:],
+                         ["Examples:", "Positionals:", "Options:", "The file:", "What is delivered:",
                           "How it is read (never changes what is delivered):", "Ranks:", "Report:"])
         ranks = shown[shown.index("Ranks:"):shown.index("Report:")]
         for option in ("--rank", "--world-size", "--ranks-from-env", "--lanes", "--uneven"):

@@ -9,6 +9,7 @@
 #include <chunkio/error.hpp>
 
 #include "command.hpp"
+#include "help.hpp"
 #include "in_quotes.hpp"
 #include "options.hpp"
 #include "pack_command.hpp"
@@ -156,6 +157,8 @@ void add_append_command(CLI::App& app, const GlobalOptions& global, Action& acti
   append->add_option("OLD", before->path, "The file; it stays as it is")->required()->type_name("");
   add_open_options(*append, before->open, "The file");
   append->require_subcommand(1);
+  set_help(*append, {"h5pack append train.h5 folder more-photos/ -o larger.h5",
+                     "h5pack append train.h5 csv more.csv -o larger.h5 --order shuffled"});
   for (const SourceKind& kind : source_kinds()) {
     add_source(*append, kind, global, action, before);
   }

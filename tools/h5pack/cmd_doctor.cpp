@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "doctor_run.hpp"
 #include "doctor_text.hpp"
+#include "help.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "stoppable.hpp"
@@ -56,6 +57,11 @@ void add_doctor_command(CLI::App& app, const GlobalOptions& global, Action& acti
   add_run_options(*command, *options);
   add_reading_options(*command, options->loader, options->disk);
   add_open_options(*command, options->open);
+  set_help(*command,
+           {"h5pack doctor train.h5 --step-ms 12 --batch 256",
+            "h5pack doctor train.h5 --step-ms 12 --profile sata-ssd"},
+           {"--step-ms", "--batch", "--order", "--verify", "--images", "--label-field", "--source",
+            "--direct-io", "--threads", "--profile", "--no-device"});
   command->callback([&global, &action, options] {
     finish(*options);
     action = [&global, options] {

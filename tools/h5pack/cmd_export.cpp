@@ -24,6 +24,7 @@
 #include "copy_loader.hpp"
 #include "decode.hpp"
 #include "export_names.hpp"
+#include "help.hpp"
 #include "new_folder.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -130,6 +131,8 @@ void add_export_command(CLI::App& app, const GlobalOptions& global, Action& acti
       ->default_str("");
   add_memory_budget(*command, options->memory_budget);
   add_open_options(*command, options->open);
+  set_help(*command, {"h5pack export train.h5 -o photos-again/",
+                      "h5pack export third-party.h5 -o photos/ --images x_train"});
   command->callback([&global, &action, options] {
     check_threads(options->threads);
     if (options->output.empty()) {

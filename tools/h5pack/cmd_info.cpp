@@ -7,6 +7,7 @@
 #include <chunkio/json.hpp>
 
 #include "command.hpp"
+#include "help.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "render_text.hpp"
@@ -30,6 +31,7 @@ void add_info_command(CLI::App& app, const GlobalOptions& global, Action& action
       ->required()
       ->type_name("");
   add_open_options(*command, options->open);
+  set_help(*command, {"h5pack info train.h5", "h5pack info third-party.h5 --images x_train"});
   command->callback([&global, &action, options] {
     action = [&global, options] {
       const chunkio::Inspection found =

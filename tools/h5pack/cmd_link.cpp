@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "escape.hpp"
+#include "help.hpp"
 #include "json_text.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -54,6 +55,8 @@ void add_link_command(CLI::App& app, const GlobalOptions& global, Action& action
       ->type_name("OUT");
   command->add_flag("--force", options->force, "Replace an existing file");
   add_open_options(*command, options->open);
+  set_help(*command, {"h5pack link 'train-*-of-00008.h5' -o train.h5",
+                      "h5pack link 'train-*-of-00008.h5' -o train.h5 --force"});
   command->callback([&global, &action, options] {
     action = [&global, options] { return run_link(*options, global); };
   });

@@ -6,6 +6,7 @@
 #include <chunkio/error.hpp>
 
 #include "command.hpp"
+#include "help.hpp"
 #include "options.hpp"
 #include "pack_command.hpp"
 #include "pack_options.hpp"
@@ -170,6 +171,12 @@ void add_pack_command(CLI::App& app, const GlobalOptions& global, Action& action
   add_common_options(*sub, *command);
   add_shard_options(*sub, *command);
   if (kind.is_csv()) add_csv_options(*sub, command->csv);
+  std::vector<std::string> common = {
+      "--output", "--resize", "--center-crop", "--pad",     "--on-error", "--report", "--order",
+      "--seed",   "--force",  "--resume",      "--threads", "--dry-run",  "--shard"};
+  if (kind.is_csv())
+    common.insert(common.begin() + 1, {"--path-column", "--label-column", "--root"});
+  set_help(*sub, {kind.examples.begin(), kind.examples.end()}, std::move(common));
   sub->callback([command, &global, &action] {
     finish_options(*command);
     action = [command, &global] { return run_pack(*command, global); };

@@ -16,6 +16,7 @@
 #include "class_labels.hpp"
 #include "command.hpp"
 #include "contact_sheet.hpp"
+#include "help.hpp"
 #include "new_file.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -219,6 +220,8 @@ void add_preview_command(CLI::App& app, const GlobalOptions& global, Action& act
   add_seed(*command, "--seed", options->seed, "Which pictures are drawn");
   command->add_flag("--force", options->force, "Replace an existing sheet");
   add_open_options(*command, options->open);
+  set_help(*command, {"h5pack preview train.h5 -o sheet.png",
+                      "h5pack preview train.h5 -o sheet.png --rows 10 --seed 1"});
   command->callback([&global, &action, options] {
     action = [&global, options] {
       const PreviewReport report = preview(*options);

@@ -26,6 +26,7 @@
 #include "copy_loader.hpp"
 #include "escape.hpp"
 #include "file_identity.hpp"
+#include "help.hpp"
 #include "in_quotes.hpp"
 #include "json_text.hpp"
 #include "options.hpp"
@@ -381,6 +382,11 @@ void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& acti
       ->group(group);
   add_selection(*sub, *command, *split);
   add_file(*sub, *command);
+  set_help(*sub,
+           {"h5pack repack slow.h5 -o train.h5 --images imgs --label-field y",
+            "h5pack repack train.h5 -o parts/ --split 0.9:0.1 --stratify"},
+           {"--output", "--images", "--label-field", "--scale", "--rows", "--labels", "--split",
+            "--stratify", "--chunk-bytes", "--order", "--filter", "--force", "--resume"});
   sub->callback([command, split, clip, &global, &action] {
     check_threads(command->threads);
     if (command->open.scale) command->open.scale->clip = *clip;

@@ -22,6 +22,7 @@
 #include "class_labels.hpp"
 #include "command.hpp"
 #include "escape.hpp"
+#include "help.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "recorded_source.hpp"
@@ -297,6 +298,11 @@ void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& acti
       "stream", "Stream epochs without a trainer and show what the file and machine can do");
   const auto options = std::make_shared<StreamOptions>();
   add_stream_options(*command, *options);
+  set_help(
+      *command,
+      {"h5pack stream train.h5 --epochs 2", "h5pack stream train.h5 --consume-ms 12 --profile hdd"},
+      {"--images", "--label-field", "--batch", "--epochs", "--seed", "--order", "--rows",
+       "--labels", "--source", "--threads", "--profile", "--consume-ms", "--shuffle-quality"});
   command->callback([&global, &action, options] {
     finish_stream_options(*options);
     action = [&global, options] { return stream(*options, global); };

@@ -19,6 +19,7 @@
 #include <chunkio/tuning.hpp>
 
 #include "command.hpp"
+#include "help.hpp"
 #include "machine_meter.hpp"
 #include "option_flags.hpp"
 #include "options.hpp"
@@ -299,6 +300,11 @@ void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action
       ->group(pictures);
   add_csv_options(*command, source.csv);
   add_open_options(*command, options->open, "HDF5 files");
+  set_help(*command,
+           {"h5pack tune train.h5 --step-ms 12 --measure",
+            "h5pack tune photos/ --step-ms 12 --profile hdd --resize 64x64"},
+           {"--step-ms", "--batch", "--memory", "--measure", "--profile", "--kind", "--resize",
+            "--center-crop", "--images", "--label-field"});
   command->callback([&global, &action, options] {
     options->source.output = "train.h5";  // of what finish_options() checks, unused here
     finish_options(options->source);

@@ -17,6 +17,7 @@
 #include "class_labels.hpp"
 #include "command.hpp"
 #include "decode.hpp"
+#include "help.hpp"
 #include "in_quotes.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -230,6 +231,8 @@ void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& acti
   add_sample(*command, options->sample)->needs(against);
   add_seed(*command, "--seed", options->seed, "Which pictures --sample takes")->needs(against);
   add_open_options(*command, options->open);
+  set_help(*command,
+           {"h5pack verify train.h5", "h5pack verify train.h5 --against photos/ --sample all"});
   command->callback([&global, &action, options] {
     check_threads(options->threads);
     action = [&global, options] { return run_verify(*options, global); };

@@ -3,11 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -16,10 +14,10 @@
 #include <chunkio/error.hpp>
 
 #include "command.hpp"
+#include "help.hpp"
 #include "option_flags.hpp"
 #include "output.hpp"
 #include "render_json.hpp"
-#include "text_layout.hpp"
 
 namespace {
 
@@ -46,22 +44,6 @@ bool asks_for_json(int argc, char** argv) {
   return false;
 }
 
-/// Help that fits a terminal of 80 columns.
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_option_desc(const CLI::Option* option) const override {
-    return h5pack::wrap(CLI::Formatter::make_option_desc(option), kColumns - get_column_width());
-  }
-  std::string make_subcommand(const CLI::App* command) const override {
-    return h5pack::labelled(
-        "  " + command->get_name(),
-        h5pack::wrap(command->get_description(), kColumns - h5pack::kLabelColumns), false);
-  }
-
- private:
-  static constexpr std::size_t kColumns = 80;
-};
-
 /// The command whose help is worth reading: "h5pack" or "h5pack stream".
 std::string command_name(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
@@ -76,13 +58,47 @@ bool knows(const CLI::App& app, const std::string& flag) {
   });
 }
 
-/// CLI11's text, except that an unknown command or option is named.
+/// The chosen command, or the one of its own that was chosen.
+const CLI::App& chosen_command(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : chosen_command(*chosen.back());
+}
+
+/// Names of what could have been meant by an unknown command, or option, of `command`.
+std::vector<std::string> known_names(const CLI::App& command, bool options) {
+  std::vector<std::string> names;
+  if (!options) {
+    for (const CLI::App* each : command.get_subcommands({})) names.push_back(each->get_name());
+    return names;
+  }
+  for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+/// CLI11's text, except that an unknown command or option is named first, and what it may mean.
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> unknown = app.remaining();
-  if (!app.get_subcommands().empty()) return error.what();
-  if (unknown.empty()) return "name a command, such as folder or stream";
-  const char* const kind = unknown.front().starts_with('-') ? "option" : "command";
-  return std::string("there is no ") + kind + " '" + unknown.front() + "'";
+  const std::vector<std::string> unknown = app.remaining(true);
+  const CLI::App& command = chosen_command(app);
+  const bool takes_command = !command.get_subcommands({}).empty();
+  // Behind an unknown command all options are unknown, too.
+  const bool unknown_command =
+      takes_command && !unknown.empty() && !unknown.front().starts_with('-');
+  const auto option = std::find_if(unknown.begin(), unknown.end(), [](const std::string& word) {
+    return word.starts_with('-') && word != "--";
+  });
+  const bool is_option = option != unknown.end() && !unknown_command;
+  if (!is_option && !unknown_command) {
+    return takes_command && &command == &app ? "name a command, such as folder or stream"
+                                             : error.what();
+  }
+  const std::string word = is_option ? option->substr(0, option->find('=')) : unknown.front();
+  const std::string meant = h5pack::most_similar(word, known_names(command, is_option));
+  return std::string("there is no ") + (is_option ? "option" : "command") + " '" + word + "'" +
+         (meant.empty() ? "" : " (did you mean " + meant + "?)");
 }
 
 ExitCode run(int argc, char** argv) {
@@ -90,7 +106,9 @@ ExitCode run(int argc, char** argv) {
                "h5pack");
   h5pack::GlobalOptions global;
   h5pack::Action action;
-  app.formatter(std::make_shared<HelpFormatter>());
+  h5pack::set_help(app, {"h5pack folder photos/ -o train.h5 --resize 64 --center-crop 64x64",
+                         "h5pack stream train.h5 --epochs 2"});
+  app.set_help_all_flag("--help-all", "Print all options and exit");
   app.set_version_flag("--version", "h5pack " H5PACK_VERSION "\n", "Print the version and exit");
   app.add_flag("--json", global.json, "Print results as JSON");
   app.add_flag("--quiet,-q", global.quiet, "Show no progress");
@@ -110,12 +128,19 @@ ExitCode run(int argc, char** argv) {
   h5pack::add_append_command(app, global, action);
   h5pack::add_link_command(app, global, action);
 
+  if (argc == 1) {
+    std::fputs(app.help().c_str(), stderr);
+    return ExitCode::usage;
+  }
   const bool json = asks_for_json(argc, argv);
   try {
     app.parse(argc, argv);
     return action();
   } catch (const CLI::CallForHelp&) {
     h5pack::print(app.help());
+    return ExitCode::ok;
+  } catch (const CLI::CallForAllHelp&) {
+    h5pack::print(app.help("", CLI::AppFormatMode::All));
     return ExitCode::ok;
   } catch (const CLI::CallForVersion& version) {
     h5pack::print(version.what());

@@ -15,7 +15,8 @@ struct SourceKind {
   const char* what;  ///< What it packs: the object of "Pack" or "Append".
   const char* input_name;
   const char* input;
-  const char* output;  ///< When it is packed by itself.
+  const char* output;                   ///< When it is packed by itself.
+  std::array<const char*, 2> examples;  ///< Whole command lines.
   Listing (*list)(const PackCommand&);
 
   [[nodiscard]] bool is_csv() const noexcept { return std::string_view(name) == "csv"; }
