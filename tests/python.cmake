@@ -11,7 +11,8 @@ if(NOT status EQUAL 0)
   return()
 endif()
 
-set(python_environment PYTHONPATH=${PROJECT_BINARY_DIR}/libchunkio/python PYTHONDONTWRITEBYTECODE=1)
+set(python_environment PYTHONPATH=${PROJECT_BINARY_DIR}/libchunkio/python PYTHONDONTWRITEBYTECODE=1
+                       ${opencv_environment})
 if(CHUNKIO_SANITIZE)
   # The interpreter is not instrumented, so the runtime has to be there before it starts. What Python itself keeps until
   # its end is no leak of ours.
@@ -24,7 +25,8 @@ if(CHUNKIO_SANITIZE)
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so OUTPUT_VARIABLE standard_library
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
-  list(APPEND python_environment "LD_PRELOAD=${runtime} ${standard_library}" ASAN_OPTIONS=detect_leaks=0)
+  list(APPEND python_environment "LD_PRELOAD=${runtime} ${standard_library}" ASAN_OPTIONS=detect_leaks=0
+       CHUNKIO_SANITIZE=${CHUNKIO_SANITIZE})
 endif()
 # Files of which every test was skipped: others may have failed beside one that was.
 set(python_all_skipped "\n[0-9]+ skipped(, [0-9]+ deselected)? in [0-9.]+s")

@@ -65,7 +65,8 @@ class DoctorTest(CliTest):
         for before, after in zip(rates, rates[1:]):
             self.assertGreaterEqual(before * 1.02, after, "best first")
         for cure in report["cures"]:
-            self.assertLessEqual(cure["stall_fraction"], report["stall_fraction"])
+            # Both are nearly all of the time: the step takes none of it.
+            self.assertLessEqual(cure["stall_fraction"], report["stall_fraction"] + 0.01)
             self.assertRegex(cure["text"], r"^[A-Z].*\.$")
 
     def test_a_limited_disk_is_the_bound_and_echo_a_cure(self):

@@ -91,6 +91,14 @@ class ProgramTest(CliTest):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(done.stderr, self.h5pack("--help"))
 
+    def test_short_options(self):
+        self.pack_something()
+        self.h5pack("folder", "photos", "-o", "other.h5", "-n", "-j", "1")
+        self.assertFalse((self.dir / "other.h5").exists())
+        self.h5pack("folder", "photos", "-o", "photos.h5", "-f", "-j", "1")
+        self.assertEqual(self.h5pack("-v"), self.h5pack("--version"))
+        self.assert_refused(["folder", "photos", "-o", "other.h5", "-j", "0"], 2, ["--threads must be"], "1 or more")
+
     def test_misspelled_names_are_told(self):
         for arguments, problem in (
                 (["strem", "x.h5"], "there is no command 'strem' (did you mean stream?)"),

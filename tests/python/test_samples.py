@@ -96,6 +96,8 @@ def run(tmp_path):
             "CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", **variables,
         }
         words = [str(word) for word in words]
+        if words[0] == "mpirun":  # is not instrumented, and neither is what it starts but h5pack, which needs no help
+            environment.pop("LD_PRELOAD", None)
         done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=800)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "held at once" not in done.stderr, done.stderr

@@ -127,7 +127,8 @@ void add_export_command(CLI::App& app, const GlobalOptions& global, Action& acti
   command->add_option("-o,--output", options->output, "Folder to make")
       ->required()
       ->type_name("DIR");
-  add_integer(*command, "--threads", options->threads, 1, "Threads that encode (default: all CPUs)")
+  add_integer(*command, "-j,--threads", options->threads, 1,
+              "Threads that encode (default: all CPUs)")
       ->default_str("");
   add_memory_budget(*command, options->memory_budget);
   add_open_options(*command, options->open);

@@ -53,7 +53,7 @@ void add_link_command(CLI::App& app, const GlobalOptions& global, Action& action
   command->add_option("-o,--output", options->output, "File to write, beside the shards")
       ->required()
       ->type_name("OUT");
-  command->add_flag("--force", options->force, "Replace an existing file");
+  command->add_flag("-f,--force", options->force, "Replace an existing file");
   add_open_options(*command, options->open);
   set_help(*command, {"h5pack link 'train-*-of-00008.h5' -o train.h5",
                       "h5pack link 'train-*-of-00008.h5' -o train.h5 --force"});

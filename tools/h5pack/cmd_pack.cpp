@@ -66,7 +66,7 @@ void add_common_options(CLI::App& app, PackCommand& command) {
   const std::string bad = "Pictures that cannot be packed";
   add_choice<OnError>(app, "--on-error", options.on_error,
                       {{"fail", OnError::fail}, {"skip", OnError::skip}},
-                      "What they do: end the pack, or be left out and counted")
+                      "On an image that cannot be packed: stop, or skip and count it")
       ->group(bad);
   add_integer(app, "--max-errors", command.max_errors, 0, "Most that may be left out")
       ->default_str("")
@@ -87,14 +87,15 @@ void add_common_options(CLI::App& app, PackCommand& command) {
                    "Order of the samples")
       ->group(file);
   add_seed(app, "--seed", options.seed, "Seed of the shuffled order")->group(file);
-  app.add_flag("--force", options.writer.overwrite, "Replace existing output files")->group(file);
+  app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files")
+      ->group(file);
   app.add_flag("--resume", options.writer.resume,
                "Go on where an interrupted run with the same options stopped")
       ->group(file);
-  add_integer(app, "--threads", command.threads, 1, "Threads that decode (default: all CPUs)")
+  add_integer(app, "-j,--threads", command.threads, 1, "Threads that decode (default: all CPUs)")
       ->default_str("")
       ->group(file);
-  app.add_flag("--dry-run", command.dry_run, "Show what would be packed; write nothing")
+  app.add_flag("-n,--dry-run", command.dry_run, "Show what would be packed; write nothing")
       ->group(file);
 }
 

@@ -218,7 +218,7 @@ void add_preview_command(CLI::App& app, const GlobalOptions& global, Action& act
   add_integer(*command, "--columns", options->columns, 1, "Pictures in a row")
       ->default_str("one a class, or 10");
   add_seed(*command, "--seed", options->seed, "Which pictures are drawn");
-  command->add_flag("--force", options->force, "Replace an existing sheet");
+  command->add_flag("-f,--force", options->force, "Replace an existing sheet");
   add_open_options(*command, options->open);
   set_help(*command, {"h5pack preview train.h5 -o sheet.png",
                       "h5pack preview train.h5 -o sheet.png --rows 10 --seed 1"});

@@ -344,12 +344,13 @@ void add_file(CLI::App& app, RepackCommand& command) {
       "Axis order in the new file (default: as it is)")
       ->group(group);
   add_filter(app, options.writer.filter)->group(group);
-  app.add_flag("--force", options.writer.overwrite, "Replace existing output files")->group(group);
+  app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files")
+      ->group(group);
   app.add_flag("--resume", options.writer.resume,
                "Go on where an interrupted run with the same options stopped (not with --filter: "
                "from the beginning)")
       ->group(group);
-  add_integer(app, "--threads", command.threads, 1, "Threads that copy (default: all CPUs)")
+  add_integer(app, "-j,--threads", command.threads, 1, "Threads that copy (default: all CPUs)")
       ->default_str("")
       ->group(group);
   add_memory_budget(app, options.memory_budget)->group(group);

@@ -222,7 +222,7 @@ void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& acti
       ->required()
       ->type_name("");
   command->add_flag("--quick", options->quick, "Check the structure only; read no pictures");
-  add_integer(*command, "--threads", options->threads, 1, "Threads that read and compare")
+  add_integer(*command, "-j,--threads", options->threads, 1, "Threads that read and compare")
       ->default_str("8");
   auto* const against = command->add_option(
       "--against", options->against,

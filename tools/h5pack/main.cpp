@@ -109,7 +109,7 @@ ExitCode run(int argc, char** argv) {
   h5pack::set_help(app, {"h5pack folder photos/ -o train.h5 --resize 64 --center-crop 64x64",
                          "h5pack stream train.h5 --epochs 2"});
   app.set_help_all_flag("--help-all", "Print all options and exit");
-  app.set_version_flag("--version", "h5pack " H5PACK_VERSION "\n", "Print the version and exit");
+  app.set_version_flag("-v,--version", "h5pack " H5PACK_VERSION "\n", "Print the version and exit");
   app.add_flag("--json", global.json, "Print results as JSON");
   app.add_flag("--quiet,-q", global.quiet, "Show no progress");
   app.require_subcommand(1);

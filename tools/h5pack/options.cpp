@@ -51,10 +51,11 @@ void check_threads(std::int64_t threads) {
 
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,
                          std::int64_t smallest, const std::string& description) {
-  const auto set = [&target, name, smallest](const std::string& text) {
+  const std::string long_name = name.substr(name.find("--"));
+  const auto set = [&target, long_name, smallest](const std::string& text) {
     const std::optional<std::int64_t> value = parse_number<std::int64_t>(text);
     if (!value || *value < smallest) {
-      refuse(name, "a whole number, " + std::to_string(smallest) + " or more", text);
+      refuse(long_name, "a whole number, " + std::to_string(smallest) + " or more", text);
     }
     target = *value;
   };

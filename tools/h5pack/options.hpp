@@ -31,7 +31,7 @@ inline constexpr std::int64_t kMaxThreads = 1024;
 /// \throws chunkio::Error invalid_argument, naming --threads, beyond kMaxThreads.
 void check_threads(std::int64_t threads);
 
-/// A whole number, at least `smallest`.
+/// A whole number, at least `smallest`. \pre `name` has a long one: "--long" or "-l,--long".
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,
                          std::int64_t smallest, const std::string& description);
 

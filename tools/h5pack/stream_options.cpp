@@ -44,7 +44,7 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
   add_choice<chunkio::OnError>(
       app, "--on-error", loader.on_error,
       {{"raise", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
-      "What is done about damaged rows; skipping ends with exit code 3")
+      "On damaged rows; skipping ends with exit code 3")
       ->group(kDelivered);
   app.add_option("--state-out", options.state_out,
                  "Write where the run has stopped to FILE, or to standard output (-), before any "
@@ -82,7 +82,7 @@ void add_ranks(CLI::App& app, StreamOptions& options) {
                               {{"pad", chunkio::Uneven::pad},
                                {"drop", chunkio::Uneven::drop},
                                {"exact", chunkio::Uneven::exact}},
-                              "What is done where readers differ by a sample")
+                              "When samples do not divide evenly among readers")
       ->group(kRanks);
 }
 
@@ -131,7 +131,7 @@ void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOpti
                                   "How bytes come from the file")
       ->group(kReading);
   app.add_flag("--direct-io", loader.direct_io,
-               "Go round the page cache (sources scatter and direct), for data far larger than "
+               "Bypass the page cache (sources scatter and direct), for data far larger than "
                "memory")
       ->group(kReading);
   add_choice<chunkio::Resident>(
@@ -141,7 +141,7 @@ void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOpti
       ->group(kReading);
   add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory the loader may use")
       ->group(kReading);
-  add_integer(app, "--threads", loader.num_threads, 0, "Reading threads; 0 chooses")
+  add_integer(app, "-j,--threads", loader.num_threads, 0, "Reading threads; 0 chooses")
       ->group(kReading);
   add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches ready ahead, at least")
       ->group(kReading);
