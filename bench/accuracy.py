@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does shuffling by chunks cost accuracy? Trains the same network on the same pictures in globally random and in
+"""Does shuffling by chunks cost accuracy? Trains the same network on the same images in globally random and in
 chunk-shuffled order, with several seeds, and compares the held-out accuracies pair by pair.
 
     bench/accuracy.py --trainer build/release/samples/torch/chunkio-train-cifar --train shuffled=cifar/train.h5

@@ -83,7 +83,7 @@ void check_ring(const char* what, std::span<const std::int64_t> order,
     if (std::memcmp(ring.data() + i % ring_rows * sample_bytes,
                     pixels.data() + static_cast<std::size_t>(order[i]) * sample_bytes,
                     sample_bytes) != 0) {
-      throw std::runtime_error(std::string(what) + " left a wrong picture at position " +
+      throw std::runtime_error(std::string(what) + " left a wrong image at position " +
                                std::to_string(i));
     }
   }

@@ -1,4 +1,4 @@
-// A file of generated pictures behind HDF5's deflate filter, warm page cache. libdeflate alone: the
+// A file of generated images behind HDF5's deflate filter, warm page cache. libdeflate alone: the
 // stored chunks in memory, undone by as many threads, each into a buffer of its own that stays in
 // cache.
 
@@ -45,7 +45,7 @@ void inflate_all(const std::vector<std::vector<std::byte>>& chunks, std::size_t 
     for (std::int64_t t = 1; t < threads; ++t) workers.emplace_back(work);
     work();
   }
-  if (failed) throw std::runtime_error("libdeflate did not give back the pictures");
+  if (failed) throw std::runtime_error("libdeflate did not give back the images");
 }
 
 }  // namespace

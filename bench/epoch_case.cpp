@@ -38,7 +38,7 @@ std::vector<std::int64_t> check_epoch(chunkio::Loader& loader, std::span<const s
       const auto at = static_cast<std::size_t>(row);
       if (std::memcmp(picture, pixels.data() + at * sample_bytes, sample_bytes) != 0 ||
           seen.at(at)) {
-        throw std::runtime_error("the loader delivered a wrong picture for row " +
+        throw std::runtime_error("the loader delivered a wrong image for row " +
                                  std::to_string(row));
       }
       seen[at] = true;

@@ -1,4 +1,4 @@
-/// What the experiments of one picture size have in common.
+/// What the experiments of one image size have in common.
 #pragma once
 
 #include <chrono>
@@ -59,9 +59,9 @@ struct Case {
 /// Writes the file and delivers an epoch of it, which is checked.
 Case make_case(const Options& options, const ScratchFolder& scratch, const PictureSize& size);
 
-/// Drains the epoch, compares every picture with its row of `pixels`, and returns the rows in
+/// Drains the epoch, compares every image with its row of `pixels`, and returns the rows in
 /// delivered order.
-/// \throws std::runtime_error for a wrong, repeated or missing picture.
+/// \throws std::runtime_error for a wrong, repeated or missing image.
 std::vector<std::int64_t> check_epoch(chunkio::Loader& loader, std::span<const std::byte> pixels);
 
 /// `count` epochs from kEpoch on: from the first start_epoch() to the release of the last batch.

@@ -1,6 +1,6 @@
-/// The experiments behind the table. Each adds its figures for one picture size to the report.
+/// The experiments behind the table. Each adds its figures for one image size to the report.
 ///
-/// What is compared is measured by turns within a round; ratios are taken within rounds.
+/// The contenders are interleaved within a round; ratios are taken within rounds.
 #pragma once
 
 #include <chunkio/loader.hpp>

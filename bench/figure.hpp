@@ -27,10 +27,10 @@ constexpr Target at_most(double value, const char* unit = "") {
   return {Target::Kind::at_most, value, unit};
 }
 
-/// What was measured for one row of the table and one size of picture.
+/// What was measured for one row of the table and one size of image.
 struct Figure {
   std::string row;
-  std::string size;                   ///< Name of the picture size.
+  std::string size;                   ///< Name of the image size.
   std::optional<Target> target = {};  ///< Absent: for information.
   std::vector<double> values = {};    ///< One for each round; empty: not measured, `note` says why.
   std::string note = {};

@@ -140,7 +140,7 @@ JpegFolder find_jpeg_folder(const std::string& path, const PictureSize& size) {
       folder.files.push_back(file.path().string());
     }
   }
-  if (folder.files.empty()) throw std::runtime_error("no pictures in class folders of " + path);
+  if (folder.files.empty()) throw std::runtime_error("no images in class folders of " + path);
   // Class folders one after the other, files within: names hold no byte below '/'.
   std::sort(folder.files.begin(), folder.files.end());
   return folder;

@@ -23,7 +23,7 @@ struct JpegFolder {
   }
 };
 
-/// Draws `count` pictures (draw_pictures) into ten class folders, at quality 90.
+/// Draws `count` images (draw_pictures) into ten class folders, at quality 90.
 JpegFolder draw_jpeg_folder(const std::string& path, const PictureSize& size, std::int64_t count);
 /// As many names for the files of `few`: hard links, on the same file system.
 JpegFolder link_jpeg_folder(const std::string& path, const JpegFolder& few, std::int64_t count);
@@ -40,7 +40,7 @@ class JpegReader {
   /// Decodes with the settings of h5pack. \returns [H,W,3], valid until the next call.
   /// \throws std::runtime_error with libjpeg's message.
   std::span<const std::byte> decode(std::span<const std::byte> jpeg);
-  /// Of the picture decoded last.
+  /// Of the image decoded last.
   [[nodiscard]] std::int64_t height() const noexcept;
   [[nodiscard]] std::int64_t width() const noexcept;
 

@@ -1,12 +1,12 @@
 // What a whole process allocates (RssAnon + RssShmem of /proc/self/status, sampled each
-// millisecond) beyond a memory budget that is exactly what the loader says it needs, for N pictures
+// millisecond) beyond a memory budget that is exactly what the loader says it needs, for N images
 // in 16 epochs and for 16 N in one, so that both deliver as much. The files are hollow: they take
 // no disk, and reading them allocates page cache as any file does. Both are read by the scatter
 // source, since the larger would not be mapped.
 //
 // Growth with N is to be none. What is sampled are whole processes, which differ by some huge pages
-// from run to run, so three runs are made by turns, and up to 1 MiB is taken for none: far less
-// than any copy of something that grows, since 15 N further pictures have more than that in row
+// from run to run, so three runs are interleaved, and up to 1 MiB is taken for none: far less
+// than any copy of something that grows, since 15 N further images have more than that in row
 // numbers.
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace bench {
 void measure_memory(const Case& pictures, Report& report) {
   constexpr double kMiB = 1 << 20;
   const std::string size = pictures.size.name;
-  // N pictures fill the loader's two windows, so that what grows after that grows with N.
+  // N images fill the loader's two windows, so that what grows after that grows with N.
   const std::int64_t smaller =
       std::max(pictures.num_samples, (std::int64_t{1} << 30) / pictures.size.bytes());
   nlohmann::ordered_json detail;

@@ -1,12 +1,12 @@
 // The table of figures about normalising on the CPU: Normalizer against the memory, a loop of one
 // line, and PyTorch.
 //
-// Each round times, one after the other, on the same pictures (uint8 NHWC, in huge pages):
+// Each round times, one after the other, on the same images (uint8 NHWC, in huge pages):
 //
 //   normalizer  batches normalised into one output buffer, as a trainer would have them
 //   memcpy      as many bytes read and written (half of input plus output, copied), same threads
 //   streaming   the same with non-temporal stores
-//   loop        (v / 255 - mean) / std pixel by pixel, one thread, of a part of the pictures
+//   loop        (v / 255 - mean) / std pixel by pixel, one thread, of a part of the images
 //   torch       permute, to, sub_, div_ on as many threads (with --torch)
 //   stores      float32 NHWC only: the conversion as a bare loop with AVX2, once with ordinary and
 //               once with non-temporal stores, which Normalizer uses for outputs beyond the cache
@@ -58,7 +58,7 @@ using chunkio::base::HostBuffer;
 // Of ImageNet.
 constexpr std::array<double, 3> kMean{0.485, 0.456, 0.406};
 constexpr std::array<double, 3> kStd{0.229, 0.224, 0.225};
-/// Pictures that the loop takes in a round: it is slow.
+/// Images that the loop takes in a round: it is slow.
 constexpr std::int64_t kLoopBytes = std::int64_t{8} << 20;
 
 struct NormalizingOptions {
@@ -176,7 +176,7 @@ void check(const Setting& setting, const std::uint8_t* pictures, std::int64_t co
     for (std::size_t e = 0; e < elements; ++e) {
       const float got = value_at(output, static_cast<std::size_t>(i) * elements + e, setting.dtype);
       if (!(std::abs(got - expected[e]) <= precision * std::max(1.0F, std::abs(expected[e])))) {
-        throw std::runtime_error(setting.name() + ": picture " + std::to_string(i) +
+        throw std::runtime_error(setting.name() + ": image " + std::to_string(i) +
                                  " is not what the loop makes of it");
       }
     }
@@ -298,9 +298,9 @@ class Measurement {
     }
   }
 
-  /// Reads half of the bytes that normalising moves, and writes as many, in pieces of a picture or
-  /// so, which the threads take by turns. From memory that nobody else uses to memory that nobody
-  /// else uses.
+  /// Reads half of the bytes that normalising moves, and writes as many, in pieces of an image or
+  /// so, between which the threads alternate. From memory that nobody else uses to memory that
+  /// nobody else uses.
   void copy(Copy how) {
     const std::int64_t half = moved_bytes_ / 2;
     static constexpr std::int64_t kPiece = std::int64_t{64} << 10;
@@ -325,7 +325,7 @@ class Measurement {
 
   static constexpr std::int64_t kPieceValues = std::int64_t{kPattern} * 2048;
 
-  /// Pictures that convert_all() converts to the end.
+  /// Images that convert_all() converts to the end.
   [[nodiscard]] std::int64_t whole_pictures() const {
     return num_pictures_ * setting_.size.bytes() / kPieceValues * kPieceValues /
            setting_.size.bytes();
@@ -388,7 +388,7 @@ class Measurement {
 int run(const NormalizingOptions& options) {
   Report report;
   describe_machine(report);
-  report.add_line(gibibytes(options.bytes) + " of pictures for each size, batches of " +
+  report.add_line(gibibytes(options.bytes) + " of images for each size, batches of " +
                   std::to_string(options.batch_size) + "; " + std::to_string(options.rounds) +
                   " interleaved rounds, median (range)");
   if (options.bytes < 4 * chunkio::base::last_level_cache_bytes()) {
@@ -422,7 +422,7 @@ int run(const NormalizingOptions& options) {
 int main(int argc, char** argv) {
   bench::NormalizingOptions options;
   CLI::App app("Prints the table of figures about normalising on the CPU.", "normalizing");
-  app.add_option("--bytes", options.bytes, "Picture bytes of each size")
+  app.add_option("--bytes", options.bytes, "Image bytes of each size")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::int64_t{1} << 16, std::int64_t{1} << 36));
   app.add_option("--batch", options.batch_size, "Samples a batch")->check(CLI::Range(1, 1 << 20));
@@ -433,7 +433,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   std::vector<std::string> sizes;
   for (const bench::PictureSize& size : bench::kPictureSizes) sizes.push_back(size.name);
-  app.add_option("--size", options.sizes, "Only these picture sizes")
+  app.add_option("--size", options.sizes, "Only these image sizes")
       ->delimiter(',')
       ->check(CLI::IsMember(sizes));
   app.add_option("--torch", options.torch, "A Python with PyTorch; without it no peer runs");

@@ -1,4 +1,4 @@
-/// The usual way to read HDF5: a call for each picture.
+/// The usual way to read HDF5: a call for each image.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/// The pictures of a file, open for one H5Dread a sample with a chunk cache of its own, which is
+/// The images of a file, open for one H5Dread a sample with a chunk cache of its own, which is
 /// empty at first.
 class OneByOne {
  public:

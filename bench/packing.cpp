@@ -1,6 +1,6 @@
 // The table of figures about packing: h5pack against its decoder, the disk and its peers.
 //
-// Every figure is a ratio of two things measured by turns in the same round; the median and range
+// Every figure is a ratio of two things interleaved in the same round; the median and range
 // of the rounds are printed, with the target and whether the median meets it. What is timed was
 // checked first. See packing_case.hpp for the parts.
 
@@ -99,8 +99,8 @@ int main(int argc, char** argv) {
   app.add_option("--small-folder", options.small_folder,
                  "Real JPEG files of 32x32 in class folders, instead of drawn ones")
       ->check(CLI::ExistingDirectory);
-  add_count("--cifar-records", options.cifar_records, "Pictures in each of six CIFAR batches");
-  app.add_option("--repack-bytes", options.repack_bytes, "Picture bytes to repack and to verify")
+  add_count("--cifar-records", options.cifar_records, "Images in each of six CIFAR batches");
+  app.add_option("--repack-bytes", options.repack_bytes, "Image bytes to repack and to verify")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40));
   add_count("--few-files", options.few_files, "Files between which memory is compared");

@@ -108,7 +108,7 @@ void check_packed(const std::string& path, const JpegFolder& pictures, std::int6
   const chunkio::Dataset dataset = chunkio::Dataset::open(path);
   if (dataset.size() != pictures.count()) {
     throw std::runtime_error(path + " holds " + std::to_string(dataset.size()) + " of " +
-                             std::to_string(pictures.count()) + " pictures");
+                             std::to_string(pictures.count()) + " images");
   }
   std::vector<std::int64_t> source(pictures.files.size());
   dataset.read_field("source_index", 0, dataset.size(), std::as_writable_bytes(std::span(source)));
@@ -136,7 +136,7 @@ void check_packed(const std::string& path, const JpegFolder& pictures, std::int6
     });
   }
   for (const bool is_there : seen) {
-    if (!is_there) throw std::runtime_error(path + " leaves out pictures");
+    if (!is_there) throw std::runtime_error(path + " leaves out images");
   }
 }
 

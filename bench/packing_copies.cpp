@@ -68,7 +68,7 @@ void compare(PackingCase& packing, Report& report, const Comparison& comparison)
   report.add_detail(size, comparison.row, runs);
 }
 
-/// The binary version of CIFAR-10 with noise for pictures.
+/// The binary version of CIFAR-10 with noise for images.
 /// \returns its batch files.
 std::vector<std::string> write_cifar(const std::string& folder, std::int64_t records) {
   fs::create_directories(folder);
@@ -112,7 +112,7 @@ void check_cifar(const std::string& packed, const std::vector<std::string>& batc
   }
   const chunkio::Dataset dataset = chunkio::Dataset::open(packed);
   if (dataset.size() * kRecordBytes != static_cast<std::int64_t>(records.size())) {
-    throw std::runtime_error(packed + " does not hold all pictures");
+    throw std::runtime_error(packed + " does not hold all images");
   }
   std::vector<std::int64_t> source(static_cast<std::size_t>(dataset.size()));
   dataset.read_field("source_index", 0, dataset.size(), std::as_writable_bytes(std::span(source)));
@@ -152,7 +152,7 @@ void measure_repack(PackingCase& packing, Report& report) {
   const auto run = [&] { return packing.run_h5pack({"repack", input, "-o", output}); };
   static_cast<void>(run());
   if (all_pictures(chunkio::Dataset::open(input)) != all_pictures(chunkio::Dataset::open(output))) {
-    throw std::runtime_error(output + " does not hold the pictures of " + input);
+    throw std::runtime_error(output + " does not hold the images of " + input);
   }
   compare(packing, report, {"h5pack repack", kLarge, {input}, {output}, run});
   fs::remove(input);

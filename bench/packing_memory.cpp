@@ -1,5 +1,5 @@
 // The most memory that h5pack has had (ru_maxrss, which is VmHWM) when it packs few and many files.
-// They are names of a few small pictures (hard links): what grows with their number is what h5pack
+// They are names of a few small images (hard links): what grows with their number is what h5pack
 // knows of each file, and chunks are full in both.
 
 #include <sys/resource.h>

@@ -52,7 +52,7 @@ void compare(PackingCase& packing, Report& report, const Peer& peer, const JpegF
     const PackRun run = packing.pack_folder(pictures, output);
     settle(packing.scratch.file(""));
     const PeerProcess::Epoch epoch = process.run_epoch();
-    if (epoch.images != pictures.count()) throw std::runtime_error("left out pictures");
+    if (epoch.images != pictures.count()) throw std::runtime_error("left out images");
     chunkio::base::Stopwatch watch;
     settle(packing.scratch.file(""));
     const double settle_seconds = watch.lap();

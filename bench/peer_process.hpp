@@ -24,7 +24,7 @@ class PeerProcess {
 
   /// What it said about itself: versions, settings, what it tried.
   [[nodiscard]] const nlohmann::ordered_json& about() const noexcept { return about_; }
-  /// Seconds of an epoch, and how many pictures it delivered.
+  /// Seconds of an epoch, and how many images it delivered.
   struct Epoch {
     double seconds = 0;
     std::int64_t images = 0;

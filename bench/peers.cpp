@@ -72,7 +72,7 @@ std::unique_ptr<PeerProcess> start(const Case& pictures, const Peer& peer,
 
 double epoch_seconds(PeerProcess& process, const Case& pictures) {
   const PeerProcess::Epoch epoch = process.run_epoch();
-  if (epoch.images != pictures.num_samples) throw std::runtime_error("left out pictures");
+  if (epoch.images != pictures.num_samples) throw std::runtime_error("left out images");
   return epoch.seconds;
 }
 

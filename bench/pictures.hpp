@@ -1,4 +1,4 @@
-/// The pictures that are read: sizes, contents, files.
+/// The images that are read: sizes, contents, files.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct PictureSize {
 inline constexpr PictureSize kPictureSizes[] = {{"CelebA-sized", 218, 178, 3},
                                                 {"CIFAR-sized", 32, 32, 3}};
 
-/// Pictures that compress about as photographs do: two colours that run into each other, a disc and
-/// a little grain. `bytes` holds whole pictures, the first of which has the given number.
+/// Images that compress about as photographs do: two colours that run into each other, a disc and
+/// a little grain. `bytes` holds whole images, the first of which has the given number.
 void draw_pictures(const PictureSize& size, std::int64_t first, std::span<std::byte> bytes);
 
 /// A file of the library's own, with all of `pixels`.

@@ -1,6 +1,6 @@
 // The table of figures about reading: the loader against the memory, the disk and its peers.
 //
-// Every figure is a ratio of two things measured by turns in the same round; the median and range
+// Every figure is a ratio of two things interleaved in the same round; the median and range
 // of the rounds are printed, with the target and whether the median meets it. What is timed was
 // checked first. See experiments.hpp for the parts.
 
@@ -56,7 +56,7 @@ struct Output {
 
 void describe_run(const Options& options, Report& report) {
   describe_machine(report);
-  report.add_line(gibibytes(options.bytes) + " of pictures for each size (" +
+  report.add_line(gibibytes(options.bytes) + " of images for each size (" +
                   gibibytes(options.limited_bytes) + " under a limit of a quarter of that), " +
                   std::to_string(options.threads) + " threads, batches of " +
                   std::to_string(options.batch_size) +
@@ -111,11 +111,11 @@ int main(int argc, char** argv) {
   options.peer_scripts = CHUNKIO_PEER_SCRIPTS;
   bench::Output output;
   CLI::App app("Prints the table of figures about reading.", "reading");
-  app.add_option("--bytes", options.bytes, "Picture bytes of each file")
+  app.add_option("--bytes", options.bytes, "Image bytes of each file")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40));
   app.add_option("--limited-bytes", options.limited_bytes,
-                 "Picture bytes of the file that is read with a quarter of that as memory limit")
+                 "Image bytes of the file that is read with a quarter of that as memory limit")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::int64_t{1} << 20, std::int64_t{1} << 40));
   app.add_option("--dir", options.folder, "Where the files go; they are removed at the end");
@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember(names));
   std::vector<std::string> sizes;
   for (const bench::PictureSize& size : bench::kPictureSizes) sizes.push_back(size.name);
-  app.add_option("--size", output.sizes, "Only these picture sizes")
+  app.add_option("--size", output.sizes, "Only these image sizes")
       ->delimiter(',')
       ->check(CLI::IsMember(sizes));
   app.add_option("--peers", options.peers,

@@ -1,5 +1,5 @@
 // Wall time from nothing to the first batch, warm page cache: a loader made and its first batch
-// taken, at the start of an epoch and resumed at several batches, by turns. The batch that is
+// taken, at the start of an epoch and resumed at several batches, interleaved. The batch that is
 // slowest to resume counts.
 
 #include <algorithm>

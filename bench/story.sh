@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The seed experiments as one command: builds what is needed, climbs the ladder, and draws it.
 #
-#   bench/story.sh [--profile hdd] [--folder DIR] [--output FILE.json] ...     all options: bench/story.sh --help
+#   bench/story.sh [--simulate-disk hdd] [--folder DIR] [--output FILE.json] ...     all options: bench/story.sh --help
 #
-# On the disk that --profile or --limit-... say (default: that of a SATA SSD), whatever this machine has. Prints the table; writes
+# On the disk that --simulate-disk or --limit-... say (default: that of a SATA SSD), whatever this machine has. Prints the table; writes
 # story.json, or what --output says, and the page of it beside it, or where --page says. Neither may be there unless with --force.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -11,7 +11,7 @@ build=${BUILD:-$here/build/release}
 
 output=story.json
 page=
-defaults=(--profile sata-ssd)
+defaults=(--simulate-disk sata-ssd)
 arguments=("$@")
 for ((i = 0; i < $#; ++i)); do
   case ${arguments[i]} in
@@ -19,7 +19,7 @@ for ((i = 0; i < $#; ++i)); do
     --output=*) output=${arguments[i]#--output=} ;;
     --page) page=${arguments[i + 1]:-} ;;
     --page=*) page=${arguments[i]#--page=} ;;
-    --profile* | --limit-*) defaults=() ;;
+    --simulate-disk* | --limit-*) defaults=() ;;
     --help) set -- --help ;;
   esac
 done

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Whether the advice of `h5pack tune` is as good as a sweep finds: 20 cases, small and large pictures on slow and fast
+"""Whether the advice of `h5pack tune` is as good as a sweep finds: 20 cases, small and large images on slow and fast
 disks.
 
     python3 bench/tune_check.py --build build/release --scratch DIR -o tune_check.json [--markdown tune_check.md]
 
-For each case `chunkbench sweep` measures by turns all combinations of: chunks of 256 KiB, 1, 4, 16 and 64 MiB and those
+For each case `chunkbench sweep` interleaves all combinations of: chunks of 256 KiB, 1, 4, 16 and 64 MiB and those
 advised; windows of 64 and 256 MiB and the one advised; one thread, all, and as many as advised. They are read by the
-loader as it does by itself, from a disk of a published kind (--profile, so that the machine itself needs none of them),
+loader as it does by itself, from a disk of a published kind (--simulate-disk, so that the machine itself needs none of them),
 for half a second a turn and at least an epoch of two of the largest windows.
-`h5pack tune` is told the same: how many pictures of which size, the kind of disk, memory and processors. The cell with
+`h5pack tune` is told the same: how many images of which size, the kind of disk, memory and processors. The cell with
 its settings is compared with the best cell: medians, and within 10 % counts. Exit code 0 if that holds in 18 of 20
 cases (or the same share of those chosen with --cases), 1 if not, 2 for wrong usage.
 """
@@ -48,17 +48,17 @@ def check(case, arguments):
     sides = [int(side) for side in shape.split("x")]
     sample_bytes = sides[0] * sides[1] * sides[2]
     pictures = max(1, arguments.bytes // sample_bytes)
-    tuned = json.loads(run([arguments.h5pack, "tune", f"{pictures}x{shape}", "--profile", profile, "--cpus",
-                            str(arguments.cpus), "--memory", "2GiB", "--page-cache", "1TiB", "--json"]))["advice"]
-    # The size in a power of two that has so many pictures.
+    tuned = json.loads(run([arguments.h5pack, "tune", f"{pictures}x{shape}", "--disk", profile, "--threads",
+                            str(arguments.cpus), "--memory-budget", "2GiB", "--page-cache", "1TiB", "--json"]))["advice"]
+    # The size in a power of two that has so many images.
     advised = next((size for size in (KIBIBYTE * 256 << shift for shift in range(9))
                     if min(max(1, size // sample_bytes), pictures) == tuned["chunk_samples"]), None)
     if advised is None:
-        raise SystemExit(f"tune_check: {shape} on {profile}: no chunk size has {tuned['chunk_samples']} pictures")
+        raise SystemExit(f"tune_check: {shape} on {profile}: no chunk size has {tuned['chunk_samples']} images")
     windows = [*WINDOW_BYTES, tuned["window_bytes"]]
     threads = sorted({1, arguments.cpus, tuned["num_threads"]})
     output = pathlib.Path(arguments.sweeps or arguments.scratch) / f"tune_check-{shape}-{profile}.json"
-    run([arguments.chunkbench, "sweep", "--synthetic", f"{pictures}x{shape}", "--profile", profile, "--warm",
+    run([arguments.chunkbench, "sweep", "--synthetic", f"{pictures}x{shape}", "--simulate-disk", profile, "--warm",
          "--chunk-bytes", numbers([*CHUNK_BYTES, advised]), "--cache-bytes", numbers(windows),
          "--orders", "chunk_shuffled", "--sources", SOURCE, "--threads", ",".join(map(str, threads)),
          "--rounds", str(arguments.rounds), "--turn-seconds", "0.5",
@@ -71,7 +71,7 @@ def check(case, arguments):
            == (tuned["chunk_samples"], tuned["window_bytes"], tuned["num_threads"], SOURCE)]
     if len(own) != 1:
         raise SystemExit(f"tune_check: {shape} on {profile}: no cell with the settings advised "
-                         f"({tuned['chunk_samples']} pictures a chunk, a window of {tuned['window_bytes']} bytes, "
+                         f"({tuned['chunk_samples']} images a chunk, a window of {tuned['window_bytes']} bytes, "
                          f"{tuned['num_threads']} threads)")
     own = own[0]
     if not arguments.sweeps:
@@ -96,7 +96,7 @@ def write(path, text):
 
 
 def markdown(results, passed):
-    lines = ["| pictures | disk | advised | best | images/s, advised | images/s, best | ratio | predicted / measured |",
+    lines = ["| images | disk | advised | best | images/s, advised | images/s, best | ratio | predicted / measured |",
              "|---|---|---|---|---|---|---|---|"]
     for result in results:
         def cell(which):

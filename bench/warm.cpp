@@ -141,8 +141,8 @@ void measure_warm(const Case& pictures, Report& report) {
       {"warm scatter / memcpy", size, at_least(small ? 1.0 : 0.8), speed("scatter", "memcpy")});
   report.add(
       {"warm direct, unfiltered file / memcpy", size, at_least(0.7), speed("direct", "memcpy")});
-  report.add({"warm mapped / H5Dread of each picture", size, {}, speed("mapped", "h5dread")});
-  report.add({"warm scatter / H5Dread of each picture", size, {}, speed("scatter", "h5dread")});
+  report.add({"warm mapped / H5Dread of each image", size, {}, speed("mapped", "h5dread")});
+  report.add({"warm scatter / H5Dread of each image", size, {}, speed("scatter", "h5dread")});
 
   for (const char* name :
        {"automatic", "mapped", "scatter", "direct", "memcpy", "streaming", "h5dread"}) {

@@ -1,8 +1,8 @@
-// Draws a labelled folder of small pictures, so that the quick start needs no download:
+// Draws a labelled folder of small images, so that the quick start needs no download:
 // OUT/train/CLASS/*.jpg and OUT/test/CLASS/*.jpg (four to one), ten classes that a person can tell
 // apart.
 //
-// Every picture is a function of (seed, number) alone.
+// Every image is a function of (seed, number) alone.
 
 #include <algorithm>
 #include <array>
@@ -25,9 +25,9 @@
 namespace {
 
 constexpr double kPi = std::numbers::pi;
-/// Pictures are drawn this many times larger and averaged down: smooth edges.
+/// Images are drawn this many times larger and averaged down: smooth edges.
 constexpr int kOversampling = 3;
-/// One picture in this many goes to test/.
+/// One image in this many goes to test/.
 constexpr int kTestEvery = 5;
 
 /// SplitMix64: the same numbers on every platform, unlike the standard distributions.
@@ -172,7 +172,7 @@ cv::Vec3f colour(double hue, double saturation, double value) {
   return {channel(1), channel(3), channel(5)};
 }
 
-/// A picture [H,W,3] in 0..1 that goes from one colour to another along a random direction.
+/// An image [H,W,3] in 0..1 that goes from one colour to another along a random direction.
 cv::Mat gradient(cv::Size size, const cv::Vec3f& from, const cv::Vec3f& to, Random& random) {
   const double angle = random.uniform(0, 2 * kPi);
   cv::Mat picture(size, CV_32FC3);
@@ -215,7 +215,7 @@ cv::Mat place(const Figure& figure, cv::Size size, Random& random) {
   return mask;
 }
 
-/// picture = picture * (1 - mask) + paint * mask, pixel by pixel.
+/// image = image * (1 - mask) + paint * mask, pixel by pixel.
 void blend(cv::Mat& picture, const cv::Mat& paint, const cv::Mat& mask) {
   for (int y = 0; y < picture.rows; ++y) {
     for (int x = 0; x < picture.cols; ++x) {
@@ -323,7 +323,7 @@ void run(const std::filesystem::path& out, int count, std::uint64_t seed, cv::Si
     write_picture(out / split / kind.name / file.data(),
                   make_picture(kind, size, Random(seed, static_cast<std::uint64_t>(n))));
   }
-  std::printf("%d pictures of %dx%d in %d classes written to %s\n", count, size.height, size.width,
+  std::printf("%d images of %dx%d in %d classes written to %s\n", count, size.height, size.width,
               num_classes, out.c_str());
 }
 
@@ -335,13 +335,13 @@ int main(int argc, char** argv) {
   std::uint64_t seed = 1;
   std::string size = "64x64";
   CLI::App app(
-      "Draws a labelled folder of small pictures: OUT/train/CLASS/*.jpg and OUT/test/CLASS/*.jpg.",
+      "Draws a labelled folder of small images: OUT/train/CLASS/*.jpg and OUT/test/CLASS/*.jpg.",
       "chunkio-make-pictures");
   app.add_option("OUT", out, "Folder to write; must not exist or be empty")->required();
-  app.add_option("--count", count, "Pictures in all")
+  app.add_option("--count", count, "Images in all")
       ->check(CLI::Range(kTestEvery * static_cast<int>(kClasses.size()), 999'990))
       ->capture_default_str();
-  app.add_option("--seed", seed, "Another seed draws other pictures")->capture_default_str();
+  app.add_option("--seed", seed, "Another seed draws other images")->capture_default_str();
   app.add_option("--size", size, "HEIGHTxWIDTH in pixels")->capture_default_str();
   try {
     app.parse(argc, argv);

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # From a fresh Debian or Ubuntu machine to a trained classifier:
 #
-#   bash samples/quickstart.sh         draws a few thousand labelled pictures and uses them
-#   bash samples/quickstart.sh DIR     uses your pictures: DIR/CLASS/*.jpg, or DIR/train/CLASS/*.jpg and
-#                                      DIR/test/CLASS/*.jpg, or pictures without classes
+#   bash samples/quickstart.sh         draws a few thousand labelled images and uses them
+#   bash samples/quickstart.sh DIR     uses your images: DIR/CLASS/*.jpg, or DIR/train/CLASS/*.jpg and
+#                                      DIR/test/CLASS/*.jpg, or images without classes
 #
-# Installs what is missing with apt-get, builds, packs the pictures to HDF5, draws a contact sheet, streams two
+# Installs what is missing with apt-get, builds, packs the images to HDF5, draws a contact sheet, streams two
 # epochs and trains a small classifier, in C++ and in Python. Everything it writes is under build/; set CHUNKIO_QUICKSTART_OUT to have
 # the results elsewhere.
 set -euo pipefail
@@ -52,7 +52,7 @@ h5pack=$build/tools/h5pack/h5pack
 
 resize=()
 if [[ -n $pictures ]]; then
-  # Your pictures may differ in size: bring them all to 64x64.
+  # Your images may differ in size: bring them all to 64x64.
   resize=(--resize 64 --center-crop 64x64)
   say "Pack $pictures (shorter side resized to 64, centre 64x64)"
 else

@@ -3,7 +3,7 @@
 //
 //     chunkio-train-softmax TRAIN.h5 [TEST.h5]
 //
-// Held-out pictures come from TEST.h5, or are every fifth row of TRAIN.h5, which are then not
+// Held-out images come from TEST.h5, or are every fifth row of TRAIN.h5, which are then not
 // trained on.
 
 #include <algorithm>
@@ -27,14 +27,14 @@ namespace {
 
 constexpr std::int64_t kHoldOutEvery = 5;
 constexpr std::int64_t kMaxClasses = 65536;
-/// Pictures are averaged down to at most this many cells a side.
+/// Images are averaged down to at most this many cells a side.
 constexpr std::int64_t kMaxCells = 16;
 
 constexpr std::string_view kUsage =
     "usage: chunkio-train-softmax TRAIN.h5 [TEST.h5] [--epochs N] [--batch N] [--lr X] [--seed N]\n"
     "                             [--shuffle-labels]\n"
-    "  --epochs N         passes over the training pictures (default 5)\n"
-    "  --batch N          pictures a step (default 64)\n"
+    "  --epochs N         passes over the training images (default 5)\n"
+    "  --batch N          images a step (default 64)\n"
     "  --lr X             step size (default 10)\n"
     "  --seed N           of the order and of --shuffle-labels (default 0)\n"
     "  --shuffle-labels   deal all labels anew, at random: accuracy must fall to chance\n";
@@ -119,9 +119,9 @@ void permute(std::vector<std::int64_t>& labels, std::uint64_t seed) {
   }
 }
 
-/// uint8 picture [H,W,C] or [C,H,W] -> features [cells_y, cells_x, C]: cell averages, minus the
+/// uint8 image [H,W,C] or [C,H,W] -> features [cells_y, cells_x, C]: cell averages, minus the
 /// data set's mean, over its standard deviation, over the square root of their number, so that one
-/// learning rate fits every picture size.
+/// learning rate fits every image size.
 class Features {
  public:
   explicit Features(const chunkio::DatasetInfo& info)
@@ -134,7 +134,7 @@ class Features {
     const auto per_value = 1 / std::sqrt(static_cast<double>(size()));
     for (std::int64_t c = 0; c < channels_; ++c) {
       const auto i = static_cast<std::size_t>(c);
-      // A file that other programs wrote may not say; any usual values do for pictures.
+      // A file that other programs wrote may not say; any usual values do for images.
       const double mean = info.statistics ? info.statistics->mean[i] : 0.5;
       const double deviation = info.statistics ? std::max(info.statistics->std[i], 1e-3) : 0.25;
       offset_.push_back(static_cast<float>(mean));
@@ -267,11 +267,11 @@ void run(const Options& options) {
       has_test_file ? chunkio::Dataset::open(options.files.back()) : train_set;
   if (test_set.info().sample_shape() != train_set.info().sample_shape() ||
       test_set.info().layout != train_set.info().layout) {
-    throw std::runtime_error(test_set.info().path + " holds pictures of another shape than " +
+    throw std::runtime_error(test_set.info().path + " holds images of another shape than " +
                              train_set.info().path);
   }
   if (!has_test_file && train_set.size() < kHoldOutEvery) {
-    throw std::runtime_error(train_set.info().path + " has too few pictures to hold some out");
+    throw std::runtime_error(train_set.info().path + " has too few images to hold some out");
   }
 
   std::vector<std::int64_t> train_labels = read_labels(train_set);
@@ -300,7 +300,7 @@ void run(const Options& options) {
 
   const Features features(train_set.info());
   SoftmaxRegression model(features.size(), num_classes);
-  std::printf("%lld classes, %lld features from pictures of %s\n",
+  std::printf("%lld classes, %lld features from images of %s\n",
               static_cast<long long>(num_classes), static_cast<long long>(features.size()),
               train_set.info().sample_shape().to_string().c_str());
   Selection selected;
@@ -338,7 +338,7 @@ void run(const Options& options) {
         100 * static_cast<double>(correct) / static_cast<double>(tested));
     std::fflush(stdout);
   }
-  std::printf("held-out accuracy: %.1f %% (%lld of %lld pictures; guessing gives about %.1f %%)\n",
+  std::printf("held-out accuracy: %.1f %% (%lld of %lld images; guessing gives about %.1f %%)\n",
               100 * static_cast<double>(correct) / static_cast<double>(tested),
               static_cast<long long>(correct), static_cast<long long>(tested),
               100 / static_cast<double>(num_classes));

@@ -1,4 +1,4 @@
-# Tests of what becomes of pictures after they were read.
+# Tests of what becomes of images after they were read.
 find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
   device_test ALONE "DeviceLoaderTest.StatisticsName*"

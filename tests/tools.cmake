@@ -11,8 +11,8 @@ function(h5pack_add_cli_tests label)
                  "H5PACK=$<TARGET_FILE:h5pack>;CHUNKIO_SANITIZE=${CHUNKIO_SANITIZE};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support;${opencv_environment}")
   endforeach()
 endfunction()
-h5pack_add_cli_tests(short info preview)
-h5pack_add_cli_tests(medium append bad_input doctor export golden hostile interrupted pack program ranks repack resume shard skip stream tune verify)
+h5pack_add_cli_tests(short info preview reference)
+h5pack_add_cli_tests(medium append bad_input doctor export golden help hostile interrupted pack program ranks repack resume shard skip stream tune verify)
 
 # Signals while libhdf5 does not return, by a library that is loaded before it.
 add_library(endless_hdf5 MODULE support/endless_hdf5.cpp)

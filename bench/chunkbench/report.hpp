@@ -1,4 +1,4 @@
-/// chunkbench report: the results of a sweep as pictures.
+/// chunkbench report: the results of a sweep as images.
 #pragma once
 
 #include "command.hpp"

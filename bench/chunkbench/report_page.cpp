@@ -68,7 +68,7 @@ std::string date_text(const std::string& created) {
 void add_head(Markup& html, const Results& results) {
   html.open("header").leaf("h1", "chunkbench: " + results.dataset.name);
   std::vector<std::string> parts = {date_text(results.created),
-                                    shape_text(results.dataset.shape) + " pictures",
+                                    shape_text(results.dataset.shape) + " images",
                                     size_text(results.dataset.bytes)};
   if (!results.cells.empty()) {
     parts.push_back(plural(static_cast<std::int64_t>(results.cells.size()), "cell"));
@@ -165,7 +165,7 @@ Facts option_facts(const Results& results) {
                  {"batch size", count_text(options.batch_size)},
                  {"seed", std::to_string(options.seed)}};
   if (options.images_per_turn) {
-    facts.emplace_back("pictures a turn", count_text(*options.images_per_turn));
+    facts.emplace_back("images a turn", count_text(*options.images_per_turn));
   }
   facts.emplace_back("limit of the disk", options.limit ? limit_text(*options.limit) : "none");
   facts.emplace_back("limit of the device", options.throttled_device.value_or("none"));

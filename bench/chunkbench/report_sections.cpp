@@ -715,10 +715,10 @@ Markup story_section(const Results& results) {
     chart.groups.back().bars.push_back(std::move(bar));
   }
   begin_section(html, "story", "One step at a time",
-                "The same pictures loaded in ways that build on each other, all measured in one "
-                "run with a pretend training step. Stall is the share of the time that the step "
-                "waited for pictures.");
-  chart.label = "Images per second of each way of loading the same pictures";
+                "The same images loaded in ways that build on each other, all measured in one "
+                "run with a simulated training step. Stall is the share of the time that the step "
+                "waited for images.");
+  chart.label = "Images per second of each way of loading the same images";
   chart.axis_title = "images per second";
   chart.tick_text = tick_si;
   html.open("figure").open("div", {{"class", "scroll"}});

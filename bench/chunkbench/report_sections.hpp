@@ -23,7 +23,7 @@ namespace bench {
 [[nodiscard]] Markup shuffle_section(const Results& results);
 /// What the workers do in the best cells.
 [[nodiscard]] Markup stage_section(const Results& results);
-/// The ladder from one file a picture to the best way.
+/// The ladder from one file an image to the best way.
 [[nodiscard]] Markup story_section(const Results& results);
 
 }  // namespace bench

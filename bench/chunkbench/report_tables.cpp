@@ -56,16 +56,16 @@ Markup cell_table(const Results& results) {
   const std::optional<Bound> bound = bound_of(results);
   const std::optional<std::size_t> best = best_cell(results);
   Markup html;
-  begin_table(html, {{"order", true},      {"source", true},
-                     {"threads"},          {"chunk"},
-                     {"pictures a chunk"}, {"cache"},
-                     {"status", true},     {"images/s"},
-                     {"lowest"},           {"highest"},
-                     {"rounds"},           {"read"},
-                     {"of the bound"},     {"hit rate, predicted"},
-                     {"measured"},         {"amplification, predicted"},
-                     {"measured"},         {"chunk loads, predicted"},
-                     {"measured"},         {"stall"},
+  begin_table(html, {{"order", true},    {"source", true},
+                     {"threads"},        {"chunk"},
+                     {"images a chunk"}, {"cache"},
+                     {"status", true},   {"images/s"},
+                     {"lowest"},         {"highest"},
+                     {"rounds"},         {"read"},
+                     {"of the bound"},   {"hit rate, predicted"},
+                     {"measured"},       {"amplification, predicted"},
+                     {"measured"},       {"chunk loads, predicted"},
+                     {"measured"},       {"stall"},
                      {"reason", true}});
   for (std::size_t i = 0; i < results.cells.size(); ++i) {
     const Cell& cell = results.cells[i];

@@ -93,7 +93,7 @@ struct ShufflePoint {
   bool chosen = false;  ///< The sweep's choice.
 };
 
-/// One way of loading the same pictures, of a ladder from the naive one to the best.
+/// One way of loading the same images, of a ladder from the naive one to the best.
 struct Rung {
   std::string name = {};
   Sampled images_per_second = {};
@@ -114,7 +114,7 @@ struct SweepDataset {
   std::vector<std::int64_t> shape = {};  ///< [N,H,W,C].
   std::int64_t bytes = 0;
   std::vector<std::string> filters = {};
-  std::string identity = {};  ///< What tells the pictures from others; may be empty.
+  std::string identity = {};  ///< What tells the images from others; may be empty.
   std::string labels = {};    ///< In words; empty: none.
 };
 

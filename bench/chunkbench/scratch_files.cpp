@@ -59,7 +59,7 @@ chunkio::FieldData sorted_labels(std::int64_t num_samples) {
   return labels;
 }
 
-/// What tells these pictures from others, whatever the file is called.
+/// What tells these images from others, whatever the file is called.
 std::string identity_of(const chunkio::Dataset& dataset) {
   const chunkio::Loader loader(dataset, {.batch_size = 1,
                                          .order = chunkio::OrderMode::sequential,
@@ -84,7 +84,7 @@ void check_space(const Pictures& pictures, std::size_t count, const SweepOptions
   // How small a filter makes them is not known before.
   if (options.filter.deflate_level > 0 || wanted <= free) return;
   throw Error(ErrorCode::no_space,
-              "the pictures in " + std::to_string(count) + " chunk sizes need " +
+              "the images in " + std::to_string(count) + " chunk sizes need " +
                   format_bytes(wanted) + " in " + in_quotes(options.scratch) + ", where " +
                   format_bytes(free) +
                   " are free; choose another --scratch, fewer --chunk-bytes or fewer --pictures");
@@ -109,14 +109,14 @@ std::vector<ChunkSize> choose_chunks(std::span<const std::int64_t> bytes, std::i
     const bool twin = std::any_of(chunks.begin(), chunks.end(),
                                   [&](const ChunkSize& other) { return other.samples == samples; });
     const std::string name = "chunks of " + format_bytes(wanted);
-    const std::string pictures = samples == 1 ? "1 picture" : std::to_string(samples) + " pictures";
+    const std::string pictures = samples == 1 ? "1 image" : std::to_string(samples) + " images";
     if (twin) {
       notes.push_back(name + " would have " + pictures + " like others, and are left out");
       continue;
     }
     if (wanted < sample_bytes) {
-      notes.push_back(name + " do not hold a picture of " + std::to_string(sample_bytes) +
-                      " bytes; taken: 1 picture");
+      notes.push_back(name + " do not hold an image of " + std::to_string(sample_bytes) +
+                      " bytes; taken: 1 image");
     } else if (taken != wanted) {
       notes.push_back(name + " have " + pictures + ", " + std::to_string(taken) + " bytes" +
                       (samples == num_samples ? ": all of them" : ""));
@@ -138,7 +138,7 @@ Pictures::Pictures(const SweepOptions& options) {
       throw Error(ErrorCode::invalid_argument,
                   "--synthetic " + std::to_string(options.num_samples) + "x" +
                       size_text(options.height, options.width, options.channels) +
-                      " is too large: a picture has at most 1 GiB, all of them 1 PiB");
+                      " is too large: an image has at most 1 GiB, all of them 1 PiB");
     }
     sample_bytes_ = *picture;
     description_ = {.name = "synthetic",
@@ -205,7 +205,7 @@ void Pictures::write(const std::string& path, std::int64_t chunk_samples,
       if (options.filter.deflate_level > 0) {
         draw_pictures(size, first, pixels);
       } else {
-        // Sample by sample, so that the pictures are the same in chunks of every size.
+        // Sample by sample, so that the images are the same in chunks of every size.
         const auto bytes = static_cast<std::size_t>(sample_bytes_);
         for (std::int64_t row = 0; row < rows; ++row) {
           fill_with_noise(std::span(pixels).subspan(static_cast<std::size_t>(row) * bytes, bytes),

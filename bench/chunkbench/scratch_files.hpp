@@ -1,4 +1,4 @@
-/// The files that are measured: the same pictures in chunks of different sizes.
+/// The files that are measured: the same images in chunks of different sizes.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ struct ChunkSize {
                                                    std::int64_t num_samples, bool filtered,
                                                    std::vector<std::string>& notes);
 
-/// The pictures that a sweep is about.
+/// The images that a sweep is about.
 class Pictures {
  public:
-  /// Opens options.file, or plans made-up pictures. Reads three of them at most.
+  /// Opens options.file, or plans made-up images. Reads three of them at most.
   /// \throws chunkio::Error as Dataset::open(); invalid_argument (an impossible size).
   explicit Pictures(const SweepOptions& options);
 
@@ -40,7 +40,7 @@ class Pictures {
   [[nodiscard]] std::int64_t num_samples() const noexcept { return description_.shape[0]; }
   [[nodiscard]] std::int64_t sample_bytes() const noexcept { return sample_bytes_; }
 
-  /// Paths of those that are read; none of made-up pictures.
+  /// Paths of those that are read; none of made-up images.
   [[nodiscard]] std::vector<std::string> files() const;
 
   /// Writes them in chunks of `chunk_samples`. Polls StopSignal.
@@ -59,7 +59,7 @@ class Pictures {
 class ScratchFiles {
  public:
   /// Blocks until all are written. \throws chunkio::Error no_space (early, if it can be seen that
-  /// they do not fit), and as Pictures::write(); nothing is left then.
+  /// they do not fit), and as Images::write(); nothing is left then.
   ScratchFiles(const Pictures& pictures, std::span<const ChunkSize> chunks,
                const SweepOptions& options);
   ScratchFiles(const ScratchFiles&) = delete;

@@ -1,7 +1,7 @@
 /// Which cells of a sweep need no further rounds, since their rank is certain.
 ///
 /// Cells compete within their map: those of the same order, source and threads, which the report
-/// draws as one picture and marks the best of. The leader of a map is the cell with the highest
+/// draws as one image and marks the best of. The leader of a map is the cell with the highest
 /// median. With L the lowest rate that the leader ever had and H the highest of another cell, that
 /// cell is settled if, after n rounds of both,
 ///

@@ -128,7 +128,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Results& resu
   std::vector<std::string> chunks, caches, orders, sources, threads, shape;
   for (const Cell& cell : results.cells) {
     chunks.push_back(exact_size(cell.chunk_bytes) + " (" + std::to_string(cell.chunk_samples) +
-                     " pictures)");
+                     " images)");
     caches.push_back(exact_size(cell.cache_bytes));
     orders.push_back(cell.order);
     sources.push_back(cell.source);
@@ -143,7 +143,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Results& resu
   const auto value = [&](const char* key) {
     return results.machine.contains(key) ? results.machine.at(key).dump() : std::string("unknown");
   };
-  return {{"the pictures are", size + " of " + results.dataset.identity},
+  return {{"the images are", size + " of " + results.dataset.identity},
           {"--filter", joined(results.dataset.filters)},
           {"--chunk-bytes", joined(chunks)},
           {"--cache-bytes", joined(caches)},
@@ -273,7 +273,7 @@ class Sweep {
 
   void keep_time() { results_.seconds_total = total_before_ + seconds_since(begin_); }
 
-  /// What is timed delivers the same pictures, whatever the source and the chunks.
+  /// What is timed delivers the same images, whatever the source and the chunks.
   void check_sources() {
     constexpr std::int64_t kBytes = std::int64_t{16} << 20;
     constexpr std::int64_t kMostRows = 4096;
@@ -297,7 +297,7 @@ class Sweep {
       if (*digest != *expected) {
         throw Error(ErrorCode::digest_mismatch,
                     "source " + cell.source + " delivers from chunks of " +
-                        format_bytes(cell.chunk_bytes) + " other pictures than the rest");
+                        format_bytes(cell.chunk_bytes) + " other images than the rest");
       }
     }
   }

@@ -154,7 +154,7 @@ void finish(SweepCommand& command) {
   SweepOptions& options = command.options;
   if (options.file.empty() == command.synthetic.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                "name FILE, or --synthetic NxHxWxC for made-up pictures, and not both");
+                "name FILE, or --synthetic NxHxWxC for made-up images, and not both");
   }
   options.num_samples = command.pictures;
   if (!command.synthetic.empty()) {
@@ -168,7 +168,7 @@ void finish(SweepCommand& command) {
     throw Error(ErrorCode::invalid_argument, "choose --cold or --warm");
   }
   options.limit = command.disk.limit();
-  // The disk that is pretended stands for the one that there is.
+  // The disk that is simulated stands for the one that there is.
   options.cold = command.cold || (!command.warm && !options.limit);
   if (command.memory_limit > 0) options.memory_limit = command.memory_limit;
   if (options.go_on && options.force) {
@@ -250,23 +250,23 @@ void add_sweep_command(CLI::App& app, h5pack::Action& action) {
   SweepOptions& options = chosen->options;
   options.scratch = std::filesystem::temp_directory_path().string();
 
-  command->add_option("FILE", options.file, "HDF5 file whose pictures are measured")->type_name("");
-  command->add_option("--synthetic", chosen->synthetic, "Measure made-up pictures instead")
+  command->add_option("FILE", options.file, "HDF5 file whose images are measured")->type_name("");
+  command->add_option("--synthetic", chosen->synthetic, "Measure made-up images instead")
       ->type_name("NxHxWxC");
   h5pack::add_integer(*command, "--pictures", chosen->pictures, 1,
-                      "Only the first N pictures of FILE (default: all)");
+                      "Only the first N images of FILE (default: all)");
   h5pack::add_open_options(*command, options.open);
   h5pack::add_filter(*command, options.filter);
 
   add_list(*command, "--chunk-bytes", options.chunk_bytes, "256KiB,1MiB,4MiB,16MiB",
-           "Chunk sizes, rounded down to whole pictures", parse_size);
+           "Chunk sizes, rounded down to whole images", parse_size);
   add_list(*command, "--cache-bytes", options.cache_bytes, "16MiB,64MiB,256MiB",
            "Memory for mixing: windows of chunkio's sources, rdcc_nbytes of h5dread", parse_size);
   add_list(*command, "--orders", options.orders, "chunk_shuffled,random,sequential",
            "Orders of an epoch", parse_order);
   add_list(
       *command, "--sources", options.sources, "mapped,scatter,direct,hdf5,h5dread",
-      "Ways of reading; h5dread is one H5Dread a picture through libhdf5's chunk cache, as h5py "
+      "Ways of reading; h5dread is one H5Dread an image through libhdf5's chunk cache, as h5py "
       "reads",
       parse_source);
   add_list(*command, "--threads", options.threads, "1,2", "Worker threads; h5dread has one",
@@ -276,15 +276,15 @@ void add_sweep_command(CLI::App& app, h5pack::Action& action) {
                     "Nothing of a file in the page cache when it is read (default)");
   command->add_flag(
       "--warm", chosen->warm,
-      "All of it in the page cache, as far as it has room (default with --profile and "
+      "All of it in the page cache, as far as it has room (default with --simulate-disk and "
       "--limit-...)");
   h5pack::add_disk_limit(*command, chosen->disk);
   h5pack::add_integer(*command, "--rounds", options.rounds, 1,
                       "Turns of each cell; 5 or more for a figure to quote");
-  h5pack::add_integer(*command, "--batch-size", options.batch_size, 1, "Pictures a batch");
+  h5pack::add_integer(*command, "--batch-size", options.batch_size, 1, "Images a batch");
   h5pack::add_seed(*command, "--seed", options.seed, "Of the orders");
   h5pack::add_integer(*command, "--turn-images", options.images_per_turn, 1,
-                      "Pictures an epoch of a turn delivers (default: two of the largest windows)");
+                      "Images an epoch of a turn delivers (default: two of the largest windows)");
   h5pack::add_integer(*command, "--random-turn-images", options.random_images, 1,
                       "The same in random order (default: 8 batches)");
   add_seconds(*command, "--turn-seconds", options.turn_seconds,

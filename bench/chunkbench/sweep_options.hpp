@@ -14,11 +14,11 @@
 namespace bench {
 
 struct SweepOptions {
-  // The pictures.
+  // The images.
   std::string file = {};  ///< Empty: made up.
   chunkio::OpenOptions open = {};
-  std::int64_t num_samples = 0;  ///< Of made-up pictures; of FILE at most so many, 0: all.
-  std::int64_t height = 0, width = 0, channels = 0;  ///< Of made-up pictures.
+  std::int64_t num_samples = 0;  ///< Of made-up images; of FILE at most so many, 0: all.
+  std::int64_t height = 0, width = 0, channels = 0;  ///< Of made-up images.
   chunkio::ChunkFilter filter = {};                  ///< Of the files that are measured.
 
   // What is combined with what.

@@ -1,4 +1,4 @@
-/// One turn of a cell: pictures delivered and timed, cold or warm, by a chunkio source or by one
+/// One turn of a cell: images delivered and timed, cold or warm, by a chunkio source or by one
 /// H5Dread a sample.
 ///
 /// A turn is as many epochs as it takes to be long enough, each over the same rows. Where
@@ -21,7 +21,7 @@
 
 namespace bench {
 
-/// The pictures in chunks of one size.
+/// The images in chunks of one size.
 struct ChunkFile {
   std::string path = {};
   chunkio::DatasetInfo info = {};
@@ -80,7 +80,7 @@ struct Turn {
 [[nodiscard]] Turn take_turn(const Cell& cell, const ChunkFile& file, const TurnSettings& settings);
 
 /// Adds up a hash of (row, pixels) over the first rows of the file, as the cell's source delivers
-/// them. Equal for all that deliver the same pictures. \throws as take_turn().
+/// them. Equal for all that deliver the same images. \throws as take_turn().
 [[nodiscard]] std::uint64_t digest_of_first_rows(const Cell& cell, const ChunkFile& file,
                                                  std::int64_t num_rows);
 

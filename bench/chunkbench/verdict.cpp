@@ -120,7 +120,7 @@ std::string h5dread_sentence(const Results& results, const Cell& best) {
 std::string bound_sentence(const Cell& best, const std::optional<Bound>& bound) {
   const std::optional<double> share = share_of_bound(best, bound);
   if (share && *share >= kNearlyAll) {
-    return "With that " + bound->name + " is used up: only fewer bytes a picture or " +
+    return "With that " + bound->name + " is used up: only fewer bytes an image or " +
            (bound->name == "a copy in memory" ? "a faster memory" : "a faster disk") +
            " would help.";
   }

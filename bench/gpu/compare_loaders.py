@@ -9,7 +9,7 @@
   --pictures N     of the CIFAR-10-sized file (50000); 2/5 as many of the CelebA-sized one
 
 The files are made by training_files. train_cifar runs resident on the GPU, from the host, with the host's loader and with the
-naive one; train_celeba the same, round the page cache and with a memory budget of a quarter of the data, then with the echo
+naive one; train_celeba the same, bypassing the page cache and with a memory budget of a quarter of the data, then with the echo
 factor that it asked for itself. A figure is the median (lowest to highest) of the epochs but the first, in which memory and
 algorithms are chosen; GPU utilisation is the mean over them. They are no interleaved rounds: a trainer takes seconds to start.
 """
@@ -159,7 +159,7 @@ def write(options, results):
     text = "\n".join(
         ["# Figures of the trainers", "",
          "Written by `bench/gpu/compare_loaders.py`, which says what is measured and how. SHORT: a target is missed.", "",
-         f"train_cifar: {options.pictures} pictures of 32x32x3, {' '.join(CIFAR)}. train_celeba: {options.pictures * 2 // 5} of "
+         f"train_cifar: {options.pictures} images of 32x32x3, {' '.join(CIFAR)}. train_celeba: {options.pictures * 2 // 5} of "
          f"218x178x3, {' '.join(CELEBA)} --memory-budget {budget_of(options)}.", "", *table(results)]) + "\n"
     print(text, end="")
     if options.markdown:

@@ -3,10 +3,10 @@
 
     compare_torch.py [--rounds N] [--json FILE]
 
-Batches of uint8 [B,H,W,C] that lie on the device become normalised float16 or float32 pictures, [B,C,H,W] or
+Batches of uint8 [B,H,W,C] that lie on the device become normalised float16 or float32 images, [B,C,H,W] or
 channels-last: by a chain of operations (permute, to, sub, div), and by torchvision.transforms.v2, where it is
 installed. Both are compared with float64 on the CPU first. Prints JSON, which `kernel --torch` puts beside its own
-figures; sizes of pictures and batches are those of that program.
+figures; sizes of images and batches are those of that program.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TOLERANCE = {"float16": 2e-3, "float32": 1e-5}
 
 
 def seconds_of(torch, works, count):
-    """Seconds of one work when `count` of them, by turns, are put into the stream."""
+    """Seconds of one work when `count` of them are put into the stream, interleaved."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for i in range(count):
@@ -36,7 +36,7 @@ def seconds_of(torch, works, count):
 
 
 def check(torch, name, result, expected, dtype):
-    """Compares the first pictures of a batch with their float64 values."""
+    """Compares the first images of a batch with their float64 values."""
     result = result[:len(expected)].to("cpu", torch.float64)
     error = (torch.linalg.vector_norm(result - expected) / torch.linalg.vector_norm(expected)).item()
     if not error <= TOLERANCE[dtype]:

@@ -54,7 +54,7 @@ class TimedStream {
   cudaEvent_t end_ = nullptr;
 };
 
-/// The mean and standard deviation of ImageNet's pictures, as compare_torch.py has them.
+/// The mean and standard deviation of ImageNet's images, as compare_torch.py has them.
 chunkio::NormalizeOptions normalize_options(chunkio::DType dtype, chunkio::Layout layout);
 
 /// Compares what the device made of `pictures` with what the CPU makes of them, bit for bit.

@@ -1,7 +1,7 @@
 // The table of figures about the GPU path: the kernel against copies in device memory and PyTorch,
 // uploads against bare copies to the device, and DeviceLoader against its slower part.
 //
-// Every figure is a ratio of two things measured by turns in the same round; the median and range
+// Every figure is a ratio of two things interleaved in the same round; the median and range
 // of the rounds are printed, with the target and whether the median meets it. What is timed was
 // compared with the CPU first, bit for bit. See gpu_case.hpp for the parts.
 //
@@ -34,7 +34,7 @@ constexpr const char* kUsage =
     "Prints the table of figures about the GPU path.\n"
     "\n"
     "  --rounds N       interleaved rounds, 5 or more for a figure to quote (9)\n"
-    "  --bytes N        picture bytes of each file that is read (2147483648)\n"
+    "  --bytes N        image bytes of each file that is read (2147483648)\n"
     "  --threads N      of the loader (0: the CPUs, at most 8)\n"
     "  --dir FOLDER     where the files go; they are removed at the end\n"
     "  --torch FILE     what compare_torch.py printed\n"

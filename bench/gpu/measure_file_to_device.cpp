@@ -1,11 +1,11 @@
-// From a file in the page cache to normalised pictures on the device. Nothing can be faster than
+// From a file in the page cache to normalised images on the device. Nothing can be faster than
 // the slower of its parts, so each round times, one after the other:
 //
 //   read    epochs through the Loader alone, with the same options
 //   upload  page-locked batches of the same size, copied to the device and nothing else
 //   all     epochs through DeviceLoader, until the last kernel is done
 //
-// And small pictures that are resident on the device, against the same ones from the page cache.
+// And small images that are resident on the device, against the same ones from the page cache.
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +30,7 @@ using chunkio::device::RowTask;
 
 /// Epochs in each timing: training goes through many.
 constexpr std::int64_t kEpochs = 4;
-/// Buffers that uploading alone takes by turns.
+/// Buffers that uploading alone alternates between.
 constexpr std::size_t kBuffers = 4;
 
 /// Page-locked batches that are copied to the device.
@@ -61,7 +61,7 @@ class BareUpload {
   TimedStream stream_;
 };
 
-/// Every picture of an epoch, against the CPU. \throws std::runtime_error.
+/// Every image of an epoch, against the CPU. \throws std::runtime_error.
 void check_device_epoch(chunkio::cuda::DeviceLoader& loader, const Case& pictures,
                         const NormalizePlan& plan, cudaStream_t stream) {
   const auto key = chunkio::device::augmentation_key(0, 0);  // Of no use without crops and flips.
@@ -149,7 +149,7 @@ void measure(const GpuRun& run, const Case& pictures, SourceKind source,
                      {"bytes_per_second", all_rates}});
 }
 
-/// As many pictures as CIFAR-10 has to train on.
+/// As many images as CIFAR-10 has to train on.
 constexpr std::int64_t kResidentPictures = 50'000;
 
 /// Epochs of a dataset that is resident on the device, against epochs that come from the page
@@ -173,7 +173,7 @@ void measure_residency(const GpuRun& run, const Case& pictures, std::int64_t bat
   chunkio::cuda::DeviceLoader resident = make_loader(chunkio::cuda::DeviceResident::require);
   const TimedStream stream;
 
-  // The same pictures in the same order, to the last bit.
+  // The same images in the same order, to the last bit.
   fed.start_epoch(kEpoch);
   resident.start_epoch(kEpoch);
   while (const auto expected = fed.next(stream.get())) {
@@ -190,7 +190,7 @@ void measure_residency(const GpuRun& run, const Case& pictures, std::int64_t bat
       return bytes;
     };
     if (values(got->images()) != values(expected->images())) {
-      throw std::runtime_error("the resident dataset gives other pictures");
+      throw std::runtime_error("the resident dataset gives other images");
     }
   }
 
@@ -216,7 +216,7 @@ void measure_residency(const GpuRun& run, const Case& pictures, std::int64_t bat
 void measure_file_to_device(const GpuRun& run, const Case& pictures, Report& report) {
   measure(run, pictures, SourceKind::scatter, at_least(0.9), report);
   measure(run, pictures, SourceKind::mapped, {}, report);
-  // Larger pictures of a usual dataset do not fit.
+  // Larger images of a usual dataset do not fit.
   if (pictures.size.bytes() == kPictureSizes[1].bytes()) {
     measure_residency(run, pictures, run.options.batch_size, at_least(5), report);
     // A dozen calls of CUDA for each batch matter less.

@@ -28,7 +28,7 @@ using chunkio::device::NormalizePlan;
 using chunkio::device::RowTask;
 
 constexpr std::int64_t kSmallBatch = 512;
-/// Of small pictures, so that a batch is larger than the L2 cache. compare_torch.py has the same.
+/// Of small images, so that a batch is larger than the L2 cache. compare_torch.py has the same.
 constexpr std::int64_t kLargeBatch = 65536;
 constexpr std::int64_t kSmallPicture = 16384;  // bytes
 /// Inputs that were used since a buffer was used last, in sizes of the L2 cache.
@@ -42,7 +42,7 @@ constexpr std::int64_t kAlignment = 256;
 struct Kind {
   DType dtype;
   Layout layout;
-  bool augmented;  // With random crops from a padded picture, and flips.
+  bool augmented;  // With random crops from a padded image, and flips.
 
   [[nodiscard]] std::string name() const {
     return std::string(to_string(dtype)) + (layout == Layout::nchw ? " NCHW" : " channels-last") +

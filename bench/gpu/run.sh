@@ -274,7 +274,7 @@ if ((failed == 0)) &&
   fi
   if has tests; then
     part=tests
-    step "tests with a pretended GPU" 90 "$build/tests/device_test" --gtest_filter="$PRETENDED_FILTER" || true
+    step "tests with a fake GPU" 90 "$build/tests/device_test" --gtest_filter="$PRETENDED_FILTER" || true
     step "tests on the GPU" 60 "$build/tests/cuda_test" || true
     # What a call returns the tests see for themselves, and ask for what is not there.
     sanitize memcheck 120 '*' --report-api-errors no

@@ -5,9 +5,9 @@
 //   classes      32x32x3, ten classes, as CIFAR-10
 //   attributes   218x178x3, forty attributes, as CelebA
 //
-// A picture is a coarse pattern for its class, or the sum of one for each attribute that it has,
+// An image is a coarse pattern for its class, or the sum of one for each attribute that it has,
 // under noise that makes it as hard to read and to move as a photograph. What is in it is drawn
-// from its number alone: files with other numbers have other pictures of the same patterns, such as
+// from its number alone: files with other numbers have other images of the same patterns, such as
 // those that are held out.
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class Draw {
   std::uint64_t state_;
 };
 
-/// What holds for a picture: its class, or its attributes, each for half of all pictures.
+/// What holds for an image: its class, or its attributes, each for half of all images.
 std::vector<std::int64_t> patterns_of(bool classes, std::int64_t picture) {
   Draw draw(1, picture);
   if (classes) return {static_cast<std::int64_t>(draw() % kClasses)};
@@ -64,7 +64,7 @@ std::vector<std::int64_t> patterns_of(bool classes, std::int64_t picture) {
   return attributes;
 }
 
-/// Values of the cells of a picture, 64 to 191, between which the noise lies.
+/// Values of the cells of an image, 64 to 191, between which the noise lies.
 std::array<std::uint8_t, kPatternValues> cells_of(bool classes, std::int64_t picture) {
   std::array<std::int64_t, kPatternValues> sums{};
   for (const std::int64_t pattern : patterns_of(classes, picture)) {

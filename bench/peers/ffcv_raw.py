@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""FFCV on the same pictures, written once to its own format in raw mode.
+"""FFCV on the same images, written once to its own format in raw mode.
 
 Random and quasi-random order are tried, both from the page cache; quasi-random also with FFCV's own
 cache, for which it is meant. The fastest is timed.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""h5py and torch.utils.data.DataLoader as people write it: one picture for each __getitem__.
+"""h5py and torch.utils.data.DataLoader as people write it: one image for each __getitem__.
 
 The file is opened in the worker, with a chunk cache of 1 GiB; workers are persistent. 0, 1, 2 and 4
 workers are tried, and the fastest is timed.

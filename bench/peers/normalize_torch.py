@@ -2,7 +2,7 @@
 """Normalising on the CPU as PyTorch programs do: permute, to, sub_, div_.
 
 Prints one JSON line about itself, and one for each line on its standard input with the seconds that
-all pictures took, batch by batch. The result has the axes of --layout and lies contiguous in memory,
+all images took, batch by batch. The result has the axes of --layout and lies contiguous in memory,
 as the first layer of a network wants it.
 """
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The script that people write to pack pictures: create_dataset, a loop, and slices.
+"""The script that people write to pack images: create_dataset, a loop, and slices.
 
-One process. Tried are PIL and OpenCV to decode, and writing picture by picture to a contiguous
+One process. Tried are PIL and OpenCV to decode, and writing image by image to a contiguous
 dataset or 256 at a time to a chunked one. The fastest is timed.
 """
 
@@ -40,7 +40,7 @@ def by_batch(file, files, decode):
     file["labels"] = np.array([label for _, label in files], np.int64)
 
 
-WRITERS = {"a picture at a time": by_picture, f"{BATCH} at a time": by_batch}
+WRITERS = {"an image at a time": by_picture, f"{BATCH} at a time": by_batch}
 
 
 def main():

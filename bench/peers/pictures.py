@@ -40,11 +40,11 @@ DECODERS = {"PIL": with_pil, "cv2": with_cv2}
 
 
 def check(pictures, files, decode, what):
-    """`pictures` yields (picture, label) in the order of `files`."""
+    """`pictures` yields (image, label) in the order of `files`."""
     count = 0
     for (picture, label), (path, expected) in zip(pictures, files):
         if label != expected or not np.array_equal(picture, decode(path)):
             raise SystemExit(f"{what} wrote {path} wrongly")
         count += 1
     if count != len(files):
-        raise SystemExit(f"{what} wrote {count} of {len(files)} pictures")
+        raise SystemExit(f"{what} wrote {count} of {len(files)} images")

@@ -1,9 +1,9 @@
 """What all peers share: options, the check before the clock, and rounds on request.
 
-A peer first checks that an epoch delivers every picture once with the right pixels, and finds out
+A peer first checks that an epoch delivers every image once with the right pixels, and finds out
 which of its settings is fastest. Then it prints one JSON line about itself. With --rounds N it
 times N epochs; without, it times one for each line on its standard input, so that a program can
-run rounds of several peers by turns. Each epoch is one more JSON line.
+interleave rounds of several peers. Each epoch is one more JSON line.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import numpy as np
 def parse_options(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("file", help="HDF5 file with a dataset 'images' [N,H,W,C] of uint8")
-    parser.add_argument("--batch", type=int, default=256, help="pictures a batch")
+    parser.add_argument("--batch", type=int, default=256, help="images a batch")
     parser.add_argument("--threads", type=int, default=2, help="threads or processes that read")
     parser.add_argument("--dir", default=".", help="where files may be put that the caller removes")
     parser.add_argument("--rounds", type=int, default=0,
@@ -67,13 +67,13 @@ def rows_of(images, block=256):
 
 
 def load_reference(path):
-    """All pictures, as the check compares with them. [N,H,W,C] uint8."""
+    """All images, as the check compares with them. [N,H,W,C] uint8."""
     with h5py.File(path, "r") as file:
         return file["images"][:]
 
 
 def check_epoch(batches, reference, what):
-    """`batches` yields (pictures [B,H,W,C] uint8, their row numbers [B])."""
+    """`batches` yields (images [B,H,W,C] uint8, their row numbers [B])."""
     seen = np.zeros(len(reference), dtype=bool)
     in_file_order = True
     previous = -1
@@ -83,14 +83,14 @@ def check_epoch(batches, reference, what):
         if pictures.dtype != np.uint8 or pictures.shape != (len(rows),) + reference.shape[1:]:
             raise SystemExit(f"{what} delivered {pictures.dtype} {pictures.shape}")
         if len(np.unique(rows)) != len(rows) or seen[rows].any():
-            raise SystemExit(f"{what} delivered a picture twice")
+            raise SystemExit(f"{what} delivered an image twice")
         seen[rows] = True
         if not np.array_equal(pictures, reference[rows]):
             raise SystemExit(f"{what} delivered wrong pixels")
         in_file_order &= bool((np.diff(rows, prepend=previous) == 1).all())
         previous = rows[-1]
     if not seen.all():
-        raise SystemExit(f"{what} left out pictures")
+        raise SystemExit(f"{what} left out images")
     if in_file_order:
         raise SystemExit(f"{what} did not shuffle")
 
@@ -109,7 +109,7 @@ def fastest(candidates, num_images, cold_files=()):
     for name, run_epoch in candidates.items():
         images, seconds = timed(run_epoch, cold_files)
         if images != num_images:
-            raise SystemExit(f"{name} delivered {images} of {num_images} pictures")
+            raise SystemExit(f"{name} delivered {images} of {num_images} images")
         rates[name] = images / seconds
     return max(rates, key=rates.get), rates
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The best that h5py and NumPy can do without one call for each picture.
+"""The best that h5py and NumPy can do without one call for each image.
 
 Chunks are visited in random order and read whole into a window of 256 MiB, the default of chunkio,
 and batches are gathered from the window with numpy.take into arrays made before. Tried are: one
@@ -63,7 +63,7 @@ class Chunks:
 
 
 def gather(window, rows, random, batch, target):
-    """Yields (pictures, rows) batch by batch; the pictures are those of `target(size)`."""
+    """Yields (images, rows) batch by batch; the images are those of `target(size)`."""
     order = random.permutation(len(rows))
     for first in range(0, len(order), batch):
         picked = order[first:first + batch]

@@ -71,7 +71,7 @@ struct Delivery {
   [[nodiscard]] StoryBatch batch() const { return {rows, pixels, values}; }
 };
 
-/// Reads picture files into a batch. One for each thread.
+/// Reads image files into a batch. One for each thread.
 class FileBatches {
  public:
   FileBatches(const StoryPictures& pictures, DiskLimiter* disk, bool as_float)
@@ -246,7 +246,7 @@ class FilesWithWorkers final : public Epoch {
   std::vector<std::jthread> workers_;  // last: joined before anything they use is gone
 };
 
-/// One H5Dread a picture by the consumer, as h5py does it.
+/// One H5Dread an image by the consumer, as h5py does it.
 class ByLibhdf5 final : public Epoch {
  public:
   ByLibhdf5(const StoryPictures& pictures, const StorySettings& settings, const std::string& path,
@@ -359,8 +359,8 @@ std::unique_ptr<Epoch> start(const StoryPictures& pictures, const StorySettings&
 
 const std::vector<RungKind>& rungs() {
   static const std::vector<RungKind> all = {
-      {"one file per picture, read on demand, float32", start<FilesOnDemand>},
-      {"all pictures in memory, float32", start<InMemory>},
+      {"one file per image, read on demand, float32", start<FilesOnDemand>},
+      {"all images in memory, float32", start<InMemory>},
       {"files with workers and prefetch, float32", start_workers<true>},
       {"the same, uint8 instead of float32", start_workers<false>},
       {"contiguous HDF5, random reads", start_libhdf5<OrderMode::random, false, false>},

@@ -1,4 +1,4 @@
-/// The rungs of the ladder: ways of loading the same pictures, from the naive one to the best.
+/// The rungs of the ladder: ways of loading the same images, from the naive one to the best.
 ///
 /// Each delivers batches to one consumer. All charge what they read to the same slower disk, if
 /// there is one: files, what libhdf5 asks for, what the library's own sources read.
@@ -48,7 +48,7 @@ class Epoch {
 
 struct RungKind {
   std::string name;
-  /// Opens what there is to open. Pictures are read, also ahead, from the first next() on, so that
+  /// Opens what there is to open. Images are read, also ahead, from the first next() on, so that
   /// whoever times the epoch misses nothing.
   std::unique_ptr<Epoch> (*start)(const StoryPictures& pictures, const StorySettings& settings);
 };

@@ -1,11 +1,11 @@
-// The ladder of the seed experiments: the same pictures loaded in ten ways, from one file per
-// picture to echoed batches, with a pretend training step behind each.
+// The ladder of the seed experiments: the same images loaded in ten ways, from one file per
+// image to echoed batches, with a simulated training step behind each.
 //
-// Every rung is measured in every round, by turns in rotating order; what a rung delivers is
-// compared with the pictures before anything is timed. A turn is an epoch, or as much of one as
+// Every rung is measured in every round, in rotating order; what a rung delivers is
+// compared with the images before anything is timed. A turn is an epoch, or as much of one as
 // fits in --turn-seconds, and at least two batches a worker. A rung starts with nothing of its own
-// cached; the page cache is warm, and the disk is the one that --profile or --limit-... say, for
-// all rungs alike.
+// cached; the page cache is warm, and the disk is the one that --simulate-disk or --limit-... say,
+// for all rungs alike.
 
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ using Clock = std::chrono::steady_clock;
 using h5pack::ExitCode;
 
 struct Options {
-  std::string folder;  ///< Empty: pictures are drawn.
+  std::string folder;  ///< Empty: images are drawn.
   std::int64_t pictures = 6000;
   std::int64_t height = 128, width = 128;
   std::int64_t chunk_bytes = std::int64_t{1} << 20;
@@ -129,7 +129,7 @@ Turn take_turn(const RungKind& rung, const StoryPictures& pictures, const Option
   return turn;
 }
 
-/// Compares the first batches of a rung with the pictures.
+/// Compares the first batches of a rung with the images.
 void check_rung(const RungKind& rung, const StoryPictures& pictures,
                 const StorySettings& settings) {
   constexpr int kBatches = 3;
@@ -152,7 +152,7 @@ void check_rung(const RungKind& rung, const StoryPictures& pictures,
                             bytes * sizeof(float)) == 0;
       }
       if (!equal) {
-        throw std::runtime_error("'" + rung.name + "' delivers wrong pixels for picture " +
+        throw std::runtime_error("'" + rung.name + "' delivers wrong pixels for image " +
                                  std::to_string(batch->rows[row]));
       }
     }
@@ -183,11 +183,11 @@ void print_table(const std::vector<Rung>& story) {
 }
 
 std::vector<std::string> notes_of(const Options& options, const StoryPictures& pictures) {
-  return {"pretend step: " + number(options.step_ms, "%g") + " ms for each batch, " +
+  return {"simulated step: " + number(options.step_ms, "%g") + " ms for each batch, " +
               (options.busy_step ? "computing" : "sleeping, as a CPU does while a GPU computes"),
           "files with workers: threads of this program, not a PyTorch DataLoader",
           "chunks of " + std::to_string(pictures.chunk_samples) +
-              " pictures; page cache warm; a disk that is set charges every read",
+              " images; page cache warm; a disk that is set charges every read",
           "a turn ends with the epoch, or after " + number(options.turn_seconds, "%g") +
               " s and two batches a worker"};
 }
@@ -239,7 +239,7 @@ std::vector<Rung> story_of(const std::vector<std::vector<Turn>>& turns) {
 
 void print_head(const Options& options, const Results& results) {
   const std::vector<std::int64_t>& shape = results.dataset.shape;
-  std::printf("%s: %lld pictures of %lldx%lldx%lld, batches of %lld, %lld threads, %s\n",
+  std::printf("%s: %lld images of %lldx%lldx%lld, batches of %lld, %lld threads, %s\n",
               h5pack::escape(results.dataset.name).c_str(), static_cast<long long>(shape[0]),
               static_cast<long long>(shape[1]), static_cast<long long>(shape[2]),
               static_cast<long long>(shape[3]), static_cast<long long>(options.loading.batch_size),
@@ -277,7 +277,7 @@ void climb(Options options) {
   options.loading.limit = options.disk.limit();
   const auto begin = Clock::now();
   const chunkio::test::ScratchFolder scratch(options.scratch);
-  std::fprintf(stderr, "%s\n", options.folder.empty() ? "drawing pictures" : "decoding pictures");
+  std::fprintf(stderr, "%s\n", options.folder.empty() ? "drawing images" : "decoding images");
   const StoryPictures pictures = prepare_pictures(
       options.folder.empty()
           ? draw_jpeg_folder(scratch.file("pictures"), {"drawn", options.height, options.width, 3},
@@ -328,25 +328,25 @@ ExitCode run(Options options) {
 
 ExitCode parse_and_run(int argc, char** argv) {
   Options options;
-  CLI::App app("The ladder from one file per picture to echoed batches, on the same pictures.",
+  CLI::App app("The ladder from one file per image to echoed batches, on the same images.",
                "story");
   using h5pack::add_integer;
   app.add_option("--folder", options.folder,
-                 "JPEG pictures of one size in class folders, instead of drawn ones")
+                 "JPEG images of one size in class folders, instead of drawn ones")
       ->type_name("DIR");
-  add_integer(app, "--pictures", options.pictures, 1, "Pictures to draw");
-  add_integer(app, "--height", options.height, 1, "Of drawn pictures");
-  add_integer(app, "--width", options.width, 1, "Of drawn pictures");
+  add_integer(app, "--pictures", options.pictures, 1, "Images to draw");
+  add_integer(app, "--height", options.height, 1, "Of drawn images");
+  add_integer(app, "--width", options.width, 1, "Of drawn images");
   h5pack::add_byte_size(app, "--chunk-bytes", options.chunk_bytes,
                         "Chunk of the chunked file; what fits libhdf5's default cache of 1 MiB "
                         "shows what that costs");
   h5pack::add_byte_size(app, "--window-bytes", options.loading.window_bytes,
                         "Bytes mixed together by the chunk-ordered shuffle");
-  add_integer(app, "--batch", options.loading.batch_size, 1, "Pictures in a batch");
+  add_integer(app, "--batch", options.loading.batch_size, 1, "Images in a batch");
   add_integer(app, "--threads", options.loading.threads, 1, "Workers");
   add_integer(app, "--prefetch", options.loading.prefetch_depth, 1, "Batches ready ahead");
   h5pack::add_seed(app, "--seed", options.loading.seed, "Seed of the orders");
-  h5pack::add_milliseconds(app, "--step-ms", options.step_ms, "Length of the pretend step")
+  h5pack::add_milliseconds(app, "--step-ms", options.step_ms, "Length of the simulated step")
       ->default_str("4");
   app.add_flag("--busy-step", options.busy_step,
                "The step computes instead of sleeping, as training on the CPU does");

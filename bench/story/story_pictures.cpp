@@ -18,7 +18,7 @@ namespace bench {
 namespace {
 
 constexpr const char* kWayOut =
-    "; the ladder needs JPEG pictures of one size, 3 channels, in class folders: leave --folder "
+    "; the ladder needs JPEG images of one size, 3 channels, in class folders: leave --folder "
     "out "
     "to have some drawn";
 

@@ -1,4 +1,4 @@
-/// The same pictures in every form that the ladder reads: JPEG files, contiguous HDF5, chunked
+/// The same images in every form that the ladder reads: JPEG files, contiguous HDF5, chunked
 /// HDF5, and memory.
 #pragma once
 
@@ -29,13 +29,13 @@ struct StoryPictures {
 };
 
 /// Decodes all files of `files` and writes the HDF5 files to `folder`.
-/// \param chunk_bytes  a chunk has as many whole pictures as fit, at least one.
+/// \param chunk_bytes  a chunk has as many whole images as fit, at least one.
 /// \throws std::runtime_error that names the file: no JPEG, or of another size than the first;
 ///         chunkio::Error (no space, ...).
 [[nodiscard]] StoryPictures prepare_pictures(JpegFolder files, std::int64_t chunk_bytes,
                                              const chunkio::test::ScratchFolder& folder);
 
-/// The pictures of class folders, of the size of the first. \throws as prepare_pictures().
+/// The images of class folders, of the size of the first. \throws as prepare_pictures().
 [[nodiscard]] JpegFolder find_pictures(const std::string& path);
 
 }  // namespace bench

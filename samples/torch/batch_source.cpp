@@ -77,12 +77,12 @@ chunkio::NormalizeOptions normalize_options(const chunkio::Dataset& dataset, con
   // Read as [B,C,H,W] with channels last, which is how convolutions want them.
   normalize.layout = chunkio::Layout::nhwc;
   if (!info.statistics) {
-    // A file that other programs wrote may not say; any usual values do for pictures.
+    // A file that other programs wrote may not say; any usual values do for images.
     normalize.mean = {0.5};
     normalize.std = {0.25};
   }
   if (training && options.augment) {
-    // 4 pixels for the 32 of CIFAR-10, as is usual; as much of larger pictures.
+    // 4 pixels for the 32 of CIFAR-10, as is usual; as much of larger images.
     normalize.padding = std::max<std::int64_t>(1, std::min(info.height, info.width) / 8);
     normalize.random_crop = true;
     normalize.flip = true;

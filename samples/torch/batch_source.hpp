@@ -24,7 +24,7 @@ struct TrainingBatch {
 /// Which batches are wanted, and where.
 struct BatchRequest {
   LoaderKind kind = LoaderKind::host;
-  bool training = true;  ///< Else: in the order of the file, each picture once, as it is.
+  bool training = true;  ///< Else: in the order of the file, each image once, as it is.
   torch::ScalarType label_dtype = torch::kInt64;  ///< kInt64 or kFloat32.
   torch::Device device = torch::kCPU;
 };
@@ -39,7 +39,7 @@ class BatchSource {
   [[nodiscard]] virtual std::optional<TrainingBatch> next() = 0;
   /// Steps of an epoch.
   [[nodiscard]] virtual std::int64_t num_steps() const = 0;
-  /// Where pictures come from, in a few words.
+  /// Where images come from, in a few words.
   [[nodiscard]] virtual std::string description() const = 0;
   /// What limits the loader and what would help, in a sentence; empty if it does not know.
   [[nodiscard]] virtual std::string advice() const { return {}; }

@@ -10,10 +10,10 @@
 
 namespace trainer {
 
-/// Right answers and mean loss over some pictures.
+/// Right answers and mean loss over some images.
 struct Score {
-  double loss = 0;      ///< Mean of a picture.
-  double accuracy = 0;  ///< 0 to 1: of pictures, or the mean over attributes.
+  double loss = 0;      ///< Mean of an image.
+  double accuracy = 0;  ///< 0 to 1: of images, or the mean over attributes.
 };
 
 struct EpochReport {
@@ -40,9 +40,9 @@ class Reporter {
   /// others.
   void all();
 
-  /// How often pictures would have to be used for the network never to wait: time / (time - stall),
+  /// How often images would have to be used for the network never to wait: time / (time - stall),
   /// times the echo factor there is, rounded up (a hundredth is let pass). Of a DeviceLoader only:
-  /// elsewhere echoed pictures are normalised again, and that may be what takes the time.
+  /// elsewhere echoed images are normalised again, and that may be what takes the time.
   [[nodiscard]] std::optional<std::int64_t> echo_needed() const;
 
  private:

@@ -1,4 +1,4 @@
-// What is often written by hand, to compare with: one worker that reads picture after picture
+// What is often written by hand, to compare with: one worker that reads image after image
 // through libhdf5, makes float32 of it on the host, and hands over batches in pageable memory.
 #pragma once
 

@@ -16,7 +16,7 @@ struct NetworkShape {
   std::int64_t stem_stride = 1;  ///< Of the first convolution; the others halve sizes three times.
   std::int64_t outputs = 10;
 
-  /// Pictures need this many pixels a side.
+  /// Images need this many pixels a side.
   [[nodiscard]] std::int64_t smallest_side() const { return 8 * stem_stride; }
 };
 

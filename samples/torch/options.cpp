@@ -152,41 +152,41 @@ std::string describe_options(const Options& defaults) {
   lr.erase(lr.find_last_not_of('0') + 1);
   return "  --loader KIND        device (chunkio::cuda::DeviceLoader; needs a GPU), host "
          "(chunkio::Loader, and\n"
-         "                       normalising on the CPU) or naive (one read a picture, float32 by "
+         "                       normalising on the CPU) or naive (one read an image, float32 by "
          "one worker,\n"
          "                       pageable copies); default: device where there is a GPU, else "
          "host\n"
          "  --order MODE         chunk_shuffled (default) or random: one permutation of all "
          "pictures\n"
          "  --seed N             of order, crops, flips and the network (default 0)\n"
-         "  --epochs N           passes over the training pictures (default " +
+         "  --epochs N           passes over the training images (default " +
          number(defaults.epochs) +
          ")\n"
-         "  --batch N            pictures a step (default " +
+         "  --batch N            images a step (default " +
          number(defaults.batch) +
          ")\n"
-         "  --lr X               highest step size, for 256 pictures a step (default " +
+         "  --lr X               highest step size, for 256 images a step (default " +
          lr +
          ")\n"
          "  --width N            channels of the first convolution (default " +
          number(defaults.width) +
          ")\n"
-         "  --stem-stride N      the first convolution makes pictures N times smaller a side "
+         "  --stem-stride N      the first convolution makes images N times smaller a side "
          "(default " +
          number(defaults.stem_stride) +
          ")\n"
          "  --no-augment         no random crops and flips\n"
-         "  --limit-images N     train on N pictures, taken evenly from the file\n"
+         "  --limit-images N     train on N images, taken evenly from the file\n"
          "  --eval WHEN          look at TEST.h5 after each epoch (default) or after the last one\n"
-         "  --echo N             use each picture N times an epoch, cropped and flipped anew\n"
+         "  --echo N             use each image N times an epoch, cropped and flipped anew\n"
          "  --big-batch N        batches that echoing shuffles among each other (device; default 4 "
          "with --echo)\n"
          "  --memory-budget SIZE of the loader, in host memory (default 1GiB); so much again while "
          "TEST.h5 is read\n"
-         "  --window-bytes SIZE  pictures mixed together (default 256MiB, at most a quarter of the "
+         "  --window-bytes SIZE  images mixed together (default 256MiB, at most a quarter of the "
          "budget)\n"
-         "  --direct-io          go round the page cache\n"
-         "  --resident auto|off  keep the pictures on the GPU if they fit there (default auto)\n"
+         "  --direct-io          bypass the page cache\n"
+         "  --resident auto|off  keep the images on the GPU if they fit there (default auto)\n"
          "  --threads N          of the loader (default: the CPUs, at most 8)\n"
          "  --json FILE          also write one line of JSON for each epoch, and one for all\n"
          "\n"

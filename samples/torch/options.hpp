@@ -19,11 +19,11 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Who brings pictures to the network.
+/// Who brings images to the network.
 enum class LoaderKind : std::uint8_t {
   device = 0,  ///< chunkio::cuda::DeviceLoader: uint8 over the bus, everything else on the GPU.
   host = 1,    ///< chunkio::Loader, chunkio::Normalizer on the CPU, copies from page-locked memory.
-  naive = 2,   ///< What is often written by hand: one read a picture, float32 made by one worker,
+  naive = 2,   ///< What is often written by hand: one read an image, float32 made by one worker,
                ///< copies from pageable memory.
 };
 
@@ -37,7 +37,7 @@ struct Options {
   std::uint64_t seed = 0;
   std::int64_t epochs = 10;
   std::int64_t batch = 512;
-  double learning_rate = 0.2;  // the highest, for 256 pictures a step
+  double learning_rate = 0.2;  // the highest, for 256 images a step
   std::int64_t width = 64;
   std::int64_t stem_stride = 1;
   std::int64_t echo = 1;

@@ -1,4 +1,4 @@
-// Trains a small residual network to tell attributes of pictures, such as the 40 of CelebA, with
+// Trains a small residual network to tell attributes of images, such as the 40 of CelebA, with
 // LibTorch:
 //
 //     h5pack celeba celeba/ -o celeba-packed/
@@ -6,7 +6,7 @@
 //     --direct-io
 //
 // For data that memory cannot hold: the loader keeps to its budget, --direct-io goes round the page
-// cache, and --echo uses pictures more than once where storage cannot keep up. As for the rest, see
+// cache, and --echo uses images more than once where storage cannot keep up. As for the rest, see
 // train_cifar.cpp.
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::int64_t count_attributes(const chunkio::Dataset& dataset) {
   if (!info.labels || info.labels->dtype != chunkio::DType::uint8 ||
       info.labels->row_shape.rank() != 1) {
     throw std::runtime_error(info.path +
-                             " has no attribute table as labels (uint8, a row a picture)" +
+                             " has no attribute table as labels (uint8, a row an image)" +
                              (info.labels ? ": for classes there is chunkio-train-cifar" : ""));
   }
   const std::int64_t attributes = info.labels->row_shape[0];
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   trainer::Trainer celeba;
   celeba.program = "chunkio-train-celeba";
   celeba.purpose =
-      "Trains a small residual network to tell attributes of pictures, such as those of CelebA.";
+      "Trains a small residual network to tell attributes of images, such as those of CelebA.";
   celeba.defaults.stem_stride = 4;
   celeba.defaults.batch = 256;
   celeba.task = make_task;

@@ -1,10 +1,10 @@
-// Trains a small residual network to classify the pictures of a packed file, such as CIFAR-10, with
+// Trains a small residual network to classify the images of a packed file, such as CIFAR-10, with
 // LibTorch:
 //
 //     h5pack cifar cifar-10-batches-bin/ -o cifar/
 //     chunkio-train-cifar cifar/train.h5 cifar/test.h5
 //
-// Says for each epoch how fast it was and how long the network had to wait for pictures; --loader
+// Says for each epoch how fast it was and how long the network had to wait for images; --loader
 // compares ways of bringing them. On a GPU it computes in mixed precision (bfloat16).
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::int64_t count_classes(const chunkio::Dataset& dataset) {
   const chunkio::DatasetInfo& info = dataset.info();
   if (!info.labels || info.labels->dtype != chunkio::DType::int64 ||
       info.labels->row_shape.rank() != 0) {
-    throw std::runtime_error(info.path + " has no class labels (int64, one a picture)" +
+    throw std::runtime_error(info.path + " has no class labels (int64, one an image)" +
                              (info.labels ? ": for attributes there is chunkio-train-celeba" : ""));
   }
   std::vector<std::int64_t> labels(static_cast<std::size_t>(dataset.size()));
@@ -63,8 +63,7 @@ trainer::Task make_task(const chunkio::Dataset& training, const chunkio::Dataset
 int main(int argc, char** argv) {
   trainer::Trainer cifar;
   cifar.program = "chunkio-train-cifar";
-  cifar.purpose =
-      "Trains a small residual network to classify pictures, such as those of CIFAR-10.";
+  cifar.purpose = "Trains a small residual network to classify images, such as those of CIFAR-10.";
   cifar.task = make_task;
   return trainer::run_trainer(cifar, argc, argv);
 }

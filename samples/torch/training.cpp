@@ -87,7 +87,7 @@ double rate_at(double highest, std::int64_t step, std::int64_t num_steps) {
 
 void check_pictures(const chunkio::DatasetInfo& info, const NetworkShape& shape) {
   if (std::min(info.height, info.width) < shape.smallest_side()) {
-    throw std::runtime_error(info.path + " has pictures of " + std::to_string(info.height) + "x" +
+    throw std::runtime_error(info.path + " has images of " + std::to_string(info.height) + "x" +
                              std::to_string(info.width) + "; with --stem-stride " +
                              std::to_string(shape.stem_stride) + " they need " +
                              std::to_string(shape.smallest_side()) + " pixels a side");
@@ -129,7 +129,7 @@ void train(const Trainer& trainer, const Options& options) {
     held_out = chunkio::Dataset::open(options.test_file);
     if (held_out->info().sample_shape() != training.info().sample_shape() ||
         held_out->info().layout != training.info().layout) {
-      throw std::runtime_error(options.test_file + " holds pictures of another shape than " +
+      throw std::runtime_error(options.test_file + " holds images of another shape than " +
                                options.train_file);
     }
   }
@@ -182,7 +182,7 @@ void train(const Trainer& trainer, const Options& options) {
       torch::optim::SGDOptions(highest).momentum(0.9).nesterov(true).weight_decay(5e-4));
   auto& rate = static_cast<torch::optim::SGDOptions&>(optimizer.param_groups().front().options());
 
-  std::printf("%lld pictures of %s, %s; %s on the %s; pictures are %s\n",
+  std::printf("%lld images of %s, %s; %s on the %s; images are %s\n",
               static_cast<long long>(options.limit_images > 0
                                          ? std::min(options.limit_images, training.size())
                                          : training.size()),
@@ -242,7 +242,7 @@ void train(const Trainer& trainer, const Options& options) {
   reporter.all();
   const std::optional<std::int64_t> echo = reporter.echo_needed();
   if (echo && *echo > options.echo) {
-    std::printf("the GPU waits for pictures: --echo %lld would keep it busy\n",
+    std::printf("the GPU waits for images: --echo %lld would keep it busy\n",
                 static_cast<long long>(*echo));
     const std::string advice = source->advice();
     if (!advice.empty()) std::printf("the loader says: %s\n", advice.c_str());

@@ -15,13 +15,13 @@ namespace trainer {
 
 /// What the network is to learn of a dataset.
 struct Task {
-  std::int64_t outputs = 0;  ///< Scores a picture.
+  std::int64_t outputs = 0;  ///< Scores an image.
   std::string answers = {};  ///< "10 classes".
   /// Of the labels that `loss` and `correct` get.
   torch::ScalarType label_dtype = torch::kInt64;
   /// Mean loss of scores [B,outputs] against labels [B] or [B,A]: a scalar.
   std::function<torch::Tensor(const torch::Tensor& scores, const torch::Tensor& labels)> loss = {};
-  /// Right answers, 0 to 1 for each picture, summed: a scalar.
+  /// Right answers, 0 to 1 for each image, summed: a scalar.
   std::function<torch::Tensor(const torch::Tensor& scores, const torch::Tensor& labels)> correct =
       {};
 };

@@ -107,10 +107,10 @@ class AppendTest(CliTest):
         self.assert_refused(["verify", "new.h5", "--against", "one"], 1, ["new.h5", "append"], "--against")
 
     def test_what_the_file_was_packed_with_holds(self):
-        self.make("--resize", "12x10", "--interpolation", "nearest", "--layout", "nchw", "--color", "gray")
+        self.make("--resize", "12x10", "--interpolation", "nearest", "--out-layout", "nchw", "--channels", "gray")
         self.h5pack("append", "old.h5", "folder", "two", "-o", "new.h5")
-        alone = self.reference("two", "--resize", "12x10", "--interpolation", "nearest", "--layout", "nchw",
-                               "--color", "gray")
+        alone = self.reference("two", "--resize", "12x10", "--interpolation", "nearest", "--out-layout", "nchw",
+                               "--channels", "gray")
         new = self.read("new.h5")
         self.assertEqual(new[0]["images"].shape, (29, 1, 12, 10))
         np.testing.assert_array_equal(new[0]["images"][21:], alone[0]["images"])
@@ -156,7 +156,7 @@ class AppendTest(CliTest):
 
     def test_bad_pictures_are_left_out(self):
         self.make()
-        (self.dir / "two" / "cat" / "001.jpg").write_bytes(b"no picture")
+        (self.dir / "two" / "cat" / "001.jpg").write_bytes(b"no image")
         self.assert_refused(["append", "old.h5", "folder", "two", "-o", "new.h5"], 1, ["two/cat/001.jpg"], "JPEG|decode|picture")
         result = self.run_h5pack("append", "old.h5", "folder", "two", "-o", "new.h5", "--on-error", "skip", "--report",
                                  "bad.jsonl")
@@ -172,7 +172,7 @@ class AppendTest(CliTest):
     def test_all_new_pictures_are_bad(self):
         self.make()
         for path in (self.dir / "two").rglob("*.jpg"):
-            path.write_bytes(b"no picture")
+            path.write_bytes(b"no image")
         result = self.run_h5pack("append", "old.h5", "folder", "two", "-o", "new.h5", "--on-error", "skip")
         self.assertEqual(result.returncode, SKIPPED, result.stderr)
         np.testing.assert_array_equal(self.read("new.h5")[0]["images"], self.read("old.h5")[0]["images"])
@@ -243,7 +243,7 @@ class RefusedTest(CliTest):
                           ["old.h5", "folder", "one", "-o", ""], ["old.h5", "elsewhere", "one", "-o", "new.h5"],
                           ["old.h5", "folder", "one", "-o", "new.h5", "--order", "source"],
                           ["old.h5", "folder", "one", "-o", "new.h5", "--layout", "nchw"],
-                          ["old.h5", "folder", "one", "-o", "new.h5", "--color", "gray"],
+                          ["old.h5", "folder", "one", "-o", "new.h5", "--channels", "gray"],
                           ["old.h5", "folder", "one", "-o", "new.h5", "--chunk", "0"],
                           ["old.h5", "folder", "one", "-o", "new.h5", "--report", "x"]):
             self.assertEqual(self.run_h5pack("append", *arguments).returncode, 2, arguments)

@@ -1,4 +1,4 @@
-"""Bad input: one clear line that names the file and the way out, the right exit code, no trace."""
+"""Bad input: one clear line that names the file and the hint, the right exit code, no trace."""
 
 import json
 import os
@@ -49,7 +49,7 @@ class BadPicturesTest(CliTest):
 
     def test_text_file_named_jpg(self):
         self.victim.write_text("These are not the pixels you are looking for.\n" * 9)
-        self.assert_refused(self.pack, 1, ["photos/dog/002.jpg"], r"not a picture by its contents")
+        self.assert_refused(self.pack, 1, ["photos/dog/002.jpg"], r"not an image by its contents")
 
     def test_truncated_png(self):
         path = write_picture(self.dir / "photos" / "dog" / "009.png", 99)
@@ -65,7 +65,7 @@ class BadPicturesTest(CliTest):
         result = self.run_h5pack(*self.pack, "--force", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(json.loads(result.stdout)["outputs"][0]["misnamed_images"], 2)
-        self.assertRegex(result.stderr, r"warning: 2 pictures are not what .* 'photos/cat/003.jpg' holds PNG")
+        self.assertRegex(result.stderr, r"warning: 2 images are not what .* 'photos/cat/003.jpg' holds PNG")
         with h5py.File(self.dir / "out.h5") as file:
             row = list(file["source_index"]).index(3)
             np.testing.assert_array_equal(file["images"][row], picture(5))
@@ -73,7 +73,7 @@ class BadPicturesTest(CliTest):
     def test_long_paths(self):
         """Up to the 4,096 bytes of the system they are packed, and beyond them nothing is left out in silence."""
         def nest(root, length):
-            """A picture whose path from the scratch folder has about `length` bytes."""
+            """An image whose path from the scratch folder has about `length` bytes."""
             write_picture(self.dir / root / "cat" / "near.jpg", 1)
             here = os.open(self.dir / root / "cat", os.O_RDONLY)
             for _ in range((length - len(root)) // 201):
@@ -108,7 +108,7 @@ class BadPicturesTest(CliTest):
     def test_pictures_of_different_sizes(self):
         write_picture(self.victim, 77, height=40, width=24)
         message = self.assert_refused(self.pack, 1, ["photos/dog/002.jpg", "--resize"], r"40|24")
-        self.assertGreaterEqual(message.count(".jpg"), 2, "two pictures should be named")
+        self.assertGreaterEqual(message.count(".jpg"), 2, "two images should be named")
 
     def test_crop_larger_than_a_picture(self):
         self.assert_refused([*self.pack, "--center-crop", "64x64"], 1, ["32x32", "64x64", ".jpg"],

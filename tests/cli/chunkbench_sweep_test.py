@@ -21,7 +21,7 @@ from support import STOPPED, CliTest, tree
 CHUNKBENCH = os.environ["CHUNKBENCH"]
 TIMEOUT_SECONDS = 300
 SAMPLE_BYTES = 12 * 12 * 3
-# 1,500 pictures of 432 bytes: 648,000 bytes. One epoch a turn.
+# 1,500 images of 432 bytes: 648,000 bytes. One epoch a turn.
 SMALL = ["sweep", "--synthetic", "1500x12x12x3", "--chunk-bytes", "16KiB,64KiB", "--cache-bytes", "64KiB,256KiB",
          "--batch-size", 32, "--turn-seconds", 0, "--turn-images", 1000, "--random-turn-images", 200]
 CSV_OF_JSON = {
@@ -147,7 +147,7 @@ class SweepTest(CliTest):
 
     def test_a_sweep_from_end_to_end(self):
         out, errors = self.run_sweep(*SMALL, "--warm", "--rounds", 3, "-o", "r.json", "--csv", "r.csv")
-        self.assertIn("chunks of 16.0 KiB have 37 pictures, 15984 bytes", errors)
+        self.assertIn("chunks of 16.0 KiB have 37 images, 15984 bytes", errors)
         self.assertIn("best in order chunk_shuffled", out)
         results = self.results()
         self.check(results)
@@ -176,7 +176,7 @@ class SweepTest(CliTest):
                             if c["status"] == "measured" and
                             all(c[key] == cell[key] for key in ("order", "source", "threads"))))
                 self.assertLess(cell["images_per_second"]["max"], best)
-        # Larger windows mix better; the labels of made-up pictures are sorted.
+        # Larger windows mix better; the labels of made-up images are sorted.
         for chunk in {p["chunk_bytes"] for p in results["shuffle"]}:
             small, large = [p for p in results["shuffle"] if p["chunk_bytes"] == chunk]
             self.assertLess(small["window_bytes"], large["window_bytes"])
@@ -444,7 +444,7 @@ class SweepTest(CliTest):
                 ([*made, "--turn-seconds", "nan"], 2, ["--turn-seconds"]),
                 ([*made, "--filter", "zip"], 2, ["--filter", "zip"]),
                 ([*made, "--throttle-device", "0"], 2, ["--throttle-device"]),
-                ([*made, "--profile", "tape"], 2, ["--profile", "tape", "nvme"]),
+                ([*made, "--simulate-disk", "tape"], 2, ["--simulate-disk", "tape", "nvme"]),
                 ([*made, "--limit-bandwidth", "-1"], 2, ["--limit-bandwidth"]),
                 ([*made, "--limit-latency", "100s"], 2, ["--limit-latency"]),
                 ([*made, "--cold", "--warm"], 2, ["--cold", "--warm"]),
@@ -469,8 +469,8 @@ class SweepTest(CliTest):
         _, errors = self.run_sweep("sweep", "--synthetic", "40x64x64x3", "--chunk-bytes", "1KiB,4KiB,20KiB,10MiB",
                                    "--cache-bytes", "1B,1MiB", "--rounds", 1, "--warm", "--turn-seconds", 0,
                                    "--threads", 1, "-o", "r.json")
-        self.assertIn("chunks of 1.0 KiB do not hold a picture of 12288 bytes; taken: 1 picture", errors)
-        self.assertIn("chunks of 4.0 KiB would have 1 picture like others, and are left out", errors)
+        self.assertIn("chunks of 1.0 KiB do not hold an image of 12288 bytes; taken: 1 image", errors)
+        self.assertIn("chunks of 4.0 KiB would have 1 image like others, and are left out", errors)
         results = self.results()
         self.check(results)
         self.assertEqual({(c["chunk_bytes"], c["chunk_samples"]) for c in results["cells"]},
@@ -499,7 +499,7 @@ class SweepTest(CliTest):
             if ceiling["name"].startswith("storage"):
                 self.assertLess(ceiling["bytes_per_second"]["max"], rate)
         # Another disk is another sweep.
-        self.refused([*arguments, "--profile", "hdd", "--continue"], 2, ["r.json", "limit of the disk"])
+        self.refused([*arguments, "--simulate-disk", "hdd", "--continue"], 2, ["r.json", "limit of the disk"])
 
     def test_a_throttled_device_is_slow_or_pretended_to_be(self):
         if not is_cold_possible(self.dir):

@@ -17,7 +17,7 @@ BOUNDS = {"disk", "decode", "copy", "plan", "bus", "consumer", "buffers", "kerne
 
 class DoctorTest(CliTest):
     def foreign(self, name="images.h5", shape=(400, 48, 48, 3), **options):
-        """Pictures of four bits of noise a byte."""
+        """Images of four bits of noise a byte."""
         noise = np.random.default_rng(1).integers(0, 16, shape, np.uint8)
         with h5py.File(self.dir / name, "w") as file:
             file.create_dataset("images", data=noise, **options)
@@ -70,7 +70,7 @@ class DoctorTest(CliTest):
             self.assertRegex(cure["text"], r"^[A-Z].*\.$")
 
     def test_a_limited_disk_is_the_bound_and_echo_a_cure(self):
-        # 2.8 MB of pictures from a disk of 10 MB/s, and a step that would take 20.
+        # 2.8 MB of images from a disk of 10 MB/s, and a step that would take 20.
         report = self.doctor(self.foreign(), "--step-ms", 11, "--batch", 32, "--limit-bandwidth", "10MB/s",
                              "--memory-budget", "20MiB", "--window-bytes", "256KiB", seconds=1)
         self.assertEqual(report["bound"], "disk")

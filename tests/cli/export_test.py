@@ -1,4 +1,4 @@
-"""h5pack export: pictures come back bit by bit, and a folder appears whole or not at all."""
+"""h5pack export: images come back bit by bit, and a folder appears whole or not at all."""
 
 import csv
 import pathlib
@@ -45,7 +45,7 @@ class ExportTest(CliTest):
 
     def test_round_trip_of_a_folder(self):
         make_class_folder(self.dir / "photos", ["cat", "dog", "an \u00f6tter"], 12, height=20, width=24)
-        for options in ([], ["--seed", "5", "--layout", "nchw"], ["--order", "source", "--color", "gray"]):
+        for options in ([], ["--seed", "5", "--out-layout", "nchw"], ["--order", "source", "--channels", "gray"]):
             with self.subTest(options):
                 for name in ("first.h5", "second.h5"):
                     (self.dir / name).unlink(missing_ok=True)
@@ -56,6 +56,46 @@ class ExportTest(CliTest):
                 self.assertEqual(sorted(report["folders"]), sorted(["cat", "dog", "an \u00f6tter"]))
                 self.h5pack("folder", "out", "-o", "second.h5", "--chunk", 5, *options)
                 self.assert_same_datasets("first.h5", "second.h5")
+
+    def test_force_replaces_an_export_and_nothing_else(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 3)
+        make_class_folder(self.dir / "others", ["bird"], 2, first_seed=50)
+        for name in ("photos", "others"):
+            self.h5pack("folder", name, "-o", f"{name}.h5")
+        self.h5pack("export", "photos.h5", "-o", "out")
+        self.h5pack("export", "others.h5", "-o", "expected")
+        self.assert_refused(["export", "others.h5", "-o", "out"], 1, ["out"], "exists")
+        for options in (["-o", "out", "--force"], ["-o", "out/", "-f"], ["-o", "new", "--force"]):
+            self.h5pack("export", "others.h5", *options)
+            self.assertEqual(tree(self.dir / options[1]), tree(self.dir / "expected"))
+            self.assertFalse((self.dir / "out.partial").exists())
+        # What a process left that was killed between marking the old folder and exchanging both.
+        (self.dir / "out" / ".h5pack-unfinished").touch()
+        self.h5pack("export", "photos.h5", "-o", "out", "--force")
+        self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["cat", "dog", "samples.csv"])
+        # And after it.
+        shutil.copytree(self.dir / "expected", self.dir / "out.partial")
+        (self.dir / "out.partial" / ".h5pack-unfinished").touch()
+        self.h5pack("export", "photos.h5", "-o", "out", "--force")
+        self.assertFalse((self.dir / "out.partial").exists())
+
+        force = ["export", "others.h5", "--force", "-o"]
+        (self.dir / "out" / "cat" / "mine.txt").write_text("mine")
+        self.assert_refused([*force, "out"], 1, ["out", "cat/mine.txt"], "--force does not replace it; remove it")
+        (self.dir / "out" / "cat" / "mine.txt").unlink()
+        (self.dir / "out" / "link").symlink_to(self.dir / "photos")
+        self.assert_refused([*force, "out"], 1, ["'link'"], "remove it")
+        self.assert_refused([*force, "photos"], 1, ["photos", ".jpg"], "name another folder with -o")
+        self.assert_refused([*force, "photos.h5"], 1, ["photos.h5"], "exists")
+        (self.dir / "to-out").symlink_to(self.dir / "expected")
+        self.assert_refused([*force, "to-out"], 1, ["to-out"], "exists")
+        # A run that fails leaves the old one.
+        whole = tree(self.dir / "expected")
+        with h5py.File(self.dir / "others.h5") as file:
+            offset = file["images"].id.get_chunk_info(0).byte_offset
+        (self.dir / "short.h5").write_bytes((self.dir / "others.h5").read_bytes()[:offset])
+        self.assertNotEqual(self.run_h5pack("export", "short.h5", "-o", "expected", "--force").returncode, 0)
+        self.assertEqual(tree(self.dir / "expected"), whole)
 
     def test_pictures_are_those_of_the_file(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 7)
@@ -142,7 +182,7 @@ class ExportTest(CliTest):
         self.h5pack("folder", "photos", "-o", "packed")
         report = self.h5pack_json("export", "packed/test.h5", "-o", "out")[0]
         self.assertEqual(report["folders"], ["dog"])
-        self.assertRegex(report["notes"][0], "labels would change.*no pictures")
+        self.assertRegex(report["notes"][0], "labels would change.*no images")
 
 
 class RefusedTest(CliTest):
@@ -224,7 +264,7 @@ class FaultTest(CliTest):
                     self.skipTest("strace cannot trace here: " + result.stderr[:200])
                 self.assertTrue((self.dir / "out.partial").is_dir())
                 self.assertFalse((self.dir / "out").exists())
-                if call == "renameat2":  # all pictures are there, and nothing tells whose they are
+                if call == "renameat2":  # all images are there, and nothing tells whose they are
                     self.assert_refused(["export", "a.h5", "-o", "out"], 1, ["out.partial"], "remove it")
                     shutil.rmtree(self.dir / "out.partial")
                     continue

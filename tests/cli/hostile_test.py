@@ -226,7 +226,7 @@ class HostileFileTest(CliTest):
         self.assertIn("rows 0 to 39", result.stderr)
 
     def forge(self, name, chunk):
-        """Pictures, labels and a field, deflated; the one chunk of `name` becomes `chunk`."""
+        """Images, labels and a field, deflated; the one chunk of `name` becomes `chunk`."""
         with h5py.File(self.dir / "x.h5", "w") as file:
             arrays = {"images": pictures(), "labels": np.arange(40),
                       "masks": np.arange(80.0).reshape(40, 2)}
@@ -430,7 +430,7 @@ class HostileFileTest(CliTest):
                 damaged = bytearray(whole)
                 damaged[first + chunk * chunk_bytes + 100] ^= 0x10
                 (self.dir / "x.h5").write_bytes(damaged)
-                for verify in ("first_epoch", "always"):
+                for verify in ("first-epoch", "always"):
                     self.fails_while_reading(["x.h5", "--verify", verify],
                                              ["x.h5", f"chunk {chunk} (rows {chunk * chunk_rows} to"], r"digest")
 
@@ -454,7 +454,8 @@ class HostileFileTest(CliTest):
             (self.dir / "x.h5").write_bytes(whole)
             flip(self.dir / "x.h5", at, 1 << bit)
             with self.subTest(at=at - begin, bit=bit):
-                self.assert_refused([*commands[number % len(commands)], "--quiet"], 1, ["x.h5"],
+                command = commands[number % len(commands)]
+                self.assert_refused([*command, "--quiet"], 4 if command[0] == "verify" else 1, ["x.h5"],
                                     r"open 'train-\*-of-00002\.h5' instead")
 
 

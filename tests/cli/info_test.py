@@ -49,7 +49,7 @@ class InfoTest(CliTest):
             "most_frequent": [{"height": 40, "width": 30, "pictures": 6}, {"height": 20, "width": 90, "pictures": 3}]})
         text = self.h5pack("info", "photos.h5")
         self.assertIn("40x30 (6), 20x90 (3); heights 20 to 40, widths 30 to 90", text)
-        self.assertIn("std within a picture, on average", text)
+        self.assertIn("std within an image, on average", text)
 
     def test_statistics_that_cannot_be_are_refused(self):
         make_class_folder(self.dir / "photos", ["cat"], 4)
@@ -75,7 +75,7 @@ class InfoTest(CliTest):
             self.assertEqual(file["images"].shape, (6, 32, 32, 3))
 
     def test_badly_chunked_file(self):
-        """The chunking of a script many have copied: it cuts pictures, and labels are one big chunk."""
+        """The chunking of a script many have copied: it cuts images, and labels are one big chunk."""
         with h5py.File(self.dir / "celeba.h5", "w") as file:
             file.create_dataset("images", (120, 3, 218, 178), np.uint8, chunks=(100, 3, 217, 178))
             file.create_dataset("labels", (120,), np.int64, chunks=(120,))
@@ -86,7 +86,7 @@ class InfoTest(CliTest):
         self.assertEqual(info["storage"]["num_chunks"], 4)
         self.assertTrue(info["advice"])
         text = self.h5pack("info", "celeba.h5")
-        self.assertIn("foreign", text)
+        self.assertIn("third-party", text)
         self.assertIn("217", text)
         self.assertNotIn("nothing to improve", text)
 
@@ -121,7 +121,7 @@ class InfoTest(CliTest):
             self.assertRegex(advice, "sorted by class.*h5pack repack, in shuffled order", name)
             self.h5pack("repack", name, "-o", "shuffled.h5", "--order", "shuffled", "--force")
             self.assertNotIn("sorted", " ".join(self.h5pack_json("info", "shuffled.h5")[0]["advice"]), name)
-        # A foreign file does not say whether it was shuffled.
+        # A third-party file does not say whether it was shuffled.
         with h5py.File(self.dir / "foreign.h5", "r+") as foreign:
             foreign["labels"][...] = np.random.default_rng(1).permutation(foreign["labels"][()])
         self.assertNotIn("sorted", " ".join(self.h5pack_json("info", "foreign.h5")[0]["advice"]))

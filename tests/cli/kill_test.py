@@ -45,7 +45,7 @@ class KillTest(CliTest):
         while kills < KILLS:
             pack = ["folder", "photos", "--on-error", "skip", "--quiet", "--chunk", chance.choice((1, 3, 7, 64)),
                     "--seed", chance.randrange(1000), "--order", chance.choice(("source", "shuffled")),
-                    "--layout", chance.choice(("nhwc", "nchw")), *chance.choice(([], ["--resize", "200x300"]))]
+                    "--out-layout", chance.choice(("nhwc", "nchw")), *chance.choice(([], ["--resize", "200x300"]))]
             began = time.monotonic()
             reference = self.reference_of(pack)
             usual = time.monotonic() - began
@@ -65,7 +65,7 @@ class KillTest(CliTest):
     @under_strace.required
     def test_killed_at_every_call(self):
         make_photos_with_bad_names(self.dir, 10, 0, (64, 48))
-        (self.dir / "photos" / "cat" / "bad.jpg").write_bytes(b"no picture")
+        (self.dir / "photos" / "cat" / "bad.jpg").write_bytes(b"no image")
         pack = ["folder", "photos", "--on-error", "skip", "--quiet", "--chunk", 3]
         reference = self.reference_of(pack)
 

@@ -68,7 +68,7 @@ class PackTest(CliTest):
         make_class_folder(self.dir / "photos", ["b", "a"], 2)
         write_picture(self.dir / "photos" / "b" / "deep" / "er" / "x.PNG", 50)
         write_picture(self.dir / "photos" / "B" / "y.bmp", 51)
-        (self.dir / "photos" / "b" / "notes.txt").write_text("not a picture")
+        (self.dir / "photos" / "b" / "notes.txt").write_text("not an image")
         self.h5pack("folder", "photos", "-o", "out.h5", "--order", "source")
         with h5py.File(self.dir / "out.h5") as file:
             self.assertEqual(self.names(file), ["B", "a", "b"])
@@ -123,7 +123,7 @@ class PackTest(CliTest):
 
     def test_cifar100(self):
         samples = sources.write_cifar100(self.dir / "cifar-100-binary")
-        self.h5pack("cifar", ".", "-o", "out", "--layout", "nchw")
+        self.h5pack("cifar", ".", "-o", "out", "--out-layout", "nchw")
         for split, expected in samples.items():
             with h5py.File(self.dir / "out" / f"{split}.h5") as file:
                 self.assertEqual(self.names(file)[3], "fine03")
@@ -186,6 +186,32 @@ class PackTest(CliTest):
             np.testing.assert_array_equal(file["images"][0], picture(1))
             np.testing.assert_array_equal(file["images"][1], picture(2))
 
+    def test_csv_through_standard_input(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 3)
+        text = "path,label\n" + "".join(f"photos/{name}/{i:03d}.jpg,{name}\n" for name in ("cat", "dog") for i in range(3))
+        (self.dir / "list.csv").write_text(text)
+        self.h5pack("csv", "list.csv", "-o", "file.h5")
+        self.h5pack("csv", "-", "-o", "piped.h5", input=text)
+        with h5py.File(self.dir / "file.h5") as file, h5py.File(self.dir / "piped.h5") as piped:
+            np.testing.assert_array_equal(file["images"][()], piped["images"][()])
+            np.testing.assert_array_equal(file["labels"][()], piped["labels"][()])
+        # The same list again: there is nothing to do.
+        self.assertIn("complete already", self.h5pack("csv", "-", "-o", "piped.h5", "--resume", input=text))
+        # Relative paths start in the folder of --root, else in the current one.
+        self.h5pack("csv", "-", "-o", "rooted.h5", "--root", "photos", input=text.replace("photos/", ""))
+        self.h5pack("append", "file.h5", "csv", "-", "-o", "more.h5", input=text)
+        # Who verifies has to bring the list, since nobody keeps it.
+        self.h5pack("verify", "piped.h5", "--against", "list.csv")
+        self.h5pack("verify", "piped.h5", "--against", "-", input=text)
+        self.h5pack("verify", "piped.h5")
+        for text, reason in (("", "standard input is empty"), ("path,label\n", "standard input.* lists no images"),
+                             ("path\nphotos/cat/009.jpg\n", "standard input.* line 2.*photos/cat/009.jpg")):
+            with self.subTest(reason):
+                done = self.run_h5pack("csv", "-", "-o", "new.h5", input=text)
+                self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+                self.assertRegex(done.stderr, reason)
+                self.assertFalse((self.dir / "new.h5").exists())
+
     def test_csv_with_numbers(self):
         for i in range(3):
             write_picture(self.dir / f"{i}.png", i)
@@ -200,8 +226,8 @@ class PackTest(CliTest):
         shapes = {("--resize", "20x24"): (20, 24, 3),
                   ("--resize", "20", "--center-crop", "20x16"): (20, 16, 3),
                   ("--pad", "90x90"): (90, 90, 3),
-                  ("--center-crop", "30x30", "--color", "gray"): (30, 30, 1),
-                  ("--center-crop", "30x24", "--layout", "nchw"): (3, 30, 24)}
+                  ("--center-crop", "30x30", "--channels", "gray"): (30, 30, 1),
+                  ("--center-crop", "30x24", "--out-layout", "nchw"): (3, 30, 24)}
         for options, shape in shapes.items():
             with self.subTest(options):
                 self.h5pack("folder", "photos", "-o", "out.h5", "--force", "--order", "source",

@@ -31,7 +31,7 @@ class PreviewTest(CliTest):
             for i in range(2 if label else 30):
                 write_picture(self.dir / "photos" / name / f"{i}.png", 100 * label + i)
         self.h5pack("folder", "photos", "-o", "photos.h5")
-        report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--rows", 2)
+        report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--grid-rows", 2)
         self.assertEqual((report["images"], report["rows"], report["columns"]), (6, 2, 3))
         sheet = self.sheet()
         self.assertEqual(sheet.shape, (report["height"], report["width"], 3))
@@ -76,8 +76,8 @@ class PreviewTest(CliTest):
     def test_more_cells_than_pictures(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 2)
         self.h5pack("folder", "photos", "-o", "photos.h5")
-        report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--rows", 9,
-                                   "--columns", 9)
+        report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--grid-rows", 9,
+                                   "--grid-columns", 9)
         self.assertEqual((report["images"], report["rows"], report["columns"]), (4, 1, 4))
 
 

@@ -41,7 +41,14 @@ class ProgramTest(CliTest):
         return process.wait(), shown.decode()
 
     def test_version_goes_to_stdout(self):
-        self.assertRegex(self.h5pack("--version"), r"^h5pack \d+\.\d+\.\d+\n$")
+        lines = self.h5pack("--version").splitlines()
+        self.assertRegex(lines[0], r"^h5pack \d+\.\d+\.\d+$")
+        found = dict(line.split(None, 1) for line in lines[1:])
+        self.assertEqual(list(found), ["HDF5", "libdeflate", "xxHash", "oneTBB", "libjpeg-turbo", "OpenCV", "CUDA", "images"])
+        for name in list(found)[:6]:
+            self.assertRegex(found[name], r"^\d+(\.\d+)+", name)
+        self.assertRegex(found["CUDA"], r"^(none|\d+(\.\d+)+)$")
+        self.assertRegex(found["images"], r"^JPEG, PNG, PNM, BMP, TIFF, WebP$")
 
     def test_help_names_every_command(self):
         shown = self.h5pack("--help")
@@ -113,6 +120,35 @@ class ProgramTest(CliTest):
             with self.subTest(" ".join(arguments)):
                 self.assert_refused(arguments, 2, [problem], r"\w")
 
+    def test_old_spellings_work_with_a_warning(self):
+        self.pack_something()
+        for arguments, old, new in (
+                (["stream", "photos.h5", "--consume-ms", "1"], "--consume-ms", "--step-ms"),
+                (["stream", "photos.h5", "--consume-ms=1"], "--consume-ms", "--step-ms"),
+                (["stream", "photos.h5", "--profile", "nvme"], "--profile", "--simulate-disk"),
+                (["stream", "photos.h5", "--order", "chunk_shuffled"], "--order chunk_shuffled", "--order chunk-shuffled"),
+                (["stream", "photos.h5", "--verify=first_epoch"], "--verify first_epoch", "--verify first-epoch"),
+                (["stream", "photos.h5", "--on-error", "raise"], "--on-error raise", "--on-error fail"),
+                (["tune", "photos.h5", "--cpus", "1", "--memory", "1GiB", "--profile", "nvme"], "--cpus", "--threads"),
+                (["preview", "photos.h5", "-o", "a.png", "--rows", "1"], "--rows", "--grid-rows"),
+                (["folder", "photos", "-o", "a.h5", "--color", "gray"], "--color", "--channels"),
+                (["csv", "no.csv", "-o", "c.h5", "--layout", "nchw"], "--layout", "--out-layout"),
+                (["append", "photos.h5", "folder", "photos", "-o", "b.h5", "--order", "appended"], "--order appended",
+                 "--order stored")):
+            with self.subTest(" ".join(arguments)):
+                done = self.run_h5pack(*arguments)
+                self.assertIn(f"h5pack: warning: {old} is now {new}; version 0.3 will not know the old spelling\n",
+                              done.stderr)
+                self.assertEqual(done.returncode, 1 if arguments[0] == "csv" else 0, done.stderr)
+        self.assertEqual(self.h5pack_json("info", "a.h5")[0]["channels"], 1)
+        # Where the word means something else, and behind --, nothing is replaced.
+        self.assert_refused(["repack", "photos.h5", "-o", "c.h5", "--color", "gray"], 2, ["--color"], r"\w")
+        self.assertNotIn("warning", self.run_h5pack("repack", "photos.h5", "-o", "c.h5", "--layout", "nhwc").stderr)
+        done = self.run_h5pack("info", "--", "--profile")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+        self.assertRegex(done.stderr, r"^h5pack: .*'?--profile'?.*No such file")
+        self.assertIn("not expected", self.run_h5pack("info", "--", "photos.h5", "--quiet").stderr)
+
     def test_help_of_stream_is_in_groups(self):
         shown = self.h5pack("stream", "--help-all")
         headings = [line for line in shown.splitlines() if line and line[0] != " " and line.endswith(":")]
@@ -138,14 +174,14 @@ class ProgramTest(CliTest):
             (["stream", "a.h5", "--batch", "99999999999999999999"], "--batch"),
             (["stream", "a.h5", "--epochs", "0"], "--epochs"),
             (["stream", "a.h5", "--seed", "-1"], "--seed"),
-            (["stream", "a.h5", "--order", "sorted"], "chunk_shuffled"),
+            (["stream", "a.h5", "--order", "sorted"], "chunk-shuffled"),
             (["stream", "a.h5", "--source", "tape"], "scatter"),
             (["stream", "a.h5", "--memory-budget", "lots"], "--memory-budget"),
             (["stream", "a.h5", "--memory-budget", "99999999TiB"], "--memory-budget"),
             (["stream", "a.h5", "--window-bytes", "0"], "--window-bytes"),
-            (["stream", "a.h5", "--consume-ms", "nan"], "--consume-ms"),
+            (["stream", "a.h5", "--step-ms", "nan"], "--step-ms"),
             (["stream", "a.h5", "--layout", "hwcn"], "nchw"),
-            (["stream", "a.h5", "--verify", "sometimes"], "first_epoch"),
+            (["stream", "a.h5", "--verify", "sometimes"], "first-epoch"),
             (["stream", "a.h5", "--on-error", "hope"], "skip"),
             (["stream", "a.h5", "--resident", "gpu"], "host"),
             (["stream", "a.h5", "--uneven", "odd"], "exact"),
@@ -168,11 +204,11 @@ class ProgramTest(CliTest):
             (["stream", "a.h5", "--state-in", "s.json", "--lanes", "2"], "--lanes"),
             (["preview", "a.h5"], "--output"),
             (["preview", "a.h5", "-o", "a.gif"], "a.gif"),
-            (["preview", "a.h5", "-o", "a.png", "--rows", "0"], "--rows"),
+            (["preview", "a.h5", "-o", "a.png", "--grid-rows", "0"], "--grid-rows"),
             (["folder", "photos"], "--output"),
             (["folder", "photos", "-o", "a.h5", "--resize", "big"], "--resize"),
             (["folder", "photos", "-o", "a.h5", "--resize", "0x4"], "--resize"),
-            (["folder", "photos", "-o", "a.h5", "--color", "pink"], "--color"),
+            (["folder", "photos", "-o", "a.h5", "--channels", "pink"], "--channels"),
             (["folder", "photos", "-o", "a.h5", "--chunk", "0"], "--chunk"),
             (["folder", "photos", "-o", "a.h5", "--chunk-bytes", "0"], "--chunk-bytes"),
             (["folder", "photos", "-o", "a.h5", "--chunk-bytes", "4", "--chunk", "3"], "--chunk"),

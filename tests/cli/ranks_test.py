@@ -29,7 +29,7 @@ def digest(reports):
 class RanksTest(CliTest):
     def setUp(self):
         super().setUp()
-        # All pictures differ, so that digests tell which were delivered.
+        # All images differ, so that digests tell which were delivered.
         pixels = np.random.default_rng(4).integers(0, 256, (SAMPLES, 8, 8, 3), dtype=np.uint8)
         with h5py.File(self.dir / "data.h5", "w") as file:
             file.create_dataset("images", data=pixels, chunks=(10, 8, 8, 3))
@@ -76,7 +76,7 @@ class RanksTest(CliTest):
             of_epoch = reports[4 * epoch:4 * epoch + 4]
             self.assertEqual(sum(r["images"] for r in of_epoch), SAMPLES)
             self.assertEqual(digest(of_epoch), int(alone["pixel_digest"], 16))
-            self.assertEqual(len({r["pixel_digest"] for r in of_epoch}), 4, "ranks deliver different pictures")
+            self.assertEqual(len({r["pixel_digest"] for r in of_epoch}), 4, "ranks deliver different images")
 
     def test_pad_and_drop_have_equal_batches(self):
         alone = self.one_process()

@@ -371,7 +371,7 @@ class RepackTest(CliTest):
         self.assertEqual(tree(self.dir), before)
 
     def test_filters(self):
-        """h5py reads what is compressed here, and finds the pictures of the source."""
+        """h5py reads what is compressed here, and finds the images of the source."""
         random = np.random.default_rng(5)
         images = pictures()
         images[40:80] = random.integers(0, 256, images[40:80].shape, np.uint8)  # these do not shrink
@@ -417,8 +417,38 @@ class RepackTest(CliTest):
                 damaged[chunk.byte_offset + at] ^= 8
                 (self.dir / "out.h5").write_bytes(damaged)
                 result = self.run_h5pack("verify", "out.h5", "--json", "--quiet")
-                self.assertEqual(result.returncode, 1, (number, at))
+                self.assertEqual(result.returncode, 4, (number, at))
                 self.assertEqual([d["chunk"] for d in json.loads(result.stdout)["damaged"]], [number])
+
+    def test_a_dry_run_tells_what_would_be_written(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 20)
+        self.h5pack("folder", "photos", "-o", "in.h5")
+        before = tree(self.dir)
+        for options in (["-o", "out.h5"], ["-o", "out.h5", "--rows", "0:9", "--chunk", 4, "--filter", "deflate:1"],
+                        ["-o", "in.h5"], ["-o", "parts", "--split", "3:1", "--stratify"],
+                        ["-o", "out.h5", "--order", "shuffled", "--chunk-bytes", "10KB", "--out-layout", "nchw"]):
+            with self.subTest(options):
+                plan, = self.h5pack_json("repack", "in.h5", *options, "--dry-run")
+                self.assertEqual(tree(self.dir), before)
+                self.assertTrue(plan["dry_run"])
+                self.assertIn("about ", self.h5pack("repack", "in.h5", *options, "-n"))
+                if options[1] == "in.h5":
+                    continue
+                report, = self.h5pack_json("repack", "in.h5", *options)
+                self.assertFalse(report["dry_run"])
+                for planned, made in zip(plan["outputs"], report["outputs"], strict=True):
+                    for key in ("path", "images", "chunk_samples", "chunk_bytes", "chunks", "filter", "class_counts"):
+                        self.assertEqual(planned[key], made[key], key)
+                    if made["filter"] == "none":
+                        self.assertLessEqual(planned["estimated_bytes"], made["bytes"])
+                        # Beside these a file has some kilobytes of structure.
+                        self.assertGreater(planned["estimated_bytes"], made["bytes"] - 16384)
+                    (self.dir / made["path"]).unlink()
+                if "parts" in options:
+                    (self.dir / "parts").rmdir()
+        # What cannot be done is refused as without --dry-run.
+        self.assert_refused(["repack", "in.h5", "-o", "out.h5", "-n", "--labels", "bird"], 2, ["bird"], "cat")
+        self.assert_refused(["repack", "in.h5", "-o", "out.h5", "-n", "--fields", "absent"], 1, ["absent"], "info")
 
     def test_statistics_are_carried_or_computed(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 10, height=24, width=20)
@@ -442,7 +472,7 @@ class RepackTest(CliTest):
                 self.assertEqual(list(said["source_sizes"]), sizes)
             else:
                 self.assertNotIn("source_sizes", said)
-        # A file from before there was a deviation within pictures.
+        # A file from before there was a deviation within images.
         with h5py.File(self.dir / "a.h5", "r+") as file:
             expected = file["images"].attrs["mean_picture_std"][()]
             del file["images"].attrs["mean_picture_std"]

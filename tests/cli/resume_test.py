@@ -122,7 +122,7 @@ class ResumeTest(CliTest):
         self.stop_in_the_middle(pack)
         resume = [*pack, "--resume"]
         for options, name in ((["--seed", 5], "--seed"), (["--order", "source"], "--order"),
-                              (["--color", "gray"], "--color|channels"), (["--layout", "nchw"], "--layout|layout"),
+                              (["--channels", "gray"], "--channels|channels"), (["--out-layout", "nchw"], "--out-layout|layout"),
                               (["--orientation", "apply"], "--orientation"), (["--max-pixels", 10**6], "--max-pixels"),
                               (["--resize", "160x120"], "--resize"), (["--center-crop", "160x120"], "--center-crop"),
                               (["--pad", "160x120"], "--pad"), (["--interpolation", "nearest"], "--interpolation")):
@@ -147,7 +147,7 @@ class ResumeTest(CliTest):
         os.rename(touched, touched.with_name("003_renamed.jpg"))
         self.assert_refused(resume, 2, ["out.h5"], "digest of the names of the source files")
         os.rename(touched.with_name("003_renamed.jpg"), touched)
-        # A picture that had to be skipped is no reason to go on without skipping.
+        # An image that had to be skipped is no reason to go on without skipping.
         fail = [argument for argument in resume if argument not in ("--on-error", "skip")]
         self.assertEqual(self.run_h5pack(*fail).returncode, 1)
         # And nothing of all that did any harm.
@@ -197,7 +197,7 @@ class ResumeTest(CliTest):
         self.make_photos()
         (self.dir / "splits").mkdir()
         make_class_folder(self.dir / "splits" / "train", ["cat", "dog"], 3, 160, 120)
-        (self.dir / "splits" / "train" / "cat" / "bad.jpg").write_bytes(b"no picture")
+        (self.dir / "splits" / "train" / "cat" / "bad.jpg").write_bytes(b"no image")
         os.rename(self.dir / "photos", self.dir / "splits" / "test")
         pack = ["folder", "splits", "--chunk", 3, "--on-error", "skip", "-o", "out", "--report", "bad.jsonl"]
         self.assertEqual(self.run_h5pack(*pack).returncode, SKIPPED)

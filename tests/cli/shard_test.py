@@ -132,7 +132,7 @@ class ShardTest(CliTest):
             lost = file["source_index"][:CHUNK]
         flip(path, offset)
         result = self.run_h5pack("verify", pattern, "--quiet")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 4)
         self.assertIn(f"chunk 0 (rows 0 to 3) of images in {path.name}", result.stdout)
         name = f"{lost[0] % PER_CLASS:03d}.jpg"
         self.assertIn(name, result.stdout)

@@ -1,4 +1,4 @@
-"""Pictures that cannot be packed: --on-error, --max-errors, --report, --max-pixels, and what the file holds then."""
+"""Images that cannot be packed: --on-error, --max-errors, --report, --max-pixels, and what the file holds then."""
 
 import io
 import json
@@ -89,7 +89,7 @@ def bad_pictures():
     flipped[-100:-98] = b"\xff\xd9"
     bad["flipped.jpg"] = flipped, "cannot decode"
     bad["empty.jpg"] = b"", "0 bytes"
-    bad["text.jpg"] = b"These are not the pixels you are looking for.\n" * 9, "not a picture"
+    bad["text.jpg"] = b"These are not the pixels you are looking for.\n" * 9, "not an image"
     bad["cut.png"] = png[:-30], "ends early"
     wrong_sum = bytearray(png)
     wrong_sum[-20] ^= 1
@@ -217,7 +217,7 @@ class SkipTest(CliTest):
         paths = [path for path, _ in self.good]
         for path in [paths[0], *paths[10:30], paths[-1]]:
             with open(path, "wb") as file:
-                file.write(b"no picture")
+                file.write(b"no image")
         good = [s for s in self.good if s[0] not in {paths[0], *paths[10:30], paths[-1]}]
         self.skip("folder", "photos", "-o", "out.h5", "--chunk", 8, "--order", "source")
         self.assert_holds("out.h5", good, len(paths))
@@ -236,12 +236,12 @@ class SkipTest(CliTest):
     def test_nothing_left(self):
         for path, _ in self.good:
             with open(path, "wb") as file:
-                file.write(b"no picture")
+                file.write(b"no image")
         before = tree(self.dir)
         for options in ([], ["--resize", "8x8"]):
             result = self.run_h5pack("folder", "photos", "-o", "out.h5", "--on-error", "skip", "--quiet", *options)
             self.assertEqual(result.returncode, 1)
-            self.assertIn("not a picture", result.stderr)
+            self.assertIn("not an image", result.stderr)
             self.assertEqual(tree(self.dir), before)
 
     def test_max_errors(self):
@@ -253,7 +253,7 @@ class SkipTest(CliTest):
             with self.subTest(most):
                 result = self.run_h5pack(*pack, "--max-errors", most, "--report", f"{most}.jsonl")
                 self.assertEqual(result.returncode, 1)
-                self.assertIn(f"more than {most} pictures", result.stderr)
+                self.assertIn(f"more than {most} images", result.stderr)
                 self.assertIn("--max-errors", result.stderr)
                 self.assertFalse((self.dir / "out.h5").exists())
                 listed = [json.loads(line)["path"]
@@ -264,7 +264,7 @@ class SkipTest(CliTest):
     def test_max_errors_counts_over_all_splits(self):
         for split in ("train", "test"):
             make_class_folder(self.dir / "splits" / split, ["cat", "dog"], 3)
-            (self.dir / "splits" / split / "cat" / "bad.jpg").write_bytes(b"no picture")
+            (self.dir / "splits" / split / "cat" / "bad.jpg").write_bytes(b"no image")
         pack = ["folder", "splits", "-o", "out", "--on-error", "skip", "--quiet"]
         self.assertEqual(self.run_h5pack(*pack, "--max-errors", 1).returncode, 1)
         self.assertEqual(self.run_h5pack(*pack, "--max-errors", 2, "--force", "--report", "bad.jsonl").returncode,
@@ -275,7 +275,7 @@ class SkipTest(CliTest):
 
     def test_report_of_names_that_are_no_utf8(self):
         name = b"\xff\nx.jpg"
-        (self.dir / "photos" / "cat" / os.fsdecode(name)).write_bytes(b"no picture")
+        (self.dir / "photos" / "cat" / os.fsdecode(name)).write_bytes(b"no image")
         self.skip("folder", "photos", "-o", "out.h5", "--report", "bad.jsonl")
         line, = (self.dir / "bad.jsonl").read_text().splitlines()
         self.assertTrue(bytes.fromhex(json.loads(line)["path_hex"]).endswith(b"/" + name))
@@ -283,7 +283,7 @@ class SkipTest(CliTest):
     @under_strace.required
     def test_the_report_is_there_before_the_file(self):
         """A run that is killed when the file has appeared would have nothing left to say."""
-        (self.dir / "photos/cat/000.jpg").write_bytes(b"no picture")
+        (self.dir / "photos/cat/000.jpg").write_bytes(b"no image")
         pack = ["folder", "photos", "-o", "out.h5", "--on-error", "skip", "--report", "bad.jsonl"]
         # The path, since sanitizers unlink files of their own.
         subprocess.run(["strace", "-f", "-o", "/dev/null", "-P", "out.h5.partial.journal",
@@ -346,7 +346,7 @@ class SkipTest(CliTest):
         bad = [i for i in range(30) if partition[i] == 0][::2]
         for i in bad:
             with open(paths[i], "wb") as file:
-                file.write(b"no picture")
+                file.write(b"no image")
         self.skip("celeba", "celeba", "-o", "out", "--chunk", 3)
         members = [i for i in range(30) if partition[i] == 0]
         with h5py.File(self.dir / "out" / "train.h5") as file:
@@ -408,7 +408,7 @@ class ShrinkOnLoadTest(CliTest):
     def test_sizes_are_the_same_and_pixels_close(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 4, height=301, width=203)
         for options in (["--resize", "40x30"], ["--resize", "32", "--center-crop", "32x32"],
-                        ["--resize", "150", "--pad", "240x240", "--color", "gray"]):
+                        ["--resize", "150", "--pad", "240x240", "--channels", "gray"]):
             with self.subTest(options):
                 self.h5pack("folder", "photos", "-o", "whole.h5", "--force", *options)
                 self.h5pack("folder", "photos", "-o", "shrunk.h5", "--force", "--shrink-on-load", *options)

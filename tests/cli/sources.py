@@ -1,4 +1,4 @@
-"""Small copies of public datasets in their original formats, with made-up pictures."""
+"""Small copies of public datasets in their original formats, with made-up images."""
 
 import pathlib
 

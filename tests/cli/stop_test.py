@@ -32,7 +32,7 @@ class StopTest(CliTest):
         return process
 
     def test_what_does_not_stop_is_ended(self):
-        # Each with its own way out: only some commands have --resume.
+        # Each with its own hint: only some commands have --resume.
         for command, numbers, way_out in (
                 (["repack", "x.h5", "-o", "out.h5"], (signal.SIGTERM, signal.SIGINT),
                  "; an output that was begun is left as after a kill: the same command with --resume or --force "

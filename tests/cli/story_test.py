@@ -1,4 +1,4 @@
-"""bench/story: ten ways of loading the same pictures, and what it writes of them."""
+"""bench/story: ten ways of loading the same images, and what it writes of them."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class StoryTest(unittest.TestCase):
         return json.loads((self.dir / "story.json").read_text()), result.stdout
 
     def refused(self, code, texts, *arguments, drawn=False):
-        """drawn: it has begun with the pictures, and said so."""
+        """drawn: it has begun with the images, and said so."""
         result = self.story(*arguments)
         self.assertEqual(result.returncode, code, result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 1 + drawn, result.stderr)
@@ -67,7 +67,7 @@ class StoryTest(unittest.TestCase):
         self.assertIsNone(read[1], "memory is not read")
         for files in (read[0], read[2], read[3]):
             self.assertTrue(0 < files < 1, "JPEG files are smaller than pixels")
-        # A chunk of fifty for many a picture; then each chunk once, since the cache holds all.
+        # A chunk of fifty for many an image; then each chunk once, since the cache holds all.
         self.assertGreater(read[5], 5)
         for once in read[6:9]:
             self.assertAlmostEqual(once, 1, delta=0.1, msg="with the metadata")
@@ -82,7 +82,7 @@ class StoryTest(unittest.TestCase):
         self.assertEqual(results["options"]["limit"]["request_seconds"], 1e-3)
         self.assertIn("1 ms", self.report())
         rates = [rung["images_per_second"]["median"] for rung in results["story"]]
-        # A request for each picture.
+        # A request for each image.
         for one_by_one in (0, 2, 3):
             self.assertLessEqual(rates[one_by_one], 1000)
         # For most, since the sieve buffer rarely has the next one; for more than a tenth.
@@ -152,14 +152,14 @@ class StoryTest(unittest.TestCase):
         # One of another size; something else; nothing.
         Image.fromarray(np.zeros((24, 30, 3), np.uint8)).save(self.dir / "photos/class1/odd.jpg")
         self.refused(1, ["odd.jpg", "30x24", "36x24", "--folder"], "--folder", "photos", drawn=True)
-        (self.dir / "photos/class1/odd.jpg").write_text("no picture")
+        (self.dir / "photos/class1/odd.jpg").write_text("no image")
         self.refused(1, ["odd.jpg", "--folder"], "--folder", "photos", drawn=True)
         (self.dir / "empty").mkdir()
         self.refused(1, ["empty"], "--folder", "empty", drawn=True)
         self.refused(1, ["absent"], "--folder", "absent", drawn=True)
 
     def test_wrong_usage(self):
-        self.refused(2, ["floppy", "hdd"], "--profile", "floppy")
+        self.refused(2, ["floppy", "hdd"], "--simulate-disk", "floppy")
         self.refused(2, ["--pictures"], "--pictures", 0)
         self.refused(2, ["--step-ms"], "--step-ms", -1)
         self.refused(2, ["--turn-seconds"], "--turn-seconds", 0)

@@ -139,7 +139,7 @@ class StreamTest(CliTest):
     def test_a_slower_disk_delivers_the_same(self):
         self.pack()
         expected = self.digests("photos.h5")
-        self.assertEqual(self.digests("photos.h5", "--profile", "cloud-volume"), expected)
+        self.assertEqual(self.digests("photos.h5", "--simulate-disk", "cloud-volume"), expected)
         epoch, = self.h5pack_json("stream", "photos.h5", "--limit-bandwidth", "2MB/s", "--limit-queue", 3)
         self.assertEqual(epoch["disk_limit"], {"profile": "custom", "bytes_per_second": 2e6, "request_seconds": 0,
                                                "queue_depth": 3})
@@ -147,7 +147,7 @@ class StreamTest(CliTest):
         self.assertEqual(epoch["bound"], "disk")
         epoch, = self.h5pack_json("stream", "photos.h5")
         self.assertIsNone(epoch["disk_limit"])
-        text = self.h5pack("stream", "photos.h5", "--profile", "hdd", "--limit-latency", "8ms")
+        text = self.h5pack("stream", "photos.h5", "--simulate-disk", "hdd", "--limit-latency", "8ms")
         self.assertIn("limited to a disk of 156 MB/s, 8 ms a request, 1 at a time",
                       " ".join(text.split()))
         for line in text.splitlines():
@@ -155,7 +155,7 @@ class StreamTest(CliTest):
 
     def test_disks_that_cannot_be(self):
         self.pack()
-        for arguments, way_out in ((("--profile", "floppy"), "hdd, sata-ssd, nvme"),
+        for arguments, way_out in ((("--simulate-disk", "floppy"), "hdd, sata-ssd, nvme"),
                                    (("--limit-bandwidth", "fast"), "200MB/s"),
                                    (("--limit-latency", "8"), "8ms"),
                                    (("--limit-latency", "2000s"), "0 to 60 seconds"),
@@ -174,7 +174,7 @@ class StreamTest(CliTest):
         self.assertEqual(again, digests[:3])
 
     def test_pixel_digest_goes_by_source(self):
-        """Files packed in different order or chunks from one source hold the same pictures."""
+        """Files packed in different order or chunks from one source hold the same images."""
         self.pack()
         self.h5pack("folder", "photos", "-o", "other.h5", "--order", "source", "--chunk", 16)
         (_, first), (_, other) = self.digests("photos.h5") + self.digests("other.h5")
@@ -197,7 +197,7 @@ class StreamTest(CliTest):
 
     def test_consume_ms_is_no_stall(self):
         self.pack()
-        epoch, = self.h5pack_json("stream", "photos.h5", "--batch", 4, "--consume-ms", 20)
+        epoch, = self.h5pack_json("stream", "photos.h5", "--batch", 4, "--step-ms", 20)
         self.assertGreaterEqual(epoch["seconds"], 15 * 0.020)
         self.assertLess(epoch["stall_fraction"], 0.5)
 
@@ -222,12 +222,12 @@ class StreamTest(CliTest):
         self.assertEqual(epoch["images"], 250)
         self.assertEqual((epoch["row_groups"], epoch["chunk_loads"]), (3, 3))
         self.assertEqual(epoch["pixel_digest"], self.digests("whole.h5")[0][1])
-        # What needs chunks to be put together is refused to others, with the way out.
+        # What needs chunks to be put together is refused to others, with the hint.
         for source in ("mapped", "scatter"):
             self.assert_refused(["stream", "cut.h5", "--source", source], 1, ["cut.h5"], r"direct|hdf5|auto")
 
     def test_foreign_files(self):
-        """One set of pictures, masks, boxes and labels, stored as other programs store them."""
+        """One set of images, masks, boxes and labels, stored as other programs store them."""
         random = np.random.default_rng(3)
         for nchw in (False, True):
             pixels = self.pictures(40, nchw)
@@ -298,7 +298,7 @@ class StreamTest(CliTest):
         expected = self.digests("photos.h5", "--epochs", 2, "--batch", 8, "--window-bytes", "64KiB")
         for options in (["--direct-io", "--source", "scatter"], ["--direct-io", "--source", "direct"],
                         ["--resident", "host"], ["--prefetch", 20], ["--verify", "always"],
-                        ["--verify", "first_epoch"], ["--on-error", "skip"]):
+                        ["--verify", "first-epoch"], ["--on-error", "skip"]):
             with self.subTest(options):
                 self.assertEqual(self.digests("photos.h5", "--epochs", 2, "--batch", 8, "--window-bytes",
                                               "64KiB", *options), expected)
@@ -566,7 +566,7 @@ class StreamTest(CliTest):
         self.assertNotEqual(self.delivered("photos.h5"), good)
         for source in SOURCES:
             with self.subTest(source):
-                for verify in ("first_epoch", "always"):
+                for verify in ("first-epoch", "always"):
                     self.assert_fails_midway(["stream", "photos.h5", "--verify", verify, "--source", source],
                                              ["photos.h5", "images", "35"])
                 self.assert_skips("photos.h5", rows, "--verify", "always", "--source", source)

@@ -1,4 +1,4 @@
-"""What the tests of the whole program share: running h5pack, small pictures, and looking for traces.
+"""What the tests of the whole program share: running h5pack, small images, and looking for traces.
 
 Every test file is a program: H5PACK names the binary, NumPy, h5py and Pillow must be importable.
 """
@@ -34,7 +34,7 @@ AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-group
 
 
 def picture(seed, height=32, width=32, channels=3):
-    """A smooth picture that no other seed gives, uint8 [H,W,C] or [H,W]: JPEG keeps it recognisable."""
+    """A smooth image that no other seed gives, uint8 [H,W,C] or [H,W]: JPEG keeps it recognisable."""
     random = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width] / max(height, width)
     planes = []
@@ -74,9 +74,9 @@ def make_class_folder(root, classes, per_class, height=32, width=32, first_seed=
 
 
 def make_photos_with_bad_names(folder, per_class, copies, size):
-    """FOLDER/photos: two classes of pictures, each under `copies` names more, every 11th of these a bad picture."""
+    """FOLDER/photos: two classes of images, each under `copies` names more, every 11th of these a bad image."""
     samples = make_class_folder(folder / "photos", ["cat", "dog"], per_class, *size)
-    (folder / "bad.jpg").write_bytes(b"no picture")
+    (folder / "bad.jpg").write_bytes(b"no image")
     for number, (path, _) in enumerate(samples):
         for i in range(copies):
             bad = (number + i) % 11 == 0

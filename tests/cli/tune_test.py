@@ -17,7 +17,7 @@ import numpy as np
 from sources import write_celeba, write_cifar10
 from support import CliTest, make_class_folder
 
-MACHINE = ["--cpus", 2, "--page-cache", "8GiB"]
+MACHINE = ["--threads", 2, "--page-cache", "8GiB"]
 
 
 class TuneTest(CliTest):
@@ -33,7 +33,7 @@ class TuneTest(CliTest):
 
     def test_a_folder(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
-        report = self.tune("photos", "--profile", "nvme", "--step-ms", 12)
+        report = self.tune("photos", "--disk", "nvme", "--step-ms", 12)
         self.assertEqual(report["source"]["kind"], "folder")
         self.assertEqual((report["source"]["num_samples"], report["source"]["height"]), (20, 32))
         self.assertEqual(report["disk"], {"origin": "profile", "profile": "nvme", "bytes_per_second": 3.5e9,
@@ -42,7 +42,7 @@ class TuneTest(CliTest):
         self.assertIsNone(report["as_stored"])
         self.assertEqual(report["advice"]["chunk_samples"], 20)
         self.assertEqual(report["advice"]["first_epoch"]["bound"], "consumer")
-        text = self.h5pack("tune", "photos", "--profile", "nvme", "--step-ms", 12, *MACHINE)
+        text = self.h5pack("tune", "photos", "--disk", "nvme", "--step-ms", 12, *MACHINE)
         for part in ("20 images of 32x32x3", "nvme: 3500 MB/s", "970 EVO", "no stall",
                      "h5pack folder photos -o train.h5", "rdcc_nbytes=", "chunkio::Loader loader("):
             self.assertIn(part, text)
@@ -67,13 +67,13 @@ class TuneTest(CliTest):
 
     def test_sizes_are_those_after_resizing(self):
         make_class_folder(self.dir / "photos", ["cat"], 4)
-        report = self.tune("photos", "--resize", "16x24", "--color", "gray")
+        report = self.tune("photos", "--resize", "16x24", "--channels", "gray")
         source = report["source"]
         self.assertEqual((source["height"], source["width"], source["channels"]), (16, 24, 1))
-        self.assertIn(" --resize 16x24 --color gray", report["commands"]["h5pack"])
+        self.assertIn(" --resize 16x24 --channels gray", report["commands"]["h5pack"])
 
     def test_pictures_that_are_yet_to_come(self):
-        report = self.tune("200000x218x178x3", "--profile", "hdd", "--batch", 256, "--step-ms", 12)
+        report = self.tune("200000x218x178x3", "--disk", "hdd", "--batch", 256, "--step-ms", 12)
         self.assertEqual(report["source"]["kind"], "planned")
         self.assertGreater(report["advice"]["chunk_bytes"], 31 << 20)
         later = report["advice"]["later_epochs"]
@@ -81,21 +81,21 @@ class TuneTest(CliTest):
         self.assertEqual(later["echo"], int(np.ceil(256 / 0.012 / later["images_per_second"])))
         self.assertAlmostEqual(later["stall"], 1 - later["images_per_second"] * 0.012 / 256)
         self.assertRegex(report["commands"]["h5pack"], r"^h5pack folder DIR -o train.h5 --chunk \d+$")
-        self.assertIn("-o train.h5 --color gray --chunk", self.tune("10x28x28x1")["commands"]["h5pack"])
+        self.assertIn("-o train.h5 --channels gray --chunk", self.tune("10x28x28x1")["commands"]["h5pack"])
         self.assertIn("-o train.h5 --resize 40 --center-crop 32x32 --chunk",
                       self.tune("10x32x32x3", "--resize", 40, "--center-crop", "32x32")["commands"]["h5pack"])
         of_four = self.tune("10x32x32x4")
         self.assertIsNone(of_four["commands"]["h5pack"])
         self.assertIn("1 or 3 channels", " ".join(of_four["notes"]))
         self.assert_refused(["tune", "10x32x32x3", "--resize", "16"], 2, ["10x32x32x3", "--resize 16"], "name the size")
-        self.assert_refused(["tune", "10x32x32x3", "--color", "gray"], 2, ["10x32x32x3"], "1 channel")
+        self.assert_refused(["tune", "10x32x32x3", "--channels", "gray"], 2, ["10x32x32x3"], "1 channel")
         self.assert_refused(["tune", "10x99999999x1x3"], 2, ["99999999"], "2\\^20")
         self.assert_refused(["tune", "1099511627776x2048x2048x3", "--batch", "2"], 2, ["1099511627776"], "2\\^63")
         self.assert_refused(["tune", "10x0x1x3"], 1, ["10x0x1x3"], "No such file")
 
     def test_every_line_can_be_pasted(self):
         make_class_folder(self.dir / "my photos", ["cat", "dog"], 8)
-        report = self.tune("my photos", "--batch", 4, "--memory", "256MiB")
+        report = self.tune("my photos", "--batch", 4, "--memory-budget", "256MiB")
         commands = report["commands"]
         line = shlex.split(commands["h5pack"])
         self.assertEqual(line[0], "h5pack")
@@ -132,7 +132,7 @@ class TuneTest(CliTest):
                 file.create_dataset("b", data=data)
         opened = ["--images", "a b", "--layout", "nchw"]
         write_two("two.h5", 1)
-        report = self.tune("two.h5", *opened, "--allow-external", "--profile", "hdd")
+        report = self.tune("two.h5", *opened, "--allow-external", "--disk", "hdd")
         self.assertTrue(report["pack"])
         self.assertIn("--allow-external", report["commands"]["h5pack"])
         self.assertIn('Dataset::open("two-tuned.h5"), ', report["commands"]["cpp"])
@@ -170,10 +170,10 @@ class TuneTest(CliTest):
         for batch in (1, 7, 256, 3000):
             for memory in ("64MiB", "100MiB", "1GiB"):
                 with self.subTest(batch=batch, memory=memory):
-                    result = self.run_h5pack("tune", "wide.h5", "--batch", batch, "--memory", memory, "--json",
+                    result = self.run_h5pack("tune", "wide.h5", "--batch", batch, "--memory-budget", memory, "--json",
                                              *MACHINE)
                     if result.returncode != 0:
-                        self.assertIn("--memory", result.stderr)
+                        self.assertIn("--memory-budget", result.stderr)
                         continue
                     advice = json.loads(result.stdout)["as_stored"]
                     self.h5pack("stream", "wide.h5", "--batch", batch, "--window-bytes", advice["window_bytes"],
@@ -183,7 +183,7 @@ class TuneTest(CliTest):
     def test_a_good_file_is_kept(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
         self.h5pack("folder", "photos", "-o", "photos.h5")
-        report = self.tune("photos.h5", "--profile", "sata-ssd")
+        report = self.tune("photos.h5", "--disk", "sata-ssd")
         self.assertFalse(report["pack"])
         self.assertIsNone(report["commands"]["h5pack"])
         self.assertIn('"photos.h5"', report["commands"]["cpp"])
@@ -197,23 +197,23 @@ class TuneTest(CliTest):
 
     def test_small_chunks_on_a_disk_with_seeks_are_packed_again(self):
         self.foreign_file("small.h5", (1, 64, 64, 3))
-        report = self.tune("small.h5", "--profile", "hdd", "--step-ms", 10)
+        report = self.tune("small.h5", "--disk", "hdd", "--step-ms", 10)
         self.assertTrue(report["pack"])
         self.assertGreater(report["packed"]["first_epoch"]["images_per_second"],
                            5 * report["as_stored"]["first_epoch"]["images_per_second"])
         self.assertEqual(report["as_stored"]["first_epoch"]["bound"], "disk")
         self.assertGreater(report["as_stored"]["first_epoch"]["echo"], 1)
         self.h5pack(*shlex.split(report["commands"]["h5pack"])[1:])
-        again = self.tune("small-tuned.h5", "--profile", "hdd", "--step-ms", 10)
+        again = self.tune("small-tuned.h5", "--disk", "hdd", "--step-ms", 10)
         self.assertFalse(again["pack"])
 
     def test_echo_is_proposed_where_storage_limits_and_up_to_eight_uses(self):
         self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
-        planned = ("200000x218x178x3", "--profile", "hdd", "--batch", 256, "--step-ms")
+        planned = ("200000x218x178x3", "--disk", "hdd", "--batch", 256, "--step-ms")
         for arguments, bound, uses, wanted in (
-                ((*planned, 100), "disk", range(2, 9), "{}: each picture would have to be used so often"),
-                ((*planned, 1), "disk", range(9, 10**6), "not proposed: .* each picture would have to be used {} times"),
-                (("deflate.h5", "--profile", "nvme", "--step-ms", 0.01), None, range(2, 10**6),
+                ((*planned, 100), "disk", range(2, 9), "{}: each image would have to be used so often"),
+                ((*planned, 1), "disk", range(9, 10**6), "not proposed: .* each image would have to be used {} times"),
+                (("deflate.h5", "--disk", "nvme", "--step-ms", 0.01), None, range(2, 10**6),
                  "not proposed: \\w+ limits, not storage"),
                 ((*planned, 100_000), "consumer", range(1, 2), "not needed")):
             with self.subTest(wanted):
@@ -229,7 +229,7 @@ class TuneTest(CliTest):
 
     def test_filtered_chunks_are_decoded(self):
         self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
-        report = self.tune("deflate.h5", "--profile", "nvme")
+        report = self.tune("deflate.h5", "--disk", "nvme")
         self.assertEqual(report["as_stored"]["first_epoch"]["bound"], "decode")
         self.assertLess(report["as_stored"]["first_epoch"]["images_per_second"],
                         report["packed"]["first_epoch"]["images_per_second"])
@@ -250,7 +250,7 @@ class TuneTest(CliTest):
 
     def test_contiguous_files_have_no_chunks(self):
         self.foreign_file("plain.h5", None)
-        report = self.tune("plain.h5", "--profile", "sata-ssd")
+        report = self.tune("plain.h5", "--disk", "sata-ssd")
         self.assertFalse(report["pack"])
         self.assertIsNone(report["h5py"]["random_order_default_cache"])
         self.assertIsNone(report["commands"]["h5py"])
@@ -268,7 +268,7 @@ class TuneTest(CliTest):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 300)
         for part in range(2):
             self.h5pack("folder", "photos", "-o", "t.h5", "--shard", f"{part}/2", "--chunk", 1)
-        report = self.tune("t-*-of-00002.h5", "--profile", "hdd")
+        report = self.tune("t-*-of-00002.h5", "--disk", "hdd")
         self.assertTrue(report["pack"])
         self.h5pack(*shlex.split(report["commands"]["h5pack"])[1:])
         with h5py.File(self.dir / "t-tuned.h5") as file:
@@ -330,21 +330,21 @@ class TuneTest(CliTest):
         (self.dir / "empty").mkdir()
         (self.dir / "text.h5").write_text("no HDF5")
         self.assert_refused(["tune", "gone.h5"], 1, ["gone.h5"], "No such file")
-        self.assert_refused(["tune", "empty"], 1, ["empty"], "no pictures")
+        self.assert_refused(["tune", "empty"], 1, ["empty"], "no images")
         self.assert_refused(["tune", "text.h5"], 1, ["text.h5"], "HDF5")
-        self.assert_refused(["tune", "photos.h5", "--memory", "0"], 2, ["--memory"], "at least")
-        self.assert_refused(["tune", "photos.h5", "--memory", "1MiB"], 1, ["1048576"], "--memory")
+        self.assert_refused(["tune", "photos.h5", "--memory-budget", "0"], 2, ["--memory-budget"], "at least")
+        self.assert_refused(["tune", "photos.h5", "--memory-budget", "1MiB"], 1, ["1048576"], "--memory-budget")
         self.assert_refused(["tune", "photos.h5", "--batch", "0"], 2, ["--batch"], "1 or more")
         self.assert_refused(["tune", "photos.h5", "--step-ms", "-1"], 2, ["--step-ms"], "from 0")
-        self.assert_refused(["tune", "photos.h5", "--profile", "floppy"], 2, ["floppy"], "hdd, sata-ssd")
-        self.assert_refused(["tune", "photos.h5", "--profile", "hdd", "--measure"], 2, ["--measure"], "excludes --")
+        self.assert_refused(["tune", "photos.h5", "--disk", "floppy"], 2, ["floppy"], "hdd, sata-ssd")
+        self.assert_refused(["tune", "photos.h5", "--disk", "hdd", "--measure"], 2, ["--measure"], "excludes --")
         self.assert_refused(["tune", "photos.h5", "--resize", "16"], 2, ["--resize"], "HDF5")
         self.assert_refused(["tune", "photos", "--kind", "hdf5"], 1, ["photos"], "is a folder")
         self.assert_refused(["tune", "photos", "--measure", "--scratch", "nowhere"], 1, ["nowhere"], "No such file")
         self.assert_refused(["tune", "photos", "--scratch", "."], 2, ["--measure"], "requires|needs")
         # Hardly anything to read.
         self.foreign_file("tiny.h5", (2, 64, 64, 3), count=4)
-        self.assert_refused(["tune", "tiny.h5", "--measure"], 2, ["tiny.h5"], "--profile")
+        self.assert_refused(["tune", "tiny.h5", "--measure"], 2, ["tiny.h5"], "--disk")
 
 
 if __name__ == "__main__":

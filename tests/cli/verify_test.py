@@ -1,4 +1,4 @@
-"""h5pack verify: what it believes, what it does not, and which pictures it says are lost."""
+"""h5pack verify: what it believes, what it does not, and which images it says are lost."""
 
 import json
 import os
@@ -49,7 +49,7 @@ class VerifyTest(CliTest):
         flip(self.file, self.offset + 2 * self.chunk_bytes + 777, 8)
         flip(self.file, self.offset + 5 * self.chunk_bytes + 2 * 960 - 1)  # of the last row
         flip(self.file, self.offset + 6 * self.chunk_bytes - 1)  # behind it: no sample
-        report, stderr = self.verify("out.h5", code=1)
+        report, stderr = self.verify("out.h5", code=4)
         self.assertFalse(report["intact"])
         self.assertEqual(len(stderr.splitlines()), 1)
         self.assertRegex(stderr, r"h5pack: out\.h5 is damaged; copy it again")
@@ -74,7 +74,7 @@ class VerifyTest(CliTest):
         chunk = next(n for n in range(5) if 3 in map(classes[4 * n : 4 * n + 4].count, ["cat", "dog"]))
         for row in range(self.CHUNK * chunk, self.CHUNK * (chunk + 1)):
             flip(self.file, self.offset + row * self.chunk_bytes // self.CHUNK)
-        report, _ = self.verify("out.h5", code=1)
+        report, _ = self.verify("out.h5", code=4)
         self.assertEqual(report["damaged"][0]["classes"], classes[self.CHUNK * chunk : self.CHUNK * (chunk + 1)])
         self.assertRegex(self.run_h5pack("verify", "out.h5", "--quiet").stdout,
                          r"\n    of classes (cat \(3\), dog \(1\)|dog \(3\), cat \(1\))\n")
@@ -83,14 +83,14 @@ class VerifyTest(CliTest):
         with h5py.File(self.file, "r+") as file:
             del file["images"].attrs["class_names"], file["images"].attrs["class_counts"]
         flip(self.file, self.offset)
-        report, _ = self.verify("out.h5", code=1)
+        report, _ = self.verify("out.h5", code=4)
         self.assertEqual([damage["classes"] for damage in report["damaged"]], [[]])
         self.assertNotIn("of class", self.run_h5pack("verify", "out.h5", "--quiet").stdout)
 
     def test_files_that_are_gone_leave_the_source_rows(self):
         flip(self.file, self.offset)
         (self.dir / "photos").rename(self.dir / "elsewhere")
-        report, _ = self.verify("out.h5", code=1)
+        report, _ = self.verify("out.h5", code=4)
         self.assertEqual(report["damaged"][0]["source_rows"], [self.source_index[0]])
         self.assertEqual(report["damaged"][0]["files"], [])
         self.assertIn("photos", report["files_unknown"])
@@ -104,8 +104,8 @@ class VerifyTest(CliTest):
         with h5py.File(path) as file:
             offset = file["images"].id.get_chunk_info(0).byte_offset
         flip(path, offset + 2 * 2 * 3072)
-        report, _ = self.verify("packed/train.h5", code=1)
-        self.assertEqual(report["damaged"][0]["files"], ["cifar/data_batch_2.bin, picture 1"])
+        report, _ = self.verify("packed/train.h5", code=4)
+        self.assertEqual(report["damaged"][0]["files"], ["cifar/data_batch_2.bin, image 1"])
 
     def test_quick_reads_no_pictures(self):
         flip(self.file, self.offset)
@@ -128,7 +128,7 @@ class VerifyTest(CliTest):
                     self.file.write_bytes(whole)
                     with h5py.File(self.file, "r+") as file:
                         change(file)
-                    report, _ = self.verify("out.h5", *quick, code=1)
+                    report, _ = self.verify("out.h5", *quick, code=4)
                     self.assertEqual(len(report["problems"]), 1)
                     self.assertIn(problem, report["problems"][0])
                     # A changed source_index is damage of its samples, too.
@@ -140,7 +140,7 @@ class VerifyTest(CliTest):
         for name, content, names in (("cut.h5", whole[:len(whole) // 2], "cut.h5"),
                                      ("empty.h5", b"", "empty"), ("text.h5", b"hello" * 99, "not an HDF5")):
             (self.dir / name).write_bytes(content)
-            self.assert_refused(["verify", name], 1, [name, names], r";")
+            self.assert_refused(["verify", name], 4, [name, names], r";")
         self.assert_refused(["verify", "nowhere.h5"], 1, ["nowhere.h5"], r"No such file")
 
     def test_a_foreign_file_has_only_its_structure_checked(self):
@@ -168,7 +168,7 @@ class VerifyTest(CliTest):
                 flip(self.file, object_header(self.file, name) + 17, 4)
                 files = tree(self.dir)
                 for quick in ([], ["--quick"]):
-                    report, _ = self.verify("out.h5", *quick, code=1)
+                    report, _ = self.verify("out.h5", *quick, code=4)
                     self.assertEqual(len(report["problems"]), 1)
                     self.assertIn(f"cannot open {name} of out.h5", report["problems"][0])
                 for command in (["repack", "out.h5", "-o", "new.h5"], ["export", "out.h5", "-o", "new"],
@@ -204,7 +204,8 @@ class VerifyTest(CliTest):
         shard = "train-00001-of-00002.h5"
         flip(self.dir / shard, object_header(self.dir / shard, "source_index") + 17)
         for command in (["verify"], ["info"], ["stream"], ["link", "-o", "all.h5"]):
-            self.assert_refused([*command, "train-*-of-00002.h5"], 1, ["source_index", shard], r"damaged, copy")
+            self.assert_refused([*command, "train-*-of-00002.h5"], 4 if command[0] == "verify" else 1,
+                                ["source_index", shard], r"damaged, copy")
 
     def test_every_attribute_and_every_dataset_is_read(self):
         def write():
@@ -232,7 +233,7 @@ class VerifyTest(CliTest):
             with self.subTest(name):
                 write()
                 flip(self.dir / "foreign.h5", offset + 2)
-                report, _ = self.verify("foreign.h5", code=1)
+                report, _ = self.verify("foreign.h5", code=4)
                 self.assertIn(name, report["problems"][0])
                 self.assertIn("foreign.h5", report["problems"][0])
                 self.assertIn("about/source" if name == "made by" else name, report["problems"][0])
@@ -243,7 +244,7 @@ class VerifyTest(CliTest):
             file["images"] = np.stack([picture(i, 8, 8) for i in range(20)])
             rows = file.create_dataset("sparse", (1 << 40,), "f8", chunks=(1024,), compression="gzip")
             rows[:10] = 1
-        report, _ = self.verify("foreign.h5", code=1)
+        report, _ = self.verify("foreign.h5", code=4)
         self.assertRegex(report["problems"][0], r"sparse.*claims more bytes")
 
     def test_pictures_without_digests_are_read(self):
@@ -253,7 +254,7 @@ class VerifyTest(CliTest):
             offset = file["images"].id.get_chunk_info(2).byte_offset
         self.verify("foreign.h5")
         flip(self.dir / "foreign.h5", offset + 3)
-        report, _ = self.verify("foreign.h5", code=1)
+        report, _ = self.verify("foreign.h5", code=4)
         self.assertEqual(len(report["problems"]), 1)
         self.assertRegex(report["problems"][0], r"rows 10 to 14.*images in foreign\.h5")
         self.verify("foreign.h5", "--quick")
@@ -265,9 +266,18 @@ class VerifyTest(CliTest):
             offset = file["boxes"].id.get_chunk_info(2).byte_offset
         self.verify("foreign.h5")
         flip(self.dir / "foreign.h5", offset + 3)
-        report, _ = self.verify("foreign.h5", code=1)
+        report, _ = self.verify("foreign.h5", code=4)
         self.assertIn("boxes", report["problems"][0])
         self.verify("foreign.h5", "--quick")
+
+    def test_what_cannot_be_checked_is_not_called_damaged(self):
+        for name in ("absent.h5", "."):
+            self.assert_refused(["verify", name], 1, [name], r"\w")
+        self.assert_refused(["verify", "out.h5", "--against", "absent"], 1, ["absent"], r"\w")
+        # So damaged that it does not open.
+        whole = (self.dir / "out.h5").read_bytes()
+        (self.dir / "short.h5").write_bytes(whole[:len(whole) // 2])
+        self.assert_refused(["verify", "short.h5"], 4, ["short.h5", "truncated"], "again")
 
     def test_usage(self):
         for arguments in (["verify"], ["verify", "out.h5", "--threads", "0"],
@@ -276,7 +286,7 @@ class VerifyTest(CliTest):
 
     def test_every_number_of_threads_finds_the_same(self):
         flip(self.file, self.offset + 4 * self.chunk_bytes)
-        reports = [self.verify("out.h5", "--threads", threads, code=1)[0] for threads in (1, 3, 40)]
+        reports = [self.verify("out.h5", "--threads", threads, code=4)[0] for threads in (1, 3, 40)]
         for report in reports:
             self.assertEqual([d["chunk"] for d in report["damaged"]], [4])
 
@@ -294,8 +304,8 @@ class AgainstTest(CliTest):
         return json.loads(result.stdout)
 
     def test_every_packing_option_is_repeated(self):
-        for options in ([], ["--resize", "16x20", "--interpolation", "bicubic", "--layout", "nchw"],
-                        ["--resize", "12", "--center-crop", "10x8", "--color", "gray", "--order", "source"],
+        for options in ([], ["--resize", "16x20", "--interpolation", "bicubic", "--out-layout", "nchw"],
+                        ["--resize", "12", "--center-crop", "10x8", "--channels", "gray", "--order", "source"],
                         ["--resize", "8x9", "--shrink-on-load", "--orientation", "apply"],
                         ["--pad", "40x41"]):
             with self.subTest(options):
@@ -307,7 +317,7 @@ class AgainstTest(CliTest):
         self.h5pack("folder", "photos", "-o", "out.h5", "--seed", "4")
         write_picture(self.samples[3][0], 999, height=24, width=30)
         write_picture(self.samples[20][0], 20, height=10, width=10)
-        report = self.verify("out.h5", "--against", "photos", "--sample", "all", code=1)
+        report = self.verify("out.h5", "--against", "photos", "--sample", "all", code=4)
         self.assertEqual((report["damaged"], report["intact"]), ([], False))
         different = sorted(report["source"]["different"], key=lambda d: d["source_row"])
         self.assertEqual([d["source_row"] for d in different], [3, 20])
@@ -320,7 +330,7 @@ class AgainstTest(CliTest):
             for d in different:
                 self.assertEqual(file["source_index"][d["row"]], d["source_row"])
         result = self.run_h5pack("verify", "out.h5", "--against", "photos", "--quiet", "--sample", "all")
-        self.assertIn("28 of 30 pictures equal their source", result.stdout)
+        self.assertIn("28 of 30 images equal their source", result.stdout)
         self.assertIn("differs from its source", result.stderr)
 
     def test_a_sample(self):
@@ -416,7 +426,7 @@ class FlippedBitTest(CliTest):
                     (self.dir / "x.h5").write_bytes(whole)
                     flip(self.dir / "x.h5", at, 1 << bit)
                     result = self.run_h5pack("verify", "x.h5", "--quiet")
-                    self.assertIn(result.returncode, (0, 1), result.stderr)
+                    self.assertIn(result.returncode, (0, 1, 4), result.stderr)
                     self.assertLessEqual(len(result.stderr.splitlines()), 1, result.stderr)
                     self.assertIn("x.h5", result.stderr + result.stdout)
                     if result.returncode == 0:

@@ -1,4 +1,4 @@
-/// What becomes of CUDA's errors: codes, texts, ways out, and devices that are lost.
+/// What becomes of CUDA's errors: codes, texts, hints, and devices that are lost.
 ///
 /// The linker puts the functions below in the place of the CUDA runtime's (--wrap), so that no
 /// driver and no GPU is needed: memory of a device is memory of the host, streams do their work at

@@ -206,7 +206,7 @@ TEST_P(ReadFaultsTest, SkippingLosesTheRowsItNamesAndNoOthers) {
   Loader loader(Dataset::open(path_), skipping);
   g_reads = 0;
   g_fail_from = 1;
-  g_fail_count = 2;  // the way round the page cache, and the way through it
+  g_fail_count = 2;  // the way that bypasses the page cache, and the way through it
   const auto rows = drain(loader, 0);
   std::int64_t lost = 0;
   for (const SkippedRows& skipped : loader.skipped()) {

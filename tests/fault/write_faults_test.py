@@ -396,7 +396,7 @@ def datasets(found):
 
 @under_strace.required
 class LargeChunksTest(WriterTest):
-    """Chunks that go round the page cache where the file system allows it."""
+    """Chunks that bypass the page cache where the file system allows it."""
     SAMPLE, OPTIONS = (150, 160, 3), ("large",)
 
     test_killed_at_every_change = WriteFaultsTest.test_killed_at_every_change

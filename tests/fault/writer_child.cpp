@@ -1,7 +1,7 @@
 /// Writes a small file of known content, to be killed and hindered by write_faults_test.py.
 ///
 /// writer_child PATH PLANNED ROWS [resume] [force] [large] [filter]: PLANNED rows are announced; if
-/// ROWS are fewer, the file is shortened to them. Large: chunks that go round the page cache. What
+/// ROWS are fewer, the file is shortened to them. Large: chunks that bypass the page cache. What
 /// happens goes to stdout, line by line and unbuffered: "resumed I" for each chunk found, "wrote I"
 /// after each chunk written, "published" at the end. Groups are of two chunks. Exits 0; 1 with one
 /// line on stderr after an Error. To resume without force what is published already is no work.

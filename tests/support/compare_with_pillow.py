@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares every picture and label of packed files with what Pillow and ImageFolder's rules give.
+"""Compares every image and label of packed files with what Pillow and ImageFolder's rules give.
 
     compare_with_pillow.py DIR OUT
 
@@ -22,7 +22,7 @@ def class_names(root):
 
 
 def image_folder(root, classes):
-    """(path, label) of every picture, in ImageFolder's order."""
+    """(path, label) of every image, in ImageFolder's order."""
     samples = []
     for label, name in enumerate(classes):
         folder = root / name
@@ -39,7 +39,7 @@ def compare(file, root, classes):
     samples = image_folder(root, classes)
     with h5py.File(file, "r") as h5:
         images, labels, source = h5["images"], h5["labels"][:], h5["source_index"][:]
-        assert images.shape[0] == len(samples), f"{file}: {images.shape[0]} pictures, {len(samples)} files"
+        assert images.shape[0] == len(samples), f"{file}: {images.shape[0]} images, {len(samples)} files"
         stored = [name.decode() for name in images.attrs["class_names"]]
         assert stored == classes, f"{file}: classes {stored}, folders {classes}"
         assert np.array_equal(np.sort(source), np.arange(len(samples))), f"{file}: source_index"
@@ -55,7 +55,7 @@ def compare(file, root, classes):
                 with Image.open(path) as image:
                     expected = np.asarray(image.convert("RGB"))
                 assert np.array_equal(pixels, expected), f"{file} row {row} differs from {path}"
-    print(f"{file}: {len(samples)} pictures and labels equal")
+    print(f"{file}: {len(samples)} images and labels equal")
 
 
 def main():

@@ -15,7 +15,7 @@
 
 namespace chunkio::test {
 
-/// Opens the file and reads all pictures through libhdf5 and through every source; pixels other
+/// Opens the file and reads all images through libhdf5 and through every source; pixels other
 /// than `pixels` fail the test.
 /// \returns whether any of it was an error.
 inline bool is_noticed(const std::string& path, const std::vector<std::byte>& pixels) {

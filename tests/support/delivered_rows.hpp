@@ -14,7 +14,7 @@
 
 namespace chunkio::test {
 
-/// The rows of an epoch in delivered order, the pictures of all of them compared with the pattern.
+/// The rows of an epoch in delivered order, the images of all of them compared with the pattern.
 inline std::vector<std::int64_t> delivered_rows(Loader& loader, std::int64_t epoch) {
   std::vector<std::int64_t> rows;
   const std::int64_t bytes = loader.dataset().info().sample_bytes();

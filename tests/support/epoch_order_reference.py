@@ -431,7 +431,7 @@ def permutations():
 
 
 def crop_of(sizes, seed, epoch, sample_id, echo_pass):
-    """Section 10. `sizes`: height and width of the picture, of the crop, padding, random_crop, flip."""
+    """Section 10. `sizes`: height and width of the image, of the crop, padding, random_crop, flip."""
     height, width, crop_height, crop_width, padding, random_crop, flip = sizes
     rows = height + 2 * padding - crop_height
     columns = width + 2 * padding - crop_width

@@ -90,7 +90,7 @@ class FakeGpu : public device::Gpu {
     const auto size = static_cast<std::int64_t>(bytes);
     if (size > capacity_ - allocated_bytes_) {
       throw Error(ErrorCode::out_of_resources,
-                  "the pretended GPU has no " + std::to_string(bytes) + " bytes to allocate");
+                  "the fake GPU has no " + std::to_string(bytes) + " bytes to allocate");
     }
     auto memory = std::make_unique<std::byte[]>(bytes);
     sizes_[memory.get()] = size;
@@ -396,7 +396,7 @@ class FakeGpu : public device::Gpu {
       throw Error(member == "allocate" || member == "pin" || member == "allocate_pinned"
                       ? ErrorCode::out_of_resources
                       : ErrorCode::cuda_failed,
-                  "the pretended GPU fails at " + member);
+                  "the fake GPU fails at " + member);
     }
   }
   /// Waiting fails where a device was lost, which does nothing any more.

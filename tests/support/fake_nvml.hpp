@@ -1,4 +1,4 @@
-/// What a test tells the pretended NVML (fake_nvml.cpp), and what that was asked.
+/// What a test tells the fake NVML (fake_nvml.cpp), and what that was asked.
 #pragma once
 
 #include <array>

@@ -165,7 +165,7 @@ class RunTest(Scripts):
     def test_a_whole_run(self):
         text = self.run_sh(figures="2.5")
         self.assertEqual([row[:2] for row in self.rows(text)], [
-            ("tests", "configure"), ("tests", "build"), ("tests", "tests with a pretended GPU"), ("tests", "tests on the GPU"),
+            ("tests", "configure"), ("tests", "build"), ("tests", "tests with a fake GPU"), ("tests", "tests on the GPU"),
             ("tests", "compute-sanitizer memcheck"), ("figures", "PyTorch"), ("figures", "figures"),
             ("trainers", "configure trainers"), ("trainers", "build trainers"), ("trainers", "trainers"),
             ("sanitizers", "compute-sanitizer racecheck"), ("sanitizers", "compute-sanitizer synccheck"),
@@ -180,7 +180,7 @@ class RunTest(Scripts):
     def test_failures_are_reported_and_the_others_go_on(self):
         rows = dict(row[1:] for row in self.rows(self.run_sh(code=1, broken="skipped")))
         self.assertEqual(rows["tests on the GPU"], "SKIPPED (3 skipped)")
-        self.assertEqual(rows["tests with a pretended GPU"], "passed (3 skipped)")
+        self.assertEqual(rows["tests with a fake GPU"], "passed (3 skipped)")
         self.assertEqual(rows["compute-sanitizer initcheck"], "passed (1 passed)")
         text = self.run_sh(code=1, broken="kernel")
         self.assertEqual(dict(row[1:] for row in self.rows(text))["figures"], "FAILED: exit code 1")

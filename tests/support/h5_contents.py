@@ -5,7 +5,7 @@ import numpy as np
 
 
 def datasets_and_attributes(path):
-    """Arrays of all datasets by name, attributes of the file and of its pictures, and the pictures' chunk shape."""
+    """Arrays of all datasets by name, attributes of the file and of its images, and the images' chunk shape."""
     found = {}
 
     def visit(name, item):

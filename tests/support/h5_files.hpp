@@ -65,7 +65,7 @@ FieldData field(const std::string& name, const std::vector<T>& values, Shape row
   return data;
 }
 
-/// 6 x 5 RGB pictures with labels i % 3 of "cat", "dog", "schnürle", and their source rows.
+/// 6 x 5 RGB images with labels i % 3 of "cat", "dog", "schnürle", and their source rows.
 inline DatasetSpec small_spec(std::int64_t num_samples, Layout layout = Layout::nhwc) {
   DatasetSpec spec;
   spec.num_samples = num_samples;

@@ -1,4 +1,4 @@
-/// Plans, pictures and tasks on which the kernel is compared with its CPU twin: on a device, and on
+/// Plans, images and tasks on which the kernel is compared with its CPU twin: on a device, and on
 /// a CPU thread by thread.
 #pragma once
 
@@ -32,8 +32,8 @@ inline device::NormalizePlan kernel_case(const device::CropPlan& crop, std::size
   return plan;
 }
 
-/// Whole pictures and parts of them, one tile and many, aligned rows and others, more padding than
-/// picture.
+/// Whole images and parts of them, one tile and many, aligned rows and others, more padding than
+/// image.
 inline std::vector<device::CropPlan> kernel_crops() {
   return {
       {.picture_height = 32, .picture_width = 32, .height = 32, .width = 32},
@@ -98,7 +98,7 @@ void for_each_kernel_case(const device::CropPlan& crop, Check check) {
   }
 }
 
-/// A picture of one line.
+/// An image of one line.
 inline device::NormalizePlan line_case(std::int32_t width, std::size_t channels, Layout input) {
   return kernel_case({.picture_height = 1, .picture_width = width, .height = 1, .width = width},
                      channels, input, Layout::nchw, DType::float32);
@@ -117,7 +117,7 @@ inline std::int32_t widest_line(std::size_t channels, Layout input) {
 
 /// What the kernel is given for one output batch, and what the CPU twin makes of it.
 struct KernelBatch {
-  static constexpr std::int64_t kLabels = 3;  ///< Of a picture, uint8, delivered as float32.
+  static constexpr std::int64_t kLabels = 3;  ///< Of an image, uint8, delivered as float32.
 
   std::vector<std::byte> pictures;
   std::vector<std::byte> labels;
@@ -130,7 +130,7 @@ struct KernelBatch {
   }
 };
 
-/// Random pictures, of which `rows` random ones are used, each cropped and flipped as it falls.
+/// Random images, of which `rows` random ones are used, each cropped and flipped as it falls.
 inline KernelBatch kernel_batch(const device::NormalizePlan& plan, std::int64_t rows,
                                 std::mt19937& random) {
   constexpr std::int32_t kPictures = 5;

@@ -22,7 +22,7 @@ TRACE = "libchunkio/src/base/trace.cpp"
 OPENCV = re.compile(r"opencv2?/")
 TBB = re.compile(r"(tbb|oneapi)/")
 CODECS = re.compile(r"(libdeflate|liburing|zlib|jpeglib|lz4|zstd)\w*\.h$")
-# The only files of h5pack that know OpenCV: they turn bytes into pictures, reshape them, or draw. Whoever sets
+# The only files of h5pack that know OpenCV: they turn bytes into images, reshape them, or draw. Whoever sets
 # up threads may also tell OpenCV how many it has.
 OPENCV_TOOLS = re.compile(r"(axis_order|codecs|decode|encoder|transform|preview|contact_sheet)")
 OPENCV_SETTINGS = "opencv2/core/utility.hpp"

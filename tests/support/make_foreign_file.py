@@ -28,7 +28,7 @@ def images(name="images", shape=(40, 8, 8, 3), libver=None, userblock_size=None,
 
 
 def celeba_chunks(path):
-    """Chunks that cut every picture in two, and label chunks far larger than the labels."""
+    """Chunks that cut every image in two, and label chunks far larger than the labels."""
     with h5py.File(path, "w") as file:
         file.create_dataset("images", data=pattern((130, 3, 218, 178)), chunks=(100, 3, 217, 178))
         file.create_dataset("labels", data=labels(130), chunks=(20000,), maxshape=(None,))
@@ -185,7 +185,7 @@ def never_filled(path):
 
 
 def indexed(libver="latest", user_block=0, maxshape=None, **options):
-    """40 pictures in chunks of 7 whole ones, behind the index that libver and maxshape lead to."""
+    """40 images in chunks of 7 whole ones, behind the index that libver and maxshape lead to."""
     def make(path):
         with h5py.File(path, "w", libver=libver, userblock_size=user_block) as file:
             data = file.create_dataset("images", (40, 8, 8, 3), np.uint8, chunks=(7, 8, 8, 3),
@@ -209,7 +209,7 @@ def masked_chunks(path):
 
 
 def masks(path, n=400):
-    """Pictures with fields of other types and other chunks."""
+    """Images with fields of other types and other chunks."""
     row = np.arange(n)
     with h5py.File(path, "w") as file:
         file.create_dataset("images", data=pattern((n, 16, 12, 3)), chunks=(16, 16, 12, 3), compression="gzip")
@@ -269,7 +269,7 @@ def masked_fields(path):
 
 
 def typed_fields(path, compression="gzip"):
-    """Fields of several types and ranks, chunked otherwise than the pictures, or not at all."""
+    """Fields of several types and ranks, chunked otherwise than the images, or not at all."""
     n = 50
     all_filters = dict(shuffle=True, compression=compression, fletcher32=True)
     with h5py.File(path, "w") as file:
@@ -319,7 +319,7 @@ def scaleoffset(path):
 
 
 def many_chunks(path):
-    """100,000 chunks of one picture each behind the B-tree of early versions."""
+    """100,000 chunks of one image each behind the B-tree of early versions."""
     with h5py.File(path, "w", libver="earliest") as file:
         file.create_dataset("images", data=pattern((100000, 2, 2, 1)), chunks=(1, 2, 2, 1))
 
@@ -341,7 +341,7 @@ def huge_shape(path):
 
 
 def huge_field(path):
-    """Parallel to the pictures, but of 2^70 bytes: its number of chunks wraps to 0."""
+    """Parallel to the images, but of 2^70 bytes: its number of chunks wraps to 0."""
     with h5py.File(path, "w") as file:
         file.create_dataset("images", (2**40, 2, 1, 1), np.uint8, chunks=(2**10, 2, 1, 1))
         file.create_dataset("huge", (2**40, 2**30), np.uint8, chunks=(1, 1))
@@ -365,7 +365,7 @@ def implicit_chunks(path, n=2**24 + 5):
 
 
 def large_chunk_of(name, dtype, elements):
-    """One row for each of four pictures in a deflated chunk of many more, which is damaged."""
+    """One row for each of four images in a deflated chunk of many more, which is damaged."""
     def make(path):
         with h5py.File(path, "w") as file:
             file["images"] = pattern((4, 8, 8, 3))

@@ -1,8 +1,8 @@
-"""Writes pictures of every kind, and beside each what Pillow decodes from it.
+"""Writes images of every kind, and beside each what Pillow decodes from it.
 
 Usage: make_pictures.py OUTDIR
 
-NAME.EXT is the picture, NAME.rgb its [H,W,3] bytes and NAME.gray its [H,W] bytes; oriented_K.* are turned
+NAME.EXT is the image, NAME.rgb its [H,W,3] bytes and NAME.gray its [H,W] bytes; oriented_K.* are turned
 upright. manifest.txt lists "FILE NAME HEIGHT WIDTH". What Pillow converts otherwise than by dropping alpha
 and low bytes is computed with NumPy.
 """
@@ -152,7 +152,7 @@ def main():
     writer.expect("misnamed.jpg", rgb)
     (folder / "manifest.txt").write_text("\n".join(writer.lines) + "\n")
 
-    # Orientation: stored as it is, and what the picture is upright.
+    # Orientation: stored as it is, and what the image is upright.
     lines = []
     for extension, options in {
         "jpg": {"quality": 90},
@@ -190,7 +190,7 @@ def main():
         (folder / f"huge_{width}x{height}.png").write_bytes(
             PNG_SIGNATURE + png_chunk(b"IHDR", header) + png_chunk(b"IDAT", zlib.compress(b"")) + png_chunk(b"IEND", b"")
         )
-    (folder / "refused_text.jpg").write_text("this is no picture\n")
+    (folder / "refused_text.jpg").write_text("this is no image\n")
 
 
 if __name__ == "__main__":

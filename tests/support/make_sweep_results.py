@@ -125,9 +125,9 @@ def shuffle_points():
     return points
 
 
-STORY = [("one file per picture, read on demand, float32", 2_900, 0.86, None),
-         ("all pictures in memory", 23_500, 0.02, None),
-         ("one file per picture, workers and prefetch", 7_400, 0.64, None),
+STORY = [("one file per image, read on demand, float32", 2_900, 0.86, None),
+         ("all images in memory", 23_500, 0.02, None),
+         ("one file per image, workers and prefetch", 7_400, 0.64, None),
          ("uint8 instead of float32", 11_800, 0.41, None),
          ("contiguous HDF5, random reads", 4_100, 0.8, 1.2),
          ("chunked HDF5, default cache, random reads", 210, 0.99, 143.0),
@@ -167,7 +167,7 @@ def make_results(complete=True, seed=6):
         "options": {"rounds": ROUNDS, "cold": True, "batch_size": 256, "seed": 7, "images_per_turn": IMAGES,
                     "limit": None, "memory_limit": None, "throttled_device": None,
                     "notes": ["no permission for drop_caches: pages were put out with posix_fadvise and checked with mincore",
-                              "64 MiB chunks hold 2427 pictures"]},
+                              "64 MiB chunks hold 2427 images"]},
         "ceilings": [
             {"name": "storage, large reads", "bytes_per_second": spread([1.9e9, 1.94e9, 1.93e9, 1.96e9, 1.88e9])},
             {"name": "memory, copy of the same rows", "bytes_per_second": spread([10.9e9, 11.2e9, 11.4e9])}],

@@ -1,4 +1,4 @@
-/// Pictures written and decoded by Pillow (make_pictures.py), for tests to compare with.
+/// Images written and decoded by Pillow (make_pictures.py), for tests to compare with.
 #pragma once
 
 #include <cstdint>

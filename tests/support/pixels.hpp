@@ -1,4 +1,4 @@
-/// Pictures whose every byte is known from the row number, and files of them.
+/// Images whose every byte is known from the row number, and files of them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace chunkio::test {
 
-/// Byte `i` of picture `row`: a hash, so that a byte of another row or place is noticed.
+/// Byte `i` of image `row`: a hash, so that a byte of another row or place is noticed.
 inline std::byte pixel(std::int64_t row, std::int64_t i) {
   auto x = static_cast<std::uint64_t>(row) * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(i);
   x ^= x >> 31;

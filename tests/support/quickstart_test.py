@@ -1,4 +1,4 @@
-"""Runs the quick start on its own pictures and on folders as people have them.
+"""Runs the quick start on its own images and on folders as people have them.
 
     quickstart_test.py QUICKSTART_SH SCRATCH
 """

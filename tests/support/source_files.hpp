@@ -1,4 +1,4 @@
-/// Small inputs for the tests of picture sources.
+/// Small inputs for the tests of image sources.
 #pragma once
 
 #include <cstring>
@@ -36,7 +36,7 @@ std::vector<T> field_values(const h5pack::Split& split, std::string_view name) {
   return values;
 }
 
-/// The paths of a split's pictures, relative to `root`.
+/// The paths of a split's images, relative to `root`.
 inline std::vector<std::string> relative_paths(const h5pack::Split& split,
                                                const std::string& root) {
   std::vector<std::string> paths;

@@ -1,4 +1,4 @@
-"""The trainers with LibTorch, on the CPU and on drawn pictures: they learn, what they print can be read, and what they cannot do
+"""The trainers with LibTorch, on the CPU and on drawn images: they learn, what they print can be read, and what they cannot do
 is one line and the right exit code.
 
     torch_train_test.py MAKE_PICTURES H5PACK TRAIN_CIFAR TRAIN_CELEBA ACCURACY_PY
@@ -47,7 +47,7 @@ class TrainersTest(unittest.TestCase):
         run(H5PACK, "folder", pictures, "-o", cls.dir / "classes")
         cls.classes = [cls.dir / "classes" / "train.h5", cls.dir / "classes" / "test.h5"]
 
-        # CelebA's own format, with attributes that are in the pixels: each holds for half of the pictures.
+        # CelebA's own format, with attributes that are in the pixels: each holds for half of the images.
         large = cls.dir / "large"
         run(MAKE_PICTURES, large, "--count", ATTRIBUTE_COUNT, "--size", "218x178")
         celeba = cls.dir / "celeba"
@@ -102,7 +102,7 @@ class TrainersTest(unittest.TestCase):
         epochs, everything = self.train(TRAIN_CIFAR, self.classes, "--epochs", 8, *CIFAR)
         self.assertEqual(len(epochs), 8)
         self.assertLess(epochs[-1]["loss"], 0.7 * epochs[0]["loss"])
-        # Ten classes; 120 pictures held out, so chance is above 0.22 one time in 50,000.
+        # Ten classes; 120 images held out, so chance is above 0.22 one time in 50,000.
         self.assertGreater(epochs[-1]["held_out_accuracy"], 0.35)
         # The last batch is left out: it is a short one, and batch normalisation would see too little.
         self.assertEqual([epoch["images"] for epoch in epochs], [480] * 8)
@@ -112,12 +112,12 @@ class TrainersTest(unittest.TestCase):
     def test_attributes_are_learned(self):
         epochs, _ = self.train(TRAIN_CELEBA, self.attributes, "--epochs", 4, "--no-augment", *CELEBA)
         self.assertLess(epochs[-1]["loss"], epochs[0]["loss"])
-        # Each attribute holds for half of the pictures.
+        # Each attribute holds for half of the images.
         self.assertGreater(epochs[-1]["accuracy"], 0.75)
         self.assertGreater(epochs[-1]["held_out_accuracy"], 0.7)
 
     def test_attributes_from_less_memory_than_the_pictures_take(self):
-        # 208 pictures have 23 MiB.
+        # 208 images have 23 MiB.
         epochs, _ = self.train(TRAIN_CELEBA, self.attributes[:1], "--epochs", 1, "--memory-budget", "20MiB",
                                "--window-bytes", "1", "--direct-io", "--echo", 2, *CELEBA, "--batch", 8, "--threads", 1)
         self.assertEqual(epochs[0]["images"], 2 * 208)

@@ -1,4 +1,4 @@
-"""The whole path on drawn pictures: draw, pack, train. With true labels the classifier learns; with labels
+"""The whole path on drawn images: draw, pack, train. With true labels the classifier learns; with labels
 dealt at random it cannot.
 
     train_test.py MAKE_PICTURES H5PACK TRAIN_SOFTMAX
@@ -25,8 +25,8 @@ def run(*command):
 
 
 def held_out_accuracy(*command):
-    """(fraction right, pictures tested) of the last line of the trainer."""
-    match = re.search(r"^held-out accuracy: .* \((\d+) of (\d+) pictures", run(*command), re.MULTILINE)
+    """(fraction right, images tested) of the last line of the trainer."""
+    match = re.search(r"^held-out accuracy: .* \((\d+) of (\d+) images", run(*command), re.MULTILINE)
     correct, tested = int(match[1]), int(match[2])
     return correct / tested, tested
 
@@ -49,11 +49,11 @@ def main():
 
         chance = 1 / CLASSES
         accuracy, tested = held_out_accuracy(train_softmax, *files)
-        expect(tested == COUNT // 5, f"{tested} held-out pictures")
+        expect(tested == COUNT // 5, f"{tested} held-out images")
         expect(accuracy > 2.5 * chance, f"true labels: {accuracy:.3f} > {2.5 * chance:.3f}")
 
         accuracy, tested = held_out_accuracy(train_softmax, scratch / "one.h5")
-        expect(tested == COUNT * 4 // 5 // 5, f"{tested} held-out pictures of one file")
+        expect(tested == COUNT * 4 // 5 // 5, f"{tested} held-out images of one file")
         expect(accuracy > 2.5 * chance, f"true labels, one file: {accuracy:.3f} > {2.5 * chance:.3f}")
 
         # Held-out labels are dealt at random and balanced, so whatever the classifier says, each prediction is

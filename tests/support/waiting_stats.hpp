@@ -5,7 +5,7 @@
 
 namespace chunkio::test {
 
-/// Ten seconds of two threads, half of which the consumer waited: 100 batches of 100 pictures of
+/// Ten seconds of two threads, half of which the consumer waited: 100 batches of 100 images of
 /// 100 kB, in 100 row groups, read once each.
 inline LoaderStats waiting_stats() {
   LoaderStats stats;

@@ -1,4 +1,4 @@
-/// A WindowReader over pictures that a scripted source makes up, and what must come out of it.
+/// A WindowReader over images that a scripted source makes up, and what must come out of it.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace chunkio::test {
 struct SourceScript {
   struct Event {
     bool placed = false;  ///< Else announced.
-    bool mask = false;    ///< Of the streamed field, not of the pictures.
+    bool mask = false;    ///< Of the streamed field, not of the images.
     std::int64_t first_row = 0;
     RowRange wanted = {};   ///< Of what is announced.
     bool expected = false;  ///< Of what is placed: it was announced, or is about to be.
@@ -116,7 +116,7 @@ struct ReaderCase {
   std::int64_t max_held = 3;
   std::optional<std::int64_t> num_epochs = {};
   std::optional<RowSelection> rows = {};
-  bool masks = false;  ///< A streamed field beside the pictures.
+  bool masks = false;  ///< A streamed field beside the images.
   OnError on_error = OnError::raise;
   std::function<void()> check_whole_file = {};
 

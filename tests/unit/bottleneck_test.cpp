@@ -126,7 +126,7 @@ TEST(Bottleneck, MemoryThatHoldsThePicturesIsTheBestCureOfADisk) {
   stats.facts.spare_bytes = stats.facts.picture_bytes;  // just enough
   expect_bound(stats, Bound::disk, "resident = host");
   EXPECT_EQ(diagnose(stats).cures.front().option, "resident = host");
-  // 10,000 pictures took their workers one second of copying.
+  // 10,000 images took their workers one second of copying.
   EXPECT_NEAR(diagnose(stats).cures.front().images_per_second, 2000, 1) << "all that is wanted";
   EXPECT_NEAR(diagnose(stats).cures.front().stall, 0, 0.001);
   stats.facts.resident = Resident::host;
@@ -134,7 +134,7 @@ TEST(Bottleneck, MemoryThatHoldsThePicturesIsTheBestCureOfADisk) {
 }
 
 TEST(Bottleneck, PredictionsAreThoseOfTheModel) {
-  // Workers decode all the time: 1000 pictures a second, of which the consumer takes 2000.
+  // Workers decode all the time: 1000 images a second, of which the consumer takes 2000.
   LoaderStats stats = waiting_stats();
   stats.facts.filtered = true;
   stats.facts.num_cpus = 3;
@@ -203,7 +203,7 @@ TEST(Bottleneck, MoreThreadsDoNotHelpLibhdf5) {
   EXPECT_EQ(find_cure(diagnose(stats), "num_threads"), nullptr);
 }
 
-/// One worker that does nothing but wait: 10 ms for each of 1000 row groups of ten pictures, and a
+/// One worker that does nothing but wait: 10 ms for each of 1000 row groups of ten images, and a
 /// consumer that would take ten times as much.
 LoaderStats one_request_at_a_time() {
   LoaderStats stats = waiting_stats();
@@ -246,7 +246,7 @@ TEST(Bottleneck, LatencyThatIsKnownIsSharedByLargerChunks) {
   const Diagnosis found = diagnose(stats, measured);
   const Cure* const chunks = find_cure(found, "in chunks of 4096KiB (now 977 KiB)");
   ASSERT_NE(chunks, nullptr);
-  // 42 pictures of 0.1 ms each in a request of 9 ms.
+  // 42 images of 0.1 ms each in a request of 9 ms.
   EXPECT_NEAR(chunks->images_per_second, 42 / 0.0132, 42 / 0.0132 * 0.02);
 
   measured.disk = {.bytes_per_second = 1e8, .request_seconds = 0};

@@ -102,7 +102,7 @@ TEST_F(CelebaSource, PicturesWithoutRowsAndRowsWithoutPicturesAreNamed) {
   fs::remove(pictures() / "000004.jpg");
   fs::remove(pictures() / "000002.jpg");
   expect_failure(ErrorCode::not_found,
-                 {"list_attr_celeba.txt", "without a picture", "'000002.jpg'"});
+                 {"list_attr_celeba.txt", "without an image", "'000002.jpg'"});
 }
 
 TEST_F(CelebaSource, OtherTablesMustMatchToo) {

@@ -21,7 +21,7 @@ using chunkio::test::expect_error;
 constexpr std::int64_t kSampleBytes = 5;
 constexpr std::int64_t kChunk = 4;
 
-/// Pictures are good or bad by their place; the bytes of a good one are its place.
+/// Images are good or bad by their place; the bytes of a good one are its place.
 class ChunkAssembly : public ::testing::Test {
  protected:
   explicit ChunkAssembly(std::vector<bool> good = {}) : good_(std::move(good)) {}

@@ -30,7 +30,7 @@ struct Case {
   test::PackedFile file;
 };
 
-/// A source by itself, as a slower disk serves it, or by turns with another one.
+/// A source by itself, as a slower disk serves it, or alternately with another one.
 struct Kind {
   SourceKind kind = SourceKind::automatic;
   bool limited = false;
@@ -216,7 +216,7 @@ TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
                              std::filesystem::copy_options::overwrite_existing);
   const Dataset dataset = Dataset::open(path);
   const auto source = make_source(dataset);
-  // The pictures lie in the middle of the file or at its end; half of it is surely gone after this.
+  // The images lie in the middle of the file or at its end; half of it is surely gone after this.
   std::filesystem::resize_file(
       path, static_cast<std::uintmax_t>(dataset.impl()->images->linear_offset.value() +
                                         file_.num_samples * file_.sample_bytes() / 2));

@@ -81,7 +81,7 @@ TEST_F(CifarSource, Cifar10HasTwoSplitsInBatchOrder) {
     const auto expected = static_cast<std::uint8_t>(10 * (i / 2 + 1) + i % 2);
     EXPECT_EQ(pixels, std::vector<std::uint8_t>(kPixels, expected)) << i;
   }
-  EXPECT_EQ(picture_name(listing.splits[0].pictures, 3), root() + "/data_batch_2.bin, picture 1");
+  EXPECT_EQ(picture_name(listing.splits[0].pictures, 3), root() + "/data_batch_2.bin, image 1");
 }
 
 TEST_F(CifarSource, Cifar100HasFineAndCoarseLabels) {

@@ -133,7 +133,7 @@ TEST_F(CsvSource, BadColumnsAreNamed) {
 TEST_F(CsvSource, EmptyAndMissingFilesAreErrors) {
   expect_failure("", ErrorCode::corrupt_data, {"list.csv", "empty"});
   expect_failure("\n\n", ErrorCode::corrupt_data, {"list.csv", "no header"});
-  expect_failure("path,label\n", ErrorCode::not_found, {"list.csv", "no pictures"});
+  expect_failure("path,label\n", ErrorCode::not_found, {"list.csv", "no images"});
   expect_error(ErrorCode::not_found, {"absent.csv"},
                [&] { (void)list_csv(scratch_.file("absent.csv"), {}); });
 }

@@ -40,7 +40,7 @@ class CudaGpuTest : public ::testing::Test {
   std::shared_ptr<Gpu> gpu_;
 };
 
-/// Runs both on the same pictures and tasks, and compares every byte of the output.
+/// Runs both on the same images and tasks, and compares every byte of the output.
 void expect_equal_to_cpu(Gpu& gpu, const NormalizePlan& plan, std::mt19937& random) {
   constexpr std::int64_t kRows = 9;
   const test::KernelBatch expected = test::kernel_batch(plan, kRows, random);
@@ -53,7 +53,7 @@ void expect_equal_to_cpu(Gpu& gpu, const NormalizePlan& plan, std::mt19937& rand
   std::byte* const output = gpu.allocate(output_bytes + 64);
   std::byte* const output_labels = gpu.allocate(label_bytes);
   ASSERT_EQ(cudaMemset(output, 0xA5, output_bytes + 64), cudaSuccess);
-  // Or a checker of memory would complain of words that reach beyond the last picture.
+  // Or a checker of memory would complain of words that reach beyond the last image.
   ASSERT_EQ(cudaMemset(pictures + expected.pictures.size(), 0, kKernelSlack), cudaSuccess);
   // They may still be under way, and streams that do not block do not wait for them.
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -102,7 +102,7 @@ TEST_F(CudaGpuTest, EveryFormGivesTheBitsOfTheCpuOnSmallPictures) {
   });
 }
 
-/// Three labels of each of four pictures, as the kernel writes them for pictures 2, 0, 3.
+/// Three labels of each of four images, as the kernel writes them for images 2, 0, 3.
 template <class Input, class Output>
 void expect_labels(Gpu& gpu, DType input, DType output, const std::vector<Input>& values) {
   const NormalizePlan plan =
@@ -122,7 +122,7 @@ void expect_labels(Gpu& gpu, DType input, DType output, const std::vector<Input>
   const auto device_tasks = shared(tasks.size() * sizeof(RowTask));
   const auto made = shared(static_cast<std::size_t>(3 * plan.output_bytes()));
   const auto made_labels = shared(9 * sizeof(Output));
-  // Or a checker of memory would complain of pictures that nobody wrote.
+  // Or a checker of memory would complain of images that nobody wrote.
   ASSERT_EQ(cudaMemset(pictures.get(), 0,
                        static_cast<std::size_t>(4 * plan.picture_bytes()) + kKernelSlack),
             cudaSuccess);

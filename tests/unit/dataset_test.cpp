@@ -52,7 +52,7 @@ class DatasetTest : public testing::Test {
     change(file.get(), images.get());
   }
 
-  /// Every picture equals the pattern, read at once and in pieces.
+  /// Every image equals the pattern, read at once and in pieces.
   static void expect_pattern(const Dataset& dataset) {
     const std::int64_t n = dataset.size();
     const auto expected = test::pattern_rows(0, n, dataset.info().sample_bytes());
@@ -153,7 +153,7 @@ TEST_F(DatasetTest, TwoOpensOfOneFileAreIndependent) {
   expect_pattern(second);
 }
 
-// ---- Foreign files ----
+// ---- Third-party files ----
 
 TEST_F(DatasetTest, ContiguousDataIsOneRun) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "contiguous"));

@@ -14,7 +14,7 @@ namespace {
 
 using cuda::DeviceStats;
 
-/// Ten seconds, half of which the consumer waited: 100 batches of 100 pictures of 100 kB, by way of
+/// Ten seconds, half of which the consumer waited: 100 batches of 100 images of 100 kB, by way of
 /// page-locked memory, of a dataset for which the device has no room.
 DeviceStats waiting_stats() {
   DeviceStats stats;
@@ -137,7 +137,7 @@ TEST(DeviceBottleneck, CuresOfTheLoaderCountImagesOfTheConsumer) {
   DeviceStats stats = waiting_stats();
   stats.loader.stall_seconds = 9;
   stats.echo = 4;
-  // Each picture of the loader is used four times.
+  // Each image of the loader is used four times.
   stats.loader.images = 2500;
   stats.loader.bytes_delivered = 250'000'000;
   stats.loader.bytes_read = 250'000'000;

@@ -76,9 +76,9 @@ class DeviceLoaderTest : public ::testing::Test {
   /// Room for batches, but the dataset takes more than a quarter.
   static constexpr std::int64_t kSmallGpu = 4 * kDatasetBytes - 4;
   static constexpr std::int64_t kLargeGpu = 1 << 20;
-  /// What an output batch of 4 pictures takes, as float32: pictures, labels and tasks.
+  /// What an output batch of 4 images takes, as float32: images, labels and tasks.
   static constexpr std::int64_t kOutputBytes = 4 * (6 * 5 * 3 * 4 + 8 + 16);
-  /// What two big batches of `rows` pictures take.
+  /// What two big batches of `rows` images take.
   [[nodiscard]] static constexpr std::int64_t big_batches_bytes(std::int64_t rows) {
     return 2 * (rows * (6 * 5 * 3 + 8) + 16);
   }
@@ -629,7 +629,7 @@ TEST_F(DeviceLoaderTest, WhatDoesNotFitAfterAllIsFedByTheHost) {
   for (const DeviceResident resident : {DeviceResident::automatic, DeviceResident::require}) {
     const DeviceOptions options{.normalize = plain(), .max_held = 1, .resident = resident};
     gpu_->set_capacity(kLargeGpu);
-    // Pictures, labels and tasks of the one output batch come first.
+    // Images, labels and tasks of the one output batch come first.
     gpu_->fail_once("allocate", gpu_->calls("allocate") + 4);
     if (resident == DeviceResident::require) {
       expect_error(ErrorCode::out_of_resources,
@@ -913,7 +913,7 @@ TEST_F(DeviceLoaderTest, ABatchThatAnotherThreadReleasesIsWaitedFor) {
   EXPECT_LT(waited, std::chrono::seconds(30)) << "to the limit";
   ASSERT_TRUE(next);
   EXPECT_EQ(read(*next), wanted[1]);
-  EXPECT_EQ(loader.stats().stall_seconds, stall) << "the pictures were there";
+  EXPECT_EQ(loader.stats().stall_seconds, stall) << "the images were there";
 }
 
 TEST_F(DeviceLoaderTest, ABatchThatIsNeverReleasedIsWaitedForToALimit) {
@@ -980,7 +980,7 @@ TEST_F(DeviceLoaderTest, AConsumersStreamThatDoesNotEndIsAnError) {
       SCOPED_TRACE(std::to_string(max_held) + " " + std::to_string(big_batch) + " " +
                    std::to_string(echo) + ", pin " + std::to_string(static_cast<int>(pin)));
       gpu_->set_capacity(kLargeGpu);
-      // Refused for pictures, not for what says which rows: another thread waits for the device.
+      // Refused for images, not for what says which rows: another thread waits for the device.
       if (pin == PinMemory::prefer) gpu_->fail_once("pin", gpu_->calls("pin") + 1);
       const DeviceOptions options{.normalize = augmented(),
                                   .big_batch = big_batch,
@@ -1338,7 +1338,7 @@ TEST_F(DeviceLoaderTest, StatisticsNameWhatTheConsumerWaitsFor) {
   const DeviceOptions from_host{.resident = DeviceResident::off};
   gpu_->set_capacity(kDatasetBytes - 1);
 
-  // A batch has a copy of pictures and one of labels.
+  // A batch has a copy of images and one of labels.
   const DeviceStats bus =
       stats_at(Bound::bus, {.copy = milliseconds(8)}, from_host, loader_options());
   EXPECT_GT(bus.upload_seconds, 20 * 0.016);
@@ -1369,8 +1369,8 @@ TEST_F(DeviceLoaderTest, StatisticsNameWhatTheConsumerWaitsFor) {
   static_cast<void>(stats_at(Bound::kernel, {.kernel = milliseconds(15)},
                              {.resident = DeviceResident::require}, loader_options()));
 
-#if !defined(__SANITIZE_THREAD__)  // which makes the pretended kernel slower than any decoding
-  // Every picture costs that all are decoded: the loader, and of it decoding.
+#if !defined(__SANITIZE_THREAD__)  // which makes the simulated kernel slower than any decoding
+  // Every image costs that all are decoded: the loader, and of it decoding.
   path_ = folder_.file("deflated.h5");
   test::write_packed(path_, {.num_samples = 47,
                              .height = 200,

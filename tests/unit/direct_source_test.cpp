@@ -294,7 +294,7 @@ TEST_F(DirectSourceTest, MemoryIsBoundedByTwoChunksAThread) {
   }
 }
 
-/// A file with something wrong: where chunk 2 of pictures lies, and what was done to it.
+/// A file with something wrong: where chunk 2 of images lies, and what was done to it.
 class DamagedChunkTest : public DirectSourceTest {
  protected:
   /// Makes the file, lets `damage` change bytes [begin, end) of chunk `chunk`, and opens it.

@@ -147,12 +147,12 @@ TEST_F(FolderSource, StrangeNamesStayAsTheyAre) {
 }
 
 TEST_F(FolderSource, EmptyFoldersAndClassesAreErrors) {
-  expect_error(ErrorCode::not_found, {root(), "no pictures"}, [&] { (void)list(); });
+  expect_error(ErrorCode::not_found, {root(), "no images"}, [&] { (void)list(); });
   add("a/1.jpg");
   fs::create_directories(scratch_.path() / "empty");
   expect_error(ErrorCode::not_found, {"class folder 'empty'"}, [&] { (void)list(); });
   fs::remove_all(scratch_.path() / "a");
-  expect_error(ErrorCode::not_found, {root(), "no pictures"}, [&] { (void)list(); });
+  expect_error(ErrorCode::not_found, {root(), "no images"}, [&] { (void)list(); });
 }
 
 TEST_F(FolderSource, MissingFoldersAndFilesAreErrors) {

@@ -1,4 +1,4 @@
-// GpuUtilization with a pretended NVML: a library that the test loads under the name of the real
+// GpuUtilization with a fake NVML: a library that the test loads under the name of the real
 // one, which the loader of the system then takes for it.
 
 #include "gpu_utilization.hpp"

@@ -47,7 +47,7 @@ TEST(KernelPlan, TilesCoverAllRowsOnceAndKeepToTheirMemory) {
       EXPECT_LE(shared_bytes(made), kSharedBytes);
       EXPECT_EQ(made.threads % kWarp, 0);
       EXPECT_LE(made.threads, kMaxThreads);
-      // A picture of many rows is not one tile, or few multiprocessors would have work.
+      // An image of many rows is not one tile, or few multiprocessors would have work.
       if (made.tiles > 1) {
         EXPECT_LE(shared_bytes(made), kSharedBytes / 3);
       }

@@ -97,7 +97,7 @@ class OnDevice {
   [[nodiscard]] cuda::DeviceLoader& get() noexcept { return loader_; }
   [[nodiscard]] std::optional<cuda::DeviceBatch> next() { return loader_.next(stream_.get()); }
   [[nodiscard]] Delivered read(const cuda::DeviceBatch& batch) const {
-    // What lies on the pretended device is host memory, once the stream has come there.
+    // What lies on the fake device is host memory, once the stream has come there.
     gpu_->synchronize(stream_.get());
     const cuda::DeviceTensor weights = batch.field("weights");
     EXPECT_EQ(weights.dtype, DType::float32);

@@ -1,4 +1,4 @@
-/// What a Loader delivers beside plain pictures in order: large fields, some rows, checked or kept
+/// What a Loader delivers beside plain images in order: large fields, some rows, checked or kept
 /// chunks.
 #include <algorithm>
 #include <filesystem>

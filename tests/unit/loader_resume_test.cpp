@@ -313,7 +313,7 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
   refused([](LoaderOptions& o) { o.order = OrderMode::random; }, {"chunk_shuffled", "random here"});
 
   const std::string other = scratch_.file("other.h5");
-  test::write_packed(other, file_);  // the same pictures, another uuid
+  test::write_packed(other, file_);  // the same images, another uuid
   test::expect_error(ErrorCode::invalid_argument, {other, "another file"},
                      [&] { (void)Loader::resume(Dataset::open(other), options, state); });
   test::expect_error(ErrorCode::invalid_argument,

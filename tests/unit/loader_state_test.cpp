@@ -198,7 +198,7 @@ TEST(LoaderState, FingerprintTellsForeignFilesAndTheirDatasetsApart) {
   const auto fingerprint = [](const std::string& file, const std::string& images) {
     return contents_fingerprint(Dataset::open(file, {.images = images}));
   };
-  // Same shape, chunks and bytes; only the names and the pictures differ, or only the names.
+  // Same shape, chunks and bytes; only the names and the images differ, or only the names.
   const std::string first = fingerprint(path, "train/images");
   EXPECT_NE(fingerprint(path, "test/images"), first);
   EXPECT_NE(fingerprint(path, "copy/images"), first);
@@ -206,7 +206,7 @@ TEST(LoaderState, FingerprintTellsForeignFilesAndTheirDatasetsApart) {
   std::filesystem::copy_file(path, folder.file("copy.h5"));
   EXPECT_EQ(fingerprint(folder.file("copy.h5"), "train/images"), first);
 
-  // The same file with other pictures.
+  // The same file with other images.
   for (const std::string changed :
        {"splits_changed_first", "splits_changed_middle", "splits_changed_last"}) {
     const std::string other = test::h5py_file(folder, changed);

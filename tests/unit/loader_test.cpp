@@ -212,7 +212,7 @@ TEST_F(LoaderTest, TruncationWhileStreamingIsAnErrorForEverySource) {
     loader.start_epoch(0);
     std::optional<Batch> batch = loader.next();
     ASSERT_TRUE(batch);
-    // Somewhere among the pictures, inside a page.
+    // Somewhere among the images, inside a page.
     std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2 + 123);
     bool failed = false;
     try {

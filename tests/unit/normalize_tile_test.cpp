@@ -84,7 +84,7 @@ class DeviceBatch {
   DeviceBatch(const NormalizePlan& plan, const test::KernelBatch& batch)
       : kernel_(make_kernel_plan(plan)),
         rows_(static_cast<std::int64_t>(batch.tasks.size())),
-        // What lies behind the last picture is readable up to the end of a word, no further.
+        // What lies behind the last image is readable up to the end of a word, no further.
         pictures_((batch.pictures.size() + kWordBytes - 1) / kWordBytes * kWordBytes),
         labels_(batch.labels.size()),
         tasks_(batch.tasks.size() * sizeof(RowTask)),
@@ -214,7 +214,7 @@ TEST(NormalizeTile, TheLongestLinesAreRight) {
   }
 }
 
-// Where pictures lie in a word is what staging has to get right: every width up to a few words.
+// Where images lie in a word is what staging has to get right: every width up to a few words.
 TEST(NormalizeTile, RowsMayBeginAndEndAnywhereInAWord) {
   std::mt19937 random(3);
   for (std::int32_t width = 1; width <= 50; ++width) {
@@ -289,7 +289,7 @@ TEST(NormalizeTile, EveryByteIsWrittenByOneThread) {
   });
 }
 
-/// All labels of pictures 2, 0, 3 of four, as all threads of the blocks write them.
+/// All labels of images 2, 0, 3 of four, as all threads of the blocks write them.
 template <class Input, class Output>
 void expect_labels(DType input, DType output, const std::vector<Input>& values) {
   const std::vector<RowTask> tasks{{2, {}}, {0, {}}, {3, {}}};

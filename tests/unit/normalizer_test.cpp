@@ -156,7 +156,7 @@ TEST_P(NormalizerTest, EveryPixelIsWhereAndWhatItShouldBe) {
       check("padded, cropped to the same size", 2, 1);
       options.crop_height = height + 4;
       options.crop_width = width + 4;
-      check("larger than the picture", 3, 0);
+      check("larger than the image", 3, 0);
       options.padding = 0;
       options.crop_height = (height + 1) / 2;
       options.crop_width = (width + 1) / 2;

@@ -14,6 +14,8 @@ TEST(OptionFlags, ALibraryOptionHasTheFlagThatDoesTheSame) {
   EXPECT_EQ(flag_of("overwrite"), "--force");
   EXPECT_EQ(flag_of("overwrite = true"), "--force");
   EXPECT_EQ(flag_of("num_threads = 8"), "--threads 8");
+  EXPECT_EQ(flag_of("order = chunk_shuffled"), "--order chunk-shuffled");
+  EXPECT_EQ(flag_of("images = a_b"), "--images a_b");
   EXPECT_EQ(flag_of("resident = host"), "--resident host");
   // An option of DeviceLoader of the same name.
   EXPECT_EQ(flag_of("resident = require"), "");

@@ -1,4 +1,4 @@
-/// Packing end to end: pictures in, files out, read back through the public Dataset.
+/// Packing end to end: images in, files out, read back through the public Dataset.
 #include "packer.hpp"
 
 #include <unistd.h>
@@ -52,7 +52,7 @@ Bytes read_images(const Dataset& dataset) {
   return pixels;
 }
 
-/// A listing of ten 37x51 pictures of two classes, and Pillow's pixels of each.
+/// A listing of ten 37x51 images of two classes, and Pillow's pixels of each.
 class Packer : public ::testing::Test {
  protected:
   static constexpr PictureSize kSize{37, 51};
@@ -257,7 +257,7 @@ TEST_F(Packer, AJournalWithTheSumsOfOtherPicturesIsRefused) {
   write_bytes(last, whole);
   options_.writer.resume = true;
   expect_error(ErrorCode::corrupt_data,
-               {"sums of 0 pictures", "chunk " + std::to_string(chunk) + ",", "--force"},
+               {"sums of 0 images", "chunk " + std::to_string(chunk) + ",", "--force"},
                [&] { run(options_); });
 }
 
@@ -360,7 +360,7 @@ TEST_F(Packer, PlanBoundsMemory) {
   EXPECT_EQ(plan.num_chunks, 1);
   EXPECT_EQ(plan.memory_bytes(), plan.chunk_bytes);
   PackOptions large = options_;
-  large.picture.resize = parse_resize("20000x20000");  // 1.2 GB a picture.
+  large.picture.resize = parse_resize("20000x20000");  // 1.2 GB an image.
   large.threads = 16;
   EXPECT_EQ(plan_pack(listing_.splits[0], large).chunks_in_flight, 1);
   // And one that waits, one that is being filled up, and two that are written.

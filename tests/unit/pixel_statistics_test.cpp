@@ -95,7 +95,7 @@ TEST(PixelStatistics, DoesNotDependOnHowPicturesAreSharedOut) {
 }
 
 TEST(PixelStatistics, DeviationWithinPicturesIsAveragedOverThem) {
-  // One picture of one colour, one of two: deviations 0 and 100.
+  // One image of one colour, one of two: deviations 0 and 100.
   PixelStatistics statistics(1, Layout::nhwc);
   statistics.add(std::vector<std::uint8_t>(64, 7));
   std::vector<std::uint8_t> two(64, 200);

@@ -36,6 +36,18 @@ TEST(ProgressText, LineSaysShareRateAndRest) {
             "packing train: 50% (25,000 of 50,000 images), 12,500 images/s, 0:02 left");
 }
 
+TEST(ProgressText, TellsWhatWasSkipped) {
+  const ProgressState state{.label = "packing",
+                            .unit = "images",
+                            .total = 50'000,
+                            .done = 22'500,
+                            .skipped = 1'002,
+                            .seconds = 2};
+  EXPECT_EQ(progress_line(state),
+            "packing: 45% (22,500 of 50,000 images), 11,250 images/s, 0:03 left, 1,002 skipped");
+  EXPECT_NE(progress_bar(state, 120).find("0:03 left, 1,002 skipped"), std::string::npos);
+}
+
 TEST(ProgressText, BeforeTheFirstUnitThereIsNoRate) {
   const ProgressState none{.label = "x", .unit = "images", .total = 10, .done = 0, .seconds = 1};
   EXPECT_EQ(progress_line(none), "x: 0% (0 of 10 images)");

@@ -40,7 +40,7 @@ std::vector<std::byte> contents(const std::string& path) {
   return bytes;
 }
 
-/// Neighbours of all lengths, some large enough to go round the page cache, in any order and from
+/// Neighbours of all lengths, some large enough to bypass the page cache, in any order and from
 /// several threads.
 void expect_all_written(const std::string& path) {
   std::mt19937_64 random(test::test_seed());

@@ -36,7 +36,7 @@ TEST(Rungs, NothingIsReadBeforeTheFirstBatchIsAskedFor) {
     const auto waited = Clock::now() - asked;
     while (epoch->next()) {
     }
-    // Pictures that are in memory wait for nothing.
+    // Images that are in memory wait for nothing.
     if (epoch->bytes_read().value_or(0) == 0) continue;
     ++rungs_that_read;
     EXPECT_GE(waited, milliseconds(20 - 1));

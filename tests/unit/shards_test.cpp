@@ -36,7 +36,7 @@ using Rows = std::vector<std::int64_t>;
 constexpr std::int64_t kChunk = 7;
 /// Whole chunks but for the last file, as h5pack plans them.
 const Rows kWhole{21, 14, 28, 9};
-/// After pictures were left out; the second is a single chunk that is not full, the last a row.
+/// After images were left out; the second is a single chunk that is not full, the last a row.
 const Rows kUneven{20, 5, 27, 14, 1};
 
 class ShardsTest : public ::testing::Test {
@@ -303,7 +303,7 @@ TEST_F(ShardsTest, StatesContinueAndKnowTheirDataset) {
     EXPECT_EQ(rows, all);
   }
   const std::string state = first.state();
-  write(kUneven);  // the same pictures, packed anew
+  write(kUneven);  // the same images, packed anew
   expect_error(ErrorCode::invalid_argument, {"another file", "train-*-of-00005.h5"},
                [&] { (void)Loader::resume(Dataset::open(pattern), small(), state); });
 }

@@ -29,7 +29,7 @@ class StageRatesTest : public ::testing::Test {
   static constexpr std::int64_t kSamples = 2048;
   static constexpr std::int64_t kSide = 48;
 
-  /// Pictures of four bits of noise a byte, which take deflate time.
+  /// Images of four bits of noise a byte, which take deflate time.
   std::string make_file(const ChunkFilter& filter) const {
     const std::string path = folder_.file(filter.deflate_level > 0 ? "deflated.h5" : "plain.h5");
     const DatasetSpec spec{.num_samples = kSamples,
@@ -121,7 +121,7 @@ TEST_F(StageRatesTest, LimitedBandwidthIsNamedDisk) {
   LoaderOptions limited = options();
   // 44 ms for each batch: beside that a busy machine wakes the consumer soon.
   limited.disk_limit = DiskLimit{.bytes_per_second = 5e6};
-  limited.memory_budget = 12 << 20;  // so that keeping all pictures is no way out
+  limited.memory_budget = 12 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({})), limited);
   const StageRates alone = measure_stages(loader, 0.1);
   EXPECT_LT(alone.disk_bytes_per_second, 7.5e6);
@@ -150,7 +150,7 @@ TEST_F(StageRatesTest, OneThreadIsToldOfTheOthers) {
   if (base::usable_cpus() < 2) GTEST_SKIP() << "there is one CPU";
   LoaderOptions one = options();
   one.num_threads = 1;
-  one.memory_budget = 16 << 20;  // so that keeping all pictures is no way out
+  one.memory_budget = 16 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({.deflate_level = 9})), one);
   const LoaderStats stats = without_lateness(run(loader, 100, [](std::int64_t) {}));
   const Diagnosis found = stats.diagnosis();
@@ -160,7 +160,7 @@ TEST_F(StageRatesTest, OneThreadIsToldOfTheOthers) {
     return cure.option == "num_threads = " + std::to_string(base::usable_cpus());
   });
   ASSERT_NE(threads, found.cures.end()) << describe(found);
-  // All that is done is done by workers, so there are as many times the pictures as workers.
+  // All that is done is done by workers, so there are as many times the images as workers.
   const double now = static_cast<double>(stats.images) / stats.seconds;
   EXPECT_NEAR(threads->images_per_second / now, cpus, 0.2 * cpus) << describe(found);
 }
@@ -229,7 +229,7 @@ TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
   slow.direct_io = true;
   slow.num_threads = 1;
   slow.disk_limit = DiskLimit{.request_seconds = 0.02};
-  slow.memory_budget = 12 << 20;  // so that keeping all pictures is no way out
+  slow.memory_budget = 12 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({})), slow);
   if (!loader.stats().facts.direct_io) GTEST_SKIP() << loader.source_reason();
   const StageRates alone = measure_stages(loader, 0.2);

@@ -28,7 +28,7 @@ TEST(StreamText, AdviceNamesTheOptionOfThisProgram) {
   stats.facts.verify = chunkio::Verify::always;
   stats = stats.since({});  // which finds the advice
   EXPECT_NE(end_text(stats).find("Compare digests in the first epoch only (verify = first_epoch "
-                                 "(--verify first_epoch))."),
+                                 "(--verify first-epoch))."),
             std::string::npos)
       << end_text(stats);
 }

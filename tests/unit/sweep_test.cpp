@@ -33,14 +33,14 @@ bench::SweepOptions some_options() {
 TEST(ChooseChunks, SaysWhatIsNotAsAskedFor) {
   std::vector<std::string> notes;
   const std::vector<std::int64_t> bytes = {100, 300, 350, 1000, 100'000, 200'000};
-  // Pictures of 300 bytes, 20 of them.
+  // Images of 300 bytes, 20 of them.
   const std::vector<ChunkSize> chunks = choose_chunks(bytes, 300, 20, false, notes);
   EXPECT_EQ(chunks, (std::vector<ChunkSize>{{300, 1}, {1000, 3}, {100'000, 20}}));
   ASSERT_EQ(notes.size(), 6U);
-  EXPECT_NE(notes[0].find("do not hold a picture"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("do not hold an image"), std::string::npos) << notes[0];
   EXPECT_NE(notes[1].find("left out"), std::string::npos) << notes[1];
   EXPECT_NE(notes[2].find("left out"), std::string::npos) << notes[2];
-  EXPECT_NE(notes[3].find("3 pictures, 900 bytes"), std::string::npos) << notes[3];
+  EXPECT_NE(notes[3].find("3 images, 900 bytes"), std::string::npos) << notes[3];
   EXPECT_NE(notes[4].find("all of them"), std::string::npos) << notes[4];
   EXPECT_NE(notes[5].find("left out"), std::string::npos) << notes[5];
 }
@@ -208,7 +208,7 @@ TEST(ContinueFrom, RefusesAnotherSweepAndNamesTheDifference) {
   EXPECT_NE(message_of(now).find("--cold"), std::string::npos);
   now = some_results();
   now.dataset.identity = "y";
-  EXPECT_NE(message_of(now).find("pictures"), std::string::npos);
+  EXPECT_NE(message_of(now).find("images"), std::string::npos);
   now = some_results();
   for (Cell& cell : now.cells) cell.cache_bytes *= 2;
   EXPECT_NE(message_of(now).find("--cache-bytes"), std::string::npos);

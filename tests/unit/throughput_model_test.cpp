@@ -16,7 +16,7 @@ using chunkio::predict_throughput;
 using chunkio::ReadingPlan;
 using chunkio::Throughput;
 
-/// 1 ms to copy a row group of 10 pictures of 1,000 bytes, nothing else takes time.
+/// 1 ms to copy a row group of 10 images of 1,000 bytes, nothing else takes time.
 MachineRates quick() {
   MachineRates rates;
   rates.copy_bytes_per_second = 1e7;

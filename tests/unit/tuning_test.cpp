@@ -28,7 +28,7 @@ using chunkio::TuningTask;
 constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
 constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
 
-/// 200,000 pictures of 218x178x3, 23 GB.
+/// 200,000 images of 218x178x3, 23 GB.
 TuningTask large_pictures() {
   TuningTask task;
   task.num_samples = 200'000;

@@ -1,4 +1,4 @@
-/// Axis order of stored pictures.
+/// Axis order of stored images.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace h5pack {
 
-/// Writes `pixels`, one picture in the layout `from`, to `target` in the layout `to`. Pure;
+/// Writes `pixels`, one image in the layout `from`, to `target` in the layout `to`. Pure;
 /// thread-safe.
 /// \pre both have size.pixels() * channels bytes and do not overlap.
 void reorder_axes(std::span<const std::byte> pixels, PictureSize size, std::int64_t channels,

@@ -71,14 +71,14 @@ std::optional<PackedChunk> ChunkAssembler::add(DecodedBlock block) {
   if (open_.num_rows > 0 && !open_.pixels) open_.pixels = std::move(block.pixels);
   pool_->give_back(std::move(block.pixels));
 
-  // Skipped places belong to the chunk of the next good picture, so a gap ends with a good one.
+  // Skipped places belong to the chunk of the next good image, so a gap ends with a good one.
   const bool complete =
       place < stretch.end_place ||
       (open_.chunk == stretch.end_chunk && open_.num_rows == 0 && open_.record.skipped.empty());
   const bool overfull = full && full->chunk >= stretch.end_chunk.value_or(INT64_MAX);
   if (stretch.end_chunk && (!complete || overfull)) {
     throw chunkio::Error(chunkio::ErrorCode::corrupt_data,
-                         "some pictures can be read now and could not before, or the other way "
+                         "some images can be read now and could not before, or the other way "
                          "round, so what the interrupted run packed does not fit; start afresh "
                          "with --force");
   }

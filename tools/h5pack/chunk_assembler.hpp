@@ -1,6 +1,6 @@
-/// Closes the gaps that skipped pictures leave.
+/// Closes the gaps that skipped images leave.
 ///
-/// Data flow: blocks of decoded pictures, in pack order -> ChunkAssembler -> full chunks. As long
+/// Data flow: blocks of decoded images, in pack order -> ChunkAssembler -> full chunks. As long
 /// as nothing is skipped a block is a chunk and nothing is copied.
 #pragma once
 
@@ -42,7 +42,7 @@ struct Stretch {
   std::int64_t end_place = 0;
 };
 
-/// Pictures at the places [first_place, first_place + outcomes.size()) of a stretch.
+/// Images at the places [first_place, first_place + outcomes.size()) of a stretch.
 struct DecodedBlock {
   const Stretch* stretch = nullptr;
   std::int64_t first_place = 0;
@@ -65,15 +65,15 @@ class ChunkAssembler {
   ChunkAssembler(std::int64_t chunk_samples, std::int64_t sample_bytes, PixelStatistics no_pixels,
                  BufferPool& pool);
 
-  /// Takes the pictures of the next block.
+  /// Takes the images of the next block.
   /// \pre the block has at most chunk_samples places.
   /// \returns the chunk that became full, if one did.
   /// \throws Error corrupt_data: a stretch with an end does not give as many chunks as it has to,
-  ///         since pictures can be read otherwise than in the run that wrote what is around it.
+  ///         since images can be read otherwise than in the run that wrote what is around it.
   [[nodiscard]] std::optional<PackedChunk> add(DecodedBlock block);
 
   /// What is left after the last block: a chunk with fewer rows, or none, but perhaps with skipped
-  /// pictures.
+  /// images.
   [[nodiscard]] PackedChunk finish(std::int64_t end_place);
 
  private:

@@ -70,11 +70,11 @@ ChunkRecord record_of(const chunkio::ResumedChunk& resumed, std::int64_t channel
                       chunkio::Layout layout) {
   ChunkRecord record = from_note(resumed.note, channels, layout);
   if (std::cmp_not_equal(record.pixels.num_pictures(), resumed.num_rows)) {
-    throw Error(ErrorCode::corrupt_data,
-                "the journal of an earlier run has sums of " +
-                    std::to_string(record.pixels.num_pictures()) + " pictures for chunk " +
-                    std::to_string(resumed.chunk) + ", which has " +
-                    std::to_string(resumed.num_rows) + "; start again with --force");
+    throw Error(ErrorCode::corrupt_data, "the journal of an earlier run has sums of " +
+                                             std::to_string(record.pixels.num_pictures()) +
+                                             " images for chunk " + std::to_string(resumed.chunk) +
+                                             ", which has " + std::to_string(resumed.num_rows) +
+                                             "; start again with --force");
   }
   return record;
 }

@@ -1,5 +1,5 @@
 /// What is known of a packed chunk beside its pixels. It goes into the writer's journal as the
-/// chunk's note, so that a resumed run need not look at the pictures again.
+/// chunk's note, so that a resumed run need not look at the images again.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace h5pack {
 
 using chunkio::PixelStatistics;
 
-/// A chunk holds the good pictures of the places [first_place, end_place) in pack order. Those of
+/// A chunk holds the good images of the places [first_place, end_place) in pack order. Those of
 /// all chunks follow on each other without gaps; skipped places belong to the chunk that the next
-/// good picture is in.
+/// good image is in.
 struct ChunkRecord {
   std::int64_t first_place = 0;
   std::int64_t end_place = 0;
@@ -30,12 +30,12 @@ struct ChunkRecord {
 
 /// As JSON of one line.
 [[nodiscard]] std::string to_note(const ChunkRecord& record);
-/// \throws Error corrupt_data: a note that to_note() did not write for such pictures.
+/// \throws Error corrupt_data: a note that to_note() did not write for such images.
 [[nodiscard]] ChunkRecord from_note(std::string_view note, std::int64_t channels,
                                     chunkio::Layout layout);
 
 /// Of a chunk that an earlier run wrote.
-/// \throws Error corrupt_data: as from_note(), or the sums are of more or fewer pictures.
+/// \throws Error corrupt_data: as from_note(), or the sums are of more or fewer images.
 [[nodiscard]] ChunkRecord record_of(const chunkio::ResumedChunk& resumed, std::int64_t channels,
                                     chunkio::Layout layout);
 

@@ -1,6 +1,6 @@
 /// Writes chunks beside the threads that decode, so that none of them waits for the disk.
 ///
-/// Two threads: chunks go round the page cache, and a disk that is given the next one while it
+/// Two threads: chunks bypass the page cache, and a disk that is given the next one while it
 /// writes is half as fast again.
 #pragma once
 

@@ -73,7 +73,7 @@ void settle_options(AppendCommand& command, const chunkio::DatasetInfo& before) 
   if (before.channels != 1 && before.channels != 3) {
     throw Error(ErrorCode::unsupported, in_quotes(before.path) + " has " +
                                             std::to_string(before.channels) +
-                                            " channels; pictures can be appended to 1 or 3");
+                                            " channels; images can be appended to 1 or 3");
   }
   if (options.shuffled && !before.stored.filters.empty()) {
     throw Error(ErrorCode::unsupported,
@@ -121,17 +121,16 @@ void add_source(CLI::App& app, const SourceKind& kind, const GlobalOptions& glob
   pack.name = std::string("append ") + kind.name;
   pack.list = kind.list;
   pack.options.shuffled = false;
-  sub->add_option(kind.input_name, pack.input, kind.input)->required();
+  sub->add_option(kind.input_name, pack.input, kind.input)->required()->type_name("");
   sub->add_option("-o,--output", pack.output, "File to write")->required()->type_name("OUT");
   add_common_options(*sub, pack);
   // The file says the first two, and the third has other choices here.
-  for (const char* option : {"--layout", "--color", "--order"}) {
+  for (const char* option : {"--out-layout", "--channels", "--order"}) {
     sub->remove_option(sub->get_option(option));
   }
-  add_choice<bool>(*sub, "--order", pack.options.shuffled,
-                   {{"appended", false}, {"shuffled", true}},
+  add_choice<bool>(*sub, "--order", pack.options.shuffled, {{"stored", false}, {"shuffled", true}},
                    "Order of the samples: the file's rows as they are, then the new ones as in "
-                   "their source; or all mixed")
+                   "the source; or all mixed")
       ->group("File");
   sub->add_option("--split", command->split,
                   "Which split of the source (default: its only one, or the one the file is)")
@@ -152,7 +151,7 @@ void add_source(CLI::App& app, const SourceKind& kind, const GlobalOptions& glob
 
 void add_append_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const append = app.add_subcommand(
-      "append", "Write a new file: the rows of a file, then the pictures of another source");
+      "append", "Add images to a file: a new file has the old rows, then those of another source");
   const auto before = std::make_shared<OldFile>();
   append->add_option("OLD", before->path, "The file; it stays as it is")->required()->type_name("");
   add_open_options(*append, before->open, "The file");

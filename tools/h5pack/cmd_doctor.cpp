@@ -22,8 +22,7 @@ void add_run_options(CLI::App& app, DoctorOptions& options) {
   app.add_option("FILE", options.file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
       ->required()
       ->type_name("");
-  add_milliseconds(app, "--step-ms", options.step_ms,
-                   "What your training step takes for a batch, in milliseconds")
+  add_milliseconds(app, "--step-ms", options.step_ms, "Time of your training step for a batch")
       ->required()
       ->default_str("");
   add_integer(app, "--batch", options.loader.batch_size, 1, "Samples in a batch");
@@ -33,9 +32,9 @@ void add_run_options(CLI::App& app, DoctorOptions& options) {
   add_order(app, options.loader);
   add_fields(app, options.loader);
   add_verify(app, options.loader);
-  add_seconds(app, "--seconds", options.seconds, "How long each of the runs takes, about");
+  add_seconds(app, "--seconds", options.seconds, "Length of each run, about");
   add_integer(app, "--device", options.device, 0, "The CUDA device, if there is one");
-  app.add_flag("--no-device", options.no_device, "Leave GPUs out");
+  app.add_flag("--no-device", options.no_device, "Ignore GPUs");
 }
 
 void finish(DoctorOptions& options) {
@@ -51,7 +50,7 @@ void finish(DoctorOptions& options) {
 
 void add_doctor_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command = app.add_subcommand(
-      "doctor", "Say what training from a file would wait for, and what would help");
+      "doctor", "Measure what training from a file would wait for, and suggest what helps");
   const auto options = std::make_shared<DoctorOptions>();
   options->loader.window_bytes = kWindowBytes;
   add_run_options(*command, *options);
@@ -59,9 +58,9 @@ void add_doctor_command(CLI::App& app, const GlobalOptions& global, Action& acti
   add_open_options(*command, options->open);
   set_help(*command,
            {"h5pack doctor train.h5 --step-ms 12 --batch 256",
-            "h5pack doctor train.h5 --step-ms 12 --profile sata-ssd"},
+            "h5pack doctor train.h5 --step-ms 12 --simulate-disk sata-ssd"},
            {"--step-ms", "--batch", "--order", "--verify", "--images", "--label-field", "--source",
-            "--direct-io", "--threads", "--profile", "--no-device"});
+            "--direct-io", "--threads", "--simulate-disk", "--no-device"});
   command->callback([&global, &action, options] {
     finish(*options);
     action = [&global, options] {

@@ -1,9 +1,11 @@
-/// h5pack export: a packed file back to picture files.
+/// h5pack export: a packed file back to image files.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,6 +27,7 @@
 #include "decode.hpp"
 #include "export_names.hpp"
 #include "help.hpp"
+#include "in_quotes.hpp"
 #include "new_folder.hpp"
 #include "options.hpp"
 #include "output.hpp"
@@ -33,6 +36,7 @@
 #include "render_json.hpp"
 #include "render_text.hpp"
 #include "sample_table.hpp"
+#include "sources/csv_source.hpp"
 #include "stop_signal.hpp"
 #include "stoppable.hpp"
 #include "structure_check.hpp"
@@ -46,9 +50,10 @@ struct ExportCommand {
   chunkio::OpenOptions open = {};
   std::int64_t threads = 0;
   std::int64_t memory_budget = std::int64_t{1} << 30;
+  bool force = false;
 };
 
-/// Encodes and writes all pictures, as many at a time as there are threads.
+/// Encodes and writes all images, as many at a time as there are threads.
 void write_pictures(const chunkio::Dataset& dataset, const ExportNames& names,
                     const NewFolder& folder, const ExportCommand& command, Progress& progress) {
   constexpr std::int64_t kBatchBytes = std::int64_t{16} << 20;
@@ -93,11 +98,38 @@ void write_table(const SampleTable& table, const ExportNames& names, const NewFo
   folder.write(kSampleTable, {reinterpret_cast<const unsigned char*>(text.data()), text.size()});
 }
 
+/// Nothing but what an export made is ever removed. What is no folder NewFolder refuses.
+/// \throws chunkio::Error output_exists, naming what else is in the folder.
+void check_is_export(const std::string& folder) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(fs::symlink_status(folder))) return;
+  const fs::path table = fs::path(folder) / kSampleTable;
+  std::set<std::string> files{kSampleTable, NewFolder::kMark};
+  if (fs::is_regular_file(table)) {
+    CsvOptions csv;
+    csv.keep_missing = true;
+    const Listing exported = list_csv(table.string(), csv);
+    for (const std::string& file : picture_files(exported.splits.front().pictures)) {
+      files.insert(fs::path(file).lexically_relative(folder).string());
+    }
+  }
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().lexically_relative(folder).string();
+    const bool folder_of_files = entry.is_directory() && !entry.is_symlink();
+    if (folder_of_files || files.contains(name)) continue;
+    throw chunkio::Error(chunkio::ErrorCode::output_exists,
+                         in_quotes(folder) + " holds " + in_quotes(name) +
+                             ", which is of no export, so --force does not replace it; remove it, "
+                             "or name another folder with -o");
+  }
+}
+
 ExportReport export_file(const ExportCommand& command, bool quiet) {
   const auto start = std::chrono::steady_clock::now();
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
   refuse_damaged(dataset.info());
-  NewFolder folder(command.output);
+  if (command.force) check_is_export(command.output);
+  NewFolder folder(command.output, command.force);
   const ExportNames names(dataset);
   const SampleTable table(dataset);
   for (const std::string& name : names.folders()) folder.make_folder(name);
@@ -121,7 +153,7 @@ ExportReport export_file(const ExportCommand& command, bool quiet) {
 
 void add_export_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command =
-      app.add_subcommand("export", "Write a file's pictures as PNG files, in class folders");
+      app.add_subcommand("export", "Write a file's images as PNG files, in class folders");
   const auto options = std::make_shared<ExportCommand>();
   command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
   command->add_option("-o,--output", options->output, "Folder to make")
@@ -130,6 +162,7 @@ void add_export_command(CLI::App& app, const GlobalOptions& global, Action& acti
   add_integer(*command, "-j,--threads", options->threads, 1,
               "Threads that encode (default: all CPUs)")
       ->default_str("");
+  command->add_flag("-f,--force", options->force, "Replace the folder of an earlier export");
   add_memory_budget(*command, options->memory_budget);
   add_open_options(*command, options->open);
   set_help(*command, {"h5pack export train.h5 -o photos-again/",

@@ -25,7 +25,7 @@ struct InfoOptions {
 
 void add_info_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command =
-      app.add_subcommand("info", "Say what a file holds and whether its chunking suits training");
+      app.add_subcommand("info", "Show what a file holds, and whether its chunks suit training");
   const auto options = std::make_shared<InfoOptions>();
   command->add_option("FILE", options->file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
       ->required()

@@ -45,7 +45,7 @@ ExitCode run_link(const LinkCommand& command, const GlobalOptions& global) {
 
 void add_link_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command = app.add_subcommand(
-      "link", "Write a file in which h5py and others find all shards as one dataset");
+      "link", "Join shards into one virtual dataset, for h5py and other programs");
   const auto options = std::make_shared<LinkCommand>();
   command->add_option("PATTERN", options->pattern, "Quoted, such as 'train-*-of-00008.h5'")
       ->required()

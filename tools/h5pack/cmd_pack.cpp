@@ -33,48 +33,48 @@ std::string interpolation_name(Interpolation interpolation) {
 void add_common_options(CLI::App& app, PackCommand& command) {
   PackOptions& options = command.options;
   PictureOptions& picture = options.picture;
-  const std::string pictures = "Pictures";
+  const std::string pictures = "Images";
   app.add_option("--resize", command.resize, "Shorter side S, aspect ratio kept, or exactly HxW")
       ->type_name("S|HxW")
       ->group(pictures);
-  app.add_option("--center-crop", command.center_crop, "Cut HxW from the middle, after --resize")
+  app.add_option("--center-crop", command.center_crop, "Cut HxW from the centre, after --resize")
       ->type_name("HxW")
       ->group(pictures);
-  app.add_option("--pad", command.pad, "Centre on a black HxW picture, after --resize")
+  app.add_option("--pad", command.pad, "Centre on a black HxW image, after --resize")
       ->type_name("HxW")
       ->group(pictures);
   add_choice(app, "--interpolation", picture.interpolation, interpolations(),
              "How --resize samples")
       ->group(pictures);
-  add_choice<ColorMode>(app, "--color", picture.color,
+  add_choice<ColorMode>(app, "--channels", picture.color,
                         {{"rgb", ColorMode::rgb}, {"gray", ColorMode::gray}},
-                        "What all pictures become")
+                        "Channels of all images")
       ->group(pictures);
   add_choice<OrientationMode>(
       app, "--orientation", picture.orientation,
       {{"ignore", OrientationMode::ignore}, {"apply", OrientationMode::apply}},
-      "The orientation a camera noted (EXIF)")
+      "Orientation that the camera recorded (EXIF)")
       ->group(pictures);
   app.add_flag("--shrink-on-load", picture.shrink_on_load,
                "Let the JPEG decoder do part of --resize: faster, but other pixels")
       ->group(pictures);
-  add_choice<chunkio::Layout>(app, "--layout", picture.layout,
+  add_choice<chunkio::Layout>(app, "--out-layout", picture.layout,
                               {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
                               "Axis order in the file")
       ->group(pictures);
 
-  const std::string bad = "Pictures that cannot be packed";
+  const std::string bad = "Images that cannot be packed";
   add_choice<OnError>(app, "--on-error", options.on_error,
                       {{"fail", OnError::fail}, {"skip", OnError::skip}},
                       "On an image that cannot be packed: stop, or skip and count it")
       ->group(bad);
-  add_integer(app, "--max-errors", command.max_errors, 0, "Most that may be left out")
+  add_integer(app, "--max-errors", command.max_errors, 0, "Most images to skip")
       ->default_str("")
       ->group(bad);
-  app.add_option("--report", command.report, "JSON lines: each one left out, and why")
+  app.add_option("--report", command.report, "JSON lines: each skipped image, and why")
       ->type_name("FILE")
       ->group(bad);
-  add_integer(app, "--max-pixels", picture.max_pixels, 1, "Refuse pictures with more pixels")
+  add_integer(app, "--max-pixels", picture.max_pixels, 1, "Refuse images with more pixels")
       ->group(bad);
 
   const std::string file = "File";
@@ -90,7 +90,7 @@ void add_common_options(CLI::App& app, PackCommand& command) {
   app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files")
       ->group(file);
   app.add_flag("--resume", options.writer.resume,
-               "Go on where an interrupted run with the same options stopped")
+               "Continue an interrupted run with the same options")
       ->group(file);
   add_integer(app, "-j,--threads", command.threads, 1, "Threads that decode (default: all CPUs)")
       ->default_str("")
@@ -106,7 +106,9 @@ void add_csv_options(CLI::App& app, CsvOptions& csv) {
   app.add_option("--label-column", csv.label_column,
                  "Column with class names or numbers (default: label, if there is one)")
       ->type_name("NAME");
-  app.add_option("--root", csv.root, "Where relative paths start (default: the folder of FILE)")
+  app.add_option(
+         "--root", csv.root,
+         "Where relative paths start (default: the folder of FILE; with -, the current one)")
       ->type_name("DIR");
 }
 
@@ -151,11 +153,11 @@ namespace {
 void add_shard_options(CLI::App& app, PackCommand& command) {
   auto* const shard = app.add_option_function<std::string>(
       "--shard", [&command](const std::string& text) { command.options.shard = parse_shard(text); },
-      "Pack part I of N into OUT-iiiii-of-nnnnn.h5, I from 0 to N - 1: for runs beside each other, "
-      "on any number of machines");
+      "Pack part I of N, from 0 to N - 1, into OUT-iiiii-of-nnnnn.h5: for parallel runs on any "
+      "number of machines");
   shard->type_name("I/N")->group("File");
   app.add_flag("--shard-from-env", command.shard_from_env,
-               "Take both from what torchrun, Open MPI, PMI or Slurm have set")
+               "Take I and N from torchrun, Open MPI, PMI or Slurm")
       ->excludes(shard)
       ->group("File");
 }
@@ -167,7 +169,7 @@ void add_pack_command(CLI::App& app, const GlobalOptions& global, Action& action
   const auto command = std::make_shared<PackCommand>();
   command->name = kind.name;
   command->list = kind.list;
-  sub->add_option(kind.input_name, command->input, kind.input)->required();
+  sub->add_option(kind.input_name, command->input, kind.input)->required()->type_name("");
   sub->add_option("-o,--output", command->output, kind.output)->required()->type_name("OUT");
   add_common_options(*sub, *command);
   add_shard_options(*sub, *command);

@@ -1,4 +1,4 @@
-/// h5pack preview: a contact sheet of a few pictures of each class.
+/// h5pack preview: a contact sheet of a few images of each class.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -89,7 +89,7 @@ std::map<std::int64_t, Reservoir> sample_classes(const chunkio::Dataset& dataset
   for_each_label_block(dataset, [&](const chunkio::LabelBlock& block) {
     classified = classified && !block.classes.empty();
     for (std::size_t i = 0; classified && i < block.classes.size(); ++i) {
-      // A class can be asked for all the pictures if the others are few.
+      // A class can be asked for all the images if the others are few.
       const std::int64_t row = block.first_row + static_cast<std::int64_t>(i);
       classes[block.classes[i]].offer(row, pictures, random);
       classified = classes.size() <= kMaxClasses;
@@ -102,7 +102,7 @@ std::map<std::int64_t, Reservoir> sample_classes(const chunkio::Dataset& dataset
 }
 
 /// Deals the classes out in turn, so that each is shown equally often until it runs out; a random
-/// choice of classes if there are more than pictures.
+/// choice of classes if there are more than images.
 std::vector<std::int64_t> deal(const std::map<std::int64_t, Reservoir>& classes,
                                std::size_t pictures, std::uint64_t seed) {
   std::vector<std::int64_t> labels;
@@ -123,7 +123,7 @@ std::vector<std::int64_t> deal(const std::map<std::int64_t, Reservoir>& classes,
   return rows;
 }
 
-/// What to write below a picture: its class, or the attributes it has.
+/// What to write below an image: its class, or the attributes it has.
 std::vector<std::string> captions(const chunkio::Dataset& dataset, std::int64_t row) {
   const chunkio::DatasetInfo& info = dataset.info();
   if (!info.labels) return {};
@@ -173,7 +173,7 @@ PreviewReport preview(const PreviewOptions& options) {
       options.rows * wanted_columns > kMaxPictures) {
     throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
                          "a sheet holds at most " + format_count(kMaxPictures) +
-                             " pictures; use smaller --rows and --columns");
+                             " images; use smaller --grid-rows and --grid-columns");
   }
   const std::int64_t pictures = std::min(options.rows * wanted_columns, info.num_samples);
   const auto num_pictures = static_cast<std::size_t>(pictures);
@@ -208,20 +208,20 @@ PreviewReport preview(const PreviewOptions& options) {
 
 void add_preview_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command =
-      app.add_subcommand("preview", "Draw a contact sheet of random pictures of each class");
+      app.add_subcommand("preview", "Draw a contact sheet of random images of each class");
   const auto options = std::make_shared<PreviewOptions>();
   command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
   command->add_option("-o,--output", options->output, "The sheet to write, .png or .jpg")
       ->required()
       ->type_name("SHEET");
-  add_integer(*command, "--rows", options->rows, 1, "Rows of pictures");
-  add_integer(*command, "--columns", options->columns, 1, "Pictures in a row")
+  add_integer(*command, "--grid-rows", options->rows, 1, "Rows of images");
+  add_integer(*command, "--grid-columns", options->columns, 1, "Images in a row")
       ->default_str("one a class, or 10");
-  add_seed(*command, "--seed", options->seed, "Which pictures are drawn");
+  add_seed(*command, "--seed", options->seed, "Which images are drawn");
   command->add_flag("-f,--force", options->force, "Replace an existing sheet");
   add_open_options(*command, options->open);
   set_help(*command, {"h5pack preview train.h5 -o sheet.png",
-                      "h5pack preview train.h5 -o sheet.png --rows 10 --seed 1"});
+                      "h5pack preview train.h5 -o sheet.png --grid-rows 10 --seed 1"});
   command->callback([&global, &action, options] {
     action = [&global, options] {
       const PreviewReport report = preview(*options);

@@ -58,6 +58,7 @@ struct RepackCommand {
   std::vector<std::string> fields = {};
   RepackOptions options = {};
   std::int64_t threads = 0;
+  bool dry_run = false;
 };
 
 /// What is read and what the outputs are called, in the words of the checks that packing has.
@@ -243,6 +244,7 @@ RepackResult complete_already(const std::string& path) {
 RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std::int64_t>& rows,
                          const std::string& path, RepackCommand& command) {
   RepackOptions& options = command.options;
+  if (command.dry_run) return plan_repack(dataset, rows, path, options);
   const Json identity = identity_of(dataset.info(), command, options.split);
   if (is_complete(path, options.writer, identity)) return complete_already(path);
   if (options.writer.resume && options.writer.filter.deflate_level > 0 && !options.quiet &&
@@ -275,8 +277,11 @@ RepackReport repack_file(RepackCommand& command, bool quiet) {
   if (command.fields.empty()) refuse_damaged(dataset.info());
   const Listing listing = as_listing(command, dataset);
   const chunkio::WriterOptions& writer = command.options.writer;
-  check_outputs(listing, command.output, "", writer.overwrite || writer.resume);
-  if (command.open.allow_external) check_replaces_nothing(output_paths(listing, command.output));
+  if (!command.dry_run) {
+    check_outputs(listing, command.output, "", writer.overwrite || writer.resume);
+  }
+  if (command.open.allow_external && !command.dry_run)
+    check_replaces_nothing(output_paths(listing, command.output));
   finish_options(command, dataset.info());
   const StopSignalToken stopping;
   command.options.writer.stop = stopping.token();
@@ -288,7 +293,7 @@ RepackReport repack_file(RepackCommand& command, bool quiet) {
   RepackReport report{.input = command.input,
                       .notes = notes_on_fields(dataset.info(), command.options)};
   std::optional<OutputFolder> folder;
-  if (listing.output_is_folder) folder.emplace(command.output);
+  if (listing.output_is_folder && !command.dry_run) folder.emplace(command.output);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     command.options.split = listing.splits[i].name;
     try {
@@ -347,20 +352,21 @@ void add_file(CLI::App& app, RepackCommand& command) {
   app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files")
       ->group(group);
   app.add_flag("--resume", options.writer.resume,
-               "Go on where an interrupted run with the same options stopped (not with --filter: "
-               "from the beginning)")
+               "Continue an interrupted run with the same options (with --filter: start over)")
       ->group(group);
   add_integer(app, "-j,--threads", command.threads, 1, "Threads that copy (default: all CPUs)")
       ->default_str("")
       ->group(group);
   add_memory_budget(app, options.memory_budget)->group(group);
+  app.add_flag("-n,--dry-run", command.dry_run, "Show what would be written; write nothing")
+      ->group(group);
 }
 
 }  // namespace
 
 void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const sub = app.add_subcommand(
-      "repack", "Write any HDF5 image dataset again: other chunks, another order, a part, splits");
+      "repack", "Rewrite an HDF5 image dataset: other chunks, another order, a part, or splits");
   const auto command = std::make_shared<RepackCommand>();
   const auto split = std::make_shared<std::string>();
   sub->add_option("IN", command->input, "An HDF5 file")->required()->type_name("");
@@ -373,12 +379,12 @@ void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& acti
       sub->add_option_function<std::string>(
              "--scale",
              [command](const std::string& text) { command->open.scale = parse_scale(text); },
-             "Make uint8 of images of floating-point numbers or wider integers: A becomes 0, B "
-             "becomes 255, what is outside is an error")
+             "Make uint8 of floating-point pixels or wider integers: A becomes 0, B becomes 255, "
+             "and pixels outside are an error")
           ->type_name("A..B")
           ->group(group);
   const auto clip = std::make_shared<bool>(false);
-  sub->add_flag("--clip", *clip, "What is outside of --scale becomes 0 or 255")
+  sub->add_flag("--clip", *clip, "Clip pixels outside of --scale to 0 or 255")
       ->needs(scale)
       ->group(group);
   add_selection(*sub, *command, *split);
@@ -387,7 +393,7 @@ void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& acti
            {"h5pack repack slow.h5 -o train.h5 --images imgs --label-field y",
             "h5pack repack train.h5 -o parts/ --split 0.9:0.1 --stratify"},
            {"--output", "--images", "--label-field", "--scale", "--rows", "--labels", "--split",
-            "--stratify", "--chunk-bytes", "--order", "--filter", "--force", "--resume"});
+            "--stratify", "--chunk-bytes", "--order", "--filter", "--force", "--dry-run"});
   sub->callback([command, split, clip, &global, &action] {
     check_threads(command->threads);
     if (command->open.scale) command->open.scale->clip = *clip;

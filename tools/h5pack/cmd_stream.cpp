@@ -137,14 +137,14 @@ class StreamRun {
 
 /// Runs one epoch and takes its time.
 EpochReport run_epoch(StreamRun& run, std::int64_t epoch, const StreamOptions& options) {
-  const std::chrono::duration<double, std::milli> pretend_step(options.consume_ms);
+  const std::chrono::duration<double, std::milli> step(options.step_ms);
   EpochReport report;
   report.epoch = epoch;
   OrderDigest order;
   const Clock::time_point start = Clock::now();
   run.for_each_batch(epoch, "epoch", [&](const chunkio::Batch& batch) {
     order.add(batch.sample_ids());
-    if (options.consume_ms > 0) std::this_thread::sleep_for(pretend_step);
+    if (options.step_ms > 0) std::this_thread::sleep_for(step);
   });
   report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   report.stats = run.loader().epoch_stats(epoch);
@@ -295,14 +295,15 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
 
 void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command = app.add_subcommand(
-      "stream", "Stream epochs without a trainer and show what the file and machine can do");
+      "stream", "Stream epochs without a trainer, and show what file and machine can do");
   const auto options = std::make_shared<StreamOptions>();
   add_stream_options(*command, *options);
   set_help(
       *command,
-      {"h5pack stream train.h5 --epochs 2", "h5pack stream train.h5 --consume-ms 12 --profile hdd"},
+      {"h5pack stream train.h5 --epochs 2",
+       "h5pack stream train.h5 --step-ms 12 --simulate-disk hdd"},
       {"--images", "--label-field", "--batch", "--epochs", "--seed", "--order", "--rows",
-       "--labels", "--source", "--threads", "--profile", "--consume-ms", "--shuffle-quality"});
+       "--labels", "--source", "--threads", "--simulate-disk", "--step-ms", "--shuffle-quality"});
   command->callback([&global, &action, options] {
     finish_stream_options(*options);
     action = [&global, options] { return stream(*options, global); };

@@ -164,7 +164,7 @@ void add_lines(TuneReport& report) {
     const bool planned = source.kind == "planned";
     if (planned && source.channels != 1 && source.channels != 3) {
       report.notes.emplace_back(
-          "h5pack packs pictures of 1 or 3 channels: write others with chunkio::DatasetWriter");
+          "h5pack packs images of 1 or 3 channels: write others with chunkio::DatasetWriter");
     } else {
       report.pack_line = "h5pack " +
                          (packed_before ? "repack"
@@ -194,7 +194,7 @@ void add_lines(TuneReport& report) {
     report.notes.emplace_back("h5pack link makes one file of the shards for h5py");
   } else {
     report.notes.emplace_back(
-        "the pictures are not chunked, so HDF5 has nothing to cache: in h5py, read thousands of "
+        "the images are not chunked, so HDF5 has nothing to cache: in h5py, read thousands of "
         "neighbouring rows at once");
   }
 }
@@ -241,7 +241,7 @@ TuneReport tune_for(const TuneOptions& options) {
 
 void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command = app.add_subcommand(
-      "tune", "Say which chunks, window, threads and memory to train with, and what to expect");
+      "tune", "Choose chunks, window, threads and memory, and predict the speed");
   const auto options = std::make_shared<TuneOptions>();
   if (const std::int64_t half = half_of_memory(); half > 0) {
     options->memory = std::min(options->memory, half);
@@ -250,8 +250,8 @@ void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action
   command
       ->add_option(
           "SOURCE", source.input,
-          "What h5pack packs (a folder, CIFAR, CelebA, a CSV file), an HDF5 file, or NxHxWxC: so "
-          "many pictures of a size that are yet to come")
+          "What h5pack packs (a folder, CIFAR, CelebA, a CSV file), an HDF5 file, or NxHxWxC: N "
+          "images that do not exist yet")
       ->required()
       ->type_name("");
   add_choice<std::string>(*command, "--kind", options->kind,
@@ -260,24 +260,24 @@ void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action
                            {"celeba", "celeba"},
                            {"csv", "csv"},
                            {"hdf5", "hdf5"}},
-                          "What SOURCE is, if that cannot be told");
-  add_byte_size(*command, "--memory", options->memory, "Memory that the loader may use");
+                          "Kind of SOURCE, if h5pack cannot tell");
+  add_byte_size(*command, "--memory-budget", options->memory, "Memory that the loader may use");
   add_byte_size(*command, "--page-cache", options->page_cache,
                 "Memory that can keep the file between epochs (default: half of what is available)")
       ->default_str("");
-  add_integer(*command, "--cpus", options->cpus, 1,
-              "Processors for the loader (default: those of this machine)")
+  add_integer(*command, "-j,--threads", options->cpus, 1,
+              "Threads that the loader may use (default: the CPUs of this machine)")
       ->default_str("");
   add_milliseconds(*command, "--step-ms", options->step_ms,
                    "Time of a training step; 0: not known");
-  add_integer(*command, "--batch", options->batch, 1, "Samples of a batch");
+  add_integer(*command, "--batch", options->batch, 1, "Samples in a batch");
   auto* const measure = command->add_flag(
       "--measure", options->measure, "Time the disk for two seconds, and copying and decoding");
   std::vector<std::pair<std::string, std::string>> profiles;
   for (const chunkio::DiskProfile& profile : chunkio::disk_profiles()) {
     profiles.emplace_back(profile.name, profile.name);
   }
-  add_choice<std::string>(*command, "--profile", options->profile, std::move(profiles),
+  add_choice<std::string>(*command, "--disk", options->profile, std::move(profiles),
                           "Kind of disk the file will lie on")
       ->excludes(measure);
   command
@@ -286,7 +286,7 @@ void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action
       ->type_name("DIR")
       ->capture_default_str()
       ->needs(measure);
-  const std::string pictures = "Pictures";
+  const std::string pictures = "Images";
   command->add_option("--resize", source.resize, "As when packing")
       ->type_name("S|HxW")
       ->group(pictures);
@@ -294,16 +294,16 @@ void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action
       ->type_name("HxW")
       ->group(pictures);
   command->add_option("--pad", source.pad, "As when packing")->type_name("HxW")->group(pictures);
-  add_choice<ColorMode>(*command, "--color", source.options.picture.color,
+  add_choice<ColorMode>(*command, "--channels", source.options.picture.color,
                         {{"rgb", ColorMode::rgb}, {"gray", ColorMode::gray}},
-                        "What all pictures become")
+                        "Channels of all images")
       ->group(pictures);
   add_csv_options(*command, source.csv);
   add_open_options(*command, options->open, "HDF5 files");
   set_help(*command,
            {"h5pack tune train.h5 --step-ms 12 --measure",
-            "h5pack tune photos/ --step-ms 12 --profile hdd --resize 64x64"},
-           {"--step-ms", "--batch", "--memory", "--measure", "--profile", "--kind", "--resize",
+            "h5pack tune photos/ --step-ms 12 --disk hdd --resize 64x64"},
+           {"--step-ms", "--batch", "--memory-budget", "--measure", "--disk", "--kind", "--resize",
             "--center-crop", "--images", "--label-field"});
   command->callback([&global, &action, options] {
     options->source.output = "train.h5";  // of what finish_options() checks, unused here

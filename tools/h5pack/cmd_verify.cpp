@@ -1,4 +1,4 @@
-/// h5pack verify: whether a file still is what was packed, and which pictures are lost if not.
+/// h5pack verify: whether a file still is what was packed, and which images are lost if not.
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -109,7 +109,7 @@ void name_losses(VerifyReport& report, const chunkio::Dataset& dataset) {
         if (!name) {
           throw chunkio::Error(chunkio::ErrorCode::not_found,
                                "the source has " + std::to_string(source.num_pictures()) +
-                                   " pictures now, and no row " + std::to_string(row));
+                                   " images now, and no row " + std::to_string(row));
         }
         damage.files.push_back(*name);
       }
@@ -182,18 +182,26 @@ VerifyReport verify(const VerifyCommand& command, bool quiet) {
 ExitCode run_verify(const VerifyCommand& command, const GlobalOptions& global) {
   return run_stoppable(global, {"nothing was changed", "nothing was changed"}, [&] {
     const OpenCvSilence silence;
-    const VerifyReport report = verify(command, global.quiet);
+    VerifyReport report;
+    try {
+      report = verify(command, global.quiet);
+    } catch (const chunkio::Error& error) {
+      // So damaged that it cannot even be opened; other errors say nothing about the file.
+      if (error.code() != chunkio::ErrorCode::corrupt_data) throw;
+      print_failure(to_string(error.code()), error.what(), global.json);
+      return ExitCode::damaged;
+    }
     print(global.json ? verify_json(report) : verify_text(report));
     if (report.intact()) return ExitCode::ok;
     print_error(command.file +
                 (report.problems.empty() && report.damaged.empty()
                      ? " differs from its source; pack it anew, or give the source it was made of"
                      : " is damaged; copy it again from an intact place, or pack it anew"));
-    return ExitCode::failed;
+    return ExitCode::damaged;
   });
 }
 
-/// A number of pictures, or all of them.
+/// A number of images, or all of them.
 CLI::Option* add_sample(CLI::App& app, std::int64_t& target) {
   const auto set = [&target](const std::string& text) {
     const char* const end = text.data() + text.size();
@@ -207,7 +215,7 @@ CLI::Option* add_sample(CLI::App& app, std::int64_t& target) {
     target = text == "all" ? -1 : value;
   };
   return app
-      .add_option_function<std::string>("--sample", set, "How many pictures --against compares")
+      .add_option_function<std::string>("--sample", set, "How many images --against compares")
       ->type_name("N|all")
       ->default_str(std::to_string(target));
 }
@@ -216,20 +224,20 @@ CLI::Option* add_sample(CLI::App& app, std::int64_t& target) {
 
 void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command = app.add_subcommand(
-      "verify", "Check a file: its structure, and every chunk against its digest");
+      "verify", "Check a file: its structure, and every sample against its digest");
   const auto options = std::make_shared<VerifyCommand>();
   command->add_option("FILE", options->file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
       ->required()
       ->type_name("");
-  command->add_flag("--quick", options->quick, "Check the structure only; read no pictures");
+  command->add_flag("--quick", options->quick, "Check the structure only; read no images");
   add_integer(*command, "-j,--threads", options->threads, 1, "Threads that read and compare")
       ->default_str("8");
   auto* const against = command->add_option(
       "--against", options->against,
-      "Decode pictures of the source again and compare them (DIR, or FILE of h5pack csv)");
+      "Decode images of the source again and compare them (DIR, or FILE of h5pack csv)");
   against->type_name("SOURCE");
   add_sample(*command, options->sample)->needs(against);
-  add_seed(*command, "--seed", options->seed, "Which pictures --sample takes")->needs(against);
+  add_seed(*command, "--seed", options->seed, "Which images --sample takes")->needs(against);
   add_open_options(*command, options->open);
   set_help(*command,
            {"h5pack verify train.h5", "h5pack verify train.h5 --against photos/ --sample all"});

@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Of the picture that this thread decodes.
+/// Of the image that this thread decodes.
 thread_local bool libtiff_failed = false;
 
 void note_libtiff_error(void* /*file*/, const char* /*module*/, const char* /*format*/,
@@ -43,3 +43,5 @@ bool h5pack_encode_image(const std::string& extension, const cv::Mat& picture,
                          std::vector<unsigned char>& bytes) {
   return cv::imencode(extension, picture, bytes);
 }
+
+bool h5pack_has_codec(const std::string& extension) { return cv::haveImageWriter(extension); }

@@ -17,4 +17,5 @@ extern "C" {
 [[gnu::visibility("default")]] bool h5pack_encode_image(const std::string& extension,
                                                         const cv::Mat& picture,
                                                         std::vector<unsigned char>& bytes);
+[[gnu::visibility("default")]] bool h5pack_has_codec(const std::string& extension);
 }

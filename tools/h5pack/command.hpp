@@ -16,6 +16,7 @@ enum class ExitCode : int {
   failed = 1,         ///< The operation failed; one line on stderr says why.
   usage = 2,          ///< Wrong usage; nothing was done.
   skipped = 3,        ///< Finished, but samples were skipped.
+  damaged = 4,        ///< verify: the file is damaged, or differs from its source.
   hung_up = 129,      ///< SIGHUP: the terminal was closed.
   interrupted = 130,  ///< SIGINT.
   terminated = 143,   ///< SIGTERM.

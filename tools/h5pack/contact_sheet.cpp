@@ -14,7 +14,7 @@
 namespace h5pack {
 namespace {
 
-// Pixels. A picture is drawn with its longer side between these two where a whole factor allows.
+// Pixels. An image is drawn with its longer side between these two where a whole factor allows.
 constexpr int kSmallestSide = 96;
 constexpr int kLargestSide = 256;
 constexpr int kMargin = 24;
@@ -77,7 +77,7 @@ cv::Mat to_mat(const ContactSheet& sheet, const SheetPicture& picture) {
   return bgr;
 }
 
-/// The size a picture is drawn at.
+/// The size an image is drawn at.
 cv::Size drawn_size(std::int64_t height, std::int64_t width) {
   const std::int64_t longer = std::max(height, width);
   if (longer <= kLargestSide) {
@@ -106,7 +106,7 @@ EncodedSheet draw_contact_sheet(const ContactSheet& sheet, const std::string& ex
   const int captions_height =
       caption_lines == 0 ? 0 : kCaptionGap + kCaptionLine * static_cast<int>(caption_lines);
 
-  // Narrow pictures still get columns that a caption fits into.
+  // Narrow images still get columns that a caption fits into.
   const int column_width = caption_lines == 0 ? cell.width : std::max(cell.width, kSmallestSide);
   const int row_height = cell.height + captions_height;
   const auto count = static_cast<std::int64_t>(sheet.pictures.size());
@@ -117,7 +117,7 @@ EncodedSheet draw_contact_sheet(const ContactSheet& sheet, const std::string& ex
   if (width > kMaxSheetSide || height > kMaxSheetSide) {
     throw chunkio::Error(chunkio::ErrorCode::out_of_resources,
                          "a sheet of " + std::to_string(width) + " x " + std::to_string(height) +
-                             " pixels is too large; use smaller --rows and --columns");
+                             " pixels is too large; use smaller --grid-rows and --grid-columns");
   }
 
   cv::Mat canvas(static_cast<int>(height), static_cast<int>(width), CV_8UC3, kPaper);

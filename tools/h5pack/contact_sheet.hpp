@@ -1,4 +1,4 @@
-/// Draws pictures with captions in a grid.
+/// Draws images with captions in a grid.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace h5pack {
 
-/// One picture of a sheet, as a file stores it.
+/// One image of a sheet, as a file stores it.
 struct SheetPicture {
   std::vector<std::byte> pixels = {};      ///< [H,W,C] or [C,H,W].
-  std::vector<std::string> captions = {};  ///< Lines below the picture.
+  std::vector<std::string> captions = {};  ///< Lines below the image.
 };
 
 struct ContactSheet {
@@ -30,7 +30,7 @@ struct EncodedSheet {
   std::int64_t width = 0, height = 0;
 };
 
-/// Draws and encodes. Small pictures are enlarged by a whole factor without smoothing, large ones
+/// Draws and encodes. Small images are enlarged by a whole factor without smoothing, large ones
 /// shrunk. One channel is drawn as gray, three or four as RGB (the fourth left out), of other
 /// numbers the first as gray.
 /// \param extension  ".png" or ".jpg".

@@ -31,7 +31,7 @@ chunkio::Loader copy_loader(const chunkio::Dataset& dataset, const CopyOptions& 
              .memory_budget = options.memory_budget,
              .num_epochs = 1}};
   } catch (const chunkio::Error& error) {
-    if (error.code() != chunkio::ErrorCode::out_of_resources) throw;
+    if (error.code() != chunkio::ErrorCode::out_of_resources || options.memory_name.empty()) throw;
     throw error.with_message(error.what() + (" (" + options.memory_name + ")"));
   }
 }

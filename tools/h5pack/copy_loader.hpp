@@ -22,17 +22,17 @@ struct CopyOptions {
   std::optional<chunkio::RowSelection> rows = {};
   /// Chunks are compared with their digests, if the file has any.
   bool check_digests = true;
-  /// Bytes that reading may take, and what they are, for the error if they do not suffice.
+  /// Bytes that reading may take, and, if they are not what --memory-budget says, what they are.
   std::int64_t memory_budget = std::int64_t{1} << 30;
-  std::string memory_name = "--memory-budget";
+  std::string memory_name = {};
 };
 
 /// --memory-budget.
 CLI::Option* add_memory_budget(CLI::App& app, std::int64_t& target);
 
-/// A loader that delivers each row once, ascending, in its only epoch, 0. Whoever writes the pixels
+/// A loader that delivers each row once, ascending, in its only epoch, 0. Who writes the pixels
 /// has digests checked: a copy of damaged pixels would get digests that match.
-/// \throws chunkio::Error as Loader: out_of_resources names --memory-budget.
+/// \throws chunkio::Error as Loader: out_of_resources names `memory_name`.
 [[nodiscard]] chunkio::Loader copy_loader(const chunkio::Dataset& dataset,
                                           const CopyOptions& options);
 

@@ -105,14 +105,14 @@ struct PictureDecoder::Impl {
     } catch (const std::bad_alloc&) {
       throw_no_memory();
     }
-    if (bgr.empty()) fail("the picture data are damaged or of an unknown kind");
+    if (bgr.empty()) fail("the image data are damaged or of an unknown kind");
     if (bgr.depth() != CV_8U && bgr.depth() != CV_16U) {
       throw Error(ErrorCode::unsupported,
                   "cannot decode " + in_quotes(path) +
                       ": its samples are neither 8 nor 16 bits; convert it");
     }
     stored = {bgr.rows, bgr.cols};
-    if (stored != file.size || bgr.channels() != 3) fail("the picture is not what its header says");
+    if (stored != file.size || bgr.channels() != 3) fail("the image is not what its header says");
   }
 
   void decode_stored(std::uint8_t* target) {

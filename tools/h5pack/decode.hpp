@@ -1,4 +1,4 @@
-/// Picture files to pixels.
+/// Image files to pixels.
 ///
 /// Data flow: file -> examine_picture -> libjpeg-turbo (JPEG) or OpenCV (the rest) -> [H,W,C] bytes
 /// in the wanted colour and orientation. Pixels equal Pillow's; 16-bit samples are cut to their
@@ -27,7 +27,7 @@ class PictureDecoder {
   PictureDecoder& operator=(PictureDecoder&&) noexcept;
   ~PictureDecoder();
 
-  /// Reads a file and tells the size of the picture, turned upright if orientation is applied.
+  /// Reads a file and tells the size of the image, turned upright if orientation is applied.
   /// Blocks on I/O.
   /// \param expected  see FileBytes::read().
   /// \throws Error not_found, io_failed, unsupported, corrupt_data, refused_by_policy (too many
@@ -37,7 +37,7 @@ class PictureDecoder {
   /// What the opened file holds.
   [[nodiscard]] PictureFormat format() const noexcept;
 
-  /// Makes decode() give a smaller picture if that costs less, but none smaller than `wanted` on
+  /// Makes decode() give a smaller image if that costs less, but none smaller than `wanted` on
   /// either side: JPEG files shrink by 2, 4 or 8, others do not. Between open() and decode().
   /// \returns the size to come, upright as from open().
   PictureSize shrink(PictureSize wanted);

@@ -100,14 +100,14 @@ void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& grou
   for (const DiskProfile& profile : chunkio::disk_profiles()) {
     names += (names.empty() ? "" : ", ") + std::string(profile.name);
   }
-  const std::string profile = "--profile";
+  const std::string profile = "--simulate-disk";
   app.add_option_function<std::string>(
          profile,
          [&options, profile](const std::string& text) {
            options.profile =
                of_option(profile, [&] { return chunkio::disk_profile(escape(text)); });
          },
-         "Read as if from a slower disk, whatever is cached: " + names)
+         "Read as if from a slower disk, even what is cached: " + names)
       ->type_name("NAME")
       ->group(group);
   const std::string bandwidth = "--limit-bandwidth";
@@ -117,7 +117,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& grou
            options.bytes_per_second = of_option(bandwidth, [&] { return parse_bandwidth(text); });
            chunkio::require_valid({.bytes_per_second = *options.bytes_per_second});
          },
-         "The same with so many bytes a second, such as 200MB/s; 0: no limit")
+         "Bandwidth of that disk, such as 200MB/s; 0: no limit")
       ->type_name("RATE")
       ->group(group);
   const std::string latency = "--limit-latency";
@@ -127,7 +127,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& grou
            options.request_seconds = of_option(latency, [&] { return parse_duration(text); });
            chunkio::require_valid({.request_seconds = *options.request_seconds});
          },
-         "The same with so long a latency of each request, such as 8ms")
+         "Latency of each request to it, such as 8ms")
       ->type_name("TIME")
       ->group(group);
   const std::string queue = "--limit-queue";
@@ -143,7 +143,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& grou
            chunkio::require_valid({.queue_depth = depth});
            options.queue_depth = depth;
          },
-         "The same with so many requests answered at once; 0: any number")
+         "Requests that it answers at once; 0: any number")
       ->type_name("N")
       ->group(group);
 }

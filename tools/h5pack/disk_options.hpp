@@ -24,7 +24,7 @@ struct DiskOptions {
   [[nodiscard]] std::optional<chunkio::DiskLimit> limit() const;
 };
 
-/// --profile, --limit-bandwidth, --limit-latency and --limit-queue. They check themselves as
+/// --simulate-disk, --limit-bandwidth, --limit-latency and --limit-queue. They check themselves as
 /// options.hpp says. \param group  their heading in the help.
 void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& group = "Options");
 

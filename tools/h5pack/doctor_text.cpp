@@ -51,7 +51,7 @@ std::string disk_alone_text(const DoctorReport& report) {
   return rate(alone.disk_bytes_per_second) + ", " + format_bytes(alone.request_bytes) +
          " at a time at random places, " + decimals(1000 * alone.request_seconds, 3) +
          " ms for the least" +
-         (alone.disk_is_direct ? ", round the page cache"
+         (alone.disk_is_direct ? ", bypassing the page cache"
                                : "; the file system keeps its page cache in between") +
          "; " + percent(alone.cached_share, 0) + " of the file is in memory";
 }

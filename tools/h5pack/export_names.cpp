@@ -85,7 +85,7 @@ void ExportNames::choose_folders(const chunkio::DatasetInfo& info,
         "h5pack folder numbers classes by their folders, in sorted order; some labels would "
         "change, "
         "since " +
-        std::string(used_.size() < folders_.size() ? "a class has no pictures"
+        std::string(used_.size() < folders_.size() ? "a class has no images"
                                                    : "the class names are not sorted"));
   }
 }

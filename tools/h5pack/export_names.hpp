@@ -10,10 +10,10 @@
 
 namespace h5pack {
 
-/// The table beside the pictures.
+/// The table beside the images.
 inline constexpr const char* kSampleTable = "samples.csv";
 
-/// A picture is CLASS/NUMBER.png, or NUMBER.png without classes. NUMBER is the row that it had in
+/// An image is CLASS/NUMBER.png, or NUMBER.png without classes. NUMBER is the row that it had in
 /// the source, if the file says so, else its row; all have as many digits, so that they sort.
 class ExportNames {
  public:
@@ -23,7 +23,7 @@ class ExportNames {
 
   /// "cat/000012.png".
   [[nodiscard]] std::string path(std::int64_t row) const;
-  /// Folders with at least one picture; none without classes.
+  /// Folders with at least one image; none without classes.
   [[nodiscard]] const std::vector<std::string>& folders() const noexcept { return used_; }
   /// All rows in the order of their numbers.
   [[nodiscard]] std::vector<std::int64_t> rows_by_number() const;

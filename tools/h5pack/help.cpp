@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "text_layout.hpp"
@@ -42,9 +43,19 @@ class HelpFormatter final : public CLI::Formatter {
     return text + "\n";
   }
 
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_items_expected_max() == 0) return "";
+    const std::string type = option->get_type_name();
+    const std::string current = option->get_default_str();
+    return (type.empty() ? "" : " " + type) + (current.empty() ? "" : " [" + current + "]") +
+           (option->get_required() && !option->get_positional() ? " (required)" : "");
+  }
+
   std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string others =
+        joined(option->get_excludes(), "not with ") + joined(option->get_needs(), "needs ");
     // --help-all of a command that has others indents theirs by two.
-    return wrap(CLI::Formatter::make_option_desc(option), kColumns - get_column_width() - 2);
+    return wrap(option->get_description() + others, kColumns - get_column_width() - 2);
   }
 
   std::string make_subcommand(const CLI::App* command) const override {
@@ -52,7 +63,18 @@ class HelpFormatter final : public CLI::Formatter {
                     wrap(command->get_description(), kColumns - kLabelColumns), false);
   }
 
+  [[nodiscard]] const std::vector<std::string>& examples() const noexcept { return examples_; }
+
  private:
+  /// " (not with --chunk)".
+  static std::string joined(const std::set<CLI::Option*>& options, const std::string& relation) {
+    std::string names;
+    for (const CLI::Option* option : options) {
+      names += (names.empty() ? "" : ", ") + option->get_name();
+    }
+    return names.empty() ? "" : " (" + relation + names + ")";
+  }
+
   const CLI::App& command_;
   std::vector<std::string> examples_;
   std::vector<std::string> common_;
@@ -84,6 +106,28 @@ void set_help(CLI::App& command, std::vector<std::string> examples,
               std::vector<std::string> common) {
   command.formatter(
       std::make_shared<HelpFormatter>(command, std::move(examples), std::move(common)));
+}
+
+std::vector<std::string> examples_of(const CLI::App& command) {
+  const auto formatter = std::dynamic_pointer_cast<HelpFormatter>(command.get_formatter());
+  return formatter == nullptr ? std::vector<std::string>() : formatter->examples();
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const auto of_choice = [](char c) {
+    return c == '|' || c == '-' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  };
+  if (type.find('|') == std::string::npos || !std::all_of(type.begin(), type.end(), of_choice)) {
+    return {};
+  }
+  std::vector<std::string> choices;
+  for (std::size_t at = 0; at <= type.size();) {
+    const std::size_t end = std::min(type.find('|', at), type.size());
+    choices.push_back(type.substr(at, end - at));
+    at = end + 1;
+  }
+  return choices;
 }
 
 std::string most_similar(std::string_view name, const std::vector<std::string>& names) {

@@ -23,4 +23,10 @@ void set_help(CLI::App& command, std::vector<std::string> examples,
 [[nodiscard]] std::string most_similar(std::string_view name,
                                        const std::vector<std::string>& names);
 
+/// The examples that set_help() was given; none without a call. Pure.
+[[nodiscard]] std::vector<std::string> examples_of(const CLI::App& command);
+
+/// The values of an option that add_choice() made: "nhwc", "nchw"; none of another. Pure.
+[[nodiscard]] std::vector<std::string> choices_of(const CLI::Option& option);
+
 }  // namespace h5pack

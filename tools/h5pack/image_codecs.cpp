@@ -13,6 +13,7 @@ namespace {
 struct Codecs {
   decltype(&h5pack_decode_image) decode = nullptr;
   decltype(&h5pack_encode_image) encode = nullptr;
+  decltype(&h5pack_has_codec) has = nullptr;
 };
 
 template <class Function>
@@ -27,11 +28,12 @@ Codecs load() {
   if (module != nullptr) {
     find(module, "h5pack_decode_image", codecs.decode);
     find(module, "h5pack_encode_image", codecs.encode);
+    find(module, "h5pack_has_codec", codecs.has);
   }
-  if (codecs.decode == nullptr || codecs.encode == nullptr) {
+  if (codecs.decode == nullptr || codecs.encode == nullptr || codecs.has == nullptr) {
     const char* const reason = ::dlerror();
     throw chunkio::Error(chunkio::ErrorCode::out_of_resources,
-                         std::string("cannot load what decodes pictures other than JPEG: ") +
+                         std::string("cannot load what decodes images other than JPEG: ") +
                              (reason != nullptr ? reason : kCodecsModule) +
                              "; install h5pack whole (cmake --install)");
   }
@@ -53,5 +55,7 @@ bool encode_image(const std::string& extension, const cv::Mat& picture,
                   std::vector<unsigned char>& bytes) {
   return codecs().encode(extension, picture, bytes);
 }
+
+bool has_codec(const std::string& extension) { return codecs().has(extension); }
 
 }  // namespace h5pack

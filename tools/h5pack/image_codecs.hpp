@@ -1,4 +1,4 @@
-/// OpenCV's codecs, loaded when the first picture needs them.
+/// OpenCV's codecs, loaded when the first image needs them.
 ///
 /// They come with more than a hundred shared libraries, which take a tenth of a second and fifty
 /// megabytes to load: longer than h5pack info takes altogether, and a fifth of what packing
@@ -12,7 +12,7 @@
 
 namespace h5pack {
 
-/// cv::imdecode: `picture` is empty if the bytes are no picture. Thread-safe.
+/// cv::imdecode: `picture` is empty if the bytes are no image. Thread-safe.
 /// \throws chunkio::Error out_of_resources if the codecs cannot be loaded; cv::Exception.
 void decode_image(const cv::Mat& bytes, int flags, cv::Mat& picture);
 
@@ -20,5 +20,9 @@ void decode_image(const cv::Mat& bytes, int flags, cv::Mat& picture);
 /// \throws as decode_image().
 bool encode_image(const std::string& extension, const cv::Mat& picture,
                   std::vector<unsigned char>& bytes);
+
+/// Whether OpenCV was built with what `extension` (".webp") stands for. Thread-safe.
+/// \throws as decode_image().
+bool has_codec(const std::string& extension);
 
 }  // namespace h5pack

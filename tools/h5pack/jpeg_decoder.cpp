@@ -38,7 +38,7 @@ void on_message(j_common_ptr info, int level) {
 }
 
 // A progressive file of a few kilobytes can hold thousands of scans, each a pass over the whole
-// picture.
+// image.
 constexpr int kMaxScans = 500;
 
 void on_progress(j_common_ptr info) {

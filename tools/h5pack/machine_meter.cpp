@@ -127,7 +127,7 @@ Reads read_for(const MeteredFile& file, std::int64_t bytes, int num_threads, dou
   return {requests, std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-/// What a Loader did in an epoch whose pictures are in memory.
+/// What a Loader did in an epoch whose images are in memory.
 chunkio::LoaderStats stats_of_second_epoch(const chunkio::Dataset& dataset, std::int64_t rows,
                                            std::int64_t num_threads) {
   const std::int64_t sample_bytes = dataset.info().sample_bytes();
@@ -173,7 +173,7 @@ MeteredFile MeteredFile::existing(const std::string& path) {
   if (file.size_ < kSmallestFile) {
     throw Error(ErrorCode::invalid_argument,
                 in_quotes(path) + " of " + format_bytes(file.size_) +
-                    " is too small to measure a disk with; name a kind of disk with --profile");
+                    " is too small to measure a disk with; name a kind of disk with --disk");
   }
   return file;
 }
@@ -229,7 +229,7 @@ MeasuredDisk measure_disk(const MeteredFile& file, double seconds) {
       std::clamp(latency - static_cast<double>(kSmallRequest) / bandwidth, 0.0, 60.0);
   measured.limit.queue_depth =
       std::clamp<std::int64_t>(std::llround(together * latency), 1, kManyThreads);
-  measured.method = file.direct() ? "reads round the page cache"
+  measured.method = file.direct() ? "reads bypassing the page cache"
                                   : "reads through the page cache, since the file system takes no "
                                     "others: parts of the file may have come from memory";
   return measured;

@@ -33,7 +33,7 @@ class MeteredFile {
 
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
-  /// Whether reads go round the page cache (O_DIRECT).
+  /// Whether reads bypass the page cache (O_DIRECT).
   [[nodiscard]] bool direct() const noexcept { return direct_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
@@ -54,7 +54,7 @@ class MeteredFile {
 [[nodiscard]] MeasuredDisk measure_disk(const MeteredFile& file, double seconds);
 
 /// Copying, and undoing filters if the file has them, as the Loader does both: the first 128 MiB of
-/// pictures, once so that they are in memory and once more for the time. The disk of the result,
+/// images, once so that they are in memory and once more for the time. The disk of the result,
 /// and rates that cannot be told, are those of `defaults`.
 /// \throws chunkio::Error as Loader does.
 [[nodiscard]] chunkio::MachineRates measure_rates(const chunkio::Dataset& dataset,

@@ -14,25 +14,19 @@
 #include <chunkio/error.hpp>
 
 #include "command.hpp"
+#include "commands.hpp"
 #include "help.hpp"
+#include "old_spellings.hpp"
 #include "option_flags.hpp"
 #include "output.hpp"
-#include "render_json.hpp"
+#include "versions.hpp"
 
 namespace {
 
 using h5pack::ExitCode;
 
-/// The error as its reader wants it: a line on stderr and, with --json, an object on stdout.
 ExitCode report(ExitCode exit_code, std::string_view code, std::string_view message, bool json) {
-  h5pack::print_error(message);
-  if (json) {
-    try {
-      h5pack::print(h5pack::error_json(code, message));
-    } catch (const chunkio::Error&) {
-      // stdout may be the very thing that failed; the line on stderr and the exit code remain.
-    }
-  }
+  h5pack::print_failure(code, message, json);
   return exit_code;
 }
 
@@ -96,54 +90,36 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
                                              : error.what();
   }
   const std::string word = is_option ? option->substr(0, option->find('=')) : unknown.front();
-  const std::string meant = h5pack::most_similar(word, known_names(command, is_option));
+  const std::vector<std::string> known = known_names(command, is_option);
+  // Behind "--" an option is a word that is too many.
+  if (std::find(known.begin(), known.end(), word) != known.end()) return error.what();
+  const std::string meant = h5pack::most_similar(word, known);
   return std::string("there is no ") + (is_option ? "option" : "command") + " '" + word + "'" +
          (meant.empty() ? "" : " (did you mean " + meant + "?)");
 }
 
 ExitCode run(int argc, char** argv) {
-  CLI::App app("Packs folders of pictures into chunked HDF5 files and streams them for training.",
-               "h5pack");
-  h5pack::GlobalOptions global;
-  h5pack::Action action;
-  h5pack::set_help(app, {"h5pack folder photos/ -o train.h5 --resize 64 --center-crop 64x64",
-                         "h5pack stream train.h5 --epochs 2"});
-  app.set_help_all_flag("--help-all", "Print all options and exit");
-  app.set_version_flag("-v,--version", "h5pack " H5PACK_VERSION "\n", "Print the version and exit");
-  app.add_flag("--json", global.json, "Print results as JSON");
-  app.add_flag("--quiet,-q", global.quiet, "Show no progress");
-  app.require_subcommand(1);
-  // Inherited by the subcommands: options they do not know are looked up here, so that the global
-  // ones may stand anywhere.
-  app.fallthrough();
-  h5pack::add_pack_commands(app, global, action);
-  h5pack::add_info_command(app, global, action);
-  h5pack::add_stream_command(app, global, action);
-  h5pack::add_tune_command(app, global, action);
-  h5pack::add_doctor_command(app, global, action);
-  h5pack::add_preview_command(app, global, action);
-  h5pack::add_verify_command(app, global, action);
-  h5pack::add_export_command(app, global, action);
-  h5pack::add_repack_command(app, global, action);
-  h5pack::add_append_command(app, global, action);
-  h5pack::add_link_command(app, global, action);
-
+  h5pack::Program program;
+  CLI::App& app = program.app();
   if (argc == 1) {
     std::fputs(app.help().c_str(), stderr);
     return ExitCode::usage;
   }
   const bool json = asks_for_json(argc, argv);
   try {
-    app.parse(argc, argv);
-    return action();
+    h5pack::CommandLine line = h5pack::with_todays_spellings({argv + 1, argv + argc});
+    // CLI11 takes them from the back.
+    app.parse(std::vector(line.arguments.rbegin(), line.arguments.rend()));
+    for (const std::string& warning : line.warnings) h5pack::print_warning(warning);
+    return program.run();
   } catch (const CLI::CallForHelp&) {
     h5pack::print(app.help());
     return ExitCode::ok;
   } catch (const CLI::CallForAllHelp&) {
     h5pack::print(app.help("", CLI::AppFormatMode::All));
     return ExitCode::ok;
-  } catch (const CLI::CallForVersion& version) {
-    h5pack::print(version.what());
+  } catch (const CLI::CallForVersion&) {
+    h5pack::print(h5pack::versions_text());
     return ExitCode::ok;
   } catch (const CLI::ParseError& error) {
     return report(ExitCode::usage, "usage",

@@ -1,4 +1,4 @@
-/// Pictures that hold something else than their names say, a PNG file called .jpg: decoded all the
+/// Images that hold something else than their names say, a PNG file called .jpg: decoded all the
 /// same, and worth a word.
 #pragma once
 

@@ -41,8 +41,7 @@ std::string without_trailing_slashes(std::string path) {
   return path;
 }
 
-/// Name of the file that marks an unfinished folder.
-constexpr const char* kMark = "/.h5pack-unfinished";
+std::string mark_of(const std::string& folder) { return folder + "/" + NewFolder::kMark; }
 
 /// Removes the folder, its mark last: what could not be removed can still be told from a folder of
 /// somebody else.
@@ -50,7 +49,7 @@ void remove_marked(const std::string& folder, std::error_code& error) {
   std::vector<fs::path> entries;
   fs::directory_iterator at(folder, error);
   for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    if (at->path().filename() != kMark + 1) entries.push_back(at->path());
+    if (at->path().filename() != NewFolder::kMark) entries.push_back(at->path());
   }
   for (const fs::path& entry : entries) {
     if (!error) fs::remove_all(entry, error);
@@ -71,10 +70,13 @@ int FileHandle::close() noexcept {
   return fd_ < 0 || ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno;
 }
 
-NewFolder::NewFolder(const std::string& path)
+NewFolder::NewFolder(const std::string& path, bool replace)
     : path_(without_trailing_slashes(path)), partial_(path_ + ".partial") {
   struct ::stat status {};
-  if (::lstat(path_.c_str(), &status) == 0) refuse_existing(path_);
+  if (::lstat(path_.c_str(), &status) == 0) {
+    replace_ = replace && S_ISDIR(status.st_mode);
+    if (!replace_) refuse_existing(path_);
+  }
   int made = ::mkdir(partial_.c_str(), 0777);
   if (made != 0 && errno == EEXIST) {
     remove_leftover();
@@ -85,11 +87,11 @@ NewFolder::NewFolder(const std::string& path)
                                           ": make it first, or choose another place with -o");
   }
   if (made != 0) fail("cannot make folder", partial_, errno);
-  mark_ = FileHandle(partial_ + kMark, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+  mark_ = FileHandle(mark_of(partial_), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
   if (mark_.get() < 0) {
     const int error = errno;
     ::rmdir(partial_.c_str());
-    fail("cannot create", partial_ + kMark, error);
+    fail("cannot create", mark_of(partial_), error);
   }
   // File systems without locks do without; then remove_leftover() does not dare, either.
   static_cast<void>(::flock(mark_.get(), LOCK_EX | LOCK_NB));
@@ -99,7 +101,7 @@ NewFolder::NewFolder(const std::string& path)
 /// nothing is in it.
 void NewFolder::remove_leftover() const {
   if (::rmdir(partial_.c_str()) == 0) return;
-  const FileHandle mark(partial_ + kMark, O_RDWR | O_NOFOLLOW);
+  const FileHandle mark(mark_of(partial_), O_RDWR | O_NOFOLLOW);
   if (mark.get() < 0 || ::flock(mark.get(), LOCK_EX | LOCK_NB) != 0) {
     const bool in_use = mark.get() >= 0 && errno == EWOULDBLOCK;
     throw Error(ErrorCode::output_exists,
@@ -117,7 +119,7 @@ void NewFolder::remove_leftover() const {
 NewFolder::~NewFolder() {
   if (published_) return;
   // publish() may have removed it.
-  const FileHandle mark(partial_ + kMark, O_RDWR | O_CREAT | O_NOFOLLOW);
+  const FileHandle mark(mark_of(partial_), O_RDWR | O_CREAT | O_NOFOLLOW);
   std::error_code ignored;
   remove_marked(partial_, ignored);
 }
@@ -140,23 +142,38 @@ void NewFolder::write(const std::string& name, std::span<const unsigned char> by
   if (const int error = file.close(); error != 0) fail("cannot write", path, error);
 }
 
+int NewFolder::take_place() const {
+  const char* const from = partial_.c_str();
+  const char* const to = path_.c_str();
+  if (replace_) {
+    // With the mark, the old folder is what a killed process left once it is called PATH.partial.
+    const FileHandle mark(mark_of(path_), O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (mark.get() < 0) return errno;
+    if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) != 0) {
+      const int error = errno;
+      ::unlink(mark_of(path_).c_str());
+      return error;
+    }
+    std::error_code ignored;  // the next export removes it
+    remove_marked(partial_, ignored);
+    return 0;
+  }
+  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // Some file systems know no flags. A folder replaces at most an empty one.
+  struct ::stat status {};
+  if (::lstat(to, &status) == 0) return EEXIST;
+  return std::rename(from, to) == 0 ? 0 : errno;
+}
+
 void NewFolder::publish() {
   // One call for all files: an fsync for each would take longer than everything else.
   const FileHandle folder(partial_, O_RDONLY | O_DIRECTORY);
   if (folder.get() < 0 || ::syncfs(folder.get()) != 0) fail("cannot write", partial_, errno);
   // As late as can be: what a process that is killed from here on leaves has no mark.
-  if (::unlink((partial_ + kMark).c_str()) != 0) fail("cannot remove", partial_ + kMark, errno);
+  if (::unlink(mark_of(partial_).c_str()) != 0) fail("cannot remove", mark_of(partial_), errno);
   if (::fsync(folder.get()) != 0 && errno != EINVAL) fail("cannot write", partial_, errno);
-  int error = 0;
-  if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) != 0) {
-    error = errno;
-  }
-  // Some file systems know no flags. A folder replaces at most an empty one.
-  if (error == EINVAL || error == ENOSYS) {
-    struct ::stat status {};
-    if (::lstat(path_.c_str(), &status) == 0) refuse_existing(path_);
-    error = std::rename(partial_.c_str(), path_.c_str()) == 0 ? 0 : errno;
-  }
+  const int error = take_place();
   if (error == EEXIST || error == ENOTEMPTY) refuse_existing(path_);
   if (error != 0) fail("cannot rename to", path_, error);
   published_ = true;

@@ -26,14 +26,20 @@ class FileHandle {
 /// Files are written to PATH.partial, which publish() renames to PATH. Destroyed before that, it
 /// removes what it wrote; what a killed process left, the next one removes. Until just before it is
 /// renamed, the folder holds a locked file that tells it from a folder of somebody else; in that
-/// moment a killed process leaves a folder that the next one refuses to remove.
+/// moment a killed process leaves a folder that the next one refuses to remove. A folder that is
+/// replaced gets such a file before it becomes PATH.partial.
 class NewFolder {
  public:
+  /// The file that marks a folder as unfinished, or on its way out.
+  static constexpr const char* kMark = ".h5pack-unfinished";
+
   /// Makes PATH.partial, after removing one that a killed process left.
-  /// \throws chunkio::Error output_exists (PATH exists; or PATH.partial does, and is in use or was
+  /// \param replace  PATH may exist: publish() exchanges both and removes the old one.
+  /// \throws chunkio::Error output_exists (PATH exists, and is not to be replaced; or PATH.partial
+  /// does, and is in use or was
   ///         not left by a killed process), not_found (no folder to put it in), io_failed,
   ///         no_space.
-  explicit NewFolder(const std::string& path);
+  explicit NewFolder(const std::string& path, bool replace = false);
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
   ~NewFolder();
@@ -51,10 +57,13 @@ class NewFolder {
 
  private:
   void remove_leftover() const;
+  /// \returns 0, or an error number.
+  [[nodiscard]] int take_place() const;
 
   std::string path_;
   std::string partial_;
-  FileHandle mark_;  ///< Locked as long as this process writes.
+  FileHandle mark_;       ///< Locked as long as this process writes.
+  bool replace_ = false;  ///< PATH was there, and goes.
   bool published_ = false;
 };
 

@@ -27,7 +27,7 @@ constexpr std::array kFlags{
     Flag{"labels", "--label-field"},
     Flag{"layout", "--layout"},
     Flag{"memory_budget", "--memory-budget"},
-    Flag{"memory_bytes", "--memory"},
+    Flag{"memory_bytes", "--memory-budget"},
     Flag{"num_threads", "--threads"},
     Flag{"only_labels", "--labels"},
     Flag{"order", "--order"},
@@ -79,8 +79,11 @@ std::string flag_of(std::string_view setting) {
     const std::size_t is = setting.find(kIs);
     std::string flag(found->flag);
     if (option.size() < setting.size() && is != std::string_view::npos) {
-      const std::string_view value = setting.substr(is + kIs.size());
-      if (value != "true") flag += " " + std::string(value);
+      std::string value(setting.substr(is + kIs.size()));
+      // Their values are words, which the command line writes with dashes.
+      if (option == "order" || option == "verify")
+        std::replace(value.begin(), value.end(), '_', '-');
+      if (value != "true") flag += " " + value;
     }
     return flag;
   }

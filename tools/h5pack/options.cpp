@@ -139,7 +139,7 @@ CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& targe
 
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::string& group) {
   app.add_option("--images", target.images,
-                 "Path of the picture dataset in the file (default: images, or the only one)")
+                 "Path of the image dataset in the file (default: images, or the only one)")
       ->type_name("PATH")
       ->group(group);
   app.add_option("--label-field", target.labels,
@@ -149,7 +149,7 @@ void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::st
   using Choice = std::optional<chunkio::Layout>;
   add_choice<Choice>(app, "--layout", target.layout,
                      {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
-                     "Axis order of the pictures, if the file does not tell")
+                     "Axis order of the images, if the file does not tell")
       ->group(group);
   app.add_flag("--allow-external", target.allow_external,
                "Read also what the file only refers to: links, external storage, virtual "

@@ -66,10 +66,13 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, T& target,
                         std::vector<std::pair<std::string, T>> choices,
                         const std::string& description) {
   std::string names;
+  std::string type;  // which choices_of() takes apart
   std::string current;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (i != 0) names += i + 1 == choices.size() ? " or " : ", ";
+    if (i != 0) type += "|";
     names += choices[i].first;
+    type += choices[i].first;
     if (choices[i].second == target) current = choices[i].first;
   }
   const auto choose = [&target, choices = std::move(choices), names,
@@ -82,8 +85,8 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, T& target,
     throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
                          name + " must be " + names + ", not '" + escape(text) + "'");
   };
-  return app.add_option_function<std::string>(name, choose, description + ": " + names)
-      ->type_name("")
+  return app.add_option_function<std::string>(name, choose, description)
+      ->type_name(type)
       ->default_str(current);
 }
 

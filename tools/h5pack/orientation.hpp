@@ -1,4 +1,4 @@
-/// EXIF orientation: where cameras say how the picture was held.
+/// EXIF orientation: where cameras say how the image was held.
 #pragma once
 
 #include <cstddef>

@@ -12,6 +12,7 @@
 #include <chunkio/error.hpp>
 
 #include "escape.hpp"
+#include "render_json.hpp"
 
 namespace h5pack {
 namespace {
@@ -50,6 +51,16 @@ void print_error(std::string_view message) {
       std::string(colour ? "\x1b[1;31mh5pack:\x1b[0m " : "h5pack: ") + escape(message) + "\n";
   // There is nobody left to tell if this fails.
   std::fputs(line.c_str(), stderr);
+}
+
+void print_failure(std::string_view code, std::string_view message, bool json) {
+  print_error(message);
+  if (!json) return;
+  try {
+    print(error_json(code, message));
+  } catch (const chunkio::Error&) {
+    // stdout may be the very thing that failed; the line on stderr and the exit code remain.
+  }
 }
 
 void print_warning(std::string_view message) { print_error("warning: " + std::string(message)); }

@@ -20,7 +20,11 @@ void print(std::string_view text);
 /// "h5pack: MESSAGE" on stderr, control characters escaped, always one line.
 void print_error(std::string_view message);
 
-/// The same with "warning: " before it: the command goes on.
+/// The error as its reader wants it: print_error() and, with --json, an object on stdout.
+/// \param code  as chunkio::to_string(ErrorCode), or "usage".
+void print_failure(std::string_view code, std::string_view message, bool json);
+
+/// print_error() with "warning: " before the message: the command goes on.
 void print_warning(std::string_view message);
 
 /// True if `stream` is a terminal that takes colours and NO_COLOR is unset or empty.

@@ -95,7 +95,7 @@ void check_is_no_output(const std::vector<std::string>& outputs, const std::stri
     for (const char* suffix : kSuffixes) {
       if (entry_of(output + suffix) != entry_of(report)) continue;
       throw Error(ErrorCode::invalid_argument, "--report must not be " + in_quotes(report) +
-                                                   ", where pictures are packed to; name another");
+                                                   ", where images are packed to; name another");
     }
   }
 }

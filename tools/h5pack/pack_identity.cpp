@@ -36,7 +36,7 @@ const char* orientation_name(OrientationMode mode) {
 }
 
 /// Options and source of a file with what was appended to it: those of the file before, and a step.
-/// \param step  options and source of the new pictures.
+/// \param step  options and source of the new images.
 json appended_options(const Split& split, json step) {
   const chunkio::DatasetInfo& before = split.before->info();
   json stored = json::parse(before.options_json, nullptr, false);
@@ -74,8 +74,8 @@ std::optional<std::string> difference(const std::string& stored_options, const j
     const json there = other.value(key, json());
     // Numbers that JSON wrote and read may have changed their type, not their text.
     if (json_text(there) == json_text(value)) continue;
-    return key + " is " + escape(json_text(there)) + " there and " + escape(json_text(value)) +
-           " here";
+    return "\"" + key + "\" is " + escape(json_text(there)) + " there and " +
+           escape(json_text(value)) + " here";
   }
   return std::nullopt;
 }

@@ -20,7 +20,7 @@ namespace h5pack {
                                                    const Listing& listing, const Split& split);
 
 /// What is equal for all shards of one dataset and for no others: a digest of the names of its
-/// pictures below the folder they have in common, of labels and fields, and of all options but
+/// images below the folder they have in common, of labels and fields, and of all options but
 /// --shard. Not of sizes and times, which may differ between copies of a source.
 [[nodiscard]] std::string shard_set(const nlohmann::ordered_json& identity);
 

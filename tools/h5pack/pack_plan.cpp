@@ -28,7 +28,7 @@ constexpr std::int64_t kQueueBytes = std::int64_t{32} << 20;
 constexpr std::int64_t kMaxQueueChunks = 64;
 
 /// The size of all samples: as the options or the file that comes before say, else that of the
-/// first picture; if others may be skipped, of the first that can be opened. \throws Error as
+/// first image; if others may be skipped, of the first that can be opened. \throws Error as
 /// plan_pack(); cancelled.
 SampleSize find_sample_size(const Split& split, const PackOptions& options) {
   const auto fixed = PictureTransform(options.picture).fixed_size();
@@ -36,7 +36,7 @@ SampleSize find_sample_size(const Split& split, const PackOptions& options) {
     const chunkio::DatasetInfo& info = split.before->info();
     const PictureSize stored{info.height, info.width};
     if (fixed && *fixed != stored) {
-      throw Error(ErrorCode::invalid_argument, "the options give pictures of " + to_string(*fixed) +
+      throw Error(ErrorCode::invalid_argument, "the options give images of " + to_string(*fixed) +
                                                    " pixels, and " + in_quotes(info.path) +
                                                    " has " + to_string(stored) +
                                                    ": bring them to that size with --resize HxW");
@@ -80,7 +80,7 @@ PackPlan plan_pack(const Split& split, const PackOptions& options) {
   // HDF5 cannot store chunks of 4 GiB; also keeps the product below in range.
   if (plan.chunk_samples > ((std::int64_t{1} << 32) - 1) / sample_bytes) {
     throw Error(ErrorCode::invalid_argument,
-                "a chunk of " + std::to_string(plan.chunk_samples) + " pictures of " +
+                "a chunk of " + std::to_string(plan.chunk_samples) + " images of " +
                     std::to_string(sample_bytes) +
                     " bytes would reach 4 GiB; choose a smaller --chunk");
   }
@@ -91,7 +91,7 @@ PackPlan plan_pack(const Split& split, const PackOptions& options) {
     row_bytes += static_cast<std::int64_t>(chunkio::Dataset::row_bytes(field.info));
   }
   if (plan.num_chunks > (INT64_MAX / 2) / plan.chunk_bytes) {
-    throw Error(ErrorCode::out_of_resources, "the pictures would take more than 2^62 bytes");
+    throw Error(ErrorCode::out_of_resources, "the images would take more than 2^62 bytes");
   }
   plan.file_bytes = plan.num_chunks * plan.chunk_bytes + plan.num_samples * row_bytes;
   plan.threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();

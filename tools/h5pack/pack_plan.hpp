@@ -30,7 +30,7 @@ struct PackOptions {
   std::string shard_set = {};
   /// Called with what was skipped when all else is done; a failure leaves what can be resumed.
   std::function<void(const std::vector<SkippedPicture>&)> before_publishing = {};
-  /// Whether the size that all pictures are to have may come from another than the first one.
+  /// Whether the size that all images are to have may come from another than the first one.
   OnError on_error = OnError::fail;
   /// Stored in the file as it is.
   std::string options_json = "{}";
@@ -54,7 +54,7 @@ struct PackPlan {
   std::int64_t chunk_samples = 0;
   std::int64_t num_chunks = 0;
   std::int64_t chunk_bytes = 0;
-  /// Estimated: pictures and fields, without the few KiB of structure.
+  /// Estimated: images and fields, without the few KiB of structure.
   std::int64_t file_bytes = 0;
   int threads = 0;
   std::int64_t chunks_in_flight = 0;  ///< That are decoded at a time.
@@ -65,7 +65,7 @@ struct PackPlan {
   [[nodiscard]] std::int64_t memory_bytes() const noexcept { return buffers * chunk_bytes; }
 };
 
-/// Computes the plan. Opens the first picture, the first that can be opened if others may be
+/// Computes the plan. Opens the first image, the first that can be opened if others may be
 /// skipped, unless the options settle the size. Blocks on I/O.
 /// A shard's plan depends on the source and the options alone, so all shards fit together.
 /// \throws Error invalid_argument (options contradict each other, more shards than chunks), and as

@@ -18,6 +18,7 @@
 #include "escape.hpp"
 #include "in_quotes.hpp"
 #include "json_text.hpp"
+#include "old_spellings.hpp"
 #include "output.hpp"
 #include "output_files.hpp"
 #include "pack_identity.hpp"
@@ -94,7 +95,7 @@ json skipped_json(const Split& split, const std::vector<SkippedPicture>& skipped
   return list;
 }
 
-/// "  3 of 100 pictures were skipped: ..., the first because ..."; empty if none was.
+/// "  3 of 100 images were skipped: ..., the first because ..."; empty if none was.
 std::string skipped_text(const Split& split, const PackResult& packed, bool reported) {
   if (packed.skipped.empty()) return "";
   std::vector<std::string> names;
@@ -103,7 +104,7 @@ std::string skipped_text(const Split& split, const PackResult& packed, bool repo
   }
   const std::size_t found = packed.skipped.size() + static_cast<std::size_t>(packed.num_samples);
   return "  skipped " + std::to_string(names.size()) + " of " + std::to_string(found) +
-         " pictures: " + first_few(names) + (reported ? "" : " (--report FILE lists them all)") +
+         " images: " + first_few(names) + (reported ? "" : " (--report FILE lists them all)") +
          "; the first: " + escape(packed.skipped.front().reason) + "\n";
 }
 
@@ -210,7 +211,7 @@ class PackRun {
 
   void add_dry(std::size_t index, const PackPlan& plan) {
     const Split& split = listing_.splits[index];
-    // Which pictures a shard has is known once they are shuffled.
+    // Which images a shard has is known once they are shuffled.
     const auto counts = options_.shard ? std::vector<std::int64_t>()
                                        : chunkio::count_classes(split.fields, listing_.class_names);
     json output = plan_json(paths_[index], split, plan, options_.shard);
@@ -260,7 +261,7 @@ class PackRun {
   void warn_of_misnamed(const Split& split, const PackResult& packed) const {
     if (!packed.misnamed) return;
     const auto& [count, row, format] = *packed.misnamed;
-    say("warning: " + counted(count, "picture is", "pictures are") +
+    say("warning: " + counted(count, "image is", "images are") +
         " not what the extension says; decoded as what they hold, the first: " +
         in_quotes(picture_name(split, row)) + " holds " + std::string(to_string(format)));
   }
@@ -319,7 +320,7 @@ ExitCode run_pack(PackCommand& command, const GlobalOptions& global) {
     try {
       return pack_run.run();
     } catch (const Error& error) {
-      throw error.with_message(error.what() + pack_run.written());
+      throw error.with_message(with_todays_names(error.what()) + pack_run.written());
     }
   });
 }

@@ -152,7 +152,7 @@ std::vector<Stretch> remaining(const chunkio::DatasetWriter& writer, const PackP
       stretches.push_back(next);
     } else if (next.first_place != next.end_place) {
       throw Error(ErrorCode::corrupt_data,
-                  "the journal of an earlier run leaves out pictures between chunks " +
+                  "the journal of an earlier run leaves out images between chunks " +
                       std::to_string(resumed.chunk - 1) + " and " + std::to_string(resumed.chunk) +
                       "; start again with --force");
     }
@@ -171,7 +171,7 @@ class BlockCursor {
     if (stretch_ != end_) place_ = stretch_->first_place;
   }
 
-  /// The next block without its pictures, and how many they are; none at the end.
+  /// The next block without its images, and how many they are; none at the end.
   std::optional<std::pair<DecodedBlock, std::int64_t>> next() {
     while (stretch_ != end_ && place_ >= stretch_->end_place) {
       if (++stretch_ != end_) place_ = stretch_->first_place;
@@ -240,7 +240,7 @@ class ChunkPipeline {
                 if (item->chunk) write(std::move(*item->chunk));
                 end(item);
               }));
-      // Skipped pictures behind the last good one belong to no chunk, and still count.
+      // Skipped images behind the last good one belong to no chunk, and still count.
       write(assembler_.finish(plan_.num_samples));
     });
     writing_.finish();
@@ -293,7 +293,7 @@ class ChunkPipeline {
           }
         });
     // While the pipeline is being cancelled, that ends early and does not tell; the block would
-    // look as if all of its pictures were there.
+    // look as if all of its images were there.
     if (tbb::is_current_task_group_canceling()) {
       throw Error(ErrorCode::cancelled, "the pack was cancelled");
     }
@@ -325,7 +325,10 @@ class ChunkPipeline {
   /// In pack order, so that what ends the pack does not depend on the threads.
   std::optional<PackedChunk> assembled(DecodedBlock block) {
     for (const auto& outcome : block.outcomes) {
-      if (const auto* skipped = std::get_if<SkippedPicture>(&outcome)) budget_.spend(*skipped);
+      const auto* const skipped = std::get_if<SkippedPicture>(&outcome);
+      if (skipped == nullptr) continue;
+      budget_.spend(*skipped);
+      progress_.add_skipped(1);
     }
     return assembler_.add(std::move(block));
   }
@@ -356,7 +359,7 @@ class ChunkPipeline {
   ChunkWriteThread writing_;
 };
 
-/// The places of the pictures that were packed, as source rows.
+/// The places of the images that were packed, as source rows.
 std::vector<std::int64_t> without(const std::vector<std::int64_t>& order,
                                   const std::vector<SkippedPicture>& skipped) {
   std::vector<std::int64_t> kept;
@@ -406,7 +409,7 @@ void pack_remaining(const Split& split, const PackPlan& plan,
   pipeline.run(stretches);
 }
 
-/// Sizes of all pictures in their sources; absent if those of the file that comes before are not
+/// Sizes of all images in their sources; absent if those of the file that comes before are not
 /// known one by one.
 std::optional<chunkio::SourceSizes> all_sizes(const Split& split, PictureSizes sizes) {
   if (split.before) {
@@ -422,7 +425,7 @@ std::optional<chunkio::SourceSizes> all_sizes(const Split& split, PictureSizes s
   return sizes.summary();
 }
 
-/// Files of one picture are looked at whenever one is read; record files once, at the end.
+/// Files of one image are looked at whenever one is read; record files once, at the end.
 void check_unchanged(const Split& split) {
   const auto* planar = std::get_if<PlanarPictures>(&split.pictures);
   if (planar == nullptr) return;
@@ -438,7 +441,7 @@ void finish(const Listing& listing, const Split& split, const PackPlan& plan,
   if (result.num_samples == 0) {
     throw Error(ErrorCode::corrupt_data,
                 "none of the " + std::to_string(plan.num_samples) +
-                    " pictures can be packed; the first: " + result.skipped.front().reason);
+                    " images can be packed; the first: " + result.skipped.front().reason);
   }
   std::vector<chunkio::FieldData> kept;
   if (!result.skipped.empty()) {
@@ -462,7 +465,7 @@ void finish(const Listing& listing, const Split& split, const PackPlan& plan,
 PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan,
                 const std::string& path, const PackOptions& options, ErrorBudget& budget) {
   const auto start = std::chrono::steady_clock::now();
-  // Pictures are decoded in parallel; threads inside one would only get in the way.
+  // Images are decoded in parallel; threads inside one would only get in the way.
   cv::setNumThreads(1);
   const std::vector<std::int64_t> order = order_of(plan, options);
   chunkio::DatasetWriter writer(path, make_spec(listing, split, plan, order, options),

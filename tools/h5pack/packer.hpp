@@ -1,6 +1,6 @@
 /// Packs one split into one file.
 ///
-/// Data flow: Split -> pack order -> blocks claimed in order -> pictures of a block decoded in
+/// Data flow: Split -> pack order -> blocks claimed in order -> images of a block decoded in
 /// parallel, straight into its buffer -> ChunkAssembler, which closes gaps -> ChunkWriteThread ->
 /// DatasetWriter. Memory is bounded by the chunks in flight.
 #pragma once
@@ -33,15 +33,15 @@ struct PackResult {
   double read_back_seconds = 0;  ///< Of these, those that were only spent on reading it back.
 };
 
-/// Packs. Blocks until the file is published; polls StopSignal for each picture.
+/// Packs. Blocks until the file is published; polls StopSignal for each image.
 ///
 /// Besides the split's fields the file gets `source_index` int64 [N]: row i of everything is source
 /// row source_index[i]. The result does not depend on `threads`, nor on how often it was resumed.
 ///
-/// \param budget  decides about pictures that cannot be packed. Those that are borne with are left
+/// \param budget  decides about images that cannot be packed. Those that are borne with are left
 ///                out of everything.
-/// \throws Error as ErrorBudget::spend() for the first such picture in pack order that is one too
-///         many: corrupt_data, not_found, io_failed, refused_by_policy, unsupported (also pictures
+/// \throws Error as ErrorBudget::spend() for the first such image in pack order that is one too
+///         many: corrupt_data, not_found, io_failed, refused_by_policy, unsupported (also images
 ///         of different sizes: two are named); corrupt_data if nothing is left; cancelled; and as
 ///         DatasetWriter, which also says what is left behind. The message says so if another run
 ///         can resume.

@@ -1,4 +1,4 @@
-/// Statistics of many pictures on several threads.
+/// Statistics of many images on several threads.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace h5pack {
 
-/// Of pictures of `picture_bytes` that lie one behind the other, on the threads of the TBB arena.
+/// Of images of `picture_bytes` that lie one behind the other, on the threads of the TBB arena.
 /// Of all of them, also where the work around it is cancelled meanwhile.
-/// \param none  no pictures, with their channels and layout.
+/// \param none  no images, with their channels and layout.
 [[nodiscard]] chunkio::PixelStatistics statistics_of(std::span<const std::uint8_t> pictures,
                                                      std::size_t picture_bytes,
                                                      const chunkio::PixelStatistics& none);

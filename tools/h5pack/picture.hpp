@@ -1,4 +1,4 @@
-/// What a picture is to the packer, and how it is to come out.
+/// What an image is to the packer, and how it is to come out.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ enum class Interpolation : std::uint8_t { nearest, bilinear, bicubic, area, lanc
 /// The words for them.
 [[nodiscard]] const std::vector<std::pair<std::string, Interpolation>>& interpolations();
 
-/// Either the length of the shorter side (aspect ratio kept), or a size that every picture is
+/// Either the length of the shorter side (aspect ratio kept), or a size that every image is
 /// brought to.
 struct Resize {
   std::int64_t shorter_side = 0;  ///< 0: `size` holds.
@@ -45,7 +45,7 @@ struct Resize {
 /// \throws Error invalid_argument.
 [[nodiscard]] Resize parse_resize(const std::string& text);
 
-/// Pictures above this many pixels are refused unless told otherwise (Pillow refuses at the same
+/// Images above this many pixels are refused unless told otherwise (Pillow refuses at the same
 /// number).
 inline constexpr std::int64_t kDefaultMaxPixels = 178'956'970;
 /// The most that may be allowed: OpenCV decodes nothing larger.
@@ -53,7 +53,7 @@ inline constexpr std::int64_t kHighestMaxPixels = std::int64_t{1} << 30;
 
 /// Applied in this order: orientation, color, resize, then crop or pad.
 struct PictureOptions {
-  /// The largest picture that is decoded, in pixels, 1..kHighestMaxPixels. A file of a few hundred
+  /// The largest image that is decoded, in pixels, 1..kHighestMaxPixels. A file of a few hundred
   /// bytes can declare gigabytes; what is above is refused before memory is taken.
   std::int64_t max_pixels = kDefaultMaxPixels;
   /// Let libjpeg shrink JPEG files by 2, 4 or 8 while it decodes, as far as `resize` shrinks them

@@ -94,10 +94,10 @@ PictureFile examine_png(Bytes bytes, const std::string& path) {
     if (position == kSignatureBytes) {
       if (!has(type_and_data, 0, "IHDR") || length != 13) throw_damaged(path, "no PNG header");
       file.size = {big_endian(data, 4), big_endian(data, 0)};
-      if (file.size.height == 0 || file.size.width == 0) throw_damaged(path, "empty PNG picture");
+      if (file.size.height == 0 || file.size.width == 0) throw_damaged(path, "empty PNG image");
     }
     if (has(type_and_data, 0, "acTL") && length >= 4 && big_endian(data, 0) > 1) {
-      throw_unsupported(path, "animated PNG; store one frame as a still picture");
+      throw_unsupported(path, "animated PNG; store one frame as a still image");
     }
     if (has(type_and_data, 0, "eXIf")) file.orientation = exif_orientation(data);
     // Profiles, text and times change no pixel here, but make libpng print warnings.
@@ -232,7 +232,7 @@ PictureFile examine_webp(Bytes bytes, const std::string& path) {
     throw_damaged(path, "the WebP file ends early");
   if (has(bytes, kRiffHeader, "VP8X")) {
     if ((bytes[20] & 0x02) != 0) {
-      throw_unsupported(path, "animated WebP; store one frame as a still picture");
+      throw_unsupported(path, "animated WebP; store one frame as a still image");
     }
     file.size = {little_endian(bytes, 27, 3) + 1, little_endian(bytes, 24, 3) + 1};
   } else if (has(bytes, kRiffHeader, "VP8L")) {
@@ -271,7 +271,7 @@ PictureFile examine(Bytes bytes, const std::string& path) {
   }
   const std::string kinds = "JPEG, PNG, BMP, PNM, TIFF and WebP are supported";
   if (has(bytes, 0, "GIF8")) throw_unsupported(path, "it is a GIF file; " + kinds);
-  throw_unsupported(path, "it is not a picture by its contents; " + kinds);
+  throw_unsupported(path, "it is not an image by its contents; " + kinds);
 }
 
 }  // namespace
@@ -323,7 +323,7 @@ std::optional<PictureFormat> format_by_name(std::string_view file_name) noexcept
 PictureFile examine_picture(std::span<std::uint8_t> bytes, const std::string& path) {
   const PictureFile file = examine(bytes, path);
   if (file.format != PictureFormat::jpeg && (file.size.height < 1 || file.size.width < 1)) {
-    throw_damaged(path, "it declares an empty picture");
+    throw_damaged(path, "it declares an empty image");
   }
   return file;
 }

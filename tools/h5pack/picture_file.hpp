@@ -1,7 +1,7 @@
-/// What kind of picture a file holds, told by its first bytes, never by its name.
+/// What kind of image a file holds, told by its first bytes, never by its name.
 ///
 /// Sizes are read here, before a decoder allocates anything for them: a file of a few hundred bytes
-/// can declare a picture of gigabytes.
+/// can declare an image of gigabytes.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ struct PictureFile {
 
 /// Recognises, checks and prepares a file for its decoder. Rewrites `bytes` in place: PNG chunks
 /// that do not change pixels are removed (their checksums are verified like all others), and a TIFF
-/// orientation is reset to 1, so that no decoder turns a picture on its own.
+/// orientation is reset to 1, so that no decoder turns an image on its own.
 /// \param path  for messages.
-/// \throws Error unsupported (not a picture, GIF, animated, several pages), corrupt_data (damaged
+/// \throws Error unsupported (not an image, GIF, animated, several pages), corrupt_data (damaged
 ///         structure).
 [[nodiscard]] PictureFile examine_picture(std::span<std::uint8_t> bytes, const std::string& path);
 

@@ -23,7 +23,7 @@ struct SampleSize {
   std::int64_t row = -1;  ///< -1: the options did.
 };
 
-/// Everything that one thread needs to read pictures of one split. Rows of a file that come before
+/// Everything that one thread needs to read images of one split. Rows of a file that come before
 /// them are not its business. Not thread-safe: one for each thread. `split` must outlive it.
 class PictureReader {
  public:
@@ -35,9 +35,9 @@ class PictureReader {
 
   /// Reads, decodes and transforms source row `row`. Blocks on I/O.
   /// \param place   in pack order, for the answer.
-  /// \param target  one sample of size `expected`; unspecified if the picture is skipped.
+  /// \param target  one sample of size `expected`; unspecified if the image is skipped.
   /// \returns its size in the source, or why it cannot be packed.
-  /// \throws Error out_of_resources: what is no fault of the picture.
+  /// \throws Error out_of_resources: what is no fault of the image.
   [[nodiscard]] std::variant<PictureSize, SkippedPicture> read(std::int64_t row, std::int64_t place,
                                                                const SampleSize& expected,
                                                                std::span<std::uint8_t> target);

@@ -1,4 +1,4 @@
-/// How many pictures had which size in the source.
+/// How many images had which size in the source.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ bool fits(PictureSize inner, PictureSize outer) noexcept {
   return inner.height <= outer.height && inner.width <= outer.width;
 }
 
-/// Copies a rectangle of `size` between two [H,W,C] pictures.
+/// Copies a rectangle of `size` between two [H,W,C] images.
 void copy_rectangle(const std::uint8_t* source, std::int64_t source_stride, std::uint8_t* target,
                     std::int64_t target_stride, std::int64_t rows, std::int64_t row_bytes) {
   for (std::int64_t y = 0; y < rows; ++y) {

@@ -1,4 +1,4 @@
-/// Resize, crop, pad and axis order of decoded pictures.
+/// Resize, crop, pad and axis order of decoded images.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace h5pack {
 
-/// Brings decoded pictures to their final form. Keeps scratch memory; not thread-safe: one for each
+/// Brings decoded images to their final form. Keeps scratch memory; not thread-safe: one for each
 /// thread.
 ///
 /// Sizes follow torchvision: the longer side is cut to a whole number, a centre crop starts at half
-/// the difference rounded to even. Nothing is done implicitly: a picture smaller than the crop or
+/// the difference rounded to even. Nothing is done implicitly: an image smaller than the crop or
 /// larger than the padding is an error.
 class PictureTransform {
  public:
@@ -24,8 +24,8 @@ class PictureTransform {
 
   /// The size of every output, if the options alone settle it.
   [[nodiscard]] std::optional<PictureSize> fixed_size() const noexcept;
-  /// The size that a picture of size `in` gets.
-  /// \param name  of the picture, for messages.
+  /// The size that an image of size `in` gets.
+  /// \param name  of the image, for messages.
   /// \throws Error unsupported (too small to crop, too large to pad).
   [[nodiscard]] PictureSize output_size(PictureSize in, const std::string& name) const;
   /// True if apply() would copy [H,W,C] as it is.
@@ -35,7 +35,7 @@ class PictureTransform {
   [[nodiscard]] PictureSize resized(PictureSize in) const noexcept;
 
   /// \param in        [H,W,C] pixels of size `decoded`.
-  /// \param original  the size that the picture had before it was shrunk to `decoded`, which
+  /// \param original  the size that the image had before it was shrunk to `decoded`, which
   /// decides
   ///                  what it is resized to; `decoded` itself if it was not.
   /// \param target    output_size(original) * C bytes, in the layout of the options; does not

@@ -14,7 +14,7 @@ PngEncoder::PngEncoder(PictureSize size, std::int64_t channels, chunkio::Layout 
     : size_(size), channels_(static_cast<std::size_t>(channels)), layout_(layout) {
   if (channels != 1 && channels != 3 && channels != 4) {
     throw chunkio::Error(chunkio::ErrorCode::unsupported,
-                         "pictures with " + std::to_string(channels) +
+                         "images with " + std::to_string(channels) +
                              " channels cannot be PNG files; only 1, 3 and 4 can");
   }
   interleaved_.resize(static_cast<std::size_t>(size.pixels()) * channels_);
@@ -40,7 +40,7 @@ std::span<const unsigned char> PngEncoder::encode(std::span<const std::byte> pix
     // Said below: what OpenCV says takes several lines.
   }
   throw chunkio::Error(chunkio::ErrorCode::unsupported,
-                       "a picture of " + to_string(size_) + " pixels cannot be written as PNG");
+                       "an image of " + to_string(size_) + " pixels cannot be written as PNG");
 }
 
 }  // namespace h5pack

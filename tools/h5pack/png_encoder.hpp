@@ -1,4 +1,4 @@
-/// Stored pictures to PNG files.
+/// Stored images to PNG files.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace h5pack {
 
-/// Encodes pictures of one kind. Keeps its buffers; not thread-safe: one for each thread.
+/// Encodes images of one kind. Keeps its buffers; not thread-safe: one for each thread.
 class PngEncoder {
  public:
-  /// \throws chunkio::Error unsupported: pictures of other than 1 (gray), 3 (RGB) or 4 (RGBA)
+  /// \throws chunkio::Error unsupported: images of other than 1 (gray), 3 (RGB) or 4 (RGBA)
   ///         channels are no PNG.
   PngEncoder(PictureSize size, std::int64_t channels, chunkio::Layout layout);
 

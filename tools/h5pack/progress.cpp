@@ -41,8 +41,9 @@ int terminal_columns() {
 }  // namespace
 
 struct Progress::Impl {
-  Impl(ProgressState state_in, const std::atomic<std::int64_t>& done_in)
-      : state(std::move(state_in)), done(done_in), redraw(can_redraw()) {
+  Impl(ProgressState state_in, const std::atomic<std::int64_t>& done_in,
+       const std::atomic<std::int64_t>& skipped_in)
+      : state(std::move(state_in)), done(done_in), skipped(skipped_in), redraw(can_redraw()) {
     try {
       thread = std::jthread([this](const std::stop_token& stop) { run(stop); });
     } catch (const std::system_error&) {
@@ -61,6 +62,7 @@ struct Progress::Impl {
 
   void draw() {
     state.done = done.load(std::memory_order_relaxed);
+    state.skipped = skipped.load(std::memory_order_relaxed);
     state.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     // One call each, so that lines of other threads do not land in between. On a terminal the line
     // is rewritten in place and what is left of a longer one erased.
@@ -85,6 +87,7 @@ struct Progress::Impl {
 
   ProgressState state;  // drawing thread, then finish() after the join
   const std::atomic<std::int64_t>& done;
+  const std::atomic<std::int64_t>& skipped;
   const bool redraw;
   const Clock::time_point start = Clock::now();
   bool drawn = false;  // as `state`
@@ -96,7 +99,8 @@ struct Progress::Impl {
 Progress::Progress(std::string label, std::string unit, std::int64_t total, bool quiet) {
   if (quiet) return;
   impl_ = std::make_unique<Impl>(
-      ProgressState{.label = std::move(label), .unit = std::move(unit), .total = total}, done_);
+      ProgressState{.label = std::move(label), .unit = std::move(unit), .total = total}, done_,
+      skipped_);
 }
 
 Progress::~Progress() { finish(); }

@@ -22,12 +22,17 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void add(std::int64_t units) noexcept { done_.fetch_add(units, std::memory_order_relaxed); }
+  /// Of the units that are done, so many were skipped. Thread-safe.
+  void add_skipped(std::int64_t units) noexcept {
+    skipped_.fetch_add(units, std::memory_order_relaxed);
+  }
   /// Draws the last state and ends the line. The destructor calls it, too.
   void finish();
 
  private:
   struct Impl;
   std::atomic<std::int64_t> done_{0};
+  std::atomic<std::int64_t> skipped_{0};
   std::unique_ptr<Impl> impl_;
 };
 

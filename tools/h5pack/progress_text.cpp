@@ -17,14 +17,16 @@ int percent(const ProgressState& state) {
                           static_cast<double>(std::max<std::int64_t>(state.total, 1)));
 }
 
-/// ", 12,345 images/s, 0:03 left"; what cannot be told yet is left out.
+/// ", 12,345 images/s, 0:03 left, 2 skipped"; what cannot be told yet is left out.
 std::string rate_and_rest(const ProgressState& state) {
-  if (state.done <= 0 || state.seconds <= 0) return "";
+  const std::string skipped =
+      state.skipped > 0 ? ", " + format_count(state.skipped) + " skipped" : "";
+  if (state.done <= 0 || state.seconds <= 0) return skipped;
   const double rate = static_cast<double>(state.done) / state.seconds;
   std::string text = ", " + format_count(std::llround(rate)) + " " + state.unit + "/s";
   const std::int64_t rest = state.total - state.done;
   if (rest > 0) text += ", " + format_duration(static_cast<double>(rest) / rate) + " left";
-  return text;
+  return text + skipped;
 }
 
 }  // namespace

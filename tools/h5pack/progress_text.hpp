@@ -10,11 +10,13 @@ struct ProgressState {
   std::string label = {};  ///< "packing train"
   std::string unit = {};   ///< "images"
   std::int64_t total = 1;
-  std::int64_t done = 0;
+  std::int64_t done = 0;  ///< Those that were skipped included.
+  std::int64_t skipped = 0;
   double seconds = 0;  ///< Since the start.
 };
 
-/// "packing train [=====>    ]  45% 22,500/50,000 images, 12,345 images/s, 0:03 left", at most
+/// "packing train [=====>    ]  45% 22,500/50,000 images, 12,345 images/s, 0:03 left, 2 skipped",
+/// at most
 /// `columns` - 1 wide: the bar gives way first, then the end of the text.
 std::string progress_bar(const ProgressState& state, int columns);
 

@@ -1,4 +1,4 @@
-/// A file of records of one size, each of which begins with a picture's labels and ends with its
+/// A file of records of one size, each of which begins with an image's labels and ends with its
 /// pixels.
 #pragma once
 

@@ -39,6 +39,11 @@ Listing list_again(const chunkio::DatasetInfo& info, const Json& options, const 
   if (kind == "cifar") return list_cifar(place);
   if (kind == "celeba") return list_celeba(place);
   if (kind == "csv") {
+    if (path.empty() && place == kStandardInput) {
+      throw Error(ErrorCode::not_found, in_quotes(info.path) +
+                                            " was packed from a list on standard input; name that "
+                                            "list with --against");
+    }
     return list_csv(place, {.path_column = text(source, "path_column"),
                             .label_column = text(source, "label_column"),
                             .root = text(source, "root")});
@@ -75,7 +80,7 @@ PictureOptions recorded_picture_options(const chunkio::DatasetInfo& info) {
   } catch (const std::exception&) {
     throw Error(ErrorCode::unsupported,
                 in_quotes(info.path) +
-                    " does not say how its pictures were made, or this version cannot read it; "
+                    " does not say how its images were made, or this version cannot read it; "
                     "leave out --against");
   }
   picture.layout = info.layout;

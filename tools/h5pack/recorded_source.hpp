@@ -24,7 +24,7 @@ namespace h5pack {
 [[nodiscard]] std::vector<std::int64_t> source_rows(const chunkio::Dataset& dataset,
                                                     chunkio::RowRange rows);
 
-/// How the pictures of a file were made from their source, as it records it.
+/// How the images of a file were made from their source, as it records it.
 /// \throws chunkio::Error unsupported: it does not, or in words that this version does not know.
 [[nodiscard]] PictureOptions recorded_picture_options(const chunkio::DatasetInfo& info);
 

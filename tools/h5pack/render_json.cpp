@@ -172,6 +172,17 @@ std::string repack_json(const RepackReport& report) {
           {{"path", output.path}, {"images", output.num_samples}, {"complete_already", true}});
       continue;
     }
+    if (output.planned) {
+      outputs.push_back({{"path", output.path},
+                         {"images", output.num_samples},
+                         {"filter", output.filter.to_string()},
+                         {"chunk_samples", output.chunk_samples},
+                         {"chunk_bytes", output.chunk_bytes},
+                         {"chunks", output.num_chunks},
+                         {"estimated_bytes", output.file_bytes},
+                         {"class_counts", output.statistics.class_counts}});
+      continue;
+    }
     outputs.push_back({{"path", output.path},
                        {"images", output.num_samples},
                        {"resumed_images", output.num_resumed},
@@ -187,7 +198,9 @@ std::string repack_json(const RepackReport& report) {
                        {"seconds", output.seconds},
                        {"read_back_seconds", output.read_back_seconds}});
   }
+  const bool planned = !report.outputs.empty() && report.outputs.front().planned;
   return line({{"command", "repack"},
+               {"dry_run", planned},
                {"input", report.input},
                {"notes", report.notes},
                {"outputs", std::move(outputs)}});

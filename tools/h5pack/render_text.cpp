@@ -111,20 +111,20 @@ std::string statistics_text(const chunkio::DatasetInfo& info) {
   std::string text = "mean " + numbers_text(info.statistics->mean) + ", std " +
                      numbers_text(info.statistics->std) + " (per channel, on the scale 0..1)";
   if (!info.mean_picture_std.empty()) {
-    text += "\nstd within a picture, on average: " + numbers_text(info.mean_picture_std);
+    text += "\nstd within an image, on average: " + numbers_text(info.mean_picture_std);
   }
   return text;
 }
 
-/// "pictures of 218x178 (9,000), ...", height first.
+/// "images of 218x178 (9,000), ...", height first.
 std::string source_sizes_text(const chunkio::DatasetInfo& info) {
   constexpr std::size_t kShown = 5;
   const chunkio::SourceSizes& sizes = *info.source_sizes;
-  std::string text = sizes.most_frequent.empty() ? "pictures of many sizes" : "";
+  std::string text = sizes.most_frequent.empty() ? "images of many sizes" : "";
   for (std::size_t i = 0; i < std::min(kShown, sizes.most_frequent.size()); ++i) {
     const auto& [height, width, pictures] = sizes.most_frequent[i];
-    text += (i == 0 ? "pictures of " : ", ") + std::to_string(height) + "x" +
-            std::to_string(width) + " (" + format_count(pictures) + ")";
+    text += (i == 0 ? "images of " : ", ") + std::to_string(height) + "x" + std::to_string(width) +
+            " (" + format_count(pictures) + ")";
   }
   if (sizes.most_frequent.size() == 1 && sizes.most_frequent[0].pictures == info.num_samples) {
     return text;
@@ -153,7 +153,8 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
       origin += " (seed " + std::to_string(*info.seed) + ")";
   } else {
     origin =
-        "\na foreign file: not packed by h5pack, so it says nothing about classes or statistics";
+        "\na third-party file: not packed by h5pack, so it says nothing about classes or "
+        "statistics";
   }
   if (info.shard) {
     origin += "\nshard " + std::to_string(info.shard->index) + " of " +
@@ -211,7 +212,7 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
 }
 
 std::string preview_text(const PreviewReport& report) {
-  return escape(report.output) + ": " + format_count(report.images) + " pictures, " +
+  return escape(report.output) + ": " + format_count(report.images) + " images, " +
          std::to_string(report.width) + " x " + std::to_string(report.height) + " pixels\n";
 }
 
@@ -250,7 +251,7 @@ std::string verify_text(const VerifyReport& report) {
   if (report.source) {
     const auto different = static_cast<std::int64_t>(report.source->different.size());
     text += "  " + format_count(report.source->compared - different) + " of " +
-            format_count(report.source->compared) + " pictures equal their source\n";
+            format_count(report.source->compared) + " images equal their source\n";
     for (const SourceDifference& difference : report.source->different) {
       text += "    row " + std::to_string(difference.row) + ", " + in_quotes(difference.file) +
               ": " + escape(difference.reason) + "\n";
@@ -264,7 +265,7 @@ std::string verify_text(const VerifyReport& report) {
 
 std::string export_text(const ExportReport& report) {
   const auto folders = static_cast<std::int64_t>(report.folders.size());
-  std::string text = escape(report.output) + ": " + format_count(report.images) + " pictures";
+  std::string text = escape(report.output) + ": " + format_count(report.images) + " images";
   if (folders > 0) {
     text += " in " + format_count(folders) + (folders == 1 ? " class folder" : " class folders");
   }
@@ -289,11 +290,11 @@ std::string repack_text(const RepackReport& report) {
             format_count(output.num_chunks) +
             (output.num_chunks == 1 ? " chunk of " : " chunks of ") +
             format_count(output.chunk_samples) + " (" + format_bytes(output.chunk_bytes) + "), " +
-            format_bytes(output.file_bytes) +
+            (output.planned ? "about " : "") + format_bytes(output.file_bytes) +
             (output.filter.deflate_level > 0 ? " with " + output.filter.to_string() : "") +
             (output.num_resumed > 0 ? ", " + format_count(output.num_resumed) + " of an earlier run"
                                     : "") +
-            " in " + decimals(output.seconds, 1) + " s\n";
+            (output.planned ? "\n" : " in " + decimals(output.seconds, 1) + " s\n");
   }
   for (const std::string& note : report.notes) text += "  " + escape(note) + "\n";
   return text;

@@ -16,6 +16,7 @@
 #include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>
 
+#include <chunkio/chunk_layout.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 
@@ -88,7 +89,7 @@ chunkio::DatasetSpec make_spec(const chunkio::Dataset& dataset, const Rows& rows
           .options_json = options.options_json};
 }
 
-/// Of some of the pictures what is known of all: nothing, unless all had the same size.
+/// Of some of the images what is known of all: nothing, unless all had the same size.
 std::optional<chunkio::SourceSizes> source_sizes_of(const chunkio::DatasetInfo& info,
                                                     std::int64_t num_samples) {
   std::optional<chunkio::SourceSizes> sizes = info.source_sizes;
@@ -149,7 +150,7 @@ class Repacking {
   }
 
  private:
-  /// Whether something is to be found out about the pixels. Of other pictures than gray and RGB
+  /// Whether something is to be found out about the pixels. Of other images than gray and RGB
   /// ones nothing is.
   [[nodiscard]] bool must_count() const {
     const chunkio::DatasetInfo& info = dataset_.info();
@@ -371,6 +372,32 @@ std::vector<std::string> notes_on_fields(const chunkio::DatasetInfo& info,
     notes.push_back("left behind: " + description);
   }
   return notes;
+}
+
+RepackResult plan_repack(const chunkio::Dataset& dataset, const Rows& rows, const std::string& path,
+                         const RepackOptions& options) {
+  const chunkio::DatasetSpec spec = make_spec(dataset, rows, options);
+  const std::int64_t sample_bytes = dataset.info().sample_bytes();
+  const std::int64_t wanted = options.writer.chunk_samples;
+  const std::int64_t chunk_samples = chunkio::choose_chunk_samples(
+      sample_bytes, spec.num_samples,
+      wanted > 0 ? std::min(wanted, spec.num_samples) * sample_bytes : options.writer.chunk_bytes);
+  const std::int64_t num_chunks = (spec.num_samples + chunk_samples - 1) / chunk_samples;
+  auto row_bytes = static_cast<std::int64_t>(sizeof(std::uint64_t));  // the digest
+  for (const chunkio::FieldData& field : spec.fields) {
+    row_bytes += static_cast<std::int64_t>(chunkio::Dataset::row_bytes(field.info));
+  }
+  RepackResult result{
+      .path = path,
+      .num_samples = spec.num_samples,
+      .chunk_samples = chunk_samples,
+      .num_chunks = num_chunks,
+      .chunk_bytes = chunk_samples * sample_bytes,
+      .file_bytes = num_chunks * chunk_samples * sample_bytes + spec.num_samples * row_bytes,
+      .planned = true,
+      .filter = options.writer.filter};
+  result.statistics.class_counts = chunkio::count_classes(spec.fields, spec.class_names);
+  return result;
 }
 
 RepackResult repack(const chunkio::Dataset& dataset, const Rows& rows, const std::string& path,

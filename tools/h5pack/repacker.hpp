@@ -34,7 +34,7 @@ struct RepackOptions {
 
   /// 0 (default): the CPUs this process may use.
   int threads = 0;
-  /// Bytes for pictures on their way; before that, an eighth of it for fields.
+  /// Bytes for images on their way; before that, an eighth of it for fields.
   std::int64_t memory_budget = std::int64_t{1} << 30;
   bool quiet = false;
 };
@@ -47,6 +47,7 @@ struct RepackResult {
   std::int64_t chunk_bytes = 0;
   std::int64_t file_bytes = 0;
   std::int64_t num_resumed = 0;   ///< Samples of these that an earlier run wrote.
+  bool planned = false;           ///< Nothing was written: --dry-run.
   bool complete_already = false;  ///< There was nothing left to do.
   chunkio::ChunkFilter filter = {};
   chunkio::DatasetStatistics statistics = {};
@@ -55,7 +56,7 @@ struct RepackResult {
 };
 
 /// The name of a field in the new file: its own, or with its type behind it where that name means
-/// something else there (labels that are no whole numbers, a field beside the pictures called
+/// something else there (labels that are no whole numbers, a field beside the images called
 /// images or sample_digests).
 [[nodiscard]] std::string carried_name(const chunkio::DatasetInfo& info,
                                        const chunkio::FieldInfo& field);
@@ -66,12 +67,19 @@ struct RepackResult {
 [[nodiscard]] std::vector<std::string> notes_on_fields(const chunkio::DatasetInfo& info,
                                                        const RepackOptions& options);
 
+/// The file that repack() would write, as far as that is known before: its shape, and the bytes of
+/// images and fields, which a filter makes fewer. Reads no pixels and writes nothing.
+/// \throws chunkio::Error as repack(), for options that contradict the dataset.
+[[nodiscard]] RepackResult plan_repack(const chunkio::Dataset& dataset,
+                                       const std::vector<std::int64_t>& rows,
+                                       const std::string& path, const RepackOptions& options);
+
 /// Writes the rows `rows` of `dataset`, in that order, to a new file. Blocks until it is published;
 /// polls StopSignal.
 ///
 /// Labels, class names, attribute names and fields are carried along. `source_index` is that of the
 /// rows, if the file has it, else their number. Stored statistics are carried along if all rows are
-/// there, else (pictures of 1 or 3 channels) computed again; source sizes are left out then, unless
+/// there, else (images of 1 or 3 channels) computed again; source sizes are left out then, unless
 /// there was only one.
 ///
 /// \pre rows are distinct, inside the dataset, at least one.

@@ -48,7 +48,7 @@ struct EpochReport {
   /// XXH3-64 of the delivered sample ids, as little-endian int64 in delivery order.
   std::uint64_t order_digest = 0;
   /// Sum mod 2^64 of XXH3-64(pixels of a sample, seed = its source id): tells whether the same
-  /// pictures were delivered, in whatever order and to whichever rank. Taken in a pass of its own,
+  /// images were delivered, in whatever order and to whichever rank. Taken in a pass of its own,
   /// outside `seconds`.
   std::optional<std::uint64_t> pixel_digest = {};
   /// The same of the labels, if there are any, and of the fields that were asked for.
@@ -79,7 +79,7 @@ struct EpochReport {
 struct PreviewReport {
   std::string output = {};
   std::int64_t rows = 0, columns = 0;
-  std::int64_t images = 0;             ///< Pictures on the sheet.
+  std::int64_t images = 0;             ///< Images on the sheet.
   std::int64_t width = 0, height = 0;  ///< Pixels of the sheet.
 };
 
@@ -96,7 +96,7 @@ struct VerifyReport {
   chunkio::DatasetInfo dataset = {};
   std::string not_compared = {};  ///< Why no pixels were compared, as a clause; empty if they were.
   std::int64_t num_chunks = 0;    ///< Compared.
-  std::int64_t bytes_read = 0;    ///< Stored bytes of pictures.
+  std::int64_t bytes_read = 0;    ///< Stored bytes of images.
   double seconds = 0;             ///< Comparing them.
   std::vector<std::string> problems = {};       ///< Of the structure; one line each.
   std::vector<DamageReport> damaged = {};       ///< Ascending by chunk.

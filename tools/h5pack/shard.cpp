@@ -59,7 +59,7 @@ chunkio::RowRange shard_places(const Shard& shard, std::int64_t num_samples,
   const std::int64_t num_chunks = (num_samples + chunk_samples - 1) / chunk_samples;
   if (shard.count > num_chunks) {
     throw Error(ErrorCode::invalid_argument,
-                std::to_string(num_samples) + " pictures make " + std::to_string(num_chunks) +
+                std::to_string(num_samples) + " images make " + std::to_string(num_chunks) +
                     " chunks of " + std::to_string(chunk_samples) + ", too few for " +
                     std::to_string(shard.count) + " shards; use at most " +
                     std::to_string(num_chunks) +

@@ -1,4 +1,4 @@
-/// The file of --report: every picture that was left out.
+/// The file of --report: every image that was left out.
 #pragma once
 
 #include <string>

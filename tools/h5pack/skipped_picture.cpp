@@ -21,11 +21,11 @@ ErrorBudget::ErrorBudget(OnError on_error, std::optional<std::int64_t> most, std
 void ErrorBudget::spend(const SkippedPicture& picture) {
   if (on_error_ == OnError::fail) {
     throw Error(picture.code,
-                picture.reason + "; --on-error skip leaves such pictures out and lists them");
+                picture.reason + "; --on-error skip leaves such images out and lists them");
   }
   ++num_spent_;
   spent_.push_back(picture);
-  // A disk that was unmounted would otherwise look like a million bad pictures.
+  // A disk that was unmounted would otherwise look like a million bad images.
   struct ::stat status {};
   if ((picture.code == ErrorCode::not_found || picture.code == ErrorCode::io_failed) &&
       ::stat(source_.c_str(), &status) != 0) {
@@ -35,7 +35,7 @@ void ErrorBudget::spend(const SkippedPicture& picture) {
   if (most_ && num_spent_ > *most_) {
     throw Error(picture.code,
                 "more than " + std::to_string(*most_) +
-                    " pictures cannot be packed (--max-errors), the last one: " + picture.reason);
+                    " images cannot be packed (--max-errors), the last one: " + picture.reason);
   }
 }
 

@@ -1,4 +1,4 @@
-/// Pictures that cannot be packed, and how many of them are borne with.
+/// Images that cannot be packed, and how many of them are borne with.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace h5pack {
 
 enum class OnError : std::uint8_t {
-  fail,  ///< The first picture that cannot be packed ends the pack.
+  fail,  ///< The first image that cannot be packed ends the pack.
   skip,  ///< It is left out and listed.
 };
 
-/// A picture that cannot be packed.
+/// An image that cannot be packed.
 struct SkippedPicture {
   std::int64_t place = 0;  ///< In pack order.
   std::int64_t row = 0;    ///< In source order.
@@ -24,20 +24,20 @@ struct SkippedPicture {
   std::string reason = {};  ///< One line that names the file.
 };
 
-/// Whether an error of that code is the picture's own, so that others may do better. Lack of memory
+/// Whether an error of that code is the image's own, so that others may do better. Lack of memory
 /// or a signal is not.
 [[nodiscard]] bool is_of_one_picture(chunkio::ErrorCode code) noexcept;
 
 /// Decides whether to go on. One for all splits of a run. Not thread-safe.
 class ErrorBudget {
  public:
-  /// \param most    more skipped pictures than this end the pack; absent: any number.
-  /// \param source  what must still be there for a missing picture to be that picture's fault.
+  /// \param most    more skipped images than this end the pack; absent: any number.
+  /// \param source  what must still be there for a missing image to be that image's fault.
   ErrorBudget(OnError on_error, std::optional<std::int64_t> most, std::string source);
 
   [[nodiscard]] OnError on_error() const noexcept { return on_error_; }
   /// Counts one more.
-  /// \throws Error the picture's own (fail), or why too many is too many; io_failed if the whole
+  /// \throws Error the image's own (fail), or why too many is too many; io_failed if the whole
   ///         source is gone.
   void spend(const SkippedPicture& picture);
   /// What was counted since the last call, the one too many included.

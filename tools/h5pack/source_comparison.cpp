@@ -45,7 +45,7 @@ class Comparison {
     SourceDifference difference{.row = row, .source_row = source_row};
     if (source_row < 0 || source_row >= source_.num_pictures()) {
       difference.reason = "the source has only " + std::to_string(source_.num_pictures()) +
-                          " pictures, and none with this number";
+                          " images, and none with this number";
     } else {
       difference.file = source_.name(source_row).value_or("");
       difference.reason = why_different(source_row, stored);

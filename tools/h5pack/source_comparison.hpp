@@ -1,4 +1,4 @@
-/// Packed pictures against the source that they were made from.
+/// Packed images against the source that they were made from.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace h5pack {
 
-/// A picture that is not what its source gives now.
+/// An image that is not what its source gives now.
 struct SourceDifference {
   std::int64_t row = 0;         ///< In the file.
   std::int64_t source_row = 0;  ///< `source_index` of it.
@@ -25,12 +25,12 @@ struct SourceComparison {
 };
 
 struct ComparisonOptions {
-  /// How many pictures, drawn at random without repetition; -1: all.
+  /// How many images, drawn at random without repetition; -1: all.
   std::int64_t sample = 100;
   std::uint64_t seed = 0;
 };
 
-/// Decodes pictures of the source again, with the options that the file records, and compares every
+/// Decodes images of the source again, with the options that the file records, and compares every
 /// byte. In parallel; blocks on I/O; polls StopSignal.
 /// \throws chunkio::Error unsupported (the file records no options, or no source rows), cancelled,
 ///         and as Loader: pixels are compared as they are, not with digests.

@@ -40,7 +40,7 @@ FileStamp file_stamp(const std::string& path) noexcept {
   return ::stat(path.c_str(), &status) == 0 ? stamp_of(status) : FileStamp{};
 }
 
-// O_NONBLOCK: a pipe that took the place of a picture must not hold up the pack.
+// O_NONBLOCK: a pipe that took the place of an image must not hold up the pack.
 SourceFile::SourceFile(const std::string& path)
     : path_(&path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (fd_ < 0) throw_errno("open", path);

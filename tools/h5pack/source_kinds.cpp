@@ -10,9 +10,9 @@ namespace h5pack {
 const std::array<SourceKind, 4>& source_kinds() noexcept {
   static constexpr std::array<SourceKind, 4> kKinds = {
       {{"folder",
-        "a folder of pictures; its class folders give the labels",
+        "a folder of images; its class folders give the labels",
         "DIR",
-        "Folder of class folders, of pictures, or of train/, val/ and test/",
+        "Folder of class folders, of images, or of train/, val/ and test/",
         "File to write; a folder if DIR has splits",
         {"h5pack folder photos/ -o train.h5 --resize 64 --center-crop 64x64",
          "h5pack folder photos/ -o train.h5 --resume --on-error skip --report bad.jsonl"},
@@ -34,9 +34,9 @@ const std::array<SourceKind, 4>& source_kinds() noexcept {
          "h5pack celeba celeba/ -o celeba-packed/ --center-crop 178x178 --resize 64"},
         [](const PackCommand& command) { return list_celeba(command.input); }},
        {"csv",
-        "the pictures that a CSV file lists",
+        "the images that a CSV file lists",
         "FILE",
-        "CSV file whose first line names the columns",
+        "CSV file whose first line names the columns; - reads standard input",
         "File to write",
         {"h5pack csv list.csv -o train.h5",
          "h5pack csv list.csv -o train.h5 --path-column file --label-column class"},

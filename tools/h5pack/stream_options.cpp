@@ -22,12 +22,11 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
   chunkio::LoaderOptions& loader = options.loader;
   auto* const batch = add_integer(app, "--batch", loader.batch_size, 1, "Samples in a batch");
   batch->group(kDelivered);
-  add_integer(app, "--epochs", options.epochs, 1, "How often to go through the file")
-      ->group(kDelivered);
-  add_integer(app, "--steps", options.steps, 1, "Stop after so many batches of the whole run")
+  add_integer(app, "--epochs", options.epochs, 1, "Number of epochs")->group(kDelivered);
+  add_integer(app, "--steps", options.steps, 1, "Stop after N batches of the whole run")
       ->default_str("")
       ->group(kDelivered);
-  add_seed(app, "--seed", loader.seed, "Seed of the order")->group(kDelivered);
+  add_seed(app, "--seed", loader.seed, "Seed of the order of samples")->group(kDelivered);
   add_order(app, loader)->group(kDelivered);
   auto* const window =
       add_byte_size(app, "--window-bytes", loader.window_bytes,
@@ -43,17 +42,19 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
   add_verify(app, loader)->group(kDelivered);
   add_choice<chunkio::OnError>(
       app, "--on-error", loader.on_error,
-      {{"raise", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
+      {{"fail", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
       "On damaged rows; skipping ends with exit code 3")
       ->group(kDelivered);
-  app.add_option("--state-out", options.state_out,
-                 "Write where the run has stopped to FILE, or to standard output (-), before any "
-                 "second pass")
+  app.add_option(
+         "--state-out", options.state_out,
+         "Write the state of the loader to FILE, or to standard output (-), before any second "
+         "pass")
       ->type_name("FILE")
       ->group(kDelivered);
-  app.add_option("--state-in", options.state_in,
-                 "Continue there, up to the end of epoch --epochs; batch, window and lanes are "
-                 "those of the state")
+  app.add_option(
+         "--state-in", options.state_in,
+         "Continue from a state, up to the end of epoch --epochs, with its batch, window and "
+         "lanes")
       ->type_name("FILE")
       ->excludes(batch)
       ->excludes(window)
@@ -62,20 +63,20 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
 
 void add_ranks(CLI::App& app, StreamOptions& options) {
   chunkio::LoaderOptions& loader = options.loader;
-  auto* const rank = add_integer(app, "--rank", loader.rank, 0, "Which reader this is");
+  auto* const rank = add_integer(app, "--rank", loader.rank, 0, "Rank of this reader");
   auto* const world_size =
-      add_integer(app, "--world-size", loader.world_size, 1, "How many readers there are");
+      add_integer(app, "--world-size", loader.world_size, 1, "Number of readers");
   rank->group(kRanks);
   world_size->group(kRanks);
   app.add_flag("--ranks-from-env", options.ranks_from_env,
-               "Take both from what torchrun, Open MPI, PMI or Slurm have set")
+               "Take both from torchrun, Open MPI, PMI or Slurm")
       ->excludes(rank)
       ->excludes(world_size)
       ->group(kRanks);
-  auto* const lanes =
-      add_integer(app, "--lanes", loader.lanes, 0,
-                  "Parts the order is cut into: a multiple of every world size that is to see the "
-                  "same global batches; 0: as many as readers");
+  auto* const lanes = add_integer(
+      app, "--lanes", loader.lanes, 0,
+      "Parts of the order: a multiple of every world size that shall see the same global "
+      "batches; 0: as many as readers");
   lanes->excludes("--state-in");
   lanes->group(kRanks);
   add_choice<chunkio::Uneven>(app, "--uneven", loader.uneven,
@@ -87,11 +88,11 @@ void add_ranks(CLI::App& app, StreamOptions& options) {
 }
 
 void add_report(CLI::App& app, StreamOptions& options) {
-  add_milliseconds(app, "--consume-ms", options.consume_ms,
-                   "Pretend to train: wait so long after each batch")
+  add_milliseconds(app, "--step-ms", options.step_ms,
+                   "Wait so long after each batch, as a training step would")
       ->group(kReport);
   app.add_flag("--digest", options.digest,
-               "Stream once more and print a hash of all pictures that ignores their order")
+               "Stream once more and print a hash of all images that ignores their order")
       ->group(kReport);
   app.add_flag("--shuffle-quality", options.shuffle_quality,
                "Stream once more and compare how batches are mixed with a global shuffle")
@@ -102,7 +103,7 @@ void add_report(CLI::App& app, StreamOptions& options) {
 
 CLI::Option* add_order(CLI::App& app, chunkio::LoaderOptions& loader) {
   return add_choice<chunkio::OrderMode>(app, "--order", loader.order,
-                                        {{"chunk_shuffled", chunkio::OrderMode::chunk_shuffled},
+                                        {{"chunk-shuffled", chunkio::OrderMode::chunk_shuffled},
                                          {"sequential", chunkio::OrderMode::sequential},
                                          {"random", chunkio::OrderMode::random}},
                                         "Order of the samples");
@@ -116,9 +117,9 @@ CLI::Option* add_fields(CLI::App& app, chunkio::LoaderOptions& loader) {
 CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader) {
   return add_choice<chunkio::Verify>(app, "--verify", loader.verify,
                                      {{"off", chunkio::Verify::off},
-                                      {"first_epoch", chunkio::Verify::first_epoch},
+                                      {"first-epoch", chunkio::Verify::first_epoch},
                                       {"always", chunkio::Verify::always}},
-                                     "When stored digests are compared");
+                                     "When to compare stored digests");
 }
 
 void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOptions& disk) {
@@ -128,7 +129,7 @@ void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOpti
                                    {"scatter", chunkio::SourceKind::scatter},
                                    {"direct", chunkio::SourceKind::direct},
                                    {"hdf5", chunkio::SourceKind::hdf5}},
-                                  "How bytes come from the file")
+                                  "How to read the file")
       ->group(kReading);
   app.add_flag("--direct-io", loader.direct_io,
                "Bypass the page cache (sources scatter and direct), for data far larger than "
@@ -137,13 +138,13 @@ void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOpti
   add_choice<chunkio::Resident>(
       app, "--resident", loader.resident,
       {{"none", chunkio::Resident::none}, {"host", chunkio::Resident::host}},
-      "Where pictures stay after the first epoch")
+      "Where to keep images after the first epoch")
       ->group(kReading);
-  add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory the loader may use")
+  add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory that the loader may use")
       ->group(kReading);
   add_integer(app, "-j,--threads", loader.num_threads, 0, "Reading threads; 0 chooses")
       ->group(kReading);
-  add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches ready ahead, at least")
+  add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches to have ready ahead, at least")
       ->group(kReading);
   add_disk_limit(app, disk, kReading);
 }

@@ -27,7 +27,7 @@ struct StreamOptions {
   std::int64_t steps = std::numeric_limits<std::int64_t>::max();  ///< Batches of the whole run.
   std::string state_in = {}, state_out = {};                      ///< Empty: not asked for.
   bool ranks_from_env = false;
-  double consume_ms = 0;
+  double step_ms = 0;
   bool digest = false;
   bool shuffle_quality = false;
 };

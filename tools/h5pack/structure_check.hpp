@@ -15,7 +15,7 @@ namespace h5pack {
 /// \throws chunkio::Error cancelled.
 [[nodiscard]] std::vector<std::string> contradictions(const chunkio::Dataset& dataset);
 
-/// Why the pictures cannot be read to their end, if they cannot: for files without digests. Shows
+/// Why the images cannot be read to their end, if they cannot: for files without digests. Shows
 /// progress unless `quiet`. Polls StopSignal.
 /// \throws chunkio::Error cancelled.
 [[nodiscard]] std::optional<std::string> unreadable_images(const chunkio::Dataset& dataset,

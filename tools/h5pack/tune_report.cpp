@@ -37,7 +37,7 @@ std::string disk_text(const TuneReport& report) {
           " at a time";
   if (!report.disk_method.empty()) text += " (" + report.disk_method + ")";
   if (report.disk_origin == "assumed") {
-    text += "; --measure times the one there is, --profile names another";
+    text += "; --measure times the one there is, --disk names another";
   }
   return text;
 }
@@ -51,7 +51,7 @@ std::string settings_text(const TuneReport& report) {
                      (advice.num_threads == 1 ? " thread, " : " threads, ") +
                      std::to_string(advice.prefetch_depth) + " batches ahead, memory budget " +
                      format_bytes(advice.memory_budget);
-  if (advice.resident == chunkio::Resident::host) text += ", all pictures kept in memory";
+  if (advice.resident == chunkio::Resident::host) text += ", all images kept in memory";
   return text;
 }
 
@@ -82,10 +82,10 @@ std::string echo_text(const TuneReport& report) {
   constexpr std::int64_t kMostEcho = 8;
   const std::string uses = std::to_string(later.echo);
   return later.echo > kMostEcho
-             ? "not proposed: for a step never to wait, each picture would have to be used " +
-                   uses + " times"
+             ? "not proposed: for a step never to wait, each image would have to be used " + uses +
+                   " times"
              : uses +
-                   ": each picture would have to be used so often for a step never to wait "
+                   ": each image would have to be used so often for a step never to wait "
                    "(DeviceOptions::echo)";
 }
 

@@ -13,7 +13,7 @@
 
 namespace h5pack {
 
-/// The pictures that are to be trained with.
+/// The images that are to be trained with.
 struct TunedSource {
   std::string path = {};
   /// "hdf5", the command that packs it ("folder", ...), or "planned": only sizes are known.

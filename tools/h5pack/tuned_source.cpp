@@ -36,7 +36,7 @@ std::string pixel_options(const PackCommand& command) {
                                     {" --pad ", &command.pad}}) {
     if (!value->empty()) text += name + shell_word(*value);
   }
-  return text + (command.options.picture.color == ColorMode::gray ? " --color gray" : "");
+  return text + (command.options.picture.color == ColorMode::gray ? " --channels gray" : "");
 }
 
 /// Likewise, those of a CSV file.
@@ -64,20 +64,20 @@ void require_use(const std::string& found, const PackCommand& command,
                  const chunkio::OpenOptions& open) {
   if (found == kHdf5 && !pixel_options(command).empty()) {
     refuse(
-        "--resize, --center-crop, --pad and --color are for pictures that are still to be packed, "
+        "--resize, --center-crop, --pad and --channels are for images that are still to be packed, "
         "not for an HDF5 file");
   }
   if (found != kHdf5 && !open_options(open).empty()) {
     refuse(
         "--images, --label-field, --layout and --allow-external are for an HDF5 file, not for "
-        "pictures that are still to be packed");
+        "images that are still to be packed");
   }
   if (found != "csv" && !csv_options(command.csv).empty()) {
     refuse("--path-column, --label-column and --root are for a CSV file");
   }
 }
 
-/// "NxHxWxC" of pictures that do not exist yet; absent if it is not that.
+/// "NxHxWxC" of images that do not exist yet; absent if it is not that.
 std::optional<TunedSource> planned_source(const PackCommand& command) {
   const std::string& text = command.input;
   std::array<std::int64_t, 4> sizes{};
@@ -94,22 +94,22 @@ std::optional<TunedSource> planned_source(const PackCommand& command) {
   if (sizes[0] > (std::int64_t{1} << 40) || sizes[1] > kMostPixels || sizes[2] > kMostPixels ||
       sizes[3] > 64) {
     refuse(text +
-           ": pictures are counted to 2^40, and have at most 2^20 rows, 2^20 columns and 64 "
+           ": images are counted to 2^40, and have at most 2^20 rows, 2^20 columns and 64 "
            "channels");
   }
   std::int64_t picture_bytes = 1;
   for (const std::int64_t size : sizes) {
     if (__builtin_mul_overflow(picture_bytes, size, &picture_bytes)) {
-      refuse(text + ": all pictures together must be less than 2^63 bytes");
+      refuse(text + ": all images together must be less than 2^63 bytes");
     }
   }
   const PictureOptions& picture = command.options.picture;
   if (picture.color == ColorMode::gray && sizes[3] != 1) {
-    refuse(text + ": gray pictures (--color) have 1 channel, not " + std::to_string(sizes[3]));
+    refuse(text + ": gray images (--channels) have 1 channel, not " + std::to_string(sizes[3]));
   }
   const PictureSize size{.height = sizes[1], .width = sizes[2]};
   if (PictureTransform(picture).output_size(size, text) != size) {
-    refuse(text + ": no pictures have this size after" + pixel_options(command) +
+    refuse(text + ": no images have this size after" + pixel_options(command) +
            "; name the size that they are packed in");
   }
   TunedSource source;
@@ -120,7 +120,7 @@ std::optional<TunedSource> planned_source(const PackCommand& command) {
   source.width = sizes[2];
   source.channels = sizes[3];
   source.options = pixel_options(command);
-  if (sizes[3] == 1 && picture.color != ColorMode::gray) source.options += " --color gray";
+  if (sizes[3] == 1 && picture.color != ColorMode::gray) source.options += " --channels gray";
   return source;
 }
 

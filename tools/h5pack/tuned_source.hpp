@@ -18,9 +18,9 @@ struct OpenedSource {
 };
 
 /// Looks at `command.input`: at a file of HDF5 (or several, `train-*-of-00008.h5`), a manifest
-/// (.csv), a folder of CIFAR or CelebA, any other folder of pictures, or "NxHxWxC", pictures that
-/// do not exist yet. Decodes one picture at most.
-/// \param command  `input`, and the options that decide on the size of pictures.
+/// (.csv), a folder of CIFAR or CelebA, any other folder of images, or "NxHxWxC", images that
+/// do not exist yet. Decodes one image at most.
+/// \param command  `input`, and the options that decide on the size of images.
 /// \param kind  of the source; empty: told from what is there.
 /// \throws chunkio::Error invalid_argument for options that such a source has no use for; else as
 /// the

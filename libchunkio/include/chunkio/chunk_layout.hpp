@@ -48,7 +48,7 @@ struct StoredLayout {
 
 /// Plain-language findings on a chunking, worst first; empty if there is nothing to improve. Each
 /// entry is one or two sentences: what is wrong, what it costs when samples are read in random
-/// order, and the way out.
+/// order, and the hint.
 CHUNKIO_EXPORT std::vector<std::string> chunking_advice(const StoredLayout& stored);
 
 }  // namespace chunkio

@@ -23,4 +23,5 @@
 #include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>
 #include <chunkio/verify.hpp>
+#include <chunkio/version.hpp>
 // IWYU pragma: end_exports

@@ -28,9 +28,9 @@ struct PixelScale {
   bool clip = false;
 };
 
-/// How to find and read the pictures of a file. All defaults fit files of this library.
+/// How to find and read the images of a file. All defaults fit files of this library.
 struct OpenOptions {
-  /// Path of the picture dataset inside the file. Empty: `images`, else the only uint8 dataset with
+  /// Path of the image dataset inside the file. Empty: `images`, else the only uint8 dataset with
   /// four axes, else the only one with three.
   std::string images = {};
   /// Path of the label dataset. Empty: `labels` (or `label`) if there is one that can be labels.
@@ -46,20 +46,20 @@ struct OpenOptions {
   bool allow_external = false;
 };
 
-/// One dataset that runs parallel to the pictures: a value of shape `row_shape` for each sample.
+/// One dataset that runs parallel to the images: a value of shape `row_shape` for each sample.
 struct FieldInfo {
   std::string name = {};  ///< Path in the file without the leading slash.
   DType dtype = DType::uint8;
   Shape row_shape = {};  ///< Without the sample axis; rank 0 for one number a sample.
 };
 
-/// Mean and standard deviation of each channel over all pixels of all pictures, on the scale 0..1.
+/// Mean and standard deviation of each channel over all pixels of all images, on the scale 0..1.
 struct ChannelStatistics {
   std::vector<double> mean = {};
   std::vector<double> std = {};
 };
 
-/// How large the pictures were in the source, before they were resized. In pixels, all >= 1.
+/// How large the images were in the source, before they were resized. In pixels, all >= 1.
 struct SourceSizes {
   struct Count {
     std::int64_t height = 0, width = 0;
@@ -67,7 +67,7 @@ struct SourceSizes {
   };
   std::int64_t min_height = 0, max_height = 0;
   std::int64_t min_width = 0, max_width = 0;
-  /// The most frequent exact sizes, most frequent first. They need not add up to all pictures.
+  /// The most frequent exact sizes, most frequent first. They need not add up to all images.
   std::vector<Count> most_frequent = {};
 };
 
@@ -98,20 +98,20 @@ struct DamagedObject {
   std::string reason = {};  ///< One line that names file and object.
 };
 
-/// What a file says about itself. For foreign files only the first block is filled.
+/// What a file says about itself. For third-party files only the first block is filled.
 struct DatasetInfo {
   std::string path = {};  ///< As given to open().
   /// Of a dataset of several files: these, in order. Then `uuid` is a digest of theirs, `shard` is
   /// absent, counts, statistics and digests are of all; the rest is what all say, or the first.
   std::vector<ShardFile> shards = {};
-  std::string images_path = {};  ///< Path of the picture dataset inside the file.
+  std::string images_path = {};  ///< Path of the image dataset inside the file.
   std::int64_t num_samples = 0;  ///< N >= 1.
   std::int64_t height = 0, width = 0, channels = 0;
   Layout layout = Layout::nhwc;
   /// Shape [N,H,W,C], [N,C,H,W] or, of one channel, [N,H,W]; chunking and filters.
   StoredLayout stored = {};
   std::int64_t num_chunks = 0;           ///< 0 if not chunked.
-  std::int64_t stored_bytes = 0;         ///< Bytes of the pictures in the file, after filters.
+  std::int64_t stored_bytes = 0;         ///< Bytes of the images in the file, after filters.
   std::optional<FieldInfo> labels = {};  ///< int64 [N], or uint8 [N,A] attribute tables.
   /// Without labels, though a dataset looks like them: which one, why it was not taken, and what
   /// would do. Else empty.
@@ -123,7 +123,7 @@ struct DatasetInfo {
   /// verify_objects() finds more, since opening a file reads only some of it.
   std::vector<DamagedObject> damaged_objects = {};
 
-  std::optional<std::int64_t> format_version = {};  ///< Absent: a foreign file.
+  std::optional<std::int64_t> format_version = {};  ///< Absent: a third-party file.
   std::string creator = {}, uuid = {}, split = {}, order = {};
   std::optional<std::uint64_t> seed = {};
   std::optional<ShardInfo> shard = {};            ///< Absent: the file is no part of others.
@@ -133,14 +133,14 @@ struct DatasetInfo {
   std::vector<std::string> attribute_names = {};  ///< Of the columns of a label table.
   std::vector<std::int64_t> class_counts = {};    ///< Samples of each class.
   std::optional<ChannelStatistics> statistics = {};
-  /// Of each channel: mean over all pictures of the standard deviation within each, on the scale
-  /// 0..1. Leaves out how pictures differ from each other, so it is below `statistics->std`.
+  /// Of each channel: mean over all images of the standard deviation within each, on the scale
+  /// 0..1. Leaves out how images differ from each other, so it is below `statistics->std`.
   std::vector<double> mean_picture_std = {};
   std::optional<SourceSizes> source_sizes = {};
   /// Of format version 1: XXH3-64 of the pixels of each chunk it was packed in, before any filter.
   /// Empty if absent.
   std::vector<std::uint64_t> chunk_digests = {};
-  /// From version 2 on: the datasets whose rows the digest of each sample covers, the pictures
+  /// From version 2 on: the datasets whose rows the digest of each sample covers, the images
   /// first; empty without digests. Those stay in the file, as there may be many (format.md).
   std::vector<std::string> digests_cover = {};
 
@@ -154,7 +154,7 @@ struct DatasetInfo {
 /// An open dataset. Copies share what is open; all members are safe to call from several threads.
 class CHUNKIO_EXPORT Dataset {
  public:
-  /// Opens a file read-only and checks what it holds. Blocks on I/O; reads no pictures.
+  /// Opens a file read-only and checks what it holds. Blocks on I/O; reads no images.
   ///
   /// A path such as `train-*-of-00008.h5` (shards.hpp) stands for all eight files, opened as one
   /// dataset whose rows are theirs, one file after the other. All of them must be there, fit
@@ -168,7 +168,7 @@ class CHUNKIO_EXPORT Dataset {
   [[nodiscard]] const DatasetInfo& info() const noexcept;
   [[nodiscard]] std::int64_t size() const noexcept { return info().num_samples; }
 
-  /// Reads pictures [first, first + count) through libhdf5 into `out`, in the file's layout.
+  /// Reads images [first, first + count) through libhdf5 into `out`, in the file's layout.
   /// Blocks on I/O.
   /// \pre out.size() == count * sample_bytes().
   /// \throws Error invalid_argument (range, size), hdf5_failed.
@@ -183,7 +183,7 @@ class CHUNKIO_EXPORT Dataset {
   void read_field(std::string_view name, std::int64_t first, std::int64_t count,
                   std::span<std::byte> out) const;
   /// The field of that name, labels included; absent if there is none.
-  /// \throws Error unsupported if it has a row for each picture, but impossibly many bytes,
+  /// \throws Error unsupported if it has a row for each image, but impossibly many bytes,
   ///         corrupt_data if it is one of damaged_objects.
   [[nodiscard]] std::optional<FieldInfo> find_field(std::string_view name) const;
   /// Bytes of one row of `field`.

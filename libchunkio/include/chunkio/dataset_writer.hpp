@@ -28,7 +28,7 @@
 
 namespace chunkio {
 
-/// A dataset parallel to the pictures, with all its rows: as `values`, or as a `stream` of them for
+/// A dataset parallel to the images, with all its rows: as `values`, or as a `stream` of them for
 /// what is too large to be held in memory.
 struct FieldData {
   /// Takes the next rows: whole ones, row-major, native byte order.
@@ -58,7 +58,7 @@ struct FieldData {
 [[nodiscard]] CHUNKIO_EXPORT std::vector<std::int64_t> count_classes(
     std::span<const FieldData> fields, const std::vector<std::string>& class_names);
 
-/// How chunks of the pictures are stored. Filtered files are smaller, take decoding to read, and
+/// How chunks of the images are stored. Filtered files are smaller, take decoding to read, and
 /// cannot be resumed while they are written.
 struct ChunkFilter {
   /// Deflate level, 1 (fast) to 9 (small); 0 (default): no filter.

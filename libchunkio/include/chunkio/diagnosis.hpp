@@ -23,7 +23,7 @@ enum class Bound : std::uint8_t {
   plan = 4,      ///< Computing the order.
   bus = 5,       ///< The copy to a device.
   consumer = 6,  ///< Whoever takes the batches: everything before is fast enough.
-  /// Too few batch buffers: the consumer waits for batches and workers for buffers, by turns.
+  /// Too few batch buffers: the consumer waits for batches, then workers for buffers.
   buffers = 7,
   kernel = 8,  ///< Normalising on the device.
 };

@@ -1,6 +1,6 @@
 /// A slower disk than the one there is, to try out what training from it would be like.
 ///
-/// Data flow: DiskLimit -> LoaderOptions::disk_limit -> every read of the pictures is delayed as if
+/// Data flow: DiskLimit -> LoaderOptions::disk_limit -> every read of the images is delayed as if
 /// such a disk delivered it. Values and pure functions; thread-safe.
 #pragma once
 

@@ -1,7 +1,7 @@
 /// Errors: one exception type with a closed set of codes.
 ///
 /// Every function of the library that can fail throws `chunkio::Error`. The message is one line
-/// that names the file (and dataset or chunk), the cause below it, and the way out, in terms of the
+/// that names the file (and dataset or chunk), the cause below it, and the hint, in terms of the
 /// library's options: a program that has other names for them finds them in options(). The library
 /// never prints, exits or aborts.
 #pragma once
@@ -49,7 +49,7 @@ class CHUNKIO_EXPORT Error : public std::runtime_error {
 
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
 
-  /// The options that the message names as its subject or its way out, as they are written in a
+  /// The options that the message names as its subject or its hint, as they are written in a
   /// program ("overwrite", "verify = off").
   [[nodiscard]] std::span<const std::string_view> options() const noexcept {
     return std::span(options_).first(num_options_);

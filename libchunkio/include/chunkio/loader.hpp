@@ -60,7 +60,7 @@ enum class OnError : std::uint8_t {
   skip = 1,
 };
 
-/// Whether pictures stay in memory.
+/// Whether images stay in memory.
 enum class Resident : std::uint8_t {
   none = 0,
   /// Read once and kept; the budget must hold them all. A rank of several meets other row groups in
@@ -101,8 +101,8 @@ struct LoaderOptions {
   /// Bytes of the row groups mixed together: larger mixes better, needs more memory (two windows
   /// for each lane are held) and delays the first batch. Default 256 MiB, >= 1. Part of the order.
   std::int64_t window_bytes = kDefaultWindowBytes;
-  /// Names of further fields to deliver beside pictures and labels. Small ones (and the labels) are
-  /// read once and kept; large ones, masks say, are read row group by row group like the pictures.
+  /// Names of further fields to deliver beside images and labels. Small ones (and the labels) are
+  /// read once and kept; large ones, masks say, are read row group by row group like the images.
   std::vector<std::string> fields = {};
   /// Deliver only these rows. The order is that of libchunkio/doc/order.md over what is left.
   std::optional<RowSelection> rows = {};
@@ -129,7 +129,7 @@ struct LoaderOptions {
   /// batch sizes need is an error that names the minimum.
   std::int64_t memory_budget = std::int64_t{1} << 30;
   SourceKind source = SourceKind::automatic;
-  /// Go round the page cache (O_DIRECT; direct and scatter sources), so that data far larger than
+  /// Bypass the page cache (O_DIRECT; direct and scatter sources), so that data far larger than
   /// memory does not push everything else out of it. Reads as usual where the file system refuses.
   /// Without it, `automatic` does so for files larger than the memory that could cache them.
   bool direct_io = false;
@@ -137,8 +137,8 @@ struct LoaderOptions {
   /// The epoch after which nothing is prefetched: set it to the number of epochs if that is known,
   /// so that no bytes are read in vain. Absent: the next epoch is prefetched while one drains.
   std::optional<std::int64_t> num_epochs = {};
-  /// Read as if from this slower disk. Every visit of a row group of the pictures or of a streamed
-  /// field is charged as if its bytes came from there, also if they are in the page cache; pictures
+  /// Read as if from this slower disk. Every visit of a row group of the images or of a streamed
+  /// field is charged as if its bytes came from there, also if they are in the page cache; images
   /// that are resident once. Visits that are announced ahead are asked for ahead, 64 MiB of them.
   /// The waiting counts as LoaderStats::read_seconds. Labels, kept fields and what describes the
   /// file are not slowed down.
@@ -182,7 +182,7 @@ class CHUNKIO_EXPORT Batch {
   [[nodiscard]] std::int64_t step() const;
   /// Whether it lies in memory of its own: WhenHeld::copy.
   [[nodiscard]] bool copied() const;
-  /// Whether all bytes of `view` lie in the pictures, one field or the sample ids of this batch: if
+  /// Whether all bytes of `view` lie in the images, one field or the sample ids of this batch: if
   /// so, it is valid while the batch is held.
   /// \throws Error out_of_resources if its dimensions multiply to more than 63 bits.
   [[nodiscard]] bool contains(const TensorView& view) const;
@@ -202,14 +202,14 @@ struct LoaderFacts {
   OrderMode order = OrderMode::chunk_shuffled;
   Verify verify = Verify::off;
   Resident resident = Resident::none;
-  bool filtered = false;   ///< Pictures are stored compressed or otherwise filtered.
-  bool direct_io = false;  ///< Pictures are read round the page cache.
+  bool filtered = false;   ///< Images are stored compressed or otherwise filtered.
+  bool direct_io = false;  ///< Images are read bypassing the page cache.
   /// Storage is asked for row groups before a worker comes to them, where the order is known.
   bool reads_ahead = true;
   std::int64_t num_cpus = 1;       ///< That this process may use.
   std::int64_t group_samples = 0;  ///< Of a full row group.
   std::int64_t prefetch_depth = 1;
-  std::int64_t picture_bytes = 0;  ///< Of all pictures, in memory.
+  std::int64_t picture_bytes = 0;  ///< Of all images, in memory.
   std::int64_t spare_bytes = 0;    ///< Of the memory budget, not reserved.
 };
 
@@ -220,7 +220,7 @@ struct LoaderStats {
   std::int64_t batches = 0;          ///< Handed out.
   std::int64_t copied_batches = 0;   ///< Of these, in memory of their own: WhenHeld::copy.
   std::int64_t images = 0;           ///< Handed out.
-  std::int64_t bytes_delivered = 0;  ///< Picture and streamed field bytes handed out.
+  std::int64_t bytes_delivered = 0;  ///< Image and streamed field bytes handed out.
   std::int64_t bytes_read = 0;       ///< Stored bytes asked of the file (raw bytes for hdf5).
   std::int64_t chunk_loads = 0;      ///< Row-group visits that fetched bytes.
   std::int64_t skipped_images = 0;   ///< Left out by OnError::skip.
@@ -334,7 +334,7 @@ class CHUNKIO_EXPORT EpochRange {
 /// anything. Make a new Loader in the child, of a Dataset opened there. The parent goes on.
 class CHUNKIO_EXPORT Loader {
  public:
-  /// Reserves memory, reads labels and fields and starts threads. Pictures are read from the first
+  /// Reserves memory, reads labels and fields and starts threads. Images are read from the first
   /// start_epoch() on. Blocks on I/O.
   /// \throws Error invalid_argument, not_found (no such field), out_of_resources (memory_budget
   ///         below the minimum, which the message names), unsupported (the chosen source cannot
@@ -373,8 +373,9 @@ class CHUNKIO_EXPORT Loader {
   /// prefetched. It names the contents of the file by a fingerprint, never a path or time. Equal on
   /// all ranks that have called next() equally often; with Uneven::exact, where a rank may have one
   /// batch less than another, the call that finds nothing counts.
-  /// \throws Error io_failed, hdf5_failed, corrupt_data: the first state of a foreign file reads
-  ///         three pictures, and they cannot be read.
+  /// \throws Error io_failed, hdf5_failed, corrupt_data: the first state of a third-party file
+  /// reads
+  ///         three images, and they cannot be read.
   [[nodiscard]] std::string state() const;
   /// The state that belongs to `position`, wherever the loader stands: for whoever counts the
   /// batches that were really used. Any thread.

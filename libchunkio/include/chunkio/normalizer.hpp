@@ -1,11 +1,11 @@
-/// What a network is fed: uint8 pictures cropped, flipped, normalised and in the wanted type.
+/// What a network is fed: uint8 images cropped, flipped, normalised and in the wanted type.
 ///
 ///     const chunkio::Normalizer normalize(loader.dataset().info(),
 ///                                         {.padding = 4, .random_crop = true, .flip = true});
 ///     std::vector<std::byte> input(normalize.output_bytes(batch_size));
 ///     normalize(batch, input);
 ///
-/// Each picture is cropped (from a larger one, padded with zeros), flipped, converted to
+/// Each image is cropped (from a larger one, padded with zeros), flipped, converted to
 /// (value / 255 - mean) / std and written in the axis order asked for, in one pass over its bytes.
 /// What happens to a sample is a function of (seed, epoch, sample id, echo pass) alone, so it does
 /// not depend on threads, ranks, batches or restarts; libchunkio/doc/order.md defines it.
@@ -27,7 +27,7 @@ namespace internal {
 struct NormalizerAccess;
 }
 
-/// How pictures become the input of a network.
+/// How images become the input of a network.
 struct NormalizeOptions {
   /// float32, float16 or bfloat16; rounded to nearest, ties to even.
   DType dtype = DType::float32;
@@ -37,11 +37,11 @@ struct NormalizeOptions {
   /// the file. std > 0.
   std::vector<double> mean = {};
   std::vector<double> std = {};
-  /// Output size in pixels; 0 (default): that of the pictures. At most picture + 2 * padding.
+  /// Output size in pixels; 0 (default): that of the images. At most image + 2 * padding.
   std::int64_t crop_height = 0;
   std::int64_t crop_width = 0;
-  /// Pixels of value 0 that are thought around each picture before it is cropped, 0 to 2^20. Needs
-  /// `random_crop` or a crop size larger than the picture.
+  /// Pixels of value 0 that are thought around each image before it is cropped, 0 to 2^20. Needs
+  /// `random_crop` or a crop size larger than the image.
   std::int64_t padding = 0;
   /// Crop at a random place, another one for each sample and epoch; else in the middle. Needs
   /// `padding` or a crop size.
@@ -63,9 +63,9 @@ struct NormalizeOptions {
 class CHUNKIO_EXPORT Normalizer {
  public:
   /// Starts `num_threads - 1` threads.
-  /// \param info  of the pictures: their size, axis order and, unless given, mean and std.
+  /// \param info  of the images: their size, axis order and, unless given, mean and std.
   /// \throws Error invalid_argument (no such dtype; mean or std of another number of channels, or
-  ///         not usable; a crop larger than the padded picture; random_crop without padding or a
+  ///         not usable; a crop larger than the padded image; random_crop without padding or a
   ///         crop size, or padding that no crop can meet), not_found (neither given nor in the
   ///         file), out_of_resources.
   explicit Normalizer(const DatasetInfo& info, NormalizeOptions options = {});
@@ -79,13 +79,13 @@ class CHUNKIO_EXPORT Normalizer {
   [[nodiscard]] std::size_t output_bytes(std::int64_t num_samples) const;
   [[nodiscard]] const NormalizeOptions& options() const noexcept;
 
-  /// Writes the pictures of `batch` to `output`, output_bytes(batch.size()) bytes aligned to the
+  /// Writes the images of `batch` to `output`, output_bytes(batch.size()) bytes aligned to the
   /// element type. Returns when all are there.
   /// \param echo_pass  how often the batch was used before (batch echoing), >= 0.
-  /// \throws Error invalid_argument (pictures of another shape, output of another size).
+  /// \throws Error invalid_argument (images of another shape, output of another size).
   void operator()(const Batch& batch, std::span<std::byte> output,
                   std::int64_t echo_pass = 0) const;
-  /// The same for pictures from elsewhere.
+  /// The same for images from elsewhere.
   /// \param images      uint8 [B,H,W,C] or [B,C,H,W], as DatasetInfo says.
   /// \param sample_ids  B numbers, what random decisions are keyed by beside `epoch`.
   void operator()(const TensorView& images, std::span<const std::int64_t> sample_ids,

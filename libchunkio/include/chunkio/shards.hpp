@@ -27,15 +27,15 @@ struct LinkOptions {
 };
 
 /// Writes a file in which other programs find the shards as one dataset: HDF5 virtual datasets for
-/// pictures, labels and fields, which refer to the shards by paths relative to it, and their
+/// images, labels and fields, which refer to the shards by paths relative to it, and their
 /// attributes. It holds no pixels, and works as long as the shards stay where they are beside it.
 /// This library reads the shards themselves instead.
 ///
 /// Appears whole or not at all; PATH.partial while it is written. Blocks on I/O; reads the first
-/// and the last picture of each shard through the new file.
+/// and the last image of each shard through the new file.
 /// \param dataset  of several files (DatasetInfo::shards).
 /// \throws Error invalid_argument (one file only, or PATH is one of them), output_exists, not_found
-///         (no such folder), no_space, io_failed, hdf5_failed, digest_mismatch (a picture is
+///         (no such folder), no_space, io_failed, hdf5_failed, digest_mismatch (an image is
 ///         another one through the new file), corrupt_data (a shard was changed meanwhile).
 CHUNKIO_EXPORT void link_shards(const Dataset& dataset, const std::string& path,
                                 const LinkOptions& options = {});

@@ -18,14 +18,14 @@ namespace chunkio {
 
 /// Bytes a second; 0 where a stage does not occur, or took no time that could be measured.
 struct StageRates {
-  /// Stored bytes from the disk, round the page cache, by requests as large as a row group at
+  /// Stored bytes from the disk, bypassing the page cache, by requests as large as a row group at
   /// random places of the file, from all threads of the loader.
   double disk_bytes_per_second = 0;
   /// Of a request of a few KiB at a random place, alone: the latency.
   double request_seconds = 0;
-  /// Why the disk was not measured, a clause: pictures lie in other files. Empty if it was.
+  /// Why the disk was not measured, a clause: images lie in other files. Empty if it was.
   std::string no_disk = {};
-  /// False: the file system lets nobody go round the page cache, so the rate may be that of memory.
+  /// False: the file system lets nobody bypass the page cache, so the rate may be that of memory.
   bool disk_is_direct = false;
   /// Share of the file that the page cache holds, 0..1, by samples: what is there needs no disk. 0
   /// if the disk was not measured.
@@ -39,7 +39,7 @@ struct StageRates {
   double processor_bytes_per_second = 0;
   /// Of a request to the disk: a row group as it is stored, but 64 KiB at least and 16 MiB at most.
   std::int64_t request_bytes = 0;
-  double stored_bytes_per_sample = 0;  ///< Of pictures, after filters; on average.
+  double stored_bytes_per_sample = 0;  ///< Of images, after filters; on average.
   std::int64_t num_threads = 0;        ///< Of the loader.
   /// Of these, how many decode or copy at the same time: one CPU each, and one through libhdf5.
   std::int64_t busy_threads = 0;

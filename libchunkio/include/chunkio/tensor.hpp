@@ -65,7 +65,7 @@ constexpr DType dtype_of() noexcept {
   }
 }
 
-/// Axis order of a batch of pictures: nhwc = [N,H,W,C], nchw = [N,C,H,W].
+/// Axis order of a batch of images: nhwc = [N,H,W,C], nchw = [N,C,H,W].
 enum class Layout : std::uint8_t { nhwc = 0, nchw = 1 };
 
 CHUNKIO_EXPORT std::string_view to_string(Layout layout) noexcept;

@@ -53,7 +53,7 @@ struct MachineRates {
 
 /// What is read how, and for whom.
 struct ReadingPlan {
-  std::int64_t sample_bytes = 0;       ///< Of one picture in memory; >= 1.
+  std::int64_t sample_bytes = 0;       ///< Of one image in memory; >= 1.
   std::int64_t samples_per_group = 1;  ///< Delivered of each row group that is visited; >= 1.
   /// Bytes of a request: of a chunk as it is stored, of a sample if those are read one by one;
   /// >= 1.
@@ -67,7 +67,7 @@ struct ReadingPlan {
   std::int64_t num_threads = 1;  ///< Workers; >= 1.
   /// Bytes asked for ahead of the workers; 0: each worker waits for its own request.
   std::int64_t read_ahead_bytes = std::int64_t{64} << 20;
-  /// The same round the page cache, where they need memory of their own.
+  /// The same bypassing the page cache, where they need memory of their own.
   static constexpr std::int64_t kDirectReadAheadBytes = std::int64_t{8} << 20;
   std::int64_t batch_size = 256;  ///< >= 1.
   double step_seconds = 0;        ///< The consumer's time for a batch; 0: it takes none.
@@ -86,7 +86,7 @@ struct Throughput {
   double stall = 0;
   /// What limits; Bound::consumer if the loader is fast enough.
   Bound bound = Bound::none;
-  /// How often each picture would have to be used for the consumer never to wait, at most 10^15; 1
+  /// How often each image would have to be used for the consumer never to wait, at most 10^15; 1
   /// if the loader is fast enough, or the consumer takes no time.
   std::int64_t echo = 1;
 };

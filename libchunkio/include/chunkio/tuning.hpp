@@ -22,7 +22,7 @@
 
 namespace chunkio {
 
-/// How pictures lie in a file that is there already.
+/// How images lie in a file that is there already.
 struct StoredGroups {
   std::int64_t samples = 1;        ///< Of a row group: of a chunk, if chunks hold whole samples.
   std::int64_t num_requests = 1;   ///< Chunks that hold these samples.
@@ -36,14 +36,14 @@ CHUNKIO_EXPORT StoredGroups stored_groups(const DatasetInfo& dataset);
 
 struct TuningTask {
   std::int64_t num_samples = 0;   ///< >= 1.
-  std::int64_t sample_bytes = 0;  ///< Of one picture in memory; >= 1.
+  std::int64_t sample_bytes = 0;  ///< Of one image in memory; >= 1.
   std::int64_t row_bytes = 0;     ///< Of labels and other fields of one sample.
-  /// A file that stays as it is; absent: pictures are to be packed, without filters.
+  /// A file that stays as it is; absent: images are to be packed, without filters.
   std::optional<StoredGroups> stored = {};
   /// Bytes the loader may allocate; >= 1.
   std::int64_t memory_bytes = std::int64_t{4} << 30;
   /// Bytes that the page cache can hold beside that; a larger file is read from the disk in each
-  /// epoch, round the page cache.
+  /// epoch, bypassing the page cache.
   std::int64_t cache_bytes = 0;
   std::int64_t batch_size = 256;  ///< >= 1.
   double step_seconds = 0;        ///< Of a training step; 0: unknown.

@@ -1,4 +1,4 @@
-/// Checks a file without delivering its pictures: where their chunks lie, whether they still are
+/// Checks a file without delivering its images: where their chunks lie, whether they still are
 /// what was packed, and whether all else can be read.
 ///
 /// Dataset::open() has checked names, shapes, types, attributes and labels before; what is left are
@@ -45,17 +45,17 @@ struct DamagedChunk {
 };
 
 struct VerifyResult {
-  /// Checked; of pictures that are not stored in chunks, pieces.
+  /// Checked; of images that are not stored in chunks, pieces.
   std::int64_t num_chunks = 0;
-  std::int64_t bytes_read = 0;             ///< Stored bytes of pictures asked of the file.
+  std::int64_t bytes_read = 0;             ///< Stored bytes of images asked of the file.
   std::vector<DamagedChunk> damaged = {};  ///< Ascending by chunk, each once.
 };
 
-/// Why verify_chunks() cannot compare the pictures of this file with digests, as a clause ("it has
+/// Why verify_chunks() cannot compare the images of this file with digests, as a clause ("it has
 /// no digests", "its chunks were rewritten since it was packed (nbit filter)"); empty if it can.
 CHUNKIO_EXPORT std::string why_not_verifiable(const Dataset& dataset);
 
-/// Looks up every chunk of the pictures: inside the file, of a possible size, overlapping no other.
+/// Looks up every chunk of the images: inside the file, of a possible size, overlapping no other.
 /// Reads no pixels. Where the chunks lie in one run there is nothing to look up, and num_chunks is
 /// 0, as it is where libhdf5 alone can tell.
 ///
@@ -64,20 +64,20 @@ CHUNKIO_EXPORT std::string why_not_verifiable(const Dataset& dataset);
 CHUNKIO_EXPORT VerifyResult verify_chunk_index(const Dataset& dataset,
                                                const VerifyOptions& options = {});
 
-/// Reads every chunk of the pictures, and the fields of their samples, and compares them with their
+/// Reads every chunk of the images, and the fields of their samples, and compares them with their
 /// digests. Blocks on I/O.
 ///
-/// The bytes come from the storage, round the page cache (O_DIRECT); where the file system refuses
-/// that, what is in the page cache is dropped before and behind the reads. Takes some 4 MiB of
-/// memory a thread.
-/// \throws Error unsupported (why_not_verifiable), corrupt_data (the file was changed while it was
+/// The bytes come from the storage, bypassing the page cache (O_DIRECT); where the file system
+/// refuses that, what is in the page cache is dropped before and behind the reads. Takes some 4 MiB
+/// of memory a thread. \throws Error unsupported (why_not_verifiable), corrupt_data (the file was
+/// changed while it was
 ///         read, or lacks a dataset that its digests cover), cancelled, out_of_resources,
 ///         invalid_argument. A chunk that cannot be read or does not match is no such error but one
 ///         of `damaged`.
 CHUNKIO_EXPORT VerifyResult verify_chunks(const Dataset& dataset,
                                           const VerifyOptions& options = {});
 
-/// Reads every attribute of every object, and every dataset but the pictures from its beginning to
+/// Reads every attribute of every object, and every dataset but the images from its beginning to
 /// its end: labels, fields, and what no loader delivers. Finds what cannot be opened or read, and
 /// what contradicts a checksum of HDF5; not what was only replaced by other values.
 ///

@@ -58,7 +58,7 @@ class Loader(Epochs[Batch]):
         max_held: batches held before further ones are delivered as copies.
         memory_budget: bytes.
         source: how bytes come from the file; "auto" finds out what is fastest.
-        direct_io: go round the page cache.
+        direct_io: bypass the page cache.
         resident: "host" keeps all images in memory after the first epoch.
         num_epochs: the epoch after which nothing is prefetched.
         disk_limit: read as if from a slower disk.

@@ -259,7 +259,7 @@ def pack(
 
     Each sample is an (image, label) pair, or a dict with "image" (or "img") and "label"; an image alone has no label. A
     label is a class number, or an array of attributes, which are there where it is above 0.
-    Images are anything that numpy.asarray takes as uint8 [H,W,C] or [H,W], pictures of Pillow included; all have the
+    Images are anything that numpy.asarray takes as uint8 [H,W,C] or [H,W], images of Pillow included; all have the
     shape of the first. What has no length is counted while it is copied to a temporary file beside PATH.
 
     Args:

@@ -6,7 +6,7 @@ from __future__ import annotations
 class Error(Exception):
     """The root of all errors of chunkio.
 
-    The message is one line that names the file, the cause and the way out. `code` says what kind of failure it was:
+    The message is one line that names the file, the cause and the hint. `code` says what kind of failure it was:
     "invalid_argument", "not_found", "unsupported", "refused_by_policy", "corrupt_data", "digest_mismatch",
     "io_failed", "no_space", "output_exists", "hdf5_failed", "cuda_failed", "out_of_resources" or "cancelled".
     """

@@ -14,7 +14,7 @@ namespace chunkio::base {
 
 /// An Error for a failed system call: "cannot ACTION PATH: strerror". ENOSPC, EDQUOT and EFBIG give
 /// no_space, ENOENT not_found, ENOMEM out_of_resources, everything else io_failed. `hint`, if any,
-/// is the way out and ends the line.
+/// is the hint and ends the line.
 [[nodiscard]] Error system_error(int error_number, const std::string& action,
                                  const std::string& path, const std::string& hint = {});
 

@@ -18,9 +18,9 @@ struct CropPlan {
   bool flip = false;
 };
 
-/// The part of a picture that becomes the output.
+/// The part of an image that becomes the output.
 struct Crop {
-  std::int32_t top = 0;   ///< Row of the picture, negative in the padding above it.
+  std::int32_t top = 0;   ///< Row of the image, negative in the padding above it.
   std::int32_t left = 0;  ///< Column, likewise.
   bool flipped = false;   ///< Left to right, after cropping.
 
@@ -35,7 +35,7 @@ constexpr base::PhiloxKey augmentation_key(std::uint64_t seed, std::uint64_t epo
 /// \param echo_pass  how often the sample was used before in this epoch.
 constexpr Crop crop_of(const CropPlan& plan, base::PhiloxKey key, std::int64_t sample_id,
                        std::uint32_t echo_pass) noexcept {
-  // How far the crop can move in the padded picture.
+  // How far the crop can move in the padded image.
   const auto rows =
       static_cast<std::uint32_t>(plan.picture_height + 2 * plan.padding - plan.height);
   const auto columns =

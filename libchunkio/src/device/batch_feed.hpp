@@ -1,4 +1,4 @@
-/// What a DeviceLoader makes its batches of: pictures on the device, and which of them come next.
+/// What a DeviceLoader makes its batches of: images on the device, and which of them come next.
 ///
 /// They come from the loader, batch by batch (Uploader), or lie on the device (ResidentFeed).
 #pragma once
@@ -63,7 +63,7 @@ class BatchFeed {
   /// The next start() goes on there. \throws Error as Loader::restore().
   virtual void restore(std::string_view state) = 0;
 
-  /// The next big batch of the epoch, or null at its end. Waits until it is prepared; its pictures
+  /// The next big batch of the epoch, or null at its end. Waits until it is prepared; its images
   /// may still be on their way (`uploaded`).
   /// \pre an epoch was started.
   /// \param limit  of the time for which the feed may be waiting for the device meanwhile.
@@ -76,7 +76,7 @@ class BatchFeed {
 
   /// For its thread-safe members.
   [[nodiscard]] virtual const Loader& loader() const noexcept = 0;
-  /// Of whatever read the pictures.
+  /// Of whatever read the images.
   [[nodiscard]] virtual LoaderStats loader_stats() const = 0;
   [[nodiscard]] virtual std::vector<SkippedRows> skipped() const = 0;
   /// What was copied to the device.

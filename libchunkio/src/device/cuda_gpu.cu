@@ -86,7 +86,7 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Why there is no device at all, and the way out of that.
+// Why there is no device at all, and what helps.
 Error nothing_usable(cudaError_t status) {
   std::string why;
   int driver = 0;
@@ -276,7 +276,7 @@ class CudaGpu final : public Gpu {
   }
   EventHandle create_event() override { return create_event_with(cudaEventDisableTiming); }
   EventHandle create_timer() override { return create_event_with(cudaEventDefault); }
-  // The CPUs have pictures to read meanwhile.
+  // The CPUs have images to read meanwhile.
   EventHandle create_waited_timer() override { return create_event_with(cudaEventBlockingSync); }
   void destroy_event(EventHandle event) noexcept override {
     give_back([&] { return cudaEventDestroy(event); });
@@ -333,7 +333,7 @@ class CudaGpu final : public Gpu {
     if (fits_kernel(plan)) return;
     throw Error(ErrorCode::unsupported, "rows of " + std::to_string(plan.crop.width) +
                                             " pixels are too long for the kernel; crop the "
-                                            "pictures to fewer columns");
+                                            "images to fewer columns");
   }
   void normalize(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,
                  StreamHandle stream) override {

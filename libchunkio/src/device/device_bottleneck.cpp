@@ -38,7 +38,7 @@ struct Rates {
   double wanted;
 };
 
-/// How often each picture would have to be used, where storage limits. The bus, too, would have
+/// How often each image would have to be used, where storage limits. The bus, too, would have
 /// less to carry, but has cures that keep samples new.
 void add_echo(std::vector<Cure>& cures, const DeviceStats& stats, const Rates& rates) {
   if (!std::isfinite(rates.wanted)) return;
@@ -50,7 +50,7 @@ void add_echo(std::vector<Cure>& cures, const DeviceStats& stats, const Rates& r
   if (factor < 2 || !pipeline::may_echo(uses, step_seconds)) return;
   const std::string echo = std::to_string(static_cast<std::int64_t>(uses));
   cures.push_back(rates.cure("echo = " + echo,
-                             "Use each picture " + echo + " times (batch echoing: echo = " + echo +
+                             "Use each image " + echo + " times (batch echoing: echo = " + echo +
                                  ", now " + std::to_string(stats.echo) + ").",
                              factor * rates.now));
 }
@@ -116,7 +116,7 @@ Diagnosis diagnose_bus(const DeviceStats& stats, const Rates& rates) {
                                      2 * rates.now));
   }
   found.cures.push_back(
-      rates.cure("", "Pack smaller pictures with h5pack: half the bytes cross in half the time.",
+      rates.cure("", "Pack smaller images with h5pack: half the bytes cross in half the time.",
                  2 * rates.now));
   return found;
 }

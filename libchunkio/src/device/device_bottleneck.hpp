@@ -1,6 +1,6 @@
 /// What a DeviceLoader's consumer waits for: the loader, the bus, the kernel, or nothing.
 ///
-/// Method. The consumer stalls while next() waits for pictures (host) and while its stream has
+/// Method. The consumer stalls while next() waits for images (host) and while its stream has
 /// nothing to do because a batch is not made yet (device, by events). If it hardly does, it is the
 /// limit. Otherwise the three stages before it are compared by the share of the time in which they
 /// were at work: the loader, for which the thread that feeds the device waited; the bus, by the

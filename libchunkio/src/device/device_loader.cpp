@@ -503,7 +503,7 @@ struct DeviceLoader::Impl {
   std::vector<std::int32_t> dealt;             // rows of `current`, in the order of dealt_pass
   std::int64_t dealt_pass = -1;
   std::int64_t uses = 0;      // of output buffers
-  double waited_seconds = 0;  // for pictures of the batch that is handed out next
+  double waited_seconds = 0;  // for images of the batch that is handed out next
 
   std::optional<Clock::time_point> first_started;
 

@@ -27,14 +27,14 @@ namespace chunkio::device {
 using StreamHandle = CUstream_st*;
 using EventHandle = CUevent_st*;
 
-/// One row of an output batch: which picture it is, and what part of it. As the kernel reads it.
+/// One row of an output batch: which image it is, and what part of it. As the kernel reads it.
 struct RowTask {
-  std::int32_t row = 0;  ///< Of the pictures that the kernel is given.
+  std::int32_t row = 0;  ///< Of the images that the kernel is given.
   Crop crop = {};
 };
 static_assert(sizeof(RowTask) == 16 && std::is_trivially_copyable_v<RowTask>);
 
-/// Labels beside the pictures: rows of `values` elements, converted from one type to the other.
+/// Labels beside the images: rows of `values` elements, converted from one type to the other.
 struct LabelPlan {
   std::int64_t values = 0;      ///< Of a sample; 0: there are no labels.
   DType input = DType::int64;   ///< int64 (classes) or uint8 (attributes).
@@ -49,7 +49,7 @@ struct LabelPlan {
   }
 };
 
-/// The kernel reads whole words of 16 bytes, which may reach beyond the last picture.
+/// The kernel reads whole words of 16 bytes, which may reach beyond the last image.
 inline constexpr std::size_t kKernelSlack = 16;
 
 /// A batch to be made. All addresses are of device memory.

@@ -16,7 +16,7 @@ inline constexpr int kWarp = 32;
 /// What a thread moves at once, in bytes; it lies at a multiple of as many.
 inline constexpr int kWordBytes = 16;
 
-/// NormalizePlan as the kernel reads it, and how a picture is cut into tiles: one a block.
+/// NormalizePlan as the kernel reads it, and how an image is cut into tiles: one a block.
 struct KernelPlan {
   CropPlan crop;
   ChannelScale channels[kMaxChannels];
@@ -24,7 +24,7 @@ struct KernelPlan {
   std::int32_t pixel_bytes;     ///< From one pixel of a plane to the next.
   std::int32_t row_words;       ///< Of shared memory for a staged row.
   std::int32_t tile_rows;       ///< Of the output, for a block.
-  std::int32_t tiles;           ///< Of a picture.
+  std::int32_t tiles;           ///< Of an image.
   std::int32_t threads;         ///< Of a block: whole warps.
   std::uint64_t width_inverse;  ///< 2^64 / crop.width, rounded up; 0 for a width of 1.
 };
@@ -32,7 +32,7 @@ struct KernelPlan {
 [[nodiscard]] KernelPlan make_kernel_plan(const NormalizePlan& plan);
 /// Of shared memory, for a block.
 [[nodiscard]] std::int64_t shared_bytes(const KernelPlan& plan) noexcept;
-/// Whether a row of the picture fits into the shared memory of a block: up to 16,000 RGB pixels.
+/// Whether a row of the image fits into the shared memory of a block: up to 16,000 RGB pixels.
 [[nodiscard]] bool fits_kernel(const NormalizePlan& plan);
 
 /// Calls `use` with that one of the 24 forms of the kernel that makes the plan's output, as

@@ -35,7 +35,7 @@ struct MemoryNeeds {
   }
   [[nodiscard]] bool fit() const noexcept { return total_bytes() <= free_bytes; }
 
-  /// How much is needed, and for what; how much is free; the way out.
+  /// How much is needed, and for what; how much is free; the hint.
   [[nodiscard]] std::string explanation() const {
     return std::to_string(total_bytes()) + " bytes of device memory are needed and " +
            std::to_string(free_bytes) + " were free: " + std::to_string(output_bytes) +
@@ -62,7 +62,7 @@ struct MemoryNeeds {
 };
 
 /// Memory that is refused though it seemed to be there (other programs, scattered room) has the
-/// same way out. \throws Error as Gpu::allocate().
+/// same hint. \throws Error as Gpu::allocate().
 [[nodiscard]] inline DeviceBuffer allocate(const std::shared_ptr<Gpu>& gpu, std::size_t bytes,
                                            const MemoryNeeds& needs) {
   try {

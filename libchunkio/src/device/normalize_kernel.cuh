@@ -12,8 +12,8 @@
 namespace chunkio::device {
 
 /// Puts the kernel into `stream`. Returns what the launch met.
-/// \pre fits_kernel(plan); work.num_rows >= 1; memory behind the last picture is readable up to the
-///      next multiple of 16 bytes, and pictures begin at one.
+/// \pre fits_kernel(plan); work.num_rows >= 1; memory behind the last image is readable up to the
+///      next multiple of 16 bytes, and images begin at one.
 [[nodiscard]] cudaError_t launch_normalize(const NormalizePlan& plan, const LabelPlan& labels,
                                            const BatchWork& work, cudaStream_t stream);
 

@@ -23,7 +23,7 @@ void spread(std::vector<double>& values, const DatasetInfo& info, const std::str
   const auto channels = static_cast<std::size_t>(info.channels);
   if (values.size() == 1) values.resize(channels, values.front());
   if (values.size() != channels) {
-    refuse(info, name + " has " + std::to_string(values.size()) + " numbers, the pictures have " +
+    refuse(info, name + " has " + std::to_string(values.size()) + " numbers, the images have " +
                      std::to_string(channels) + " channels; give one number, or one for each");
   }
   if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) {
@@ -66,7 +66,7 @@ std::int32_t checked_side(const DatasetInfo& info, std::int64_t crop, std::int64
   if (crop < 0) refuse(info, name + " must be >= 0, got " + std::to_string(crop));
   const std::int64_t side = crop == 0 ? picture : crop;
   if (side > picture + 2 * padding) {
-    refuse(info, name + " " + std::to_string(side) + " is larger than the picture, " +
+    refuse(info, name + " " + std::to_string(side) + " is larger than the image, " +
                      std::to_string(picture) + ", with a padding of " + std::to_string(padding) +
                      " on both sides; lower it or raise padding");
   }
@@ -97,13 +97,13 @@ NormalizePlan make_normalize_plan(const DatasetInfo& info, NormalizeOptions& opt
                      std::string(to_string(options.dtype)));
   }
   if (info.channels < 1 || info.channels > kMaxChannels) {
-    throw Error(ErrorCode::unsupported, info.path + " has pictures of " +
+    throw Error(ErrorCode::unsupported, info.path + " has images of " +
                                             std::to_string(info.channels) +
                                             " channels; 1 to 4 can be normalised");
   }
   if (info.height > kMaxSide || info.width > kMaxSide) {
     throw Error(ErrorCode::unsupported,
-                info.path + " has pictures of more than 2^28 rows or columns");
+                info.path + " has images of more than 2^28 rows or columns");
   }
   if (options.padding < 0 || options.padding > kMaxPadding) {
     refuse(info, "padding must be between 0 and 2^20, got " + std::to_string(options.padding));

@@ -1,7 +1,7 @@
 /// What each thread of the kernel does, as functions of its number and that of its block: compiled
 /// for the device, where the kernel calls them, and for the CPU, where a test does.
 ///
-/// A block makes a tile, some rows of one output picture. It brings the bytes of the picture that
+/// A block makes a tile, some rows of one output image. It brings the bytes of the image that
 /// these show into shared memory, in words of 16 bytes whatever their alignment (`stage`, by all
 /// threads), and then writes words of 16 bytes of the output (`write`, by all threads), each thread
 /// one after the other: what crop, flip and axis order scatter is scattered in shared memory only,
@@ -37,7 +37,7 @@
 
 namespace chunkio::device {
 
-static_assert(kKernelSlack >= std::size_t{kWordBytes}, "what lies behind pictures is read");
+static_assert(kKernelSlack >= std::size_t{kWordBytes}, "what lies behind images is read");
 
 /// Bytes from an address to the multiple of kWordBytes before it.
 CHUNKIO_HOST_DEVICE inline int bytes_into_word(const void* address) noexcept {
@@ -96,18 +96,18 @@ CHUNKIO_HOST_DEVICE void store_word(T* to, const T* values) noexcept {
 #endif
 }
 
-/// The rows of the output that a block makes, and the pixels of the picture behind them, which lie
+/// The rows of the output that a block makes, and the pixels of the image behind them, which lie
 /// in shared memory as they lie in device memory, modulo the size of a word.
 struct Tile {
   std::int64_t sample;   ///< Of the batch.
-  std::int32_t number;   ///< Of the tile in its picture.
-  std::int32_t row;      ///< Of the pictures.
+  std::int32_t number;   ///< Of the tile in its image.
+  std::int32_t row;      ///< Of the images.
   std::int32_t first_y;  ///< Rows [first_y, first_y + num_rows) of the output are made.
   std::int32_t num_rows;
-  std::int32_t top;   ///< Row of the picture that the first of them shows: negative above it.
+  std::int32_t top;   ///< Row of the image that the first of them shows: negative above it.
   std::int32_t left;  ///< Column, likewise.
   bool flipped;
-  bool whole;                ///< Whole rows of the picture, which are staged one behind the other.
+  bool whole;                ///< Whole rows of the image, which are staged one behind the other.
   std::uintptr_t picture;    ///< In device memory.
   std::int64_t plane_bytes;  ///< There.
   std::byte* staged;         ///< In shared memory.
@@ -194,7 +194,7 @@ CHUNKIO_HOST_DEVICE inline void stage(const KernelPlan& plan, const Tile& tile, 
     finish_copies();
     return;
   }
-  // A warp for each row, with zeros where the picture has no pixel.
+  // A warp for each row, with zeros where the image has no pixel.
   const bool padded = tile.left < 0 || tile.left + plan.crop.width > plan.crop.picture_width;
   const int num_warps = plan.threads / kWarp;
   for (int r = thread / kWarp; r < plan.planes * tile.num_rows; r += num_warps) {
@@ -202,7 +202,7 @@ CHUNKIO_HOST_DEVICE inline void stage(const KernelPlan& plan, const Tile& tile, 
     const int y = r - plane * tile.num_rows;
     const int misaligned = tile.misaligned(plan, plane, y);
     const bool inside = tile.top + y >= 0 && tile.top + y < plan.crop.picture_height;
-    // Bytes of the staged row that the picture has.
+    // Bytes of the staged row that the image has.
     const int begin = misaligned + std::max(-tile.left, 0) * plan.pixel_bytes;
     const int end =
         inside ? misaligned + std::min(plan.crop.picture_width - tile.left, plan.crop.width) *
@@ -396,7 +396,7 @@ CHUNKIO_HOST_DEVICE void write(const KernelPlan& plan, const Tile& tile, const B
   }
 }
 
-/// The share of a thread in writing the labels of a picture, which the block of its first tile
+/// The share of a thread in writing the labels of an image, which the block of its first tile
 /// does.
 CHUNKIO_HOST_DEVICE inline void write_labels(const LabelPlan& plan, const Tile& tile,
                                              const BatchWork& work, int thread, int threads) {

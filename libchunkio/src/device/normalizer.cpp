@@ -50,7 +50,7 @@ struct Normalizer::Impl {
     };
     const Shape wanted = sample_shape.with_first_axis(std::ssize(sample_ids));
     if (images.dtype() != DType::uint8 || images.shape() != wanted) {
-      fail("pictures must be uint8 " + wanted.to_string() + ", one for each sample id, got " +
+      fail("images must be uint8 " + wanted.to_string() + ", one for each sample id, got " +
            std::string(to_string(images.dtype())) + " " + images.shape().to_string());
     }
     const std::int64_t bytes = std::ssize(sample_ids) * plan().output_bytes();

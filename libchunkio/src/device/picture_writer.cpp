@@ -11,10 +11,10 @@ std::size_t pixels(std::int32_t height, std::int32_t width) noexcept {
   return static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
 }
 
-/// Columns of a row of the output, from the left: of the padding, of the picture, of the padding.
+/// Columns of a row of the output, from the left: of the padding, of the image, of the padding.
 struct RowParts {
   std::size_t before = 0;
-  std::size_t first_pixel = 0;  ///< Of the picture.
+  std::size_t first_pixel = 0;  ///< Of the image.
   std::size_t inside = 0;
   std::size_t after = 0;
 };

@@ -1,4 +1,4 @@
-/// One picture cropped, flipped, normalised and written: the CPU twin of the CUDA kernel.
+/// One image cropped, flipped, normalised and written: the CPU twin of the CUDA kernel.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class PictureWriter {
   [[nodiscard]] const NormalizePlan& plan() const noexcept { return plan_; }
 
  private:
-  /// Pixels that are to be converted, one behind the other: [n,C] or, of pictures [C,H,W] that stay
+  /// Pixels that are to be converted, one behind the other: [n,C] or, of images [C,H,W] that stay
   /// so, C planes.
   struct Source {
     const std::uint8_t* values = nullptr;

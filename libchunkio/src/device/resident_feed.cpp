@@ -75,7 +75,7 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
   const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
   pinned_ = ring != nullptr;
   const GpuStream stream(gpu);
-  // The kernel reads whole words, and behind the last picture nobody else writes.
+  // The kernel reads whole words, and behind the last image nobody else writes.
   gpu->clear(pictures_.get() + picture_bytes, kKernelSlack, stream.get());
   std::deque<Copying> copying;
   std::vector<std::int64_t> ids;

@@ -1,4 +1,4 @@
-/// What comes to the device beside the pictures: labels, converted, and fields as they are.
+/// What comes to the device beside the images: labels, converted, and fields as they are.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct SidePlan {
   LabelPlan labels = {};
   std::vector<pipeline::RingField> fields = {};  ///< Those of LoaderOptions::fields.
 
-  /// What `loader` delivers beside its pictures, with labels of type `wanted`.
+  /// What `loader` delivers beside its images, with labels of type `wanted`.
   [[nodiscard]] static SidePlan of(const Loader& loader, DType wanted) {
     const pipeline::RingLayout& layout = internal::LoaderAccess::ring(loader)->layout();
     SidePlan plan{.fields = layout.fields};

@@ -162,9 +162,9 @@ void refuse_link(const FileId& file, const std::string& path) {
   if (!pattern || !base::ShardPattern::parse(*pattern)) return;
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  throw Error(ErrorCode::refused_by_policy,
-              path + " holds no pictures, it links files that do; open '" + folder +
-                  printable(*pattern) + "' instead");
+  throw Error(ErrorCode::refused_by_policy, path +
+                                                " holds no images, it links files that do; open '" +
+                                                folder + printable(*pattern) + "' instead");
 }
 
 /// What is to be read must have been opened the first time: libhdf5 keeps a header of which it
@@ -321,7 +321,7 @@ void check_pictures(const DatasetSummary& images, const std::optional<PixelScale
   if (!sample_bytes || *sample_bytes > kMaxSampleBytes || shape[0] > kMaxSamples ||
       !base::checked_multiply(shape[0], *sample_bytes)) {
     throw Error(ErrorCode::corrupt_data,
-                path + ": " + images.describe() + " is larger than any dataset of pictures");
+                path + ": " + images.describe() + " is larger than any dataset of images");
   }
 }
 
@@ -342,8 +342,8 @@ bool has_format(const Dataset::Impl& impl) {
                       impl.info.path) > 0;
 }
 
-/// The `layout` attribute. Foreign files may use the name for anything, so there it only counts if
-/// it fits.
+/// The `layout` attribute. Third-party files may use the name for anything, so there it only counts
+/// if it fits.
 std::optional<Layout> stored_layout(const Dataset::Impl& impl) {
   const AttributeReader attributes(impl.images->dataset.get(), printable(impl.info.images_path),
                                    impl.info.path);
@@ -374,7 +374,7 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted) {
   std::optional<Layout> layout = wanted && !ours ? wanted : stored_layout(impl);
   if (wanted && layout && *wanted != *layout) {
     throw Error(ErrorCode::invalid_argument,
-                info.path + " says that its pictures are " + std::string(to_string(*layout)) +
+                info.path + " says that its images are " + std::string(to_string(*layout)) +
                     "; leave out the option layout",
                 "layout");
   }
@@ -399,7 +399,7 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted) {
   info.channels = shape[channels_last ? 3 : 1];
 }
 
-/// Numbers for each picture, without being refused.
+/// Numbers for each image, without being refused.
 bool is_parallel(const DatasetSummary& dataset, std::int64_t num_samples) {
   return dataset.dtype && dataset.shape && dataset.refusal.empty() && dataset.shape->rank() > 0 &&
          (*dataset.shape)[0] == num_samples;
@@ -417,10 +417,10 @@ bool is_oversized(const DatasetSummary& dataset) {
 Error oversized(const DatasetSummary& dataset, const std::string& path) {
   return Error(ErrorCode::unsupported, path + ": " + dataset.describe() +
                                            " is larger than any dataset with a row for each "
-                                           "picture; leave it out, or write the file again");
+                                           "image; leave it out, or write the file again");
 }
 
-/// The dataset as a field, if it runs parallel to the pictures.
+/// The dataset as a field, if it runs parallel to the images.
 std::optional<FieldInfo> as_field(const DatasetSummary& dataset, std::int64_t num_samples) {
   if (!is_parallel(dataset, num_samples) || is_oversized(dataset)) return std::nullopt;
   const Shape row_shape = dataset.shape->without_first_axis();
@@ -508,7 +508,7 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
   for (const char* name : {kLabels, "label"}) {
     std::string refusal;
     const LinkState state = follow_links(impl.file, name, info.path, impl.external, refusal);
-    // Pictures without their labels would be a surprise, so what looks like labels is not passed
+    // Images without their labels would be a surprise, so what looks like labels is not passed
     // over.
     if (state == LinkState::refused) throw refused(info.path, refusal);
     if (state == LinkState::absent) continue;
@@ -523,7 +523,7 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
     if (info.format_version) {
       throw Error(ErrorCode::corrupt_data, info.path + ": " + labels.describe() + " does not fit " +
                                                std::to_string(info.num_samples) +
-                                               " pictures; write the file again");
+                                               " images; write the file again");
     }
     if (unfit.empty()) unfit = labels.describe();
   }
@@ -609,7 +609,7 @@ std::shared_ptr<const StoredArray> open_field(const Dataset::Impl& impl, const F
 }
 
 /// Whether a file may have that many labels to be read when it is opened. Filters make a thousand
-/// out of one byte, and those of a virtual dataset can be claimed without any; but no picture takes
+/// out of one byte, and those of a virtual dataset can be claimed without any; but no image takes
 /// less than a byte.
 bool is_large_enough(const Dataset::Impl& impl) {
   constexpr std::int64_t kAlwaysRead = std::int64_t{1} << 24;
@@ -629,7 +629,7 @@ void check_labels(const Dataset::Impl& impl, LinkFiles link_files) {
                 info.path + ": " + printable(info.labels->name) + " lacks some of its " +
                     std::to_string(info.num_samples) + " values; write the file again");
   }
-  // The pictures of a link lie in files that were opened themselves.
+  // The images of a link lie in files that were opened themselves.
   if (link_files == LinkFiles::refused && !is_large_enough(impl)) {
     throw Error(ErrorCode::corrupt_data,
                 info.path + ": " + printable(info.labels->name) + " has " +

@@ -35,7 +35,7 @@ struct Dataset::Impl {
   h5::FileId file;
   h5::External external = h5::External::refused;
   std::shared_ptr<const h5::StoredArray> images;
-  /// Datasets parallel to the pictures that are too large to be fields.
+  /// Datasets parallel to the images that are too large to be fields.
   std::vector<h5::DatasetSummary> oversized_fields;
   /// The field that read_field() read last, unless to its end: whoever reads in pieces has each
   /// chunk decoded once, and nothing stays in memory afterwards. Guarded by Library::lock().

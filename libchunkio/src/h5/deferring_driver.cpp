@@ -141,7 +141,7 @@ bool DeferredWrites::read(std::int64_t offset, std::span<std::byte> out) noexcep
 
 void DeferredWrites::check_kept(std::int64_t offset, std::size_t size) const {
   if (offset >= kept_.end || offset + static_cast<std::int64_t>(size) <= kept_.begin) return;
-  throw Error(ErrorCode::hdf5_failed, "libhdf5 would overwrite pictures of " + path_ +
+  throw Error(ErrorCode::hdf5_failed, "libhdf5 would overwrite images of " + path_ +
                                           " while it adds attributes; use another version of it");
 }
 

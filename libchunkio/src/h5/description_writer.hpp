@@ -23,9 +23,9 @@ struct FileIdentity {
 /// Of the root group.
 void write_root_description(hid_t root, const DatasetSpec& spec, const FileIdentity& file,
                             const std::string& path);
-/// Of the pictures: what is known at the start.
+/// Of the images: what is known at the start.
 void write_image_description(hid_t images, const DatasetSpec& spec, const std::string& path);
-/// Of the pictures: what is known when all have been seen.
+/// Of the images: what is known when all have been seen.
 void write_statistics(hid_t images, const DatasetStatistics& statistics, const std::string& path);
 
 }  // namespace chunkio::h5

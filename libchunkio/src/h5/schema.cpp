@@ -128,7 +128,7 @@ std::optional<DType> element_type(hid_t type) {
   const std::size_t size = H5Tget_size(type);
   switch (H5Tget_class(type)) {
     case H5T_INTEGER: {
-      // Padded integers (fewer bits than bytes) are left alone: nothing writes pictures so.
+      // Padded integers (fewer bits than bytes) are left alone: nothing writes images so.
       if (H5Tget_precision(type) != size * 8) return std::nullopt;
       const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
       switch (size) {
@@ -394,10 +394,10 @@ std::optional<ShardInfo> read_shard(const AttributeReader& root, std::int64_t nu
 /// Rows that a dataset had room for when it was created: class names may be as many, although some
 /// samples were left out then.
 std::int64_t planned_samples(hid_t images, const std::string& path) {
-  const SpaceId space(check_id(H5Dget_space(images), "inspect the pictures of", path));
+  const SpaceId space(check_id(H5Dget_space(images), "inspect the images of", path));
   std::array<hsize_t, H5S_MAX_RANK> most{};
   check_status(H5Sget_simple_extent_dims(space.get(), nullptr, most.data()),
-               "inspect the pictures of", path);
+               "inspect the images of", path);
   return static_cast<std::int64_t>(std::min(most[0], static_cast<hsize_t>(kMaxSamples)));
 }
 

@@ -47,7 +47,7 @@ inline constexpr const char* kCacheBytes = "rdcc_nbytes";
 inline constexpr const char* kCacheW0 = "rdcc_w0";
 }  // namespace root_attribute
 
-// Attributes of the pictures.
+// Attributes of the images.
 namespace image_attribute {
 inline constexpr const char* kLayout = "layout";
 inline constexpr const char* kChannelOrder = "channel_order";
@@ -72,8 +72,8 @@ inline constexpr const char* kCovers = "covers";
 }  // namespace digest_attribute
 
 inline constexpr const char* kStatisticsText =
-    "mean and population standard deviation of pixel value / 255 over all pixels of all pictures, "
-    "one number a channel; mean_picture_std: mean over all pictures of the population standard "
+    "mean and population standard deviation of pixel value / 255 over all pixels of all images, "
+    "one number a channel; mean_picture_std: mean over all images of the population standard "
     "deviation of pixel value / 255 within each";
 
 // The most a file may claim.
@@ -149,7 +149,7 @@ void write_numbers(hid_t object, const char* name, std::span<const T> values,
 /// Whether a file of `num_rows` rows can be this part of a larger dataset.
 [[nodiscard]] bool is_possible(const ShardInfo& shard, std::int64_t num_rows) noexcept;
 
-/// Fills what a file of this format says about itself; leaves foreign files alone.
+/// Fills what a file of this format says about itself; leaves third-party files alone.
 /// \pre info.path, images_path, num_samples, channels, num_chunks are set.
 /// \throws Error corrupt_data (names the attribute), unsupported (a later format version).
 void read_description(hid_t file, hid_t images, DatasetInfo& info);

@@ -48,7 +48,7 @@ class Comparison {
     same("axis order", std::string(to_string(first_.layout)),
          std::string(to_string(other_.layout)));
     same("channel order", first_.channel_order, other_.channel_order);
-    same("picture dataset", printable(first_.images_path), printable(other_.images_path));
+    same("image dataset", printable(first_.images_path), printable(other_.images_path));
     same("filters", filters_text(first_), filters_text(other_));
     same("storage", first_.stored.chunked ? "chunked" : "contiguous",
          other_.stored.chunked ? "chunked" : "contiguous");
@@ -107,7 +107,7 @@ class Comparison {
     same("total number of rows", std::to_string(first_.shard->total_rows),
          std::to_string(other_.shard->total_rows));
     if (first_.shard->set == other_.shard->set) return;
-    throw wrong("it was packed from another list of pictures, or with other options (shard_set " +
+    throw wrong("it was packed from another list of images, or with other options (shard_set " +
                 printable(other_.shard->set) + ", there " + printable(first_.shard->set) + ")");
   }
 
@@ -178,7 +178,7 @@ void check_no_file_twice(std::span<const File> files) {
   std::map<std::string, const std::string*> path_of;
   for (const File& file : files) {
     struct stat status {};
-    std::string identity = file->info.uuid;  // a foreign file has none
+    std::string identity = file->info.uuid;  // a third-party file has none
     if (identity.empty() && ::fstat(file->descriptor.get(), &status) == 0) {
       identity = std::to_string(status.st_dev) + " " + std::to_string(status.st_ino);
     }

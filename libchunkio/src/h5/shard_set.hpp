@@ -2,7 +2,7 @@
 ///
 /// Each is opened as a dataset of its own, with all the checks that this means, and then compared
 /// with the first: what they hold must be alike, and what they say of the dataset that they are
-/// parts of must agree. Nothing is read of their pictures.
+/// parts of must agree. Nothing is read of their images.
 #pragma once
 
 #include <memory>

@@ -257,7 +257,7 @@ void write_sample_digests(const FileId& file, std::span<const std::uint64_t> dig
 
 DatasetId create_images(const FileId& file, const DatasetSpec& spec, const SkeletonOptions& options,
                         const std::string& path) {
-  const std::string action = "create the pictures of";
+  const std::string action = "create the images of";
   const Shape shape = image_shape(spec);
   const auto dims = extent(shape);
   const auto chunk = extent(shape.without_first_axis().with_first_axis(options.chunk_samples));
@@ -293,7 +293,7 @@ void write_final_values(const FileId& file, const DatasetId& images,
   if (completion.statistics) write_statistics(images.get(), *completion.statistics, path);
 }
 
-/// Creates the file with everything but the pictures.
+/// Creates the file with everything but the images.
 FileId create_file(DeferredWrites& writes, const std::string& path, const DatasetSpec& spec,
                    const SkeletonOptions& options) {
   const ListId access = file_access(writes, path);
@@ -330,9 +330,8 @@ void validate(const DatasetSpec& spec, std::int64_t planned_samples) {
   const auto sample_bytes = base::checked_product(std::span<const std::int64_t>(dims).subspan(1));
   if (!sample_bytes || *sample_bytes > kMaxSampleBytes || spec.num_samples > kMaxSamples ||
       !base::checked_multiply(*sample_bytes, spec.num_samples)) {
-    throw invalid("pictures of " + std::to_string(spec.height) + " x " +
-                  std::to_string(spec.width) + " x " + std::to_string(spec.channels) +
-                  " are too large or too many");
+    throw invalid("images of " + std::to_string(spec.height) + " x " + std::to_string(spec.width) +
+                  " x " + std::to_string(spec.channels) + " are too large or too many");
   }
   check_text(spec.channel_order, kMaxNameBytes, "channel_order");
   // "RGB" is the default, so one channel may have it.
@@ -403,7 +402,7 @@ void write_skeleton(int fd, const std::string& path, const DatasetSpec& spec,
 
 namespace {
 
-/// Writes all that runs parallel to the pictures anew, since contiguous datasets cannot be cut.
+/// Writes all that runs parallel to the images anew, since contiguous datasets cannot be cut.
 void replace_fields(const FileId& file, const DatasetSpec& spec, const std::string& path) {
   const auto remove = [&](const std::string& name) {
     check_status(H5Ldelete(file.get(), name.c_str(), H5P_DEFAULT),
@@ -428,7 +427,7 @@ void complete_file(int fd, const std::string& path, std::span<const FieldData> f
   DatasetId images = open_dataset(file, kImages, path);
   if (completion.shortened != nullptr) {
     const auto dims = extent(image_shape(*completion.shortened));
-    check_status(H5Dset_extent(images.get(), dims.data()), "shorten the pictures of", path);
+    check_status(H5Dset_extent(images.get(), dims.data()), "shorten the images of", path);
     replace_fields(file, *completion.shortened, path);
   }
   write_final_values(file, images, fields, completion, path);

@@ -50,7 +50,7 @@ struct Completion {
   std::optional<DatasetStatistics> statistics = {};
   /// Of the pixels of each row; the rows of all fields are chained on, as they are in the file.
   std::span<std::uint64_t> row_digests = {};
-  /// Absent, or the specification with fewer samples: the pictures are cut to them, which leaves
+  /// Absent, or the specification with fewer samples: the images are cut to them, which leaves
   /// all chunks where they are, and all fields are written anew.
   const DatasetSpec* shortened = nullptr;
   KeptBytes kept = {};  ///< An error if libhdf5 wants to write there.

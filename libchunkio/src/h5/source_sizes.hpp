@@ -1,4 +1,4 @@
-/// What may be said of the sizes that pictures had before they were packed.
+/// What may be said of the sizes that images had before they were packed.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace chunkio::h5 {
 
-/// Whether `sizes` can be those of `num_samples` pictures. Thread-safe, without libhdf5.
+/// Whether `sizes` can be those of `num_samples` images. Thread-safe, without libhdf5.
 [[nodiscard]] bool are_possible(const SourceSizes& sizes, std::int64_t num_samples);
 
 }  // namespace chunkio::h5

@@ -1,6 +1,6 @@
 /// One dataset of a file as it is stored: all that a chunk source needs to know about it.
 ///
-/// Pictures and streamed fields alike. Immutable after open(), except that its chunk index fills as
+/// Images and streamed fields alike. Immutable after open(), except that its chunk index fills as
 /// chunks are looked up (thread-safe), and that `checked` and libhdf5 calls on `dataset` are for
 /// holders of Library::lock().
 #pragma once
@@ -110,7 +110,7 @@ struct StoredArray {
 [[nodiscard]] Shape stored_shape(const DatasetId& dataset, const std::string& name,
                                  const Shape& delivered, const std::string& path);
 
-/// Looks at the dataset `name` of an open file, pictures or a field. Takes Library::lock().
+/// Looks at the dataset `name` of an open file, images or a field. Takes Library::lock().
 /// \param shape, dtype     of what is delivered: as stored_shape() says, the dataset may have one
 /// more
 ///                         axis, and its elements another type. All rows together have fewer than

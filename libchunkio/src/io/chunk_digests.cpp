@@ -13,7 +13,7 @@
 namespace chunkio::io {
 namespace {
 
-/// Of a piece of pictures that have no chunks of their own.
+/// Of a piece of images that have no chunks of their own.
 constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
 
 /// Whether chunks can be read without libhdf5, and have whole rows.

@@ -1,8 +1,8 @@
-/// Chunks of the pictures, read whole and compared with their digests (format.md): filters are
+/// Chunks of the images, read whole and compared with their digests (format.md): filters are
 /// undone before.
 ///
 /// Files of version 1 have a digest for each chunk that they were packed in. Later ones have a
-/// digest for each sample, so that it does not matter how they are stored: pictures without chunks,
+/// digest for each sample, so that it does not matter how they are stored: images without chunks,
 /// or which libhdf5 alone can read, are compared in pieces, which are called chunks here, too.
 ///
 /// Thread-safe; keeps one scratch buffer for each caller at a time.
@@ -49,7 +49,7 @@ class ChunkDigests {
   /// can.
   [[nodiscard]] static std::string why_not(const Dataset::Impl& file);
 
-  /// \param direct_io  go round the page cache if the file system allows it.
+  /// \param direct_io  bypass the page cache if the file system allows it.
   /// \pre why_not(*file) is empty.
   /// \throws Error corrupt_data if the file lacks a dataset that its digests cover.
   ChunkDigests(std::shared_ptr<const Dataset::Impl> file, bool direct_io,
@@ -79,7 +79,7 @@ class ChunkDigests {
   [[nodiscard]] std::int64_t chunk_bytes() const noexcept { return chunk_bytes_; }
   /// All chunks are stored as they are, one behind the other, and are whole.
   [[nodiscard]] bool linear() const noexcept;
-  /// Drops from the page cache what is compared beside the pictures.
+  /// Drops from the page cache what is compared beside the images.
   void drop_from_cache() const noexcept;
   /// Bytes of scratch memory that `threads` concurrent callers take.
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept;

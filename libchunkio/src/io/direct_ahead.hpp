@@ -1,4 +1,4 @@
-/// What goes round the page cache, read before its rows are asked for.
+/// What bypasses the page cache, read before its rows are asked for.
 ///
 /// The kernel reads nothing ahead for O_DIRECT, and a worker that reads and then copies leaves the
 /// disk idle while it copies. So what is announced is read in blocks by a few threads, into memory

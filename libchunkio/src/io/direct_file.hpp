@@ -1,4 +1,4 @@
-/// A file opened once more for reads or writes that go round the page cache (O_DIRECT).
+/// A file opened once more for reads or writes that bypass the page cache (O_DIRECT).
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 /// once each.
 ///
 /// What is shared with another row group is decoded again for each: groups are meant to be whole
-/// chunks (plan), and only fields chunked otherwise than the pictures are not.
+/// chunks (plan), and only fields chunked otherwise than the images are not.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ namespace chunkio::io {
 class DirectSource final : public ChunkSource {
  public:
   /// \param file       holds `array`.
-  /// \param direct_io  go round the page cache if the file system allows it.
+  /// \param direct_io  bypass the page cache if the file system allows it.
   /// \param read_ahead, direct_ahead  of files that are read through the page cache, and round it.
   /// \throws Error unsupported if only libhdf5 can read `array`: the message says why.
   DirectSource(std::shared_ptr<const Dataset::Impl> file,
@@ -48,7 +48,7 @@ class DirectSource final : public ChunkSource {
   void forget_announced() const noexcept override { direct_ahead_->forget(this); }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
-  /// Reads go round the page cache; false if the file system refused.
+  /// Reads bypass the page cache; false if the file system refused.
   [[nodiscard]] bool direct_io() const noexcept { return reader_->direct(); }
 
   /// Why only libhdf5 can read `array`, as a clause; absent if this source can.

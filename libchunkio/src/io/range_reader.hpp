@@ -22,13 +22,13 @@ namespace chunkio::io {
 
 class RangeReader {
  public:
-  /// \param direct_io  go round the page cache if the file system allows it.
+  /// \param direct_io  bypass the page cache if the file system allows it.
   RangeReader(std::shared_ptr<const Dataset::Impl> file, bool direct_io);
   /// \param fd  open for reading; must outlive this. \param path  for messages.
   RangeReader(int fd, std::string path, bool direct_io);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// Reads go round the page cache.
+  /// Reads bypass the page cache.
   [[nodiscard]] bool direct() const noexcept { return direct_.descriptor.valid(); }
 
   /// Bytes to read at a time where rows are copied out of scratch memory piece by piece. Through

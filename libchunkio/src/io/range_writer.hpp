@@ -1,4 +1,4 @@
-/// Byte ranges of one file, written round the page cache where the file system allows it.
+/// Byte ranges of one file, written bypassing the page cache where the file system allows it.
 ///
 /// What is packed is read again much later, if at all before it is out of the page cache. Through
 /// the cache each byte would be copied by the kernel into a page that it must find first, which
@@ -24,7 +24,7 @@ class RangeWriter {
   /// \param fd  open for writing; must outlive this, as `path` must. \param path  for messages.
   RangeWriter(int fd, const std::string& path);
 
-  /// Large ranges go round the page cache.
+  /// Large ranges bypass the page cache.
   [[nodiscard]] bool direct() const noexcept { return direct_.valid() && !refused_; }
 
   /// Writes all of `bytes` at `offset`; they are on disk after a sync, not before. Blocks on I/O.

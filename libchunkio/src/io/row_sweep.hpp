@@ -2,7 +2,7 @@
 ///
 /// Rows are read in pieces that stay in the second-level cache, and from there go to their places
 /// with non-temporal stores: each byte crosses the memory bus once on its way in and once on its
-/// way out. Ordinary stores would first fetch each line of the batch: with them the same loop
+/// hint. Ordinary stores would first fetch each line of the batch: with them the same loop
 /// reached 0.7 instead of 1.0 times a parallel memcpy (libchunkio/doc/architecture.md).
 #pragma once
 

@@ -18,7 +18,7 @@ namespace chunkio::io {
 
 class ScatterSource final : public ChunkSource {
  public:
-  /// \param direct_io  go round the page cache if the file system allows it.
+  /// \param direct_io  bypass the page cache if the file system allows it.
   /// \pre has_row_extents(*array).
   ScatterSource(std::shared_ptr<const Dataset::Impl> file,
                 std::shared_ptr<const h5::StoredArray> array, bool direct_io,
@@ -30,7 +30,7 @@ class ScatterSource final : public ChunkSource {
   void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
-  /// Reads go round the page cache; false if the file system refused.
+  /// Reads bypass the page cache; false if the file system refused.
   [[nodiscard]] bool direct_io() const noexcept { return reader_.direct(); }
 
  private:

@@ -154,7 +154,7 @@ SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
              (request.kind == SourceKind::mapped || request.kind == SourceKind::hdf5)) {
     throw Error(ErrorCode::invalid_argument,
                 "the " + std::string(to_string(request.kind)) +
-                    " source cannot go round the page cache, as direct_io asks; use the "
+                    " source cannot bypass the page cache, as direct_io asks; use the "
                     "direct or scatter source, or let it be chosen",
                 "direct_io", "source");
   }

@@ -22,7 +22,7 @@ struct SelectedSource {
   std::unique_ptr<ChunkSource> source;
   SourceKind kind = SourceKind::automatic;
   std::string reason;      ///< One clause.
-  bool direct_io = false;  ///< It goes round the page cache.
+  bool direct_io = false;  ///< It bypasses the page cache.
   /// It has storage asked for what is announced.
   bool reads_ahead = false;
   /// What finds out which source it is to be, and knows more than `kind` in time; or none.
@@ -38,12 +38,12 @@ struct SourceRequest {
   std::shared_ptr<ReadAhead> read_ahead = std::make_shared<ReadAhead>(false);
   /// Scratch memory of callers; to be shared likewise.
   std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>();
-  /// What reads ahead round the page cache; to be shared likewise.
+  /// What reads ahead bypassing the page cache; to be shared likewise.
   std::shared_ptr<DirectAhead> direct_ahead = std::make_shared<DirectAhead>(0);
   /// Memory for what the work can be done without.
   std::int64_t spare_bytes = std::numeric_limits<std::int64_t>::max();
   std::int64_t num_threads = 1;
-  /// Stored bytes of other files that are read by turns with this one.
+  /// Stored bytes of other files that are read alternately with this one.
   std::int64_t other_bytes = 0;
   /// Of files of the same array that were selected before, to be shared where the ways are the
   /// same.
@@ -54,11 +54,11 @@ struct SourceRequest {
 struct SourceChoice {
   SourceKind kind = SourceKind::automatic;
   std::string reason = {};  ///< One clause.
-  bool direct_io = false;   ///< Go round the page cache if the file system allows it.
+  bool direct_io = false;   ///< Bypass the page cache if the file system allows it.
 };
 
 /// The source to begin with: one that is correct for the array, and by experience the fastest.
-/// \param direct_io  asked for; the choice may be to go round the page cache even if it is not.
+/// \param direct_io  asked for; the choice may be to bypass the page cache even if it is not.
 /// \param cacheable  bytes of memory there are for cached pages (page_cache.hpp).
 /// \param other_bytes  stored bytes of other files that want to be there, too.
 [[nodiscard]] SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& array,
@@ -68,7 +68,7 @@ struct SourceChoice {
 /// Makes the source asked for, or with `automatic` the fastest that is correct for the array, which
 /// may show only while it is used (trial_source.hpp).
 /// \throws Error unsupported if the source asked for cannot read this array; the message says why
-///         and which can. invalid_argument if the source asked for cannot go round the page cache
+///         and which can. invalid_argument if the source asked for cannot bypass the page cache
 ///         and `direct_io` wants it to.
 [[nodiscard]] SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
                                            std::shared_ptr<const h5::StoredArray> array,

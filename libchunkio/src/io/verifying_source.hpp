@@ -23,10 +23,10 @@ namespace chunkio::io {
 
 class VerifyingSource final : public ChunkSource {
  public:
-  /// Of the pictures of `file`.
+  /// Of the images of `file`.
   /// \param verify     first_epoch: a chunk that matched is not hashed again.
-  /// \param source     reads the same pictures.
-  /// \param direct_io  `source` goes round the page cache; this one then does, too.
+  /// \param source     reads the same images.
+  /// \param direct_io  `source` bypasses the page cache; this one then does, too.
   /// \throws Error unsupported if the file has no digests, or (version 1) its chunks are not stored
   ///         as they were when the digests were taken; corrupt_data if it lacks a dataset that the
   ///         digests cover.

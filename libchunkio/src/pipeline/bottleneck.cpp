@@ -29,7 +29,7 @@ constexpr double kLeastShare = 0.005;
 constexpr std::int64_t kMaxWaitingThreads = 32;
 // Twice the threads, or chunks twice as large, that bring less than this are not worth it.
 constexpr double kWorthwhile = 1.03;
-// A source that goes round the page cache asks for no more at a time.
+// A source that bypasses the page cache asks for no more at a time.
 constexpr std::int64_t kLargestRequest = std::int64_t{4} << 20;
 // The longest latency that a DiskLimit can have.
 constexpr double kMaxRequestSeconds = 60;
@@ -159,7 +159,7 @@ void add_resident(Cures& cures, const LoaderStats& stats, const Prediction& pred
   changed.plan.decoded_bytes = 0;
   cures.push_back(prediction.cure(
       "resident = host",
-      "Keep the pictures in memory after the first epoch (resident = host): the budget holds them.",
+      "Keep the images in memory after the first epoch (resident = host): the budget holds them.",
       changed));
 }
 
@@ -220,7 +220,7 @@ void add_packing(Cures& cures, const LoaderStats& stats, const Prediction& predi
   if (stats.facts.source != SourceKind::hdf5 || stats.facts.filtered) return;
   const Observed changed = without_libhdf5(stats, prediction);
   cures.push_back(prediction.cure("",
-                                  "Pack the pictures with h5pack, so that they are read without "
+                                  "Pack the images with h5pack, so that they are read without "
                                   "libhdf5, which works on one thread at a time.",
                                   changed));
 }
@@ -268,7 +268,7 @@ void add_larger_chunks(Cures& cures, const LoaderStats& stats, const Prediction&
     changed.plan.decoded_bytes = scaled(observed.plan.decoded_bytes);
     const std::string size = std::to_string(bytes >> 10) + "KiB";
     Cure cure = prediction.cure("",
-                                "Pack the pictures again with h5pack repack, in chunks of " + size +
+                                "Pack the images again with h5pack repack, in chunks of " + size +
                                     " (now " + kibibytes(now) +
                                     "): a request then brings more for the same latency.",
                                 changed);
@@ -321,7 +321,7 @@ void add_smaller_pictures(Cures& cures, const Prediction& prediction) {
   changed.plan.request_bytes = std::max<std::int64_t>(changed.plan.request_bytes / 2, 1);
   changed.plan.decoded_bytes /= 2;
   cures.push_back(prediction.cure(
-      "", "Pack smaller pictures with h5pack: half the bytes, half the work.", changed));
+      "", "Pack smaller images with h5pack: half the bytes, half the work.", changed));
 }
 
 void add_depth(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
@@ -425,7 +425,7 @@ std::string bound_evidence(Bound bound, const LoaderStats& stats, const Predicti
     case Bound::plan:
       return stats.facts.order == OrderMode::random
                  ? "Computing the order limits, which costs most if it is random."
-                 : "Computing the order limits, as it can with pictures of a few bytes: no option "
+                 : "Computing the order limits, as it can with images of a few bytes: no option "
                    "makes it faster.";
     default:
       return "Batches are asked for in bursts: workers waited " +

@@ -2,7 +2,7 @@
 ///
 /// Method. If the consumer hardly waits, the loader is fast enough. Otherwise the workers are the
 /// limit, and the stage with the largest share of their busy time is what to improve; if they
-/// mostly wait for a free buffer all the same, consumer and loader wait for each other by turns.
+/// mostly wait for a free buffer all the same, consumer and loader alternately wait for each other.
 /// Shares of time inside the workers, rather than rates, need no reference measurement of the
 /// machine.
 ///
@@ -11,7 +11,7 @@
 /// it. Real pipelines stay below the bounds of the model, so its answers are scaled by what it is
 /// off now: a pipeline at nine tenths of its bound is taken to stay at nine tenths.
 ///
-/// Where nothing is read ahead (round the page cache, in random order), each worker waits for
+/// Where nothing is read ahead (bypassing the page cache, in random order), each worker waits for
 /// requests of its own, and counters cannot tell latency from bandwidth: all of it is taken for
 /// latency, so that what more threads bring is an upper bound. Rates that were measured know both.
 ///

@@ -12,6 +12,7 @@
 #include <chunkio/dataset_writer.hpp>
 #include <chunkio/pixel_statistics.hpp>
 #include <chunkio/verify.hpp>
+#include <chunkio/version.hpp>
 
 #include "base/checked_math.hpp"
 #include "base/digest.hpp"
@@ -45,7 +46,7 @@ using pipeline::Journal;
 using pipeline::OwnedFile;
 using pipeline::OwnerLock;
 
-/// The way out where what a run left cannot be gone on with.
+/// The hint where what a run left cannot be gone on with.
 constexpr const char* kStartAgain = "set overwrite and not resume to start again";
 /// Fields are read back in pieces of this size.
 constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
@@ -261,7 +262,7 @@ void DatasetWriter::Impl::begin_afresh(const DatasetSpec& dataset, bool discard_
 
 h5::SkeletonOptions DatasetWriter::Impl::skeleton_options() const {
   return {.chunk_samples = chunk_samples,
-          .creator = "chunkio " CHUNKIO_VERSION,
+          .creator = "chunkio " + std::string(version()),
           .uuid = base::random_uuid(),
           .cache = recommend_cache(num_chunks, chunk_bytes()),
           .filter = filter};

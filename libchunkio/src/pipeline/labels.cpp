@@ -8,7 +8,7 @@
 namespace chunkio {
 namespace {
 
-// Labels of foreign files can be anything, row ids for instance; those are no classes.
+// Labels of third-party files can be anything, row ids for instance; those are no classes.
 constexpr std::int64_t kMaxClassesCounted = 100'000;
 
 }  // namespace

@@ -222,7 +222,7 @@ struct Loader::Impl {
                const pipeline::RingLayout& layout, std::int64_t num_slots,
                const std::vector<pipeline::StreamedArray>& arrays, std::int64_t read_ahead_bytes) {
     const DatasetInfo& info = dataset.info();
-    const std::size_t num_arrays = 1 + layout.fields.size();  // pictures, and fields of either kind
+    const std::size_t num_arrays = 1 + layout.fields.size();  // images, and fields of either kind
     std::int64_t field_row_bytes = 0;                         // of all fields
     std::int64_t kept_row_bytes = 0;                          // of those kept in memory
     for (std::size_t i = 0; i < layout.fields.size(); ++i) {
@@ -252,7 +252,8 @@ struct Loader::Impl {
                       " bytes is too small; batches of " + std::to_string(layout.rows) +
                       " in windows of " + std::to_string(window_groups) +
                       " row groups need at least " + std::to_string(total) +
-                      " bytes: raise memory_budget, or lower window_bytes, batch_size or max_held");
+                      " bytes: raise memory_budget, or lower window_bytes, batch_size or max_held",
+                  "memory_budget", "window_bytes");
     }
     memory = total;
   }

@@ -26,7 +26,7 @@ constexpr const char* kVersionKey = "chunkio_state";
 constexpr std::int64_t kVersion = 1;
 // Far above what to_json() writes; what is longer is something else.
 constexpr std::size_t kMaxStateBytes = 4096;
-// Of the start and of the end of a picture.
+// Of the start and of the end of an image.
 constexpr std::size_t kFingerprintBytes = 1024;
 
 Error not_a_state(const std::string& why) {
@@ -162,7 +162,7 @@ void add_shape(base::RunningDigest& digest, const Shape& shape) {
   for (const std::int64_t dim : shape.dims()) add_number(digest, static_cast<std::uint64_t>(dim));
 }
 
-/// The first and the last KiB of the first, the middle and the last picture.
+/// The first and the last KiB of the first, the middle and the last image.
 void add_some_pictures(base::RunningDigest& digest, const Dataset::Impl& file) {
   std::vector<std::byte> picture(static_cast<std::size_t>(file.info.sample_bytes()));
   const std::size_t part = std::min(picture.size(), kFingerprintBytes);

@@ -4,7 +4,7 @@
 /// (libchunkio/doc/order.md), and the contents of the file by a fingerprint. It holds no path, time
 /// or thread count, so a copy of the file on another machine continues it.
 ///
-/// Pure functions, but for contents_fingerprint(), which may read pictures; thread-safe.
+/// Pure functions, but for contents_fingerprint(), which may read images; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -61,14 +61,14 @@ void require_same_contents(const LoaderState& state, const std::string& fingerpr
 ///         difference with both values.
 void require_same_order(const LoaderState& state, const LoaderState& own, const std::string& path);
 
-/// The same for files of equal pictures: XXH3-64 over shape, axis order, element type and chunk
-/// shape, with the uuid and chunk digests of a file of our format. Of a foreign one, instead: the
-/// stored bytes, the path of the pictures in the file, and the first and last KiB of the first, the
-/// middle and the last picture. Of several files: over those of each. That tells files and datasets
-/// apart, but not a file from a copy in which only other pictures were changed in place. Sixteen
-/// hexadecimal digits. Costs O(chunks) where there are digests, else reading three pictures through
-/// libhdf5. \throws Error io_failed, hdf5_failed, corrupt_data, if a picture of a foreign file
-/// cannot be read.
+/// The same for files of equal images: XXH3-64 over shape, axis order, element type and chunk
+/// shape, with the uuid and chunk digests of a file of our format. Of a third-party one, instead:
+/// the stored bytes, the path of the images in the file, and the first and last KiB of the first,
+/// the middle and the last image. Of several files: over those of each. That tells files and
+/// datasets apart, but not a file from a copy in which only other images were changed in place.
+/// Sixteen hexadecimal digits. Costs O(chunks) where there are digests, else reading three images
+/// through libhdf5. \throws Error io_failed, hdf5_failed, corrupt_data, if an image of a
+/// third-party file cannot be read.
 [[nodiscard]] std::string contents_fingerprint(const Dataset& dataset);
 
 /// \param selection  may be null: all rows.

@@ -59,7 +59,7 @@ using Arrays = std::vector<std::shared_ptr<const h5::StoredArray>>;
 
 /// One source for all rows of an array that lies in one file or several. What is said of it is said
 /// of the first file, and of others where it differs.
-/// \param verify  compare with stored digests; for the pictures.
+/// \param verify  compare with stored digests; for the images.
 /// \param disk    a slower one that the files are to lie on; or none.
 io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
                                   io::SourceRequest request, Verify verify,
@@ -138,7 +138,7 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                            .row_bytes = layout.sample_bytes});
 
   bool any_direct = opened.direct_io;
-  // What suits the pictures need not suit a field; only libhdf5 reads everything.
+  // What suits the images need not suit a field; only libhdf5 reads everything.
   if (request.kind != SourceKind::hdf5) request.kind = SourceKind::automatic;
   for (std::size_t i = layout.has_labels ? 1 : 0; i < layout.fields.size(); ++i) {
     const RingField& field = layout.fields[i];

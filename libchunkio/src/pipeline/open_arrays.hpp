@@ -17,18 +17,18 @@
 namespace chunkio::pipeline {
 
 struct OpenedArrays {
-  std::vector<StreamedArray> arrays = {};     ///< The pictures, then the large fields.
-  SourceKind source = SourceKind::automatic;  ///< Of the pictures.
+  std::vector<StreamedArray> arrays = {};     ///< The images, then the large fields.
+  SourceKind source = SourceKind::automatic;  ///< Of the images.
   std::string reason = {};                    ///< Why it was chosen, one clause.
-  bool direct_io = false;                     ///< Pictures are read round the page cache.
-  /// Storage is asked for announced pictures before a worker comes to them.
+  bool direct_io = false;                     ///< Images are read bypassing the page cache.
+  /// Storage is asked for announced images before a worker comes to them.
   bool reads_ahead = false;
   std::int64_t read_ahead_bytes = 0;  ///< Memory for that.
-  /// Of the pictures: see io::SelectedSource.
+  /// Of the images: see io::SelectedSource.
   std::shared_ptr<const io::SourceTrials> trials = nullptr;
 };
 
-/// Chooses sources for the pictures and for every field of `layout` (labels excepted) whose rows
+/// Chooses sources for the images and for every field of `layout` (labels excepted) whose rows
 /// take more than an eighth of the memory budget: smaller ones are worth keeping.
 /// \throws Error unsupported, io_failed, hdf5_failed, corrupt_data, out_of_resources.
 [[nodiscard]] OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,

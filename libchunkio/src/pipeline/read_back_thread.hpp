@@ -24,8 +24,8 @@ struct ReadBackResult {
   std::vector<ExpectedBytes> damaged = {};  ///< Otherwise than expected, or not to be read.
 };
 
-/// A thread that reads round the page cache where it can. All functions but finish() may be called
-/// from any thread.
+/// A thread that reads bypassing the page cache where it can. All functions but finish() may be
+/// called from any thread.
 class ReadBackThread {
  public:
   /// \param fd  open for reading; must outlive this. \param size  of every piece.

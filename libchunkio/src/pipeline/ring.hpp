@@ -5,8 +5,8 @@
 /// lease, so that a batch outlives its loader; it also owns the one mutex under which loader state
 /// changes (see WindowReader), which makes returning a lease and waking a worker one step.
 ///
-/// Fields lie beside the pictures of a slot, each from a cache line on, so that large ones are
-/// written with non-temporal stores as the pictures are.
+/// Fields lie beside the images of a slot, each from a cache line on, so that large ones are
+/// written with non-temporal stores as the images are.
 #pragma once
 
 #include <unistd.h>
@@ -116,7 +116,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   [[nodiscard]] std::shared_ptr<OwnBatch> make_own() const {
     return std::make_shared<OwnBatch>(layout_);
   }
-  /// The memory of all batches, to be page-locked: whole pages of pictures, and of everything else.
+  /// The memory of all batches, to be page-locked: whole pages of images, and of everything else.
   [[nodiscard]] std::array<std::span<std::byte>, 2> memory() const noexcept {
     return {whole_pages(images_), whole_pages(side_)};
   }

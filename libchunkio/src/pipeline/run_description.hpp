@@ -14,7 +14,7 @@ namespace chunkio::pipeline {
 using FieldDigests = std::map<std::string, std::uint64_t>;
 [[nodiscard]] FieldDigests digest_fields(const std::vector<FieldData>& fields);
 
-/// Everything that makes two runs write the same file, but for the pictures themselves: the
+/// Everything that makes two runs write the same file, but for the images themselves: the
 /// caller's identity, and the specification, its longer parts as digests.
 /// \param filter  as ChunkFilter::to_string().
 /// \throws Error invalid_argument if `identity` is no JSON object of strings, numbers and booleans.

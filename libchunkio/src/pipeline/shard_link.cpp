@@ -50,7 +50,7 @@ void check_is_no_shard(const DatasetInfo& info, const std::string& path) {
   }
 }
 
-/// What libhdf5 does not find it delivers as zeros, so the first and last picture of each file are
+/// What libhdf5 does not find it delivers as zeros, so the first and last image of each file are
 /// compared. \throws Error digest_mismatch.
 void check_link(const Dataset& dataset, const std::string& path) {
   const DatasetInfo& info = dataset.info();

@@ -299,7 +299,7 @@ double stored_bytes_per_sample(const Loader& loader, const Files& files) {
   return stored / static_cast<double>(std::max<std::int64_t>(loader.dataset().size(), 1));
 }
 
-/// Why the bytes of the files are not those of the pictures; or empty.
+/// Why the bytes of the files are not those of the images; or empty.
 std::string why_no_disk(const Files& files) {
   for (const auto& file : files) {
     if (!file->images->needs_libhdf5.empty()) return file->images->needs_libhdf5;

@@ -154,7 +154,7 @@ class ChunkVerification {
     }
   }
 
-  /// Where reads cannot go round the page cache. What cannot be dropped is compared all the same.
+  /// Where reads cannot bypass the page cache. What cannot be dropped is compared all the same.
   void drop_from_cache(std::int64_t offset, std::int64_t bytes) const noexcept {
     if (!reader_.direct()) io::drop_pages(file_->descriptor.get(), offset, offset + bytes);
   }
@@ -184,7 +184,7 @@ bool advance(std::span<std::int64_t> coord, std::span<const std::int64_t> grid) 
 }
 
 /// The chunks whose entry in the index cannot be true. Calls `visited` for each one looked up.
-/// \pre the pictures have an index.
+/// \pre the images have an index.
 std::vector<DamagedChunk> bad_entries(const Dataset::Impl& file,
                                       const std::function<void()>& visited) {
   const h5::ChunkIndex& index = *file.images->index;

@@ -698,7 +698,7 @@ void WindowReader::remember_skipped(std::int64_t group, std::string reason) {
 }
 
 // One pass for each thing that is written, so that each loop has few streams of memory and no
-// branch: with pictures of 3 KiB, looking for their places would else take a tenth of the time of
+// branch: with images of 3 KiB, looking for their places would else take a tenth of the time of
 // copying them.
 
 void WindowReader::place_rows(const Task& task, const plan::GroupVisit& visit,

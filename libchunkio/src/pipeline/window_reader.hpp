@@ -14,7 +14,7 @@
 /// of each lane, which only makes it touch fewer batches.
 ///
 /// Work. Worker threads take, in this order: telling the sources what will be needed soon, planning
-/// the next window (one thread at a time; some 3 % of the work with 32x32x3 pictures), visiting the
+/// the next window (one thread at a time; some 3 % of the work with 32x32x3 images), visiting the
 /// next row group of an open window, bringing a slot that the planned window needs to its first
 /// use, waiting. The slots of the second window come after the visits of the first one, for which
 /// the consumer waits. Completion is counted by window, not by row: the rows of a shuffled window
@@ -55,11 +55,11 @@
 
 namespace chunkio::pipeline {
 
-/// An array that is read row group by row group: the pictures, or a large field.
+/// An array that is read row group by row group: the images, or a large field.
 struct StreamedArray {
   std::unique_ptr<ChunkSource> source;
   std::size_t row_bytes = 0;
-  std::optional<std::size_t> field = {};  ///< Index in RingLayout::fields; absent: the pictures.
+  std::optional<std::size_t> field = {};  ///< Index in RingLayout::fields; absent: the images.
 };
 
 /// All rows of the labels and small fields, as RingLayout::fields, read once. An empty entry is a
@@ -83,7 +83,7 @@ class WindowReader {
   /// Row groups that skipped() lists at most, and the bytes of each reason.
   static constexpr std::int64_t kMaxSkippedGroups = 10'000;
   static constexpr std::size_t kMaxReasonBytes = 512;
-  /// How far ahead of the visits the sources know what comes, in bytes of pictures: some 30 ms of a
+  /// How far ahead of the visits the sources know what comes, in bytes of images: some 30 ms of a
   /// disk at 2 GB/s, so that its queue does not run dry between two visits, and little beside the
   /// page cache.
   static constexpr std::int64_t kReadaheadBytes = std::int64_t{64} << 20;

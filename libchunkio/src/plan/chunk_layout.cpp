@@ -65,7 +65,7 @@ struct Finding {
 };
 
 /// The figures that findings are made of. Floating point, since they are only spoken of and a
-/// foreign file's product of axes may exceed 63 bits.
+/// third-party file's product of axes may exceed 63 bits.
 struct ChunkFigures {
   double num_samples = 0;
   double sample_bytes = 0;
@@ -186,8 +186,8 @@ void advise_on_size(const StoredLayout& stored, const ChunkFigures& figures,
         {filtered ? images_read : figures.pieces,
          "A chunk of " + bytes_text(figures.chunk_bytes) +
              " does not fit h5py's default cache of " + bytes_text(cache) + ": " + cost +
-             ". Read in chunk order (order = chunk_shuffled of chunkio::Loader and of h5pack "
-             "stream), "
+             ". Read in chunk order (order = chunk_shuffled, the default of chunkio::Loader and "
+             "h5pack stream), "
              "which "
              "loads each chunk once an epoch; in h5py that takes rdcc_nbytes=" +
              std::to_string(static_cast<std::int64_t>(std::max(window, figures.chunk_bytes))) +

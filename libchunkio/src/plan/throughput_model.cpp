@@ -11,7 +11,7 @@ namespace chunkio {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-/// More than anybody uses a picture, and a number of every integer type of 64 bits.
+/// More than anybody uses an image, and a number of every integer type of 64 bits.
 constexpr double kMostEcho = 1e15;
 
 void require(bool met, const char* what, double value) {

@@ -114,7 +114,7 @@ void translate_labels(Split& split, const chunkio::DatasetInfo& before, const Li
   }
   if (!before.labels) {
     refuse(names.before + " has no labels, and " + names.added +
-           " has them: give pictures without class folders or label column");
+           " has them: give images without class folders or label column");
   }
   if (are_classes(labels->info) != are_classes(*before.labels)) {
     const char* const table = " has a table of attributes, and ";

@@ -1,4 +1,4 @@
-/// Pictures of a source behind the rows of a file: what h5pack append packs.
+/// Images of a source behind the rows of a file: what h5pack append packs.
 #pragma once
 
 #include <string>

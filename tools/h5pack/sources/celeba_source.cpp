@@ -57,7 +57,7 @@ std::optional<CelebaTable> read_if_present(const std::string& dir, const std::st
   return CelebaTable::read(path, header, columns);
 }
 
-/// A table with the row of each picture, in picture order.
+/// A table with the row of each image, in image order.
 struct JoinedTable {
   CelebaTable table;
   std::vector<std::size_t> rows;
@@ -65,7 +65,7 @@ struct JoinedTable {
   JoinedTable(CelebaTable table_, const std::vector<std::string>& file_names)
       : table(std::move(table_)), rows(table.rows_of(file_names)) {}
 
-  /// Values of the wanted pictures as a field of element type T.
+  /// Values of the wanted images as a field of element type T.
   template <class T, class Convert>
   [[nodiscard]] chunkio::FieldData field(const std::string& name,
                                          const std::vector<std::size_t>& pictures,
@@ -81,7 +81,7 @@ struct JoinedTable {
   }
 };
 
-/// For each split, the pictures in it.
+/// For each split, the images in it.
 std::array<std::vector<std::size_t>, kSplits> partition(const std::optional<JoinedTable>& eval,
                                                         std::size_t num_pictures) {
   std::array<std::vector<std::size_t>, kSplits> members;
@@ -108,7 +108,7 @@ Listing list_celeba(const std::string& dir) {
   const std::vector<std::string> paths = list_flat_folder(folder);
   if (paths.empty()) {
     throw Error(ErrorCode::not_found,
-                "no pictures in " + in_quotes(folder) + ": unpack img_align_celeba.zip there");
+                "no images in " + in_quotes(folder) + ": unpack img_align_celeba.zip there");
   }
   std::vector<std::string> names;
   names.reserve(paths.size());
@@ -117,7 +117,7 @@ Listing list_celeba(const std::string& dir) {
   const std::string attributes_path = find_table(dir, "list_attr_celeba");
   if (attributes_path.empty()) {
     throw Error(ErrorCode::not_found, "no list_attr_celeba.txt or .csv in " + in_quotes(dir) +
-                                          "; for pictures without attributes use h5pack folder");
+                                          "; for images without attributes use h5pack folder");
   }
   const JoinedTable attributes(CelebaTable::read(attributes_path, TxtHeader::count_and_names, 0),
                                names);
@@ -138,7 +138,7 @@ Listing list_celeba(const std::string& dir) {
   if (landmarks) listing.source["landmark_names"] = landmarks->table.columns();
   if (!eval) {
     listing.notes.push_back("no list_eval_partition in " + in_quotes(dir) +
-                            ": all pictures go to train.h5");
+                            ": all images go to train.h5");
   }
   const auto binary = [&](std::size_t row, std::int32_t value) {
     if (value != 1 && value != -1) {

@@ -150,9 +150,9 @@ std::vector<std::size_t> CelebaTable::rows_of(const std::vector<std::string>& fi
     used[it->second] = true;
   }
   if (!without_row.empty()) {
-    throw Error(ErrorCode::not_found, in_quotes(path_) + " has no row for picture " +
+    throw Error(ErrorCode::not_found, in_quotes(path_) + " has no row for image " +
                                           first_few(without_row) +
-                                          "; download the table again, or remove the pictures");
+                                          "; download the table again, or remove the images");
   }
   if (num_rows() != file_names.size()) {
     std::vector<std::string> without_picture;
@@ -161,8 +161,8 @@ std::vector<std::size_t> CelebaTable::rows_of(const std::vector<std::string>& fi
     }
     std::sort(without_picture.begin(), without_picture.end());
     throw Error(ErrorCode::not_found,
-                in_quotes(path_) + " has rows without a picture: " + first_few(without_picture) +
-                    "; unpack the pictures again, or remove the rows");
+                in_quotes(path_) + " has rows without an image: " + first_few(without_picture) +
+                    "; unpack the images again, or remove the rows");
   }
   return rows;
 }

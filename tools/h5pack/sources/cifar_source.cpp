@@ -131,11 +131,10 @@ void add_batch(const std::string& path, const CifarKind& kind,
   const auto batch = std::make_shared<const RecordFile>(path, kind.label_bytes + kPixelBytes);
   const std::int64_t count = batch->num_records();
   if (!pictures.files.empty() && count != pictures.records_per_file()) {
-    throw Error(ErrorCode::corrupt_data, in_quotes(path) + " holds " + std::to_string(count) +
-                                             " pictures, but " +
-                                             in_quotes(pictures.paths.front()) + " holds " +
-                                             std::to_string(pictures.records_per_file()) +
-                                             "; unpack the archive again");
+    throw Error(ErrorCode::corrupt_data,
+                in_quotes(path) + " holds " + std::to_string(count) + " images, but " +
+                    in_quotes(pictures.paths.front()) + " holds " +
+                    std::to_string(pictures.records_per_file()) + "; unpack the archive again");
   }
   pictures.paths.push_back(path);
   pictures.files.push_back(batch);
@@ -215,21 +214,21 @@ Listing list_cifar(const std::string& dir) {
   listing.splits.push_back(read_split("train", folder, kind, kind.train_files));
   listing.splits.push_back(read_split("test", folder, kind, {kind.test_file}));
 
-  // A batch cut at a record's end has a valid length; only its siblings show that pictures are
+  // A batch cut at a record's end has a valid length; only its siblings show that images are
   // missing.
   const std::int64_t train = num_pictures(listing.splits[0].pictures);
   const std::int64_t test = num_pictures(listing.splits[1].pictures);
   if (train != kind.train_ratio * test) {
     throw Error(ErrorCode::corrupt_data, in_quotes(folder) + " holds " + std::to_string(train) +
                                              " training and " + std::to_string(test) +
-                                             " test pictures; " + kind.name + " has " +
+                                             " test images; " + kind.name + " has " +
                                              std::to_string(kind.train_ratio) +
-                                             " training pictures for each test picture, so a batch "
+                                             " training images for each test image, so a batch "
                                              "is cut short; unpack the archive again");
   }
   if (test != kind.usual_test_records) {
     listing.notes.push_back(kind.name + " has " + std::to_string(kind.usual_test_records) +
-                            " test pictures; this copy holds " + std::to_string(test));
+                            " test images; this copy holds " + std::to_string(test));
   }
   return listing;
 }

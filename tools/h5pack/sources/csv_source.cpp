@@ -1,8 +1,10 @@
 #include "sources/csv_source.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -48,7 +50,7 @@ void check_picture(const std::string& path, const std::string& place) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
-                place + ": cannot find picture " + in_quotes(path) + ": " +
+                place + ": cannot find image " + in_quotes(path) + ": " +
                     std::generic_category().message(errno) +
                     " (--root sets where relative paths start)");
   }
@@ -57,7 +59,7 @@ void check_picture(const std::string& path, const std::string& place) {
   }
 }
 
-/// Whether the first line is no header but a picture: its fields name one.
+/// Whether the first line is no header but an image: its fields name one.
 bool names_picture(const std::vector<std::string>& first_line, const fs::path& root) {
   return std::any_of(first_line.begin(), first_line.end(), [&](const std::string& field) {
     struct ::stat status {};
@@ -71,6 +73,34 @@ bool is_fraction(const std::string& text) {
   double value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   return status == std::errc{} && end == text.data() + text.size() && !parse_integer(text);
+}
+
+std::string read_file(const std::string& path) {
+  FileBytes contents;
+  contents.read(path);
+  const auto bytes = contents.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Blocks until the other side has closed it.
+std::string read_standard_input() {
+  std::string text;
+  std::array<char, std::size_t{1} << 16> block{};
+  while (true) {
+    const ::ssize_t count = ::read(STDIN_FILENO, block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      throw Error(ErrorCode::io_failed, "cannot read the list of images from standard input: " +
+                                            std::generic_category().message(errno));
+    }
+    if (count == 0) break;
+    text.append(block.data(), static_cast<std::size_t>(count));
+  }
+  if (text.empty()) {
+    throw Error(ErrorCode::corrupt_data,
+                "standard input is empty: pipe a CSV file into h5pack, or name one");
+  }
+  return text;
 }
 
 /// Labels of names or numbers, as list_csv() documents.
@@ -97,22 +127,22 @@ std::vector<std::int64_t> encode_labels(const std::vector<std::string>& texts,
 
 }  // namespace
 
-Listing list_csv(const std::string& file, const CsvOptions& options) {
-  FileBytes contents;
-  contents.read(file);
-  const auto bytes = contents.bytes();
-  CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+Listing list_csv(const std::string& path, const CsvOptions& options) {
+  const bool piped = path == kStandardInput;
+  const std::string file = piped ? "standard input" : path;
+  const std::string text = piped ? read_standard_input() : read_file(path);
+  CsvReader reader(text, file);
   std::vector<std::string> header;
   if (!reader.next(header)) {
     throw Error(ErrorCode::corrupt_data,
                 in_quotes(file) + " has no header: the first line names the columns");
   }
   const fs::path root =
-      options.root.empty() ? fs::path(file).parent_path() : fs::path(options.root);
+      options.root.empty() ? fs::path(path).parent_path() : fs::path(options.root);
   const auto named_column = find_column(header, options.path_column, "path", "--path-column", file);
   if (!named_column && names_picture(header, root)) {
     throw Error(ErrorCode::corrupt_data, in_quotes(file) +
-                                             " has no header: its first line names a picture; put "
+                                             " has no header: its first line names an image; put "
                                              "a line such as path,label above it");
   }
   const std::size_t path_column = named_column.value_or(0);
@@ -145,11 +175,11 @@ Listing list_csv(const std::string& file, const CsvOptions& options) {
     label_texts.push_back(fields[*label_column]);
   }
   if (paths.empty()) {
-    throw Error(ErrorCode::not_found, in_quotes(file) + " lists no pictures: it has only a header");
+    throw Error(ErrorCode::not_found, in_quotes(file) + " lists no images: it has only a header");
   }
 
   Listing listing;
-  listing.source = {{"kind", "csv"}, {"path", file}, {"path_column", header[path_column]}};
+  listing.source = {{"kind", "csv"}, {"path", path}, {"path_column", header[path_column]}};
   if (!options.root.empty()) listing.source["root"] = options.root;
   Split split;
   if (label_column) {

@@ -26,7 +26,7 @@ void stamp_files(Listing& listing, OnError on_error);
 [[nodiscard]] std::string names_digest(const Split& split);
 /// The same of any text.
 [[nodiscard]] std::string text_digest(std::string_view text);
-/// The same of labels and whatever else the source says of each picture.
+/// The same of labels and whatever else the source says of each image.
 [[nodiscard]] std::string fields_digest(const Listing& listing, const Split& split);
 
 }  // namespace h5pack

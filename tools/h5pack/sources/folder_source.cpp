@@ -28,7 +28,7 @@ using FolderId = std::pair<::dev_t, ::ino_t>;
 Error cannot_examine(const std::string& path, const std::error_code& why) {
   const std::string way_out = why == std::errc::filename_too_long
                                   ? "start in a folder nearer to it, or shorten names"
-                                  : "give a folder of pictures that you may read";
+                                  : "give a folder of images that you may read";
   return Error(
       why == std::errc::no_such_file_or_directory ? ErrorCode::not_found : ErrorCode::io_failed,
       "cannot examine " + in_quotes(path) + ": " + why.message() + "; " + way_out);
@@ -45,7 +45,7 @@ FolderId folder_id(const std::string& path) {
 struct FolderContents {
   std::vector<std::string> folders;   // Names, sorted by bytes.
   std::vector<std::string> pictures;  // Names, sorted by bytes.
-  std::int64_t not_regular = 0;       // Pipes, sockets and devices named like pictures.
+  std::int64_t not_regular = 0;       // Pipes, sockets and devices named like images.
 };
 
 FolderContents read_folder(const std::string& path) {
@@ -63,7 +63,7 @@ FolderContents read_folder(const std::string& path) {
                unknown != std::errc::too_many_symbolic_link_levels) {
       throw cannot_examine(path + "/" + name, unknown);
     } else if (format_by_name(name)) {
-      // A link to nothing is a picture that cannot be read.
+      // A link to nothing is an image that cannot be read.
       const bool dangling = entries->is_symlink(unknown) && !entries->is_other(unknown);
       if (entries->is_regular_file(unknown) || dangling) {
         contents.pictures.push_back(name);
@@ -76,7 +76,7 @@ FolderContents read_folder(const std::string& path) {
     throw Error(
         error == std::errc::no_such_file_or_directory ? ErrorCode::not_found : ErrorCode::io_failed,
         "cannot list folder " + in_quotes(path) + ": " + error.message() +
-            "; give a folder of pictures that you may read");
+            "; give a folder of images that you may read");
   }
   std::sort(contents.folders.begin(), contents.folders.end());
   std::sort(contents.pictures.begin(), contents.pictures.end());
@@ -85,10 +85,10 @@ FolderContents read_folder(const std::string& path) {
 
 void note_not_regular(std::int64_t count, std::vector<std::string>& notes) {
   if (count == 1) {
-    notes.push_back("1 entry named like a picture is no regular file and is left out");
+    notes.push_back("1 entry named like an image is no regular file and is left out");
   } else if (count > 1) {
     notes.push_back(std::to_string(count) +
-                    " entries named like pictures are no regular files and are left out");
+                    " entries named like images are no regular files and are left out");
   }
 }
 
@@ -121,7 +121,7 @@ std::string without_trailing_slashes(std::string path) {
   return path;
 }
 
-/// One folder that holds class folders, or pictures only.
+/// One folder that holds class folders, or images only.
 struct Root {
   std::string name;  // Of the split.
   std::string path;
@@ -138,7 +138,7 @@ std::vector<std::string> class_union(const std::vector<Root>& roots) {
   return names;
 }
 
-/// Lists one root. `class_sizes` counts the pictures of each class over all roots.
+/// Lists one root. `class_sizes` counts the images of each class over all roots.
 Split list_root(const Root& root, const std::vector<std::string>& class_names,
                 std::vector<std::int64_t>& class_sizes, std::vector<std::string>& notes) {
   Split split;
@@ -150,9 +150,8 @@ Split list_root(const Root& root, const std::vector<std::string>& class_names,
     for (const std::string& name : top.pictures) paths.push_back(root.path + "/" + name);
   } else {
     if (!top.pictures.empty()) {
-      notes.push_back(std::to_string(top.pictures.size()) +
-                      " pictures beside the class folders of " + in_quotes(root.path) +
-                      " belong to no class and are left out");
+      notes.push_back(std::to_string(top.pictures.size()) + " images beside the class folders of " +
+                      in_quotes(root.path) + " belong to no class and are left out");
     }
     std::vector<std::int64_t> labels;
     for (const std::string& class_name : top.folders) {
@@ -182,16 +181,16 @@ void check_found(const std::string& dir, const Listing& listing,
     if (class_sizes[i] == 0) empty.push_back(listing.class_names[i]);
   }
   if (!empty.empty() && empty.size() < class_sizes.size()) {
-    throw Error(ErrorCode::not_found, "no pictures" + kinds + " in class folder " +
-                                          first_few(empty) + " of " + in_quotes(dir) +
+    throw Error(ErrorCode::not_found, "no images" + kinds + " in class folder " + first_few(empty) +
+                                          " of " + in_quotes(dir) +
                                           ": add some, or remove the folder");
   }
   for (const Split& split : listing.splits) {
     if (num_pictures(split.pictures) > 0) continue;
     throw Error(ErrorCode::not_found,
-                "no pictures" + kinds + " in " +
+                "no images" + kinds + " in " +
                     in_quotes(split.name.empty() ? dir : dir + "/" + split.name) +
-                    ": give a folder of pictures, or of class folders with pictures");
+                    ": give a folder of images, or of class folders with images");
   }
 }
 

@@ -31,7 +31,7 @@ std::string picture_name(const Pictures& pictures, std::int64_t index) {
   }
   const auto& planar = std::get<PlanarPictures>(pictures);
   const std::int64_t records = planar.records_per_file();
-  return planar.paths[static_cast<std::size_t>(index / records)] + ", picture " +
+  return planar.paths[static_cast<std::size_t>(index / records)] + ", image " +
          std::to_string(index % records);
 }
 

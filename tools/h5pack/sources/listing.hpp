@@ -1,4 +1,4 @@
-/// What a source holds, found without decoding a picture: the contract between sources and the
+/// What a source holds, found without decoding an image: the contract between sources and the
 /// packer.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace h5pack {
 
-/// Uncompressed pictures of one size inside record files: [3,H,W] bytes each.
+/// Uncompressed images of one size inside record files: [3,H,W] bytes each.
 struct PlanarPictures {
   PictureSize size;
   std::vector<std::string> paths;
@@ -36,7 +36,7 @@ struct PlanarPictures {
   void read(std::int64_t index, std::span<std::uint8_t> pixels) const;
 };
 
-/// Either a file for each picture, or pictures in record files.
+/// Either a file for each image, or images in record files.
 using Pictures = std::variant<std::vector<std::string>, PlanarPictures>;
 
 [[nodiscard]] std::int64_t num_pictures(const Pictures& pictures);

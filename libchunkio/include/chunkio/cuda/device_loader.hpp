@@ -6,8 +6,8 @@
 ///       train(batch->images().data, batch->labels().data, stream);
 ///     }
 ///
-/// Data flow: Loader -> page-locked ring -> copy stream -> uint8 pictures on the device -> one
-/// kernel on a compute stream -> output buffers. Pictures cross the bus once, as uint8; cropping,
+/// Data flow: Loader -> page-locked ring -> copy stream -> uint8 images on the device -> one
+/// kernel on a compute stream -> output buffers. Images cross the bus once, as uint8; cropping,
 /// flipping, normalising and transposing are that kernel's (see NormalizeOptions). Fields cross
 /// beside them and stay as they are. A thread of the
 /// DeviceLoader's own keeps copies under way while the consumer trains; a resident dataset needs
@@ -63,7 +63,7 @@ CHUNKIO_EXPORT std::string_view to_string(DeviceResident resident) noexcept;
 struct DeviceOptions {
   /// The CUDA device, by number.
   int device = 0;
-  /// Crops, flips, element type and axis order of the pictures. `num_threads` is not used.
+  /// Crops, flips, element type and axis order of the images. `num_threads` is not used.
   NormalizeOptions normalize = {};
   /// Of labels on the device: int64 or float32.
   DType label_dtype = DType::int64;
@@ -71,7 +71,7 @@ struct DeviceOptions {
   /// Batches of the loader that are uploaded together, >= 1; also those that are shuffled among
   /// each other by `echo`. More than an epoch has: all of it.
   std::int64_t big_batch = 1;
-  /// How often the pictures of a big batch are used, >= 1 (batch echoing: Choi, Passos, Shallue,
+  /// How often the images of a big batch are used, >= 1 (batch echoing: Choi, Passos, Shallue,
   /// Dahl, "Faster Neural Network Training with Data Echoing", 2019): first in the batches that the
   /// loader delivers, then shuffled anew into others, cropped and flipped anew. For storage that
   /// cannot keep up.
@@ -135,7 +135,7 @@ class CHUNKIO_EXPORT DeviceBatch {
   [[nodiscard]] std::int64_t epoch() const;
   /// Position of the batch among the output batches of its epoch, from 0.
   [[nodiscard]] std::int64_t step() const;
-  /// How often its pictures were used before in the epoch, from 0.
+  /// How often its images were used before in the epoch, from 0.
   [[nodiscard]] std::int64_t echo_pass() const;
   /// The one stream whose work the buffer waits for when it is released: that of next(), unless
   /// another is named here. Of all copies of the batch, so not beside other calls of theirs.
@@ -157,10 +157,10 @@ struct DeviceStats {
   LoaderStats loader = {};
   std::int64_t batches = 0;         ///< Output batches handed out.
   std::int64_t images = 0;          ///< In them.
-  std::int64_t bytes_uploaded = 0;  ///< Pictures, labels and fields.
+  std::int64_t bytes_uploaded = 0;  ///< Images, labels and fields.
 
   double seconds = 0;        ///< From the first start_epoch() to the last batch handed out.
-  double stall_seconds = 0;  ///< The consumer waited inside next() for pictures.
+  double stall_seconds = 0;  ///< The consumer waited inside next() for images.
   // By the device's clock, counted when a buffer is used again: the last few batches are not in.
   double device_stall_seconds = 0;  ///< The consumer's stream stood idle until a batch was made.
   double upload_seconds = 0;        ///< Copies crossed the bus (none for a resident dataset).
@@ -169,7 +169,7 @@ struct DeviceStats {
   bool pinned = false;    ///< Batches cross from page-locked memory.
   bool resident = false;  ///< The dataset is on the device.
   std::int64_t echo = 1;
-  DType dtype = DType::float32;        ///< Of the pictures on the device.
+  DType dtype = DType::float32;        ///< Of the images on the device.
   std::int64_t dataset_bytes = 0;      ///< What the dataset takes, or would, on the device.
   std::int64_t free_device_bytes = 0;  ///< Before anything was allocated.
 
@@ -202,7 +202,7 @@ class CHUNKIO_EXPORT DeviceLoader {
   /// waits for copies under way, and so, without a limit, for what they wait for.
   void start_epoch(std::int64_t epoch);
   /// The next output batch, or nothing at the end of the epoch. Work put into `stream` afterwards
-  /// waits until the batch is there. The caller waits while pictures have not arrived (the stall of
+  /// waits until the batch is there. The caller waits while images have not arrived (the stall of
   /// DeviceStats), while all batches are held, and while the device is max_held batches behind.
   /// \param stream  of the device of this loader.
   /// \throws Error out_of_resources (release_timeout_seconds: which batches are held;
