@@ -142,7 +142,7 @@ std::function<bool()> ControlGroup::enter() const {
   return [path = (path_ / "cgroup.procs").string()] {
     const int file = ::open(path.c_str(), O_WRONLY);
     if (file < 0) return false;
-    const bool entered = ::write(file, "0", 1) == 1;  // 0: whoever writes
+    const bool entered = ::write(file, "0", 1) == 1;  // 0: the writing process
     const int error = errno;
     ::close(file);
     errno = error;

@@ -1,5 +1,5 @@
-/// A device that reads slowly, for whoever is in a control group: this library, h5py and any other
-/// program alike.
+/// A device that reads slowly, for the processes of a control group: this library, h5py and any
+/// other program alike.
 ///
 /// Version 1 of control groups (blkio.throttle.read_bps_device) and version 2 (io.max). What comes
 /// from the page cache is as fast as ever.

@@ -65,7 +65,7 @@ try_install_wheels() {
   if [[ ! -x $python ]]; then
     python=python3
   fi
-  # pip asks the index for nothing that is there already.
+  # pip asks the index for nothing that is installed already.
   if [[ ! -x $folder/bin/pip ]] && ! "$python" -m venv --clear "$folder" >/dev/null 2>&1; then
     echo "$python makes no virtual environments; what needs $* is skipped."
   elif ! "$folder/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --retries 1 --timeout 30 "$@"; then

@@ -87,7 +87,7 @@ if(TARGET h5pack AND TARGET chunkio-train-softmax)
     PROPERTIES LABELS medium TIMEOUT 300 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
                ENVIRONMENT "${opencv_environment}")
 
-  # Builds everything again, hence long.
+  # Builds everything again, so it is long.
   add_test(NAME Samples.QuickStart
            COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/quickstart_test.py
                    ${PROJECT_SOURCE_DIR}/samples/quickstart.sh ${CMAKE_CURRENT_BINARY_DIR}/quickstart)

@@ -68,7 +68,7 @@ int run_confined(std::span<const Confinement> groups, const std::function<int()>
     // Its own group, so that Ctrl-C comes once, from the parent.
     ::setpgid(0, 0);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    // Else the parent is gone, and with it whoever wants a result.
+    // Else the parent is gone, and nobody wants a result.
     const int code = ::getppid() == parent && entered(groups) ? work() : 1;
     std::fflush(nullptr);
     ::_exit(code);

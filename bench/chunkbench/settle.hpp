@@ -9,7 +9,7 @@
 ///
 /// So no round of it came near any round of the leader. If the two were equally fast, three rounds
 /// of one would all lie below three of the other once in 20 times, without the margin; two once in
-/// 6, hence the larger one. The leader is never settled, nor is whoever comes within a tenth of it.
+/// 6, so the larger one. The leader is never settled, nor is a cell within a tenth of it.
 #pragma once
 
 #include <cstddef>

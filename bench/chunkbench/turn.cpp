@@ -163,7 +163,7 @@ class LoaderEpochs : public Epochs {
   bool may_cut_;
 };
 
-/// As h5py reads an image of a dataset: whoever wants it waits for it.
+/// As h5py reads an image of a dataset: the caller waits for it.
 class OneByOneEpochs : public Epochs {
  public:
   OneByOneEpochs(const Cell& cell, const ChunkFile& file, const TurnSettings& settings)

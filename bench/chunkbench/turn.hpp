@@ -5,7 +5,7 @@
 /// the dataset has more rows than a turn should deliver, these are such as the beginning of an
 /// epoch over all of it would visit: whole chunks drawn from all of the file in chunk_shuffled
 /// order, single rows drawn from all of it in random order, the first rows in sequential order. So
-/// nothing is read ahead in vain, and what is counted is exact.
+/// no unused bytes are read ahead, and what is counted is exact.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct Turn {
   Round round = {};
   Loads counted = {};
   std::optional<StageSeconds> stages = {};  ///< Absent for h5dread, which has none.
-  /// Cut in the middle: what a loader read ahead for batches that nobody waited for was in vain.
+  /// Cut in the middle: the loader read ahead for batches that nobody waited for.
   bool cut = false;
 };
 

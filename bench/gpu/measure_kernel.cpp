@@ -198,7 +198,7 @@ struct Seconds {
   std::vector<double> copy;    // Of as many bytes.
 };
 
-/// By turns. Each work puts `launches` batches into the stream.
+/// Interleaved. Each work puts `launches` batches into the stream.
 Seconds time_by_turns(TimedStream& stream, const Batches& batches, std::int64_t rounds,
                       std::int64_t launches, const std::function<void(cudaStream_t)>& kernel,
                       const std::function<void(cudaStream_t)>& copy) {

@@ -49,7 +49,7 @@ class Epoch {
 struct RungKind {
   std::string name;
   /// Opens what there is to open. Images are read, also ahead, from the first next() on, so that
-  /// whoever times the epoch misses nothing.
+  /// the clock of the epoch misses nothing.
   std::unique_ptr<Epoch> (*start)(const StoryPictures& pictures, const StorySettings& settings);
 };
 

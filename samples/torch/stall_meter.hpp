@@ -1,7 +1,7 @@
 // How long the network had no images to work on.
 //
 // On a GPU that is what passes on the stream between the end of a step and the beginning of the
-// work of the next one, measured there by events: the wait for images, whoever causes it, copies
+// work of the next one, measured there by events: the wait for images, whatever causes it, copies
 // that the stream itself makes, and the host when it comes late. The time that the host waits for a
 // batch would say less: while it does, the GPU may still have steps to do, or may not. On a CPU it
 // is the time between steps, normalising included.

@@ -5,7 +5,7 @@
 //     chunkio-train-celeba celeba-packed/train.h5 celeba-packed/val.h5 --memory-budget 4GiB
 //     --direct-io
 //
-// For data that memory cannot hold: the loader keeps to its budget, --direct-io goes round the page
+// For data that memory cannot hold: the loader keeps to its budget, --direct-io bypasses the page
 // cache, and --echo uses images more than once where storage cannot keep up. As for the rest, see
 // train_cifar.cpp.
 

@@ -1,4 +1,4 @@
-"""Files from strangers: what they point to is never opened, no code of theirs runs, and damage never becomes
+"""Files from strangers: what they point to is never opened, no code of them runs, and damage never becomes
 pixels. `info` and `stream` are the ways in."""
 
 import json

@@ -374,7 +374,7 @@ class FakeGpu : public device::Gpu {
   }
 
   void drain_all() noexcept {
-    // Without a set of their own: whoever gives memory back may have none.
+    // Without a set of their own: the thread that gives memory back may have none.
     std::array<Stream*, 16> streams{};
     {
       const std::lock_guard lock(mutex_);

@@ -35,7 +35,7 @@ def contents(path):
 
 
 def assert_contents(test, path, expected):
-    """Fails unless `path` holds what contents() gave as `expected`; names what differs, not all that is there."""
+    """Fails unless `path` holds what contents() gave as `expected`; names only what differs."""
     found = contents(path)
     differing = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
     if differing:

@@ -22,8 +22,8 @@ TRACE = "libchunkio/src/base/trace.cpp"
 OPENCV = re.compile(r"opencv2?/")
 TBB = re.compile(r"(tbb|oneapi)/")
 CODECS = re.compile(r"(libdeflate|liburing|zlib|jpeglib|lz4|zstd)\w*\.h$")
-# The only files of h5pack that know OpenCV: they turn bytes into images, reshape them, or draw. Whoever sets
-# up threads may also tell OpenCV how many it has.
+# The only files of h5pack that know OpenCV: they turn bytes into images, reshape them, or draw. What sets up
+# threads may also tell OpenCV how many it has, and `--version` asks for its version.
 OPENCV_TOOLS = re.compile(r"(axis_order|codecs|decode|encoder|transform|preview|contact_sheet)")
 OPENCV_SETTINGS = "opencv2/core/utility.hpp"
 # Public headers, by name, that need a third party, and of it this one header. None of the others may include them.

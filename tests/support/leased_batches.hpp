@@ -1,4 +1,4 @@
-/// Batches of a small file, for whoever hands their memory on.
+/// Batches of a small file, for tests that hand their memory on.
 #pragma once
 
 #include <cstddef>

@@ -65,7 +65,7 @@ TEST_F(EpochReportTest, EchoKeepsANetworkBusyThatWaits) {
   EXPECT_EQ(needed(2.0 / 3, 1, LoaderKind::device), 3);
   // Of images that are echoed already.
   EXPECT_EQ(needed(1.0 / 3, 2, LoaderKind::device), 3);
-  // Whoever only waits gets a number, too.
+  // A program that only waits gets a number, too.
   EXPECT_EQ(needed(1, 1, LoaderKind::device), 1000);
   // Elsewhere echoed images are normalised again.
   EXPECT_EQ(needed(0.5, 1, LoaderKind::host), std::nullopt);

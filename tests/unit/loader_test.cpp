@@ -406,7 +406,7 @@ TEST_F(LoaderTest, AWaitCanBeEndedAndGoesOn) {
   Loader loader(Dataset::open(path_), options);
   loader.start_epoch(0);
   EXPECT_THROW(static_cast<void>(loader.next()), Stop);
-  // Whoever waits no longer may do anything else meanwhile.
+  // The thread that waits no longer may do anything else meanwhile.
   EXPECT_EQ(loader.position().step, 0);
   EXPECT_THROW(static_cast<void>(loader.next()), Stop);
   const auto batch = loader.next();

@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Whoever starts the clock between start() and next() would otherwise miss batches that were read
+/// A clock that starts between start() and next() would otherwise miss batches that were read
 /// ahead in the meantime.
 TEST(Rungs, NothingIsReadBeforeTheFirstBatchIsAskedFor) {
   const chunkio::test::ScratchFolder folder;

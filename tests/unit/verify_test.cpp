@@ -35,7 +35,7 @@ class StoredPixels {
   StoredPixels(const std::string& path, const test::PackedFile& file)
       : StoredPixels((test::write_packed(path, file), path)) {}
 
-  /// A file that is there.
+  /// An existing file.
   explicit StoredPixels(std::string path) : path_(std::move(path)) {
     const Dataset dataset = Dataset::open(path_);
     const DatasetInfo& info = dataset.info();

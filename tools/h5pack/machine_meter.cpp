@@ -184,7 +184,7 @@ MeteredFile MeteredFile::scratch(const std::string& folder) {
   if (descriptor < 0) fail("make a file to measure the disk with in", folder, errno);
   MeteredFile file(descriptor, kScratchBytes, direct, folder);
   const AlignedBuffer buffer = make_buffer(kLargeRequest);
-  // Noise, lest the disk stores less than it is given.
+  // Noise, since a disk may store less than it is given.
   std::uint64_t state = 88172645463325252ULL;
   for (std::int64_t at = 0; at < kScratchBytes; at += kLargeRequest) {
     StopSignal::check();

@@ -17,7 +17,7 @@ struct MeasuredDisk {
   std::string method = {};  ///< How it was measured, in a clause.
 };
 
-/// A file that disks are measured with: one that is there, or one without a name, so that nothing
+/// A file that disks are measured with: an existing one, or one without a name, so that nothing
 /// is left of it however the program ends.
 class MeteredFile {
  public:

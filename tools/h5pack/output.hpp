@@ -8,8 +8,8 @@
 namespace h5pack {
 
 /// Makes the three standard streams safe to use: a closed one is opened on /dev/null (stdout so
-/// that writing to it fails), lest the next file opened becomes "stdout"; SIGPIPE becomes an error
-/// of print(). Call it first.
+/// that writing to it fails), or the next file opened would become "stdout"; SIGPIPE becomes an
+/// error of print(). Call it first.
 void prepare_standard_streams();
 
 /// Writes results to stdout, all of `text` in one piece if the system takes it so: what several

@@ -38,8 +38,8 @@ struct PackResult {
 /// Besides the split's fields the file gets `source_index` int64 [N]: row i of everything is source
 /// row source_index[i]. The result does not depend on `threads`, nor on how often it was resumed.
 ///
-/// \param budget  decides about images that cannot be packed. Those that are borne with are left
-///                out of everything.
+/// \param budget  decides about images that cannot be packed. Those that it allows are skipped
+///                everywhere.
 /// \throws Error as ErrorBudget::spend() for the first such image in pack order that is one too
 ///         many: corrupt_data, not_found, io_failed, refused_by_policy, unsupported (also images
 ///         of different sizes: two are named); corrupt_data if nothing is left; cancelled; and as

@@ -1,4 +1,4 @@
-/// Filling a file so that whoever is interrupted learns how to go on.
+/// Fills a file, and on an interruption says how to continue.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,7 @@ namespace h5pack {
 class SkipReport {
  public:
   /// \param path       of the file; empty: nothing is written.
-  /// \param overwrite  replace one that is there.
+  /// \param overwrite  replace an existing one.
   /// \throws Error output_exists, not_found, io_failed: what would make writing it fail at the end.
   SkipReport(std::string path, bool overwrite);
 

@@ -1,4 +1,4 @@
-/// Images that cannot be packed, and how many of them are borne with.
+/// Images that fail to pack, and the error budget.
 #pragma once
 
 #include <cstdint>

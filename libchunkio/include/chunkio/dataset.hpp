@@ -101,8 +101,8 @@ struct DamagedObject {
 /// What a file says about itself. For third-party files only the first block is filled.
 struct DatasetInfo {
   std::string path = {};  ///< As given to open().
-  /// Of a dataset of several files: these, in order. Then `uuid` is a digest of theirs, `shard` is
-  /// absent, counts, statistics and digests are of all; the rest is what all say, or the first.
+  /// The files of a dataset of several, in order. Then `uuid` is a digest of their uuids, `shard`
+  /// is absent, counts, statistics and digests are of all; the rest is what all say, or the first.
   std::vector<ShardFile> shards = {};
   std::string images_path = {};  ///< Path of the image dataset inside the file.
   std::int64_t num_samples = 0;  ///< N >= 1.

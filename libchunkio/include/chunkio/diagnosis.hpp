@@ -22,7 +22,7 @@ enum class Bound : std::uint8_t {
   copy = 3,      ///< Bringing rows to their places: memory bandwidth.
   plan = 4,      ///< Computing the order.
   bus = 5,       ///< The copy to a device.
-  consumer = 6,  ///< Whoever takes the batches: everything before is fast enough.
+  consumer = 6,  ///< The program that takes the batches: everything before is fast enough.
   /// Too few batch buffers: the consumer waits for batches, then workers for buffers.
   buffers = 7,
   kernel = 8,  ///< Normalising on the device.

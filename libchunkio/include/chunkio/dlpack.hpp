@@ -214,8 +214,8 @@ namespace chunkio {
 ///
 /// \param owner   keeps the memory of `view` valid and unchanged while it exists; moved into the
 ///                managed tensor and destroyed by the deleter, on the thread that calls it.
-/// \param device  where the memory is. Whoever reads device memory sees to it that what fills it
-///                is done: a managed tensor names no stream.
+/// \param device  where the memory is. The reader of device memory first waits for the work that
+///                fills it: a managed tensor names no stream.
 ///
 /// DLPack asks for data aligned to 256 bytes and no producer or consumer that we know keeps to
 /// that: `view.data()` is passed on as it is.

@@ -71,7 +71,7 @@ enum class Resident : std::uint8_t {
 
 /// What next() does while max_held batches are held.
 enum class WhenHeld : std::uint8_t {
-  raise = 0,  ///< It throws out_of_resources: whoever holds them forgot to release them.
+  raise = 0,  ///< It throws out_of_resources, which finds programs that forget to release them.
   /// It delivers the batch in memory of the batch's own, beyond memory_budget: slower by a copy,
   /// and counted as LoaderStats::copied_batches. Nothing that is held is ever overwritten.
   copy = 1,
@@ -135,7 +135,7 @@ struct LoaderOptions {
   bool direct_io = false;
   Resident resident = Resident::none;
   /// The epoch after which nothing is prefetched: set it to the number of epochs if that is known,
-  /// so that no bytes are read in vain. Absent: the next epoch is prefetched while one drains.
+  /// so that no unused bytes are read. Absent: the next epoch is prefetched while one drains.
   std::optional<std::int64_t> num_epochs = {};
   /// Read as if from this slower disk. Every visit of a row group of the images or of a streamed
   /// field is charged as if its bytes came from there, also if they are in the page cache; images
@@ -186,7 +186,7 @@ class CHUNKIO_EXPORT Batch {
   /// so, it is valid while the batch is held.
   /// \throws Error out_of_resources if its dimensions multiply to more than 63 bits.
   [[nodiscard]] bool contains(const TensorView& view) const;
-  /// For whoever hands `view` on with a lease of this batch.
+  /// To be called before handing `view` on with a lease of this batch.
   /// \throws Error invalid_argument unless contains(view), or `view` has no memory at all.
   void require_contains(const TensorView& view) const;
 
@@ -362,8 +362,8 @@ class CHUNKIO_EXPORT Loader {
   /// The same, for callers of next().
   void start_epoch(std::int64_t epoch);
   /// The next batch, or nothing at the end of the epoch. Blocks until it is complete. With
-  /// Uneven::exact, ranks may differ in their numbers of steps: one that waits for the others after
-  /// each batch (all-reduce) then waits in vain; pad and drop give all the same number.
+  /// Uneven::exact, ranks may differ in their numbers of steps, and a rank that waits for the
+  /// others after each batch (all-reduce) then never ends; pad and drop give all the same number.
   /// \throws Error out_of_resources (max_held batches are still held), what on_wait throws, and
   ///         whatever a worker met: io_failed, corrupt_data, digest_mismatch, hdf5_failed,
   ///         unsupported. After such an error every call throws it again.
@@ -377,8 +377,8 @@ class CHUNKIO_EXPORT Loader {
   /// reads
   ///         three images, and they cannot be read.
   [[nodiscard]] std::string state() const;
-  /// The state that belongs to `position`, wherever the loader stands: for whoever counts the
-  /// batches that were really used. Any thread.
+  /// The state that belongs to `position`, wherever the loader stands: for programs that count the
+  /// batches they really used. Any thread.
   /// \param ended  whether next() would have said by then that the epoch is over, if the step is
   ///               num_steps(): see state().
   /// \pre 0 <= position.step <= num_steps(). \throws Error as state().

@@ -104,8 +104,8 @@ class CHUNKIO_EXPORT Shape {
   std::size_t rank_ = 0;
 };
 
-/// A typed, row-major, contiguous view of memory that it does not own. Whoever hands one out says
-/// how long it is valid. A default-constructed view is empty.
+/// A typed, row-major, contiguous view of memory that it does not own. The function that
+/// returns one says how long it is valid. A default-constructed view is empty.
 class TensorView {
  public:
   TensorView() = default;

@@ -83,8 +83,8 @@ inline torch::ScalarType torch_dtype(DType dtype) {
 ///
 /// \param owner   keeps the memory valid and unchanged while it exists; moved into the tensor's
 ///                storage and destroyed with it, on the thread that drops the last reference.
-/// \param device  where the memory is. Whoever uses device memory sees to it that what fills it is
-///                done: LibTorch knows nothing of the stream that did.
+/// \param device  where the memory is. The user of device memory first waits for the work that
+///                fills it: LibTorch knows nothing of its stream.
 /// \throws Error invalid_argument (the view is empty, as that of labels which a file does not
 ///         have), out_of_resources (the dimensions multiply to more than 63 bits), unsupported (as
 ///         torch_dtype()); c10::Error as torch::from_blob(). `owner` is destroyed then.

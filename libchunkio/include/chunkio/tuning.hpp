@@ -22,7 +22,7 @@
 
 namespace chunkio {
 
-/// How images lie in a file that is there already.
+/// How images lie in an existing file.
 struct StoredGroups {
   std::int64_t samples = 1;        ///< Of a row group: of a chunk, if chunks hold whole samples.
   std::int64_t num_requests = 1;   ///< Chunks that hold these samples.

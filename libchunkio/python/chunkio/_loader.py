@@ -19,7 +19,7 @@ Source = Literal["auto", "scatter", "hdf5", "mapped", "direct"]
 
 
 class DiskLimit(TypedDict, total=False):
-    """A slower disk than the one that is there: bytes_per_second, request_seconds and queue_depth, 0 without a limit."""
+    """A simulated slower disk: bytes_per_second, request_seconds and queue_depth, 0 without a limit."""
 
     bytes_per_second: float
     request_seconds: float

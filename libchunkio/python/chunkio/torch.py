@@ -235,7 +235,7 @@ class _DeviceLoader(Epochs[_core.DeviceBatch]):
             labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
             fields = {name: from_dlpack(batch[name]).clone() for name in self._fields}
             sample_ids = from_dlpack(batch.sample_ids).clone()
-            # Whoever keeps batches gets copies, so that one buffer is always left to go on with.
+            # A program that keeps batches gets copies, so that one buffer is always left to go on with.
             if self._loader.num_held >= self._max_held:
                 images = images.clone()
             del batch

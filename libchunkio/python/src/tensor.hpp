@@ -22,8 +22,8 @@ struct PyTensor {
   return {std::make_shared<Batch>(batch), view};
 }
 
-/// Hands a managed tensor to Python. Whoever takes it renames the capsule; else it is freed with
-/// it.
+/// Hands a managed tensor to Python. The framework that takes it renames the capsule; else it is
+/// freed with it.
 template <class Managed>
 [[nodiscard]] nanobind::object to_capsule(
     std::unique_ptr<Managed, chunkio::dlpack::CallDeleter> tensor) {

@@ -1,4 +1,4 @@
-/// The contract between whoever knows where samples go and whoever can fetch them.
+/// The contract between the plan, which knows where samples go, and the sources, which fetch them.
 ///
 /// Data flow: window plan -> ChunkSource::place -> rows of ring slots. One implementation for each
 /// way of reading a file; a conformance suite (tests/unit/chunk_source_test.cpp) runs over all of

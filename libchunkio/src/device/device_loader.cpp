@@ -484,7 +484,7 @@ struct DeviceLoader::Impl {
   bool resident = false;
   bool pins = false;  // Copies come from page-locked memory.
 
-  // In this order: whoever uses something goes before it.
+  // In this order: a member is destroyed before what it uses.
   std::unique_ptr<device::PinnedRing> pinned;
   device::GpuStream stream;
   std::shared_ptr<device::OutputRing> outputs;

@@ -89,7 +89,7 @@ class Gpu {
   /// Page-locked host memory, 4 KiB aligned.
   [[nodiscard]] virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(std::byte* memory) noexcept = 0;
-  /// Page-locks memory that is there already. \pre whole pages.
+  /// Page-locks allocated memory. \pre whole pages.
   virtual void pin(std::span<std::byte> memory) = 0;
   virtual void unpin(std::span<std::byte> memory) noexcept = 0;
 
@@ -99,8 +99,8 @@ class Gpu {
   [[nodiscard]] virtual EventHandle create_event() = 0;
   /// One that also takes the time, see seconds_between().
   [[nodiscard]] virtual EventHandle create_timer() = 0;
-  /// A timer that wakes whoever waits for it in synchronize(). Of events that do not, and that take
-  /// no time, CUDA's documentation says that streams and is_done() are fastest with them.
+  /// A timer that synchronize() sleeps on. CUDA's documentation says that streams and is_done() are
+  /// fastest with events that neither wake threads nor take the time.
   [[nodiscard]] virtual EventHandle create_waited_timer() = 0;
   virtual void destroy_event(EventHandle event) noexcept = 0;
 

@@ -146,7 +146,7 @@ void OutputRing::release(Slot& slot) noexcept {
     const std::lock_guard lock(mutex_);
     idle_.push_back(&slot);
   } catch (...) {
-    // The slot is lost; whoever asks for another one is told why.
+    // The slot is lost; the next acquire() throws the reason.
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }

@@ -11,7 +11,7 @@
 
 namespace chunkio::device {
 
-/// Whoever calls run() takes part. Thread-safe: one piece of work after the other.
+/// The thread that calls run() takes part. Thread-safe: one piece of work after the other.
 class ThreadTeam {
  public:
   /// \param num_threads  >= 1, the caller of run() among them.

@@ -14,7 +14,7 @@
 /// can be the wrong one, so both are errors from then on. The one asked for first was delivered
 /// before anything could be told about it: to know that it overlaps a chunk which nobody wants yet,
 /// all of them would have to be looked up. Therefore an overlap has an error code that is not
-/// skipped (OnError::skip): whoever goes on could have wrong rows already. Thread-safe; takes
+/// skipped (OnError::skip): a reader that went on could have wrong rows already. Thread-safe; takes
 /// Library::lock() before its own mutex.
 #pragma once
 

@@ -20,8 +20,8 @@ namespace chunkio {
 /// Immutable after open(), except for field_in_use, and that libhdf5 calls on `file` hold
 /// Library::lock().
 ///
-/// Either one file, or several that are read as one dataset (shard_set.hpp). Whoever reads stored
-/// bytes does so file by file: h5::files_of().
+/// Either one file, or several that are read as one dataset (shard_set.hpp). Stored bytes are read
+/// file by file: h5::files_of().
 struct Dataset::Impl {
   DatasetInfo info;
   /// The files, if there are several; then only `info` and `oversized_fields` of what follows mean
@@ -37,16 +37,16 @@ struct Dataset::Impl {
   std::shared_ptr<const h5::StoredArray> images;
   /// Datasets parallel to the images that are too large to be fields.
   std::vector<h5::DatasetSummary> oversized_fields;
-  /// The field that read_field() read last, unless to its end: whoever reads in pieces has each
-  /// chunk decoded once, and nothing stays in memory afterwards. Guarded by Library::lock().
+  /// The field that read_field() read last, unless to its end: reading in pieces decodes each chunk
+  /// once, and nothing stays in memory afterwards. Guarded by Library::lock().
   mutable std::shared_ptr<const h5::StoredArray> field_in_use;
 
   /// To be called after reading bytes and before they are believed. A mapping reads zeros beyond
   /// the end of a page that was cut off, libhdf5 reads zeros beyond the end of the file, and
-  /// whoever rewrote the file may be half done. Compares size and modification time; not the change
-  /// time, which also moves when the file is renamed, or unlinked because a new version took its
-  /// name: what was opened stays as it is then.
-  /// \throws Error corrupt_data if the file was changed since it was opened, io_failed.
+  /// a program that rewrites the file may be half done. Compares size and modification time; not
+  /// the change time, which also moves when the file is renamed, or unlinked because a new version
+  /// took its name: what was opened stays as it is then. \throws Error corrupt_data if the file was
+  /// changed since it was opened, io_failed.
   void check_unchanged() const;
 };
 

@@ -238,7 +238,7 @@ class ObjectCheck {
       check_status(H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data()),
                    action, path_);
       if (shape) {
-        dataset.reset();  // libhdf5 takes the chunk cache of whoever opens a dataset first
+        dataset.reset();  // the first to open a dataset decides its chunk cache
         const std::shared_ptr<const StoredArray> array =
             open_array(file_, name, *shape, DType::uint8, kMaxCacheBytes);
         if (array->decoded_here || has_checkable_chunks(*array)) {

@@ -34,7 +34,7 @@ H5FD_t* open_file(const char* /*name*/, unsigned /*flags*/, hid_t access, haddr_
   return &(*probe)->driver.base;
 }
 
-// Memory and descriptor belong to whoever opened the probe.
+// Memory and descriptor belong to the caller that opened the probe.
 herr_t close_file(H5FD_t* /*file*/) { return 0; }
 
 herr_t query(const H5FD_t* /*file*/, unsigned long* flags) {

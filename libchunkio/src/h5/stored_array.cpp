@@ -293,7 +293,7 @@ class Inspection {
     }
   }
 
-  /// libhdf5 takes the chunk cache of whoever opens a dataset first.
+  /// In libhdf5, the first to open a dataset decides its chunk cache.
   void reopen_with_cache() {
     std::size_t cache_slots = 1;
     if (!array_.filters.empty() || !array_.whole_rows()) {

@@ -64,7 +64,7 @@ void DirectAhead::announce(const Rows& rows, const std::shared_ptr<const RangeRe
       announced_.erase(key);
     }
   } catch (const std::exception&) {
-    return;  // whoever comes reads for itself
+    return;  // the worker that needs the block reads it
   }
   wake_.notify_all();
 }
@@ -119,11 +119,11 @@ void DirectAhead::serve(const std::stop_token& stop) {
     lock.unlock();
     std::span<const std::byte> bytes;
     try {
-      PlaceCost cost;  // of whoever takes it
+      PlaceCost cost;  // charged to the worker that takes the block
       bytes = block->reader->read(block->range.begin, block->range.end - block->range.begin,
                                   {block->memory, static_cast<std::size_t>(kStride)}, cost);
     } catch (const std::exception&) {
-      // Whoever comes reads it again, and says what is wrong.
+      // The worker that needs the block reads it again, and reports the error.
     }
     lock.lock();
     if (block->state == State::reading && !bytes.empty()) {

@@ -1,10 +1,10 @@
-/// What bypasses the page cache, read before its rows are asked for.
+/// Reads ahead of the workers where reads bypass the page cache.
 ///
 /// The kernel reads nothing ahead for O_DIRECT, and a worker that reads and then copies leaves the
-/// disk idle while it copies. So what is announced is read in blocks by a few threads, into memory
-/// of which there is a fixed amount, in the order of the announcements. Whoever places the rows
-/// takes the blocks that are here or on their way, and reads the others itself: it never waits for
-/// one that is not begun, so there is no deadlock however little memory there is.
+/// disk idle while it copies. So a few threads read what is announced, in blocks and in that order,
+/// into a fixed amount of memory. A worker takes the blocks that are read or being read, and reads
+/// the others itself: it never waits for a block that is not begun, so there is no deadlock however
+/// little memory there is.
 #pragma once
 
 #include <condition_variable>

@@ -9,7 +9,7 @@
 /// was not used while nobody asked is lost, as it is with a disk. Over any time T, at most B * T
 /// bytes arrive, and at most Q * (T / L + 1) requests that continue none.
 ///
-/// The times are computed, not waited for: whoever asks early, as read-ahead does, waits less.
+/// The times are computed, not waited for: who asks early, as read-ahead does, waits less.
 /// Thread-safe.
 #pragma once
 

@@ -97,8 +97,8 @@ void on_sigbus(int signal_number, siginfo_t* info, void* context) {
 }
 
 void install() {
-  // Where somebody has put the default back meanwhile, the handler returns. A handler of theirs may
-  // call ours, so it stays: calling each other would never end.
+  // If the program has restored the default meanwhile, our handler is installed again. A handler of
+  // the program stays, since it may call ours: calling each other would never end.
   struct sigaction current {};
   const bool has_handler = ::sigaction(SIGBUS, nullptr, &current) == 0 &&
                            ((current.sa_flags & SA_SIGINFO) != 0 ||

@@ -2,13 +2,13 @@
 ///
 /// Touching a page of a mapping that the file no longer reaches, or that the disk cannot deliver,
 /// raises SIGBUS. The guard's handler, for addresses in guarded ranges only, puts a page of zeros
-/// in place and notes the fault, so that the copy in progress runs to its end; whoever copied is
-/// told. No jump out of the handler: code that it interrupts is never left half done. Any other
+/// in place and notes the fault, so that the copy in progress runs to its end and then fails.
+/// The handler never jumps: code that it interrupts is never left half done. Any other
 /// SIGBUS goes to the handler that was there before.
 ///
-/// Nobody else believes those zeros. Before the next copy the file is mapped anew, which takes them
-/// away; a copy that ran beside the fault in another thread may have met them, and runs again. So a
-/// bad page fails every copy that touches it, and no other.
+/// No other copy delivers those zeros. Before the next copy the file is mapped anew, which takes
+/// them away; a copy that ran beside the fault in another thread may have met them, and runs again.
+/// So a bad page fails every copy that touches it, and no other.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ namespace chunkio::io {
 namespace {
 
 // File systems of this machine alone, by their magic numbers (statfs(2)). All others (NFS, SMB,
-// FUSE, 9P, Lustre, CephFS, GPFS, BeeGFS, AFS, ...) count as shared: pages of theirs can vanish or
+// FUSE, 9P, Lustre, CephFS, GPFS, BeeGFS, AFS, ...) count as shared: their pages can vanish or
 // go stale under a mapping, and no list of them is ever complete.
 constexpr std::array<std::int64_t, 24> kLocalFileSystems = {
     0xEF53,      // ext2, ext3, ext4

@@ -66,7 +66,7 @@ bool ReadAhead::enqueue(const File& file, std::int64_t begin, std::int64_t end) 
     for_each_folio(begin, end, [&](std::int64_t part_begin, std::int64_t part_end) {
       queue_.push_back({.file = file, .begin = part_begin, .end = part_end});
     });
-    // Whoever asks for more than can be served has passed the oldest requests by now.
+    // A reader that asks for more than can be served has passed the oldest requests by now.
     while (queue_.size() > kMaxRequests) queue_.pop_front();
   } catch (const std::exception&) {
     return false;

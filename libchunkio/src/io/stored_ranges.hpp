@@ -35,8 +35,8 @@ void for_each_column(const h5::ChunkIndex& index, std::int64_t chunk, Visit visi
 
 /// Calls visit(offset, bytes) for the ranges of the file that hold rows `wanted` of the dataset:
 /// whole chunks where they are filtered. None where nothing is stored, or where libhdf5 alone can
-/// tell. Stops at a chunk that cannot be found: whoever places it meets the error again, and can
-/// say so. \pre `visit` does not throw.
+/// tell. Stops at a chunk that cannot be found: reading it meets the error again, and
+/// reports it. \pre `visit` does not throw.
 template <class Visit>
 void for_each_stored_range(const h5::StoredArray& array, const RowRange& wanted,
                            Visit visit) noexcept {

@@ -11,7 +11,7 @@
 /// stays as it is. A way that is slower than the first after as many turns has no more
 /// of them.
 ///
-/// Whoever works asks begin() for the way, and says end() what it took. No clock is read here.
+/// A worker gets its way from begin(), and tells end() what it took. No clock is read here.
 #pragma once
 
 #include <atomic>

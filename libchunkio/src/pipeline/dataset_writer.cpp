@@ -190,7 +190,7 @@ struct DatasetWriter::Impl {
   std::int64_t base_offset = 0;  ///< Of chunk 0 in the file.
   std::int64_t file_bytes = 0;
   std::vector<std::atomic<std::uint8_t>> states;  ///< ChunkState of each chunk.
-  // Each element written by whoever writes its chunk.
+  // Each element is written by the thread that writes its chunk.
   std::vector<std::uint64_t> row_digests;  ///< Of the pixels; of all that is covered once finished.
   std::vector<std::int64_t> rows_written;
   std::uint64_t empty_row_digest;  ///< Of zeros.

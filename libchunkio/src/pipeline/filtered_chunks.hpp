@@ -1,5 +1,5 @@
-/// Filtered chunks on their way into a file: compressed by whoever brings them, written one at a
-/// time and, as far as they come so, in order.
+/// Writes filtered chunks: the calling thread compresses its chunk; chunks are written one at a
+/// time and, as far as they arrive so, in order.
 #pragma once
 
 #include <cstddef>

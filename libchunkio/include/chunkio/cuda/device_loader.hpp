@@ -82,8 +82,8 @@ struct DeviceOptions {
   /// the consumer does with the one before.
   std::int64_t max_held = 2;
   /// How long next() waits, where max_held batches are held, for another thread to release one; 0
-  /// to 1e6, 0 not at all. Who holds them all in the thread that calls next() waits in vain, for
-  /// nobody can know that: hence seconds.
+  /// to 1e6, 0 not at all. If the thread that calls next() holds them all, next() throws after this
+  /// time.
   double release_timeout_seconds = 5;
   /// How long next() waits for the device to go on with what was put into its streams; 0 to 1e6.
   /// Longer than anything that the consumer's stream does for one batch, waiting for other
@@ -138,9 +138,9 @@ class CHUNKIO_EXPORT DeviceBatch {
   /// How often its images were used before in the epoch, from 0.
   [[nodiscard]] std::int64_t echo_pass() const;
   /// The one stream whose work the buffer waits for when it is released: that of next(), unless
-  /// another is named here. Of all copies of the batch, so not beside other calls of theirs.
+  /// another is named here. Applies to every copy of the batch; not thread-safe.
   void use_on(Stream stream);
-  /// For whoever hands `tensor` on with a lease of this batch.
+  /// To be called before handing `tensor` on with a lease of this batch.
   /// \throws Error invalid_argument unless it is images(), labels() or a field().
   void require_contains(const DeviceTensor& tensor) const;
 

@@ -4,9 +4,8 @@
 ///     consumer(images.release());  // on the stream that next() was given
 ///
 /// Opt-in. A managed tensor holds a lease of its batch until its deleter is called, on any thread.
-/// It names no stream: whoever reads it does so on the stream that was given to
-/// DeviceLoader::next(), or makes another stream wait for that one and says so with
-/// DeviceBatch::use_on().
+/// It names no stream: read it on the stream that was given to DeviceLoader::next(), or make
+/// another stream wait for that one and tell DeviceBatch::use_on().
 #pragma once
 
 #include <cstdint>
