@@ -23,7 +23,7 @@ file(REMOVE_RECURSE ${SCRATCH})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/installed)
 
 # As on another machine: nothing may say where things lay on this one, and no CUDA toolkit is needed.
-file(GLOB_RECURSE package_files ${SCRATCH}/installed/*.cmake)
+file(GLOB_RECURSE package_files ${SCRATCH}/installed/*.cmake ${SCRATCH}/installed/*.pc)
 if(NOT package_files)
   message(FATAL_ERROR "no package was installed")
 endif()
@@ -43,3 +43,17 @@ run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${SCRATCH}/build -G ${GENERATOR} -DCMAKE_
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 execute_process(COMMAND ${SCRATCH}/build/consumer WORKING_DIRECTORY ${SCRATCH}
                 COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+
+# The same without CMake.
+find_program(pkg_config pkg-config)
+if(pkg_config)
+  file(GLOB_RECURSE description ${SCRATCH}/prefix/*/chunkio.pc)
+  cmake_path(GET description PARENT_PATH folder)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${pkg_config} --cflags --libs chunkio
+                  OUTPUT_VARIABLE options OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(options UNIX_COMMAND "${options} ${FLAGS}")
+  run(${COMPILER} -std=c++20 ${CONSUMER}/main.cpp -o ${SCRATCH}/by_pkg_config ${options})
+  cmake_path(GET folder PARENT_PATH libraries)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries} ${SCRATCH}/by_pkg_config
+                  WORKING_DIRECTORY ${SCRATCH} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endif()
