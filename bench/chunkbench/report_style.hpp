@@ -31,7 +31,7 @@ p{max-width:76ch;margin:0 0 10px}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:0 0 14px;padding:0}
 .tiles div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px}
 .tiles dt{color:var(--muted);font-size:13px}
-.tiles dd{margin:0;font-size:21px;font-weight:600;line-height:1.3;white-space:nowrap;overflow-wrap:normal}
+.tiles dd{margin:0;font-size:21px;font-weight:600;line-height:1.3;overflow-wrap:anywhere}
 .tiles dd small{display:block;color:var(--muted);font-size:12.5px;font-weight:400;white-space:normal}
 figure{margin:0;min-width:0;max-width:100%}
 figcaption{font-weight:600;font-size:14px;margin:0 0 2px}

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Draws the figures of the documentation as SVG: three from the tables of bench/RESULTS.md, and a diagram.
+"""Draws the figures of the documentation as SVG: three from the tables of bench/RESULTS.md, a timeline, and a diagram.
 
     bench/figures/draw.py [FOLDER]        # FOLDER: where the files go; default: the folder of this script
 
     loaders.svg        images/s of loaders in Python, from "Figures of loaders in Python"
     ladder.svg         images/s and waiting of the variants, from "Figures of the ladder"
-    accuracy.svg       accuracy over window sizes, from "Figures of accuracy"
+    accuracy.svg       accuracy and label entropy over window sizes, from "Figures of accuracy"
+    terminal.svg       a session of h5pack, from terminal.txt, which bench/figures/record.py writes
+    timeline.svg       when a training loop waits, from timeline.json, which bench/timeline.py writes
     how-it-works.svg   the way of an image from the file to the GPU; no data
 
 No figure is written here: change RESULTS.md, then run this again. A title that the tables no longer support is an error. The
@@ -13,6 +15,7 @@ same tables give the same bytes; draw_test.py compares them with the committed f
 """
 
 import argparse
+import json
 import pathlib
 import re
 import statistics
@@ -22,6 +25,9 @@ from svg import Drawing, short, text_width
 
 HERE = pathlib.Path(__file__).resolve().parent
 RESULTS = HERE.parent / "RESULTS.md"
+TIMELINE = HERE / "timeline.json"
+TERMINAL = HERE / "terminal.txt"
+SHOWN_MS = 500
 
 # ---------------------------------------------------------------------------------------------- RESULTS.md
 
@@ -235,11 +241,12 @@ def accuracy(results):
     columns = [[numbers(cell) for cell in table.column(words)] for words in ("globally random", "chunk-shuffled")]
     differences = [numbers(cell) for cell in table.column("difference")]
     chunks = section.find(r"in (\d+) chunks")
+    entropies, most = [number(cell) for cell in table.column("label entropy")], float(section.find(r"order it is ([0-9.]+) bits"))
     title = claim(table.column("holds 0")[0] == "yes" and "shuffled once" in files[0],
                   ["Reading by chunks costs no measurable accuracy", "if the file was shuffled when it was packed"])
     drawing = Drawing(720, 0, " ".join(title), "Held-out accuracy by window size. " + "; ".join(
-        f"{file}, window of {window}: {own[0]} %, in globally random order {random[0]} %"
-        for file, window, random, own in zip(files, windows, *columns)) + ".")
+        f"{file}, window of {window}: {own[0]} %, in globally random order {random[0]} %; label entropy {entropy} of {most} bits"
+        for file, window, random, own, entropy in zip(files, windows, *columns, entropies)) + ".")
     left, full = 24, 560
     y = drawing.heading(title, [
         f"Held-out accuracy, small ResNet, CIFAR-10, {section.find(r'--epochs ([0-9]+)')} epochs, {section.find(r'([0-9]+) seeds')} seeds",
@@ -259,13 +266,75 @@ def accuracy(results):
             drawing.path(f"M{short(low)} {y + 13}H{short(high)}M{short(low)} {y + 7}v12M{short(high)} {y + 7}v12", "rule", 2)
         drawing.path(f"M{short(mark)} {y - 5}v36", "rule", 2.5)
         drawing.text(696, y + 19, f"{rounded(own[0], 1)} %", 18, "own bold", "end")
-        y += 28
+        y += 32
+        drawing.rect(left, y, full, 12, "track")
+        drawing.rect(left, y, full * entropies[i] / most, 12, "peer")
+        drawing.text(696, y + 13, f"{rounded(entropies[i], 1)} bits", 17, "soft", "end")
+        y += 14
     y += 14
     drawing.path(f"M{left + 4} {y}v24", "rule", 2.5)
     drawing.text(left + 16, y + 17, "globally random order, and the difference to it in points", 17, "soft")
     drawing.path(f"M{left} {y + 41}h24M{left} {y + 35}v12M{left + 24} {y + 35}v12", "rule", 2)
     drawing.text(left + 36, y + 46, "range of the seeds, where it is wide enough to draw", 17, "soft")
-    drawing.height = y + 68
+    drawing.rect(left, y + 63, 24, 12, "peer")
+    drawing.text(left + 36, y + 75, "entropy of the labels in a batch; the full width is random order", 17, "soft")
+    drawing.height = y + 97
+    return drawing
+
+
+def timeline(_):
+    run = json.loads(TIMELINE.read_text(encoding="utf-8"))
+    before, after = run["loops"]
+    size = run["size"].replace("x", " \N{MULTIPLICATION SIGN} ")
+    title = claim(after["stalled_percent"] < 5 < 50 < before["stalled_percent"],
+                  ["The training loop that waited half of its time", f"now computes for {rounded(100 - after['stalled_percent'], 0)} % of it"])
+    drawing = Drawing(720, 0, " ".join(title), f"The first {SHOWN_MS} ms of steps in the middle of an epoch. " + " ".join(
+        f"{loop['name']}: waits {rounded(loop['stalled_percent'], 0)} % of the time, {amount(loop['images_per_second'])} images/s."
+        for loop in (before, after)))
+    left, full = 24, 672
+    y = drawing.heading(title, [f"{amount(run['images'])} images of {size}, batches of {run['batch']}, warm page cache",
+                                f"The step sleeps {rounded(run['step_ms'], 0)} ms, as while a GPU computes", run["machine"]])
+    for loop in (before, after):
+        y += 34
+        own = loop is after
+        drawing.text(left, y, loop["name"], 20, "own bold" if own else "ink bold")
+        y += 26
+        drawing.text(left, y, f"waits {rounded(loop['stalled_percent'], 0)} % of the time, {amount(loop['images_per_second'])} images/s", 18, "soft")
+        y += 12
+        drawing.rect(left, y, full, 44, "track", 0)
+        now = 0.0
+        for waited, computed in loop["steps_ms"]:
+            begin, end = now + waited, min(now + waited + computed, SHOWN_MS)
+            now = now + waited + computed
+            if begin < end:
+                scale = full / SHOWN_MS
+                # A hair of room, so that steps can be told apart.
+                drawing.rect(left + scale * begin, y, max(1, scale * (end - begin) - 1.5), 44, "own" if own else "peer", 0)
+        if now < SHOWN_MS:
+            raise SystemExit(f"{TIMELINE} has only {now:.0f} ms of '{loop['name']}'")
+        y += 50
+    y += 22
+    drawing.text(left, y, "0", 17, "soft")
+    drawing.text(left + full, y, f"{SHOWN_MS} ms", 17, "soft", "end")
+    drawing.text(left + full / 2, y, "bars: the step computes; gaps: it waits", 17, "soft", "middle")
+    drawing.height = y + 24
+    return drawing
+
+
+def terminal(_):
+    """The lines of a terminal of 80 columns, commands and headings bold."""
+    lines = []
+    for line in TERMINAL.read_text(encoding="utf-8").splitlines():
+        lines += [line[i:i + 80] for i in range(0, len(line), 80)] or [""]
+    drawing = Drawing(780, 44 + 20 * len(lines), "h5pack packs a folder of images and finds what training waits for",
+                      "A terminal: " + " ".join(line.strip() for line in lines if line.strip()))
+    drawing.rect(1, 1, 778, drawing.height - 2, "edge", 8)
+    for i, line in enumerate(lines):
+        if line.startswith("$"):
+            kind = "own bold mono"
+        else:
+            kind = "ink bold mono" if line.startswith("bottleneck") else "ink mono"
+        drawing.text(24, 36 + 20 * i, line, 15, kind)
     return drawing
 
 
@@ -352,7 +421,8 @@ def how_it_works(_):
     return drawing
 
 
-FIGURES = {"loaders.svg": loaders, "ladder.svg": ladder, "accuracy.svg": accuracy, "how-it-works.svg": how_it_works}
+FIGURES = {"loaders.svg": loaders, "ladder.svg": ladder, "accuracy.svg": accuracy, "terminal.svg": terminal, "timeline.svg": timeline,
+           "how-it-works.svg": how_it_works}
 
 
 def main():

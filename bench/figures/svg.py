@@ -6,6 +6,7 @@ It needs no script, no font and no other file, so that code hosts show it as an 
 from xml.sax.saxutils import escape
 
 FONT = "-apple-system, 'Segoe UI', Roboto, Helvetica, Arial, 'DejaVu Sans', sans-serif"
+MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 # class: (property, light, dark)
 COLOURS = {
     "page": ("fill", "#ffffff", "#0d1117"),
@@ -41,7 +42,7 @@ class Drawing:
     def style(self):
         used = [name for name in COLOURS if any(f'class="{name}' in p for p in self.parts) or name == "page"]
         light, dark = (" ".join(f".{name}{{{COLOURS[name][0]}:{COLOURS[name][i]}}}" for name in used) for i in (1, 2))
-        return (f"text{{font-family:{FONT}}} .bold{{font-weight:600}} .edge,.rule,[class^=way]{{fill:none}}\n{light}\n"
+        return (f"text{{font-family:{FONT}}} .bold{{font-weight:600}} .mono{{font-family:{MONO};white-space:pre}} .edge,.rule,[class^=way]{{fill:none}}\n{light}\n"
                 f"@media (prefers-color-scheme: dark){{{dark}}}")
 
     def text(self, x, y, text, size=18, kind="ink", anchor="start"):

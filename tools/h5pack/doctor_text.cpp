@@ -122,12 +122,12 @@ std::string doctor_text(const DoctorReport& report, bool colour) {
                stage_line(report.images_per_second, percent(found.stall, 1) + " of " +
                                                         decimals(report.seconds, 1) + " s stall"),
                false);
-  text += "\n" + labelled("bound", std::string(to_string(found.bound)), colour);
+  text += "\n" + labelled("bottleneck", std::string(to_string(found.bound)), colour);
   for (std::size_t i = 0; i < found.evidence.size(); ++i) {
     text += paragraph(i == 0 ? "evidence" : "", found.evidence[i]);
   }
   for (std::size_t i = 0; i < found.cures.size(); ++i) {
-    text += labelled(i == 0 ? "cures" : "", cure_text(i + 1, found.cures[i]), colour);
+    text += labelled(i == 0 ? "suggestions" : "", cure_text(i + 1, found.cures[i]), colour);
   }
   return text;
 }

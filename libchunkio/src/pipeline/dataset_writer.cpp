@@ -151,6 +151,7 @@ struct DatasetWriter::Impl {
   void complete_structure();
   void verify();
   [[nodiscard]] bool has_digests(const Dataset& dataset) const;
+  [[nodiscard]] bool has_statistics(const DatasetInfo& info) const;
   [[nodiscard]] std::optional<std::int64_t> first_damaged(const Dataset& dataset);
   void let_go() noexcept;
   [[nodiscard]] Dataset open_partial() const;
@@ -641,7 +642,19 @@ void DatasetWriter::Impl::verify() {
     if (stored_digest(dataset, field) != digest) fail("field " + h5::printable(field));
   }
   if (!has_digests(dataset)) fail("the digests of the samples");
+  if (!has_statistics(dataset.info())) fail("the statistics");
   if (const auto chunk = first_damaged(dataset)) fail("chunk " + std::to_string(*chunk));
+}
+
+/// Whether the file holds the statistics that it should: a constant channel has none.
+bool DatasetWriter::Impl::has_statistics(const DatasetInfo& info) const {
+  if (!statistics) return true;
+  const auto& [mean, std] = statistics->channels;
+  if (std::all_of(std.begin(), std.end(), [](double value) { return value > 0; }) && !std.empty() &&
+      (!info.statistics || info.statistics->mean != mean || info.statistics->std != std)) {
+    return false;
+  }
+  return statistics->class_counts.empty() || info.class_counts == statistics->class_counts;
 }
 
 /// Whether the file holds the digests that it should.
