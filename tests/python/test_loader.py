@@ -148,6 +148,15 @@ def test_every_option_reaches_cpp(data):
         with pytest.raises((ValueError, LookupError)) as caught:
             chunkio.Loader(data, **{keyword: value, **({"world_size": 2} if keyword == "lanes" else {})})
         assert isinstance(caught.value, chunkio.Error)
+    for rows in ([1.5], "abc"):
+        with pytest.raises(TypeError, match="rows must be integers, booleans or a slice"):
+            chunkio.Loader(data, rows=rows)
+    with pytest.raises(ValueError, match="rows has 3 booleans"):
+        chunkio.Loader(data, rows=[True, False, True])
+    with pytest.raises(TypeError, match="disk_limit must be a dict"):
+        chunkio.Loader(data, disk_limit=3)
+    with pytest.raises(ValueError, match="epoch must be between 0 and"):
+        chunkio.Loader(data).set_epoch(2**63)
     with pytest.raises(TypeError, match="seed cannot be -1"):
         chunkio.Loader(data, seed=-1)
     with pytest.raises(TypeError, match="batch_size"):

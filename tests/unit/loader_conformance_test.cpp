@@ -210,7 +210,7 @@ TYPED_TEST(LoaderConformance, AFieldThatWasNotAskedForIsNotThere) {
   subject.get().start_epoch(0);
   const auto batch = subject.next();
   ASSERT_TRUE(batch);
-  expect_error(ErrorCode::not_found, {"'masks'", "LoaderOptions::fields"},
+  expect_error(ErrorCode::not_found, {"'masks'", "fields"},
                [&] { static_cast<void>(batch->field("masks")); });
 }
 

@@ -48,7 +48,7 @@ class Dataset(_core.Dataset):
     ) -> None:
         options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
         try:
-            super().__init__(os.fspath(path), **options)
+            super().__init__(os.fsdecode(path), **options)
         except NotFoundError as error:
             if os.path.exists(path):
                 raise

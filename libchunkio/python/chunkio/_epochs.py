@@ -42,8 +42,8 @@ class Epochs(Generic[BatchT]):
         as the next `for`: trainers ask for the iterator before they say which epoch begins.
         """
         epoch = operator.index(epoch)
-        if epoch < 0:
-            raise ValueError(f"epoch must be >= 0, got {epoch}")
+        if not 0 <= epoch < 2**63:
+            raise ValueError(f"epoch must be between 0 and 2**63 - 1, got {epoch}")
         self._restored = self._restored and epoch == self._epoch
         self._inside = epoch == self._begun
         self._epoch = epoch

@@ -76,7 +76,7 @@ class Writer:
         resume: bool = False,
         identity: Mapping[str, str | int | float | bool] | None = None,
     ) -> None:
-        self._path = os.fspath(path)
+        self._path = os.fsdecode(path)
         self._shape = tuple(int(size) for size in shape)
         if len(self._shape) != 3:
             raise InvalidArgumentError(f"{self._path}: shape must be that of one image, such as (32, 32, 3), got {shape}")
@@ -274,10 +274,10 @@ def pack(
         try:
             num_samples = len(dataset)
         except TypeError:
-            _pack_uncounted(dataset, os.fspath(path), options)
+            _pack_uncounted(dataset, os.fsdecode(path), options)
             return
     if num_samples == 0:
-        raise InvalidArgumentError(f"{os.fspath(path)}: the dataset has no samples")
+        raise InvalidArgumentError(f"{os.fsdecode(path)}: the dataset has no samples")
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
         count = num_samples
         _pack_counted(lambda first: (_split(dataset[row]) for row in range(first, count)), path, count, options)
@@ -296,7 +296,7 @@ def _pack_counted(
     """`samples_from(0)` is asked for the first sample; then, for all others, from one that an earlier run left on."""
     first = next(samples_from(0), None)
     if first is None:
-        raise InvalidArgumentError(f"{os.fspath(path)}: the dataset has no samples")
+        raise InvalidArgumentError(f"{os.fsdecode(path)}: the dataset has no samples")
     image, label = first
     options = {"labels": label is not None, **options}
     if isinstance(label, np.ndarray):
@@ -318,7 +318,7 @@ def _pack_counted(
         for number, (image, label) in zip(range(begin, num_samples), samples):
             if image.shape != first[0].shape:
                 raise InvalidArgumentError(
-                    f"{os.fspath(path)}: image {number} has shape {list(image.shape)}, those before "
+                    f"{os.fsdecode(path)}: image {number} has shape {list(image.shape)}, those before "
                     f"{list(first[0].shape)}; resize them, or pack a folder with h5pack, which does"
                 )
             images.append(image)

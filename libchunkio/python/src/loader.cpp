@@ -37,8 +37,17 @@ RowSelection row_selection(const nb::object& rows, std::int64_t num_samples) {
   }
   const nb::module_ numpy = nb::module_::import_("numpy");
   nb::object numbers = numpy.attr("asarray")(rows);
-  if (nb::cast<std::string>(numbers.attr("dtype").attr("kind")) == "b") {
+  const auto kind = nb::cast<std::string>(numbers.attr("dtype").attr("kind"));
+  const auto count = nb::cast<std::int64_t>(numbers.attr("size"));
+  if (kind == "b") {
+    if (count != num_samples) {
+      throw nb::value_error(("rows has " + std::to_string(count) + " booleans, but there are " +
+                             std::to_string(num_samples) + " samples")
+                                .c_str());
+    }
     numbers = numpy.attr("flatnonzero")(numbers);
+  } else if (kind != "i" && kind != "u" && count > 0) {
+    throw nb::type_error("rows must be integers, booleans or a slice");
   }
   numbers = numpy.attr("ascontiguousarray")(numbers, "int64");
   const auto array = nb::cast<nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig>>(numbers);
@@ -46,6 +55,9 @@ RowSelection row_selection(const nb::object& rows, std::int64_t num_samples) {
 }
 
 DiskLimit disk_limit(const nb::object& given) {
+  if (!nb::isinstance<nb::dict>(given)) {
+    throw nb::type_error("disk_limit must be a dict, such as {'bytes_per_second': 2e8}");
+  }
   DiskLimit limit;
   Keywords keywords(nb::cast<nb::dict>(given));
   keywords.read("bytes_per_second", limit.bytes_per_second)

@@ -593,8 +593,8 @@ DeviceTensor DeviceBatch::field(std::string_view name) const {
       if (fields[i].info.name == name) return slot_->field_views[i];
     }
   }
-  throw Error(ErrorCode::not_found, "the batch has no field '" + std::string(name) +
-                                        "'; name it in LoaderOptions::fields");
+  throw Error(ErrorCode::not_found,
+              "the batch has no field '" + std::string(name) + "'; name it in fields");
 }
 std::span<const std::int64_t> DeviceBatch::sample_ids() const {
   if (!slot_) return {};

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxBytes = 8192;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(ErrorCode::invalid_argument, "this is not a state of a DeviceLoader: " + why +
-                                               "; pass what DeviceLoader::state() returned");
+                                               "; pass one that a DeviceLoader returned");
 }
 
 std::int64_t number(const json& object, const char* name, std::int64_t lowest) {

@@ -31,7 +31,7 @@ constexpr std::size_t kFingerprintBytes = 1024;
 
 Error not_a_state(const std::string& why) {
   return Error(ErrorCode::invalid_argument,
-               "this is not a loader state: " + why + "; pass what Loader::state() returned");
+               "this is not a loader state: " + why + "; pass one that a loader returned");
 }
 
 bool is_digest(const std::string& text) {

@@ -223,8 +223,8 @@ TensorView Batch::field(std::string_view name) const {
       if (fields[i].info.name == name) return field_view(*slot_, i);
     }
   }
-  throw Error(ErrorCode::not_found, "the batch has no field '" + std::string(name) +
-                                        "'; name it in LoaderOptions::fields");
+  throw Error(ErrorCode::not_found,
+              "the batch has no field '" + std::string(name) + "'; name it in fields");
 }
 
 std::span<const std::int64_t> Batch::sample_ids() const {
