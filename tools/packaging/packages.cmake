@@ -17,6 +17,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# CPack warns that h5pack's codecs have no soname: they are a module that h5pack loads.
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 # h5pack's own libchunkio is not installed here; which package has it is said below.
@@ -48,7 +49,5 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION
  Packs folders of images, CIFAR, CelebA and lists of files into chunked uint8
  HDF5 files, and inspects, verifies, rewrites and streams such files. It also
  measures whether training waits for its data, and suggests what helps.")
-# The codecs are a module that h5pack loads: not a library of the system.
-set(CPACK_DEBIAN_TOOLS_PACKAGE_GENERATE_SHLIBS OFF)
 
 include(CPack)
