@@ -726,7 +726,7 @@ TEST_F(DeviceLoaderTest, StatesThatDoNotFitAreRefused) {
   };
   refused({"echo 2", "has 3"}, {.normalize = plain(), .big_batch = 2, .echo = 3}, state);
   refused({"big_batch 2", "has 4"}, {.normalize = plain(), .big_batch = 4, .echo = 2}, state);
-  refused({"DeviceLoader::state()"}, {.normalize = plain()}, "");
+  refused({"one that a DeviceLoader returned"}, {.normalize = plain()}, "");
   refused({"not a JSON object"}, {.normalize = plain()}, "[]");
   refused({"not a JSON object"}, {.normalize = plain()}, std::string(100, '{'));
   refused({"too long"}, {.normalize = plain()}, std::string(10'000, ' '));
