@@ -82,7 +82,10 @@ struct Progress::Impl {
     // What took less than one interval needs no line in a log.
     if (!redraw && !drawn) return;
     draw();
-    if (redraw) std::fputs("\n", stderr);
+    if (!redraw) return;
+    // What is complete leaves its result alone on the terminal; what was not stays to be seen.
+    std::fputs(state.done >= state.total ? "\r\x1b[K" : "\n", stderr);
+    std::fflush(stderr);
   }
 
   ProgressState state;  // drawing thread, then finish() after the join

@@ -26,7 +26,8 @@ class Progress {
   void add_skipped(std::int64_t units) noexcept {
     skipped_.fetch_add(units, std::memory_order_relaxed);
   }
-  /// Draws the last state and ends the line. The destructor calls it, too.
+  /// Draws the last state. On a terminal erases it if all is done, since the result is printed
+  /// next, and else ends the line. The destructor calls it, too.
   void finish();
 
  private:
