@@ -32,8 +32,12 @@ using chunkio::ErrorCode;
 }
 
 [[noreturn]] void refuse_existing(const std::string& path) {
+  std::error_code unknown;
   throw Error(ErrorCode::output_exists,
-              in_quotes(path) + " exists; name a new folder with -o, or remove it first");
+              in_quotes(path) + (fs::is_directory(path, unknown)
+                                     ? " exists; --force replaces the folder of an earlier export, "
+                                       "or name a new folder with -o"
+                                     : " exists; name a new folder with -o, or remove it first"));
 }
 
 std::string without_trailing_slashes(std::string path) {
