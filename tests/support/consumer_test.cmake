@@ -36,6 +36,22 @@ foreach(file IN LISTS package_files)
   endif()
 endforeach()
 file(RENAME ${SCRATCH}/installed ${SCRATCH}/prefix)
+
+# h5pack finds its codecs there, too, and brings manual pages and completions. (Sanitizers need settings of their own.)
+if(EXISTS ${SCRATCH}/prefix/bin/h5pack AND NOT FLAGS)
+  execute_process(COMMAND ${SCRATCH}/prefix/bin/h5pack --version OUTPUT_VARIABLE versions COMMAND_ECHO STDOUT
+                                                                 COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT versions MATCHES "PNG")
+    message(FATAL_ERROR "the installed h5pack does not find its codecs: ${versions}")
+  endif()
+  foreach(name IN ITEMS man/man1/h5pack.1 man/man1/h5pack-folder.1 bash-completion/completions/h5pack
+                        zsh/site-functions/_h5pack fish/vendor_completions.d/h5pack.fish)
+    if(NOT EXISTS ${SCRATCH}/prefix/share/${name})
+      message(FATAL_ERROR "share/${name} was not installed")
+    endif()
+  endforeach()
+endif()
+
 run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${SCRATCH}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
     -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_CXX_COMPILER=${COMPILER}
     -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix
