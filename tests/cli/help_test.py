@@ -15,6 +15,15 @@ GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "help"
 UPDATE = "--update" in sys.argv
 HELP = subprocess.run([H5PACK, "--help"], capture_output=True, text=True, check=True).stdout
 COMMANDS = re.findall(r"(?m)^  (\w+) ", HELP[HELP.lower().index("subcommands:"):])
+APPEND_HELP = subprocess.run([H5PACK, "append", "--help"], capture_output=True, text=True, check=True).stdout
+SOURCES = re.findall(r"(?m)^  (\w+) ", APPEND_HELP[APPEND_HELP.lower().index("subcommands:"):])
+
+# The name of a golden file, and what is typed for it. The program's own --help-all is that of all commands, one behind
+# the other.
+TOPICS = {"h5pack--help": ["--help"]}
+for option in ("--help", "--help-all"):
+    TOPICS.update({f"{command}{option}": [command, option] for command in COMMANDS})
+    TOPICS.update({f"append-{source}{option}": ["append", "train.h5", source, option] for source in SOURCES})
 
 MISTAKES = (
     [],
@@ -54,22 +63,18 @@ class HelpTest(CliTest):
         self.assertEqual(normal(text), normal(path.read_text()), f"{path} differs")
 
     def test_help(self):
-        for command in ("", *COMMANDS):
-            for option in ("--help", "--help-all"):
-                if not command and option == "--help-all":
-                    continue  # all commands, one behind the other
-                with self.subTest(command=command, option=option):
-                    done = self.run_h5pack(*([command] if command else []), option)
-                    self.assertEqual((done.returncode, done.stderr), (0, ""))
-                    # The default of one option is half of this machine's memory, if that is less.
-                    shown = re.sub(r"\[\d+\.\d GiB\]", "[4.0 GiB]", done.stdout) if command == "tune" else done.stdout
-                    self.compare(f"{command or 'h5pack'}{option}.txt", shown)
+        for name, arguments in TOPICS.items():
+            with self.subTest(name):
+                done = self.run_h5pack(*arguments)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                # The default of one option is half of this machine's memory, if that is less.
+                is_tune = arguments[0] == "tune"
+                shown = re.sub(r"\[\d+\.\d GiB\]", "[4.0 GiB]", done.stdout) if is_tune else done.stdout
+                self.compare(f"{name}.txt", shown)
 
     def test_every_golden_file_is_of_a_command(self):
-        names = {"h5pack--help.txt", "mistakes.txt"}
-        for command in COMMANDS:
-            names |= {f"{command}--help.txt", f"{command}--help-all.txt"}
-        self.assertEqual({path.name for path in GOLDEN.iterdir()}, names)
+        self.assertEqual(SOURCES, ["folder", "cifar", "celeba", "csv"])
+        self.assertEqual({path.name for path in GOLDEN.iterdir()}, {"mistakes.txt", *(f"{name}.txt" for name in TOPICS)})
 
     def test_mistakes(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 2)

@@ -81,6 +81,22 @@ class ProgramTest(CliTest):
                     for option in (word for word in words if word.startswith("-") and command != "append"):
                         self.assertRegex(everything, rf"(?m)^  (-.,)?{option}\b|^  {option},")
 
+    def test_help_of_the_commands_of_append_is_like_that_of_others(self):
+        for source in ("folder", "cifar", "celeba", "csv"):
+            with self.subTest(source):
+                shown = self.h5pack("append", "train.h5", source, "--help")
+                lines = shown[shown.index("Examples:"):shown.index("Usage:")].split("\n")[1:]
+                examples = [shlex.split(line) for line in lines if line]
+                self.assertEqual(len(examples), 2)
+                everything = self.h5pack("append", "train.h5", source, "--help-all")
+                for words in examples:
+                    self.assertEqual(words[:4], ["h5pack", "append", "train.h5", source])
+                    for option in (word for word in words if word.startswith("-")):
+                        self.assertRegex(everything, rf"(?m)^  (-.,)?{option}\b|^  {option},")
+                # What is typed, the file included.
+                self.assertIn(f"Usage: h5pack append OLD {source} [OPTIONS] ", shown)
+                self.assertRegex(shown, rf"All \d+ options: h5pack append OLD {source} --help-all\n")
+
     def test_help_shows_a_dozen_options_and_help_all_the_rest(self):
         for command in COMMANDS:
             with self.subTest(command):
@@ -252,6 +268,8 @@ class ProgramTest(CliTest):
         code, shown = self.run_on_terminal("folder", "photos", "-o", "photos.h5")
         self.assertEqual(code, 0, shown)
         self.assertIn("100% 8/8 images", shown)
+        # In the end the result stands there alone.
+        self.assertRegex(shown, r"100% 8/8 images[^\n]*\r\x1b\[K[^\r\n]*photos\.h5: 8 images[^\n]*\n$")
 
     def test_results_that_cannot_be_written_are_no_success(self):
         self.pack_something()

@@ -31,8 +31,8 @@ CLI::Option* add_filter(CLI::App& app, chunkio::ChunkFilter& target) {
   return app
       .add_option_function<std::string>(
           "--filter", [&target](const std::string& text) { target = parse_filter(text); },
-          "How chunks are compressed: none, deflate:N or shuffle+deflate:N (1 to 9). Smaller "
-          "files that take decoding to read")
+          "How to compress chunks: none, deflate:N or shuffle+deflate:N (1 to 9). Compressed files "
+          "are smaller and slower to read")
       ->type_name("")
       ->default_str(target.to_string());
 }

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -129,13 +131,18 @@ void add_source(CLI::App& app, const SourceKind& kind, const GlobalOptions& glob
     sub->remove_option(sub->get_option(option));
   }
   add_choice<bool>(*sub, "--order", pack.options.shuffled, {{"stored", false}, {"shuffled", true}},
-                   "Order of the samples: the file's rows as they are, then the new ones as in "
-                   "the source; or all mixed")
+                   "Order of the samples: the rows of OLD, then the new ones as in the source; or "
+                   "all shuffled")
       ->group("File");
   sub->add_option("--split", command->split,
-                  "Which split of the source (default: its only one, or the one the file is)")
+                  "Split of the source to append (default: its only one, or the one of OLD)")
       ->type_name("NAME");
   if (kind.is_csv()) add_csv_options(*sub, pack.csv);
+  std::vector<std::string> common = {"--output", "--split", "--on-error", "--report",  "--order",
+                                     "--seed",   "--force", "--resume",   "--threads", "--dry-run"};
+  if (kind.is_csv())
+    common.insert(common.begin() + 1, {"--path-column", "--label-column", "--root"});
+  set_help(*sub, {kind.append_examples.begin(), kind.append_examples.end()}, std::move(common));
   sub->callback([command, sub, &global, &action] {
     const auto given = [sub](const char* option) { return sub->count(option) > 0; };
     command->transform = given("--resize") || given("--center-crop") || given("--pad") ||
@@ -151,9 +158,11 @@ void add_source(CLI::App& app, const SourceKind& kind, const GlobalOptions& glob
 
 void add_append_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const append = app.add_subcommand(
-      "append", "Add images to a file: a new file has the old rows, then those of another source");
+      "append", "Add images to a file: writes a new file with the old rows, then the new ones");
   const auto before = std::make_shared<OldFile>();
-  append->add_option("OLD", before->path, "The file; it stays as it is")->required()->type_name("");
+  append->add_option("OLD", before->path, "The file to add to, which is not changed")
+      ->required()
+      ->type_name("");
   add_open_options(*append, before->open, "The file");
   append->require_subcommand(1);
   set_help(*append, {"h5pack append train.h5 folder more-photos/ -o larger.h5",

@@ -26,13 +26,14 @@ void add_run_options(CLI::App& app, DoctorOptions& options) {
       ->required()
       ->default_str("");
   add_integer(app, "--batch", options.loader.batch_size, 1, "Samples in a batch");
-  add_byte_size(app, "--window-bytes", options.loader.window_bytes,
-                "Bytes mixed together; fewer than a loader's 256 MiB, so that a short run has many "
-                "windows");
+  add_byte_size(
+      app, "--window-bytes", options.loader.window_bytes,
+      "Size of the shuffle window; smaller than a loader's 256 MiB, so that a short run has many "
+      "windows");
   add_order(app, options.loader);
   add_fields(app, options.loader);
   add_verify(app, options.loader);
-  add_seconds(app, "--seconds", options.seconds, "Length of each run, about");
+  add_seconds(app, "--seconds", options.seconds, "Approximate length of each run");
   add_integer(app, "--device", options.device, 0, "The CUDA device, if there is one");
   app.add_flag("--no-device", options.no_device, "Ignore GPUs");
 }

@@ -156,7 +156,7 @@ void add_export_command(CLI::App& app, const GlobalOptions& global, Action& acti
       app.add_subcommand("export", "Write a file's images as PNG files, in class folders");
   const auto options = std::make_shared<ExportCommand>();
   command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
-  command->add_option("-o,--output", options->output, "Folder to make")
+  command->add_option("-o,--output", options->output, "Folder to write")
       ->required()
       ->type_name("DIR");
   add_integer(*command, "-j,--threads", options->threads, 1,

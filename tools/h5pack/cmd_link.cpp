@@ -47,7 +47,7 @@ void add_link_command(CLI::App& app, const GlobalOptions& global, Action& action
   CLI::App* const command = app.add_subcommand(
       "link", "Join shards into one virtual dataset, for h5py and other programs");
   const auto options = std::make_shared<LinkCommand>();
-  command->add_option("PATTERN", options->pattern, "Quoted, such as 'train-*-of-00008.h5'")
+  command->add_option("PATTERN", options->pattern, "The shards, quoted: 'train-*-of-00008.h5'")
       ->required()
       ->type_name("");
   command->add_option("-o,--output", options->output, "File to write, beside the shards")

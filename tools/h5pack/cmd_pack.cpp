@@ -53,14 +53,14 @@ void add_common_options(CLI::App& app, PackCommand& command) {
   add_choice<OrientationMode>(
       app, "--orientation", picture.orientation,
       {{"ignore", OrientationMode::ignore}, {"apply", OrientationMode::apply}},
-      "Orientation that the camera recorded (EXIF)")
+      "Ignore the EXIF orientation, or apply it")
       ->group(pictures);
   app.add_flag("--shrink-on-load", picture.shrink_on_load,
-               "Let the JPEG decoder do part of --resize: faster, but other pixels")
+               "Let the JPEG decoder do part of --resize: faster, but pixels differ slightly")
       ->group(pictures);
   add_choice<chunkio::Layout>(app, "--out-layout", picture.layout,
                               {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
-                              "Axis order in the file")
+                              "Axis order of the images in the file")
       ->group(pictures);
 
   const std::string bad = "Images that cannot be packed";
@@ -68,10 +68,11 @@ void add_common_options(CLI::App& app, PackCommand& command) {
                       {{"fail", OnError::fail}, {"skip", OnError::skip}},
                       "On an image that cannot be packed: stop, or skip and count it")
       ->group(bad);
-  add_integer(app, "--max-errors", command.max_errors, 0, "Most images to skip")
+  add_integer(app, "--max-errors", command.max_errors, 0, "Skip at most N images, then fail")
       ->default_str("")
       ->group(bad);
-  app.add_option("--report", command.report, "JSON lines: each skipped image, and why")
+  app.add_option("--report", command.report,
+                 "File for a JSON line on each skipped image, with the reason")
       ->type_name("FILE")
       ->group(bad);
   add_integer(app, "--max-pixels", picture.max_pixels, 1, "Refuse images with more pixels")

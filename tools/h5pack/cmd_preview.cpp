@@ -211,13 +211,13 @@ void add_preview_command(CLI::App& app, const GlobalOptions& global, Action& act
       app.add_subcommand("preview", "Draw a contact sheet of random images of each class");
   const auto options = std::make_shared<PreviewOptions>();
   command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
-  command->add_option("-o,--output", options->output, "The sheet to write, .png or .jpg")
+  command->add_option("-o,--output", options->output, "Contact sheet to write, .png or .jpg")
       ->required()
       ->type_name("SHEET");
   add_integer(*command, "--grid-rows", options->rows, 1, "Rows of images");
   add_integer(*command, "--grid-columns", options->columns, 1, "Images in a row")
       ->default_str("one a class, or 10");
-  add_seed(*command, "--seed", options->seed, "Which images are drawn");
+  add_seed(*command, "--seed", options->seed, "Seed that picks the images");
   command->add_flag("-f,--force", options->force, "Replace an existing sheet");
   add_open_options(*command, options->open);
   set_help(*command, {"h5pack preview train.h5 -o sheet.png",

@@ -313,16 +313,16 @@ void add_selection(CLI::App& app, RepackCommand& command, std::string& split) {
   add_names(app, "--labels", command.labels,
             "Only samples of these classes: names of the file, or numbers", "LIST")
       ->group(group);
-  auto* const parts =
-      app.add_option("--split", split,
-                     "Several files with these proportions: 0.9:0.1 gives train.h5 and test.h5, "
-                     "8:1:1 train.h5, val.h5 and test.h5");
+  auto* const parts = app.add_option(
+      "--split", split,
+      "Write several files in these proportions: 0.9:0.1 gives train.h5 and test.h5, "
+      "8:1:1 train.h5, val.h5 and test.h5");
   parts->type_name("A:B")->group(group);
   app.add_flag("--stratify", command.selection.stratify, "Split each class in these proportions")
       ->needs(parts)
       ->group(group);
   add_names(app, "--fields", command.fields,
-            "Carry along only these fields beside labels and source rows, or none (default: all)",
+            "Copy only these fields besides labels and source rows, or none (default: all)",
             "NAMES")
       ->group(group);
 }
@@ -339,14 +339,14 @@ void add_file(CLI::App& app, RepackCommand& command) {
                           {{"stored", RepackOrder::stored},
                            {"source", RepackOrder::source},
                            {"shuffled", RepackOrder::shuffled}},
-                          "Order of the samples: as they are, as in the source, or mixed")
+                          "Order of the samples: as in IN, as in its source, or shuffled")
       ->group(group);
   add_seed(app, "--seed", command.selection.seed, "Seed of the shuffled order and of --split")
       ->group(group);
   add_choice<std::optional<chunkio::Layout>>(
       app, "--out-layout", options.layout,
       {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
-      "Axis order in the new file (default: as it is)")
+      "Axis order in the new file (default: as in IN)")
       ->group(group);
   add_filter(app, options.writer.filter)->group(group);
   app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files")
@@ -379,8 +379,8 @@ void add_repack_command(CLI::App& app, const GlobalOptions& global, Action& acti
       sub->add_option_function<std::string>(
              "--scale",
              [command](const std::string& text) { command->open.scale = parse_scale(text); },
-             "Make uint8 of floating-point pixels or wider integers: A becomes 0, B becomes 255, "
-             "and pixels outside are an error")
+             "Convert floating-point pixels or wider integers to uint8: A becomes 0, B becomes "
+             "255, and pixels outside are an error")
           ->type_name("A..B")
           ->group(group);
   const auto clip = std::make_shared<bool>(false);

@@ -295,7 +295,7 @@ ExitCode stream(StreamOptions options, const GlobalOptions& global) {
 
 void add_stream_command(CLI::App& app, const GlobalOptions& global, Action& action) {
   CLI::App* const command = app.add_subcommand(
-      "stream", "Stream epochs without a trainer, and show what file and machine can do");
+      "stream", "Stream epochs without a trainer, and measure how fast they come");
   const auto options = std::make_shared<StreamOptions>();
   add_stream_options(*command, *options);
   set_help(

@@ -262,27 +262,28 @@ void add_tune_command(CLI::App& app, const GlobalOptions& global, Action& action
                            {"hdf5", "hdf5"}},
                           "Kind of SOURCE, if h5pack cannot tell");
   add_byte_size(*command, "--memory-budget", options->memory, "Memory that the loader may use");
-  add_byte_size(*command, "--page-cache", options->page_cache,
-                "Memory that can keep the file between epochs (default: half of what is available)")
+  add_byte_size(
+      *command, "--page-cache", options->page_cache,
+      "Memory that can cache the file between epochs (default: half of what is available)")
       ->default_str("");
   add_integer(*command, "-j,--threads", options->cpus, 1,
               "Threads that the loader may use (default: the CPUs of this machine)")
       ->default_str("");
   add_milliseconds(*command, "--step-ms", options->step_ms,
-                   "Time of a training step; 0: not known");
+                   "Time of your training step for a batch; 0: not known");
   add_integer(*command, "--batch", options->batch, 1, "Samples in a batch");
   auto* const measure = command->add_flag(
-      "--measure", options->measure, "Time the disk for two seconds, and copying and decoding");
+      "--measure", options->measure, "Measure the disk for two seconds, and copying and decoding");
   std::vector<std::pair<std::string, std::string>> profiles;
   for (const chunkio::DiskProfile& profile : chunkio::disk_profiles()) {
     profiles.emplace_back(profile.name, profile.name);
   }
   add_choice<std::string>(*command, "--disk", options->profile, std::move(profiles),
-                          "Kind of disk the file will lie on")
+                          "Kind of disk that will hold the file")
       ->excludes(measure);
   command
       ->add_option("--scratch", options->scratch,
-                   "Folder on the disk that --measure times, where SOURCE is still to be packed")
+                   "Folder on the disk to measure, if SOURCE is not packed yet")
       ->type_name("DIR")
       ->capture_default_str()
       ->needs(measure);

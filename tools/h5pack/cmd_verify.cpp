@@ -229,7 +229,7 @@ void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& acti
   command->add_option("FILE", options->file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
       ->required()
       ->type_name("");
-  command->add_flag("--quick", options->quick, "Check the structure only; read no images");
+  command->add_flag("--quick", options->quick, "Check only the structure; read no images");
   add_integer(*command, "-j,--threads", options->threads, 1, "Threads that read and compare")
       ->default_str("8");
   auto* const against = command->add_option(
@@ -237,7 +237,8 @@ void add_verify_command(CLI::App& app, const GlobalOptions& global, Action& acti
       "Decode images of the source again and compare them (DIR, or FILE of h5pack csv)");
   against->type_name("SOURCE");
   add_sample(*command, options->sample)->needs(against);
-  add_seed(*command, "--seed", options->seed, "Which images --sample takes")->needs(against);
+  add_seed(*command, "--seed", options->seed, "Seed that picks the images of --sample")
+      ->needs(against);
   add_open_options(*command, options->open);
   set_help(*command,
            {"h5pack verify train.h5", "h5pack verify train.h5 --against photos/ --sample all"});

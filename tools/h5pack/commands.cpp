@@ -10,7 +10,8 @@ Program::Program()
   set_help(app_, {"h5pack folder photos/ -o train.h5 --resize 64 --center-crop 64x64",
                   "h5pack stream train.h5 --epochs 2"});
   app_.set_help_all_flag("--help-all", "Print all options and exit");
-  app_.set_version_flag("-v,--version", "", "Print the version, libraries and codecs, and exit");
+  app_.set_version_flag("-v,--version", "",
+                        "Print the versions of h5pack and its libraries, and exit");
   app_.add_flag("--json", global_.json, "Print results as JSON");
   app_.add_flag("--quiet,-q", global_.quiet, "Show no progress");
   app_.require_subcommand(1);

@@ -11,7 +11,7 @@
 namespace h5pack {
 
 CLI::Option* add_memory_budget(CLI::App& app, std::int64_t& target) {
-  return add_byte_size(app, "--memory-budget", target, "Memory that reading may take");
+  return add_byte_size(app, "--memory-budget", target, "Memory for reading");
 }
 
 chunkio::Loader copy_loader(const chunkio::Dataset& dataset, const CopyOptions& options) {

@@ -117,7 +117,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& grou
            options.bytes_per_second = of_option(bandwidth, [&] { return parse_bandwidth(text); });
            chunkio::require_valid({.bytes_per_second = *options.bytes_per_second});
          },
-         "Bandwidth of that disk, such as 200MB/s; 0: no limit")
+         "Bandwidth of the simulated disk, such as 200MB/s; 0: no limit")
       ->type_name("RATE")
       ->group(group);
   const std::string latency = "--limit-latency";
@@ -127,7 +127,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& grou
            options.request_seconds = of_option(latency, [&] { return parse_duration(text); });
            chunkio::require_valid({.request_seconds = *options.request_seconds});
          },
-         "Latency of each request to it, such as 8ms")
+         "Latency of each of its requests, such as 8ms")
       ->type_name("TIME")
       ->group(group);
   const std::string queue = "--limit-queue";
@@ -143,7 +143,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& grou
            chunkio::require_valid({.queue_depth = depth});
            options.queue_depth = depth;
          },
-         "Requests that it answers at once; 0: any number")
+         "Requests that it serves at once; 0: no limit")
       ->type_name("N")
       ->group(group);
 }

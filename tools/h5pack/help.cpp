@@ -32,7 +32,12 @@ class HelpFormatter final : public CLI::Formatter {
     });
     return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
            make_group("Options", false, shown) + "\nAll " + std::to_string(all.size()) +
-           " options: h5pack " + app->get_name() + " --help-all\n";
+           " options: " + command_line_of(*app) + " --help-all\n";
+  }
+
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (app->get_parent() != nullptr) name = command_line_of(*app);
+    return CLI::Formatter::make_usage(app, std::move(name));
   }
 
   std::string make_description(const CLI::App* app) const override {
@@ -66,6 +71,17 @@ class HelpFormatter final : public CLI::Formatter {
   [[nodiscard]] const std::vector<std::string>& examples() const noexcept { return examples_; }
 
  private:
+  /// What is typed for it: "h5pack append OLD folder".
+  static std::string command_line_of(const CLI::App& app) {
+    const CLI::App* const parent = app.get_parent();
+    if (parent == nullptr) return app.get_name();
+    std::string line = command_line_of(*parent);
+    for (const CLI::Option* option : parent->get_options()) {
+      if (option->get_positional()) line += " " + option->get_name(true);
+    }
+    return line + " " + app.get_name();
+  }
+
   /// " (not with --chunk)".
   static std::string joined(const std::set<CLI::Option*>& options, const std::string& relation) {
     std::string names;

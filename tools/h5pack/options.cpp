@@ -149,11 +149,11 @@ void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::st
   using Choice = std::optional<chunkio::Layout>;
   add_choice<Choice>(app, "--layout", target.layout,
                      {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
-                     "Axis order of the images, if the file does not tell")
+                     "Axis order of the images, if the file does not say")
       ->group(group);
   app.add_flag("--allow-external", target.allow_external,
-               "Read also what the file only refers to: links, external storage, virtual "
-               "datasets. For files you trust")
+               "Follow links, external storage and virtual datasets into other files; only for "
+               "files that you trust")
       ->group(group);
 }
 

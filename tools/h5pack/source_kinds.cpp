@@ -16,6 +16,8 @@ const std::array<SourceKind, 4>& source_kinds() noexcept {
         "File to write; a folder if DIR has splits",
         {"h5pack folder photos/ -o train.h5 --resize 64 --center-crop 64x64",
          "h5pack folder photos/ -o train.h5 --resume --on-error skip --report bad.jsonl"},
+        {"h5pack append train.h5 folder more-photos/ -o larger.h5",
+         "h5pack append train.h5 folder more-photos/ -o larger.h5 --order shuffled"},
         [](const PackCommand& command) { return list_folder(command.input); }},
        {"cifar",
         "CIFAR-10 or CIFAR-100 (binary version)",
@@ -24,6 +26,8 @@ const std::array<SourceKind, 4>& source_kinds() noexcept {
         "Folder for train.h5 and test.h5",
         {"h5pack cifar cifar-10-batches-bin/ -o cifar10/",
          "h5pack cifar cifar-100-binary/ -o cifar100/ --dry-run"},
+        {"h5pack append train.h5 cifar cifar-10-batches-bin/ -o larger.h5 --split test",
+         "h5pack append train.h5 cifar cifar-10-batches-bin/ -o larger.h5 --dry-run"},
         [](const PackCommand& command) { return list_cifar(command.input); }},
        {"celeba",
         "CelebA with its attributes",
@@ -32,6 +36,8 @@ const std::array<SourceKind, 4>& source_kinds() noexcept {
         "Folder for train.h5, val.h5 and test.h5",
         {"h5pack celeba celeba/ -o celeba-packed/",
          "h5pack celeba celeba/ -o celeba-packed/ --center-crop 178x178 --resize 64"},
+        {"h5pack append train.h5 celeba celeba/ -o larger.h5 --split val",
+         "h5pack append train.h5 celeba celeba/ -o larger.h5 --dry-run"},
         [](const PackCommand& command) { return list_celeba(command.input); }},
        {"csv",
         "the images that a CSV file lists",
@@ -40,6 +46,8 @@ const std::array<SourceKind, 4>& source_kinds() noexcept {
         "File to write",
         {"h5pack csv list.csv -o train.h5",
          "h5pack csv list.csv -o train.h5 --path-column file --label-column class"},
+        {"h5pack append train.h5 csv more.csv -o larger.h5",
+         "h5pack append train.h5 csv more.csv -o larger.h5 --order shuffled"},
         [](const PackCommand& command) { return list_csv(command.input, command.csv); }}}};
   return kKinds;
 }

@@ -17,6 +17,8 @@ struct SourceKind {
   const char* input;
   const char* output;                   ///< When it is packed by itself.
   std::array<const char*, 2> examples;  ///< Whole command lines.
+  /// The same when it is appended.
+  std::array<const char*, 2> append_examples;
   Listing (*list)(const PackCommand&);
 
   [[nodiscard]] bool is_csv() const noexcept { return std::string_view(name) == "csv"; }

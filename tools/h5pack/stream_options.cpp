@@ -30,7 +30,7 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
   add_order(app, loader)->group(kDelivered);
   auto* const window =
       add_byte_size(app, "--window-bytes", loader.window_bytes,
-                    "Bytes mixed together: more mixes better and needs more memory");
+                    "Size of the shuffle window: a larger one mixes better and takes more memory");
   window->group(kDelivered);
   app.add_flag("--drop-last", loader.drop_last, "Leave out the last, smaller batch")
       ->group(kDelivered);
@@ -43,18 +43,17 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
   add_choice<chunkio::OnError>(
       app, "--on-error", loader.on_error,
       {{"fail", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
-      "On damaged rows; skipping ends with exit code 3")
+      "On a damaged row: stop, or skip and count it (exit code 3)")
       ->group(kDelivered);
   app.add_option(
          "--state-out", options.state_out,
-         "Write the state of the loader to FILE, or to standard output (-), before any second "
-         "pass")
+         "Write the loader's state to FILE, or to standard output (-), before any second pass")
       ->type_name("FILE")
       ->group(kDelivered);
   app.add_option(
          "--state-in", options.state_in,
-         "Continue from a state, up to the end of epoch --epochs, with its batch, window and "
-         "lanes")
+         "Continue from a saved state until --epochs epochs are complete, with its batch, window "
+         "and lanes")
       ->type_name("FILE")
       ->excludes(batch)
       ->excludes(window)
@@ -69,14 +68,14 @@ void add_ranks(CLI::App& app, StreamOptions& options) {
   rank->group(kRanks);
   world_size->group(kRanks);
   app.add_flag("--ranks-from-env", options.ranks_from_env,
-               "Take both from torchrun, Open MPI, PMI or Slurm")
+               "Take rank and world size from torchrun, Open MPI, PMI or Slurm")
       ->excludes(rank)
       ->excludes(world_size)
       ->group(kRanks);
   auto* const lanes = add_integer(
       app, "--lanes", loader.lanes, 0,
-      "Parts of the order: a multiple of every world size that shall see the same global "
-      "batches; 0: as many as readers");
+      "Parts of the order: every world size that divides it sees the same global batches; 0: one "
+      "for each reader");
   lanes->excludes("--state-in");
   lanes->group(kRanks);
   add_choice<chunkio::Uneven>(app, "--uneven", loader.uneven,
@@ -89,13 +88,13 @@ void add_ranks(CLI::App& app, StreamOptions& options) {
 
 void add_report(CLI::App& app, StreamOptions& options) {
   add_milliseconds(app, "--step-ms", options.step_ms,
-                   "Wait so long after each batch, as a training step would")
+                   "Wait this long after each batch, as a training step would")
       ->group(kReport);
   app.add_flag("--digest", options.digest,
                "Stream once more and print a hash of all images that ignores their order")
       ->group(kReport);
   app.add_flag("--shuffle-quality", options.shuffle_quality,
-               "Stream once more and compare how batches are mixed with a global shuffle")
+               "Stream once more and compare the mix of batches with a global shuffle")
       ->group(kReport);
 }
 
@@ -142,9 +141,9 @@ void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, DiskOpti
       ->group(kReading);
   add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory that the loader may use")
       ->group(kReading);
-  add_integer(app, "-j,--threads", loader.num_threads, 0, "Reading threads; 0 chooses")
+  add_integer(app, "-j,--threads", loader.num_threads, 0, "Reading threads; 0: h5pack chooses")
       ->group(kReading);
-  add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches to have ready ahead, at least")
+  add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches to keep ready, at least")
       ->group(kReading);
   add_disk_limit(app, disk, kReading);
 }
