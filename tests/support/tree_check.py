@@ -6,8 +6,10 @@
 - No file mentions a path of the machine it was written on.
 - The loop in README.md and in cpp.md is the one that the build compiles.
 - What pages link to in the repository is there, headings included.
+- The recipes of tools/packaging are of this version, and name options, presets and files that there are.
 """
 
+import json
 import pathlib
 import re
 import subprocess
@@ -26,6 +28,7 @@ STRING_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
+CMAKE_OPTION = re.compile(r"CHUNKIO_(?:BUILD|WITH)_[A-Z]+\b")
 
 
 def check_top_level(root):
@@ -99,10 +102,39 @@ def check_links(root):
                 yield f"{page.relative_to(root)} links to {link}, a heading that is not there"
 
 
+def check_recipes(root):
+    """As far as that goes without docker, vcpkg and conda."""
+    project = (root / "CMakeLists.txt").read_text(encoding="utf-8")
+    version = re.search(r"^  VERSION ([\d.]+)$", project, re.MULTILINE)[1]
+    folder = root / "tools" / "packaging"
+    port, recipe, docker = (folder / name for name in ("vcpkg/portfile.cmake", "conda/meta.yaml", "Dockerfile"))
+    manifest = json.loads((folder / "vcpkg" / "vcpkg.json").read_text(encoding="utf-8"))
+    texts = {path: path.read_text(encoding="utf-8") for path in (port, recipe, docker)}
+    conda_version = re.search(r'set version = "([^"]*)"', texts[recipe])[1]
+    for name, found in (("vcpkg", manifest["version-semver"]), ("conda", conda_version)):
+        if found != version:
+            yield f"the recipe for {name} is of version {found}, the project of {version}"
+    for path, text in texts.items():
+        for option in sorted(set(CMAKE_OPTION.findall(text))):
+            if not re.search(rf"\(\s*{option}\b", project):
+                yield f"{path.relative_to(root)} sets {option}, which is no option of CMakeLists.txt"
+    for feature in manifest["features"]:
+        if f'"{feature}" IN_LIST FEATURES' not in texts[port]:
+            yield f"{port.relative_to(root)} does not know the feature {feature}"
+    presets = {preset["name"] for preset in json.loads((root / "CMakePresets.json").read_text())["workflowPresets"]}
+    for preset in re.findall(r"cmake --workflow --preset (\w+)", texts[docker]):
+        if preset not in presets:
+            yield f"{docker.relative_to(root)} uses the preset {preset}, which is not there"
+    copied = re.findall(r"^COPY (?!--from)(\S+)", texts[docker], re.MULTILINE)
+    for name in [*copied, *re.findall(r"\bbash ([\w/]+\.sh)", texts[docker])]:
+        if not (root / name).exists():
+            yield f"{docker.relative_to(root)} needs {name}, which is not there"
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     problems = [*check_top_level(root), *check_machine_paths(root), *check_library_flags(root),
-                *check_readme_program(root), *check_links(root)]
+                *check_readme_program(root), *check_links(root), *check_recipes(root)]
     for problem in problems:
         print(problem)
     print(f"{len(problems)} problems")
