@@ -1,4 +1,4 @@
-/// Files whose bytes the disk has to bring, and files whose bytes it has not.
+/// Evicts a file from the page cache, or loads it.
 #pragma once
 
 #include <cstdint>

@@ -188,7 +188,7 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
   stored["layout"] = to_string(options.layout.value_or(info.layout));
   stored["order"] = options.order;
   if (command.open.scale) stored["scale"] = scale_json(*command.open.scale);
-  // Of this run: what the one that packed it would have gone on with is another file.
+  // This run's identity replaces that of the run that packed the file.
   stored["identity"] = identity;
   stored.erase("seed");
   if (options.order == "shuffled") stored["seed"] = options.seed;

@@ -1,4 +1,4 @@
-/// What a packed file says about where it came from, made usable again.
+/// Re-opens the source recorded in a packed file.
 #pragma once
 
 #include <cstddef>

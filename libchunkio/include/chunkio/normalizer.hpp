@@ -40,7 +40,7 @@ struct NormalizeOptions {
   /// Output size in pixels; 0 (default): that of the images. At most image + 2 * padding.
   std::int64_t crop_height = 0;
   std::int64_t crop_width = 0;
-  /// Pixels of value 0 that are thought around each image before it is cropped, 0 to 2^20. Needs
+  /// Zero padding on each side of the image before it is cropped, in pixels, 0 to 2^20. Needs
   /// `random_crop` or a crop size larger than the image.
   std::int64_t padding = 0;
   /// Crop at a random place, another one for each sample and epoch; else in the middle. Needs

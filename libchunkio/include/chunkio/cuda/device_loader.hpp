@@ -77,9 +77,9 @@ struct DeviceOptions {
   /// cannot keep up.
   std::int64_t echo = 1;
 
-  /// Output batches that the consumer may hold at once, 1 to 1024. One more is waited for, up to
-  /// release_timeout_seconds, and then an error. With one, the kernel of a batch waits for all that
-  /// the consumer does with the one before.
+  /// Output batches that the consumer may hold at once, 1 to 1024. With all of them held, next()
+  /// waits up to release_timeout_seconds for one, and then throws. With 1, the kernel of a batch
+  /// waits for all that the consumer does with the batch before it.
   std::int64_t max_held = 2;
   /// How long next() waits, where max_held batches are held, for another thread to release one; 0
   /// to 1e6, 0 not at all. If the thread that calls next() holds them all, next() throws after this
