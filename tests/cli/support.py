@@ -167,7 +167,9 @@ class CliTest(unittest.TestCase):
             process.send_signal(number)
             code, _, errors = self.end(process)
             took = time.monotonic() - sent
-            if code in (0, SKIPPED) or (code == -number and (self.dir / output).exists()):  # it was through
+            # It was through, or, of a folder of files, with the one that is wanted.
+            through = (-number, STOPPED[number]) if "/" in output else (-number,)
+            if code in (0, SKIPPED) or (code in through and (self.dir / output).exists()):
                 for path in set(self.dir.rglob("*")) - before:
                     if not path.is_dir():
                         path.unlink()
