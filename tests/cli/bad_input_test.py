@@ -156,7 +156,7 @@ class BadOutputTest(CliTest):
             with self.subTest(arguments):
                 result = self.run_h5pack(*arguments, "--force", "--quiet")
                 self.assertEqual(result.returncode, 1)
-                self.assertRegex(result.stderr, r"pipe\.png.* no regular file")
+                self.assertRegex(result.stderr, r"pipe\.png.* not a regular file")
                 self.assertTrue((self.dir / "pipe.png").is_fifo())
 
     def test_file_size_limit_leaves_no_sheet_behind(self):

@@ -52,7 +52,7 @@ class VerifyTest(CliTest):
         report, stderr = self.verify("out.h5", code=4)
         self.assertFalse(report["intact"])
         self.assertEqual(len(stderr.splitlines()), 1)
-        self.assertRegex(stderr, r"h5pack: out\.h5 is damaged; copy it again")
+        self.assertRegex(stderr, r"h5pack: out\.h5 is damaged; restore it from an intact copy")
         rows = [(d["chunk"], d["first_row"], d["num_rows"], d["code"]) for d in report["damaged"]]
         self.assertEqual(rows, [(2, 8, 4, "digest_mismatch"), (5, 20, 2, "digest_mismatch")])
         self.assertEqual([damage["rows"] for damage in report["damaged"]], [[8], [21]])
@@ -173,7 +173,7 @@ class VerifyTest(CliTest):
                     self.assertIn(f"cannot open {name} of out.h5", report["problems"][0])
                 for command in (["repack", "out.h5", "-o", "new.h5"], ["export", "out.h5", "-o", "new"],
                                 ["append", "out.h5", "folder", "photos", "-o", "new.h5"]):
-                    self.assert_refused(command, 1, [name, "out.h5"], r"; the file is damaged, copy it again")
+                    self.assert_refused(command, 1, [name, "out.h5"], r"; the file is damaged: restore it from an intact copy")
                 for command in (["info", "out.h5", "--json"], ["stream", "out.h5", "--json", "--quiet"]):
                     result = self.run_h5pack(*command)
                     self.assertEqual(result.returncode, 0, result.stderr)

@@ -119,7 +119,7 @@ void check_is_export(const std::string& folder) {
     if (folder_of_files || files.contains(name)) continue;
     throw chunkio::Error(chunkio::ErrorCode::output_exists,
                          in_quotes(folder) + " holds " + in_quotes(name) +
-                             ", which is of no export, so --force does not replace it; remove it, "
+                             ", which no export wrote, so --force does not replace it; remove it, "
                              "or name another folder with -o");
   }
 }

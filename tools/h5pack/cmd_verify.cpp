@@ -193,10 +193,11 @@ ExitCode run_verify(const VerifyCommand& command, const GlobalOptions& global) {
     }
     print(global.json ? verify_json(report) : verify_text(report));
     if (report.intact()) return ExitCode::ok;
-    print_error(command.file +
-                (report.problems.empty() && report.damaged.empty()
-                     ? " differs from its source; pack it anew, or give the source it was made of"
-                     : " is damaged; copy it again from an intact place, or pack it anew"));
+    print_error(
+        command.file +
+        (report.problems.empty() && report.damaged.empty()
+             ? " differs from its source; pack it again, or name the source that it was packed from"
+             : " is damaged; restore it from an intact copy, or pack it again"));
     return ExitCode::damaged;
   });
 }

@@ -50,7 +50,7 @@ ExportNames::ExportNames(const chunkio::Dataset& dataset) {
   const std::vector<std::int64_t> counts = count_labels(dataset);
   if (!info.labels || info.labels->dtype != chunkio::DType::int64) return;
   if (counts.empty()) {
-    notes_.emplace_back("the labels are no class numbers, so they are only in " +
+    notes_.emplace_back("the labels are not class numbers, so they are only in " +
                         std::string(kSampleTable));
     return;
   }

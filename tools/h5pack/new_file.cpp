@@ -99,7 +99,7 @@ void check_new_file(const std::string& path, bool overwrite) {
     if (!overwrite) refuse_existing(path);
     if (!S_ISREG(status.st_mode)) {
       throw Error(ErrorCode::output_exists,
-                  escape(path) + " is no regular file and is not replaced; choose another -o");
+                  escape(path) + " is not a regular file and is not replaced; choose another -o");
     }
   }
   const std::string folder = folder_of(path);

@@ -52,7 +52,7 @@ void check_file(const std::string& path, bool force) {
   // Renaming onto /dev/null, say, would put a file in its place.
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw Error(ErrorCode::output_exists,
-                in_quotes(path) + " is no regular file and is not replaced; choose another -o");
+                in_quotes(path) + " is not a regular file and is not replaced; choose another -o");
   }
 }
 

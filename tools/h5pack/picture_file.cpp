@@ -140,7 +140,7 @@ void check_text_samples(Bytes text, bool bitmap, std::int64_t max_value, const s
     if (byte == '\n') comment = false;
     if (comment) continue;
     if (!digit && (byte == 0 || std::strchr(" \t\r\n\v\f", byte) == nullptr)) {
-      throw_damaged(path, "a sample of the PNM file is no number");
+      throw_damaged(path, "a sample of the PNM file is not a number");
     }
     // Bits need no spaces between them.
     value = digit ? (bitmap ? 0 : value * 10) + (byte - '0') : 0;

@@ -18,10 +18,10 @@ RecordFile::RecordFile(std::string path, std::int64_t record_bytes)
   if (over == 0) return;
   throw chunkio::Error(chunkio::ErrorCode::corrupt_data,
                        in_quotes(path_) + " has " + std::to_string(stamp_.size) +
-                           " bytes, which is no multiple of the " + std::to_string(record_bytes) +
-                           " bytes of a record: it ends " + std::to_string(over) +
-                           " bytes into record " + std::to_string(num_records()) +
-                           "; unpack the archive again");
+                           " bytes, which is not a multiple of the " +
+                           std::to_string(record_bytes) + " bytes of a record: it ends " +
+                           std::to_string(over) + " bytes into record " +
+                           std::to_string(num_records()) + "; unpack the archive again");
 }
 
 void RecordFile::read_records(std::int64_t first, std::span<std::uint8_t> records) const {

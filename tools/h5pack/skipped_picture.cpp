@@ -20,8 +20,7 @@ ErrorBudget::ErrorBudget(OnError on_error, std::optional<std::int64_t> most, std
 
 void ErrorBudget::spend(const SkippedPicture& picture) {
   if (on_error_ == OnError::fail) {
-    throw Error(picture.code,
-                picture.reason + "; --on-error skip leaves such images out and lists them");
+    throw Error(picture.code, picture.reason + "; --on-error skip skips and lists such images");
   }
   ++num_spent_;
   spent_.push_back(picture);

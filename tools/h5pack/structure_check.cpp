@@ -99,8 +99,8 @@ void refuse_damaged(const chunkio::DatasetInfo& info) {
   if (info.damaged_objects.empty()) return;
   throw chunkio::Error(chunkio::ErrorCode::corrupt_data,
                        info.damaged_objects.front().reason +
-                           "; the file is damaged, copy it again from an intact place, or pack it "
-                           "anew");
+                           "; the file is damaged: restore it from an intact copy, or pack it "
+                           "again");
 }
 
 void warn_of_damage(const chunkio::DatasetInfo& info) {

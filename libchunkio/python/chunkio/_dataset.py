@@ -27,7 +27,7 @@ class Dataset(_core.Dataset):
         images: path of the image dataset inside the file. Default: "images", else the only uint8 dataset with four
             axes, else the only one with three.
         labels: path of the label dataset. Default: "labels" (or "label") if there is one that can be labels.
-        layout: axis order of the images, where the file does not tell: "nhwc" or "nchw".
+        layout: axis order of the images, if the file does not say: "nhwc" or "nchw".
         allow_external: read also what lies outside of the file, through links and virtual datasets. Only for files
             you trust.
 

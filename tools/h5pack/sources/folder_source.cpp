@@ -85,10 +85,10 @@ FolderContents read_folder(const std::string& path) {
 
 void note_not_regular(std::int64_t count, std::vector<std::string>& notes) {
   if (count == 1) {
-    notes.push_back("1 entry named like an image is no regular file and is left out");
+    notes.push_back("1 entry named like an image is not a regular file and is skipped");
   } else if (count > 1) {
     notes.push_back(std::to_string(count) +
-                    " entries named like images are no regular files and are left out");
+                    " entries named like images are not regular files and are skipped");
   }
 }
 
@@ -151,7 +151,7 @@ Split list_root(const Root& root, const std::vector<std::string>& class_names,
   } else {
     if (!top.pictures.empty()) {
       notes.push_back(std::to_string(top.pictures.size()) + " images beside the class folders of " +
-                      in_quotes(root.path) + " belong to no class and are left out");
+                      in_quotes(root.path) + " belong to no class and are skipped");
     }
     std::vector<std::int64_t> labels;
     for (const std::string& class_name : top.folders) {
@@ -222,7 +222,7 @@ Listing list_folder(const std::string& dir_argument) {
     listing.output_is_folder = true;
     if (top.folders.size() > roots.size() || !top.pictures.empty()) {
       listing.notes.push_back("only the splits train/, val/ and test/ of " + in_quotes(dir) +
-                              " are packed; what lies beside them is left out");
+                              " are packed; everything beside them is skipped");
     }
     for (Root& root : roots) root.contents = read_folder(root.path);
   } else {
