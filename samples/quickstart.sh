@@ -17,7 +17,7 @@ fi
 pictures=
 if [[ $# -eq 1 ]]; then
   if [[ ! -d $1 ]]; then
-    echo "quickstart.sh: $1 is not a folder; name one that holds pictures" >&2
+    echo "quickstart.sh: $1 is not a folder; name one that holds images" >&2
     exit 2
   fi
   pictures=$(cd "$1" && pwd)
@@ -99,7 +99,7 @@ say "Stream two epochs"
 
 say "Train"
 if "$h5pack" info "$train" --json | grep --quiet '"labels": *null'; then
-  echo "These pictures have no class folders, so there is nothing to learn: training is left out."
+  echo "These images have no class folders, so there is nothing to learn: training is left out."
 else
   "$build/samples/chunkio-train-softmax" "$train" "${held_out[@]}" --epochs 10
   if [[ ${#with_python[@]} -gt 0 ]]; then
