@@ -94,7 +94,10 @@ class Dataset(_core.Dataset):
         return (self[row] for row in range(len(self)))
 
     def read_field(self, name: str, rows: slice = slice(None)) -> npt.NDArray[Any]:
-        """Rows of a field, or of the labels by their name, [n,...], as a copy."""
+        """Rows of a field, or of the labels by their name, [n,...] of the field's dtype, as a copy.
+
+        Raises LookupError if there is no such field, ValueError for a slice with a step.
+        """
         import numpy as np
 
         start, stop, step = rows.indices(len(self))

@@ -40,6 +40,7 @@ class Epochs(Generic[BatchT]):
 
         A `for` that has begun goes on with its own epoch. If that is this one, and nothing was delivered yet, it counts
         as the next `for`: trainers ask for the iterator before they say which epoch begins.
+        Raises ValueError for an epoch below 0.
         """
         epoch = operator.index(epoch)
         if not 0 <= epoch < 2**63:

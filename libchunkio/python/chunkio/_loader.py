@@ -105,10 +105,12 @@ class Loader(Epochs[Batch]):
 
     @property
     def dataset(self) -> Dataset:
+        """What it reads."""
         return self._dataset
 
     @property
     def batch_size(self) -> int:
+        """Samples a batch, of this rank."""
         batch_size: int = self._options["batch_size"]
         return batch_size
 
@@ -119,7 +121,7 @@ class Loader(Epochs[Batch]):
 
     @property
     def samples_per_epoch(self) -> int:
-        """Of this rank."""
+        """Samples of an epoch, of this rank."""
         return self._loader.samples_per_epoch
 
     @property
@@ -134,6 +136,7 @@ class Loader(Epochs[Batch]):
 
     @property
     def source_reason(self) -> str:
+        """Why it reads so, and what was measured: one line."""
         return self._loader.source_reason
 
     def __iter__(self) -> Iterator[Batch]:

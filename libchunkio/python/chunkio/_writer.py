@@ -267,6 +267,10 @@ def pack(
         path: the file.
         num_samples: how many samples to take, if not all.
         **options: those of `Writer`; class_names are taken from dataset.classes or dataset.features where they are.
+
+    Raises:
+        ValueError: no samples, fewer than num_samples, or what is no image; images of several shapes.
+        FileExistsError, OSError: as `Writer`. An error leaves no file, but with `resume=True` what can be gone on from.
     """
     if "class_names" not in options and (names := _class_names(dataset)):
         options["class_names"] = names

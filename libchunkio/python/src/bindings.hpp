@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -114,21 +115,28 @@ class LoaderInTurns {
   auto with(const Use& use) {
     loader_.require_here("the Loader");
     const nb::gil_scoped_release no_gil;
-    const std::lock_guard lock(*mutex_);
+    const auto turn = wait_for_turn();
     return use(loader_.get("the Loader"));
   }
   void close() {
     if (!loader_.is_here()) return;
+    std::unique_lock<std::timed_mutex> turn;
     {
       const nb::gil_scoped_release no_gil;
-      mutex_->lock();
+      turn = wait_for_turn();
     }
     loader_.reset();
-    mutex_->unlock();
   }
 
  private:
-  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  /// Called without the GIL. Looks at signals, as next() does on the thread whose turn it is.
+  [[nodiscard]] std::unique_lock<std::timed_mutex> wait_for_turn() {
+    std::unique_lock<std::timed_mutex> turn(*mutex_, std::defer_lock);
+    while (!turn.try_lock_for(std::chrono::milliseconds(50))) check_signals();
+    return turn;
+  }
+
+  std::unique_ptr<std::timed_mutex> mutex_ = std::make_unique<std::timed_mutex>();
   Owned<L> loader_;
 };
 

@@ -49,6 +49,9 @@ RowSelection row_selection(const nb::object& rows, std::int64_t num_samples) {
   } else if (kind != "i" && kind != "u" && count > 0) {
     throw nb::type_error("rows must be integers, booleans or a slice");
   }
+  if (const auto rank = nb::cast<std::int64_t>(numbers.attr("ndim")); rank != 1) {
+    throw nb::value_error(("rows must have one axis, not " + std::to_string(rank)).c_str());
+  }
   numbers = numpy.attr("ascontiguousarray")(numbers, "int64");
   const auto array = nb::cast<nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig>>(numbers);
   return RowSelection::of(std::span(array.data(), array.size()));

@@ -88,16 +88,20 @@ void bind_tensor(nb::module_& module) {
                        "Memory of a batch, without a copy: numpy.asarray(tensor), "
                        "torch.from_dlpack(tensor), jax.dlpack.from_dlpack(tensor).\n\n"
                        "Row-major. Valid while it, or an array made of it, exists; what belongs to "
-                       "a batch is not to be written to.")
+                       "a batch is not to be written to. May be used on any thread.")
       .def_prop_ro(
           "shape", [](const PyTensor& tensor) { return shape_tuple(tensor.view.shape()); },
-          nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def_prop_ro("ndim", [](const PyTensor& tensor) { return tensor.view.shape().rank(); })
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Lengths of its axes.")
+      .def_prop_ro(
+          "ndim", [](const PyTensor& tensor) { return tensor.view.shape().rank(); },
+          "Number of its axes.")
       .def_prop_ro(
           "dtype",
           [](const PyTensor& tensor) { return std::string(to_string(tensor.view.dtype())); },
           "Its name in NumPy: 'uint8', 'float32', ...")
-      .def_prop_ro("nbytes", [](const PyTensor& tensor) { return tensor.view.size_bytes(); })
+      .def_prop_ro(
+          "nbytes", [](const PyTensor& tensor) { return tensor.view.size_bytes(); },
+          "Bytes of all elements.")
       .def("__len__",
            [](const PyTensor& tensor) {
              return tensor.view.shape().rank() == 0 ? 0 : tensor.view.shape()[0];
