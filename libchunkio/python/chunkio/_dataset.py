@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from . import _core
-from .errors import MissingFileError, NotFoundError
+from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,8 +47,13 @@ class Dataset(_core.Dataset):
         allow_external: bool = False,
     ) -> None:
         options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
+        name = os.fsdecode(path)
         try:
-            super().__init__(os.fsdecode(path), **options)
+            name.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(f"{name!r} is not UTF-8; make a link with another name") from None
+        try:
+            super().__init__(name, **options)
         except NotFoundError as error:
             if os.path.exists(path):
                 raise
@@ -100,6 +105,8 @@ class Dataset(_core.Dataset):
         """
         import numpy as np
 
+        if not isinstance(name, str) or not isinstance(rows, slice):
+            raise TypeError(f"read_field takes a name and a slice, got {name!r} and {rows!r}")
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise ValueError("read_field reads neighbouring rows; take every n-th of the array")
@@ -118,6 +125,11 @@ class Dataset(_core.Dataset):
 
     def __repr__(self) -> str:
         return f"<chunkio.Dataset {self.path!r} {list(self.shape)}>"
+
+
+def require_dataset(dataset: Any) -> None:
+    if not isinstance(dataset, _core.Dataset):
+        raise TypeError(f"dataset must be a chunkio.Dataset, got {dataset!r}; chunkio.Dataset(path) opens a file")
 
 
 def _open(path: str, options: dict[str, Any]) -> Dataset:

@@ -99,6 +99,10 @@ class DataLoader:
         device_options: dict[str, Any] | None = None,
         **loader_options: Any,
     ) -> None:
+        if isinstance(fields, str):
+            raise TypeError(f"fields must be a list of names, got {fields!r}")
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform must be callable, got {transform!r}")
         self._dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         self._device = torch.device(device)
         self._batch_size = batch_size
@@ -292,6 +296,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 def _ranks(distributed: Literal["auto"] | bool) -> tuple[int, int]:
     if distributed is False:
         return 0, 1
+    if distributed not in ("auto", True):
+        raise InvalidArgumentError(f'distributed must be "auto", True or False, got {distributed!r}')
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     ranks = _core.find_ranks()
@@ -317,7 +323,9 @@ def _size(crop_size: int | Sequence[int] | None) -> tuple[int, int]:
 def _numbers(values: Sequence[float] | float | None) -> list[float]:
     if values is None:
         return []
-    return [float(values)] if isinstance(values, numbers.Real) else [float(value) for value in values]
+    if isinstance(values, numbers.Real) or getattr(values, "ndim", 1) == 0:
+        return [float(values)]  # type: ignore[arg-type]
+    return [float(value) for value in values]  # type: ignore[union-attr]
 
 
 def _open_on_device(arguments: tuple[Any, ...], state: dict[str, Any]) -> _DeviceLoader:

@@ -39,7 +39,7 @@ class Keywords {
   /// \throws TypeError for a keyword that nobody read.
   void require_none_left() const {
     for (const auto& [name, value] : left_) {
-      throw nb::type_error(("there is no option " + nb::cast<std::string>(name)).c_str());
+      throw nb::type_error(("there is no option " + shown(name)).c_str());
     }
   }
 
@@ -49,10 +49,11 @@ class Keywords {
     try {
       return nb::cast<T>(given);
     } catch (const std::bad_cast&) {
-      const std::string shown = nb::cast<std::string>(nb::repr(given));
-      throw nb::type_error((std::string(name) + " cannot be " + shown).c_str());
+      throw nb::type_error((std::string(name) + " cannot be " + shown(given)).c_str());
     }
   }
+  /// As Python writes it: any object has that, and it is always text.
+  static std::string shown(nb::handle object) { return nb::cast<std::string>(nb::repr(object)); }
   template <class Option>
   static Option named(const char* name, const std::string& given) {
     try {

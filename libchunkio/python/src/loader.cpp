@@ -30,7 +30,7 @@ RowSelection row_selection(const nb::object& rows, std::int64_t num_samples) {
     Py_ssize_t step = 0;
     if (PySlice_Unpack(rows.ptr(), &start, &stop, &step) < 0) throw nb::python_error();
     const Py_ssize_t count = PySlice_AdjustIndices(num_samples, &start, &stop, step);
-    if (step == 1) return RowSelection({{start, start + count}});
+    if (step == 1 && count > 0) return RowSelection({{start, start + count}});
     std::vector<std::int64_t> numbers;
     for (Py_ssize_t i = 0; i < count; ++i) numbers.push_back(start + i * step);
     return RowSelection::of(numbers);
