@@ -47,11 +47,7 @@ class Dataset(_core.Dataset):
         allow_external: bool = False,
     ) -> None:
         options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
-        name = os.fsdecode(path)
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise InvalidArgumentError(f"{name!r} is not UTF-8; make a link with another name") from None
+        name = path_text(path)
         try:
             super().__init__(name, **options)
         except NotFoundError as error:
@@ -125,6 +121,15 @@ class Dataset(_core.Dataset):
 
     def __repr__(self) -> str:
         return f"<chunkio.Dataset {self.path!r} {list(self.shape)}>"
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    name = os.fsdecode(path)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{name!r} is not UTF-8; make a link with another name") from None
+    return name
 
 
 def require_dataset(dataset: Any) -> None:

@@ -16,6 +16,16 @@ namespace chunkio::python {
 
 namespace nb = nanobind;
 
+/// An option with a closed set of values, by the name of one. `name` is that of the option.
+template <class Option>
+Option named(const std::string& name, const std::string& given) {
+  try {
+    return from_string<Option>(given);
+  } catch (const Error& error) {
+    throw error.with_message(name + ": " + error.what());
+  }
+}
+
 /// Reads keywords into the members of an option struct, each once; those that were not given leave
 /// the struct's defaults. Options with a closed set of values are strings.
 class Keywords {
@@ -54,14 +64,6 @@ class Keywords {
   }
   /// As Python writes it: any object has that, and it is always text.
   static std::string shown(nb::handle object) { return nb::cast<std::string>(nb::repr(object)); }
-  template <class Option>
-  static Option named(const char* name, const std::string& given) {
-    try {
-      return from_string<Option>(given);
-    } catch (const Error& error) {
-      throw error.with_message(std::string(name) + ": " + error.what());
-    }
-  }
 
   nb::dict left_;
 };
