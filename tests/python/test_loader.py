@@ -390,6 +390,42 @@ def test_ctrl_c_ends_a_wait_for_the_turn(make_file):
     assert float(done.stdout) < 0.5  # 0.05 s and a busy machine
 
 
+def test_what_a_handler_raises_takes_no_batch_away(data):
+    """Also where it comes between the arrival of a batch and the return from next()."""
+
+    class Alarm(Exception):
+        pass
+
+    def ring(_, frame):
+        if frame.f_code.co_name == "_next":
+            raise Alarm
+
+    limit = {"bytes_per_second": 2e6, "request_seconds": 0.002, "queue_depth": 1}
+    loader = chunkio.Loader(data, batch_size=16, seed=7, window_bytes=2 * 9 * 90, disk_limit=limit)
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        rows, caught, batches = [], 0, iter(loader)
+        while True:
+            try:
+                if caught < 30:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0005 * (1 + caught % 10))
+                batch = next(batches, None)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Alarm:
+                caught += 1
+                loader.load_state_dict(loader.state_dict())
+                batches = iter(loader)
+                continue
+            if batch is None:
+                break
+            rows += check_contents(batch)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    # A signal in the last microseconds, when the batch is on its way up already, still takes it.
+    assert caught > 0 and len(set(rows)) == len(rows) >= 230 - 16
+
+
 def test_other_threads_run_while_one_waits(make_file):
     loader = chunkio.Loader(chunkio.Dataset(make_file(chunk=230)), disk_limit=SLOW)
     batches = iter(loader)

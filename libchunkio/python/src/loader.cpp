@@ -119,6 +119,23 @@ Loader make_loader(const PyDataset& dataset, LoaderOptions options) {
 
 using PyLoader = LoaderInTurns<Loader>;
 
+std::optional<Batch> next(PyLoader& self) {
+  return self.with([](Loader& loader) -> std::optional<Batch> {
+    const LoaderPosition before = loader.position();
+    std::optional<Batch> batch = loader.next();
+    if (!batch) return batch;
+    try {
+      check_signals();
+    } catch (...) {
+      // What a handler raised would take the place of the batch, which then counts as delivered.
+      batch.reset();
+      loader.restore(loader.state_at(before, false));
+      throw;
+    }
+    return batch;
+  });
+}
+
 }  // namespace
 
 void bind_loader(nb::module_& module) {
@@ -132,8 +149,7 @@ void bind_loader(nb::module_& module) {
                 make_loader(dataset, loader_options(keywords, dataset.info().num_samples)));
           },
           nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
-      .def("next",
-           [](PyLoader& self) { return self.with([](Loader& loader) { return loader.next(); }); })
+      .def("next", &next)
       .def(
           "state_at",
           [](PyLoader& self, std::int64_t epoch, std::int64_t step) {
