@@ -79,6 +79,12 @@ nb::tuple shape_tuple(const Shape& shape) {
   return nb::tuple(dims);
 }
 
+nb::object python_dtype(DType dtype) {
+  const nb::object name = nb::cast(std::string(to_string(dtype)));
+  if (dtype == DType::bfloat16) return name;
+  return nb::module_::import_("numpy").attr("dtype")(name);
+}
+
 bool wants_versioned(const nb::object& max_version) {
   return !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
 }
@@ -96,9 +102,9 @@ void bind_tensor(nb::module_& module) {
           "ndim", [](const PyTensor& tensor) { return tensor.view.shape().rank(); },
           "Number of its axes.")
       .def_prop_ro(
-          "dtype",
-          [](const PyTensor& tensor) { return std::string(to_string(tensor.view.dtype())); },
-          "Its name in NumPy: 'uint8', 'float32', ...")
+          "dtype", [](const PyTensor& tensor) { return python_dtype(tensor.view.dtype()); },
+          nb::sig("def dtype(self) -> typing.Any"),
+          "A numpy.dtype; the name 'bfloat16' of what NumPy does not have.")
       .def_prop_ro(
           "nbytes", [](const PyTensor& tensor) { return tensor.view.size_bytes(); },
           "Bytes of all elements.")
