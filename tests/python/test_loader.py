@@ -348,6 +348,7 @@ def test_statistics_and_reports(data):
 def test_ctrl_c_ends_a_wait(make_file):
     program = f"""
         import chunkio, threading, os, signal, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
         loader = chunkio.Loader(chunkio.Dataset({make_file(chunk=230)!r}), disk_limit={{"bytes_per_second": 1e9, "request_seconds": 3, "queue_depth": 1}})
         def press():
             global pressed
@@ -369,6 +370,7 @@ def test_ctrl_c_ends_a_wait(make_file):
 def test_ctrl_c_ends_a_wait_for_the_turn(make_file):
     program = f"""
         import chunkio, threading, os, signal, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         limit = {{"bytes_per_second": 1e9, "request_seconds": 3, "queue_depth": 1}}
         loader = chunkio.Loader(chunkio.Dataset({make_file(chunk=230)!r}), disk_limit=limit)
         batches = iter(loader)
