@@ -112,6 +112,26 @@ class TuneTest(CliTest):
                     options["window_bytes"], "--threads", options["num_threads"], "--prefetch",
                     options["prefetch_depth"], "--memory-budget", options["memory_budget"], "--resident",
                     options["resident"].split(":")[-1], "--epochs", 2)
+        # The line of Python says the same.
+        path, keywords = self.python_line(commands["python"])
+        self.assertEqual(path, (["train.h5"], {}))
+        self.assertEqual({name: str(value) for name, value in keywords.items()},
+                         {name: value.split(":")[-1] for name, value in options.items()})
+
+    def python_line(self, line):
+        """What Dataset and Loader are called with."""
+        class Chunkio:
+            @staticmethod
+            def Dataset(*given, **options):
+                return list(given), options
+
+            @staticmethod
+            def Loader(dataset, **options):
+                return dataset, options
+
+        scope = {"chunkio": Chunkio}
+        exec(line, scope)  # our own output
+        return scope["loader"]
 
     def test_lines_have_the_options_that_were_given(self):
         make_class_folder(self.dir / "pics" / "of", ["cat", "dog"], 4)
@@ -144,7 +164,11 @@ class TuneTest(CliTest):
         self.assertFalse(report["pack"])
         self.assertIn('Dataset::open("good.h5", {.images = "a b", .layout = chunkio::Layout::nchw}), {.batch_size',
                       report["commands"]["cpp"])
+        path, _ = self.python_line(report["commands"]["python"])
+        self.assertEqual(path, (["good.h5"], {"images": "a b", "layout": "nchw"}))
         report = self.tune("good.h5", "--images", "b", "--layout", "nhwc", "--allow-external")
+        path, _ = self.python_line(report["commands"]["python"])
+        self.assertEqual(path, (["good.h5"], {"images": "b", "layout": "nhwc", "allow_external": True}))
         self.assertIn('{.images = "b", .layout = chunkio::Layout::nhwc, .allow_external = true}',
                       report["commands"]["cpp"])
 

@@ -1,3 +1,5 @@
+import importlib.util
+import inspect
 import json
 import pathlib
 import pickle
@@ -97,3 +99,22 @@ def test_errors_are_pythons(tmp_path, make_file):
         chunkio.Dataset(make_file(), layout="hwc")
     with pytest.raises(TypeError):
         chunkio.Dataset(make_file(), colour="red")
+    with pytest.raises(ValueError, match="is not UTF-8"):
+        chunkio.Dataset(b"\xff.h5")
+    with pytest.raises(TypeError, match="takes a name and a slice"):
+        chunkio.Dataset(make_file()).read_field("labels", 3)
+
+
+def test_every_public_member_says_what_it_is():
+    classes = [chunkio.Batch, chunkio.Dataset, chunkio.Error, chunkio.Loader, chunkio.Normalizer, chunkio.Tensor, chunkio.Writer]
+    if importlib.util.find_spec("torch"):
+        front_end = importlib.import_module("chunkio.torch")
+        classes += [front_end.DataLoader, front_end.IterableDataset]
+    silent = [thing.__name__ for thing in [*classes, chunkio.pack] if not thing.__doc__]
+    for thing in classes:
+        for name in dir(thing):
+            member = inspect.getattr_static(thing, name)
+            ours = (getattr(member, "__module__", None) or getattr(thing, "__module__", "")).startswith("chunkio")
+            if not name.startswith("_") and ours and (callable(member) or isinstance(member, property)) and not inspect.getdoc(member):
+                silent.append(f"{thing.__name__}.{name}")
+    assert silent == []

@@ -155,8 +155,11 @@ def test_every_option_reaches_cpp(data):
         chunkio.Loader(data, rows=[True, False, True])
     with pytest.raises(TypeError, match="disk_limit must be a dict"):
         chunkio.Loader(data, disk_limit=3)
-    with pytest.raises(ValueError, match="epoch must be between 0 and"):
-        chunkio.Loader(data).set_epoch(2**63)
+    for epoch in (-1, 2**62 + 1, 2**70):
+        with pytest.raises(ValueError, match="epoch must be between 0 and"):
+            chunkio.Loader(data).set_epoch(epoch)
+        with pytest.raises(ValueError, match="epoch must be between 0 and"):
+            chunkio.Loader(data).stats(epoch=epoch)
     with pytest.raises(TypeError, match="seed cannot be -1"):
         chunkio.Loader(data, seed=-1)
     with pytest.raises(TypeError, match="batch_size"):
@@ -167,6 +170,29 @@ def test_every_option_reaches_cpp(data):
     assert chunkio.Loader(data, seed=2**64 - 1).state_dict()["seed"] == 2**64 - 1
     loader = chunkio.Loader(data, resident="host", verify="off", num_threads=3)
     assert loader.stats()["facts"]["resident"] == "host" and loader.stats()["num_threads"] == 3
+
+
+@pytest.mark.parametrize(
+    "error, options, text",
+    [
+        (TypeError, {"disk_limit": {1: 1}}, "there is no option 1"),
+        (ValueError, {"rows": [[1, 2], [3, 4]]}, "rows must have one axis, not 2"),
+        (ValueError, {"rows": 5}, "rows must have one axis, not 0"),
+        (ValueError, {"rows": slice(5, 5)}, "a selection of no rows"),
+        (TypeError, {"fields": "weights"}, "fields cannot be 'weights'"),
+        (TypeError, {"batch_size": 10**30}, "batch_size cannot be 1000"),
+    ],
+)
+def test_odd_options_are_told_in_words_of_python(data, error, options, text):
+    with pytest.raises(error, match=text):
+        chunkio.Loader(data, **options)
+
+
+def test_a_path_is_no_dataset(data):
+    for make in (chunkio.Loader, chunkio.Normalizer):
+        for given in (data.path, None):
+            with pytest.raises(TypeError, match=r"dataset must be a chunkio.Dataset, got .*; chunkio.Dataset\(path\) opens"):
+                make(given)
 
 
 def test_states_are_exact_and_plain_json(data):
@@ -181,8 +207,9 @@ def test_states_are_exact_and_plain_json(data):
         assert again.state_dict() == state
         assert [ids(batch) for batch in again] == rest
         assert next(iter(again)).epoch == 1
-    with pytest.raises(ValueError, match="seed"):
+    with pytest.raises(ValueError, match="seed") as caught:
         chunkio.Loader(data, **{**SMALL, "seed": 8}).load_state_dict(state)
+    assert "::" not in str(caught.value)
     with pytest.raises(ValueError):
         loader.load_state_dict({"epoch": 1})
 
@@ -321,6 +348,7 @@ def test_statistics_and_reports(data):
 def test_ctrl_c_ends_a_wait(make_file):
     program = f"""
         import chunkio, threading, os, signal, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
         loader = chunkio.Loader(chunkio.Dataset({make_file(chunk=230)!r}), disk_limit={{"bytes_per_second": 1e9, "request_seconds": 3, "queue_depth": 1}})
         def press():
             global pressed
@@ -337,6 +365,67 @@ def test_ctrl_c_ends_a_wait(make_file):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 0.5  # 0.05 s and a busy machine
+
+
+def test_ctrl_c_ends_a_wait_for_the_turn(make_file):
+    program = f"""
+        import chunkio, threading, os, signal, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        limit = {{"bytes_per_second": 1e9, "request_seconds": 3, "queue_depth": 1}}
+        loader = chunkio.Loader(chunkio.Dataset({make_file(chunk=230)!r}), disk_limit=limit)
+        batches = iter(loader)
+        threading.Thread(target=lambda: next(batches), daemon=True).start()
+        def press():
+            global pressed
+            time.sleep(0.5)
+            pressed = time.monotonic()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=press).start()
+        time.sleep(0.2)
+        try:
+            loader.stats()
+        except KeyboardInterrupt:
+            print(time.monotonic() - pressed)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.5  # 0.05 s and a busy machine
+
+
+def test_what_a_handler_raises_takes_no_batch_away(data):
+    """Also where it comes between the arrival of a batch and the return from next()."""
+
+    class Alarm(Exception):
+        pass
+
+    def ring(_, frame):
+        if frame.f_code.co_name == "_next":
+            raise Alarm
+
+    limit = {"bytes_per_second": 2e6, "request_seconds": 0.002, "queue_depth": 1}
+    loader = chunkio.Loader(data, batch_size=16, seed=7, window_bytes=2 * 9 * 90, disk_limit=limit)
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        rows, caught, batches = [], 0, iter(loader)
+        while True:
+            try:
+                if caught < 30:
+                    signal.setitimer(signal.ITIMER_REAL, 0.0005 * (1 + caught % 10))
+                batch = next(batches, None)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Alarm:
+                caught += 1
+                loader.load_state_dict(loader.state_dict())
+                batches = iter(loader)
+                continue
+            if batch is None:
+                break
+            rows += check_contents(batch)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    # A signal in the last microseconds, when the batch is on its way up already, still takes it.
+    assert caught > 0 and len(set(rows)) == len(rows) >= 230 - 16
 
 
 def test_other_threads_run_while_one_waits(make_file):

@@ -1,4 +1,5 @@
 import gc
+import os
 import pickle
 
 import numpy as np
@@ -50,6 +51,15 @@ def test_bfloat16_is_for_dlpack(data, batch):
     assert tensor.dtype == "bfloat16"
     with pytest.raises(AttributeError, match="DLPack"):
         tensor.__array_interface__
+
+
+@pytest.mark.skipif("san" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers end the program instead")
+def test_too_little_memory_is_told_without_names_of_cpp(data, batch):
+    huge = chunkio.Normalizer(data, mean=[0], std=[1], padding=2**20, crop_height=2**20, crop_width=2**20)
+    with pytest.raises(MemoryError) as caught:
+        huge(batch)
+    assert isinstance(caught.value, chunkio.Error) and caught.value.code == "out_of_resources"
+    assert "std::" not in str(caught.value)
 
 
 def test_refusals(data):

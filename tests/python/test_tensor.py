@@ -46,6 +46,8 @@ def test_what_a_tensor_says(batch):
     tensor = batch.images
     assert tensor.shape == (16, 6, 5, 3) and tensor.ndim == 4 and tensor.nbytes == 16 * 90
     assert tensor.dtype == "uint8" and len(tensor) == 16
+    # NumPy wants a dtype of whatever has that attribute, and JAX asks NumPy.
+    assert isinstance(tensor.dtype, np.dtype) and np.result_type(tensor, np.float64) == np.float64
     assert repr(tensor) == "<chunkio.Tensor uint8 [16,6,5,3]>"
 
 

@@ -67,6 +67,9 @@ def test_crops_flips_and_transforms(make_file):
     assert not torch.equal(first[0], plain[0])
     loader = chunkio.torch.DataLoader(path, crop_size=4, transform=lambda images, labels: {"x": images, "y": labels}, **SMALL, **SCALE)
     assert next(iter(loader))["x"].shape == (16, 3, 4, 4)
+    for number in (0.5, np.float32(0.5), torch.tensor(0.5), [0.5]):
+        loader = chunkio.torch.DataLoader(path, crop_size=np.int64(4), mean=number, std=number, **SMALL)
+        assert next(iter(loader))[0].shape == (16, 3, 4, 4)
 
 
 def test_fields(make_file):
@@ -133,6 +136,12 @@ def test_refusals(make_file):
         chunkio.torch.DataLoader(path)
     with pytest.raises(ValueError, match="dtype"):
         chunkio.torch.DataLoader(path, dtype=torch.int64)
+    for option, value in {"distributed": "x", "crop_size": (4,), "memory_format": None, "device": "meta"}.items():
+        with pytest.raises(ValueError, match=option):
+            chunkio.torch.DataLoader(path, **{option: value}, **SCALE)
+    for option, value in {"fields": "weights", "transform": 3}.items():
+        with pytest.raises(TypeError, match=option):
+            chunkio.torch.DataLoader(path, **{option: value}, **SCALE)
     with pytest.raises(TypeError, match="shuffle"):
         chunkio.torch.DataLoader(path, shuffle=True, **SCALE)
     if not torch.cuda.is_available():

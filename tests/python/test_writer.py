@@ -93,6 +93,49 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(tmp_path):
         writer.append(images_of([0]), labels_of([0]))
 
 
+@pytest.mark.parametrize(
+    "error, options, text",
+    [
+        (ValueError, {"num_samples": 0}, "num_samples must be between 1"),
+        (ValueError, {"num_samples": -1}, "num_samples must be between 1"),
+        (ValueError, {"num_samples": 2**70}, "num_samples must be between 1"),
+        (TypeError, {"num_samples": 2.0}, "integer"),
+        (TypeError, {"shape": (6, 5, 3.5)}, "integer"),
+        (ValueError, {"shape": (6, 5, 4), "channel_order": "RGB"}, "channel_order RGB does not fit 4"),
+        (TypeError, {"class_names": "cat"}, "lists of names"),
+        (ValueError, {"fields": {"w": (np.complex64, ())}}, "dtype of field w: there is no 'complex64'"),
+    ],
+)
+def test_odd_options_are_refused(tmp_path, error, options, text):
+    with pytest.raises(error, match=text):
+        chunkio.Writer(tmp_path / "out.h5", **{"num_samples": 2, "shape": (6, 5, 3), **options})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_that_do_not_fit_are_refused(tmp_path):
+    with chunkio.Writer(tmp_path / "out.h5", num_samples=2, shape=(6, 5, 3), fields={"w": (np.int32, ())}) as writer:
+        for labels, weights, text in [
+            (np.array([1, 2**63], np.uint64), [1, 2], "labels: int64 cannot hold"),
+            ([1, 2], np.array([1, 2**31]), "w: int32 cannot hold"),
+            ([1, 2], [1.5, 2.5], "w must be int32"),
+        ]:
+            with pytest.raises(ValueError, match=text):
+                writer.append(images_of([0, 1]), labels, w=weights)
+        writer.append(images_of([0, 1]), np.array([1, 2**63 - 1], np.uint64), w=[-(2**31), 2**31 - 1])
+    data = chunkio.Dataset(tmp_path / "out.h5")
+    assert data[0:2][1].tolist() == [1, 2**63 - 1] and data.read_field("w").tolist() == [-(2**31), 2**31 - 1]
+
+
+@pytest.mark.parametrize("channels, order, told", [(1, None, "gray"), (2, None, ""), (3, None, "RGB"), (4, None, ""), (3, "BGR", "BGR"), (4, "RGBA", "RGBA")])
+def test_any_number_of_channels(tmp_path, channels, order, told):
+    images = np.arange(2 * 30 * channels, dtype=np.uint8).reshape(2, 6, 5, channels)
+    with chunkio.Writer(tmp_path / "out.h5", num_samples=2, shape=(6, 5, channels), channel_order=order) as writer:
+        writer.append(images, [0, 1])
+    data = chunkio.Dataset(tmp_path / "out.h5")
+    assert data.info["channel_order"] == told
+    np.testing.assert_array_equal(data[:][0], images)
+
+
 def test_an_exception_leaves_nothing(tmp_path):
     with pytest.raises(RuntimeError):
         with chunkio.Writer(tmp_path / "out.h5", num_samples=100, shape=(6, 5, 3)) as writer:
@@ -192,12 +235,29 @@ def test_pack_takes_pictures_of_pillow(tmp_path):
     np.testing.assert_array_equal(chunkio.Dataset(tmp_path / "out.h5")[0:100][0], images_of(ROWS))
 
 
+def test_pack_takes_arrays_of_one_class_number(tmp_path):
+    chunkio.pack([(images_of([row])[0], np.array([row])) for row in ROWS], tmp_path / "out.h5")
+    np.testing.assert_array_equal(chunkio.Dataset(tmp_path / "out.h5")[:][1], np.arange(100))
+
+
+def test_pack_wants_as_many_as_were_asked_for(tmp_path):
+    with pytest.raises(ValueError, match="100 of num_samples = 101"):
+        chunkio.pack(Indexable(), tmp_path / "out.h5", num_samples=101)
+    with pytest.raises(ValueError, match="dict of 'train', 'test'"):
+        chunkio.pack({"train": Indexable(), "test": Indexable()}, tmp_path / "out.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_pack_says_what_it_cannot(tmp_path):
     for samples, text in [
         ([], "no samples"),
         ([(np.zeros((2, 2, 3), np.float32), 1)], "uint8"),
         ([(np.zeros((2, 2, 3), np.uint8), 1), (np.zeros((2, 3, 3), np.uint8), 1)], "image 1 has shape"),
         ([{"text": "x"}], "no 'image'"),
+        ([(np.zeros((2, 2, 3), np.uint8), 1.7)], "a label must be"),
+        ([(np.zeros((2, 2, 3), np.uint8), "cat")], "a label must be"),
+        ([(np.zeros((2, 2, 3), np.uint8), None), (np.zeros((2, 2, 3), np.uint8), 3)], "label of image 1 is 3"),
+        ([(np.zeros((2, 2, 3), np.uint8), [0, 1]), (np.zeros((2, 2, 3), np.uint8), [0, 1, 1])], "label of image 1"),
     ]:
         with pytest.raises(ValueError, match=text):
             chunkio.pack(samples, tmp_path / "out.h5")

@@ -151,6 +151,16 @@ std::string open_text(const chunkio::OpenOptions& open) {
   return text;
 }
 
+/// The same as keywords of Python, each behind a comma.
+std::string open_keywords(const chunkio::OpenOptions& open) {
+  std::string text;
+  if (!open.images.empty()) text += ", images=" + string_literal(open.images);
+  if (!open.labels.empty()) text += ", labels=" + string_literal(open.labels);
+  if (open.layout) text += ", layout=\"" + std::string(to_string(*open.layout)) + "\"";
+  if (open.allow_external) text += ", allow_external=True";
+  return text;
+}
+
 void add_lines(TuneReport& report) {
   const TunedSource& source = report.source;
   const chunkio::Tuning& advice = report.advice();
@@ -187,6 +197,15 @@ void add_lines(TuneReport& report) {
       ", .memory_budget = " + std::to_string(advice.memory_budget) +
       (advice.resident == chunkio::Resident::host ? ", .resident = chunkio::Resident::host" : "") +
       "});";
+  report.python_line = "loader = chunkio.Loader(chunkio.Dataset(" + string_literal(file) +
+                       (report.pack ? "" : open_keywords(source.open)) +
+                       "), batch_size=" + std::to_string(report.batch_size) +
+                       ", window_bytes=" + std::to_string(advice.window_bytes) +
+                       ", num_threads=" + std::to_string(advice.num_threads) +
+                       ", prefetch_depth=" + std::to_string(advice.prefetch_depth) +
+                       ", memory_budget=" + std::to_string(advice.memory_budget) +
+                       (advice.resident == chunkio::Resident::host ? ", resident=\"host\"" : "") +
+                       ")";
   const bool chunked = report.pack || source.random_h5py.has_value();
   if (chunked && !(source.several_files && !report.pack)) {
     report.h5py_line = h5py_line(file, advice.cache);

@@ -97,6 +97,12 @@ std::string source_text(const StreamSetup& setup) {
   return std::string(to_string(setup.source)) + " (" + escape(setup.source_reason) + ")";
 }
 
+/// Nothing of a run that was too short to judge, as the advice says.
+std::string bound_text(const chunkio::LoaderStats& stats) {
+  if (stats.diagnosis().too_short) return "";
+  return "; bound: " + std::string(to_string(stats.bound));
+}
+
 std::string block(const std::string& label, const StreamSetup& setup, const EpochReport& report,
                   bool colour) {
   const chunkio::LoaderStats& stats = report.stats;
@@ -107,7 +113,7 @@ std::string block(const std::string& label, const StreamSetup& setup, const Epoc
       colour);
   text += labelled("  stall",
                    decimals(stats.stall_seconds, 3) + " s, " + percent(report.stall_fraction(), 1) +
-                       " of the time; bound: " + std::string(to_string(stats.bound)),
+                       " of the time" + bound_text(stats),
                    false);
   text += labelled("  chunk loads", loads_text(setup, report), false);
   text += labelled("  workers", stages_text(stats), false);

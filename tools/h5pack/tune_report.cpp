@@ -170,6 +170,7 @@ std::string tune_text(const TuneReport& report, bool colour) {
   if (report.step_seconds > 0) out += add("echo", echo_text(report));
   // To paste, so never broken.
   if (!report.pack_line.empty()) out += labelled("h5pack", report.pack_line, colour);
+  out += labelled("Python", report.python_line, colour);
   out += labelled("C++", report.cpp_line, colour);
   if (!report.h5py_line.empty()) {
     out += labelled("h5py", report.h5py_line + "\n" + std::string(kH5pyCacheNote), colour);
@@ -208,6 +209,7 @@ std::string tune_json(const TuneReport& report) {
                   {"chunk_order_recommended_cache", hdf5_json(source.chunk_order_h5py)}};
   json["commands"] = {{"h5pack", report.pack_line.empty() ? Json(nullptr) : Json(report.pack_line)},
                       {"cpp", report.cpp_line},
+                      {"python", report.python_line},
                       {"h5py", report.h5py_line.empty() ? Json(nullptr) : Json(report.h5py_line)}};
   json["notes"] = report.notes;
   return json_text(json) + "\n";

@@ -57,6 +57,7 @@ struct TuneReport {
   // To paste; empty where there is nothing to do.
   std::string pack_line = {};
   std::string cpp_line = {};
+  std::string python_line = {};
   std::string h5py_line = {};
   std::vector<std::string> notes = {};
 

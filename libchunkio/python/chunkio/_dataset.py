@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from . import _core
-from .errors import MissingFileError, NotFoundError
+from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,8 +47,9 @@ class Dataset(_core.Dataset):
         allow_external: bool = False,
     ) -> None:
         options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
+        name = path_text(path)
         try:
-            super().__init__(os.fsdecode(path), **options)
+            super().__init__(name, **options)
         except NotFoundError as error:
             if os.path.exists(path):
                 raise
@@ -94,9 +95,14 @@ class Dataset(_core.Dataset):
         return (self[row] for row in range(len(self)))
 
     def read_field(self, name: str, rows: slice = slice(None)) -> npt.NDArray[Any]:
-        """Rows of a field, or of the labels by their name, [n,...], as a copy."""
+        """Rows of a field, or of the labels by their name, [n,...] of the field's dtype, as a copy.
+
+        Raises LookupError if there is no such field, ValueError for a slice with a step.
+        """
         import numpy as np
 
+        if not isinstance(name, str) or not isinstance(rows, slice):
+            raise TypeError(f"read_field takes a name and a slice, got {name!r} and {rows!r}")
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise ValueError("read_field reads neighbouring rows; take every n-th of the array")
@@ -115,6 +121,20 @@ class Dataset(_core.Dataset):
 
     def __repr__(self) -> str:
         return f"<chunkio.Dataset {self.path!r} {list(self.shape)}>"
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    name = os.fsdecode(path)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{name!r} is not UTF-8; make a link with another name") from None
+    return name
+
+
+def require_dataset(dataset: Any) -> None:
+    if not isinstance(dataset, _core.Dataset):
+        raise TypeError(f"dataset must be a chunkio.Dataset, got {dataset!r}; chunkio.Dataset(path) opens a file")
 
 
 def _open(path: str, options: dict[str, Any]) -> Dataset:

@@ -7,6 +7,7 @@ import weakref
 from typing import Any, Generic, TypeVar
 
 from . import _core
+from .errors import InvalidArgumentError
 
 BatchT = TypeVar("BatchT")
 
@@ -18,6 +19,13 @@ _open: weakref.WeakSet[Epochs[Any]] = weakref.WeakSet()
 def _close_all() -> None:
     for loader in list(_open):
         loader.close()
+
+
+def epoch_number(epoch: int) -> int:
+    epoch = operator.index(epoch)
+    if not 0 <= epoch <= 2**62:
+        raise InvalidArgumentError(f"epoch must be between 0 and 2**62, got {epoch}")
+    return epoch
 
 
 class Epochs(Generic[BatchT]):
@@ -40,10 +48,9 @@ class Epochs(Generic[BatchT]):
 
         A `for` that has begun goes on with its own epoch. If that is this one, and nothing was delivered yet, it counts
         as the next `for`: trainers ask for the iterator before they say which epoch begins.
+        Raises ValueError for an epoch below 0.
         """
-        epoch = operator.index(epoch)
-        if not 0 <= epoch < 2**63:
-            raise ValueError(f"epoch must be between 0 and 2**63 - 1, got {epoch}")
+        epoch = epoch_number(epoch)
         self._restored = self._restored and epoch == self._epoch
         self._inside = epoch == self._begun
         self._epoch = epoch

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _core
 from ._core import Batch
-from ._dataset import Dataset
-from ._epochs import Epochs
+from ._dataset import Dataset, require_dataset
+from ._epochs import Epochs, epoch_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,6 +97,7 @@ class Loader(Epochs[Batch]):
         disk_limit: DiskLimit | None = None,
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
+        require_dataset(dataset)
         self._loader = _core.Loader(dataset, **options)
         super().__init__(self._loader)
         self._dataset = dataset
@@ -105,10 +106,12 @@ class Loader(Epochs[Batch]):
 
     @property
     def dataset(self) -> Dataset:
+        """What it reads."""
         return self._dataset
 
     @property
     def batch_size(self) -> int:
+        """Samples a batch, of this rank."""
         batch_size: int = self._options["batch_size"]
         return batch_size
 
@@ -119,7 +122,7 @@ class Loader(Epochs[Batch]):
 
     @property
     def samples_per_epoch(self) -> int:
-        """Of this rank."""
+        """Samples of an epoch, of this rank."""
         return self._loader.samples_per_epoch
 
     @property
@@ -134,6 +137,7 @@ class Loader(Epochs[Batch]):
 
     @property
     def source_reason(self) -> str:
+        """Why it reads so, and what was measured: one line."""
         return self._loader.source_reason
 
     def __iter__(self) -> Iterator[Batch]:
@@ -157,7 +161,8 @@ class Loader(Epochs[Batch]):
 
     def stats(self, epoch: int | None = None) -> dict[str, Any]:
         """What was delivered and what it cost, in all or in one of the last eight epochs. Seconds are wall time."""
-        stats: dict[str, Any] = json.loads(self._loader.stats_json() if epoch is None else self._loader.epoch_stats_json(epoch))
+        text = self._loader.stats_json() if epoch is None else self._loader.epoch_stats_json(epoch_number(epoch))
+        stats: dict[str, Any] = json.loads(text)
         return stats
 
     def skipped(self) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from . import _core
-from ._dataset import Dataset
+from ._dataset import Dataset, require_dataset
 from .errors import InvalidArgumentError, NotFoundError
 
 
@@ -47,6 +47,7 @@ class Normalizer(_core.Normalizer):
         num_threads: int = 0,
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
+        require_dataset(dataset)
         try:
             super().__init__(dataset, **options)
         except NotFoundError as error:

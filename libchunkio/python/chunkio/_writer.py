@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 import numpy as np
 
 from . import _core
+from ._dataset import path_text
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
@@ -40,13 +42,14 @@ class Writer:
         path: the file.
         num_samples: how many will be appended.
         shape: of one image, (height, width, channels), or (channels, height, width) with layout="nchw".
+        channel_order: what the channels are, such as "BGR"; by default "gray" for one, "RGB" for three, else unsaid.
         class_names: of labels 0, 1, ...
         attribute_names: labels are a table, uint8 [N,A], with these columns.
         labels: False if there are none.
         fields: further datasets parallel to the images: name -> (dtype, shape of a row).
         split: "train", "test", ...
         chunk_bytes, chunk_samples: size of a chunk, 4 MiB by default; chunk_samples wins.
-        deflate_level: 1 to 9 compresses chunks, which takes decoding to read and excludes `resume`.
+        deflate_level: 1 to 9 compresses chunks, which takes decoding to read; `resume` then starts afresh.
         overwrite: replace an existing file, and what an earlier run left unfinished.
         resume: keep a journal, and go on from one.
         identity: what makes two runs the same, for `resume`: a dict of strings, numbers and booleans.
@@ -64,6 +67,7 @@ class Writer:
         num_samples: int,
         shape: Sequence[int],
         layout: Literal["nhwc", "nchw"] = "nhwc",
+        channel_order: str | None = None,
         class_names: Sequence[str] = (),
         attribute_names: Sequence[str] = (),
         labels: bool = True,
@@ -76,8 +80,10 @@ class Writer:
         resume: bool = False,
         identity: Mapping[str, str | int | float | bool] | None = None,
     ) -> None:
-        self._path = os.fsdecode(path)
-        self._shape = tuple(int(size) for size in shape)
+        self._path = path_text(path)
+        if isinstance(class_names, str) or isinstance(attribute_names, str):
+            raise TypeError("class_names and attribute_names are lists of names, not one name")
+        self._shape = tuple(map(operator.index, shape))
         if len(self._shape) != 3:
             raise InvalidArgumentError(f"{self._path}: shape must be that of one image, such as (32, 32, 3), got {shape}")
         height, width, channels = self._shape if layout == "nhwc" else (*self._shape[1:], self._shape[0])
@@ -85,7 +91,9 @@ class Writer:
         if labels:
             columns["labels"] = (np.uint8, (len(attribute_names),)) if attribute_names else (np.int64, ())
         columns.update(fields or {})
-        self._num_samples = num_samples
+        self._num_samples = num_samples = operator.index(num_samples)
+        if not 0 < num_samples < 2**63:
+            raise InvalidArgumentError(f"{self._path}: num_samples must be between 1 and 2**63 - 1, got {num_samples}")
         self._columns = {
             # Pages that are not written to take no memory.
             name: np.zeros((num_samples, *row_shape), dtype)
@@ -97,7 +105,7 @@ class Writer:
             "width": width,
             "channels": channels,
             "layout": layout,
-            "channel_order": "gray" if channels == 1 else "RGB",
+            "channel_order": {1: "gray", 3: "RGB"}.get(channels, "") if channel_order is None else channel_order,
             "fields": [(name, str(column.dtype), list(column.shape[1:])) for name, column in self._columns.items()],
             "class_names": list(class_names),
             "attribute_names": list(attribute_names),
@@ -162,6 +170,8 @@ class Writer:
         for name, values in given.items():
             column = self._columns[name]
             array = _as_array(values)[None] if single else _as_array(values)
+            if array.shape == (count, *column.shape[1:]) and not _fits(array, column.dtype):
+                raise InvalidArgumentError(f"{self._path}: {name}: {column.dtype} cannot hold these numbers")
             if array.shape != (count, *column.shape[1:]) or not np.can_cast(array.dtype, column.dtype, "same_kind"):
                 raise InvalidArgumentError(
                     f"{self._path}: {name} must be {column.dtype} of shape {[count, *column.shape[1:]]}, "
@@ -258,7 +268,7 @@ def pack(
     """Writes what a dataset of another library yields: torchvision's, Hugging Face's, a list, a generator.
 
     Each sample is an (image, label) pair, or a dict with "image" (or "img") and "label"; an image alone has no label. A
-    label is a class number, or an array of attributes, which are there where it is above 0.
+    label is a class number, also as an array of one, or an array of attributes, which are there where it is above 0.
     Images are anything that numpy.asarray takes as uint8 [H,W,C] or [H,W], images of Pillow included; all have the
     shape of the first. What has no length is counted while it is copied to a temporary file beside PATH.
 
@@ -267,19 +277,27 @@ def pack(
         path: the file.
         num_samples: how many samples to take, if not all.
         **options: those of `Writer`; class_names are taken from dataset.classes or dataset.features where they are.
+
+    Raises:
+        ValueError: no samples, fewer than num_samples, or what is no image; images of several shapes.
+        FileExistsError, OSError: as `Writer`. An error leaves no file, but with `resume=True` what can be gone on from.
     """
+    if isinstance(dataset, Mapping):
+        raise InvalidArgumentError(f"this is a dict of {', '.join(map(repr, dataset))}; pass one dataset, such as a value of it")
     if "class_names" not in options and (names := _class_names(dataset)):
         options["class_names"] = names
     if num_samples is None:
         try:
             num_samples = len(dataset)
         except TypeError:
-            _pack_uncounted(dataset, os.fsdecode(path), options)
+            _pack_uncounted(dataset, path_text(path), options)
             return
     if num_samples == 0:
-        raise InvalidArgumentError(f"{os.fsdecode(path)}: the dataset has no samples")
+        raise InvalidArgumentError(f"{path_text(path)}: the dataset has no samples")
     if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
         count = num_samples
+        if count > len(dataset):
+            raise InvalidArgumentError(f"{path_text(path)}: the dataset has {len(dataset)} of num_samples = {count} samples")
         _pack_counted(lambda first: (_split(dataset[row]) for row in range(first, count)), path, count, options)
     else:
         samples = map(_split, dataset)
@@ -320,6 +338,10 @@ def _pack_counted(
                 raise InvalidArgumentError(
                     f"{os.fsdecode(path)}: image {number} has shape {list(image.shape)}, those before "
                     f"{list(first[0].shape)}; resize them, or pack a folder with h5pack, which does"
+                )
+            if (label is None) != (first[1] is None) or getattr(label, "shape", ()) != getattr(first[1], "shape", ()):
+                raise InvalidArgumentError(
+                    f"{os.fsdecode(path)}: the label of image {number} is {label!r}, that of the first was {first[1]!r}"
                 )
             images.append(image)
             labels.append(label)
@@ -370,12 +392,17 @@ def _split(sample: Any) -> _Sample:
         array = array[:, :, None]
     if array.dtype != np.uint8 or array.ndim != 3:
         raise InvalidArgumentError(
-            f"an image must be uint8 [H,W,C], got {array.dtype} {list(array.shape)}; leave normalising to the Loader"
+            f"an image must be uint8 [H,W,C], got {array.dtype} {list(array.shape)}"
+            + ("" if array.dtype == np.uint8 else "; leave normalising to the Loader")
         )
     if label is None or isinstance(label, (int, np.integer)):
         return array, None if label is None else int(label)
     values = _as_array(label)
-    return array, int(values) if values.ndim == 0 else (values > 0).astype(np.uint8)
+    if values.size == 1 and values.ndim <= 1 and values.dtype.kind in "iub":
+        return array, int(values.item())
+    if values.ndim != 1 or values.dtype.kind not in "iubf":
+        raise InvalidArgumentError(f"a label must be a class number or an array of attributes, got {label!r}")
+    return array, (values > 0).astype(np.uint8)
 
 
 def _class_names(dataset: Any) -> list[str]:
@@ -385,6 +412,14 @@ def _class_names(dataset: Any) -> list[str]:
         label = next((features[name] for name in ("label", "labels", "fine_label") if name in features), None)
         names = getattr(label, "names", None)
     return [str(name) for name in names] if names is not None else []
+
+
+def _fits(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether the numbers stay what they are; those of other kinds are refused by their dtype."""
+    if array.dtype.kind not in "iu" or dtype.kind not in "iu" or array.size == 0:
+        return True
+    limits = np.iinfo(dtype)
+    return int(array.min()) >= limits.min and int(array.max()) <= limits.max
 
 
 def _as_array(values: Any) -> npt.NDArray[Any]:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Union
@@ -39,7 +40,11 @@ class DataLoader:
 
     Takes the place of torch.utils.data.DataLoader: no worker processes, no sampler, no collate function. Each `for` is
     the next epoch; `set_epoch` chooses another, and with the same seed every run delivers the same. What is delivered
-    may be held as long as one likes. `state_dict` inside an epoch is exact.
+    may be held as long as one likes. `state_dict` inside an epoch is exact. Threads, fork and
+    pickle: as `chunkio.Loader`.
+
+    A batch is (images, labels): images float32, float16 or bfloat16 [B,C,H,W] on `device`, or uint8 as stored; labels
+    int64 [B], uint8 [B,A] of a table of attributes, or None of a dataset without labels.
 
     Args:
         dataset: a `chunkio.Dataset`, or the path of one.
@@ -65,6 +70,9 @@ class DataLoader:
 
     Raises:
         ValueError: an option is out of range, or there is no mean to normalise by.
+        TypeError: there is no such option.
+        FileNotFoundError: no such file.
+        chunkio.Error: the file is damaged or holds no images; there is no such device, or no CUDA in this build.
     """
 
     def __init__(
@@ -91,6 +99,10 @@ class DataLoader:
         device_options: dict[str, Any] | None = None,
         **loader_options: Any,
     ) -> None:
+        if isinstance(fields, str):
+            raise TypeError(f"fields must be a list of names, got {fields!r}")
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform must be callable, got {transform!r}")
         self._dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         self._device = torch.device(device)
         self._batch_size = batch_size
@@ -117,7 +129,7 @@ class DataLoader:
             "fields": self._fields,
             **loader_options,
         }
-        height, width = (crop_size, crop_size) if isinstance(crop_size, int) else crop_size or (0, 0)
+        height, width = _size(crop_size)
         normalize: dict[str, Any] = {
             "layout": "nhwc" if self._channels_last else "nchw",
             "mean": _numbers(mean),
@@ -150,10 +162,12 @@ class DataLoader:
 
     @property
     def dataset(self) -> Dataset:
+        """What it reads."""
         return self._dataset
 
     @property
     def batch_size(self) -> int:
+        """Samples a batch, of this rank."""
         return self._batch_size
 
     def __len__(self) -> int:
@@ -195,9 +209,11 @@ class DataLoader:
         self._loader.load_state_dict(state)
 
     def stats(self) -> dict[str, Any]:
+        """What was delivered and what it cost: see `chunkio.Loader`. Seconds are wall time."""
         return self._loader.stats()
 
     def report(self) -> str:
+        """What limits, and what would help: a sentence a line."""
         return self._loader.report()
 
     def close(self) -> None:
@@ -256,7 +272,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         loader = torch.utils.data.DataLoader(chunkio.torch.IterableDataset("train.h5"), batch_size=None, num_workers=0)
 
     Yields batches, so `batch_size` is None there; reading has threads of its own, so `num_workers` is 0. Takes what
-    `DataLoader` takes, and passes on `set_epoch`, `state_dict` and `load_state_dict`.
+    `DataLoader` takes, and passes on `set_epoch`, `state_dict` and `load_state_dict`. Raises RuntimeError in a worker.
     """
 
     def __init__(self, dataset: Dataset | str | os.PathLike[str], batch_size: int = 256, **options: Any) -> None:
@@ -280,6 +296,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 def _ranks(distributed: Literal["auto"] | bool) -> tuple[int, int]:
     if distributed is False:
         return 0, 1
+    if distributed not in ("auto", True):
+        raise InvalidArgumentError(f'distributed must be "auto", True or False, got {distributed!r}')
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     ranks = _core.find_ranks()
@@ -291,10 +309,23 @@ def _ranks(distributed: Literal["auto"] | bool) -> tuple[int, int]:
     return ranks or (0, 1)
 
 
+def _size(crop_size: int | Sequence[int] | None) -> tuple[int, int]:
+    """Height and width; 0 for those of the images."""
+    if crop_size is None:
+        return 0, 0
+    if isinstance(crop_size, numbers.Integral):
+        return int(crop_size), int(crop_size)
+    if not isinstance(crop_size, Sequence) or len(crop_size) != 2:
+        raise InvalidArgumentError(f"crop_size must be (height, width) or one number, got {crop_size!r}")
+    return crop_size[0], crop_size[1]
+
+
 def _numbers(values: Sequence[float] | float | None) -> list[float]:
     if values is None:
         return []
-    return [float(values)] if isinstance(values, (int, float)) else [float(value) for value in values]
+    if isinstance(values, numbers.Real) or getattr(values, "ndim", 1) == 0:
+        return [float(values)]  # type: ignore[arg-type]
+    return [float(value) for value in values]  # type: ignore[union-attr]
 
 
 def _open_on_device(arguments: tuple[Any, ...], state: dict[str, Any]) -> _DeviceLoader:

@@ -54,7 +54,7 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("size", &Batch::size,
                    "Samples in it: batch_size, or less at the end of an epoch and where damaged "
                    "chunks were skipped.")
-      .def_prop_ro("epoch", &Batch::epoch)
+      .def_prop_ro("epoch", &Batch::epoch, "The epoch that it belongs to, from 0.")
       .def_prop_ro("step", &Batch::step, "Position in its epoch, from 0.")
       .def_prop_ro("copied", &Batch::copied,
                    "Whether it lies in memory of its own, since `max_held` batches were held.")

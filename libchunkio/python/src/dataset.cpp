@@ -91,48 +91,66 @@ void bind_dataset(nb::module_& module) {
             new (self) PyDataset(path, open_options(keywords));
           },
           nb::sig("def __init__(self, path: str, **options: typing.Any) -> None"))
-      .def("__len__", [](const PyDataset& dataset) { return dataset.info().num_samples; })
-      .def_prop_ro("path", [](const PyDataset& dataset) { return dataset.info().path; })
+      .def(
+          "__len__", [](const PyDataset& dataset) { return dataset.info().num_samples; },
+          "Samples in it.")
+      .def_prop_ro(
+          "path", [](const PyDataset& dataset) { return dataset.info().path; },
+          "The name that it was opened by.")
       .def_prop_ro(
           "shape",
           [](const PyDataset& dataset) {
             const DatasetInfo& info = dataset.info();
             return shape_tuple(info.sample_shape().with_first_axis(info.num_samples));
           },
-          nb::sig("def shape(self) -> tuple[int, int, int, int]"))
+          nb::sig("def shape(self) -> tuple[int, int, int, int]"),
+          "Of all images: (N, H, W, C), or (N, C, H, W) where `layout` is \"nchw\".")
       .def_prop_ro(
           "layout",
-          [](const PyDataset& dataset) { return std::string(to_string(dataset.info().layout)); })
-      .def_prop_ro("class_names",
-                   [](const PyDataset& dataset) { return dataset.info().class_names; })
-      .def_prop_ro("attribute_names",
-                   [](const PyDataset& dataset) { return dataset.info().attribute_names; })
-      .def_prop_ro("mean",
-                   [](const PyDataset& dataset) -> std::optional<std::vector<double>> {
-                     const auto& statistics = dataset.info().statistics;
-                     if (!statistics) return std::nullopt;
-                     return statistics->mean;
-                   })
-      .def_prop_ro("std",
-                   [](const PyDataset& dataset) -> std::optional<std::vector<double>> {
-                     const auto& statistics = dataset.info().statistics;
-                     if (!statistics) return std::nullopt;
-                     return statistics->std;
-                   })
-      .def_prop_ro("field_names",
-                   [](const PyDataset& dataset) {
-                     std::vector<std::string> names;
-                     for (const FieldInfo& field : dataset.info().fields) {
-                       names.push_back(field.name);
-                     }
-                     return names;
-                   })
-      .def_prop_ro("label_name",
-                   [](const PyDataset& dataset) -> std::optional<std::string> {
-                     const auto& labels = dataset.info().labels;
-                     if (!labels) return std::nullopt;
-                     return labels->name;
-                   })
+          [](const PyDataset& dataset) { return std::string(to_string(dataset.info().layout)); },
+          "Axis order of the images: \"nhwc\" or \"nchw\".")
+      .def_prop_ro(
+          "class_names", [](const PyDataset& dataset) { return dataset.info().class_names; },
+          "Names of the labels 0, 1, ...; empty if the file names none.")
+      .def_prop_ro(
+          "attribute_names",
+          [](const PyDataset& dataset) { return dataset.info().attribute_names; },
+          "Names of the columns of labels that are a table of attributes; else empty.")
+      .def_prop_ro(
+          "mean",
+          [](const PyDataset& dataset) -> std::optional<std::vector<double>> {
+            const auto& statistics = dataset.info().statistics;
+            if (!statistics) return std::nullopt;
+            return statistics->mean;
+          },
+          "Of value / 255, a number for each channel; None if the file does not hold it.")
+      .def_prop_ro(
+          "std",
+          [](const PyDataset& dataset) -> std::optional<std::vector<double>> {
+            const auto& statistics = dataset.info().statistics;
+            if (!statistics) return std::nullopt;
+            return statistics->std;
+          },
+          "Standard deviation of value / 255, a number for each channel; None if the file does "
+          "not hold it.")
+      .def_prop_ro(
+          "field_names",
+          [](const PyDataset& dataset) {
+            std::vector<std::string> names;
+            for (const FieldInfo& field : dataset.info().fields) {
+              names.push_back(field.name);
+            }
+            return names;
+          },
+          "Further datasets parallel to the images, which `fields` of a Loader delivers.")
+      .def_prop_ro(
+          "label_name",
+          [](const PyDataset& dataset) -> std::optional<std::string> {
+            const auto& labels = dataset.info().labels;
+            if (!labels) return std::nullopt;
+            return labels->name;
+          },
+          "Name of the label dataset; None without labels.")
       .def("_read_images", &read_images, nb::arg("first"), nb::arg("count"))
       .def("_read_field", &read_field, nb::arg("name"), nb::arg("first"), nb::arg("count"))
       .def("_info_json", &info_json);

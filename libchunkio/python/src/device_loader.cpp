@@ -145,8 +145,8 @@ void bind_device_loader(nb::module_& module) {
           "shape", [](const PyDeviceTensor& tensor) { return shape_tuple(tensor.tensor.shape); },
           nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
-          "dtype",
-          [](const PyDeviceTensor& tensor) { return std::string(to_string(tensor.tensor.dtype)); })
+          "dtype", [](const PyDeviceTensor& tensor) { return python_dtype(tensor.tensor.dtype); },
+          nb::sig("def dtype(self) -> typing.Any"))
       .def(
           "__dlpack_device__",
           [](const PyDeviceTensor& tensor) { return nb::make_tuple(kCuda, tensor.tensor.device); },

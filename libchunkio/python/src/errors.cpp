@@ -1,6 +1,7 @@
 /// chunkio::Error as Python exceptions: Python's own class where one fits, and chunkio.Error in any
 /// case, with `code`.
 #include <exception>
+#include <new>
 #include <string>
 
 #include <nanobind/nanobind.h>
@@ -54,6 +55,9 @@ void bind_errors(nb::module_& module) {
       const std::string_view code = to_string(error.code());
       exception.attr("code") = nb::str(code.data(), code.size());
       PyErr_SetObject(type.ptr(), exception.ptr());
+    } catch (const std::bad_alloc&) {
+      const nb::object type = nb::module_::import_("chunkio.errors").attr("ResourceError");
+      PyErr_SetString(type.ptr(), "the system has no memory left for this");
     }
   });
 }

@@ -16,6 +16,16 @@ namespace chunkio::python {
 
 namespace nb = nanobind;
 
+/// An option with a closed set of values, by the name of one. `name` is that of the option.
+template <class Option>
+Option named(const std::string& name, const std::string& given) {
+  try {
+    return from_string<Option>(given);
+  } catch (const Error& error) {
+    throw error.with_message(name + ": " + error.what());
+  }
+}
+
 /// Reads keywords into the members of an option struct, each once; those that were not given leave
 /// the struct's defaults. Options with a closed set of values are strings.
 class Keywords {
@@ -39,7 +49,7 @@ class Keywords {
   /// \throws TypeError for a keyword that nobody read.
   void require_none_left() const {
     for (const auto& [name, value] : left_) {
-      throw nb::type_error(("there is no option " + nb::cast<std::string>(name)).c_str());
+      throw nb::type_error(("there is no option " + shown(name)).c_str());
     }
   }
 
@@ -49,18 +59,11 @@ class Keywords {
     try {
       return nb::cast<T>(given);
     } catch (const std::bad_cast&) {
-      const std::string shown = nb::cast<std::string>(nb::repr(given));
-      throw nb::type_error((std::string(name) + " cannot be " + shown).c_str());
+      throw nb::type_error((std::string(name) + " cannot be " + shown(given)).c_str());
     }
   }
-  template <class Option>
-  static Option named(const char* name, const std::string& given) {
-    try {
-      return from_string<Option>(given);
-    } catch (const Error& error) {
-      throw error.with_message(std::string(name) + ": " + error.what());
-    }
-  }
+  /// As Python writes it: any object has that, and it is always text.
+  static std::string shown(nb::handle object) { return nb::cast<std::string>(nb::repr(object)); }
 
   nb::dict left_;
 };

@@ -30,7 +30,7 @@ RowSelection row_selection(const nb::object& rows, std::int64_t num_samples) {
     Py_ssize_t step = 0;
     if (PySlice_Unpack(rows.ptr(), &start, &stop, &step) < 0) throw nb::python_error();
     const Py_ssize_t count = PySlice_AdjustIndices(num_samples, &start, &stop, step);
-    if (step == 1) return RowSelection({{start, start + count}});
+    if (step == 1 && count > 0) return RowSelection({{start, start + count}});
     std::vector<std::int64_t> numbers;
     for (Py_ssize_t i = 0; i < count; ++i) numbers.push_back(start + i * step);
     return RowSelection::of(numbers);
@@ -48,6 +48,9 @@ RowSelection row_selection(const nb::object& rows, std::int64_t num_samples) {
     numbers = numpy.attr("flatnonzero")(numbers);
   } else if (kind != "i" && kind != "u" && count > 0) {
     throw nb::type_error("rows must be integers, booleans or a slice");
+  }
+  if (const auto rank = nb::cast<std::int64_t>(numbers.attr("ndim")); rank != 1) {
+    throw nb::value_error(("rows must have one axis, not " + std::to_string(rank)).c_str());
   }
   numbers = numpy.attr("ascontiguousarray")(numbers, "int64");
   const auto array = nb::cast<nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig>>(numbers);
@@ -116,6 +119,23 @@ Loader make_loader(const PyDataset& dataset, LoaderOptions options) {
 
 using PyLoader = LoaderInTurns<Loader>;
 
+std::optional<Batch> next(PyLoader& self) {
+  return self.with([](Loader& loader) -> std::optional<Batch> {
+    const LoaderPosition before = loader.position();
+    std::optional<Batch> batch = loader.next();
+    if (!batch) return batch;
+    try {
+      check_signals();
+    } catch (...) {
+      // What a handler raised would take the place of the batch, which then counts as delivered.
+      batch.reset();
+      loader.restore(loader.state_at(before, false));
+      throw;
+    }
+    return batch;
+  });
+}
+
 }  // namespace
 
 void bind_loader(nb::module_& module) {
@@ -129,8 +149,7 @@ void bind_loader(nb::module_& module) {
                 make_loader(dataset, loader_options(keywords, dataset.info().num_samples)));
           },
           nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
-      .def("next",
-           [](PyLoader& self) { return self.with([](Loader& loader) { return loader.next(); }); })
+      .def("next", &next)
       .def(
           "state_at",
           [](PyLoader& self, std::int64_t epoch, std::int64_t step) {

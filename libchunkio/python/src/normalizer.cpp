@@ -69,7 +69,11 @@ void bind_normalizer(nb::module_& module) {
           },
           nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
       .def("__call__", &PyNormalizer::operator(), nb::arg("batch"), nb::kw_only(),
-           nb::arg("echo_pass") = 0);
+           nb::arg("echo_pass") = 0,
+           "The images of a batch of the same dataset, [B,C,H,W] or [B,H,W,C] by `layout`, in "
+           "memory "
+           "of their own.\n\n`echo_pass` says how often the batch was used before: other crops and "
+           "flips for each. Raises ValueError for images of another shape.");
 }
 
 }  // namespace chunkio::python

@@ -79,6 +79,12 @@ nb::tuple shape_tuple(const Shape& shape) {
   return nb::tuple(dims);
 }
 
+nb::object python_dtype(DType dtype) {
+  const nb::object name = nb::cast(std::string(to_string(dtype)));
+  if (dtype == DType::bfloat16) return name;
+  return nb::module_::import_("numpy").attr("dtype")(name);
+}
+
 bool wants_versioned(const nb::object& max_version) {
   return !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
 }
@@ -88,16 +94,20 @@ void bind_tensor(nb::module_& module) {
                        "Memory of a batch, without a copy: numpy.asarray(tensor), "
                        "torch.from_dlpack(tensor), jax.dlpack.from_dlpack(tensor).\n\n"
                        "Row-major. Valid while it, or an array made of it, exists; what belongs to "
-                       "a batch is not to be written to.")
+                       "a batch is not to be written to. May be used on any thread.")
       .def_prop_ro(
           "shape", [](const PyTensor& tensor) { return shape_tuple(tensor.view.shape()); },
-          nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def_prop_ro("ndim", [](const PyTensor& tensor) { return tensor.view.shape().rank(); })
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Lengths of its axes.")
       .def_prop_ro(
-          "dtype",
-          [](const PyTensor& tensor) { return std::string(to_string(tensor.view.dtype())); },
-          "Its name in NumPy: 'uint8', 'float32', ...")
-      .def_prop_ro("nbytes", [](const PyTensor& tensor) { return tensor.view.size_bytes(); })
+          "ndim", [](const PyTensor& tensor) { return tensor.view.shape().rank(); },
+          "Number of its axes.")
+      .def_prop_ro(
+          "dtype", [](const PyTensor& tensor) { return python_dtype(tensor.view.dtype()); },
+          nb::sig("def dtype(self) -> typing.Any"),
+          "A numpy.dtype; the name 'bfloat16' of what NumPy does not have.")
+      .def_prop_ro(
+          "nbytes", [](const PyTensor& tensor) { return tensor.view.size_bytes(); },
+          "Bytes of all elements.")
       .def("__len__",
            [](const PyTensor& tensor) {
              return tensor.view.shape().rank() == 0 ? 0 : tensor.view.shape()[0];

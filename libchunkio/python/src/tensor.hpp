@@ -39,6 +39,9 @@ template <class Managed>
   return nanobind::steal(capsule);
 }
 
+/// numpy.dtype, which other libraries ask for by this attribute; bfloat16 by its name.
+[[nodiscard]] nanobind::object python_dtype(DType dtype);
+
 /// Whether `max_version` of __dlpack__ asks for DLPack 1.x.
 [[nodiscard]] bool wants_versioned(const nanobind::object& max_version);
 

@@ -72,7 +72,8 @@ void run_interruptibly(std::stop_source& stop, const std::function<void()>& work
 std::vector<FieldInfo> field_infos(const std::vector<FieldTuple>& given) {
   std::vector<FieldInfo> fields;
   for (const auto& [name, dtype, row_shape] : given) {
-    fields.push_back({name, from_string<DType>(dtype), Shape(std::span(row_shape))});
+    fields.push_back(
+        {name, named<DType>("dtype of field " + name, dtype), Shape(std::span(row_shape))});
   }
   return fields;
 }

@@ -280,8 +280,7 @@ void require_same_order(const LoaderState& state, const LoaderState& own, const 
   if (differences.text().empty()) return;
   throw Error(ErrorCode::invalid_argument,
               path + ": the loader state is of another order: " + differences.text() +
-                  "; use the options that the state was taken with (Loader::resume takes "
-                  "batch_size, window_bytes and lanes from it)" +
+                  "; use the options that the state was taken with" +
                   (state.lanes != own.lanes ? std::string(". ") + kLanesHint : ""));
 }
 

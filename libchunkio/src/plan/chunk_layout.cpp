@@ -186,7 +186,7 @@ void advise_on_size(const StoredLayout& stored, const ChunkFigures& figures,
         {filtered ? images_read : figures.pieces,
          "A chunk of " + bytes_text(figures.chunk_bytes) +
              " does not fit h5py's default cache of " + bytes_text(cache) + ": " + cost +
-             ". Read in chunk order (order = chunk_shuffled, the default of chunkio::Loader and "
+             ". Read in chunk order (order = chunk_shuffled, the default of chunkio and "
              "h5pack stream), "
              "which "
              "loads each chunk once an epoch; in h5py that takes rdcc_nbytes=" +
