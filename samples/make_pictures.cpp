@@ -146,21 +146,21 @@ Figure draw_heart() {
   return {outline};
 }
 
-struct PictureClass {
+struct ImageClass {
   std::string_view name;
   Figure (*draw)();
 };
 
-constexpr std::array<PictureClass, 10> kClasses = {{{"checkerboard", draw_checkerboard},
-                                                    {"circle", draw_circle},
-                                                    {"cross", draw_cross},
-                                                    {"heart", draw_heart},
-                                                    {"ring", draw_ring},
-                                                    {"spiral", draw_spiral},
-                                                    {"square", draw_square},
-                                                    {"star", draw_star},
-                                                    {"stripes", draw_stripes},
-                                                    {"triangle", draw_triangle}}};
+constexpr std::array<ImageClass, 10> kClasses = {{{"checkerboard", draw_checkerboard},
+                                                  {"circle", draw_circle},
+                                                  {"cross", draw_cross},
+                                                  {"heart", draw_heart},
+                                                  {"ring", draw_ring},
+                                                  {"spiral", draw_spiral},
+                                                  {"square", draw_square},
+                                                  {"star", draw_star},
+                                                  {"stripes", draw_stripes},
+                                                  {"triangle", draw_triangle}}};
 
 /// Hue in turns, saturation and value in 0..1, to BGR in 0..1.
 cv::Vec3f colour(double hue, double saturation, double value) {
@@ -175,16 +175,16 @@ cv::Vec3f colour(double hue, double saturation, double value) {
 /// An image [H,W,3] in 0..1 that goes from one colour to another along a random direction.
 cv::Mat gradient(cv::Size size, const cv::Vec3f& from, const cv::Vec3f& to, Random& random) {
   const double angle = random.uniform(0, 2 * kPi);
-  cv::Mat picture(size, CV_32FC3);
+  cv::Mat image(size, CV_32FC3);
   for (int y = 0; y < size.height; ++y) {
     for (int x = 0; x < size.width; ++x) {
       const double along = (x * 2.0 / size.width - 1) * std::cos(angle) +
                            (y * 2.0 / size.height - 1) * std::sin(angle);
       const auto t = static_cast<float>(std::clamp(along / 2.4 + 0.5, 0.0, 1.0));
-      picture.at<cv::Vec3f>(y, x) = from * (1 - t) + to * t;
+      image.at<cv::Vec3f>(y, x) = from * (1 - t) + to * t;
     }
   }
-  return picture;
+  return image;
 }
 
 /// Coverage of the figure, [H,W] in 0..1, after rotating, scaling and shifting it at random.
@@ -216,17 +216,17 @@ cv::Mat place(const Figure& figure, cv::Size size, Random& random) {
 }
 
 /// image = image * (1 - mask) + paint * mask, pixel by pixel.
-void blend(cv::Mat& picture, const cv::Mat& paint, const cv::Mat& mask) {
-  for (int y = 0; y < picture.rows; ++y) {
-    for (int x = 0; x < picture.cols; ++x) {
-      auto& pixel = picture.at<cv::Vec3f>(y, x);
+void blend(cv::Mat& image, const cv::Mat& paint, const cv::Mat& mask) {
+  for (int y = 0; y < image.rows; ++y) {
+    for (int x = 0; x < image.cols; ++x) {
+      auto& pixel = image.at<cv::Vec3f>(y, x);
       const float m = mask.at<float>(y, x);
       pixel = pixel * (1 - m) + paint.at<cv::Vec3f>(y, x) * m;
     }
   }
 }
 
-cv::Mat make_picture(const PictureClass& kind, cv::Size size, Random random) {
+cv::Mat make_image(const ImageClass& kind, cv::Size size, Random random) {
   const cv::Size large(size.width * kOversampling, size.height * kOversampling);
   // Most figures are brighter than what is behind them, some darker: colour alone tells no class.
   const bool bright_figure = random.uniform(0, 1) < 0.9;
@@ -236,11 +236,11 @@ cv::Mat make_picture(const PictureClass& kind, cv::Size size, Random random) {
   };
   const double hue = random.uniform(0, 1);
   const double other_hue = hue + random.uniform(0.2, 0.8);
-  cv::Mat picture = gradient(large, shade(hue, !bright_figure),
-                             shade(hue + random.uniform(-0.12, 0.12), !bright_figure), random);
+  cv::Mat image = gradient(large, shade(hue, !bright_figure),
+                           shade(hue + random.uniform(-0.12, 0.12), !bright_figure), random);
 
   // Things that mean nothing: out-of-focus lights behind the figure.
-  cv::Mat lights = picture.clone();
+  cv::Mat lights = image.clone();
   const int num_lights = static_cast<int>(random.uniform(2, 7));
   for (int i = 0; i < num_lights; ++i) {
     const cv::Point where(static_cast<int>(random.uniform(0, large.width)),
@@ -250,7 +250,7 @@ cv::Mat make_picture(const PictureClass& kind, cv::Size size, Random random) {
     cv::circle(lights, where, radius, cv::Scalar(tint[0], tint[1], tint[2]), cv::FILLED);
   }
   cv::GaussianBlur(lights, lights, {}, large.height * 0.012);
-  picture = picture * 0.55 + lights * 0.45;
+  image = image * 0.55 + lights * 0.45;
 
   const cv::Mat mask = place(kind.draw(), large, random);
   cv::Mat shadow;
@@ -258,14 +258,14 @@ cv::Mat make_picture(const PictureClass& kind, cv::Size size, Random random) {
   const cv::Mat shift = (cv::Mat_<double>(2, 3) << 1, 0, drop, 0, 1, drop);
   cv::warpAffine(mask, shadow, shift, large);
   cv::GaussianBlur(shadow, shadow, {}, large.height * 0.025);
-  blend(picture, cv::Mat::zeros(large, CV_32FC3), shadow * 0.4);
-  blend(picture,
+  blend(image, cv::Mat::zeros(large, CV_32FC3), shadow * 0.4);
+  blend(image,
         gradient(large, shade(other_hue, bright_figure),
                  shade(other_hue + random.uniform(-0.1, 0.1), bright_figure), random),
         mask);
 
   cv::Mat small;
-  cv::resize(picture, small, size, 0, 0, cv::INTER_AREA);
+  cv::resize(image, small, size, 0, 0, cv::INTER_AREA);
   const double grain = random.uniform(0.01, 0.05);
   for (int y = 0; y < small.rows; ++y) {
     for (int x = 0; x < small.cols; ++x) {
@@ -295,8 +295,8 @@ cv::Size parse_size(const std::string& text) {
   throw std::invalid_argument("--size " + text + ": expected HEIGHTxWIDTH, each 8 to 2048");
 }
 
-void write_picture(const std::filesystem::path& path, const cv::Mat& picture) {
-  if (!cv::imwrite(path.string(), picture, {cv::IMWRITE_JPEG_QUALITY, 90})) {
+void write_image(const std::filesystem::path& path, const cv::Mat& image) {
+  if (!cv::imwrite(path.string(), image, {cv::IMWRITE_JPEG_QUALITY, 90})) {
     throw std::runtime_error("cannot write " + path.string() +
                              ": is the folder writable, is the disk full?");
   }
@@ -307,7 +307,7 @@ void run(const std::filesystem::path& out, int count, std::uint64_t seed, cv::Si
     throw std::runtime_error(out.string() + " is not empty; name a new folder or remove it first");
   }
   constexpr int num_classes = static_cast<int>(kClasses.size());
-  for (const PictureClass& kind : kClasses) {
+  for (const ImageClass& kind : kClasses) {
     for (const char* split : {"train", "test"}) {
       std::filesystem::create_directories(out / split / kind.name);
     }
@@ -315,13 +315,13 @@ void run(const std::filesystem::path& out, int count, std::uint64_t seed, cv::Si
   // Consecutive numbers walk through the classes, so that all have the same count, give or take
   // one.
   for (int n = 0; n < count; ++n) {
-    const PictureClass& kind = kClasses[static_cast<std::size_t>(n % num_classes)];
+    const ImageClass& kind = kClasses[static_cast<std::size_t>(n % num_classes)];
     const int i = n / num_classes;
     std::array<char, 16> file{};
     std::snprintf(file.data(), file.size(), "%05d.jpg", i);
     const char* split = i % kTestEvery == kTestEvery - 1 ? "test" : "train";
-    write_picture(out / split / kind.name / file.data(),
-                  make_picture(kind, size, Random(seed, static_cast<std::uint64_t>(n))));
+    write_image(out / split / kind.name / file.data(),
+                make_image(kind, size, Random(seed, static_cast<std::uint64_t>(n))));
   }
   std::printf("%d images of %dx%d in %d classes written to %s\n", count, size.height, size.width,
               num_classes, out.c_str());

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -107,16 +108,10 @@ std::vector<std::int64_t> read_labels(const chunkio::Dataset& dataset) {
   return labels;
 }
 
-/// Fisher-Yates with the numbers of SplitMix64.
+/// Fisher-Yates: the same everywhere, unlike std::shuffle.
 void permute(std::vector<std::int64_t>& labels, std::uint64_t seed) {
-  std::uint64_t state = seed;
-  for (std::size_t i = labels.size(); i > 1; --i) {
-    state += 0x9E3779B97F4A7C15u;
-    std::uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    std::swap(labels[i - 1], labels[(z ^ (z >> 31)) % i]);
-  }
+  std::mt19937_64 random(seed);
+  for (std::size_t i = labels.size(); i > 1; --i) std::swap(labels[i - 1], labels[random() % i]);
 }
 
 /// uint8 image [H,W,C] or [C,H,W] -> features [cells_y, cells_x, C]: cell averages, minus the
@@ -144,7 +139,7 @@ class Features {
 
   [[nodiscard]] std::int64_t size() const { return cells_y_ * cells_x_ * channels_; }
 
-  void compute(std::span<const std::uint8_t> picture, std::span<float> out) const {
+  void compute(std::span<const std::uint8_t> image, std::span<float> out) const {
     const std::int64_t channel_stride = nchw_ ? height_ * width_ : 1;
     const std::int64_t pixel_stride = nchw_ ? 1 : channels_;
     std::size_t next = 0;
@@ -160,7 +155,7 @@ class Features {
           for (std::int64_t y = top; y < bottom; ++y) {
             const std::int64_t row = c * channel_stride + y * width_ * pixel_stride;
             for (std::int64_t x = left; x < right; ++x) {
-              sum += picture[static_cast<std::size_t>(row + x * pixel_stride)];
+              sum += image[static_cast<std::size_t>(row + x * pixel_stride)];
             }
           }
           const auto i = static_cast<std::size_t>(c);
@@ -247,14 +242,14 @@ void select(const chunkio::Batch& batch, const std::vector<std::int64_t>& labels
             const Features& features, Keep keep, Selection& out) {
   const auto pixels = batch.images().values<std::uint8_t>();
   const auto ids = batch.sample_ids();
-  const std::size_t picture_bytes = pixels.size() / ids.size();
+  const std::size_t image_bytes = pixels.size() / ids.size();
   const auto num_features = static_cast<std::size_t>(features.size());
   out.features.resize(ids.size() * num_features);
   out.labels.clear();
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!keep(ids[i])) continue;
     features.compute(
-        pixels.subspan(i * picture_bytes, picture_bytes),
+        pixels.subspan(i * image_bytes, image_bytes),
         std::span(out.features).subspan(out.labels.size() * num_features, num_features));
     out.labels.push_back(labels[static_cast<std::size_t>(ids[i])]);
   }

@@ -4,22 +4,25 @@ find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
   base_plan_test
   SOURCES
-  unit/cache_simulator_test.cpp
-  unit/checked_math_test.cpp
-  unit/chunk_layout_test.cpp
-  unit/disk_limit_test.cpp
-  unit/epoch_order_test.cpp
-  unit/epoch_rows_test.cpp
-  unit/keyed_permutation_test.cpp
-  unit/philox_test.cpp
-  unit/plan_cost_test.cpp
-  unit/ranks_test.cpp
-  unit/row_groups_test.cpp
-  unit/shape_test.cpp
-  unit/shard_names_test.cpp
-  unit/throughput_model_test.cpp
-  unit/tuning_test.cpp
-  unit/window_plan_test.cpp
+  unit/plan/cache_simulator_test.cpp
+  unit/base/checked_math_test.cpp
+  unit/plan/chunk_layout_test.cpp
+  unit/plan/disk_limit_test.cpp
+  unit/plan/epoch_order_test.cpp
+  unit/plan/epoch_rows_test.cpp
+  unit/base/keyed_permutation_test.cpp
+  unit/base/philox_test.cpp
+  unit/plan/window_plan_cost_test.cpp
+  unit/base/ranks_test.cpp
+  unit/plan/group_samples_test.cpp
+  unit/plan/ring_slots_test.cpp
+  unit/plan/row_groups_test.cpp
+  unit/base/run_on_threads_test.cpp
+  unit/base/dtype_test.cpp
+  unit/base/shard_names_test.cpp
+  unit/advice/throughput_model_test.cpp
+  unit/advice/tuning_test.cpp
+  unit/plan/window_plan_test.cpp
   property/epoch_order_property_test.cpp
   LIBRARIES
   GTest::gmock
@@ -27,6 +30,6 @@ chunkio_add_unit_tests(
 
 # The vectors the tests above compare with are what the reference makes.
 add_test(NAME epoch_order_reference
-         COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/support/epoch_order_reference.py
+         COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/epoch_order_reference.py
                  --check ${CMAKE_CURRENT_SOURCE_DIR}/golden/epoch_order)
 set_tests_properties(epoch_order_reference PROPERTIES LABELS short TIMEOUT 300)

@@ -2,15 +2,14 @@
 
 chunkio_add_unit_tests(
   chunkbench_test
-  SOURCES unit/axis_test.cpp
-          unit/colour_scale_test.cpp
-          unit/confined_test.cpp
-          unit/markup_test.cpp
-          unit/quantity_test.cpp
-          unit/settle_test.cpp
-          unit/sweep_results_test.cpp
-          unit/sweep_test.cpp
-          unit/verdict_test.cpp
+  SOURCES unit/chunkbench/cells_test.cpp
+          unit/chunkbench/colour_scale_test.cpp
+          unit/chunkbench/confined_test.cpp
+          unit/chunkbench/markup_test.cpp
+          unit/chunkbench/number_format_test.cpp
+          unit/chunkbench/pruning_test.cpp
+          unit/chunkbench/results_test.cpp
+          unit/chunkbench/verdict_test.cpp
   LIBRARIES chunkbench_core GTest::gmock)
 
 # The program as a person meets it.
@@ -20,5 +19,5 @@ foreach(name chunkbench_confine chunkbench_report chunkbench_sweep)
     cli.${name}
     PROPERTIES LABELS medium TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
                ENVIRONMENT
-               "CHUNKBENCH=$<TARGET_FILE:chunkbench>;H5PACK=$<TARGET_FILE:h5pack>;CHUNKIO_SANITIZE=${CHUNKIO_SANITIZE};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/support;${opencv_environment}")
+               "CHUNKBENCH=$<TARGET_FILE:chunkbench>;H5PACK=$<TARGET_FILE:h5pack>;CHUNKIO_SANITIZE=${CHUNKIO_SANITIZE};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/scripts;${opencv_environment}")
 endforeach()

@@ -2,16 +2,16 @@
 find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
   device_test ALONE "DeviceLoaderTest.StatisticsName*"
-  SOURCES unit/augmentation_test.cpp
-          unit/device_bottleneck_test.cpp
-          unit/device_loader_test.cpp
-          unit/echo_deal_test.cpp
-          unit/kernel_plan_test.cpp
-          unit/line_converter_test.cpp
-          unit/loader_conformance_test.cpp
-          unit/normalize_tile_test.cpp
-          unit/normalizer_test.cpp
-          unit/thread_team_test.cpp
+  SOURCES unit/device/augmentation_test.cpp
+          unit/advice/device_bottleneck_test.cpp
+          unit/device/device_loader_test.cpp
+          unit/device/echo_deal_test.cpp
+          unit/device/kernel_plan_test.cpp
+          unit/device/row_converter_test.cpp
+          unit/read/loader_conformance_test.cpp
+          unit/device/normalize_tile_test.cpp
+          unit/device/normalizer_test.cpp
+          unit/device/thread_team_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 
 # It replaces operator new, and mmap() of the library.
@@ -21,7 +21,7 @@ target_link_options(allocation_faults_test PRIVATE LINKER:--wrap=mmap)
 # On a real device, with the label cuda; without one its tests skip and say why.
 if(CHUNKIO_HAS_CUDA)
   find_package(CUDAToolkit REQUIRED)
-  chunkio_add_unit_tests(cuda_test LABEL cuda SOURCES unit/cuda_gpu_test.cpp
+  chunkio_add_unit_tests(cuda_test LABEL cuda SOURCES unit/device/cuda_gpu_test.cpp
                          LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
 
   # Needs no device: it replaces the functions of the CUDA runtime that the library calls, and what nvcc makes of <<<>>>.
@@ -40,7 +40,7 @@ endif()
 
 # Linked with a profiler of its own, which writes down what the ranges say.
 if(CHUNKIO_HAS_NVTX)
-  chunkio_add_unit_tests(trace_test SOURCES unit/trace_test.cpp)
+  chunkio_add_unit_tests(trace_test SOURCES unit/base/trace_test.cpp)
   target_include_directories(trace_test SYSTEM PRIVATE ${CHUNKIO_NVTX_INCLUDE_DIR})
   target_link_libraries(trace_test PRIVATE ${CMAKE_DL_LIBS})
 endif()

@@ -2,23 +2,23 @@
 find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
   pipeline_test ALONE "StageRatesTest.*"
-  SOURCES unit/bottleneck_test.cpp
-          unit/dlpack_test.cpp
-          unit/json_test.cpp
-          unit/labels_test.cpp
-          unit/loader_contents_test.cpp
-          unit/loader_disk_limit_test.cpp
-          unit/loader_resume_test.cpp
-          unit/loader_state_test.cpp
-          unit/loader_test.cpp
-          unit/shards_test.cpp
-          unit/stage_rates_test.cpp
-          unit/option_names_test.cpp
-          unit/read_back_test.cpp
-          unit/verify_test.cpp
-          unit/window_reader_fault_test.cpp
-          unit/window_reader_resume_test.cpp
-          unit/window_reader_test.cpp
+  SOURCES unit/advice/bottleneck_test.cpp
+          unit/chunkio/dlpack_test.cpp
+          unit/advice/json_test.cpp
+          unit/read/labels_test.cpp
+          unit/read/loader_contents_test.cpp
+          unit/read/loader_disk_limit_test.cpp
+          unit/read/loader_resume_test.cpp
+          unit/read/loader_state_test.cpp
+          unit/read/loader_test.cpp
+          unit/h5/shard_set_test.cpp
+          unit/advice/stage_rates_test.cpp
+          unit/base/option_names_test.cpp
+          unit/write/chunk_verification_test.cpp
+          unit/write/verify_test.cpp
+          unit/read/window_reader_fault_test.cpp
+          unit/read/window_reader_resume_test.cpp
+          unit/read/window_reader_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 add_test(NAME ManyChunks.FourMillion COMMAND pipeline_test --gtest_filter=Counts/ManyChunks.*)
 set_tests_properties(ManyChunks.FourMillion PROPERTIES LABELS long TIMEOUT 1800 ENVIRONMENT CHUNKIO_TEST_CHUNKS=4194304)
@@ -34,7 +34,7 @@ chunkio_add_unit_tests(read_faults_test SOURCES fault/read_faults_test.cpp)
 # Batches in Python, by way of a shared library that exports them. Python itself has no sanitizers, so it could
 # not load the library.
 if(NOT CHUNKIO_SANITIZE)
-  add_library(dlpack_exporter MODULE support/dlpack_exporter.cpp)
+  add_library(dlpack_exporter MODULE programs/dlpack_exporter.cpp)
   target_link_libraries(dlpack_exporter PRIVATE chunkio::chunkio chunkio_warnings)
   set(CHUNKIO_DLPACK_PYTHON "${CHUNKIO_H5PY_PYTHON}" CACHE FILEPATH "A Python 3 with h5py and a newer NumPy or PyTorch")
   foreach(case numpy_legacy numpy_versioned torch)
@@ -45,7 +45,7 @@ if(NOT CHUNKIO_SANITIZE)
       set(python ${CHUNKIO_H5PY_PYTHON})
     endif()
     add_test(NAME Dlpack.${case}
-             COMMAND ${python} ${CMAKE_CURRENT_SOURCE_DIR}/support/dlpack_test.py
+             COMMAND ${python} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/dlpack_test.py
                      $<TARGET_FILE:dlpack_exporter> ${case})
     set_tests_properties(
       Dlpack.${case} PROPERTIES LABELS short TIMEOUT 120 SKIP_RETURN_CODE 77
@@ -59,8 +59,8 @@ if(NOT CHUNKIO_LIBTORCH_FOUND)
   message(STATUS "${CHUNKIO_LIBTORCH_STATE}: chunkio/torch.hpp is not tested")
   chunkio_add_skipped_test(torch_test "${CHUNKIO_LIBTORCH_STATE}")
 else()
-  add_executable(torch_test unit/torch_test.cpp)
-  target_include_directories(torch_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support)
+  add_executable(torch_test unit/chunkio/torch_test.cpp)
+  target_include_directories(torch_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/bench)
   target_link_libraries(torch_test PRIVATE chunkio::torch chunkio_warnings chunkio_libtorch
                                            GTest::gtest_main)
   gtest_discover_tests(

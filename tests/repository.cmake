@@ -1,12 +1,12 @@
 # The repository as a whole: layers, public headers, installation, the quick start, programs in bench.
 
 add_test(NAME Repository.LayersPointOneWay
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/layer_check.py
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/layer_check.py
                  ${PROJECT_SOURCE_DIR})
 add_test(NAME Repository.LayerCheckFindsWrongIncludes
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/layer_check_test.py)
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/layer_check_test.py)
 add_test(NAME Repository.TreeIsTidy
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/tree_check.py
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/tree_check.py
                  ${PROJECT_SOURCE_DIR})
 set_tests_properties(
   Repository.LayersPointOneWay Repository.LayerCheckFindsWrongIncludes Repository.TreeIsTidy
@@ -19,7 +19,7 @@ set_tests_properties(Repository.EveryPublicHeaderCompilesAlone
                      PROPERTIES LABELS short TIMEOUT 300 RESOURCE_LOCK build_tree)
 
 add_test(NAME Repository.WhatIsNotThereIsSkippedWithAReason
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/run_test.py ${PROJECT_SOURCE_DIR}
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run_test.py ${PROJECT_SOURCE_DIR}
                  ${CMAKE_CTEST_COMMAND})
 set_tests_properties(Repository.WhatIsNotThereIsSkippedWithAReason
                      PROPERTIES LABELS short TIMEOUT 300 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
@@ -33,7 +33,7 @@ add_test(NAME Repository.ReleasePresetNeedsNoTestPackage
 set_tests_properties(Repository.ReleasePresetNeedsNoTestPackage PROPERTIES LABELS short TIMEOUT 120)
 
 # Linked like a consumer's program, to the library and not to its objects.
-add_executable(public_api_test unit/public_api_test.cpp)
+add_executable(public_api_test unit/chunkio/chunkio_test.cpp)
 target_link_libraries(public_api_test PRIVATE chunkio::chunkio chunkio_warnings GTest::gtest_main)
 gtest_discover_tests(
   public_api_test DISCOVERY_MODE PRE_TEST
@@ -43,7 +43,7 @@ gtest_discover_tests(
 set(consumer_command
     ${CMAKE_COMMAND} -DCONSUMER=${CMAKE_CURRENT_SOURCE_DIR}/consumer -DGENERATOR=${CMAKE_GENERATOR}
     -DCOMPILER=${CMAKE_CXX_COMPILER} -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
-set(consumer_script ${CMAKE_CURRENT_SOURCE_DIR}/support/consumer_test.cmake)
+set(consumer_script ${CMAKE_CURRENT_SOURCE_DIR}/scripts/consumer_test.cmake)
 set(consumer_flags "")
 if(CHUNKIO_SANITIZE)
   set(consumer_flags -fsanitize=${CHUNKIO_SANITIZE})
@@ -79,7 +79,7 @@ endif()
 
 if(TARGET h5pack AND TARGET chunkio-train-softmax)
   add_test(NAME Samples.SoftmaxLearnsTrueLabelsAndNotShuffledOnes
-           COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/train_test.py
+           COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/train_test.py
                    $<TARGET_FILE:chunkio-make-pictures> $<TARGET_FILE:h5pack>
                    $<TARGET_FILE:chunkio-train-softmax>)
   set_tests_properties(
@@ -89,51 +89,42 @@ if(TARGET h5pack AND TARGET chunkio-train-softmax)
 
   # Builds everything again, so it is long.
   add_test(NAME Samples.QuickStart
-           COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/quickstart_test.py
+           COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/quickstart_test.py
                    ${PROJECT_SOURCE_DIR}/samples/quickstart.sh ${CMAKE_CURRENT_BINARY_DIR}/quickstart)
   set_tests_properties(Samples.QuickStart PROPERTIES LABELS long TIMEOUT 1800
                                                      FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()
 
 add_test(NAME Bench.LoadersAreCompared
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/compare_loaders_test.py
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/compare_loaders_test.py
                  ${PROJECT_SOURCE_DIR}/bench/gpu/compare_loaders.py)
 set_tests_properties(Bench.LoadersAreCompared PROPERTIES LABELS short TIMEOUT 120
                                                          ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 
 add_test(NAME Bench.ScriptsForAGpuHost
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/gpu_scripts_test.py
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/gpu_scripts_test.py
                  ${PROJECT_SOURCE_DIR}/bench/gpu)
 set_tests_properties(Bench.ScriptsForAGpuHost PROPERTIES LABELS medium TIMEOUT 300
                                                            ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 
-add_test(NAME Bench.AdviceIsCompared
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/support/tune_check_test.py
-                 ${PROJECT_SOURCE_DIR}/bench/tune_check.py)
-set_tests_properties(Bench.AdviceIsCompared PROPERTIES LABELS short TIMEOUT 120
-                                                       ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
-
-if(TARGET reading)
+if(TARGET figures)
   # Small: this is about its checks of every byte and about the program still running, not about figures.
   add_test(NAME Bench.ReadingAgreesWithItsBaselines
-           COMMAND reading --bytes 8MiB --rounds 1 --only warm,deflate,loads,resume --json
+           COMMAND figures reading --bytes 8MiB --rounds 1 --only warm,deflate,loads,resume --json
                    ${CMAKE_CURRENT_BINARY_DIR}/reading.json)
   set_tests_properties(Bench.ReadingAgreesWithItsBaselines PROPERTIES LABELS short TIMEOUT 120
                                                                       FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
-endif()
-
-if(TARGET normalizing)
   add_test(NAME Bench.NormalizingAgreesWithItsLoop
-           COMMAND normalizing --bytes 1MiB --rounds 1 --threads 1,3 --json
+           COMMAND figures normalizing --bytes 1MiB --rounds 1 --threads 1,3 --json
                    ${CMAKE_CURRENT_BINARY_DIR}/normalizing.json)
   set_tests_properties(Bench.NormalizingAgreesWithItsLoop PROPERTIES LABELS short TIMEOUT 120)
 endif()
 
-if(TARGET packing)
+if(TARGET figures AND TARGET h5pack)
   # Small, too. The peers and fio are left out.
   add_test(NAME Bench.PackingAgreesWithItsBaselines
-           COMMAND packing --pictures 60 --small-pictures 400 --cifar-records 40 --repack-bytes 8MiB --few-files 50
-                   --many-files 100 --rounds 1 --only decode,small,cifar,repack,memory --json
+           COMMAND figures packing --pictures 60 --small-pictures 400 --cifar-records 40 --repack-bytes 8MiB
+                   --few-files 50 --many-files 100 --rounds 1 --only decode,small,cifar,repack,memory --json
                    ${CMAKE_CURRENT_BINARY_DIR}/packing.json)
   set_tests_properties(
     Bench.PackingAgreesWithItsBaselines

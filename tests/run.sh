@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-wheels=("numpy>=2.1" h5py pytest mypy "nanobind>=2.4" scikit-build-core)
+wheels=("numpy>=2.1" h5py pillow pytest mypy "nanobind>=2.4" scikit-build-core)
 if [[ ${1:-} == --torch ]]; then
   wheels_of_size=(torch)
   shift
@@ -38,4 +38,4 @@ cmake --preset dev "${options[@]}"
 cmake --build --preset dev
 report=$PWD/build/dev/tests.xml
 rm -f "$report"
-ctest --preset dev --output-junit "$report" "$@" | python3 tests/support/skip_reasons.py "$report"
+ctest --preset dev --output-junit "$report" "$@" | python3 tests/scripts/skip_reasons.py "$report"

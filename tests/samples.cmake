@@ -4,7 +4,7 @@ find_package(nlohmann_json REQUIRED)
 if(TARGET chunkio_trainer_report)
   chunkio_add_unit_tests(
     trainer_test
-    SOURCES unit/epoch_report_test.cpp unit/gpu_utilization_test.cpp unit/trainer_options_test.cpp
+    SOURCES unit/torch/epoch_report_test.cpp unit/torch/gpu_utilization_test.cpp unit/torch/options_test.cpp
     LIBRARIES chunkio_trainer_report nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 
   # NVML as a test wants it: whole, and without one function after the other.
@@ -17,11 +17,12 @@ if(TARGET chunkio_trainer_report)
       set(kind complete)
     endif()
     # Shared, not a module: the loader knows what is loaded by its SONAME, which has the version 1.
-    add_library(fake_nvml_${kind} SHARED support/fake_nvml.cpp)
+    add_library(fake_nvml_${kind} SHARED programs/fake_nvml.cpp)
     set_target_properties(
-      fake_nvml_${kind} PROPERTIES OUTPUT_NAME nvidia-ml VERSION 1 SOVERSION 1 CXX_EXTENSIONS OFF
+      fake_nvml_${kind} PROPERTIES OUTPUT_NAME nvidia-ml VERSION 1 SOVERSION 1
                                    LIBRARY_OUTPUT_DIRECTORY ${nvml_folder}/${kind})
     target_compile_features(fake_nvml_${kind} PRIVATE cxx_std_20)
+    target_include_directories(fake_nvml_${kind} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(fake_nvml_${kind} PRIVATE chunkio_warnings)
     if(lacking)
       target_compile_definitions(fake_nvml_${kind} PRIVATE ${lacking}=${lacking}_of_another_time)
@@ -33,7 +34,7 @@ endif()
 get_property(no_trainers GLOBAL PROPERTY CHUNKIO_NO_TRAINERS)
 if(TARGET chunkio-train-cifar AND TARGET h5pack AND NOT CHUNKIO_SANITIZE)
   add_test(NAME Samples.TorchTrainersLearn
-           COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/support/torch_train_test.py
+           COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/torch_train_test.py
                    $<TARGET_FILE:chunkio-make-pictures> $<TARGET_FILE:h5pack>
                    $<TARGET_FILE:chunkio-train-cifar> $<TARGET_FILE:chunkio-train-celeba>
                    ${PROJECT_SOURCE_DIR}/bench/accuracy.py)

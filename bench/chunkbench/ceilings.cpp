@@ -1,4 +1,4 @@
-#include "ceilings.hpp"
+#include "chunkbench/ceilings.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,11 +14,11 @@
 
 #include "base/positional_io.hpp"
 #include "base/streaming_copy.hpp"
-#include "cold_file.hpp"
-#include "in_parallel.hpp"
+#include "cli/stop_signal.hpp"
+#include "harness/cold_file.hpp"
+#include "harness/in_parallel.hpp"
+#include "harness/noise.hpp"
 #include "io/disk_limiter.hpp"
-#include "noise.hpp"
-#include "stop_signal.hpp"
 
 namespace bench {
 namespace {
@@ -40,7 +40,7 @@ double seconds_since(Clock::time_point start) {
 }  // namespace
 
 StorageCeiling::StorageCeiling(const ChunkFile& file, std::int64_t threads,
-                               const TurnSettings& settings)
+                               const TrialSettings& settings)
     : path_(file.path),
       bytes_(static_cast<std::int64_t>(std::filesystem::file_size(file.path))),
       threads_(std::max(threads, kMinThreads)),
@@ -66,7 +66,7 @@ std::optional<double> StorageCeiling::read_for_a_second() const {
   in_parallel(threads_ * 32, threads_, [&] {
     return [&, buffer = HostBuffer(static_cast<std::size_t>(one))](std::int64_t) mutable {
       for (std::int64_t i = next++; i < std::max<std::int64_t>(reads, 1); i = next++) {
-        if (seconds_since(start) > kSeconds || h5pack::StopSignal::received() != 0) return;
+        if (seconds_since(start) > kSeconds || cli::StopSignal::received() != 0) return;
         if (limiter) limiter->transfer(one, {}, i * one);
         chunkio::base::read_at(file.get(), i * one,
                                buffer.bytes().first(static_cast<std::size_t>(one)), path_);
@@ -74,7 +74,7 @@ std::optional<double> StorageCeiling::read_for_a_second() const {
       }
     };
   });
-  h5pack::StopSignal::check();
+  cli::StopSignal::check();
   return static_cast<double>(read_bytes) / seconds_since(start);
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/host_memory.hpp"
-#include "turn.hpp"
+#include "chunkbench/trial.hpp"
 
 namespace bench {
 
@@ -19,10 +19,10 @@ class StorageCeiling {
 
   /// \param file  one with large chunks: closest to a plain file. \param threads  at least four are
   /// used.
-  StorageCeiling(const ChunkFile& file, std::int64_t threads, const TurnSettings& settings);
+  StorageCeiling(const ChunkFile& file, std::int64_t threads, const TrialSettings& settings);
 
   /// Bytes a second. Reads for a second or two at most, and leaves the file out of the page cache:
-  /// a warm turn reads what it misses itself. Blocks. \returns nothing if the file could be read
+  /// a warm trial reads what it misses itself. Blocks. \returns nothing if the file could be read
   /// from the page cache only.
   [[nodiscard]] std::optional<double> measure() const;
 
@@ -32,7 +32,7 @@ class StorageCeiling {
   std::string path_;
   std::int64_t bytes_;
   std::int64_t threads_;
-  const TurnSettings& settings_;
+  const TrialSettings& settings_;
 };
 
 /// The memory alone: non-temporal copies of rows, in the order of a shuffled epoch, between two

@@ -1,99 +1,34 @@
-#include "colour_scale.hpp"
+#include "chunkbench/colour_scale.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <numbers>
 
 namespace bench {
 namespace {
 
-using Triple = std::array<double, 3>;
-
-double to_linear(double channel) {
-  return channel <= 0.04045 ? channel / 12.92 : std::pow((channel + 0.055) / 1.055, 2.4);
-}
-
-double from_linear(double channel) {
-  return channel <= 0.0031308 ? channel * 12.92 : 1.055 * std::pow(channel, 1 / 2.4) - 0.055;
-}
-
-Triple linear_rgb(Colour colour) {
-  return {to_linear(colour.red / 255.0), to_linear(colour.green / 255.0),
-          to_linear(colour.blue / 255.0)};
-}
-
-/// The matrices of the publication.
-Triple oklab_to_linear_rgb(const Triple& lab) {
-  const auto cube = [](double x) { return x * x * x; };
-  const double l = cube(lab[0] + 0.3963377774 * lab[1] + 0.2158037573 * lab[2]);
-  const double m = cube(lab[0] - 0.1055613458 * lab[1] - 0.0638541728 * lab[2]);
-  const double s = cube(lab[0] - 0.0894841775 * lab[1] - 1.2914855480 * lab[2]);
-  return {4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
-          -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
-          -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
-}
-
-/// Lightness, chroma, hue in degrees: points that the path goes through.
-struct Stop {
-  double lightness, chroma, hue;
-};
-constexpr std::array<Stop, 6> kStops = {{{0.32, 0.125, 304},
-                                         {0.44, 0.110, 272},
-                                         {0.56, 0.090, 225},
-                                         {0.68, 0.105, 175},
-                                         {0.80, 0.150, 140},
-                                         {0.92, 0.165, 106}}};
-
-Triple lab_between(double t) {
-  const double along = t * static_cast<double>(kStops.size() - 1);
-  const std::size_t i = std::min(static_cast<std::size_t>(along), kStops.size() - 2);
-  const double part = along - static_cast<double>(i);
-  const auto mix = [part](double from, double to) { return from + part * (to - from); };
-  const double chroma = mix(kStops[i].chroma, kStops[i + 1].chroma);
-  const double hue = mix(kStops[i].hue, kStops[i + 1].hue) * std::numbers::pi / 180;
-  return {mix(kStops[i].lightness, kStops[i + 1].lightness), chroma * std::cos(hue),
-          chroma * std::sin(hue)};
-}
-
-double distance(const Triple& a, const Triple& b) {
-  return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
-}
-
-constexpr std::size_t kPathPoints = 1'025;
-constexpr std::size_t kColours = 257;
-
-/// Colours at equal distances along the path.
-std::array<Colour, kColours> make_colours() {
-  std::array<double, kPathPoints> length{};
-  const auto point = [](std::size_t i) {
-    return lab_between(static_cast<double>(i) / (kPathPoints - 1));
-  };
-  for (std::size_t i = 1; i < kPathPoints; ++i) {
-    length[i] = length[i - 1] + distance(point(i - 1), point(i));
-  }
-  std::array<Colour, kColours> colours{};
-  std::size_t i = 1;
-  for (std::size_t c = 0; c < kColours; ++c) {
-    const double wanted = length.back() * static_cast<double>(c) / (kColours - 1);
-    while (i + 1 < kPathPoints && length[i] < wanted) ++i;
-    const double part = (wanted - length[i - 1]) / (length[i] - length[i - 1]);
-    const double t = (static_cast<double>(i - 1) + part) / (kPathPoints - 1);
-    const Triple rgb = oklab_to_linear_rgb(lab_between(std::clamp(t, 0.0, 1.0)));
-    const auto byte = [](double channel) {
-      return static_cast<std::uint8_t>(
-          std::lround(255 * from_linear(std::clamp(channel, 0.0, 1.0))));
-    };
-    colours[c] = {byte(rgb[0]), byte(rgb[1]), byte(rgb[2])};
-  }
-  return colours;
-}
-
-double luminance(Colour colour) {
-  const Triple rgb = linear_rgb(colour);
-  return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
-}
+/// Points at equal distances in OKLab (B. Ottosson, "A perceptual color space for image
+/// processing", 2020) along a path through OKLCh: lightness 0.32 to 0.92, hue 304 to 106 degrees.
+/// They are near enough to each other for straight lines in sRGB.
+constexpr std::array<Colour, 17> kPath = {{{65, 26, 101},
+                                           {66, 44, 117},
+                                           {65, 60, 131},
+                                           {62, 76, 143},
+                                           {53, 93, 150},
+                                           {44, 109, 155},
+                                           {42, 124, 156},
+                                           {35, 140, 158},
+                                           {37, 155, 157},
+                                           {55, 168, 151},
+                                           {73, 182, 146},
+                                           {91, 195, 139},
+                                           {116, 206, 128},
+                                           {146, 216, 114},
+                                           {179, 223, 103},
+                                           {212, 230, 93},
+                                           {243, 235, 86}}};
 
 }  // namespace
 
@@ -104,31 +39,31 @@ std::string Colour::hex() const {
 }
 
 Colour colour_at(double position) {
-  static const std::array<Colour, kColours> colours = make_colours();
-  const double clamped = std::clamp(position, 0.0, 1.0);
-  return colours[static_cast<std::size_t>(std::lround(clamped * (kColours - 1)))];
+  // In finer steps, bytes that are rounded would not grow lighter all the way.
+  constexpr double kSteps = 128;
+  const double step = std::round(std::clamp(position, 0.0, 1.0) * kSteps) / kSteps;
+  const double along = step * static_cast<double>(kPath.size() - 1);
+  const std::size_t i = std::min(static_cast<std::size_t>(along), kPath.size() - 2);
+  const auto between = [part = along - static_cast<double>(i)](double from, double to) {
+    return static_cast<std::uint8_t>(std::lround(from + part * (to - from)));
+  };
+  const Colour& from = kPath[i];
+  const Colour& to = kPath[i + 1];
+  return {between(from.red, to.red), between(from.green, to.green), between(from.blue, to.blue)};
 }
 
-double contrast(Colour one, Colour other) {
-  const double a = luminance(one) + 0.05;
-  const double b = luminance(other) + 0.05;
-  return std::max(a, b) / std::min(a, b);
+double luminance(Colour colour) {
+  const auto linear = [](std::uint8_t byte) {
+    const double channel = byte / 255.0;
+    return channel <= 0.04045 ? channel / 12.92 : std::pow((channel + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(colour.red) + 0.7152 * linear(colour.green) + 0.0722 * linear(colour.blue);
 }
 
 Colour ink_on(Colour background) {
-  const Colour black = {0, 0, 0};
-  const Colour white = {255, 255, 255};
-  return contrast(black, background) > contrast(white, background) ? black : white;
-}
-
-Triple oklab(Colour colour) {
-  const Triple rgb = linear_rgb(colour);
-  const double l = std::cbrt(0.4122214708 * rgb[0] + 0.5363325363 * rgb[1] + 0.0514459929 * rgb[2]);
-  const double m = std::cbrt(0.2119034982 * rgb[0] + 0.6806995451 * rgb[1] + 0.1073969566 * rgb[2]);
-  const double s = std::cbrt(0.0883024619 * rgb[0] + 0.2817188376 * rgb[1] + 0.6299787005 * rgb[2]);
-  return {0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s,
-          1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
-          0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s};
+  // Here black and white have the same contrast, sqrt(21):1.
+  const double middle = std::sqrt(0.05 * 1.05) - 0.05;
+  return luminance(background) > middle ? Colour{0, 0, 0} : Colour{255, 255, 255};
 }
 
 ValueColours::ValueColours(double lowest, double highest, Better better, Steps steps)
@@ -140,11 +75,6 @@ double ValueColours::place(double value) const {
   const double clamped = std::clamp(value, lowest_, highest_);
   return steps_ == Steps::ratios ? std::log(clamped / lowest_) / std::log(highest_ / lowest_)
                                  : (clamped - lowest_) / (highest_ - lowest_);
-}
-
-double ValueColours::value_at(double place) const {
-  return steps_ == Steps::ratios ? lowest_ * std::pow(highest_ / lowest_, place)
-                                 : lowest_ + place * (highest_ - lowest_);
 }
 
 }  // namespace bench

@@ -1,14 +1,12 @@
 /// Colours of values: dark violet for the worst, through teal, to light yellow for the best.
 ///
-/// The path is drawn in OKLCh and walked at constant speed in OKLab (B. Ottosson, "A perceptual
-/// color space for image processing", 2020), so that equal steps of a value look equally large, and
-/// it grows lighter all the way, so that it survives black-and-white printing and every kind of
-/// colour blindness. The choice of hues is that of viridis.
+/// Equal steps of a value look equally large, and the path grows lighter all the way, so that it
+/// survives black-and-white printing and every kind of colour blindness. The choice of hues is that
+/// of viridis.
 ///
 /// Pure functions; thread-safe.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -25,14 +23,11 @@ struct Colour {
 /// \param position  0 to 1; what is outside counts as the nearer end.
 [[nodiscard]] Colour colour_at(double position);
 
-/// 1 to 21, as WCAG 2 defines it.
-[[nodiscard]] double contrast(Colour one, Colour other);
+/// 0 to 1, as WCAG 2 defines it.
+[[nodiscard]] double luminance(Colour colour);
 
 /// Black or white, whichever can be read better on `background`: at least 4.5:1 (WCAG AA) on any.
 [[nodiscard]] Colour ink_on(Colour background);
-
-/// Lightness and the two opponents of OKLab.
-[[nodiscard]] std::array<double, 3> oklab(Colour colour);
 
 /// How values become colours.
 class ValueColours {
@@ -47,14 +42,12 @@ class ValueColours {
                Steps steps = Steps::even);
 
   /// What lies outside counts as the nearer end.
-  [[nodiscard]] Colour of(double value) const {
-    return colour_at(better_ == Better::more ? place(value) : 1 - place(value));
+  [[nodiscard]] Colour of(double value) const { return at(place(value)); }
+  /// Of the value between the lowest (0) and the highest (1).
+  [[nodiscard]] Colour at(double place) const {
+    return colour_at(better_ == Better::more ? place : 1 - place);
   }
-  /// Between the lowest (0) and the highest (1).
   [[nodiscard]] double place(double value) const;
-  /// Its inverse.
-  [[nodiscard]] double value_at(double place) const;
-  [[nodiscard]] Steps steps() const noexcept { return steps_; }
   [[nodiscard]] double lowest() const noexcept { return lowest_; }
   [[nodiscard]] double highest() const noexcept { return highest_; }
 

@@ -1,4 +1,4 @@
-#include "confine_command.hpp"
+#include "chunkbench/confine_command.hpp"
 
 #include <unistd.h>
 
@@ -17,22 +17,22 @@
 
 #include <chunkio/error.hpp>
 
-#include "confined.hpp"
-#include "control_group.hpp"
-#include "device_throttle.hpp"
-#include "disk_options.hpp"
-#include "in_quotes.hpp"
-#include "memory_limit.hpp"
-#include "options.hpp"
-#include "program.hpp"
+#include "chunkbench/confined.hpp"
+#include "chunkbench/reporting.hpp"
+#include "cli/disk_options.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "cli/quote.hpp"
+#include "harness/control_group.hpp"
+#include "harness/device_throttle.hpp"
+#include "harness/memory_limit.hpp"
 
 namespace bench {
 namespace {
 
 using chunkio::Error;
 using chunkio::ErrorCode;
-using h5pack::ExitCode;
-using h5pack::in_quotes;
+using cli::ExitCode;
 
 struct ConfineCommand {
   std::int64_t throttle = 0;  ///< Bytes a second; 0: none.
@@ -52,7 +52,8 @@ int become(const std::vector<std::string>& program) {
   std::signal(SIGXFSZ, SIG_DFL);
   ::execvp(words[0], words.data());
   const int error = errno;
-  print_error("cannot run " + in_quotes(program.front()) + ": " + std::strerror(error));
+  cli::print_error("cannot run " + cli::quote(program.front()) + ": " + std::strerror(error),
+                   kChunkbench.program);
   return error == ENOENT ? 127 : 126;
 }
 
@@ -75,7 +76,7 @@ ExitCode confine(const ConfineCommand& command) {
     }
   } catch (const NoControlGroup& error) {
     throw Error(ErrorCode::unsupported, std::string(error.what()) + "; " +
-                                            in_quotes(command.program.front()) + " was not run");
+                                            cli::quote(command.program.front()) + " was not run");
   }
   const std::vector<Confinement> groups = confinements(
       std::array{device ? device->group() : nullptr, memory ? memory->group() : nullptr});
@@ -84,27 +85,16 @@ ExitCode confine(const ConfineCommand& command) {
 
 }  // namespace
 
-void add_confine_command(CLI::App& app, h5pack::Action& action, std::vector<std::string> program) {
+void add_confine_command(CLI::App& app, cli::Action& action, std::vector<std::string> program) {
   CLI::App* const command = app.add_subcommand(
       "confine", "Run any program on a disk or with memory as limited as a sweep's");
   const auto chosen = std::make_shared<ConfineCommand>();
   chosen->program = std::move(program);
-  command
-      ->add_option_function<std::string>(
-          "--throttle-device",
-          [chosen](const std::string& text) {
-            chosen->throttle = static_cast<std::int64_t>(h5pack::parse_bandwidth(text));
-            if (chosen->throttle < 1) {
-              throw Error(
-                  ErrorCode::invalid_argument,
-                  "--throttle-device must be a rate such as 100MB/s, not " + in_quotes(text));
-            }
-          },
-          "Let the disk of --disk-of read so many bytes a second at most; what is in the page "
-          "cache is as fast as ever")
-      ->type_name("RATE");
-  h5pack::add_byte_size(*command, "--memory-limit", chosen->memory_limit,
-                        "So much memory, page cache included")
+  cli::add_throttle_device(*command, chosen->throttle,
+                           "Let the disk of --disk-of read so many bytes a second at most; what is "
+                           "in the page cache is as fast as ever");
+  cli::add_byte_size(*command, "--memory-limit", chosen->memory_limit,
+                     "So much memory, page cache included")
       ->default_str("");
   command->add_option("--disk-of", chosen->disk_of, "A file or folder on the disk to throttle")
       ->type_name("PATH")

@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "command.hpp"
+#include <CLI/CLI.hpp>
+
+#include "cli/command.hpp"
 
 namespace bench {
 
 /// \param program  what to run, and its arguments.
-void add_confine_command(CLI::App& app, h5pack::Action& action, std::vector<std::string> program);
+void add_confine_command(CLI::App& app, cli::Action& action, std::vector<std::string> program);
 
 /// What stands behind "--" on the command line of confine, which is for nobody else to parse; taken
 /// from `argc`.

@@ -1,4 +1,4 @@
-#include "confined.hpp"
+#include "chunkbench/confined.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,7 +13,8 @@
 #include <cstdio>
 #include <system_error>
 
-#include "program.hpp"
+#include "chunkbench/reporting.hpp"
+#include "cli/output.hpp"
 
 namespace bench {
 namespace {
@@ -30,7 +31,8 @@ void hand_on(int number) {
 bool entered(std::span<const Confinement> groups) {
   for (const Confinement& group : groups) {
     if (group.enter()) continue;
-    print_error("cannot enter " + group.name + ": " + std::generic_category().message(errno));
+    cli::print_error("cannot enter " + group.name + ": " + std::generic_category().message(errno),
+                     kChunkbench.program);
     return false;
   }
   return true;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "control_group.hpp"
+#include "harness/control_group.hpp"
 
 namespace bench {
 

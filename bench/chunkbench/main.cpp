@@ -1,26 +1,23 @@
 /// chunkbench: which chunk shape and cache size suit a disk, measured and drawn.
-#include <unistd.h>
-
-#include <cstdio>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
-#include "command.hpp"
-#include "confine_command.hpp"
-#include "output.hpp"
-#include "program.hpp"
-#include "report.hpp"
-#include "sweep_command.hpp"
+#include "chunkbench/confine_command.hpp"
+#include "chunkbench/report.hpp"
+#include "chunkbench/reporting.hpp"
+#include "chunkbench/sweep_command.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
 
 namespace {
 
-using h5pack::ExitCode;
+using cli::ExitCode;
 
 ExitCode run(int argc, char** argv) {
   CLI::App app("Measures which chunk size and cache size suit a disk, and draws what came out.",
                "chunkbench");
-  h5pack::Action action;
+  cli::Action action;
   app.set_version_flag("--version", "chunkbench " CHUNKBENCH_VERSION "\n",
                        "Print the version and exit");
   app.require_subcommand(1);
@@ -30,13 +27,13 @@ ExitCode run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    h5pack::print(app.help());
+    cli::print(app.help());
     return ExitCode::ok;
   } catch (const CLI::CallForVersion& version) {
-    h5pack::print(version.what());
+    cli::print(version.what());
     return ExitCode::ok;
   } catch (const CLI::ParseError& error) {
-    bench::print_error(std::string(error.what()) + "; see 'chunkbench --help'");
+    cli::print_error(std::string(error.what()) + "; see 'chunkbench --help'", "chunkbench");
     return ExitCode::usage;
   }
   return action();
@@ -45,9 +42,5 @@ ExitCode run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  h5pack::prepare_standard_streams();
-  const int code = bench::run_or_report([&] { return run(argc, argv); });
-  // As h5pack: libhdf5's exit handler is not to be trusted after an error of the disk.
-  std::fflush(nullptr);
-  ::_exit(code);
+  cli::run_main([&] { return run(argc, argv); }, bench::kChunkbench);
 }

@@ -1,11 +1,11 @@
-#include "markup.hpp"
+#include "chunkbench/markup.hpp"
 
 #include <array>
 #include <cassert>
 #include <cmath>
 #include <cstdio>
 
-#include "escape.hpp"
+#include "cli/escape.hpp"
 
 namespace bench {
 
@@ -14,7 +14,7 @@ std::string escape_html(std::string_view text) {
   out.reserve(text.size());
   while (true) {
     const std::size_t end = text.find('\n');
-    for (const char c : h5pack::escape(text.substr(0, end))) {
+    for (const char c : cli::escape(text.substr(0, end))) {
       switch (c) {
         case '&':
           out += "&amp;";
@@ -62,6 +62,11 @@ Markup& Markup::open(const char* tag, Attributes attributes) {
   text_ += '>';
   open_.push_back(tag);
   return *this;
+}
+
+Markup& Markup::begin_section(const std::string& id, std::string_view title,
+                              std::string_view note) {
+  return open("section", {{"id", id}}).leaf("h2", title).leaf("p", {{"class", "note"}}, note);
 }
 
 Markup& Markup::close() {

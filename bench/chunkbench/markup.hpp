@@ -25,6 +25,8 @@ class Markup {
  public:
   /// Begins an element that close() ends.
   Markup& open(const char* tag, Attributes attributes = {});
+  /// Begins a <section> with its heading and a line on how to read it.
+  Markup& begin_section(const std::string& id, std::string_view title, std::string_view note);
   /// Ends the innermost element.
   Markup& close();
   /// A whole element.

@@ -1,4 +1,4 @@
-#include "ranking.hpp"
+#include "chunkbench/ranking.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "quantity.hpp"
+#include "chunkbench/number_format.hpp"
 
 namespace bench {
 namespace {
@@ -40,7 +40,7 @@ double chunks_mixed(const Cell& cell) {
 }  // namespace
 
 bool has_speed(const Cell& cell) {
-  return (cell.status == CellStatus::measured || cell.status == CellStatus::settled) &&
+  return (cell.status == CellStatus::measured || cell.status == CellStatus::pruned) &&
          cell.images_per_second.has_value();
 }
 

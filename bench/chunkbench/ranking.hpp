@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "results.hpp"
+#include "chunkbench/results.hpp"
 
 namespace bench {
 
@@ -25,11 +25,12 @@ struct CellGroup {
 /// In the order of orders (chunk_shuffled, random, sequential), then sources, then threads.
 [[nodiscard]] std::vector<CellGroup> group_cells(const Results& results);
 
-/// Whether it is known how fast the cell is: measured or settled.
+/// Whether it is known how fast the cell is: measured or pruned.
 [[nodiscard]] bool has_speed(const Cell& cell);
 
 /// The cell to train with: of those that this run cannot tell from the fastest, the one that mixes
-/// the most chunks. Sequential ones count only if there are no others. Absent: nothing was measured.
+/// the most chunks. Sequential ones count only if there are no others. Absent: nothing was
+/// measured.
 [[nodiscard]] std::optional<std::size_t> best_cell(const Results& results);
 
 /// What bounds reading in this run: the disk as it was made slower on purpose; else storage for

@@ -1,4 +1,4 @@
-#include "report.hpp"
+#include "chunkbench/report.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -7,12 +7,12 @@
 
 #include <chunkio/error.hpp>
 
-#include "in_quotes.hpp"
-#include "new_file.hpp"
-#include "output.hpp"
-#include "quantity.hpp"
-#include "report_page.hpp"
-#include "results.hpp"
+#include "chunkbench/number_format.hpp"
+#include "chunkbench/report_page.hpp"
+#include "chunkbench/results.hpp"
+#include "cli/atomic_file.hpp"
+#include "cli/output.hpp"
+#include "cli/quote.hpp"
 
 namespace bench {
 namespace {
@@ -29,27 +29,27 @@ void refuse_to_replace_results(const ReportOptions& options) {
   if (std::filesystem::equivalent(options.results, options.output, ignored)) {
     throw chunkio::Error(
         chunkio::ErrorCode::invalid_argument,
-        h5pack::in_quotes(options.output) + " is the file of results itself; choose another -o");
+        cli::quote(options.output) + " is the file of results itself; choose another -o");
   }
 }
 
 void write_report_page(const ReportOptions& options) {
   refuse_to_replace_results(options);
-  h5pack::check_new_file(options.output, options.force);
+  cli::check_atomic_file(options.output, options.force);
   const Results results = read_results(options.results);
   const std::string page = report_page(results);
-  h5pack::write_new_file(options.output,
+  cli::write_atomic_file(options.output,
                          {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
                          options.force);
-  h5pack::print(h5pack::escape(options.output) + ": " +
-                plural(static_cast<std::int64_t>(results.cells.size()), "cell") + ", " +
-                size_text(static_cast<std::int64_t>(page.size())) +
-                (results.complete ? "\n" : "; these results are not complete\n"));
+  cli::print(cli::escape(options.output) + ": " +
+             plural(static_cast<std::int64_t>(results.cells.size()), "cell") + ", " +
+             size_text(static_cast<std::int64_t>(page.size())) +
+             (results.complete ? "\n" : "; these results are not complete\n"));
 }
 
 }  // namespace
 
-void add_report_command(CLI::App& app, h5pack::Action& action) {
+void add_report_command(CLI::App& app, cli::Action& action) {
   CLI::App* const command =
       app.add_subcommand("report", "Draw the results of a sweep as one HTML page");
   const auto options = std::make_shared<ReportOptions>();
@@ -63,7 +63,7 @@ void add_report_command(CLI::App& app, h5pack::Action& action) {
   command->callback([&action, options] {
     action = [options] {
       write_report_page(*options);
-      return h5pack::ExitCode::ok;
+      return cli::ExitCode::ok;
     };
   });
 }

@@ -1,17 +1,16 @@
-#include "report_page.hpp"
+#include "chunkbench/report_page.hpp"
 
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "heat_map.hpp"
-#include "markup.hpp"
-#include "quantity.hpp"
-#include "ranking.hpp"
-#include "report_sections.hpp"
-#include "report_style.hpp"
-#include "report_tables.hpp"
-#include "verdict.hpp"
+#include "chunkbench/heat_map_sections.hpp"
+#include "chunkbench/markup.hpp"
+#include "chunkbench/number_format.hpp"
+#include "chunkbench/report_style.hpp"
+#include "chunkbench/table_sections.hpp"
+#include "chunkbench/verdict.hpp"
+#include "cli/progress_text.hpp"
 
 namespace bench {
 namespace {
@@ -32,12 +31,11 @@ void begin_page(Markup& html, const Results& results) {
   html.empty("link", {{"rel", "icon"}, {"href", "data:,"}});
   html.leaf("title", "chunkbench: " + results.dataset.name);
   html.open("style").raw(kReportStyle).close().raw("\n").close().raw("\n").open("body");
-  html.add(hatch_patterns());
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   if (shape.empty()) return "unknown";
-  std::string text = count_text(shape.front()) + (shape.size() > 1 ? " of " : "");
+  std::string text = cli::format_count(shape.front()) + (shape.size() > 1 ? " of " : "");
   for (std::size_t i = 1; i < shape.size(); ++i) {
     text += (i > 1 ? "×" : "") + std::to_string(shape[i]);
   }
@@ -84,47 +82,12 @@ void add_head(Markup& html, const Results& results) {
   }
 }
 
-void add_tile(Markup& html, const std::string& name, const std::string& value,
-              const std::string& small) {
-  html.open("div").leaf("dt", name).open("dd").text(value).leaf("small", small);
-  html.close().close();
-}
-
 void add_verdict(Markup& html, const Results& results) {
-  const std::optional<std::size_t> index = best_cell(results);
-  if (index) {
-    const Cell& best = results.cells[*index];
-    html.open("dl", {{"class", "tiles"}});
-    add_tile(html, "Best speed", short_si(best.images_per_second->spread.median) + " images/s",
-             reader_text(best.source, best.threads) + ", " + order_text(best.order));
-    add_tile(html, "Chunk", size_text(best.chunk_bytes),
-             plural(best.chunk_samples, "picture") + " a chunk");
-    add_tile(html, best.source == "h5dread" ? "Chunk cache" : "Window", size_text(best.cache_bytes),
-             best.source == "h5dread" ? "rdcc_nbytes" : "window_bytes");
-    const std::optional<Bound> bound = bound_of(results);
-    if (const auto share = share_of_bound(best, bound)) {
-      add_tile(html, "Of " + bound->name, share_text(*share),
-               si(best.bytes_per_second->spread.median, "B/s") + " of " +
-                   si(bound->bytes_per_second, "B/s"));
-    }
-    if (const auto& hits =
-            best.hit_rate.measured ? best.hit_rate.measured : best.hit_rate.predicted) {
-      add_tile(html, "Hit rate", percent_text(*hits),
-               best.hit_rate.measured ? "measured" : "predicted");
-    }
-    html.close();
-  }
-  if (results.cells.empty() && !results.story.empty()) return;
+  if (results.cells.empty() && !results.ladder.empty()) return;
   const Verdict verdict = verdict_of(results);
   html.open("div", {{"class", "verdict"}});
   html.leaf("p", {{"class", "headline"}}, verdict.headline);
-  if (!verdict.sentences.empty()) {
-    std::string text;
-    for (const std::string& sentence : verdict.sentences) {
-      text += (text.empty() ? "" : " ") + sentence;
-    }
-    html.leaf("p", text);
-  }
+  if (!verdict.detail.empty()) html.leaf("p", verdict.detail);
   html.close();
 }
 
@@ -160,12 +123,12 @@ Facts machine_facts(const Json& machine) {
 
 Facts option_facts(const Results& results) {
   const SweepSettings& options = results.options;
-  Facts facts = {{"rounds", count_text(options.rounds)},
+  Facts facts = {{"rounds", cli::format_count(options.rounds)},
                  {"page cache", options.cold ? "cold" : "warm"},
-                 {"batch size", count_text(options.batch_size)},
+                 {"batch size", cli::format_count(options.batch_size)},
                  {"seed", std::to_string(options.seed)}};
-  if (options.images_per_turn) {
-    facts.emplace_back("images a turn", count_text(*options.images_per_turn));
+  if (options.images_per_trial) {
+    facts.emplace_back("images a trial", cli::format_count(*options.images_per_trial));
   }
   facts.emplace_back("limit of the disk", options.limit ? limit_text(*options.limit) : "none");
   facts.emplace_back("limit of the device", options.throttled_device.value_or("none"));
@@ -173,30 +136,20 @@ Facts option_facts(const Results& results) {
                      options.memory_limit ? size_text(*options.memory_limit) : "none");
   if (results.seconds_total > 0) {
     const double share = results.seconds_measured / results.seconds_total;
-    facts.emplace_back("time", duration_text(results.seconds_total) + ", " + percent_text(share) +
-                                   " of it in measured turns");
+    facts.emplace_back("time", cli::format_duration(results.seconds_total) + ", " +
+                                   percent_text(share) + " of it in measured trials");
   }
   if (results.seconds_preparing > 0) {
-    facts.emplace_back("time for the files", duration_text(results.seconds_preparing));
+    facts.emplace_back("time for the files", cli::format_duration(results.seconds_preparing));
   }
   return facts;
 }
 
 Facts dataset_facts(const SweepDataset& dataset) {
   return {{"name", dataset.name},
-          {"pictures", shape_text(dataset.shape)},
+          {"images", shape_text(dataset.shape)},
           {"size", size_text(dataset.bytes)},
           {"filters", dataset.filters.empty() ? "none" : joined(dataset.filters)}};
-}
-
-Facts ceiling_facts(const std::vector<Ceiling>& ceilings) {
-  Facts facts;
-  for (const Ceiling& ceiling : ceilings) {
-    const Spread& spread = ceiling.bytes_per_second.spread;
-    facts.emplace_back(ceiling.name, si(spread.median, "B/s") + " (" + si(spread.lowest, "B/s") +
-                                         " to " + si(spread.highest, "B/s") + ")");
-  }
-  return facts;
 }
 
 void add_facts(Markup& html, const std::string& title, const Facts& facts) {
@@ -206,13 +159,12 @@ void add_facts(Markup& html, const std::string& title, const Facts& facts) {
   html.close().close();
 }
 
-void add_circumstances(Markup& html, const Results& results) {
+void add_run_metadata(Markup& html, const Results& results) {
   html.open("section", {{"id", "run"}}).leaf("h2", "How it was measured");
   html.open("div", {{"class", "facts"}});
   add_facts(html, "Machine", machine_facts(results.machine));
   add_facts(html, "Dataset", dataset_facts(results.dataset));
   add_facts(html, "Options", option_facts(results));
-  add_facts(html, "Ceilings", ceiling_facts(results.ceilings));
   add_facts(html, "Versions", results.versions);
   html.close();
   if (!results.options.notes.empty()) {
@@ -220,20 +172,6 @@ void add_circumstances(Markup& html, const Results& results) {
     for (const std::string& note : results.options.notes) html.leaf("li", note);
     html.close();
   }
-  html.close();
-}
-
-void add_tables(Markup& html, const Results& results) {
-  html.open("section", {{"id", "tables"}}).leaf("h2", "All numbers");
-  const auto add = [&html](const std::string& id, const std::string& title, const Markup& table) {
-    html.open("details", {{"id", id}}).leaf("summary", title).add(table).close();
-  };
-  if (!results.cells.empty()) {
-    add("cells", plural(static_cast<std::int64_t>(results.cells.size()), "cell"),
-        cell_table(results));
-  }
-  if (!results.shuffle.empty()) add("mixing", "Shuffle quality", shuffle_table(results));
-  if (!results.story.empty()) add("rungs", "One step at a time", story_table(results));
   html.close();
 }
 
@@ -246,15 +184,13 @@ std::string report_page(const Results& results) {
   html.open("main");
   add_verdict(html, results);
   html.add(speed_section(results));
-  html.add(ceiling_section(results));
+  html.add(best_section(results));
   html.add(hit_rate_section(results));
   html.add(amplification_section(results));
-  html.add(model_section(results));
   html.add(shuffle_section(results));
-  html.add(stage_section(results));
-  html.add(story_section(results));
-  add_circumstances(html, results);
-  add_tables(html, results);
+  html.add(ladder_section(results));
+  add_run_metadata(html, results);
+  html.add(cell_section(results));
   html.close();
   html.leaf("footer",
             "Drawn by chunkbench report. Nothing on this page is fetched from elsewhere.");

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "results.hpp"
+#include "chunkbench/results.hpp"
 
 namespace bench {
 

@@ -1,17 +1,16 @@
-#include "results.hpp"
+#include "chunkbench/results.hpp"
 
 #include <array>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <set>
 #include <span>
 #include <tuple>
 
 #include <chunkio/error.hpp>
 
-#include "file_bytes.hpp"
-#include "in_quotes.hpp"
+#include "chunkbench/json_node.hpp"
+#include "cli/file_bytes.hpp"
+#include "cli/quote.hpp"
 
 namespace bench {
 namespace {
@@ -22,160 +21,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kVersion = 1;
-// Bounds of what is believed, far above what a sweep makes. Whole numbers stay exact as doubles.
-constexpr std::int64_t kMaxWhole = std::int64_t{1} << 53;
-constexpr double kMaxNumber = 1e30;
-constexpr std::size_t kMaxItems = 10'000;
-constexpr std::size_t kMaxTextBytes = 2'000;
 constexpr std::int64_t kMaxThreads = 65'536;
 
 constexpr std::array<std::string_view, 6> kStatusNames = {"pending", "measuring", "measured",
-                                                          "settled", "failed",    "skipped"};
+                                                          "pruned",  "failed",    "skipped"};
 constexpr std::array<std::string_view, 3> kOrders = {"chunk_shuffled", "random", "sequential"};
 constexpr std::array<std::string_view, 5> kSources = {"mapped", "scatter", "direct", "hdf5",
                                                       "h5dread"};
 
-std::string one_of(std::span<const std::string_view> names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    text += i == 0 ? "" : i + 1 == names.size() ? " or " : ", ";
-    text += names[i];
-  }
-  return text;
-}
-
-/// A value of the file and the way to it, so that a check can say where it failed.
-class Node {
- public:
-  Node(const Json& value, std::string path, const std::string& file)
-      : value_(value), path_(std::move(path)), file_(file) {}
-
-  /// A member that has to be there.
-  [[nodiscard]] Node at(const char* key) const {
-    const auto found = object().find(key);
-    if (found == value_.end()) child_problem(key, "is missing");
-    return {*found, child_path(key), file_};
-  }
-  /// A member that may be absent or null.
-  [[nodiscard]] std::optional<Node> find(const char* key) const {
-    const auto found = object().find(key);
-    if (found == value_.end() || found->is_null()) return std::nullopt;
-    return Node(*found, child_path(key), file_);
-  }
-  [[nodiscard]] std::vector<Node> items() const {
-    if (!value_.is_array()) problem("is no list");
-    if (value_.size() > kMaxItems) {
-      problem("has more than " + std::to_string(kMaxItems) + " entries");
-    }
-    std::vector<Node> nodes;
-    for (std::size_t i = 0; i < value_.size(); ++i) {
-      nodes.emplace_back(value_[i], path_ + "[" + std::to_string(i) + "]", file_);
-    }
-    return nodes;
-  }
-  [[nodiscard]] std::vector<Node> items_of(const char* key) const {
-    const std::optional<Node> list = find(key);
-    return list ? list->items() : std::vector<Node>();
-  }
-
-  [[nodiscard]] double number(double highest = kMaxNumber) const {
-    if (!value_.is_number()) problem("is no number");
-    const double number = value_.get<double>();
-    if (!(number >= 0 && number <= highest)) {
-      problem(highest == 1 ? "is not from 0 to 1" : "is no number that can be (0 or more)");
-    }
-    return number;
-  }
-  [[nodiscard]] double positive() const {
-    const double value = number();
-    if (value == 0) problem("is not above 0");
-    return value;
-  }
-  [[nodiscard]] std::int64_t whole(std::int64_t lowest, std::int64_t highest = kMaxWhole) const {
-    // 4.0 is whole, too: other writers of JSON know one kind of number.
-    const double number = value_.is_number() ? value_.get<double>() : -1;
-    if (!(number >= static_cast<double>(lowest) && number <= static_cast<double>(highest)) ||
-        number != std::floor(number)) {
-      problem("is no whole number from " + std::to_string(lowest) + " to " +
-              std::to_string(highest));
-    }
-    return static_cast<std::int64_t>(number);
-  }
-  [[nodiscard]] std::uint64_t seed() const {
-    if (!value_.is_number_unsigned()) problem("is no whole number of at most 64 bits");
-    return value_.get<std::uint64_t>();
-  }
-  [[nodiscard]] bool boolean() const {
-    if (!value_.is_boolean()) problem("is neither true nor false");
-    return value_.get<bool>();
-  }
-  [[nodiscard]] std::string text() const {
-    if (!value_.is_string()) problem("is no text");
-    auto text = value_.get<std::string>();
-    if (text.size() > kMaxTextBytes) {
-      problem("is longer than " + std::to_string(kMaxTextBytes) + " bytes");
-    }
-    return text;
-  }
-  [[nodiscard]] std::size_t index_in(std::span<const std::string_view> names) const {
-    const std::string name = text();
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == name) return i;
-    }
-    problem("is not " + one_of(names));
-  }
-  [[nodiscard]] const Json& object() const {
-    if (!value_.is_object()) problem("is no object");
-    return value_;
-  }
-  [[nodiscard]] const Json& json() const { return value_; }
-
-  [[noreturn]] void problem(const std::string& what) const { fail(path_, what); }
-
- private:
-  [[nodiscard]] std::string child_path(const char* key) const {
-    return path_.empty() ? key : path_ + "." + key;
-  }
-  [[noreturn]] void child_problem(const char* key, const std::string& what) const {
-    fail(child_path(key), what);
-  }
-  [[noreturn]] void fail(const std::string& path, const std::string& what) const {
-    throw Error(ErrorCode::corrupt_data,
-                h5pack::in_quotes(file_) + " is damaged or no result of chunkbench: " +
-                    (path.empty() ? "its outermost value" : h5pack::escape(path)) + " " + what +
-                    "; pass what 'chunkbench sweep --output' wrote");
-  }
-
-  const Json& value_;
-  std::string path_;
-  const std::string& file_;
-};
-
-std::optional<double> number_at(const Node& node, const char* key, double highest = kMaxNumber) {
-  const std::optional<Node> found = node.find(key);
-  if (!found) return std::nullopt;
-  return found->number(highest);
-}
-
-std::optional<std::int64_t> whole_at(const Node& node, const char* key, std::int64_t lowest) {
-  const std::optional<Node> found = node.find(key);
-  if (!found) return std::nullopt;
-  return found->whole(lowest);
-}
-
-std::vector<std::string> texts_at(const Node& node, const char* key) {
-  std::vector<std::string> texts;
-  for (const Node& item : node.items_of(key)) texts.push_back(item.text());
-  return texts;
-}
-
-std::vector<double> numbers_at(const Node& node, const char* key) {
-  std::vector<double> numbers;
-  for (const Node& item : node.items_of(key)) numbers.push_back(item.number());
-  return numbers;
-}
-
-Sampled parse_sampled(const Node& node) {
+Sampled parse_sampled(const JsonNode& node) {
   const Sampled sampled = {
       {node.at("median").number(), node.at("min").number(), node.at("max").number()},
       node.at("n").whole(1)};
@@ -186,31 +40,32 @@ Sampled parse_sampled(const Node& node) {
   return sampled;
 }
 
-std::optional<Sampled> sampled_at(const Node& node, const char* key) {
-  const std::optional<Node> found = node.find(key);
+std::optional<Sampled> sampled_at(const JsonNode& node, const char* key) {
+  const std::optional<JsonNode> found = node.find(key);
   if (!found) return std::nullopt;
   return parse_sampled(*found);
 }
 
-Predicted predicted_at(const Node& node, const char* key, double highest = kMaxNumber) {
-  const std::optional<Node> found = node.find(key);
+Predicted predicted_at(const JsonNode& node, const char* key,
+                       double highest = JsonNode::kMaxNumber) {
+  const std::optional<JsonNode> found = node.find(key);
   if (!found) return {};
-  return {number_at(*found, "predicted", highest), number_at(*found, "measured", highest)};
+  return {found->number_at("predicted", highest), found->number_at("measured", highest)};
 }
 
-Round parse_round(const Node& node) {
+Round parse_round(const JsonNode& node) {
   return {node.at("images").whole(0), node.at("seconds").positive(),
           node.at("stall_seconds").number(), node.at("bytes_read").whole(0),
           node.at("chunk_loads").whole(0)};
 }
 
-StageSeconds parse_stages(const Node& node) {
+StageSeconds parse_stages(const JsonNode& node) {
   return {node.at("plan").number(),       node.at("read").number(),
           node.at("decode").number(),     node.at("copy").number(),
           node.at("input_wait").number(), node.at("output_wait").number()};
 }
 
-Cell parse_cell(const Node& node) {
+Cell parse_cell(const JsonNode& node) {
   Cell cell;
   cell.chunk_bytes = node.at("chunk_bytes").whole(1);
   cell.chunk_samples = node.at("chunk_samples").whole(1);
@@ -220,21 +75,21 @@ Cell parse_cell(const Node& node) {
   cell.threads = node.at("threads").whole(1, kMaxThreads);
   cell.status = static_cast<CellStatus>(node.at("status").index_in(kStatusNames));
   if (const auto reason = node.find("reason")) cell.reason = reason->text();
-  for (const Node& round : node.items_of("rounds")) cell.rounds.push_back(parse_round(round));
+  for (const JsonNode& round : node.items_of("rounds")) cell.rounds.push_back(parse_round(round));
   cell.images_per_second = sampled_at(node, "images_per_second");
   cell.bytes_per_second = sampled_at(node, "bytes_per_second");
   cell.hit_rate = predicted_at(node, "hit_rate", 1);
   cell.read_amplification = predicted_at(node, "read_amplification");
   cell.chunk_loads = predicted_at(node, "chunk_loads");
   if (const auto stages = node.find("stages")) cell.stages = parse_stages(*stages);
-  const bool done = cell.status == CellStatus::measured || cell.status == CellStatus::settled;
+  const bool done = cell.status == CellStatus::measured || cell.status == CellStatus::pruned;
   if (done && !cell.images_per_second) {
     node.problem("is " + std::string(to_string(cell.status)) + " without images_per_second");
   }
   return cell;
 }
 
-void refuse_twins(const Node& list, const std::vector<Cell>& cells) {
+void refuse_twins(const JsonNode& list, const std::vector<Cell>& cells) {
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::string_view, std::string_view,
                       std::int64_t>>
       seen;
@@ -248,95 +103,96 @@ void refuse_twins(const Node& list, const std::vector<Cell>& cells) {
   }
 }
 
-ShufflePoint parse_shuffle_point(const Node& node) {
+ShufflePoint parse_shuffle_point(const JsonNode& node) {
   ShufflePoint point;
   point.order = kOrders[node.at("order").index_in(kOrders)];
   point.chunk_bytes = node.at("chunk_bytes").whole(1);
   point.window_bytes = node.at("window_bytes").whole(1);
-  point.label_entropy = number_at(node, "label_entropy");
-  point.same_chunk_pairs = number_at(node, "same_chunk_pairs");
+  point.label_entropy = node.number_at("label_entropy");
+  point.same_chunk_pairs = node.number_at("same_chunk_pairs");
   if (const auto chosen = node.find("chosen")) point.chosen = chosen->boolean();
   return point;
 }
 
-Rung parse_rung(const Node& node) {
-  return {node.at("rung").text(), parse_sampled(node.at("images_per_second")),
-          node.at("stall").number(1), number_at(node, "read_amplification")};
+MeasuredVariant parse_variant(const JsonNode& node) {
+  return {node.at("variant").text(), parse_sampled(node.at("images_per_second")),
+          node.at("stall").number(1), node.number_at("read_amplification")};
 }
 
 bool is_scalar(const Json& value) {
   return value.is_string() || value.is_number() || value.is_boolean() || value.is_null();
 }
 
-Json parse_machine(const Node& node) {
+Json parse_machine(const JsonNode& node) {
   for (const auto& [key, value] : node.object().items()) {
     bool flat = is_scalar(value);
     if (value.is_array()) flat = std::all_of(value.begin(), value.end(), is_scalar);
-    if (!flat || key.size() > kMaxTextBytes) {
+    if (!flat || key.size() > JsonNode::kMaxTextBytes) {
       node.problem("has a member that is neither a value nor a list of values");
     }
   }
   return node.json();
 }
 
-ShapedDisk parse_limit(const Node& node) {
-  return {node.at("profile").text(), number_at(node, "bytes_per_second"),
-          number_at(node, "request_seconds"), whole_at(node, "queue_depth", 1)};
+ShapedDisk parse_limit(const JsonNode& node) {
+  return {node.at("profile").text(), node.number_at("bytes_per_second"),
+          node.number_at("request_seconds"), node.whole_at("queue_depth", 1)};
 }
 
-SweepDataset parse_dataset(const Node& node) {
+SweepDataset parse_dataset(const JsonNode& node) {
   SweepDataset dataset;
   dataset.name = node.at("name").text();
-  for (const Node& length : node.at("shape").items()) dataset.shape.push_back(length.whole(1));
+  for (const JsonNode& length : node.at("shape").items()) dataset.shape.push_back(length.whole(1));
   dataset.bytes = node.at("bytes").whole(0);
-  dataset.filters = texts_at(node, "filters");
+  dataset.filters = node.texts_at("filters");
   if (const auto identity = node.find("identity")) dataset.identity = identity->text();
   if (const auto labels = node.find("labels")) dataset.labels = labels->text();
   return dataset;
 }
 
-SweepSettings parse_options(const Node& node) {
+SweepSettings parse_options(const JsonNode& node) {
   SweepSettings options;
   options.rounds = node.at("rounds").whole(1);
   options.cold = node.at("cold").boolean();
   options.batch_size = node.at("batch_size").whole(1);
   options.seed = node.at("seed").seed();
-  options.images_per_turn = whole_at(node, "images_per_turn", 0);
-  options.random_images = whole_at(node, "random_images", 0);
-  options.turn_seconds = number_at(node, "turn_seconds");
+  options.images_per_trial = node.whole_at("images_per_trial", 0);
+  options.random_images = node.whole_at("random_images", 0);
+  options.trial_seconds = node.number_at("trial_seconds");
   if (const auto limit = node.find("limit")) options.limit = parse_limit(*limit);
-  options.memory_limit = whole_at(node, "memory_limit", 0);
+  options.memory_limit = node.whole_at("memory_limit", 0);
   if (const auto device = node.find("throttled_device")) {
     options.throttled_device = device->text();
   }
-  options.notes = texts_at(node, "notes");
+  options.notes = node.texts_at("notes");
   return options;
 }
 
-Results parse_root(const Node& root) {
+Results parse_root(const JsonNode& root) {
   Results results;
   results.created = root.at("created").text();
   results.complete = root.at("complete").boolean();
-  const Node versions = root.at("versions");
+  const JsonNode versions = root.at("versions");
   for (const auto& [key, value] : versions.object().items()) {
     results.versions.emplace_back(key, versions.at(key.c_str()).text());
   }
   results.machine = parse_machine(root.at("machine"));
   results.dataset = parse_dataset(root.at("dataset"));
   results.options = parse_options(root.at("options"));
-  for (const Node& node : root.items_of("ceilings")) {
+  for (const JsonNode& node : root.items_of("ceilings")) {
     results.ceilings.push_back({node.at("name").text(), parse_sampled(node.at("bytes_per_second")),
-                                numbers_at(node, "rounds")});
+                                node.numbers_at("rounds")});
   }
-  const Node cells = root.at("cells");
-  for (const Node& node : cells.items()) results.cells.push_back(parse_cell(node));
+  const JsonNode cells = root.at("cells");
+  for (const JsonNode& node : cells.items()) results.cells.push_back(parse_cell(node));
   refuse_twins(cells, results.cells);
-  for (const Node& node : root.items_of("shuffle")) {
+  for (const JsonNode& node : root.items_of("shuffle")) {
     results.shuffle.push_back(parse_shuffle_point(node));
   }
-  for (const Node& node : root.items_of("story")) results.story.push_back(parse_rung(node));
+  for (const JsonNode& node : root.items_of("ladder"))
+    results.ladder.push_back(parse_variant(node));
   if (const auto time = root.find("time")) {
-    results.seconds_preparing = number_at(*time, "seconds_preparing").value_or(0);
+    results.seconds_preparing = time->number_at("seconds_preparing").value_or(0);
     results.seconds_total = time->at("seconds_total").number();
     results.seconds_measured = time->at("seconds_measured").number();
   }
@@ -410,9 +266,9 @@ Json json_of(const SweepSettings& options) {
           {"cold", options.cold},
           {"batch_size", options.batch_size},
           {"seed", options.seed},
-          {"images_per_turn", json_of(options.images_per_turn)},
+          {"images_per_trial", json_of(options.images_per_trial)},
           {"random_images", json_of(options.random_images)},
-          {"turn_seconds", json_of(options.turn_seconds)},
+          {"trial_seconds", json_of(options.trial_seconds)},
           {"limit", std::move(limit)},
           {"memory_limit", json_of(options.memory_limit)},
           {"throttled_device", json_of(options.throttled_device)},
@@ -428,11 +284,11 @@ Json json_of(const ShufflePoint& point) {
           {"chosen", point.chosen}};
 }
 
-Json json_of(const Rung& rung) {
-  return {{"rung", rung.name},
-          {"images_per_second", json_of(rung.images_per_second)},
-          {"stall", rung.stall},
-          {"read_amplification", json_of(rung.read_amplification)}};
+Json json_of(const MeasuredVariant& variant) {
+  return {{"variant", variant.name},
+          {"images_per_second", json_of(variant.images_per_second)},
+          {"stall", variant.stall},
+          {"read_amplification", json_of(variant.read_amplification)}};
 }
 
 template <class Entry>
@@ -454,26 +310,26 @@ Results parse_results(std::string_view text, const std::string& name) {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw Error(ErrorCode::corrupt_data,
-                h5pack::in_quotes(name) + " is no JSON, or was cut off: byte " +
+                cli::quote(name) + " is no JSON, or was cut off: byte " +
                     std::to_string(error.byte) + " of " + std::to_string(text.size()) +
                     " is not what JSON has there; pass what 'chunkbench sweep --output' wrote");
   } catch (const Json::exception&) {
     throw Error(ErrorCode::corrupt_data,
-                h5pack::in_quotes(name) +
+                cli::quote(name) +
                     " has a number that is too large; pass what 'chunkbench sweep --output' wrote");
   }
-  const Node root(json, "", name);
-  const std::optional<Node> format = root.find("format");
+  const JsonNode root(json, "", name);
+  const std::optional<JsonNode> format = root.find("format");
   if (!format || format->json() != "chunkbench") {
     throw Error(ErrorCode::corrupt_data,
-                h5pack::in_quotes(name) + " is JSON, but no result of chunkbench (\"format\" is " +
+                cli::quote(name) + " is JSON, but no result of chunkbench (\"format\" is " +
                     (format ? "something else" : "missing") +
                     "); pass what 'chunkbench sweep --output' wrote");
   }
   const std::int64_t version = root.at("version").whole(1);
   if (version > kVersion) {
     throw Error(ErrorCode::unsupported,
-                h5pack::in_quotes(name) + " has version " + std::to_string(version) +
+                cli::quote(name) + " has version " + std::to_string(version) +
                     " of the format, and this program knows " + std::to_string(kVersion) +
                     "; use the chunkbench that wrote it, or a later one");
   }
@@ -481,12 +337,12 @@ Results parse_results(std::string_view text, const std::string& name) {
 }
 
 Results read_results(const std::string& path) {
-  h5pack::FileBytes file;
+  cli::FileBytes file;
   file.read(path);
   const std::span<const std::uint8_t> bytes = file.bytes();
   if (bytes.size() > static_cast<std::size_t>(kMaxFileBytes)) {
     throw Error(ErrorCode::unsupported,
-                h5pack::in_quotes(path) + " is larger than 64 MiB; no result of chunkbench is");
+                cli::quote(path) + " is larger than 64 MiB; no result of chunkbench is");
   }
   return parse_results({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
@@ -500,8 +356,8 @@ nlohmann::ordered_json to_json(const Results& results) {
                         {"bytes_per_second", json_of(ceiling.bytes_per_second)},
                         {"rounds", ceiling.rounds}});
   }
-  Json story;
-  if (!results.story.empty()) story = list_of(results.story);
+  Json ladder;
+  if (!results.ladder.empty()) ladder = list_of(results.ladder);
   return {{"format", "chunkbench"},
           {"version", kVersion},
           {"created", results.created},
@@ -519,7 +375,7 @@ nlohmann::ordered_json to_json(const Results& results) {
           {"ceilings", std::move(ceilings)},
           {"cells", list_of(results.cells)},
           {"shuffle", list_of(results.shuffle)},
-          {"story", std::move(story)},
+          {"ladder", std::move(ladder)},
           {"time",
            {{"seconds_preparing", results.seconds_preparing},
             {"seconds_total", results.seconds_total},

@@ -1,6 +1,6 @@
 /// What `chunkbench sweep` found, and the JSON file that keeps it.
 ///
-/// Data flow: the sweep fills a Results and writes it after every turn; --continue and the report
+/// Data flow: the sweep fills a Results and writes it after every trial; --continue and the report
 /// read it again. The file is untrusted input: everything is checked here, so that readers of a
 /// Results need not.
 #pragma once
@@ -14,7 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "spread.hpp"
+#include "harness/spread.hpp"
 
 namespace bench {
 
@@ -34,13 +34,13 @@ enum class CellStatus {
   pending,    ///< Not begun.
   measuring,  ///< Some of its rounds are done.
   measured,
-  settled,  ///< Stopped before its last round: its rank is certain.
+  pruned,  ///< Stopped before its last round: its rank is certain.
   failed,
   skipped,
 };
 [[nodiscard]] std::string_view to_string(CellStatus status);
 
-/// One turn of a cell.
+/// One trial of a cell.
 struct Round {
   std::int64_t images = 0;
   double seconds = 0;
@@ -49,7 +49,7 @@ struct Round {
   std::int64_t chunk_loads = 0;
 };
 
-/// Seconds that all workers together spent so; of the median turn.
+/// Seconds that all workers together spent so; of the median trial.
 struct StageSeconds {
   double plan = 0, read = 0, decode = 0, copy = 0, input_wait = 0, output_wait = 0;
 };
@@ -64,9 +64,9 @@ struct Cell {
   std::int64_t threads = 1;
 
   CellStatus status = CellStatus::pending;
-  std::string reason = {};  ///< One clause for failed, skipped and settled.
+  std::string reason = {};  ///< One clause for failed, skipped and pruned.
   std::vector<Round> rounds = {};
-  std::optional<Sampled> images_per_second = {};  ///< Always of measured and settled cells.
+  std::optional<Sampled> images_per_second = {};  ///< Always of measured and pruned cells.
   std::optional<Sampled> bytes_per_second = {};   ///< Bytes read from the file.
   Predicted hit_rate = {};                        ///< 0 to 1.
   Predicted read_amplification = {};
@@ -94,7 +94,7 @@ struct ShufflePoint {
 };
 
 /// One way of loading the same images, of a ladder from the naive one to the best.
-struct Rung {
+struct MeasuredVariant {
   std::string name = {};
   Sampled images_per_second = {};
   double stall = 0;  ///< Share of the time, 0 to 1.
@@ -123,9 +123,9 @@ struct SweepSettings {
   bool cold = false;
   std::int64_t batch_size = 0;
   std::uint64_t seed = 0;
-  std::optional<std::int64_t> images_per_turn = {};
+  std::optional<std::int64_t> images_per_trial = {};
   std::optional<std::int64_t> random_images = {};  ///< The same in random order.
-  std::optional<double> turn_seconds = {};         ///< Timed in a turn at least.
+  std::optional<double> trial_seconds = {};        ///< Timed in a trial at least.
   std::optional<ShapedDisk> limit = {};
   std::optional<std::int64_t> memory_limit = {};     ///< Bytes.
   std::optional<std::string> throttled_device = {};  ///< What was set.
@@ -143,7 +143,7 @@ struct Results {
   std::vector<Ceiling> ceilings = {};
   std::vector<Cell> cells = {};  ///< No two with the same first six members.
   std::vector<ShufflePoint> shuffle = {};
-  std::vector<Rung> story = {};
+  std::vector<MeasuredVariant> ladder = {};
   double seconds_preparing = 0;  ///< Making the files that are measured.
   double seconds_total = 0;      ///< Everything else.
   double seconds_measured = 0;   ///< Of these, inside the rounds of cells.

@@ -1,4 +1,4 @@
-#include "results_files.hpp"
+#include "chunkbench/results_files.hpp"
 
 #include <array>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "new_file.hpp"
+#include "cli/atomic_file.hpp"
 
 namespace bench {
 namespace {
@@ -41,7 +41,7 @@ std::string fields(const Predicted& values) {
 }
 
 void replace_file(const std::string& path, const std::string& text) {
-  h5pack::write_new_file(path, {reinterpret_cast<const unsigned char*>(text.data()), text.size()},
+  cli::write_atomic_file(path, {reinterpret_cast<const unsigned char*>(text.data()), text.size()},
                          true);
 }
 

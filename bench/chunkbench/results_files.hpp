@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "results.hpp"
+#include "chunkbench/results.hpp"
 
 namespace bench {
 

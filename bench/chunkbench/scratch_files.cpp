@@ -1,4 +1,4 @@
-#include "scratch_files.hpp"
+#include "chunkbench/scratch_files.hpp"
 
 #include <stdlib.h>
 #include <sys/statvfs.h>
@@ -21,22 +21,21 @@
 #include <chunkio/loader.hpp>
 
 #include "base/checked_math.hpp"
-#include "byte_size.hpp"
-#include "in_parallel.hpp"
-#include "in_quotes.hpp"
-#include "noise.hpp"
-#include "pictures.hpp"
-#include "progress.hpp"
-#include "repacker.hpp"
-#include "stop_signal.hpp"
+#include "cli/byte_size.hpp"
+#include "cli/progress.hpp"
+#include "cli/quote.hpp"
+#include "cli/stop_signal.hpp"
+#include "h5pack/pack/repacker.hpp"
+#include "harness/drawn_images.hpp"
+#include "harness/in_parallel.hpp"
+#include "harness/noise.hpp"
 
 namespace bench {
 namespace {
 
 using chunkio::Error;
 using chunkio::ErrorCode;
-using h5pack::format_bytes;
-using h5pack::in_quotes;
+using cli::format_bytes;
 
 constexpr std::int64_t kClasses = 10;
 /// Beside the pixels: structure, labels, and what the file system keeps for itself.
@@ -74,18 +73,18 @@ chunkio::WriterOptions writer_options(std::int64_t chunk_samples, const SweepOpt
   return {.chunk_samples = chunk_samples, .filter = options.filter};
 }
 
-void check_space(const Pictures& pictures, std::size_t count, const SweepOptions& options) {
+void check_space(const Images& images, std::size_t count, const SweepOptions& options) {
   struct ::statvfs system {};
   if (::statvfs(options.scratch.c_str(), &system) != 0) return;  // making the folder says why
   const auto free =
       static_cast<std::int64_t>(system.f_bavail) * static_cast<std::int64_t>(system.f_frsize);
   const std::int64_t wanted =
-      static_cast<std::int64_t>(count) * (pictures.description().bytes + kSpareBytes);
+      static_cast<std::int64_t>(count) * (images.description().bytes + kSpareBytes);
   // How small a filter makes them is not known before.
   if (options.filter.deflate_level > 0 || wanted <= free) return;
   throw Error(ErrorCode::no_space,
               "the images in " + std::to_string(count) + " chunk sizes need " +
-                  format_bytes(wanted) + " in " + in_quotes(options.scratch) + ", where " +
+                  format_bytes(wanted) + " in " + cli::quote(options.scratch) + ", where " +
                   format_bytes(free) +
                   " are free; choose another --scratch, fewer --chunk-bytes or fewer --pictures");
 }
@@ -109,16 +108,16 @@ std::vector<ChunkSize> choose_chunks(std::span<const std::int64_t> bytes, std::i
     const bool twin = std::any_of(chunks.begin(), chunks.end(),
                                   [&](const ChunkSize& other) { return other.samples == samples; });
     const std::string name = "chunks of " + format_bytes(wanted);
-    const std::string pictures = samples == 1 ? "1 image" : std::to_string(samples) + " images";
+    const std::string images = samples == 1 ? "1 image" : std::to_string(samples) + " images";
     if (twin) {
-      notes.push_back(name + " would have " + pictures + " like others, and are left out");
+      notes.push_back(name + " would have " + images + " like others, and are left out");
       continue;
     }
     if (wanted < sample_bytes) {
       notes.push_back(name + " do not hold an image of " + std::to_string(sample_bytes) +
                       " bytes; taken: 1 image");
     } else if (taken != wanted) {
-      notes.push_back(name + " have " + pictures + ", " + std::to_string(taken) + " bytes" +
+      notes.push_back(name + " have " + images + ", " + std::to_string(taken) + " bytes" +
                       (samples == num_samples ? ": all of them" : ""));
     }
     chunks.push_back(chunk);
@@ -126,21 +125,21 @@ std::vector<ChunkSize> choose_chunks(std::span<const std::int64_t> bytes, std::i
   return chunks;
 }
 
-Pictures::Pictures(const SweepOptions& options) {
+Images::Images(const SweepOptions& options) {
   if (options.file.empty()) {
     const auto height_width = chunkio::base::checked_multiply(options.height, options.width);
-    const auto picture = height_width
-                             ? chunkio::base::checked_multiply(*height_width, options.channels)
-                             : std::nullopt;
+    const auto image = height_width
+                           ? chunkio::base::checked_multiply(*height_width, options.channels)
+                           : std::nullopt;
     const auto all =
-        picture ? chunkio::base::checked_multiply(*picture, options.num_samples) : std::nullopt;
-    if (!all || *picture > std::int64_t{1} << 30 || *all > std::int64_t{1} << 50) {
+        image ? chunkio::base::checked_multiply(*image, options.num_samples) : std::nullopt;
+    if (!all || *image > std::int64_t{1} << 30 || *all > std::int64_t{1} << 50) {
       throw Error(ErrorCode::invalid_argument,
                   "--synthetic " + std::to_string(options.num_samples) + "x" +
                       size_text(options.height, options.width, options.channels) +
                       " is too large: an image has at most 1 GiB, all of them 1 PiB");
     }
-    sample_bytes_ = *picture;
+    sample_bytes_ = *image;
     description_ = {.name = "synthetic",
                     .shape = {options.num_samples, options.height, options.width, options.channels},
                     .bytes = *all,
@@ -164,7 +163,7 @@ Pictures::Pictures(const SweepOptions& options) {
   if (options.filter.deflate_level > 0) description_.filters.emplace_back("deflate");
 }
 
-std::vector<std::string> Pictures::files() const {
+std::vector<std::string> Images::files() const {
   if (!dataset_) return {};
   const chunkio::DatasetInfo& info = dataset_->info();
   std::vector<std::string> paths;
@@ -173,8 +172,8 @@ std::vector<std::string> Pictures::files() const {
   return paths;
 }
 
-void Pictures::write(const std::string& path, std::int64_t chunk_samples,
-                     const SweepOptions& options) const {
+void Images::write(const std::string& path, std::int64_t chunk_samples,
+                   const SweepOptions& options) const {
   if (dataset_) {
     std::vector<std::int64_t> rows(static_cast<std::size_t>(num_samples()));
     std::iota(rows.begin(), rows.end(), std::int64_t{0});
@@ -184,7 +183,7 @@ void Pictures::write(const std::string& path, std::int64_t chunk_samples,
                     .quiet = options.quiet});
     return;
   }
-  const PictureSize size = {"made up", options.height, options.width, options.channels};
+  const ImageSize size = {"made up", options.height, options.width, options.channels};
   chunkio::DatasetSpec spec = {.num_samples = num_samples(),
                                .height = options.height,
                                .width = options.width,
@@ -193,17 +192,17 @@ void Pictures::write(const std::string& path, std::int64_t chunk_samples,
   spec.fields.push_back(sorted_labels(num_samples()));
   for (std::int64_t i = 0; i < kClasses; ++i) spec.class_names.push_back(std::to_string(i));
   chunkio::DatasetWriter writer(path, spec, writer_options(chunk_samples, options));
-  h5pack::Progress progress("writing chunks of " + format_bytes(chunk_samples * sample_bytes_),
-                            "images", num_samples(), options.quiet);
+  cli::Progress progress("writing chunks of " + format_bytes(chunk_samples * sample_bytes_),
+                         "images", num_samples(), options.quiet);
   const std::int64_t threads = std::max(1U, std::thread::hardware_concurrency());
   in_parallel(writer.num_chunks(), threads, [&] {
     return [&, pixels = std::vector<std::byte>()](std::int64_t chunk) mutable {
-      h5pack::StopSignal::check();
+      cli::StopSignal::check();
       const std::int64_t first = chunk * chunk_samples;
       const std::int64_t rows = std::min(chunk_samples, num_samples() - first);
       pixels.resize(static_cast<std::size_t>(rows * sample_bytes_));
       if (options.filter.deflate_level > 0) {
-        draw_pictures(size, first, pixels);
+        draw_images(size, first, pixels);
       } else {
         // Sample by sample, so that the images are the same in chunks of every size.
         const auto bytes = static_cast<std::size_t>(sample_bytes_);
@@ -219,12 +218,12 @@ void Pictures::write(const std::string& path, std::int64_t chunk_samples,
   writer.close();
 }
 
-ScratchFiles::ScratchFiles(const Pictures& pictures, std::span<const ChunkSize> chunks,
+ScratchFiles::ScratchFiles(const Images& images, std::span<const ChunkSize> chunks,
                            const SweepOptions& options) {
-  check_space(pictures, chunks.size(), options);
+  check_space(images, chunks.size(), options);
   std::string pattern = (std::filesystem::path(options.scratch) / "chunkbench-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) {
-    throw Error(ErrorCode::io_failed, "cannot make a folder in " + in_quotes(options.scratch) +
+    throw Error(ErrorCode::io_failed, "cannot make a folder in " + cli::quote(options.scratch) +
                                           ": " + std::generic_category().message(errno) +
                                           "; choose another --scratch");
   }
@@ -232,7 +231,7 @@ ScratchFiles::ScratchFiles(const Pictures& pictures, std::span<const ChunkSize> 
   try {
     for (const ChunkSize& chunk : chunks) {
       const std::string path = folder_ + "/" + std::to_string(chunk.samples) + ".h5";
-      pictures.write(path, chunk.samples, options);
+      images.write(path, chunk.samples, options);
       files_.push_back({path, chunkio::Dataset::open(path).info()});
     }
   } catch (...) {

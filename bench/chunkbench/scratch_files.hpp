@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "results.hpp"
-#include "sweep_options.hpp"
-#include "turn.hpp"
+#include "chunkbench/results.hpp"
+#include "chunkbench/sweep_options.hpp"
+#include "chunkbench/trial.hpp"
 
 namespace bench {
 
@@ -30,11 +30,11 @@ struct ChunkSize {
                                                    std::vector<std::string>& notes);
 
 /// The images that a sweep is about.
-class Pictures {
+class Images {
  public:
   /// Opens options.file, or plans made-up images. Reads three of them at most.
   /// \throws chunkio::Error as Dataset::open(); invalid_argument (an impossible size).
-  explicit Pictures(const SweepOptions& options);
+  explicit Images(const SweepOptions& options);
 
   [[nodiscard]] const SweepDataset& description() const noexcept { return description_; }
   [[nodiscard]] std::int64_t num_samples() const noexcept { return description_.shape[0]; }
@@ -60,7 +60,7 @@ class ScratchFiles {
  public:
   /// Blocks until all are written. \throws chunkio::Error no_space (early, if it can be seen that
   /// they do not fit), and as Images::write(); nothing is left then.
-  ScratchFiles(const Pictures& pictures, std::span<const ChunkSize> chunks,
+  ScratchFiles(const Images& images, std::span<const ChunkSize> chunks,
                const SweepOptions& options);
   ScratchFiles(const ScratchFiles&) = delete;
   ScratchFiles& operator=(const ScratchFiles&) = delete;

@@ -1,4 +1,4 @@
-#include "sweep_command.hpp"
+#include "chunkbench/sweep_command.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,22 +14,25 @@
 #include <vector>
 
 #include <chunkio/error.hpp>
+#include <chunkio/option_names.hpp>
 
-#include "byte_size.hpp"
-#include "chunk_filter.hpp"
-#include "confined.hpp"
-#include "control_group.hpp"
-#include "device_throttle.hpp"
-#include "disk_options.hpp"
-#include "escape.hpp"
-#include "in_quotes.hpp"
-#include "memory_limit.hpp"
-#include "options.hpp"
-#include "program.hpp"
-#include "scratch_folder.hpp"
-#include "stop_signal.hpp"
-#include "sweep.hpp"
-#include "sweep_options.hpp"
+#include "chunkbench/confined.hpp"
+#include "chunkbench/reporting.hpp"
+#include "chunkbench/sweep.hpp"
+#include "chunkbench/sweep_options.hpp"
+#include "cli/byte_size.hpp"
+#include "cli/chunk_filter.hpp"
+#include "cli/disk_options.hpp"
+#include "cli/escape.hpp"
+#include "cli/image_shape.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "cli/quote.hpp"
+#include "cli/stop_signal.hpp"
+#include "harness/control_group.hpp"
+#include "harness/device_throttle.hpp"
+#include "harness/memory_limit.hpp"
+#include "harness/scratch_folder.hpp"
 
 namespace bench {
 namespace {
@@ -37,14 +40,14 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 using chunkio::OrderMode;
-using h5pack::ExitCode;
+using cli::ExitCode;
 
 constexpr std::array<const char*, 5> kSources = {"mapped", "scatter", "direct", "hdf5", "h5dread"};
 
 [[noreturn]] void refuse(const std::string& option, const std::string& wanted,
                          const std::string& text) {
   throw Error(ErrorCode::invalid_argument,
-              option + " must be " + wanted + ", not '" + h5pack::escape(text) + "'");
+              option + " must be " + wanted + ", not '" + cli::escape(text) + "'");
 }
 
 /// Values separated by commas, each once.
@@ -72,7 +75,7 @@ void add_list(CLI::App& app, const std::string& name, std::vector<Value>& target
 std::int64_t parse_size(const std::string& option, const std::string& text) {
   std::int64_t bytes = 0;
   try {
-    bytes = h5pack::parse_byte_size(text);
+    bytes = cli::parse_byte_size(text);
   } catch (const Error& error) {
     throw error.with_message(option + ": " + error.what());
   }
@@ -84,15 +87,14 @@ std::int64_t parse_threads(const std::string& option, const std::string& text) {
   std::int64_t threads = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), threads);
   if (status != std::errc() || end != text.data() + text.size() || threads < 1 ||
-      threads > h5pack::kMaxThreads) {
-    refuse(option, "whole numbers from 1 to " + std::to_string(h5pack::kMaxThreads), text);
+      threads > cli::kMaxThreads) {
+    refuse(option, "whole numbers from 1 to " + std::to_string(cli::kMaxThreads), text);
   }
   return threads;
 }
 
 OrderMode parse_order(const std::string& option, const std::string& text) {
-  for (const OrderMode mode :
-       {OrderMode::chunk_shuffled, OrderMode::random, OrderMode::sequential}) {
+  for (const OrderMode mode : chunkio::values_of<OrderMode>()) {
     if (to_string(mode) == text) return mode;
   }
   refuse(option, "of chunk_shuffled, random and sequential", text);
@@ -103,49 +105,25 @@ std::string parse_source(const std::string& option, const std::string& text) {
   refuse(option, "of mapped, scatter, direct, hdf5 and h5dread", text);
 }
 
-/// "10000x64x64x3": N, height, width, channels.
 void parse_synthetic(const std::string& text, SweepOptions& options) {
-  std::array<std::int64_t, 4> lengths{};
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    if (i > 0 && (at == end || *at++ != 'x')) at = nullptr;
-    if (at == nullptr) break;
-    const auto [stop, status] = std::from_chars(at, end, lengths[i]);
-    at = status == std::errc() && lengths[i] >= 1 ? stop : nullptr;
-    if (at == nullptr) break;
-  }
-  if (at != end) {
+  const std::optional<cli::ImageShape> shape = cli::parse_image_shape(text);
+  if (!shape) {
     refuse("--synthetic", "NxHxWxC with numbers of at least 1, such as 20000x64x64x3", text);
   }
-  options.num_samples = lengths[0];
-  options.height = lengths[1];
-  options.width = lengths[2];
-  options.channels = lengths[3];
-}
-
-void add_seconds(CLI::App& app, const std::string& name, double& target,
-                 const std::string& description) {
-  const auto set = [&target, name](const std::string& text) {
-    double value = -1;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    // Written so that NaN is refused, too.
-    if (status != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 60)) {
-      refuse(name, "a number of seconds from 0 to 60", text);
-    }
-    target = value;
-  };
-  app.add_option_function<std::string>(name, set, description)->type_name("S")->default_str("1");
+  options.num_samples = shape->num_samples;
+  options.height = shape->height;
+  options.width = shape->width;
+  options.channels = shape->channels;
 }
 
 /// What the command line says, before defaults that depend on it.
 struct SweepCommand {
   SweepOptions options = {};
   std::string synthetic = {};
-  std::int64_t pictures = 0;
+  std::int64_t images = 0;
   bool cold = false;
   bool warm = false;
-  h5pack::DiskOptions disk = {};
+  cli::DiskOptions disk = {};
   std::int64_t memory_limit = 0;
   std::int64_t throttle = 0;
 };
@@ -156,9 +134,9 @@ void finish(SweepCommand& command) {
     throw Error(ErrorCode::invalid_argument,
                 "name FILE, or --synthetic NxHxWxC for made-up images, and not both");
   }
-  options.num_samples = command.pictures;
+  options.num_samples = command.images;
   if (!command.synthetic.empty()) {
-    if (command.pictures > 0) {
+    if (command.images > 0) {
       throw Error(ErrorCode::invalid_argument,
                   "--pictures is for FILE; --synthetic says how many there are");
     }
@@ -177,23 +155,23 @@ void finish(SweepCommand& command) {
   }
   std::error_code unknown;
   if (!std::filesystem::is_directory(options.scratch, unknown)) {
-    throw Error(ErrorCode::not_found, "no folder '" + h5pack::escape(options.scratch) +
+    throw Error(ErrorCode::not_found, "no folder '" + cli::escape(options.scratch) +
                                           "'; make it first, or choose another --scratch");
   }
 }
 
 ExitCode sweep(const SweepOptions& options, std::vector<std::string> notes) {
-  const h5pack::StopSignal stop(
-      "scratch files may be left in " + h5pack::in_quotes(options.scratch) +
-      "; the same command with --continue" + (options.force ? " in place of --force" : "") +
-      " goes on from what was measured");
+  const cli::StopSignal stop("scratch files may be left in " + cli::quote(options.scratch) +
+                             "; the same command with --continue" +
+                             (options.force ? " in place of --force" : "") +
+                             " goes on from what was measured");
   try {
     const std::size_t failed = run_sweep(options, std::move(notes));
     return failed > 0 ? ExitCode::skipped : ExitCode::ok;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::cancelled || h5pack::StopSignal::received() == 0) throw;
-    print_error(error.what());
-    return static_cast<ExitCode>(128 + h5pack::StopSignal::received());
+    if (error.code() != ErrorCode::cancelled || cli::StopSignal::received() == 0) throw;
+    cli::print_error(error.what(), kChunkbench.program);
+    return static_cast<ExitCode>(128 + cli::StopSignal::received());
   }
 }
 
@@ -229,12 +207,13 @@ ExitCode run(SweepOptions options, std::int64_t throttle) {
   // Made and removed out here, since the sweep may be killed.
   const chunkio::test::ScratchFolder scratch(options.scratch);
   options.scratch = scratch.path().string();
-  const int code =
-      run_confined(groups, [&] { return run_or_report([&] { return sweep(options, notes); }); });
+  const int code = run_confined(groups, [&] {
+    return static_cast<int>(cli::run_or_report([&] { return sweep(options, notes); }, kChunkbench));
+  });
   if (code == 128 + SIGKILL && options.memory_limit) {
     throw Error(ErrorCode::out_of_resources,
                 "the sweep was killed, as the kernel does beyond a --memory-limit of " +
-                    h5pack::format_bytes(*options.memory_limit) +
+                    cli::format_bytes(*options.memory_limit) +
                     "; raise it, or choose smaller --cache-bytes or --chunk-bytes, and begin anew "
                     "with --force");
   }
@@ -243,7 +222,7 @@ ExitCode run(SweepOptions options, std::int64_t throttle) {
 
 }  // namespace
 
-void add_sweep_command(CLI::App& app, h5pack::Action& action) {
+void add_sweep_command(CLI::App& app, cli::Action& action) {
   CLI::App* const command = app.add_subcommand(
       "sweep", "Measure every combination of chunk size, cache size, order, source and threads");
   const auto chosen = std::make_shared<SweepCommand>();
@@ -253,10 +232,10 @@ void add_sweep_command(CLI::App& app, h5pack::Action& action) {
   command->add_option("FILE", options.file, "HDF5 file whose images are measured")->type_name("");
   command->add_option("--synthetic", chosen->synthetic, "Measure made-up images instead")
       ->type_name("NxHxWxC");
-  h5pack::add_integer(*command, "--pictures", chosen->pictures, 1,
-                      "Only the first N images of FILE (default: all)");
-  h5pack::add_open_options(*command, options.open);
-  h5pack::add_filter(*command, options.filter);
+  cli::add_integer(*command, "--pictures", chosen->images, 1,
+                   "Only the first N images of FILE (default: all)");
+  cli::add_open_options(*command, options.open);
+  cli::add_filter(*command, options.filter);
 
   add_list(*command, "--chunk-bytes", options.chunk_bytes, "256KiB,1MiB,4MiB,16MiB",
            "Chunk sizes, rounded down to whole images", parse_size);
@@ -278,28 +257,22 @@ void add_sweep_command(CLI::App& app, h5pack::Action& action) {
       "--warm", chosen->warm,
       "All of it in the page cache, as far as it has room (default with --simulate-disk and "
       "--limit-...)");
-  h5pack::add_disk_limit(*command, chosen->disk);
-  h5pack::add_integer(*command, "--rounds", options.rounds, 1,
-                      "Turns of each cell; 5 or more for a figure to quote");
-  h5pack::add_integer(*command, "--batch-size", options.batch_size, 1, "Images a batch");
-  h5pack::add_seed(*command, "--seed", options.seed, "Of the orders");
-  h5pack::add_integer(*command, "--turn-images", options.images_per_turn, 1,
-                      "Images an epoch of a turn delivers (default: two of the largest windows)");
-  h5pack::add_integer(*command, "--random-turn-images", options.random_images, 1,
-                      "The same in random order (default: 8 batches)");
-  add_seconds(*command, "--turn-seconds", options.turn_seconds,
-              "Timed seconds of a turn at least, in whole epochs; 0: one epoch");
-  command
-      ->add_option_function<std::string>(
-          "--throttle-device",
-          [chosen](const std::string& text) {
-            chosen->throttle = static_cast<std::int64_t>(h5pack::parse_bandwidth(text));
-            if (chosen->throttle < 1) refuse("--throttle-device", "a rate such as 100MB/s", text);
-          },
-          "Let the disk of --scratch itself read so many bytes a second at most (a control group)")
-      ->type_name("RATE");
-  h5pack::add_byte_size(*command, "--memory-limit", chosen->memory_limit,
-                        "Run in a control group with so much memory, page cache included")
+  cli::add_disk_limit(*command, chosen->disk);
+  cli::add_integer(*command, "--rounds", options.rounds, 1,
+                   "Trials of each cell; 5 or more for a figure to quote");
+  cli::add_integer(*command, "--batch-size", options.batch_size, 1, "Images a batch");
+  cli::add_seed(*command, "--seed", options.seed, "Of the orders");
+  cli::add_integer(*command, "--trial-images", options.images_per_trial, 1,
+                   "Images an epoch of a trial delivers (default: two of the largest windows)");
+  cli::add_integer(*command, "--random-trial-images", options.random_images, 1,
+                   "The same in random order (default: 8 batches)");
+  cli::add_seconds(*command, "--trial-seconds", options.trial_seconds,
+                   "Timed seconds of a trial at least, in whole epochs; 0: one epoch", 0);
+  cli::add_throttle_device(
+      *command, chosen->throttle,
+      "Let the disk of --scratch itself read so many bytes a second at most (a control group)");
+  cli::add_byte_size(*command, "--memory-limit", chosen->memory_limit,
+                     "Run in a control group with so much memory, page cache included")
       ->default_str("");
 
   command

@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "command.hpp"
+#include "cli/command.hpp"
 
 namespace bench {
 
 /// Adds the subcommand; if it is chosen, sets `action`, which must outlive the parse.
-void add_sweep_command(CLI::App& app, h5pack::Action& action);
+void add_sweep_command(CLI::App& app, cli::Action& action);
 
 }  // namespace bench

@@ -33,9 +33,9 @@ struct SweepOptions {
   std::int64_t rounds = 5;
   std::int64_t batch_size = 256;
   std::uint64_t seed = 7;
-  std::int64_t images_per_turn = 0;  ///< 0: two of the largest windows.
-  std::int64_t random_images = 0;    ///< In random order; 0: eight batches.
-  double turn_seconds = 4;
+  std::int64_t images_per_trial = 0;  ///< 0: two of the largest windows.
+  std::int64_t random_images = 0;     ///< In random order; 0: eight batches.
+  double trial_seconds = 4;
   std::optional<chunkio::DiskLimit> limit = {};
   std::optional<std::int64_t> memory_limit = {};
   std::string throttled_device = {};  ///< What was done to the device; empty: nothing.

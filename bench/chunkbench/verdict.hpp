@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "results.hpp"
+#include "chunkbench/results.hpp"
 
 namespace bench {
 
 struct Verdict {
-  /// "Chunks of 4 MiB and a window of 256 MiB: 41,200 images/s, 93 % of the disk."
+  /// "Chunks of 4 MiB and a window of 256 MiB: 41,200 images/s, 93.4 % of the disk."
   std::string headline = {};
-  std::vector<std::string> sentences = {};
+  std::string detail = {};  ///< How sure that is; may be empty.
 };
 
 [[nodiscard]] Verdict verdict_of(const Results& results);

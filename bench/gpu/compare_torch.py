@@ -5,7 +5,7 @@
 
 Batches of uint8 [B,H,W,C] that lie on the device become normalised float16 or float32 images, [B,C,H,W] or
 channels-last: by a chain of operations (permute, to, sub, div), and by torchvision.transforms.v2, where it is
-installed. Both are compared with float64 on the CPU first. Prints JSON, which `kernel --torch` puts beside its own
+installed. Both are compared with float64 on the CPU first. Prints JSON, which `figures gpu --torch` puts beside its own
 figures; sizes of images and batches are those of that program.
 """
 

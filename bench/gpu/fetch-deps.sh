@@ -9,7 +9,7 @@
 set -euo pipefail
 
 # apt-get adds what these need.
-WANTED=(libhdf5-dev libxxhash-dev libdeflate-dev nlohmann-json3-dev libgtest-dev libgmock-dev)
+WANTED=(libhdf5-dev libxxhash-dev libdeflate-dev nlohmann-json3-dev libgtest-dev libgmock-dev libcli11-dev)
 # Beside the essential packages, the C and C++ libraries must be the GPU host's own; so they end the search.
 COMPILER=(libc6-dev libstdc++6)
 LIMIT=$((60 << 20))

@@ -1,4 +1,4 @@
-#include "gpu_case.hpp"
+#include "gpu/gpu_case.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,13 +6,13 @@
 #include <thread>
 #include <vector>
 
-#include "device/picture_writer.hpp"
-#include "in_parallel.hpp"
+#include "device/image_transform.hpp"
+#include "harness/in_parallel.hpp"
 
 namespace bench {
 
+using chunkio::device::ImageTransform;
 using chunkio::device::NormalizePlan;
-using chunkio::device::PictureWriter;
 using chunkio::device::RowTask;
 
 void check_cuda(cudaError_t status, const char* call) {
@@ -40,19 +40,19 @@ chunkio::NormalizeOptions normalize_options(chunkio::DType dtype, chunkio::Layou
           .std = {0.229, 0.224, 0.225}};
 }
 
-void check_outputs(const NormalizePlan& plan, std::span<const std::byte> pictures,
+void check_outputs(const NormalizePlan& plan, std::span<const std::byte> images,
                    std::span<const RowTask> tasks, const std::byte* outputs) {
   const auto output_bytes = static_cast<std::size_t>(plan.output_bytes());
   std::vector<std::byte> got(tasks.size() * output_bytes);
   check_cuda(cudaMemcpy(got.data(), outputs, got.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
-  const PictureWriter writer(plan);
+  const ImageTransform writer(plan);
   const auto threads = static_cast<std::int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   in_parallel(std::ssize(tasks), threads, [&] {
     return [&, expected = std::vector<std::byte>(output_bytes)](std::int64_t i) mutable {
       const auto at = static_cast<std::size_t>(i);
       const RowTask& task = tasks[at];
       writer.write_rows(
-          reinterpret_cast<const std::uint8_t*>(pictures.data()) + task.row * plan.picture_bytes(),
+          reinterpret_cast<const std::uint8_t*>(images.data()) + task.row * plan.image_bytes(),
           task.crop, 0, plan.crop.height, expected.data());
       if (std::memcmp(expected.data(), got.data() + at * output_bytes, output_bytes) != 0) {
         throw std::runtime_error("the kernel's output " + std::to_string(i) +
@@ -60,21 +60,6 @@ void check_outputs(const NormalizePlan& plan, std::span<const std::byte> picture
       }
     };
   });
-}
-
-std::vector<double> ratios(std::span<const double> numerators,
-                           std::span<const double> denominators) {
-  std::vector<double> values;
-  for (std::size_t i = 0; i < std::min(numerators.size(), denominators.size()); ++i) {
-    values.push_back(numerators[i] / denominators[i]);
-  }
-  return values;
-}
-
-std::vector<double> gigabytes_per_second(std::int64_t bytes, std::span<const double> seconds) {
-  std::vector<double> values;
-  for (const double time : seconds) values.push_back(static_cast<double>(bytes) / time / 1e9);
-  return values;
 }
 
 }  // namespace bench

@@ -13,8 +13,8 @@
 
 #include "device/gpu.hpp"
 #include "device/normalize_plan.hpp"
-#include "epoch_case.hpp"
-#include "figure.hpp"
+#include "harness/epoch_case.hpp"
+#include "harness/figure.hpp"
 
 namespace bench {
 
@@ -57,23 +57,17 @@ class TimedStream {
 /// The mean and standard deviation of ImageNet's images, as compare_torch.py has them.
 chunkio::NormalizeOptions normalize_options(chunkio::DType dtype, chunkio::Layout layout);
 
-/// Compares what the device made of `pictures` with what the CPU makes of them, bit for bit.
+/// Compares what the device made of `images` with what the CPU makes of them, bit for bit.
 /// \param outputs  in device memory, one for each of `tasks`.
 /// \throws std::runtime_error with the number of an output that differs.
-void check_outputs(const chunkio::device::NormalizePlan& plan, std::span<const std::byte> pictures,
+void check_outputs(const chunkio::device::NormalizePlan& plan, std::span<const std::byte> images,
                    std::span<const chunkio::device::RowTask> tasks, const std::byte* outputs);
 
-/// `numerators[i] / denominators[i]`, as far as both go.
-std::vector<double> ratios(std::span<const double> numerators,
-                           std::span<const double> denominators);
-/// `bytes` in each of `seconds`, as GB/s.
-std::vector<double> gigabytes_per_second(std::int64_t bytes, std::span<const double> seconds);
-
 /// The kernel against copies in device memory, and against PyTorch.
-void measure_kernel(const GpuRun& run, const PictureSize& size, Report& report);
+void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report);
 /// Batches from a loader's page-locked memory against bare copies to the device.
-void measure_uploads(const GpuRun& run, const Case& pictures, Report& report);
+void measure_uploads(const GpuRun& run, const Case& images, Report& report);
 /// DeviceLoader against the slower of reading alone and uploading alone.
-void measure_file_to_device(const GpuRun& run, const Case& pictures, Report& report);
+void measure_file_to_device(const GpuRun& run, const Case& images, Report& report);
 
 }  // namespace bench

@@ -17,7 +17,8 @@
 
 #include <chunkio/cuda/device_loader.hpp>
 
-#include "gpu_case.hpp"
+#include "gpu/gpu_case.hpp"
+#include "harness/spread.hpp"
 
 namespace bench {
 namespace {
@@ -62,7 +63,7 @@ class BareUpload {
 };
 
 /// Every image of an epoch, against the CPU. \throws std::runtime_error.
-void check_device_epoch(chunkio::cuda::DeviceLoader& loader, const Case& pictures,
+void check_device_epoch(chunkio::cuda::DeviceLoader& loader, const Case& images,
                         const NormalizePlan& plan, cudaStream_t stream) {
   const auto key = chunkio::device::augmentation_key(0, 0);  // Of no use without crops and flips.
   std::vector<std::int64_t> order;
@@ -75,10 +76,10 @@ void check_device_epoch(chunkio::cuda::DeviceLoader& loader, const Case& picture
           {static_cast<std::int32_t>(row), chunkio::device::crop_of(plan.crop, key, row, 0)});
     }
     check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    check_outputs(plan, pictures.pixels.bytes(), tasks,
+    check_outputs(plan, images.pixels.bytes(), tasks,
                   static_cast<const std::byte*>(batch->images().data));
   }
-  if (order != pictures.order) throw std::runtime_error("DeviceLoader delivers another order");
+  if (order != images.order) throw std::runtime_error("DeviceLoader delivers another order");
 }
 
 void run_device_epochs(chunkio::cuda::DeviceLoader& loader, cudaStream_t stream) {
@@ -90,11 +91,11 @@ void run_device_epochs(chunkio::cuda::DeviceLoader& loader, cudaStream_t stream)
   check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
-void measure(const GpuRun& run, const Case& pictures, SourceKind source,
-             std::optional<Target> target, Report& report) {
-  chunkio::LoaderOptions options = pictures.loader_options(source);
+void measure(const GpuRun& run, const Case& images, SourceKind source, std::optional<Target> target,
+             Report& report) {
+  chunkio::LoaderOptions options = images.loader_options(source);
   options.num_epochs = kEpoch + kEpochs;
-  const chunkio::Dataset dataset = chunkio::Dataset::open(pictures.path);
+  const chunkio::Dataset dataset = chunkio::Dataset::open(images.path);
   chunkio::NormalizeOptions normalize =
       normalize_options(chunkio::DType::float16, chunkio::Layout::nchw);
   chunkio::Loader alone(dataset, options);
@@ -104,10 +105,10 @@ void measure(const GpuRun& run, const Case& pictures, SourceKind source,
       {.normalize = normalize, .resident = chunkio::cuda::DeviceResident::off});
   const NormalizePlan plan = chunkio::device::make_normalize_plan(dataset.info(), normalize);
   const TimedStream stream;
-  check_device_epoch(loader, pictures, plan, stream.get());
+  check_device_epoch(loader, images, plan, stream.get());
   run_epochs(alone, 1);
-  const std::int64_t batch_bytes = options.batch_size * pictures.size.bytes();
-  const std::int64_t epoch_batches = (pictures.num_samples * pictures.size.bytes()) / batch_bytes;
+  const std::int64_t batch_bytes = options.batch_size * images.size.bytes();
+  const std::int64_t epoch_batches = (images.num_samples * images.size.bytes()) / batch_bytes;
   if (epoch_batches == 0) throw std::runtime_error("the file has not one batch; raise --bytes");
   BareUpload upload(run, static_cast<std::size_t>(batch_bytes));
   static_cast<void>(upload.seconds_of(epoch_batches));
@@ -116,11 +117,11 @@ void measure(const GpuRun& run, const Case& pictures, SourceKind source,
   std::vector<double> upload_rates;
   std::vector<double> all_rates;
   for (std::int64_t round = 0; round < run.options.rounds; ++round) {
-    read_rates.push_back(kEpochs * pictures.total_bytes() /
+    read_rates.push_back(kEpochs * images.total_bytes() /
                          seconds_of([&] { run_epochs(alone, kEpochs); }));
     upload_rates.push_back(static_cast<double>(kEpochs * epoch_batches * batch_bytes) /
                            upload.seconds_of(kEpochs * epoch_batches));
-    all_rates.push_back(kEpochs * pictures.total_bytes() /
+    all_rates.push_back(kEpochs * images.total_bytes() /
                         seconds_of([&] { run_device_epochs(loader, stream.get()); }));
   }
 
@@ -129,7 +130,7 @@ void measure(const GpuRun& run, const Case& pictures, SourceKind source,
     limits.push_back(std::min(read_rates[i], upload_rates[i]));
   }
   const std::string of = std::string(", ") + std::string(to_string(source));
-  const std::string size = pictures.size.name;
+  const std::string size = images.size.name;
   report.add({"file to device / slower of reading and uploading" + of, size, target,
               ratios(all_rates, limits)});
   const auto add_rates = [&](const std::string& what, std::vector<double> rates) {
@@ -150,19 +151,19 @@ void measure(const GpuRun& run, const Case& pictures, SourceKind source,
 }
 
 /// As many images as CIFAR-10 has to train on.
-constexpr std::int64_t kResidentPictures = 50'000;
+constexpr std::int64_t kResidentImages = 50'000;
 
 /// Epochs of a dataset that is resident on the device, against epochs that come from the page
 /// cache.
-void measure_residency(const GpuRun& run, const Case& pictures, std::int64_t batch_size,
+void measure_residency(const GpuRun& run, const Case& images, std::int64_t batch_size,
                        const std::optional<Target>& target, Report& report) {
-  chunkio::LoaderOptions options = pictures.loader_options(SourceKind::automatic);
+  chunkio::LoaderOptions options = images.loader_options(SourceKind::automatic);
   options.batch_size = batch_size;
   options.num_epochs = kEpoch + kEpochs;
-  if (pictures.num_samples > kResidentPictures) {
-    options.rows = chunkio::RowSelection({{.begin = 0, .end = kResidentPictures}});
+  if (images.num_samples > kResidentImages) {
+    options.rows = chunkio::RowSelection({{.begin = 0, .end = kResidentImages}});
   }
-  const chunkio::Dataset dataset = chunkio::Dataset::open(pictures.path);
+  const chunkio::Dataset dataset = chunkio::Dataset::open(images.path);
   const chunkio::NormalizeOptions normalize =
       normalize_options(chunkio::DType::float16, chunkio::Layout::nchw);
   const auto make_loader = [&](chunkio::cuda::DeviceResident resident) {
@@ -202,9 +203,9 @@ void measure_residency(const GpuRun& run, const Case& pictures, std::int64_t bat
   }
   report.add({"resident epochs / epochs from the page cache, loader alone, batches of " +
                   std::to_string(batch_size),
-              pictures.size.name, target, ratios(fed_seconds, resident_seconds)});
-  report.add_detail(pictures.size.name, "residency",
-                    {{"pictures", std::min(pictures.num_samples, kResidentPictures)},
+              images.size.name, target, ratios(fed_seconds, resident_seconds)});
+  report.add_detail(images.size.name, "residency",
+                    {{"pictures", std::min(images.num_samples, kResidentImages)},
                      {"batch", options.batch_size},
                      {"epochs", kEpochs},
                      {"fed_seconds", fed_seconds},
@@ -213,14 +214,14 @@ void measure_residency(const GpuRun& run, const Case& pictures, std::int64_t bat
 
 }  // namespace
 
-void measure_file_to_device(const GpuRun& run, const Case& pictures, Report& report) {
-  measure(run, pictures, SourceKind::scatter, at_least(0.9), report);
-  measure(run, pictures, SourceKind::mapped, {}, report);
+void measure_file_to_device(const GpuRun& run, const Case& images, Report& report) {
+  measure(run, images, SourceKind::scatter, at_least(0.9), report);
+  measure(run, images, SourceKind::mapped, {}, report);
   // Larger images of a usual dataset do not fit.
-  if (pictures.size.bytes() == kPictureSizes[1].bytes()) {
-    measure_residency(run, pictures, run.options.batch_size, at_least(5), report);
+  if (images.size.bytes() == kImageSizes[1].bytes()) {
+    measure_residency(run, images, run.options.batch_size, at_least(5), report);
     // A dozen calls of CUDA for each batch matter less.
-    measure_residency(run, pictures, 8 * run.options.batch_size, {}, report);
+    measure_residency(run, images, 8 * run.options.batch_size, {}, report);
   }
 }
 

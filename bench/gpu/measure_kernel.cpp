@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "device/augmentation.hpp"
-#include "gpu_case.hpp"
-#include "noise.hpp"
-#include "spread.hpp"
+#include "gpu/gpu_case.hpp"
+#include "harness/noise.hpp"
+#include "harness/spread.hpp"
 
 namespace bench {
 namespace {
@@ -30,7 +30,7 @@ using chunkio::device::RowTask;
 constexpr std::int64_t kSmallBatch = 512;
 /// Of small images, so that a batch is larger than the L2 cache. compare_torch.py has the same.
 constexpr std::int64_t kLargeBatch = 65536;
-constexpr std::int64_t kSmallPicture = 16384;  // bytes
+constexpr std::int64_t kSmallImage = 16384;  // bytes
 /// Inputs that were used since a buffer was used last, in sizes of the L2 cache.
 constexpr std::int64_t kCacheMultiple = 4;
 /// Moved in one timing: about 15 ms on a fast device.
@@ -55,7 +55,7 @@ constexpr std::array<Kind, 5> kKinds = {{{DType::float16, Layout::nchw, false},
                                          {DType::float32, Layout::nhwc, false},
                                          {DType::float16, Layout::nchw, true}}};
 
-NormalizePlan plan_of(const PictureSize& size, const Kind& kind) {
+NormalizePlan plan_of(const ImageSize& size, const Kind& kind) {
   chunkio::DatasetInfo info;
   info.height = size.height;
   info.width = size.width;
@@ -80,7 +80,7 @@ class Batches {
  public:
   Batches(const GpuRun& run, const NormalizePlan& plan, std::int64_t num_rows)
       : gpu_(run.gpu), plan_(plan), num_rows_(num_rows) {
-    const std::int64_t input_bytes = num_rows * plan.picture_bytes();
+    const std::int64_t input_bytes = num_rows * plan.image_bytes();
     output_at_ = static_cast<std::size_t>(aligned(input_bytes));
     half_ = static_cast<std::size_t>((aligned(input_bytes) + num_rows * plan.output_bytes()) / 2 /
                                      kAlignment * kAlignment);
@@ -91,17 +91,16 @@ class Batches {
     const std::int64_t count =
         std::max<std::int64_t>(2, kCacheMultiple * cache_bytes / input_bytes + 1);
 
-    pictures_.resize(static_cast<std::size_t>(input_bytes));
-    fill_with_noise(pictures_);
+    images_.resize(static_cast<std::size_t>(input_bytes));
+    fill_with_noise(images_);
     const auto buffer_bytes =
         output_at_ + static_cast<std::size_t>(num_rows * plan.output_bytes()) + kAlignment;
     for (std::int64_t i = 0; i < count; ++i) {
       const DeviceBuffer& buffer = buffers_.emplace_back(gpu_, buffer_bytes);
       // What the kernel leaves out will differ from what is expected.
       check_cuda(cudaMemset(buffer.get(), 0xA5, buffer_bytes), "cudaMemset");
-      check_cuda(
-          cudaMemcpy(buffer.get(), pictures_.data(), pictures_.size(), cudaMemcpyHostToDevice),
-          "cudaMemcpy");
+      check_cuda(cudaMemcpy(buffer.get(), images_.data(), images_.size(), cudaMemcpyHostToDevice),
+                 "cudaMemcpy");
     }
     const chunkio::base::PhiloxKey key = chunkio::device::augmentation_key(7, 1);
     for (std::int64_t i = 0; i < num_rows; ++i) {
@@ -119,7 +118,7 @@ class Batches {
   [[nodiscard]] std::int64_t size() const noexcept { return std::ssize(buffers_); }
   /// Read and written by the kernel for a batch.
   [[nodiscard]] std::int64_t bytes() const noexcept {
-    return num_rows_ * (plan_.picture_bytes() + plan_.output_bytes());
+    return num_rows_ * (plan_.image_bytes() + plan_.output_bytes());
   }
   /// Read and written by a copy.
   [[nodiscard]] std::int64_t copy_bytes() const noexcept {
@@ -129,7 +128,7 @@ class Batches {
   void normalize(std::int64_t i, cudaStream_t stream) const {
     std::byte* const buffer = at(i);
     gpu_->normalize(plan_, LabelPlan{},
-                    {.pictures = buffer,
+                    {.images = buffer,
                      .labels = nullptr,
                      .tasks = reinterpret_cast<const RowTask*>(device_tasks_.get()),
                      .num_rows = num_rows_,
@@ -147,7 +146,7 @@ class Batches {
     for (std::int64_t i = 0; i < size(); ++i) normalize(i, stream);
     check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     for (const std::int64_t i : {std::int64_t{0}, size() - 1}) {
-      check_outputs(plan_, pictures_, tasks_, at(i) + output_at_);
+      check_outputs(plan_, images_, tasks_, at(i) + output_at_);
     }
   }
 
@@ -161,7 +160,7 @@ class Batches {
   std::int64_t num_rows_;
   std::size_t output_at_ = 0;  // In a buffer.
   std::size_t half_ = 0;       // Of a buffer.
-  std::vector<std::byte> pictures_;
+  std::vector<std::byte> images_;
   std::vector<RowTask> tasks_;
   std::vector<DeviceBuffer> buffers_;
   DeviceBuffer device_tasks_;
@@ -251,7 +250,7 @@ std::vector<double> microseconds(std::vector<double> seconds) {
   return seconds;
 }
 
-void add_torch(const GpuRun& run, const PictureSize& size, const Kind& kind, std::int64_t batch,
+void add_torch(const GpuRun& run, const ImageSize& size, const Kind& kind, std::int64_t batch,
                const Seconds& seconds, Report& report) {
   const std::vector<std::pair<std::string, Target>> rows = {
       {"PyTorch's operations one by one / kernel, " + kind.name(), at_least(4)},
@@ -292,8 +291,8 @@ void add_torch(const GpuRun& run, const PictureSize& size, const Kind& kind, std
 
 }  // namespace
 
-void measure_kernel(const GpuRun& run, const PictureSize& size, Report& report) {
-  const bool small = size.bytes() < kSmallPicture;
+void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report) {
+  const bool small = size.bytes() < kSmallImage;
   const std::int64_t batch = small ? kLargeBatch : kSmallBatch;
   TimedStream stream;
   for (const Kind& kind : kKinds) {

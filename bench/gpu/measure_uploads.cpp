@@ -14,8 +14,9 @@
 
 #include "base/host_memory.hpp"
 #include "device/pinned_ring.hpp"
-#include "gpu_case.hpp"
-#include "pipeline/loader_access.hpp"
+#include "gpu/gpu_case.hpp"
+#include "harness/spread.hpp"
+#include "read/loader_access.hpp"
 
 namespace bench {
 namespace {
@@ -55,12 +56,12 @@ struct Source {
 
 }  // namespace
 
-void measure_uploads(const GpuRun& run, const Case& pictures, Report& report) {
-  chunkio::LoaderOptions options = pictures.loader_options(chunkio::SourceKind::scatter);
+void measure_uploads(const GpuRun& run, const Case& images, Report& report) {
+  chunkio::LoaderOptions options = images.loader_options(chunkio::SourceKind::scatter);
   options.max_held = kBatches;
   options.memory_budget = std::int64_t{4} << 30;
   options.drop_last = true;
-  chunkio::Loader loader(chunkio::Dataset::open(pictures.path), options);
+  chunkio::Loader loader(chunkio::Dataset::open(images.path), options);
   const chunkio::device::PinnedRing ring(run.gpu, chunkio::internal::LoaderAccess::ring(loader));
   loader.start_epoch(kEpoch);
   std::vector<chunkio::Batch> batches;
@@ -123,7 +124,7 @@ void measure_uploads(const GpuRun& run, const Case& pictures, Report& report) {
   }
 
   const auto& [from_ring, from_allocated, from_registered] = sources;
-  const std::string size = pictures.size.name;
+  const std::string size = images.size.name;
   report.add({"upload of batches in the ring of a loader / of cudaHostAlloc memory", size,
               at_least(0.97), ratios(from_allocated.seconds, from_ring.seconds)});
   report.add({"upload of registered huge pages / of cudaHostAlloc memory",

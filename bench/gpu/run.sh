@@ -6,7 +6,7 @@
 #
 #   --deps FOLDER   packages that fetch-deps.sh collected; default .gpu-deps if it is there, else what the
 #                   system has. They are unpacked into build/gpu, the system stays as it is
-#   --out FOLDER    where RESULTS-gpu.md, kernel.json, torch.json, trainers.json, logs and parts go; default: bench for
+#   --out FOLDER    where RESULTS-gpu.md, figures.json, torch.json, trainers.json, logs and parts go; default: bench for
 #                   the first, build/gpu/out for the others
 #   --only PARTS    some of tests, figures, trainers and sanitizers, with commas between them, each with what it needs
 #                   of the build. RESULTS-gpu.md keeps what earlier runs left of the other parts in the same folder
@@ -161,7 +161,7 @@ rm -rf "$logs"
 mkdir -p "$logs"
 rm -f "$out"/trainers.built
 for name in "${chosen[@]}"; do rm -f "$parts/$name".*; done
-if has figures; then rm -f "$out"/{kernel.json,torch.json}; fi
+if has figures; then rm -f "$out"/{figures.json,torch.json}; fi
 if has trainers; then rm -f "$out"/trainers.json; fi
 # What all need is reported with the first.
 for part in "${PARTS[@]}"; do
@@ -247,7 +247,7 @@ if command -v ninja >/dev/null; then options+=(-G Ninja); fi
 # A program that is not asked for is not built.
 targets=()
 if has tests || has sanitizers; then targets+=(cuda_test device_test); fi
-if has figures; then targets+=(kernel); fi
+if has figures; then targets+=(figures); fi
 if has trainers; then targets+=(training_files); fi
 
 # Tests that look at files with h5py are configured and not built, so any Python will do.
@@ -293,7 +293,7 @@ if ((failed == 0)) &&
     if step "PyTorch" 90 python3 bench/gpu/compare_torch.py --json "$out/torch.json"; then
       torch=(--torch "$out/torch.json")
     fi
-    step "figures" 180 "$build/bench/gpu/kernel" "${torch[@]}" --json "$out/kernel.json" \
+    step "figures" 180 "$build/bench/figures" gpu "${torch[@]}" --json "$out/figures.json" \
       --markdown "$parts/figures.md" || true
   fi
   if [[ -n $trainers ]]; then

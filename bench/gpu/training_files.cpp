@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -27,8 +26,9 @@
 
 #include <chunkio/dataset_writer.hpp>
 
-#include "noise.hpp"
-#include "pictures.hpp"
+#include "harness/drawn_images.hpp"
+#include "harness/in_parallel.hpp"
+#include "harness/noise.hpp"
 
 namespace bench {
 namespace {
@@ -42,20 +42,14 @@ constexpr std::int64_t kAttributes = 40;
 constexpr std::int64_t kCells = 4;
 constexpr std::int64_t kPatternValues = kCells * kCells * 3;
 
-/// Numbers 0 to 2^64 - 1 for a purpose; the generator of noise.hpp by itself.
-class Draw {
- public:
-  Draw(std::uint64_t purpose, std::int64_t number)
-      : state_(mix(purpose) + static_cast<std::uint64_t>(number)) {}
-  std::uint64_t operator()() { return mix(state_ += 0x9E3779B97F4A7C15u); }
-
- private:
-  std::uint64_t state_;
-};
+/// Numbers for a purpose, drawn for one image or pattern.
+SplitMix64 draw_for(std::uint64_t purpose, std::int64_t number) {
+  return SplitMix64(mix(purpose) + static_cast<std::uint64_t>(number));
+}
 
 /// What holds for an image: its class, or its attributes, each for half of all images.
-std::vector<std::int64_t> patterns_of(bool classes, std::int64_t picture) {
-  Draw draw(1, picture);
+std::vector<std::int64_t> patterns_of(bool classes, std::int64_t image) {
+  SplitMix64 draw = draw_for(1, image);
   if (classes) return {static_cast<std::int64_t>(draw() % kClasses)};
   std::vector<std::int64_t> attributes;
   for (std::int64_t a = 0; a < kAttributes; ++a) {
@@ -65,10 +59,10 @@ std::vector<std::int64_t> patterns_of(bool classes, std::int64_t picture) {
 }
 
 /// Values of the cells of an image, 64 to 191, between which the noise lies.
-std::array<std::uint8_t, kPatternValues> cells_of(bool classes, std::int64_t picture) {
+std::array<std::uint8_t, kPatternValues> cells_of(bool classes, std::int64_t image) {
   std::array<std::int64_t, kPatternValues> sums{};
-  for (const std::int64_t pattern : patterns_of(classes, picture)) {
-    Draw draw(2, pattern);
+  for (const std::int64_t pattern : patterns_of(classes, image)) {
+    SplitMix64 draw = draw_for(2, pattern);
     for (std::int64_t& sum : sums) sum += static_cast<std::int64_t>(draw() % 33) - 16;
   }
   std::array<std::uint8_t, kPatternValues> cells{};
@@ -78,10 +72,9 @@ std::array<std::uint8_t, kPatternValues> cells_of(bool classes, std::int64_t pic
   return cells;
 }
 
-void draw_picture(const PictureSize& size, bool classes, std::int64_t picture,
-                  std::span<std::byte> out) {
-  const auto cells = cells_of(classes, picture);
-  Draw draw(3, picture);
+void draw_image(const ImageSize& size, bool classes, std::int64_t image, std::span<std::byte> out) {
+  const auto cells = cells_of(classes, image);
+  SplitMix64 draw = draw_for(3, image);
   std::size_t at = 0;
   std::uint64_t noise = 0;
   for (std::int64_t y = 0; y < size.height; ++y) {
@@ -107,7 +100,7 @@ FieldData field(const char* name, DType dtype, chunkio::Shape row_shape,
 }
 
 void write_file(bool classes, const std::string& path, std::int64_t count, std::int64_t first) {
-  const PictureSize& size = kPictureSizes[classes ? 1 : 0];
+  const ImageSize& size = kImageSizes[classes ? 1 : 0];
   chunkio::DatasetSpec spec{.num_samples = count,
                             .height = size.height,
                             .width = size.width,
@@ -128,38 +121,23 @@ void write_file(bool classes, const std::string& path, std::int64_t count, std::
     spec.fields.push_back(field("labels", DType::uint8, {kAttributes}, labels));
   }
   chunkio::DatasetWriter writer(path, spec, {.overwrite = true});
-  const auto draw_chunk = [&](std::int64_t chunk, std::span<std::byte> rows) {
-    const auto bytes = static_cast<std::size_t>(size.bytes());
-    const std::int64_t row = chunk * writer.chunk_samples();
-    const std::int64_t num_rows = std::min(writer.chunk_samples(), count - row);
-    for (std::int64_t i = 0; i < num_rows; ++i) {
-      draw_picture(size, classes, first + row + i,
-                   rows.subspan(static_cast<std::size_t>(i) * bytes, bytes));
-    }
-    writer.write_chunk(chunk, rows.first(static_cast<std::size_t>(num_rows) * bytes));
-  };
-  // By hand: in_parallel() gives a thread 32 items at once, and there are few chunks.
-  std::atomic<std::int64_t> next = 0;
-  std::vector<std::exception_ptr> failures(std::max(1u, std::thread::hardware_concurrency()));
-  {
-    std::vector<std::jthread> threads;
-    for (std::exception_ptr& failure : failures) {
-      threads.emplace_back([&] {
-        try {
-          std::vector<std::byte> rows(static_cast<std::size_t>(writer.chunk_bytes()));
-          for (std::int64_t chunk = next++; chunk < writer.num_chunks(); chunk = next++) {
-            draw_chunk(chunk, rows);
+  in_parallel(
+      writer.num_chunks(), std::max(1u, std::thread::hardware_concurrency()),
+      [&] {
+        return [&, rows = std::vector<std::byte>(static_cast<std::size_t>(writer.chunk_bytes()))](
+                   std::int64_t chunk) mutable {
+          const auto bytes = static_cast<std::size_t>(size.bytes());
+          const std::int64_t row = chunk * writer.chunk_samples();
+          const std::int64_t num_rows = std::min(writer.chunk_samples(), count - row);
+          const auto all = std::span(rows).first(static_cast<std::size_t>(num_rows) * bytes);
+          for (std::int64_t i = 0; i < num_rows; ++i) {
+            draw_image(size, classes, first + row + i,
+                       all.subspan(static_cast<std::size_t>(i) * bytes, bytes));
           }
-        } catch (...) {
-          failure = std::current_exception();
-          next = writer.num_chunks();
-        }
-      });
-    }
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+          writer.write_chunk(chunk, all);
+        };
+      },
+      1);
   writer.close();
 }
 

@@ -9,7 +9,6 @@ import importlib.metadata
 import os
 
 import cv2
-import PIL
 import torch
 from ffcv.fields import IntField, RGBImageField
 from ffcv.fields.decoders import IntDecoder, SimpleRGBImageDecoder
@@ -18,7 +17,6 @@ from ffcv.transforms import ToTensor
 from ffcv.writer import DatasetWriter
 
 import pictures
-import rounds
 
 
 class Files(torch.utils.data.Dataset):
@@ -59,16 +57,11 @@ def main():
             return len(files)
         return run
 
-    ways = {f"{name}, {workers} workers": (decode, workers)
+    ways = {f"{name}, {workers} workers": (decode, pack(decode, workers))
             for name, decode in pictures.DECODERS.items()
             for workers in (options.threads, 2 * options.threads)}
-    for name, (decode, workers) in ways.items():
-        pack(decode, workers)()
-        pictures.check(read_back(out, options.threads), files, decode, name)
-    best, rates = rounds.fastest({name: pack(*way) for name, way in ways.items()}, len(files))
-    rounds.serve("FFCV", {"ffcv": importlib.metadata.version("ffcv"), "torch": torch.__version__,
-                          "pillow": PIL.__version__, "opencv": cv2.__version__},
-                 {"mode": "raw"}, best, rates, pack(*ways[best]), options)
+    pictures.compete("FFCV", {"ffcv": importlib.metadata.version("ffcv"), "torch": torch.__version__}, {"mode": "raw"},
+                     ways, lambda: read_back(out, options.threads), files, options)
 
 
 if __name__ == "__main__":

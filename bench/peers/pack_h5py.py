@@ -10,10 +10,8 @@ import os
 import cv2
 import h5py
 import numpy as np
-import PIL
 
 import pictures
-import rounds
 
 BATCH = 256
 
@@ -58,16 +56,14 @@ def main():
             return len(files)
         return run
 
-    ways = {f"{decoder}, {name}": (write, decode)
-            for decoder, decode in pictures.DECODERS.items() for name, write in WRITERS.items()}
-    for name, (write, decode) in ways.items():
-        pack(write, decode)()
+    def read_back():
         with h5py.File(out, "r") as file:
-            pictures.check(zip(file["images"], file["labels"]), files, decode, name)
-    best, rates = rounds.fastest({name: pack(*way) for name, way in ways.items()}, len(files))
-    rounds.serve("h5py script", {"h5py": h5py.__version__, "hdf5": h5py.version.hdf5_version,
-                                 "pillow": PIL.__version__, "opencv": cv2.__version__},
-                 {"processes": 1}, best, rates, pack(*ways[best]), options)
+            yield from zip(file["images"], file["labels"])
+
+    ways = {f"{decoder}, {name}": (decode, pack(write, decode))
+            for decoder, decode in pictures.DECODERS.items() for name, write in WRITERS.items()}
+    pictures.compete("h5py script", {"h5py": h5py.__version__, "hdf5": h5py.version.hdf5_version}, {"processes": 1},
+                     ways, read_back, files, options)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,10 @@ import os
 
 import cv2
 import numpy as np
+import PIL
 from PIL import Image
+
+import rounds
 
 
 def parse_options(description):
@@ -48,3 +51,17 @@ def check(pictures, files, decode, what):
         count += 1
     if count != len(files):
         raise SystemExit(f"{what} wrote {count} of {len(files)} images")
+
+
+def compete(peer, versions, settings, ways, read_back, files, options):
+    """Packs in each of `ways`, {name: (decode, function that packs)}, checks what it wrote, and serves the fastest.
+
+    `read_back()` yields (image, label) of what was written last.
+    """
+    for name, (decode, pack) in ways.items():
+        pack()
+        check(read_back(), files, decode, name)
+    packs = {name: pack for name, (_, pack) in ways.items()}
+    best, rates = rounds.fastest(packs, len(files))
+    rounds.serve(peer, {**versions, "pillow": PIL.__version__, "opencv": cv2.__version__}, settings, best, rates,
+                 packs[best], options)

@@ -138,7 +138,7 @@ class HostSource : public BatchSource {
            ", normalised on the CPU";
   }
 
-  std::string advice() const override { return loader_.stats().advice; }
+  std::string advice() const override { return loader_.stats().diagnosis().summary(); }
 
  private:
   chunkio::Loader loader_;
@@ -193,7 +193,7 @@ class DeviceSource : public BatchSource {
                                 std::string(stats.pinned ? "page-locked" : "pageable") + " memory";
   }
 
-  std::string advice() const override { return loader_.stats().advice; }
+  std::string advice() const override { return loader_.stats().diagnosis().summary(); }
 
  private:
   chunkio::cuda::DeviceLoader loader_;

@@ -103,7 +103,7 @@ TrainingBatch NaiveSource::read(const std::vector<std::int64_t>& rows,
     return static_cast<float>(values.size() == 1 ? values[0] : values[static_cast<std::size_t>(c)]);
   };
 
-  std::vector<std::uint8_t> picture(static_cast<std::size_t>(info.sample_bytes()));
+  std::vector<std::uint8_t> image(static_cast<std::size_t>(info.sample_bytes()));
   const auto count = static_cast<std::int64_t>(rows.size());
   torch::Tensor images = torch::zeros({count, height, width, channels});
   const chunkio::FieldInfo& field = *info.labels;
@@ -111,7 +111,7 @@ TrainingBatch NaiveSource::read(const std::vector<std::int64_t>& rows,
   std::vector<std::byte> labels(rows.size() * label_bytes);
   auto* out = images.data_ptr<float>();
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    dataset_.read_images(rows[i], 1, std::as_writable_bytes(std::span(picture)));
+    dataset_.read_images(rows[i], 1, std::as_writable_bytes(std::span(image)));
     dataset_.read_field(field.name, rows[i], 1,
                         std::span(labels).subspan(i * label_bytes, label_bytes));
     std::int64_t down = 0;
@@ -131,7 +131,7 @@ TrainingBatch NaiveSource::read(const std::vector<std::int64_t>& rows,
         for (std::int64_t c = 0; c < channels; ++c) {
           const float value =
               outside ? 0.0F
-                      : static_cast<float>(picture[static_cast<std::size_t>(
+                      : static_cast<float>(image[static_cast<std::size_t>(
                             (from_y * width + from_x) * pixel_stride + c * channel_stride)]);
           out[c] = (value / 255.0F - of_channel(mean, c)) / of_channel(deviation, c);
         }

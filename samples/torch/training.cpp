@@ -85,7 +85,7 @@ double rate_at(double highest, std::int64_t step, std::int64_t num_steps) {
   return highest * (at < kPeak ? at / kPeak : (1 - at) / (1 - kPeak));
 }
 
-void check_pictures(const chunkio::DatasetInfo& info, const NetworkShape& shape) {
+void check_images(const chunkio::DatasetInfo& info, const NetworkShape& shape) {
   if (std::min(info.height, info.width) < shape.smallest_side()) {
     throw std::runtime_error(info.path + " has images of " + std::to_string(info.height) + "x" +
                              std::to_string(info.width) + "; with --stem-stride " +
@@ -138,7 +138,7 @@ void train(const Trainer& trainer, const Options& options) {
                            .width = options.width,
                            .stem_stride = options.stem_stride,
                            .outputs = task.outputs};
-  check_pictures(training.info(), shape);
+  check_images(training.info(), shape);
 
   const torch::Device device = choose_device(options.loader);
   use_own_stream(device);

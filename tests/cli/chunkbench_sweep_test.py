@@ -21,24 +21,19 @@ from support import STOPPED, CliTest, tree
 CHUNKBENCH = os.environ["CHUNKBENCH"]
 TIMEOUT_SECONDS = 300
 SAMPLE_BYTES = 12 * 12 * 3
-# 1,500 images of 432 bytes: 648,000 bytes. One epoch a turn.
+# 1,500 images of 432 bytes: 648,000 bytes. One epoch a trial.
 SMALL = ["sweep", "--synthetic", "1500x12x12x3", "--chunk-bytes", "16KiB,64KiB", "--cache-bytes", "64KiB,256KiB",
-         "--batch-size", 32, "--turn-seconds", 0, "--turn-images", 1000, "--random-turn-images", 200]
+         "--batch-size", 32, "--trial-seconds", 0, "--trial-images", 1000, "--random-trial-images", 200]
+PLAIN_COLUMNS = ("chunk_bytes", "chunk_samples", "cache_bytes", "order", "source", "threads", "status", "reason")
+# Column and way in the JSON of a cell: (images_per_second_median, images_per_second, median), ...
 CSV_OF_JSON = {
-    "chunk_bytes": ("chunk_bytes",), "chunk_samples": ("chunk_samples",), "cache_bytes": ("cache_bytes",),
-    "order": ("order",), "source": ("source",), "threads": ("threads",), "status": ("status",),
-    "reason": ("reason",), "images_per_second_median": ("images_per_second", "median"),
-    "images_per_second_min": ("images_per_second", "min"), "images_per_second_max": ("images_per_second", "max"),
-    "bytes_per_second_median": ("bytes_per_second", "median"), "bytes_per_second_min": ("bytes_per_second", "min"),
-    "bytes_per_second_max": ("bytes_per_second", "max"), "hit_rate_predicted": ("hit_rate", "predicted"),
-    "hit_rate_measured": ("hit_rate", "measured"),
-    "read_amplification_predicted": ("read_amplification", "predicted"),
-    "read_amplification_measured": ("read_amplification", "measured"),
-    "chunk_loads_predicted": ("chunk_loads", "predicted"), "chunk_loads_measured": ("chunk_loads", "measured"),
-    "plan_seconds": ("stages", "plan"), "read_seconds": ("stages", "read"), "decode_seconds": ("stages", "decode"),
-    "copy_seconds": ("stages", "copy"), "input_wait_seconds": ("stages", "input_wait"),
-    "output_wait_seconds": ("stages", "output_wait")}
-DONE = ("measured", "settled")
+    **{name: (name,) for name in PLAIN_COLUMNS},
+    **{f"{name}_{key}": (name, key) for name in ("images_per_second", "bytes_per_second")
+       for key in ("median", "min", "max")},
+    **{f"{name}_{key}": (name, key) for name in ("hit_rate", "read_amplification", "chunk_loads")
+       for key in ("predicted", "measured")},
+    **{f"{key}_seconds": ("stages", key) for key in ("plan", "read", "decode", "copy", "input_wait", "output_wait")}}
+DONE = ("measured", "pruned")
 IS_TSAN = "thread" in os.environ.get("CHUNKIO_SANITIZE", "")
 # More than a sweep takes; ThreadSanitizer's shadow of what is newly mapped gets its pages, too.
 MEMORY_LIMIT_MIB = 8192 if IS_TSAN else 400
@@ -109,7 +104,7 @@ class SweepTest(CliTest):
                 self.assertIn(cell["status"], (*DONE, "failed", "skipped"))
             if cell["status"] == "measured":
                 self.assertEqual(len(rounds), results["options"]["rounds"])
-            self.assertEqual(bool(cell["reason"]), cell["status"] in ("settled", "failed", "skipped"))
+            self.assertEqual(bool(cell["reason"]), cell["status"] in ("pruned", "failed", "skipped"))
             if not rounds:
                 self.assertIsNone(cell["images_per_second"])
                 continue
@@ -165,13 +160,13 @@ class SweepTest(CliTest):
                 continue
             self.assertIn(cell["status"], DONE, cell["reason"])
             self.check_counts(cell)
-            # An epoch of a turn: whole chunks, or single rows.
+            # An epoch of a trial: whole chunks, or single rows.
             k = cell["chunk_samples"]
             least = 200 if cell["order"] == "random" else 1000
             self.assertTrue(least <= cell["rounds"][0]["images"] < least + (1 if cell["order"] == "random" else k))
-        # A settled cell leaves the best of its map in.
+        # A pruned cell leaves the best of its map in.
         for cell in results["cells"]:
-            if cell["status"] == "settled":
+            if cell["status"] == "pruned":
                 best = max((c["images_per_second"]["median"] for c in results["cells"]
                             if c["status"] == "measured" and
                             all(c[key] == cell[key] for key in ("order", "source", "threads"))))
@@ -199,7 +194,7 @@ class SweepTest(CliTest):
             file["stuff/classes"] = np.arange(300) % 3
         self.run_sweep("sweep", "foreign.h5", "--images", "stuff/pixels", "--chunk-bytes",
                        "8KiB", "--cache-bytes", "32KiB", "--filter", "deflate:4", "--rounds", 2, "--warm",
-                       "--turn-seconds", 0, "--pictures", 250, "-o", "r.json")
+                       "--trial-seconds", 0, "--pictures", 250, "-o", "r.json")
         results = self.results()
         self.check(results)
         self.assertEqual(results["dataset"]["name"], "foreign.h5")
@@ -217,7 +212,7 @@ class SweepTest(CliTest):
                 elif cell["order"] == "sequential":
                     self.assertLess(amplification, 1)
 
-    def test_cold_turns_read_from_the_disk(self):
+    def test_cold_trials_read_from_the_disk(self):
         if not is_cold_possible(self.dir):
             self.skipTest("the file system of the scratch folder cannot be made cold")
         self.run_sweep(*SMALL, "--rounds", 1, "--sources", "scatter,h5dread", "--threads", 1, "-o", "r.json")
@@ -274,10 +269,10 @@ class SweepTest(CliTest):
         return results
 
     def test_a_stopped_sweep_goes_on(self):
-        # Turns long enough that there is a middle.
+        # Trials long enough that there is a middle.
         arguments = [*SMALL, "--warm", "--rounds", 4, "--sources", "scatter,h5dread", "--orders", "chunk_shuffled",
                      "--threads", 1, "-o", "r.json"]
-        at = arguments.index("--turn-seconds")
+        at = arguments.index("--trial-seconds")
         arguments[at + 1] = 0.3
         before = self.stop_sweep(arguments, signal.SIGTERM)
         # Other options are another sweep.
@@ -441,7 +436,7 @@ class SweepTest(CliTest):
                 ([*made, "--threads", "0"], 2, ["--threads"]),
                 ([*made, "--threads", "1,x"], 2, ["--threads"]),
                 ([*made, "--rounds", "0"], 2, ["--rounds"]),
-                ([*made, "--turn-seconds", "nan"], 2, ["--turn-seconds"]),
+                ([*made, "--trial-seconds", "nan"], 2, ["--trial-seconds"]),
                 ([*made, "--filter", "zip"], 2, ["--filter", "zip"]),
                 ([*made, "--throttle-device", "0"], 2, ["--throttle-device"]),
                 ([*made, "--simulate-disk", "tape"], 2, ["--simulate-disk", "tape", "nvme"]),
@@ -467,7 +462,7 @@ class SweepTest(CliTest):
 
     def test_pictures_larger_than_a_chunk(self):
         _, errors = self.run_sweep("sweep", "--synthetic", "40x64x64x3", "--chunk-bytes", "1KiB,4KiB,20KiB,10MiB",
-                                   "--cache-bytes", "1B,1MiB", "--rounds", 1, "--warm", "--turn-seconds", 0,
+                                   "--cache-bytes", "1B,1MiB", "--rounds", 1, "--warm", "--trial-seconds", 0,
                                    "--threads", 1, "-o", "r.json")
         self.assertIn("chunks of 1.0 KiB do not hold an image of 12288 bytes; taken: 1 image", errors)
         self.assertIn("chunks of 4.0 KiB would have 1 image like others, and are left out", errors)
@@ -532,13 +527,13 @@ class SweepTest(CliTest):
         self.assertEqual("no --memory-limit: " in errors, said)
 
     @unittest.skipIf(IS_TSAN, "its shadow alone takes more than the limit")
-    def test_a_turn_may_read_more_than_the_memory_limit(self):
+    def test_a_trial_may_read_more_than_the_memory_limit(self):
         if not is_cold_possible(self.dir):
             self.skipTest("the file system of the scratch folder cannot be made cold")
-        # 120 MB a turn.
+        # 120 MB a trial.
         _, errors = self.run_sweep("sweep", "--synthetic", "45000x32x32x3", "--chunk-bytes", "256KiB",
                                    "--cache-bytes", "1MiB", "--orders", "sequential", "--sources", "scatter",
-                                   "--threads", 1, "--cold", "--rounds", 1, "--turn-seconds", 0, "--turn-images",
+                                   "--threads", 1, "--cold", "--rounds", 1, "--trial-seconds", 0, "--trial-images",
                                    40000, "--memory-limit", "96MiB", "-o", "r.json")
         results = self.results()
         self.check(results)

@@ -103,7 +103,7 @@ class StreamTest(CliTest):
         self.pack()
         text = self.h5pack("stream", "photos.h5", "--epochs", 2, "--digest", "--shuffle-quality")
         for part in ("images/s", "chunk loads", "hit rate", "stall", "source mapped", "60 images", "plan",
-                     "input wait", "bound", "advice", "read amplification", "bits", "pixels"):
+                     "input wait", "advice", "read amplification", "bits", "pixels"):
             self.assertIn(part, text)
         for line in text.splitlines():
             self.assertLessEqual(len(line), 80, line)

@@ -21,8 +21,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,10 +31,10 @@
 #include <chunkio/cuda/device_loader.hpp>
 
 #include "device/device_loader_access.hpp"
-#include "fake_gpu.hpp"
-#include "pixels.hpp"
-#include "process_counts.hpp"
-#include "scratch_folder.hpp"
+#include "harness/scratch_folder.hpp"
+#include "support/fake_gpu.hpp"
+#include "support/pixels.hpp"
+#include "support/process_counts.hpp"
 
 namespace {
 
@@ -123,7 +123,7 @@ namespace chunkio {
 namespace {
 
 /// Of a run that can be resumed.
-constexpr const char* kIdentity = R"({"name":"pictures","number":3,"shuffled":true})";
+constexpr const char* kIdentity = R"({"name":"images","number":3,"shuffled":true})";
 
 /// Longer than anything here takes, sanitizers and a busy machine included.
 constexpr unsigned kHangSeconds = 20;

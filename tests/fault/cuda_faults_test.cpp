@@ -26,9 +26,9 @@
 #include <chunkio/loader.hpp>
 
 #include "device/gpu.hpp"
-#include "errors.hpp"
-#include "pixels.hpp"
-#include "scratch_folder.hpp"
+#include "harness/scratch_folder.hpp"
+#include "support/errors.hpp"
+#include "support/pixels.hpp"
 
 namespace {
 
@@ -359,7 +359,7 @@ class Members {
         memory_(gpu.allocate(4096)),
         stream_(gpu.create_stream()),
         event_(gpu.create_waited_timer()) {
-    plan_.crop = {.picture_height = 8, .picture_width = 8, .height = 8, .width = 8};
+    plan_.crop = {.image_height = 8, .image_width = 8, .height = 8, .width = 8};
     plan_.channels.assign(3, {.scale = 1, .bias = 0});
   }
   ~Members() {
@@ -405,7 +405,7 @@ class Members {
         {"launch", "launch the normalising kernel",
          [this] {
            gpu_.normalize(plan_, {},
-                          {.pictures = memory_,
+                          {.images = memory_,
                            .tasks = reinterpret_cast<const RowTask*>(memory_),
                            .num_rows = 1,
                            .output = memory_},

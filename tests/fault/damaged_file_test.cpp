@@ -5,10 +5,10 @@
 
 #include <chunkio/dataset.hpp>
 
-#include "damage.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
-#include "h5_files.hpp"
+#include "support/damage.hpp"
+#include "support/h5_files.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>

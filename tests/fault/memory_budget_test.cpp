@@ -22,9 +22,9 @@
 #include <chunkio/dataset_writer.hpp>
 #include <chunkio/loader.hpp>
 
-#include "h5_files.hpp"
-#include "pixels.hpp"
-#include "scratch.hpp"
+#include "support/h5_files.hpp"
+#include "support/pixels.hpp"
+#include "support/scratch.hpp"
 
 namespace {
 

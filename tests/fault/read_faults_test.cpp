@@ -26,14 +26,14 @@
 #include <chunkio/loader.hpp>
 #include <chunkio/verify.hpp>
 
-#include "delivered_rows.hpp"
-#include "errors.hpp"
 #include "h5/dataset_impl.hpp"
-#include "h5_files.hpp"
 #include "io/range_reader.hpp"
 #include "io/source_select.hpp"
-#include "pixels.hpp"
-#include "scratch.hpp"
+#include "support/delivered_rows.hpp"
+#include "support/errors.hpp"
+#include "support/h5_files.hpp"
+#include "support/pixels.hpp"
+#include "support/scratch.hpp"
 
 namespace {
 
@@ -271,10 +271,10 @@ TEST(MappedFaultsTest, OnlyVisitsOfPagesThatAreGoneFail) {
       io::select_source(dataset.impl(), dataset.impl()->images, {.kind = SourceKind::mapped})
           .source;
   const auto place = [&](std::uint32_t row) {
-    std::vector<std::byte> picture(static_cast<std::size_t>(sample_bytes));
-    const RowTarget target{.row = row, .target = picture.data()};
+    std::vector<std::byte> image(static_cast<std::size_t>(sample_bytes));
+    const RowTarget target{.row = row, .target = image.data()};
     (void)source->place({.first_row = 0, .num_rows = 64}, std::span(&target, 1), std::stop_token());
-    EXPECT_EQ(picture, test::picture(row, sample_bytes)) << row;
+    EXPECT_EQ(image, test::image(row, sample_bytes)) << row;
   };
   const auto time = std::filesystem::last_write_time(path);
   const std::vector<std::uint8_t> bytes = test::read_bytes(path);

@@ -19,9 +19,9 @@
 #include "h5/error_stack.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
-#include "h5/metered_driver.hpp"
+#include "harness/metered_driver.hpp"
 #include "plan/cache_simulator.hpp"
-#include "scratch.hpp"
+#include "support/scratch.hpp"
 
 namespace chunkio::plan {
 namespace {
@@ -297,7 +297,7 @@ class ChunkCacheTest : public ::testing::Test {
     std::int64_t requests = 0;
     std::int64_t bytes = 0;
     std::int64_t whole_chunks = 0;
-    h5::MeteredReads reads([&](const h5::MeteredRead& read) {
+    bench::MeteredReads reads([&](const bench::MeteredRead& read) {
       if (!read.raw_data) return;
       ++requests;
       bytes += read.bytes;

@@ -14,7 +14,7 @@
 #include <chunkio/epoch_order.hpp>
 
 #include "plan/window_plan.hpp"
-#include "scratch.hpp"
+#include "support/scratch.hpp"
 
 namespace {
 
@@ -133,7 +133,7 @@ Rows epoch_rows(const Case& made) {
 }
 
 /// L_v as the window plans have it; -1 where no plan says.
-Rows planned_lane(const EpochOrder& order, std::int64_t lane, std::map<std::int64_t, int>& visits) {
+Rows planned_lane(const EpochOrder& order, std::int64_t lane, std::map<std::int64_t, int>& reads) {
   Rows rows(static_cast<std::size_t>(lane_delivered(order, lane)), -1);
   std::int64_t expected_first = 0;
   WindowPlan plan;
@@ -150,17 +150,17 @@ Rows planned_lane(const EpochOrder& order, std::int64_t lane, std::map<std::int6
     EXPECT_EQ(std::ssize(plan.rows), plan.end_index - plan.first_index);
     expected_first = plan.end_index;
     std::uint32_t next = 0;
-    for (const GroupVisit& visit : plan.visits) {
-      ++visits[visit.group];
-      EXPECT_EQ(visit.first, next);
-      EXPECT_GE(visit.count, 1U);
-      next += visit.count;
-      order.groups().offsets(visit.group, offsets);
-      const std::int64_t first_row = order.groups().extent(visit.group).begin;
-      for (std::uint32_t i = visit.first; i < next; ++i) {
+    for (const GroupRead& read : plan.reads) {
+      ++reads[read.group];
+      EXPECT_EQ(read.first, next);
+      EXPECT_GE(read.count, 1U);
+      next += read.count;
+      order.groups().offsets(read.group, offsets);
+      const std::int64_t first_row = order.groups().extent(read.group).begin;
+      for (std::uint32_t i = read.first; i < next; ++i) {
         const PlannedRow planned = plan.rows[i];
-        EXPECT_LT(planned.row, order.groups().length(visit.group));
-        if (i > visit.first) {
+        EXPECT_LT(planned.row, order.groups().length(read.group));
+        if (i > read.first) {
           EXPECT_LE(plan.rows[i - 1].row, planned.row);
         }
         const auto index = static_cast<std::size_t>(plan.first_index + planned.index);
@@ -255,13 +255,13 @@ TEST_F(EpochOrderProperty, WindowPlansEqualBatches) {
     const Case made = make_case();
     SCOPED_TRACE(made.text());
     const std::int64_t lanes_per_rank = made.options.lanes / made.options.world_size;
-    std::map<std::int64_t, int> visits;
+    std::map<std::int64_t, int> reads;
     for (std::int64_t rank = 0; rank < made.options.world_size; ++rank) {
       const EpochOrder order = made.order(rank);
       const std::int64_t b = lane_batch(order);
       std::vector<Rows> lanes;
       for (std::int64_t v = 0; v < lanes_per_rank; ++v) {
-        lanes.push_back(planned_lane(order, rank * lanes_per_rank + v, visits));
+        lanes.push_back(planned_lane(order, rank * lanes_per_rank + v, reads));
       }
       for (std::int64_t step = 0; step < order.num_steps(); ++step) {
         Rows batch;
@@ -284,16 +284,16 @@ TEST_F(EpochOrderProperty, GroupsAreLoadedOnceBesidesCutsAndPadding) {
     if (made.options.mode == OrderMode::random) made.options.mode = OrderMode::chunk_shuffled;
     SCOPED_TRACE(made.text());
     const EpochOrder order = made.order(0);
-    std::map<std::int64_t, int> visits;
+    std::map<std::int64_t, int> reads;
     std::int64_t delivered = 0;
     for (std::int64_t v = 0; v < made.options.lanes; ++v) {
-      delivered += std::ssize(planned_lane(order, v, visits));
+      delivered += std::ssize(planned_lane(order, v, reads));
     }
     std::int64_t loads = 0;
-    for (const auto& [group, count] : visits) loads += count;
+    for (const auto& [group, count] : reads) loads += count;
     const std::int64_t groups = order.groups().num_groups();
     if (made.options.uneven != Uneven::drop) {
-      ASSERT_EQ(std::ssize(visits), groups);
+      ASSERT_EQ(std::ssize(reads), groups);
     }
     const std::int64_t padded = std::max<std::int64_t>(0, delivered - made.num_samples());
     ASSERT_LE(loads, groups + made.options.lanes - 1 + padded);
@@ -337,9 +337,9 @@ TEST_F(EpochOrderProperty, EachSampleIsInTheWindowThatDeliversIt) {
 /// What a plan delivers: (row group, which of its samples), by delivery index in the lane.
 std::map<std::int64_t, std::pair<std::int64_t, std::uint32_t>> deliveries(const WindowPlan& plan) {
   std::map<std::int64_t, std::pair<std::int64_t, std::uint32_t>> found;
-  for (const GroupVisit& visit : plan.visits) {
-    for (std::uint32_t i = visit.first; i < visit.first + visit.count; ++i) {
-      found[plan.first_index + plan.rows[i].index] = {visit.group, plan.rows[i].row};
+  for (const GroupRead& read : plan.reads) {
+    for (std::uint32_t i = read.first; i < read.first + read.count; ++i) {
+      found[plan.first_index + plan.rows[i].index] = {read.group, plan.rows[i].row};
     }
   }
   return found;
@@ -366,11 +366,11 @@ TEST_F(EpochOrderProperty, APlanCutAnywhereDeliversTheRestOfIt) {
       expected.erase(expected.begin(), expected.lower_bound(index));
       ASSERT_EQ(deliveries(rest), expected) << "from " << index;
       std::uint32_t next = 0;
-      for (const GroupVisit& visit : rest.visits) {
-        ASSERT_EQ(visit.first, next);
-        ASSERT_GE(visit.count, 1U);
-        next += visit.count;
-        for (std::uint32_t i = visit.first + 1; i < next; ++i) {
+      for (const GroupRead& read : rest.reads) {
+        ASSERT_EQ(read.first, next);
+        ASSERT_GE(read.count, 1U);
+        next += read.count;
+        for (std::uint32_t i = read.first + 1; i < next; ++i) {
           ASSERT_LE(rest.rows[i - 1].row, rest.rows[i].row);
         }
       }

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "scripts"))
 sys.dont_write_bytecode = True
 
 # PyTorch is not instrumented: its threads hand over data in ways that ThreadSanitizer does not see.

@@ -10,8 +10,8 @@
 #include <chunkio/loader.hpp>
 
 #include "h5/dataset_impl.hpp"
-#include "h5_files.hpp"
 #include "io/source_select.hpp"
+#include "support/h5_files.hpp"
 
 namespace chunkio::test {
 

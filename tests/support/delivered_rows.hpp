@@ -10,7 +10,7 @@
 
 #include <chunkio/loader.hpp>
 
-#include "h5_files.hpp"
+#include "support/h5_files.hpp"
 
 namespace chunkio::test {
 
@@ -19,11 +19,11 @@ inline std::vector<std::int64_t> delivered_rows(Loader& loader, std::int64_t epo
   std::vector<std::int64_t> rows;
   const std::int64_t bytes = loader.dataset().info().sample_bytes();
   for (const Batch& batch : loader.epoch(epoch)) {
-    const std::byte* picture = batch.images().data();
+    const std::byte* image = batch.images().data();
     for (const std::int64_t row : batch.sample_ids()) {
       const auto expected = pattern_rows(row, 1, bytes);
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), picture)) << "row " << row;
-      picture += bytes;
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), image)) << "row " << row;
+      image += bytes;
       rows.push_back(row);
     }
   }

@@ -30,7 +30,7 @@
 #include <chunkio/error.hpp>
 
 #include "device/gpu.hpp"
-#include "device/picture_writer.hpp"
+#include "device/image_transform.hpp"
 
 namespace chunkio::test {
 
@@ -415,11 +415,11 @@ class FakeGpu : public device::Gpu {
 
   static void make_batch(const device::NormalizePlan& plan, const device::LabelPlan& labels,
                          const device::BatchWork& work) {
-    const device::PictureWriter writer(plan);
+    const device::ImageTransform writer(plan);
     for (std::int64_t i = 0; i < work.num_rows; ++i) {
       const device::RowTask& task = work.tasks[i];
       writer.write_rows(
-          reinterpret_cast<const std::uint8_t*>(work.pictures) + task.row * plan.picture_bytes(),
+          reinterpret_cast<const std::uint8_t*>(work.images) + task.row * plan.image_bytes(),
           task.crop, 0, plan.crop.height, work.output + i * plan.output_bytes());
       for (std::int64_t v = 0; v < labels.values; ++v) {
         copy_label(labels, work, task.row * labels.values + v, i * labels.values + v);

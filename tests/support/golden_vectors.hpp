@@ -1,4 +1,4 @@
-/// Reads the vectors that tests/support/epoch_order_reference.py wrote.
+/// Reads the vectors that tests/scripts/epoch_order_reference.py wrote.
 #pragma once
 
 #include <fstream>

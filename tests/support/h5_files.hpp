@@ -14,8 +14,8 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 
-#include "errors.hpp"
-#include "scratch.hpp"
+#include "support/errors.hpp"
+#include "support/scratch.hpp"
 
 namespace chunkio::test {
 
@@ -42,10 +42,10 @@ inline std::vector<std::byte> read_rows(const Dataset& dataset, std::int64_t fir
   return rows;
 }
 
-/// Runs a script of tests/support with the Python that has h5py. \returns its exit status.
+/// Runs a script of tests/scripts with the Python that has h5py. \returns its exit status.
 inline int run_script(const std::string& script, const std::string& arguments) {
   const std::string command = std::string("'") + CHUNKIO_H5PY_PYTHON + "' '" + CHUNKIO_TESTS_DIR +
-                              "/support/" + script + "' " + arguments;
+                              "/scripts/" + script + "' " + arguments;
   return std::system(command.c_str());
 }
 

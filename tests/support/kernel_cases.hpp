@@ -12,9 +12,9 @@
 
 #include "device/augmentation.hpp"
 #include "device/gpu.hpp"
+#include "device/image_transform.hpp"
 #include "device/kernel_plan.hpp"
 #include "device/normalize_plan.hpp"
-#include "device/picture_writer.hpp"
 
 namespace chunkio::test {
 
@@ -36,25 +36,21 @@ inline device::NormalizePlan kernel_case(const device::CropPlan& crop, std::size
 /// image.
 inline std::vector<device::CropPlan> kernel_crops() {
   return {
-      {.picture_height = 32, .picture_width = 32, .height = 32, .width = 32},
-      {.picture_height = 32,
-       .picture_width = 32,
+      {.image_height = 32, .image_width = 32, .height = 32, .width = 32},
+      {.image_height = 32,
+       .image_width = 32,
        .height = 32,
        .width = 32,
        .padding = 4,
        .random_crop = true,
        .flip = true},
-      {.picture_height = 218, .picture_width = 178, .height = 218, .width = 178, .flip = true},
-      {.picture_height = 218,
-       .picture_width = 178,
-       .height = 160,
-       .width = 101,
-       .random_crop = true},
-      {.picture_height = 7, .picture_width = 5, .height = 15, .width = 13, .padding = 4},
-      {.picture_height = 1, .picture_width = 1, .height = 1, .width = 1},
-      {.picture_height = 3, .picture_width = 700, .height = 3, .width = 699, .random_crop = true},
-      {.picture_height = 64,
-       .picture_width = 64,
+      {.image_height = 218, .image_width = 178, .height = 218, .width = 178, .flip = true},
+      {.image_height = 218, .image_width = 178, .height = 160, .width = 101, .random_crop = true},
+      {.image_height = 7, .image_width = 5, .height = 15, .width = 13, .padding = 4},
+      {.image_height = 1, .image_width = 1, .height = 1, .width = 1},
+      {.image_height = 3, .image_width = 700, .height = 3, .width = 699, .random_crop = true},
+      {.image_height = 64,
+       .image_width = 64,
        .height = 2,
        .width = 2,
        .padding = 60,
@@ -65,8 +61,8 @@ inline std::vector<device::CropPlan> kernel_crops() {
 /// A few hundred bytes, for tools that look at each access: padding on all sides, both directions,
 /// rows that begin and end within words.
 inline device::CropPlan small_kernel_crop() {
-  return {.picture_height = 9,
-          .picture_width = 11,
+  return {.image_height = 9,
+          .image_width = 11,
           .height = 10,
           .width = 9,
           .padding = 3,
@@ -75,7 +71,7 @@ inline device::CropPlan small_kernel_crop() {
 }
 
 inline std::string describe(const device::NormalizePlan& plan) {
-  return std::to_string(plan.crop.picture_height) + "x" + std::to_string(plan.crop.picture_width) +
+  return std::to_string(plan.crop.image_height) + "x" + std::to_string(plan.crop.image_width) +
          " to " + std::to_string(plan.crop.height) + "x" + std::to_string(plan.crop.width) + ", " +
          std::to_string(plan.num_channels()) + " channels, " + std::string(to_string(plan.input)) +
          " to " + std::string(to_string(plan.output)) + " " + std::string(to_string(plan.dtype));
@@ -100,7 +96,7 @@ void for_each_kernel_case(const device::CropPlan& crop, Check check) {
 
 /// An image of one line.
 inline device::NormalizePlan line_case(std::int32_t width, std::size_t channels, Layout input) {
-  return kernel_case({.picture_height = 1, .picture_width = width, .height = 1, .width = width},
+  return kernel_case({.image_height = 1, .image_width = width, .height = 1, .width = width},
                      channels, input, Layout::nchw, DType::float32);
 }
 
@@ -119,7 +115,7 @@ inline std::int32_t widest_line(std::size_t channels, Layout input) {
 struct KernelBatch {
   static constexpr std::int64_t kLabels = 3;  ///< Of an image, uint8, delivered as float32.
 
-  std::vector<std::byte> pictures;
+  std::vector<std::byte> images;
   std::vector<std::byte> labels;
   std::vector<device::RowTask> tasks;
   std::vector<std::byte> output;
@@ -133,25 +129,24 @@ struct KernelBatch {
 /// Random images, of which `rows` random ones are used, each cropped and flipped as it falls.
 inline KernelBatch kernel_batch(const device::NormalizePlan& plan, std::int64_t rows,
                                 std::mt19937& random) {
-  constexpr std::int32_t kPictures = 5;
+  constexpr std::int32_t kImages = 5;
   KernelBatch batch;
   const auto fill = [&random](std::vector<std::byte>& bytes, std::int64_t size) {
     bytes.resize(static_cast<std::size_t>(size));
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   };
-  fill(batch.pictures, kPictures * plan.picture_bytes());
-  fill(batch.labels, kPictures * KernelBatch::kLabels);
+  fill(batch.images, kImages * plan.image_bytes());
+  fill(batch.labels, kImages * KernelBatch::kLabels);
   batch.output.resize(static_cast<std::size_t>(rows * plan.output_bytes()));
   const base::PhiloxKey key = device::augmentation_key(random(), 3);
-  const device::PictureWriter writer(plan);
+  const device::ImageTransform writer(plan);
   for (std::int64_t i = 0; i < rows; ++i) {
-    const device::RowTask task{static_cast<std::int32_t>(random() % kPictures),
+    const device::RowTask task{static_cast<std::int32_t>(random() % kImages),
                                device::crop_of(plan.crop, key, i, 0)};
     batch.tasks.push_back(task);
-    writer.write_rows(reinterpret_cast<const std::uint8_t*>(batch.pictures.data()) +
-                          task.row * plan.picture_bytes(),
-                      task.crop, 0, plan.crop.height,
-                      batch.output.data() + i * plan.output_bytes());
+    writer.write_rows(
+        reinterpret_cast<const std::uint8_t*>(batch.images.data()) + task.row * plan.image_bytes(),
+        task.crop, 0, plan.crop.height, batch.output.data() + i * plan.output_bytes());
     for (std::int64_t k = 0; k < KernelBatch::kLabels; ++k) {
       batch.output_labels.push_back(static_cast<float>(
           batch.labels[static_cast<std::size_t>(task.row * KernelBatch::kLabels + k)]));

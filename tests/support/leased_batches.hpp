@@ -10,8 +10,8 @@
 
 #include <chunkio/loader.hpp>
 
-#include "pixels.hpp"
-#include "scratch.hpp"
+#include "support/pixels.hpp"
+#include "support/scratch.hpp"
 
 namespace chunkio::test {
 
@@ -28,8 +28,8 @@ class LeasedBatches : public ::testing::Test {
              .num_threads = 2,
              .max_held = 1}};
   }
-  [[nodiscard]] std::vector<std::byte> expected_picture(std::int64_t row) const {
-    return picture(row, file_.sample_bytes());
+  [[nodiscard]] std::vector<std::byte> expected_image(std::int64_t row) const {
+    return image(row, file_.sample_bytes());
   }
   /// Whether a batch of `loader`, which is not at its end, is held: it gives no second one.
   static bool is_held(Loader& loader) {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/positional_io.hpp"
-#include "cached_pages.hpp"
 #include "h5/dataset_impl.hpp"
-#include "scratch.hpp"
+#include "support/cached_pages.hpp"
+#include "support/scratch.hpp"
 
 namespace chunkio::test {
 

@@ -1,4 +1,4 @@
-/// Images written and decoded by Pillow (make_pictures.py), for tests to compare with.
+/// Images written and decoded by Pillow (make_images.py), for tests to compare with.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 #include <string>
 #include <vector>
 
-#include "scratch.hpp"
+#include "support/scratch.hpp"
 
 namespace chunkio::test {
 
-/// A scratch folder filled by make_pictures.py.
-class PillowPictures {
+/// A scratch folder filled by make_images.py.
+class PillowImages {
  public:
-  struct Picture {
+  struct Image {
     std::string file;  ///< "jpeg_420.jpg"
     std::string name;  ///< "jpeg_420"
     std::int64_t height = 0;
     std::int64_t width = 0;
   };
 
-  PillowPictures() {
+  PillowImages() {
     const std::string command = std::string("'" CHUNKIO_H5PY_PYTHON "' '" CHUNKIO_TESTS_DIR
-                                            "/support/make_pictures.py' '") +
+                                            "/scripts/make_pictures.py' '") +
                                 folder() + "'";
     if (std::system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
   }
@@ -32,11 +32,11 @@ class PillowPictures {
   [[nodiscard]] std::string folder() const { return scratch_.path().string(); }
   [[nodiscard]] std::string file(const std::string& name) const { return scratch_.file(name); }
   /// The lines of manifest.txt or oriented.txt.
-  [[nodiscard]] std::vector<Picture> list(const std::string& manifest) const {
+  [[nodiscard]] std::vector<Image> list(const std::string& manifest) const {
     std::ifstream in(file(manifest));
-    std::vector<Picture> pictures;
-    for (Picture p; in >> p.file >> p.name >> p.height >> p.width;) pictures.push_back(p);
-    return pictures;
+    std::vector<Image> images;
+    for (Image p; in >> p.file >> p.name >> p.height >> p.width;) images.push_back(p);
+    return images;
   }
 
  private:

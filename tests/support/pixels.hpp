@@ -13,7 +13,8 @@
 
 namespace chunkio::test {
 
-/// Byte `i` of image `row`: a hash, so that a byte of another row or place is noticed.
+/// Byte `i` of image `row`: a hash, so that a byte of another row or place is noticed. Neighbours
+/// are alike enough for deflate to find something, so that undoing it is work.
 inline std::byte pixel(std::int64_t row, std::int64_t i) {
   auto x = static_cast<std::uint64_t>(row) * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(i);
   x ^= x >> 31;
@@ -22,7 +23,7 @@ inline std::byte pixel(std::int64_t row, std::int64_t i) {
   return static_cast<std::byte>(x & 0xFF);
 }
 
-inline std::vector<std::byte> picture(std::int64_t row, std::int64_t sample_bytes) {
+inline std::vector<std::byte> image(std::int64_t row, std::int64_t sample_bytes) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(sample_bytes));
   for (std::int64_t i = 0; i < sample_bytes; ++i)
     bytes[static_cast<std::size_t>(i)] = pixel(row, i);
@@ -78,7 +79,7 @@ inline void write_packed(const std::string& path, const PackedFile& file,
     const std::int64_t begin = chunk * writer.chunk_samples();
     const std::int64_t end = std::min(begin + writer.chunk_samples(), file.num_samples);
     for (std::int64_t row = begin; row < end; ++row) {
-      const auto bytes = picture(first_row + row, file.sample_bytes());
+      const auto bytes = image(first_row + row, file.sample_bytes());
       rows.insert(rows.end(), bytes.begin(), bytes.end());
     }
     writer.write_chunk(chunk, rows);

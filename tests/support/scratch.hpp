@@ -16,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include "scratch_folder.hpp"
+#include "harness/scratch_folder.hpp"
 
 namespace chunkio::test {
 

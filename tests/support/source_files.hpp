@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "errors.hpp"
-#include "sources/listing.hpp"
+#include "h5pack/sources/listing.hpp"
+#include "support/errors.hpp"
 
 namespace chunkio::test {
 
@@ -40,7 +40,7 @@ std::vector<T> field_values(const h5pack::Split& split, std::string_view name) {
 inline std::vector<std::string> relative_paths(const h5pack::Split& split,
                                                const std::string& root) {
   std::vector<std::string> paths;
-  for (const std::string& path : std::get<std::vector<std::string>>(split.pictures)) {
+  for (const std::string& path : split.images->files().paths) {
     EXPECT_EQ(path.substr(0, root.size() + 1), root + "/");
     paths.push_back(path.substr(root.size() + 1));
   }

@@ -21,7 +21,7 @@ inline LoaderStats waiting_stats() {
                  .num_cpus = 2,
                  .group_samples = 100,
                  .prefetch_depth = 4,
-                 .picture_bytes = 1'000'000'000,
+                 .image_bytes = 1'000'000'000,
                  .spare_bytes = 500'000'000};
   return stats;
 }

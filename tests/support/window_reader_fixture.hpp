@@ -16,19 +16,19 @@
 
 #include <gtest/gtest.h>
 
-#include "pipeline/window_reader.hpp"
-#include "pixels.hpp"
+#include "read/window_reader.hpp"
+#include "support/pixels.hpp"
 
 namespace chunkio::test {
 
 /// What sources are to do, and what they were asked for. Shared by all sources of one reader.
 struct SourceScript {
   struct Event {
-    bool placed = false;  ///< Else announced.
+    bool placed = false;  ///< Else prefetched.
     bool mask = false;    ///< Of the streamed field, not of the images.
     std::int64_t first_row = 0;
-    RowRange wanted = {};   ///< Of what is announced.
-    bool expected = false;  ///< Of what is placed: it was announced, or is about to be.
+    RowRange wanted = {};   ///< Of what is prefetched.
+    bool expected = false;  ///< Of what is placed: it was prefetched, or is about to be.
   };
 
   std::atomic<std::int64_t> calls{0};
@@ -39,7 +39,7 @@ struct SourceScript {
   std::chrono::microseconds delay{0};
   std::function<void(std::int64_t call)> at_call;
   std::function<void(std::span<const RowTarget> rows)> at_rows;
-  std::function<void()> at_announcement;
+  std::function<void()> at_prefetch;
 
   [[nodiscard]] std::vector<Event> events() {
     const std::lock_guard lock(mutex);
@@ -52,22 +52,22 @@ struct SourceScript {
 
   std::mutex mutex;
   std::vector<Event> log;
-  std::size_t forgotten = 0;  ///< Events before announced visits were last given up.
+  std::size_t forgotten = 0;  ///< Events before prefetched group reads were last given up.
 };
 
-/// Delivers picture(row + salt) of `row_bytes` bytes.
+/// Delivers image(row + salt) of `row_bytes` bytes.
 class FakeSource final : public ChunkSource {
  public:
   FakeSource(std::shared_ptr<SourceScript> script, std::int64_t row_bytes, std::int64_t salt = 0)
       : script_(std::move(script)), row_bytes_(row_bytes), salt_(salt) {}
 
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override {
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override {
     const std::int64_t call = script_->calls.fetch_add(1);
     script_->record({.placed = true,
                      .mask = salt_ != 0,
                      .first_row = group.first_row,
-                     .expected = group.announced});
+                     .expected = group.prefetched});
     if (script_->at_call) script_->at_call(call);
     if (script_->at_rows) script_->at_rows(rows);
     std::size_t written = 0;
@@ -82,21 +82,21 @@ class FakeSource final : public ChunkSource {
       previous = row.row;
       // A failure comes in the middle: some rows are there, some are not.
       if (fails && written++ >= rows.size() / 2) break;
-      const auto bytes = picture(group.first_row + row.row + salt_, row_bytes_);
+      const auto bytes = image(group.first_row + row.row + salt_, row_bytes_);
       std::memcpy(row.target, bytes.data(), bytes.size());
     }
     if (fails) throw Error(script_->fail_code, "call " + std::to_string(call));
     return {.bytes_read = static_cast<std::int64_t>(rows.size()) * row_bytes_};
   }
-  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override {
-    if (script_->at_announcement) script_->at_announcement();
+  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override {
+    if (script_->at_prefetch) script_->at_prefetch();
     EXPECT_GE(wanted.begin, group.first_row);
     EXPECT_LT(wanted.begin, wanted.end);
     EXPECT_LE(wanted.end, group.first_row + group.num_rows);
     script_->record(
         {.placed = false, .mask = salt_ != 0, .first_row = group.first_row, .wanted = wanted});
   }
-  void forget_announced() const noexcept override {
+  void cancel_prefetch() const noexcept override {
     const std::lock_guard lock(script_->mutex);
     script_->forgotten = script_->log.size();
   }
@@ -135,7 +135,7 @@ struct ReaderFixture {
   static constexpr std::int64_t kMaskSalt = 1'000'000;
 
   explicit ReaderFixture(const ReaderCase& setup) : order(setup.order_of(0)) {
-    pipeline::RingLayout layout{
+    read::RingLayout layout{
         .rows = std::max<std::int64_t>(order.num_steps() == 0 ? 1 : order.batch_rows(0), 1),
         .sample_shape = Shape{2, 4, 3},
         .sample_bytes = kSampleBytes,
@@ -143,14 +143,14 @@ struct ReaderFixture {
         .fields = {{.info = {"labels", DType::int64, Shape{}}, .row_bytes = 8}}};
     std::vector<std::int64_t> labels;
     for (std::int64_t row = 0; row < setup.num_samples; ++row) labels.push_back(label_of(row));
-    pipeline::KeptFields kept{as_bytes(labels)};
-    std::vector<pipeline::StreamedArray> arrays;
+    read::CachedFields cached{as_bytes(labels)};
+    std::vector<read::StreamedArray> arrays;
     arrays.push_back(
         {.source = std::make_unique<FakeSource>(script, kSampleBytes), .row_bytes = kSampleBytes});
     if (setup.masks) {
       layout.fields.push_back(
           {.info = {"masks", DType::uint8, Shape{kMaskBytes}}, .row_bytes = kMaskBytes});
-      kept.emplace_back();
+      cached.emplace_back();
       arrays.push_back({.source = std::make_unique<FakeSource>(script, kMaskBytes, kMaskSalt),
                         .row_bytes = kMaskBytes,
                         .field = 1});
@@ -158,23 +158,23 @@ struct ReaderFixture {
     const std::int64_t window = plan::max_window_samples(order, 1);
     const std::int64_t span = window / plan::lane_batch(order) + 2;
     num_slots = 2 * span + setup.max_held;
-    ring = std::make_shared<pipeline::Ring>(std::move(layout), num_slots);
-    reader = std::make_unique<pipeline::WindowReader>(
+    ring = std::make_shared<read::Ring>(std::move(layout), num_slots);
+    reader = std::make_unique<read::WindowReader>(
         setup.groups(),
-        pipeline::WindowReaderOptions{.order = setup.order,
-                                      .num_threads = setup.threads,
-                                      .max_held = setup.max_held,
-                                      .num_epochs = setup.num_epochs,
-                                      .on_error = setup.on_error,
-                                      .check_whole_file = setup.check_whole_file},
-        std::move(arrays), std::move(kept), ring);
+        read::WindowReaderOptions{.order = setup.order,
+                                  .num_threads = setup.threads,
+                                  .max_held = setup.max_held,
+                                  .num_epochs = setup.num_epochs,
+                                  .on_error = setup.on_error,
+                                  .check_whole_file = setup.check_whole_file},
+        std::move(arrays), std::move(cached), ring);
   }
 
   EpochOrder order;            ///< Of epoch 0.
   std::int64_t num_slots = 0;  ///< Of the ring.
   std::shared_ptr<SourceScript> script = std::make_shared<SourceScript>();
-  std::shared_ptr<pipeline::Ring> ring;
-  std::unique_ptr<pipeline::WindowReader> reader;
+  std::shared_ptr<read::Ring> ring;
+  std::unique_ptr<read::WindowReader> reader;
 };
 
 /// Every byte of a batch is what `samples` say.
@@ -188,13 +188,13 @@ inline void expect_batch(const internal::BatchSlot& slot,
   };
   for (std::size_t row = 0; row < samples.size(); ++row) {
     ASSERT_EQ(slot.sample_ids[row], samples[row]) << "row " << row;
-    expect_row(slot.images, row, picture(samples[row], ReaderFixture::kSampleBytes));
+    expect_row(slot.images, row, image(samples[row], ReaderFixture::kSampleBytes));
     std::int64_t label = -1;
     std::memcpy(&label, slot.fields[0] + row * 8, 8);
     ASSERT_EQ(label, label_of(samples[row]));
     if (slot.fields.size() == 1) continue;
     expect_row(slot.fields[1], row,
-               picture(samples[row] + ReaderFixture::kMaskSalt, ReaderFixture::kMaskBytes));
+               image(samples[row] + ReaderFixture::kMaskSalt, ReaderFixture::kMaskBytes));
   }
 }
 

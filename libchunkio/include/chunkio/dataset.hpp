@@ -63,7 +63,7 @@ struct ChannelStatistics {
 struct SourceSizes {
   struct Count {
     std::int64_t height = 0, width = 0;
-    std::int64_t pictures = 0;
+    std::int64_t images = 0;
   };
   std::int64_t min_height = 0, max_height = 0;
   std::int64_t min_width = 0, max_width = 0;

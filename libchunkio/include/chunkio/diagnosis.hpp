@@ -51,6 +51,9 @@ struct Diagnosis {
   /// Best first: by predicted images a second, and among equals those that cost least. Empty if
   /// nothing that is known would help.
   std::vector<Cure> cures = {};
+
+  /// A sentence or two: the first evidence, and the best cure unless the run was too short. Pure.
+  [[nodiscard]] CHUNKIO_EXPORT std::string summary() const;
 };
 
 }  // namespace chunkio

@@ -45,8 +45,8 @@ enum class SourceKind : std::uint8_t {
 /// When stored chunk digests are compared with what was read.
 enum class Verify : std::uint8_t {
   off = 0,          ///< Never: fastest.
-  first_epoch = 1,  ///< Each chunk at the first visit of this loader.
-  always = 2,       ///< At every visit that reads it (see Resident).
+  first_epoch = 1,  ///< Each chunk when this loader reads it first.
+  always = 2,       ///< Whenever it is read (see Resident).
 };
 
 /// What happens when a chunk cannot be read or is damaged (io_failed, corrupt_data,
@@ -54,7 +54,7 @@ enum class Verify : std::uint8_t {
 /// the wrong one may have been delivered.
 enum class OnError : std::uint8_t {
   raise = 0,  ///< next() throws.
-  /// Its rows are left out of their batches, counted and reported. Rows behind them in the batch
+  /// Its rows are skipped, counted and reported. Rows behind them in the batch
   /// move up, so batches get shorter, maybe empty, but never later. The next epoch tries again. A
   /// file that was changed as a whole is an error all the same.
   skip = 1,
@@ -65,7 +65,7 @@ enum class Resident : std::uint8_t {
   none = 0,
   /// Read once and kept; the budget must hold them all. A rank of several meets other row groups in
   /// each epoch, so it goes on reading until it has met all of them. What is kept is not read
-  /// again, so Verify::always compares it at its first visit only.
+  /// again, so Verify::always compares it at its first read only.
   host = 1,
 };
 
@@ -102,7 +102,7 @@ struct LoaderOptions {
   /// for each lane are held) and delays the first batch. Default 256 MiB, >= 1. Part of the order.
   std::int64_t window_bytes = kDefaultWindowBytes;
   /// Names of further fields to deliver beside images and labels. Small ones (and the labels) are
-  /// read once and kept; large ones, masks say, are read row group by row group like the images.
+  /// read once and cached; large ones, masks say, are read row group by row group like the images.
   std::vector<std::string> fields = {};
   /// Deliver only these rows. The order is that of libchunkio/doc/order.md over what is left.
   std::optional<RowSelection> rows = {};
@@ -137,10 +137,10 @@ struct LoaderOptions {
   /// The epoch after which nothing is prefetched: set it to the number of epochs if that is known,
   /// so that no unused bytes are read. Absent: the next epoch is prefetched while one drains.
   std::optional<std::int64_t> num_epochs = {};
-  /// Read as if from this slower disk. Every visit of a row group of the images or of a streamed
+  /// Read as if from this slower disk. Every read of a row group of the images or of a streamed
   /// field is charged as if its bytes came from there, also if they are in the page cache; images
-  /// that are resident once. Visits that are announced ahead are asked for ahead, 64 MiB of them.
-  /// The waiting counts as LoaderStats::read_seconds. Labels, kept fields and what describes the
+  /// that are resident once. What is prefetched is asked for ahead, 64 MiB of it.
+  /// The waiting counts as LoaderStats::read_seconds. Labels, cached fields and what describes the
   /// file are not slowed down.
   std::optional<DiskLimit> disk_limit = {};
   /// Called some 20 times a second on the thread that waits in next(), while it waits for a batch;
@@ -209,8 +209,8 @@ struct LoaderFacts {
   std::int64_t num_cpus = 1;       ///< That this process may use.
   std::int64_t group_samples = 0;  ///< Of a full row group.
   std::int64_t prefetch_depth = 1;
-  std::int64_t picture_bytes = 0;  ///< Of all images, in memory.
-  std::int64_t spare_bytes = 0;    ///< Of the memory budget, not reserved.
+  std::int64_t image_bytes = 0;  ///< Of all images, in memory.
+  std::int64_t spare_bytes = 0;  ///< Of the memory budget, not reserved.
 };
 
 /// What was delivered and what it cost. Seconds are wall time unless said; those of workers are
@@ -222,8 +222,8 @@ struct LoaderStats {
   std::int64_t images = 0;           ///< Handed out.
   std::int64_t bytes_delivered = 0;  ///< Image and streamed field bytes handed out.
   std::int64_t bytes_read = 0;       ///< Stored bytes asked of the file (raw bytes for hdf5).
-  std::int64_t chunk_loads = 0;      ///< Row-group visits that fetched bytes.
-  std::int64_t skipped_images = 0;   ///< Left out by OnError::skip.
+  std::int64_t chunk_loads = 0;      ///< Row-group reads that fetched bytes.
+  std::int64_t skipped_images = 0;   ///< By OnError::skip.
   std::int64_t num_threads = 0;      ///< Workers, for the sums below.
 
   /// From the start of the epoch (of the first epoch, for all) to the last batch handed out.
@@ -243,11 +243,8 @@ struct LoaderStats {
 
   LoaderFacts facts = {};
 
-  /// What the time went to, and what would help most (a sentence or two): diagnosis() in short.
-  Bound bound = Bound::none;
-  std::string advice = {};
-  /// What limits, what shows it, and what would help, with the stall that each cure would leave.
-  /// Computed from the members above but for `bound` and `advice`, which it gives anew.
+  /// What limits, what shows it, and what would help, with the stall that each cure would leave:
+  /// computed from the members above. Pure.
   [[nodiscard]] CHUNKIO_EXPORT Diagnosis diagnosis() const;
 
   /// What was counted after `earlier`: figures of the last thousand steps, say, or without the time
@@ -266,13 +263,13 @@ struct LoaderStats {
   }
 };
 
-/// A row group of which OnError::skip left out rows.
+/// A row group of which OnError::skip skipped rows.
 struct SkippedRows {
   std::int64_t first_row = 0;  ///< In the file.
   std::int64_t num_rows = 0;   ///< Of the row group, wanted or not.
   /// How many of them the loader would deliver in an epoch (all, without a selection): what
   /// LoaderStats::skipped_images counts for the group, unless it is cut between lanes or ranks or
-  /// comes in several visits (random order).
+  /// comes in several reads (random order).
   std::int64_t num_selected = 0;
   std::string reason = {};
 };
@@ -403,7 +400,7 @@ class CHUNKIO_EXPORT Loader {
   /// was not among the last eight that the consumer was in. An epoch begun again counts anew.
   [[nodiscard]] LoaderStats epoch_stats(std::int64_t epoch) const;
 
-  /// Row groups that OnError::skip left out since construction, ascending, each once, at most
+  /// Row groups that OnError::skip skipped since construction, ascending, each once, at most
   /// 10,000, with the reason of the first time (at most 512 bytes). Any thread.
   [[nodiscard]] std::vector<SkippedRows> skipped() const;
 

@@ -21,11 +21,11 @@ class CHUNKIO_EXPORT PixelStatistics {
   PixelStatistics(std::int64_t channels, Layout layout);
 
   /// Adds one image, [H,W,C] or [C,H,W] by the layout.
-  void add(std::span<const std::uint8_t> picture) noexcept;
+  void add(std::span<const std::uint8_t> image) noexcept;
   /// \pre as many channels.
   void merge(const PixelStatistics& other) noexcept;
 
-  [[nodiscard]] std::uint64_t num_pictures() const noexcept { return pictures_; }
+  [[nodiscard]] std::uint64_t num_images() const noexcept { return images_; }
   /// Population mean and standard deviation on the scale 0..1. Zeros before the first image.
   [[nodiscard]] ChannelStatistics result() const;
   /// The mean over all images of the standard deviation within each, on the scale 0..1: smaller
@@ -48,7 +48,7 @@ class CHUNKIO_EXPORT PixelStatistics {
                    std::uint64_t squares) noexcept;
 
   Layout layout_;
-  std::uint64_t pictures_ = 0;
+  std::uint64_t images_ = 0;
   std::uint64_t pixels_ = 0;
   std::vector<Sums> channels_;
 };

@@ -45,7 +45,7 @@ struct MachineRates {
   double decode_bytes_per_second = 0.35e9;
   /// Bytes a second to a device, e.g. a GPU; 0: there is none, or it does not limit.
   double bus_bytes_per_second = 0;
-  /// What visiting a row group and placing a row take beside copying, in seconds.
+  /// What reading a row group and placing a row take beside copying, in seconds.
   double group_seconds = 20e-6;
   double row_seconds = 100e-9;
   std::int64_t num_cpus = 1;  ///< >= 1.
@@ -54,13 +54,13 @@ struct MachineRates {
 /// What is read how, and for whom.
 struct ReadingPlan {
   std::int64_t sample_bytes = 0;       ///< Of one image in memory; >= 1.
-  std::int64_t samples_per_group = 1;  ///< Delivered of each row group that is visited; >= 1.
+  std::int64_t samples_per_group = 1;  ///< Delivered of each row group that is read; >= 1.
   /// Bytes of a request: of a chunk as it is stored, of a sample if those are read one by one;
   /// >= 1.
   std::int64_t request_bytes = 0;
-  /// Requests for a visit: 1, or the chunks that a sample is cut into.
+  /// Requests for a row group: 1, or the chunks that a sample is cut into.
   std::int64_t requests_per_group = 1;
-  /// Bytes of pixels that are decoded for a visit; 0: no filter.
+  /// Bytes of pixels that are decoded for a row group; 0: no filter.
   std::int64_t decoded_bytes = 0;
   /// Each request begins where the last one ended, as in sequential order.
   bool adjacent = false;

@@ -1,8 +1,8 @@
 /// The contract between the plan, which knows where samples go, and the sources, which fetch them.
 ///
 /// Data flow: window plan -> ChunkSource::place -> rows of ring slots. One implementation for each
-/// way of reading a file; a conformance suite (tests/unit/chunk_source_test.cpp) runs over all of
-/// them.
+/// way of reading a file; a conformance suite (tests/unit/io/source_conformance_test.cpp) runs over
+/// all of them.
 #pragma once
 
 #include <algorithm>
@@ -24,19 +24,23 @@ struct RowTarget {
   std::byte* target = nullptr;  ///< sample_bytes writable bytes.
 };
 
+/// Unwanted bytes between two wanted rows that are read anyway: that costs less than another system
+/// call and a broken read-ahead, or than the 10 microseconds of another H5Dread.
+inline constexpr std::int64_t kMaxGapBytes = std::int64_t{64} << 10;
+
 /// A run of rows that is loaded together.
 struct RowGroup {
   std::int64_t first_row = 0;  ///< Row in the dataset.
   std::int64_t num_rows = 0;
-  /// Of place(): a will_need() is for this visit. It may be under way still, or come only now.
-  bool announced = false;
+  /// Of place(): a prefetch() is for this group read. It may be under way still, or come only now.
+  bool prefetched = false;
   /// Of place(): how rows that are stored as they are get to their targets. Advice.
   base::Stores stores = base::Stores::streaming;
 };
 
 /// What one place() cost. The seconds are busy time of the calling thread and add up to about what
 /// the call took.
-struct PlaceCost {
+struct ReadCost {
   std::int64_t bytes_read = 0;  ///< Stored bytes asked of the file (raw bytes for hdf5).
   double read_seconds = 0;      ///< Waiting for storage.
   double decode_seconds = 0;    ///< Undoing filters and checking digests.
@@ -44,7 +48,7 @@ struct PlaceCost {
   /// Of these, what the same rows cost no more when they are read again.
   double once_seconds = 0;
 
-  PlaceCost& operator+=(const PlaceCost& other) noexcept {
+  ReadCost& operator+=(const ReadCost& other) noexcept {
     bytes_read += other.bytes_read;
     read_seconds += other.read_seconds;
     decode_seconds += other.decode_seconds;
@@ -68,22 +72,22 @@ class ChunkSource {
   ///         after a throw.
   /// Blocks on storage. Ends with a store fence: the rows are visible to any thread that is told of
   /// the return.
-  virtual PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                          std::stop_token stop) const = 0;
+  virtual ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                         std::stop_token stop) const = 0;
 
   /// Says that rows of `group` will be placed soon, so that their bytes can be on their way from
   /// storage.
   /// \param wanted  rows of the dataset, within `group`, from the first to the last wanted one.
   /// Advice: never fails, may do nothing, blocks no longer than it takes to queue the requests. May
   /// be called concurrently.
-  virtual void will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+  virtual void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept {
     static_cast<void>(group);
     static_cast<void>(wanted);
   }
 
-  /// Whatever was announced and not placed will not be: the visits were given up. Not while
-  /// will_need() or place() runs.
-  virtual void forget_announced() const noexcept {}
+  /// Whatever was prefetched and not placed will not be: the group reads were given up. Not while
+  /// prefetch() or place() runs.
+  virtual void cancel_prefetch() const noexcept {}
 
   /// Bytes this source allocates for `threads` concurrent callers; part of the memory budget.
   [[nodiscard]] virtual std::int64_t memory_bytes(std::int64_t threads) const noexcept = 0;

@@ -67,14 +67,14 @@ void PixelStatistics::add_channel(Sums& sums, std::uint64_t pixels, std::uint64_
   sums.deviations += static_cast<std::uint64_t>(std::llround(deviation * kDeviationSteps));
 }
 
-void PixelStatistics::add(std::span<const std::uint8_t> picture) noexcept {
-  const std::size_t pixels = picture.size() / channels_.size();
-  ++pictures_;
+void PixelStatistics::add(std::span<const std::uint8_t> image) noexcept {
+  const std::size_t pixels = image.size() / channels_.size();
+  ++images_;
   pixels_ += pixels;
   if (layout_ == Layout::nhwc && channels_.size() == 3) {
     std::array<std::uint64_t, 3> values{};
     std::array<std::uint64_t, 3> squares{};
-    add_interleaved<3>(picture, values.data(), squares.data());
+    add_interleaved<3>(image, values.data(), squares.data());
     for (std::size_t c = 0; c < 3; ++c) add_channel(channels_[c], pixels, values[c], squares[c]);
     return;
   }
@@ -82,10 +82,10 @@ void PixelStatistics::add(std::span<const std::uint8_t> picture) noexcept {
     std::uint64_t values = 0;
     std::uint64_t squares = 0;
     if (layout_ == Layout::nchw || channels_.size() == 1) {
-      add_interleaved<1>(picture.subspan(c * pixels, pixels), &values, &squares);
+      add_interleaved<1>(image.subspan(c * pixels, pixels), &values, &squares);
     } else {
-      for (std::size_t i = c; i < picture.size(); i += channels_.size()) {
-        const auto value = static_cast<std::uint64_t>(picture[i]);
+      for (std::size_t i = c; i < image.size(); i += channels_.size()) {
+        const auto value = static_cast<std::uint64_t>(image[i]);
         values += value;
         squares += value * value;
       }
@@ -95,7 +95,7 @@ void PixelStatistics::add(std::span<const std::uint8_t> picture) noexcept {
 }
 
 void PixelStatistics::merge(const PixelStatistics& other) noexcept {
-  pictures_ += other.pictures_;
+  images_ += other.images_;
   pixels_ += other.pixels_;
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     channels_[c].values += other.channels_[c].values;
@@ -119,13 +119,13 @@ std::vector<double> PixelStatistics::mean_picture_std() const {
   std::vector<double> mean;
   for (const Sums& channel : channels_) {
     mean.push_back(static_cast<double>(channel.deviations) / kDeviationSteps /
-                   std::max(static_cast<double>(pictures_), 1.0) / 255.0);
+                   std::max(static_cast<double>(images_), 1.0) / 255.0);
   }
   return mean;
 }
 
 std::vector<std::uint64_t> PixelStatistics::values() const {
-  std::vector<std::uint64_t> values{pictures_, pixels_};
+  std::vector<std::uint64_t> values{images_, pixels_};
   for (const auto sum : {&Sums::values, &Sums::squares, &Sums::deviations}) {
     for (const Sums& channel : channels_) values.push_back(channel.*sum);
   }
@@ -137,7 +137,7 @@ void PixelStatistics::restore(std::span<const std::uint64_t> values) {
     throw Error(ErrorCode::corrupt_data, "the sums of pixels are not those of " +
                                              std::to_string(channels_.size()) + " channels");
   }
-  pictures_ = values[0];
+  images_ = values[0];
   pixels_ = values[1];
   std::size_t next = 2;
   for (const auto sum : {&Sums::values, &Sums::squares, &Sums::deviations}) {

@@ -11,7 +11,7 @@
 namespace chunkio::base {
 
 /// How bytes get to memory. Which is faster depends on the processor: on some an ordinary copy of a
-/// few KiB does not fetch what it overwrites either (architecture.md).
+/// few KiB does not fetch what it overwrites either (decision 006).
 enum class Stores : std::uint8_t {
   cached,     ///< Ordinary stores.
   streaming,  ///< Round the cache: call store_fence() before telling another thread.

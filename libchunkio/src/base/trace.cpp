@@ -28,7 +28,7 @@ constexpr std::uint32_t kWhole = 0xFF5E35B1;
 // By Stage.
 constexpr std::array<Appearance, 20> kAppearances{{
     {"plan window", kWork},
-    {"announce", kStorage},
+    {"prefetch", kStorage},
     {"row group", kWhole},
     {"read", kStorage},
     {"decode", kWork},

@@ -16,8 +16,8 @@ namespace chunkio::base {
 enum class Stage : std::uint8_t {
   // Workers of a loader.
   plan,             ///< Computing a window; of a resident dataset an epoch, and a big batch.
-  announce,         ///< Telling sources what comes.
-  visit,            ///< One row group, all arrays; holds the four below.
+  prefetch,         ///< Telling sources what comes.
+  read_group,       ///< One row group, all arrays; holds the four below.
   read,             ///< Asking storage for bytes.
   decode,           ///< Undoing filters.
   verify,           ///< Comparing digests.

@@ -9,8 +9,8 @@ namespace chunkio::device {
 
 /// Sizes in pixels.
 struct CropPlan {
-  std::int32_t picture_height = 0;
-  std::int32_t picture_width = 0;
+  std::int32_t image_height = 0;
+  std::int32_t image_width = 0;
   std::int32_t height = 0;  ///< Of the output.
   std::int32_t width = 0;
   std::int32_t padding = 0;
@@ -36,10 +36,8 @@ constexpr base::PhiloxKey augmentation_key(std::uint64_t seed, std::uint64_t epo
 constexpr Crop crop_of(const CropPlan& plan, base::PhiloxKey key, std::int64_t sample_id,
                        std::uint32_t echo_pass) noexcept {
   // How far the crop can move in the padded image.
-  const auto rows =
-      static_cast<std::uint32_t>(plan.picture_height + 2 * plan.padding - plan.height);
-  const auto columns =
-      static_cast<std::uint32_t>(plan.picture_width + 2 * plan.padding - plan.width);
+  const auto rows = static_cast<std::uint32_t>(plan.image_height + 2 * plan.padding - plan.height);
+  const auto columns = static_cast<std::uint32_t>(plan.image_width + 2 * plan.padding - plan.width);
   std::uint32_t top = rows / 2;
   std::uint32_t left = columns / 2;
   bool flipped = false;

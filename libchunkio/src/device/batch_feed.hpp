@@ -20,7 +20,7 @@ namespace chunkio::device {
 /// Batches of the loader that are used together.
 struct BigBatch {
   // On the device.
-  const std::byte* pictures = nullptr;
+  const std::byte* images = nullptr;
   const std::byte* labels = nullptr;
   std::vector<const std::byte*> fields;  ///< One for each of SidePlan::fields.
   // Both empty where nothing is copied.

@@ -27,9 +27,8 @@
 #include "device/resident_feed.hpp"
 #include "device/side_plan.hpp"
 #include "device/uploader.hpp"
-#include "pipeline/bottleneck.hpp"
-#include "pipeline/loader_access.hpp"
-#include "pipeline/loader_state.hpp"
+#include "read/loader_access.hpp"
+#include "read/loader_state.hpp"
 
 namespace chunkio::cuda {
 namespace {
@@ -185,7 +184,7 @@ struct DeviceLoader::Impl {
   }
 
   void start_epoch(std::int64_t wanted) {
-    require(wanted >= 0 && wanted <= pipeline::kMaxEpoch,
+    require(wanted >= 0 && wanted <= read::kMaxEpoch,
             "epoch must be between 0 and 2^62, got " + std::to_string(wanted));
     rethrow_failure();
     if (restored_epoch == wanted) return;  // It goes on where restore() went.
@@ -330,11 +329,11 @@ struct DeviceLoader::Impl {
         gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), task_bytes, stream.get());
       }
       gpu->normalize(plan, side.labels,
-                     {.pictures = current->pictures,
+                     {.images = current->images,
                       .labels = current->labels,
                       .tasks = reinterpret_cast<const RowTask*>(slot.tasks.get()),
                       .num_rows = std::ssize(rows),
-                      .output = slot.pictures.get(),
+                      .output = slot.images.get(),
                       .output_labels = slot.labels.get()},
                      stream.get());
       gather_fields(slot, std::ssize(rows));
@@ -380,7 +379,7 @@ struct DeviceLoader::Impl {
   }
 
   void describe(OutputSlot& slot, std::int64_t rows) const {
-    slot.pictures_view = {slot.pictures.get(), plan.dtype, plan.output_shape(rows), options.device};
+    slot.images_view = {slot.images.get(), plan.dtype, plan.output_shape(rows), options.device};
     if (side.labels.values > 0) {
       slot.labels_view = {slot.labels.get(), options.label_dtype,
                           dataset.info().labels->row_shape.with_first_axis(rows), options.device};
@@ -570,9 +569,6 @@ DeviceStats DeviceLoader::stats() const {
     stats.device_stall_seconds = impl().device_stall_seconds;
     stats.kernel_seconds = impl().kernel_seconds;
   }
-  const Diagnosis found = stats.diagnosis();
-  stats.bound = found.bound;
-  stats.advice = pipeline::advice_of(found);
   return stats;
 }
 
@@ -584,7 +580,7 @@ std::int64_t DeviceLoader::device_bytes() const {
 
 DeviceBatch::DeviceBatch(std::shared_ptr<internal::OutputSlot> slot) noexcept
     : slot_(std::move(slot)) {}
-DeviceTensor DeviceBatch::images() const { return slot_ ? slot_->pictures_view : DeviceTensor{}; }
+DeviceTensor DeviceBatch::images() const { return slot_ ? slot_->images_view : DeviceTensor{}; }
 DeviceTensor DeviceBatch::labels() const { return slot_ ? slot_->labels_view : DeviceTensor{}; }
 DeviceTensor DeviceBatch::field(std::string_view name) const {
   if (slot_) {

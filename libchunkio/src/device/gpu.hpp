@@ -54,7 +54,7 @@ inline constexpr std::size_t kKernelSlack = 16;
 
 /// A batch to be made. All addresses are of device memory.
 struct BatchWork {
-  const std::byte* pictures = nullptr;  ///< uint8, as NormalizePlan::input has it.
+  const std::byte* images = nullptr;  ///< uint8, as NormalizePlan::input has it.
   const std::byte* labels = nullptr;
   const RowTask* tasks = nullptr;  ///< [num_rows]
   std::int64_t num_rows = 0;

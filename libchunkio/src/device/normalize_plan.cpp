@@ -61,13 +61,13 @@ void complete_statistics(const DatasetInfo& info, NormalizeOptions& options) {
   }
 }
 
-std::int32_t checked_side(const DatasetInfo& info, std::int64_t crop, std::int64_t picture,
+std::int32_t checked_side(const DatasetInfo& info, std::int64_t crop, std::int64_t image,
                           std::int64_t padding, const std::string& name) {
   if (crop < 0) refuse(info, name + " must be >= 0, got " + std::to_string(crop));
-  const std::int64_t side = crop == 0 ? picture : crop;
-  if (side > picture + 2 * padding) {
+  const std::int64_t side = crop == 0 ? image : crop;
+  if (side > image + 2 * padding) {
     refuse(info, name + " " + std::to_string(side) + " is larger than the image, " +
-                     std::to_string(picture) + ", with a padding of " + std::to_string(padding) +
+                     std::to_string(image) + ", with a padding of " + std::to_string(padding) +
                      " on both sides; lower it or raise padding");
   }
   return static_cast<std::int32_t>(side);
@@ -75,8 +75,8 @@ std::int32_t checked_side(const DatasetInfo& info, std::int64_t crop, std::int64
 
 }  // namespace
 
-std::int64_t NormalizePlan::picture_bytes() const noexcept {
-  return std::int64_t{crop.picture_height} * crop.picture_width * num_channels();
+std::int64_t NormalizePlan::image_bytes() const noexcept {
+  return std::int64_t{crop.image_height} * crop.image_width * num_channels();
 }
 
 std::int64_t NormalizePlan::output_bytes() const noexcept {
@@ -128,8 +128,8 @@ NormalizePlan make_normalize_plan(const DatasetInfo& info, NormalizeOptions& opt
   plan.output = options.layout;
   plan.dtype = options.dtype;
   plan.crop = {
-      .picture_height = static_cast<std::int32_t>(info.height),
-      .picture_width = static_cast<std::int32_t>(info.width),
+      .image_height = static_cast<std::int32_t>(info.height),
+      .image_width = static_cast<std::int32_t>(info.width),
       .height =
           checked_side(info, options.crop_height, info.height, options.padding, "crop_height"),
       .width = checked_side(info, options.crop_width, info.width, options.padding, "crop_width"),

@@ -23,7 +23,7 @@ struct NormalizePlan {
   }
   /// [B,C,h,w] or [B,h,w,C].
   [[nodiscard]] Shape output_shape(std::int64_t num_samples) const;
-  [[nodiscard]] std::int64_t picture_bytes() const noexcept;
+  [[nodiscard]] std::int64_t image_bytes() const noexcept;
   /// Of the output of one sample.
   [[nodiscard]] std::int64_t output_bytes() const noexcept;
 };

@@ -108,22 +108,22 @@ struct Tile {
   std::int32_t left;  ///< Column, likewise.
   bool flipped;
   bool whole;                ///< Whole rows of the image, which are staged one behind the other.
-  std::uintptr_t picture;    ///< In device memory.
+  std::uintptr_t image;      ///< In device memory.
   std::int64_t plane_bytes;  ///< There.
   std::byte* staged;         ///< In shared memory.
 
   /// Address in device memory of the first pixel of a row, which may be in the padding, outside.
   CHUNKIO_HOST_DEVICE std::uintptr_t source(const KernelPlan& plan, int plane, int y) const {
-    const std::int64_t pixel = (std::int64_t{top} + y) * plan.crop.picture_width + left;
-    return picture + static_cast<std::uintptr_t>(plane * plane_bytes + pixel * plan.pixel_bytes);
+    const std::int64_t pixel = (std::int64_t{top} + y) * plan.crop.image_width + left;
+    return image + static_cast<std::uintptr_t>(plane * plane_bytes + pixel * plan.pixel_bytes);
   }
   /// How far it lies behind a whole word. In 32 bits, which cost less and of which four count.
   CHUNKIO_HOST_DEVICE int misaligned(const KernelPlan& plan, int plane, int y) const {
     const auto pixel =
-        static_cast<std::uint32_t>(top + y) * static_cast<std::uint32_t>(plan.crop.picture_width) +
+        static_cast<std::uint32_t>(top + y) * static_cast<std::uint32_t>(plan.crop.image_width) +
         static_cast<std::uint32_t>(left);
     return static_cast<int>(
-        (static_cast<std::uint32_t>(picture) +
+        (static_cast<std::uint32_t>(image) +
          static_cast<std::uint32_t>(plane) * static_cast<std::uint32_t>(plane_bytes) +
          pixel * static_cast<std::uint32_t>(plan.pixel_bytes)) %
         kWordBytes);
@@ -151,7 +151,7 @@ CHUNKIO_HOST_DEVICE inline Tile tile_of(const KernelPlan& plan, int channels, co
   const int first_y = number * plan.tile_rows;
   const int num_rows = std::min(plan.tile_rows, sizes.height - first_y);
   const int top = task.crop.top + first_y;
-  const std::int64_t pixels = std::int64_t{sizes.picture_height} * sizes.picture_width;
+  const std::int64_t pixels = std::int64_t{sizes.image_height} * sizes.image_width;
   return {.sample = sample,
           .number = number,
           .row = task.row,
@@ -160,10 +160,10 @@ CHUNKIO_HOST_DEVICE inline Tile tile_of(const KernelPlan& plan, int channels, co
           .top = top,
           .left = task.crop.left,
           .flipped = task.crop.flipped,
-          .whole = task.crop.left == 0 && sizes.width == sizes.picture_width && top >= 0 &&
-                   top + num_rows <= sizes.picture_height,
-          .picture = reinterpret_cast<std::uintptr_t>(work.pictures) +
-                     static_cast<std::uintptr_t>(task.row * pixels * channels),
+          .whole = task.crop.left == 0 && sizes.width == sizes.image_width && top >= 0 &&
+                   top + num_rows <= sizes.image_height,
+          .image = reinterpret_cast<std::uintptr_t>(work.images) +
+                   static_cast<std::uintptr_t>(task.row * pixels * channels),
           .plane_bytes = pixels,
           .staged = staged};
 }
@@ -195,18 +195,18 @@ CHUNKIO_HOST_DEVICE inline void stage(const KernelPlan& plan, const Tile& tile, 
     return;
   }
   // A warp for each row, with zeros where the image has no pixel.
-  const bool padded = tile.left < 0 || tile.left + plan.crop.width > plan.crop.picture_width;
+  const bool padded = tile.left < 0 || tile.left + plan.crop.width > plan.crop.image_width;
   const int num_warps = plan.threads / kWarp;
   for (int r = thread / kWarp; r < plan.planes * tile.num_rows; r += num_warps) {
     const int plane = plan.planes == 1 ? 0 : r / tile.num_rows;
     const int y = r - plane * tile.num_rows;
     const int misaligned = tile.misaligned(plan, plane, y);
-    const bool inside = tile.top + y >= 0 && tile.top + y < plan.crop.picture_height;
+    const bool inside = tile.top + y >= 0 && tile.top + y < plan.crop.image_height;
     // Bytes of the staged row that the image has.
     const int begin = misaligned + std::max(-tile.left, 0) * plan.pixel_bytes;
     const int end =
-        inside ? misaligned + std::min(plan.crop.picture_width - tile.left, plan.crop.width) *
-                                  plan.pixel_bytes
+        inside ? misaligned +
+                     std::min(plan.crop.image_width - tile.left, plan.crop.width) * plan.pixel_bytes
                : 0;
     const std::uintptr_t from = tile.source(plan, plane, y) - static_cast<unsigned>(misaligned);
     std::byte* const to = tile.staged + r * plan.row_words * kWordBytes;

@@ -11,16 +11,16 @@
 #include "base/cpus.hpp"
 #include "base/streaming_copy.hpp"
 #include "device/augmentation.hpp"
+#include "device/image_transform.hpp"
 #include "device/normalize_plan.hpp"
 #include "device/normalizer_access.hpp"
-#include "device/picture_writer.hpp"
 #include "device/thread_team.hpp"
 
 namespace chunkio {
 namespace {
 
 /// Output bytes of a piece of work, or a row more: little enough for a second-level cache, and so
-/// much that planes of the most channels are lines that LineConverter streams.
+/// much that planes of the most channels are lines that RowConverter streams.
 constexpr std::int64_t kPieceBytes = device::kMaxChannels * device::kMinStreamedBytes;
 
 /// Output bytes up to which a batch stays in the cache until it is read. A larger one need not go
@@ -69,7 +69,7 @@ struct Normalizer::Impl {
   void normalize(const TensorView& images, std::span<const std::int64_t> sample_ids,
                  std::int64_t epoch, std::span<std::byte> output, std::int64_t echo_pass) {
     check(images, sample_ids, output, echo_pass);
-    const auto* const pictures = reinterpret_cast<const std::uint8_t*>(images.data());
+    const auto* const pixels = reinterpret_cast<const std::uint8_t*>(images.data());
     const base::PhiloxKey key =
         device::augmentation_key(options.seed, static_cast<std::uint64_t>(epoch));
     const std::int64_t height = plan().crop.height;
@@ -89,7 +89,7 @@ struct Normalizer::Impl {
         const device::Crop crop =
             device::crop_of(plan().crop, key, sample_ids[static_cast<std::size_t>(sample)],
                             static_cast<std::uint32_t>(echo_pass));
-        writer.write_rows(pictures + sample * plan().picture_bytes(), crop, first_row, num_rows,
+        writer.write_rows(pixels + sample * plan().image_bytes(), crop, first_row, num_rows,
                           output.data() + sample * plan().output_bytes(), stores);
       }
       if (stores == device::Stores::streaming) base::store_fence();
@@ -98,7 +98,7 @@ struct Normalizer::Impl {
 
   NormalizeOptions options;
   Shape sample_shape;
-  device::PictureWriter writer;
+  device::ImageTransform writer;
   std::int64_t largest_cached_bytes;
   device::ThreadTeam team;
 

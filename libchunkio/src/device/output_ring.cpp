@@ -31,14 +31,14 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
                        const MemoryNeeds& needs)
     : gpu_(std::move(gpu)), side_(side), slots_(static_cast<std::size_t>(num_slots)) {
   const auto count = static_cast<std::size_t>(rows);
-  const std::size_t picture_bytes = count * static_cast<std::size_t>(plan.output_bytes());
+  const std::size_t image_bytes = count * static_cast<std::size_t>(plan.output_bytes());
   const std::size_t label_bytes = count * static_cast<std::size_t>(side_.labels.output_bytes());
   const std::size_t task_bytes = count * sizeof(RowTask);
   for (Slot& slot : slots_) {
-    slot.pictures = allocate(gpu_, picture_bytes, needs);
+    slot.images = allocate(gpu_, image_bytes, needs);
     if (label_bytes > 0) slot.labels = allocate(gpu_, label_bytes, needs);
     slot.side = &side_;
-    for (const pipeline::RingField& field : side_.fields) {
+    for (const read::RingField& field : side_.fields) {
       slot.fields.push_back(field.row_bytes == 0 ? DeviceBuffer()
                                                  : allocate(gpu_, count * field.row_bytes, needs));
     }

@@ -27,7 +27,7 @@ namespace chunkio::cuda::internal {
 /// One output buffer.
 class OutputSlot {
  public:
-  device::DeviceBuffer pictures;
+  device::DeviceBuffer images;
   device::DeviceBuffer labels;
   std::vector<device::DeviceBuffer> fields;  ///< One for each of SidePlan::fields.
   device::DeviceBuffer tasks;
@@ -42,7 +42,7 @@ class OutputSlot {
   /// The batch before in this buffer, whose consumer this one's kernel waits for.
   std::optional<LoaderPosition> before = {};
 
-  DeviceTensor pictures_view;
+  DeviceTensor images_view;
   DeviceTensor labels_view;
   std::vector<DeviceTensor> field_views;
   const device::SidePlan* side = nullptr;  ///< Of the ring, for the names of the fields.

@@ -12,8 +12,8 @@
 #include <chunkio/error.hpp>
 
 #include "device/gpu.hpp"
-#include "pipeline/loader_access.hpp"
-#include "pipeline/ring.hpp"
+#include "read/loader_access.hpp"
+#include "read/ring.hpp"
 
 namespace chunkio::device {
 
@@ -65,7 +65,7 @@ class PinnedRing {
     });
   }
 
-  PinnedRing(std::shared_ptr<Gpu> gpu, std::shared_ptr<pipeline::Ring> ring)
+  PinnedRing(std::shared_ptr<Gpu> gpu, std::shared_ptr<read::Ring> ring)
       : gpu_(std::move(gpu)), ring_(std::move(ring)) {
     const auto memory = ring_->memory();
     gpu_->pin(memory[0]);
@@ -84,7 +84,7 @@ class PinnedRing {
 
  private:
   std::shared_ptr<Gpu> gpu_;
-  std::shared_ptr<pipeline::Ring> ring_;
+  std::shared_ptr<read::Ring> ring_;
 };
 
 }  // namespace chunkio::device

@@ -9,8 +9,8 @@
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
 #include "device/pinned_ring.hpp"
-#include "pipeline/loader_access.hpp"
-#include "pipeline/loader_state.hpp"
+#include "read/loader_access.hpp"
+#include "read/loader_state.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -56,14 +56,14 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
     : device_bytes_(footprint(loader, side)) {
   const std::int64_t rows = loader.row_groups().num_samples();
   const std::int64_t sample_bytes = loader.dataset().info().sample_bytes();
-  const auto picture_bytes = static_cast<std::size_t>(rows * sample_bytes);
-  pictures_ = allocate(gpu, picture_bytes + kKernelSlack, needs);
+  const auto image_bytes = static_cast<std::size_t>(rows * sample_bytes);
+  images_ = allocate(gpu, image_bytes + kKernelSlack, needs);
   const auto allocate_rows = [&](std::int64_t row_bytes) {
     return row_bytes == 0 ? DeviceBuffer()
                           : allocate(gpu, static_cast<std::size_t>(rows * row_bytes), needs);
   };
   labels_ = allocate_rows(side.labels.input_bytes());
-  for (const pipeline::RingField& field : side.fields) {
+  for (const read::RingField& field : side.fields) {
     fields_.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
   }
 
@@ -76,7 +76,7 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
   pinned_ = ring != nullptr;
   const GpuStream stream(gpu);
   // The kernel reads whole words, and behind the last image nobody else writes.
-  gpu->clear(pictures_.get() + picture_bytes, kKernelSlack, stream.get());
+  gpu->clear(images_.get() + image_bytes, kKernelSlack, stream.get());
   std::deque<Copying> copying;
   std::vector<std::int64_t> ids;
   const auto copy = [&](const TensorView& values, const DeviceBuffer& target,
@@ -93,10 +93,10 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
         const base::TraceRange range(base::Stage::upload);
         // Held first: a batch must outlive its copy, whatever is thrown.
         const Copying& last = copying.emplace_back(Copying{batch, GpuWaitedTimer(gpu)});
-        copy(batch.images(), pictures_, sample_bytes);
+        copy(batch.images(), images_, sample_bytes);
         copy(batch.labels(), labels_, side.labels.input_bytes());
         for (std::size_t i = 0; i < fields_.size(); ++i) {
-          const pipeline::RingField& field = side.fields[i];
+          const read::RingField& field = side.fields[i];
           copy(batch.field(field.info.name), fields_[i],
                static_cast<std::int64_t>(field.row_bytes));
         }
@@ -130,7 +130,7 @@ std::optional<std::int32_t> ResidentDataset::device_row(std::int64_t sample_id) 
 
 ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset dataset)
     : loader_(std::move(loader)), batches_(batches), dataset_(std::move(dataset)) {
-  big_batch_.pictures = dataset_.pictures();
+  big_batch_.images = dataset_.images();
   big_batch_.labels = dataset_.labels();
   for (const DeviceBuffer& field : dataset_.fields()) big_batch_.fields.push_back(field.get());
   big_batch_.reserve(batches_, batches_ * loader_.options().batch_size);
@@ -169,7 +169,7 @@ void ResidentFeed::plan() {
 }
 
 void ResidentFeed::plan_ahead(std::int64_t epoch) {
-  const std::int64_t end = loader_.options().num_epochs.value_or(pipeline::kMaxEpoch);
+  const std::int64_t end = loader_.options().num_epochs.value_or(read::kMaxEpoch);
   if (epoch >= end || (rows_ahead_.valid() && ahead_epoch_ == epoch)) return;
   try {
     rows_ahead_ = std::async(std::launch::async, [order = LoaderAccess::order(loader_, epoch)] {

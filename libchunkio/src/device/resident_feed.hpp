@@ -28,7 +28,7 @@ class ResidentDataset {
   ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader, const SidePlan& side,
                   cuda::PinMemory pin_memory, const MemoryNeeds& needs);
 
-  [[nodiscard]] const std::byte* pictures() const noexcept { return pictures_.get(); }
+  [[nodiscard]] const std::byte* images() const noexcept { return images_.get(); }
   [[nodiscard]] const std::byte* labels() const noexcept { return labels_.get(); }
   /// One for each of SidePlan::fields.
   [[nodiscard]] const std::vector<DeviceBuffer>& fields() const noexcept { return fields_; }
@@ -47,7 +47,7 @@ class ResidentDataset {
  private:
   std::int64_t device_bytes_;
   std::int64_t bytes_uploaded_ = 0;
-  DeviceBuffer pictures_;
+  DeviceBuffer images_;
   DeviceBuffer labels_;
   std::vector<DeviceBuffer> fields_;
   bool pinned_ = false;

@@ -7,18 +7,18 @@
 #include <chunkio/loader.hpp>
 
 #include "device/gpu.hpp"
-#include "pipeline/loader_access.hpp"
-#include "pipeline/ring.hpp"
+#include "read/loader_access.hpp"
+#include "read/ring.hpp"
 
 namespace chunkio::device {
 
 struct SidePlan {
   LabelPlan labels = {};
-  std::vector<pipeline::RingField> fields = {};  ///< Those of LoaderOptions::fields.
+  std::vector<read::RingField> fields = {};  ///< Those of LoaderOptions::fields.
 
   /// What `loader` delivers beside its images, with labels of type `wanted`.
   [[nodiscard]] static SidePlan of(const Loader& loader, DType wanted) {
-    const pipeline::RingLayout& layout = internal::LoaderAccess::ring(loader)->layout();
+    const read::RingLayout& layout = internal::LoaderAccess::ring(loader)->layout();
     SidePlan plan{.fields = layout.fields};
     if (!layout.has_labels) return plan;
     const FieldInfo& labels = layout.fields.front().info;
@@ -40,7 +40,7 @@ struct SidePlan {
  private:
   [[nodiscard]] std::int64_t field_bytes() const noexcept {
     std::int64_t bytes = 0;
-    for (const pipeline::RingField& field : fields) {
+    for (const read::RingField& field : fields) {
       bytes += static_cast<std::int64_t>(field.row_bytes);
     }
     return bytes;

@@ -1,4 +1,7 @@
 /// Threads that wait to share a piece of work.
+///
+/// Unlike base::run_on_threads() they stay between two pieces: normalizing a batch takes less time
+/// than starting threads for it.
 #pragma once
 
 #include <condition_variable>

@@ -9,7 +9,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
-#include "pipeline/loader_access.hpp"
+#include "read/loader_access.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -39,7 +39,7 @@ Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches
       stream_(gpu_) {
   const LoaderOptions& options = loader_.options();
   const std::int64_t rows = options.batch_size * batches;
-  const auto picture_bytes =
+  const auto image_bytes =
       static_cast<std::size_t>(rows * loader_.dataset().info().sample_bytes()) + kKernelSlack;
   // Null where there is nothing.
   const auto allocate_rows = [&](std::int64_t row_bytes) -> std::byte* {
@@ -49,12 +49,12 @@ Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches
   };
   for (std::int64_t i = 0; i < kBigBatches; ++i) {
     BigBatch& big_batch = big_batches_.emplace_back();
-    std::byte* const pictures = buffers_.emplace_back(allocate(gpu_, picture_bytes, needs)).get();
+    std::byte* const images = buffers_.emplace_back(allocate(gpu_, image_bytes, needs)).get();
     // The kernel reads whole words, the last of which nobody may ever have written.
-    gpu_->clear(pictures, picture_bytes, stream_.get());
-    big_batch.pictures = pictures;
+    gpu_->clear(images, image_bytes, stream_.get());
+    big_batch.images = images;
     big_batch.labels = allocate_rows(side_.labels.input_bytes());
-    for (const pipeline::RingField& field : side_.fields) {
+    for (const read::RingField& field : side_.fields) {
       big_batch.fields.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
     }
     big_batch.uploaded = GpuEvent(gpu_);
@@ -79,7 +79,10 @@ void Uploader::start(std::int64_t epoch) {
   const LoaderPosition wanted{epoch, restored && restored->epoch == epoch ? restored->step : 0};
   {
     const std::lock_guard lock(mutex_);
-    const bool goes_on = running_ || !ready_.empty() || error_ != nullptr;
+    const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
+    // A thread that ends with its epoch may still be running when all of that has been taken.
+    const bool ends = num_epochs && epoch >= *num_epochs && position_.epoch < epoch;
+    const bool goes_on = (running_ && !ends) || !ready_.empty() || error_ != nullptr;
     if (goes_on && stands_at(wanted)) {
       position_ = wanted;
       return;
@@ -273,10 +276,10 @@ void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
                          stream_.get());
     count_upload({.bytes = static_cast<std::int64_t>(bytes)});
   };
-  copy_rows(batch.images(), big_batch.pictures, loader_.dataset().info().sample_bytes());
+  copy_rows(batch.images(), big_batch.images, loader_.dataset().info().sample_bytes());
   copy_rows(batch.labels(), big_batch.labels, side_.labels.input_bytes());
   for (std::size_t i = 0; i < side_.fields.size(); ++i) {
-    const pipeline::RingField& field = side_.fields[i];
+    const read::RingField& field = side_.fields[i];
     copy_rows(batch.field(field.info.name), big_batch.fields[i],
               static_cast<std::int64_t>(field.row_bytes));
   }

@@ -43,7 +43,7 @@ void check_chunks(const StoredArray& array, std::int64_t first, std::int64_t cou
       do {
         (void)reader.read(start);  // what libhdf5 cannot find it cannot read either
       } while (advance(start, array));
-    } catch (const DamagedChunk& error) {
+    } catch (const DamagedChunkError& error) {
       throw Error(ErrorCode::corrupt_data, array.describe_chunk(chunk, path) + " is damaged: " +
                                                error.what() + "; copy or download the file again");
     }

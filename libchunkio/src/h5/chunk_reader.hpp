@@ -32,7 +32,7 @@ class ChunkReader {
 
   /// The whole chunk before its filters, valid until the next call; absent if it has no storage, or
   /// libhdf5 does not find it.
-  /// \throws DamagedChunk, Error hdf5_failed, out_of_resources.
+  /// \throws DamagedChunkError, Error hdf5_failed, out_of_resources.
   std::optional<std::span<const std::byte>> read(const ChunkStart& start);
   /// Memory of a chunk; what the last read() returned is lost.
   /// \throws Error out_of_resources.

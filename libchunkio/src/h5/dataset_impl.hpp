@@ -1,11 +1,8 @@
 /// What stands behind an open Dataset.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
@@ -50,19 +47,4 @@ struct Dataset::Impl {
   void check_unchanged() const;
 };
 
-namespace h5 {
-
-/// Reads rows [first, first + count) through libhdf5 into `out`, which has exactly their size.
-/// Takes Library::lock().
-/// \param path  of the file, for messages.
-/// \throws Error invalid_argument (range, size), corrupt_data (see check_chunks), unsupported (a
-///         number that the delivered type cannot hold, or that scaling does not allow),
-///         hdf5_failed, out_of_resources.
-void read_rows(const StoredArray& array, std::int64_t first, std::int64_t count,
-               std::span<std::byte> out, const std::string& path);
-
-/// Bytes that read_rows() takes to scale pixels, for the memory budget.
-[[nodiscard]] std::int64_t scaling_bytes(const StoredArray& array) noexcept;
-
-}  // namespace h5
 }  // namespace chunkio

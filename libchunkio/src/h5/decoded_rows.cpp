@@ -9,8 +9,8 @@
 
 #include "base/element_fill.hpp"
 #include "h5/chunk_reader.hpp"
+#include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
-#include "h5/schema.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -117,7 +117,7 @@ herr_t read_decoded_rows(const StoredArray& array, DType dtype, std::int64_t fir
       std::optional<std::span<const std::byte>> raw;
       try {
         raw = reader.read(start);
-      } catch (const DamagedChunk& error) {
+      } catch (const DamagedChunkError& error) {
         throw Error(ErrorCode::corrupt_data, array.describe_chunk(chunk, path) +
                                                  " is damaged: " + error.what() +
                                                  "; copy or download the file again");

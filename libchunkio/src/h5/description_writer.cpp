@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "h5/attributes.hpp"
 #include "h5/schema.hpp"
 
 namespace chunkio::h5 {
@@ -17,8 +18,8 @@ void write_source_sizes(hid_t images, const SourceSizes& sizes, const std::strin
   write_numbers(images, image_attribute::kSourceSizeRange, std::span<const std::int64_t>(range),
                 path);
   std::vector<std::int64_t> triples;
-  for (const auto& [height, width, pictures] : sizes.most_frequent) {
-    triples.insert(triples.end(), {height, width, pictures});
+  for (const auto& [height, width, count] : sizes.most_frequent) {
+    triples.insert(triples.end(), {height, width, count});
   }
   write_numbers(images, image_attribute::kSourceSizes, std::span<const std::int64_t>(triples),
                 path);

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/positional_io.hpp"
+#include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
-#include "h5/schema.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -299,6 +299,36 @@ LinkState follow_links(const FileId& file, const std::string& name, const std::s
     begin = end + 1;
   }
   return prefix.empty() ? LinkState::absent : LinkState::present;
+}
+
+Error refused(const std::string& path, const std::string& what) {
+  return Error(ErrorCode::refused_by_policy,
+               path + ": " + what +
+                   ", and only what lies in the file itself is read; name the dataset that has the "
+                   "data, copy it all into one file, or set the option allow_external",
+               "allow_external");
+}
+
+std::string without_leading_slash(const std::string& name) {
+  return name.substr(std::min(name.find_first_not_of('/'), name.size()));
+}
+
+std::string find_named(const FileId& file, const std::string& wanted, const FileContents& contents,
+                       const std::string& path, External external) {
+  std::string name = without_leading_slash(wanted);
+  std::string refusal;
+  const LinkState state = follow_links(file, name, path, external, refusal);
+  if (state == LinkState::refused) throw refused(path, refusal);
+  if (state == LinkState::absent) {
+    throw Error(ErrorCode::not_found, "no dataset " + printable(wanted) + " in " + path +
+                                          "; it holds " + contents.describe());
+  }
+  if (!is_dataset(file, name, path)) {
+    throw Error(ErrorCode::unsupported, printable(name) + " in " + path +
+                                            " is not a dataset; the file holds " +
+                                            contents.describe());
+  }
+  return name;
 }
 
 bool is_dataset(const FileId& file, const std::string& name, const std::string& path) {

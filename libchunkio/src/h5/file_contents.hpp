@@ -81,6 +81,17 @@ enum class LinkState { absent, present, refused };
                                      const std::string& path, External external,
                                      std::string& refusal);
 
+/// What is thrown for what must not be followed or read: refused_by_policy. \param what  a clause.
+[[nodiscard]] Error refused(const std::string& path, const std::string& what);
+
+[[nodiscard]] std::string without_leading_slash(const std::string& name);
+
+/// The path of the dataset that an option names.
+/// \throws Error not_found, refused_by_policy, unsupported.
+[[nodiscard]] std::string find_named(const FileId& file, const std::string& wanted,
+                                     const FileContents& contents, const std::string& path,
+                                     External external);
+
 /// Whether `name`, of which follow_links said `present`, is a dataset.
 [[nodiscard]] bool is_dataset(const FileId& file, const std::string& name, const std::string& path);
 

@@ -57,11 +57,11 @@ std::uint32_t swap_halves(std::uint32_t sum) noexcept {
 }
 
 /// The bytes before the checksum that ends `bytes`.
-/// \throws DamagedChunk if it is not theirs.
+/// \throws DamagedChunkError if it is not theirs.
 std::span<const std::byte> check_fletcher32(std::span<const std::byte> bytes) {
   if (bytes.size() < kChecksumBytes) {
-    throw DamagedChunk("it has " + std::to_string(bytes.size()) +
-                       " bytes, too few for its fletcher32 checksum");
+    throw DamagedChunkError("it has " + std::to_string(bytes.size()) +
+                            " bytes, too few for its fletcher32 checksum");
   }
   const auto data = bytes.first(bytes.size() - kChecksumBytes);
   std::uint32_t stored = 0;
@@ -71,8 +71,8 @@ std::span<const std::byte> check_fletcher32(std::span<const std::byte> bytes) {
   const std::uint32_t computed = fletcher32(data);
   // Before version 1.6.3, HDF5 on little-endian machines summed words in their byte order.
   if (stored != computed && stored != swap_halves(computed)) {
-    throw DamagedChunk("its fletcher32 checksum is " + hexadecimal(computed) + " instead of " +
-                       hexadecimal(stored));
+    throw DamagedChunkError("its fletcher32 checksum is " + hexadecimal(computed) + " instead of " +
+                            hexadecimal(stored));
   }
   return data;
 }
@@ -147,9 +147,9 @@ const FilterStep* first_foreign_filter(std::span<const FilterStep> filters) noex
   return foreign == filters.end() ? nullptr : &*foreign;
 }
 
-DamagedChunk wrong_unfiltered_size(std::int64_t stored_bytes, std::int64_t raw_bytes) {
-  return DamagedChunk("it takes " + std::to_string(stored_bytes) +
-                      " bytes in the file instead of " + std::to_string(raw_bytes));
+DamagedChunkError wrong_unfiltered_size(std::int64_t stored_bytes, std::int64_t raw_bytes) {
+  return DamagedChunkError("it takes " + std::to_string(stored_bytes) +
+                           " bytes in the file instead of " + std::to_string(raw_bytes));
 }
 
 ChunkDecoder::ChunkDecoder(std::span<const FilterStep> filters, std::size_t raw_bytes)
@@ -185,16 +185,17 @@ std::span<const std::byte> ChunkDecoder::inflate(std::span<const std::byte> stre
     case LIBDEFLATE_SUCCESS:
       return out.first(size);
     case LIBDEFLATE_INSUFFICIENT_SPACE:
-      throw DamagedChunk("it decodes to more than " + std::to_string(max_bytes) + " bytes");
+      throw DamagedChunkError("it decodes to more than " + std::to_string(max_bytes) + " bytes");
     default:
-      throw DamagedChunk("its deflate stream is damaged");
+      throw DamagedChunkError("its deflate stream is damaged");
   }
 }
 
 void ChunkDecoder::check_stored_bytes(std::size_t size) const {
   if (size <= max_stored_bytes_) return;
-  throw DamagedChunk("it takes " + std::to_string(size) + " bytes in the file, more than its " +
-                     std::to_string(raw_bytes_) + " can become");
+  throw DamagedChunkError("it takes " + std::to_string(size) +
+                          " bytes in the file, more than its " + std::to_string(raw_bytes_) +
+                          " can become");
 }
 
 std::span<const std::byte> ChunkDecoder::decode(std::span<const std::byte> stored,
@@ -228,8 +229,8 @@ std::span<const std::byte> ChunkDecoder::decode(std::span<const std::byte> store
     }
   }
   if (data.size() != raw_bytes_) {
-    throw DamagedChunk("it decodes to " + std::to_string(data.size()) + " bytes instead of " +
-                       std::to_string(raw_bytes_));
+    throw DamagedChunkError("it decodes to " + std::to_string(data.size()) + " bytes instead of " +
+                            std::to_string(raw_bytes_));
   }
   return data;
 }
@@ -238,19 +239,20 @@ std::size_t undo_lzf(std::span<const std::byte> stream, std::span<std::byte> out
   std::size_t read = 0;
   std::size_t written = 0;
   const auto next = [&] {
-    if (read == stream.size()) throw DamagedChunk("its LZF stream ends in the middle");
+    if (read == stream.size()) throw DamagedChunkError("its LZF stream ends in the middle");
     return std::to_integer<std::size_t>(stream[read++]);
   };
   const auto check_room = [&](std::size_t count) {
     if (count > out.size() - written) {
-      throw DamagedChunk("it decodes to more than " + std::to_string(out.size()) + " bytes");
+      throw DamagedChunkError("it decodes to more than " + std::to_string(out.size()) + " bytes");
     }
   };
   while (read < stream.size()) {
     const std::size_t control = next();
     if (control < 32) {
       const std::size_t count = control + 1;
-      if (count > stream.size() - read) throw DamagedChunk("its LZF stream ends in the middle");
+      if (count > stream.size() - read)
+        throw DamagedChunkError("its LZF stream ends in the middle");
       check_room(count);
       std::memcpy(out.data() + written, stream.data() + read, count);
       read += count;
@@ -260,7 +262,8 @@ std::size_t undo_lzf(std::span<const std::byte> stream, std::span<std::byte> out
     std::size_t count = (control >> 5) + 2;
     if (count == 9) count += next();
     const std::size_t distance = ((control & 31) << 8 | next()) + 1;
-    if (distance > written) throw DamagedChunk("its LZF stream refers to bytes before its begin");
+    if (distance > written)
+      throw DamagedChunkError("its LZF stream refers to bytes before its begin");
     check_room(count);
     std::byte* const to = out.data() + written;
     if (distance >= count) {

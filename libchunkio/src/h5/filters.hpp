@@ -29,13 +29,14 @@ namespace chunkio::h5 {
 
 /// A chunk that cannot be what was written. what() is a clause about it: "its deflate stream is
 /// damaged".
-class DamagedChunk : public std::runtime_error {
+class DamagedChunkError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// A chunk that was left unfiltered and does not take `raw_bytes` in the file.
-[[nodiscard]] DamagedChunk wrong_unfiltered_size(std::int64_t stored_bytes, std::int64_t raw_bytes);
+[[nodiscard]] DamagedChunkError wrong_unfiltered_size(std::int64_t stored_bytes,
+                                                      std::int64_t raw_bytes);
 
 /// Undoes the pipeline of one dataset. Owns a decompressor and no buffers: one for each concurrent
 /// caller.
@@ -55,7 +56,7 @@ class ChunkDecoder {
   /// Bytes of each of the two buffers that decode() works in.
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return max_stored_bytes_; }
 
-  /// \throws DamagedChunk if a stored chunk cannot be that large; decode() does, too.
+  /// \throws DamagedChunkError if a stored chunk cannot be that large; decode() does, too.
   void check_stored_bytes(std::size_t size) const;
 
   /// Undoes all filters but those in `mask`.
@@ -65,7 +66,7 @@ class ChunkDecoder {
   /// \param home, other  buffer_bytes() or more each; disjoint.
   /// \returns the raw_bytes of the chunk, inside `home`, `other` or, where nothing had to be moved,
   ///          `stored`.
-  /// \throws DamagedChunk.
+  /// \throws DamagedChunkError.
   std::span<const std::byte> decode(std::span<const std::byte> stored, std::uint32_t mask,
                                     std::span<std::byte> home, std::span<std::byte> other);
 
@@ -97,7 +98,8 @@ class ChunkDecoder {
 /// bytes, as they are. Else n = (c >> 5) + 2 bytes that were written before, `distance` bytes ago;
 /// n = 9 means that a byte to be added to it follows. The next byte is the low half of distance -
 /// 1, the low 5 bits of c are its high half. They may overlap with what they become. \returns the
-/// bytes that were written to `out`. \throws DamagedChunk, also if they are more than out.size().
+/// bytes that were written to `out`. \throws DamagedChunkError, also if they are more than
+/// out.size().
 [[nodiscard]] std::size_t undo_lzf(std::span<const std::byte> stream, std::span<std::byte> out);
 
 /// HDF5's variant of Fletcher's checksum (H5_checksum_fletcher32): of big-endian 16-bit words, an

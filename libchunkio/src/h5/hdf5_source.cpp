@@ -8,14 +8,12 @@
 #include "base/streaming_copy.hpp"
 #include "base/trace.hpp"
 #include "h5/chunk_check.hpp"
+#include "h5/read_rows.hpp"
 
 namespace chunkio::h5 {
 namespace {
 
 constexpr std::int64_t kScratchBytes = std::int64_t{32} << 20;
-/// Unwanted bytes between two wanted rows that are read anyway: a call of H5Dread costs some 10
-/// microseconds, in which this much is copied.
-constexpr std::int64_t kMaxGapBytes = std::int64_t{64} << 10;
 
 }  // namespace
 
@@ -36,9 +34,9 @@ std::int64_t Hdf5Source::memory_bytes(std::int64_t threads) const noexcept {
          chunk_check_bytes(*array_) + scaling_bytes(*array_);
 }
 
-PlaceCost Hdf5Source::place(const RowGroup& group, std::span<const RowTarget> rows,
-                            std::stop_token stop) const {
-  PlaceCost cost;
+ReadCost Hdf5Source::place(const RowGroup& group, std::span<const RowTarget> rows,
+                           std::stop_token stop) const {
+  ReadCost cost;
   if (rows.empty()) return cost;
   const auto scratch = scratch_->take(static_cast<std::size_t>(scratch_rows_ * array_->row_bytes));
   std::unique_lock<std::mutex> large_group;
@@ -63,7 +61,7 @@ PlaceCost Hdf5Source::place(const RowGroup& group, std::span<const RowTarget> ro
 }
 
 void Hdf5Source::place_run(const RowGroup& group, std::span<const RowTarget> rows,
-                           std::span<std::byte> scratch, PlaceCost& cost) const {
+                           std::span<std::byte> scratch, ReadCost& cost) const {
   const std::int64_t first = rows.front().row;
   const std::int64_t count = rows.back().row - first + 1;
   const auto row_bytes = static_cast<std::size_t>(array_->row_bytes);

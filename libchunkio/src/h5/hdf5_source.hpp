@@ -3,7 +3,7 @@
 /// For filtered data, chunks that cut samples and chunks that lie anywhere. Rows are read in runs
 /// into scratch memory under the library's lock, and go to their places outside of it. Where
 /// libhdf5 must read whole chunks, its chunk cache holds two row groups
-/// (StoredArray::chunk_cache_bytes), so that each chunk is decoded once for each visit of its
+/// (StoredArray::chunk_cache_bytes), so that each chunk is decoded once for each read of its
 /// group.
 #pragma once
 
@@ -25,14 +25,14 @@ class Hdf5Source final : public ChunkSource {
              std::int64_t group_samples,
              std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override;
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
   /// Reads the rows from rows.front() to rows.back() in one call, and places them.
   void place_run(const RowGroup& group, std::span<const RowTarget> rows,
-                 std::span<std::byte> scratch, PlaceCost& cost) const;
+                 std::span<std::byte> scratch, ReadCost& cost) const;
 
   std::shared_ptr<const Dataset::Impl> file_;
   std::shared_ptr<const StoredArray> array_;

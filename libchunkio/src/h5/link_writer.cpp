@@ -9,9 +9,11 @@
 #include <chunkio/dataset_writer.hpp>
 
 #include "base/uuid.hpp"
+#include "h5/attributes.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/deferring_driver.hpp"
 #include "h5/description_writer.hpp"
+#include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"

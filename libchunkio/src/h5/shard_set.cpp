@@ -15,6 +15,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/digest.hpp"
+#include "h5/dataset_file.hpp"
 #include "h5/error_stack.hpp"
 
 namespace chunkio::h5 {
@@ -264,7 +265,7 @@ std::optional<ChannelStatistics> combined_statistics(std::span<const File> files
   return ChannelStatistics{std::move(mean), std::move(std)};
 }
 
-std::vector<double> combined_picture_std(std::span<const File> files, double rows) {
+std::vector<double> combined_image_std(std::span<const File> files, double rows) {
   std::vector<double> sum;
   for (const File& file : files) {
     const std::vector<double>& one = file->info.mean_picture_std;
@@ -304,12 +305,12 @@ std::optional<SourceSizes> combined_sizes(std::span<const File> files) {
     sizes.max_height = first ? one->max_height : std::max(sizes.max_height, one->max_height);
     sizes.min_width = first ? one->min_width : std::min(sizes.min_width, one->min_width);
     sizes.max_width = first ? one->max_width : std::max(sizes.max_width, one->max_width);
-    std::int64_t pictures = 0;
+    std::int64_t images = 0;
     for (const SourceSizes::Count& count : one->most_frequent) {
-      counts[{count.height, count.width}] += count.pictures;
-      pictures += count.pictures;
+      counts[{count.height, count.width}] += count.images;
+      images += count.images;
     }
-    if (pictures == file->info.num_samples) {
+    if (images == file->info.num_samples) {
       ++complete_lists;
       continue;
     }
@@ -317,12 +318,12 @@ std::optional<SourceSizes> combined_sizes(std::span<const File> files) {
       ++listed_by[{count.height, count.width}];
     }
   }
-  for (const auto& [size, pictures] : counts) {
+  for (const auto& [size, images] : counts) {
     if (complete_lists + listed_by[size] < files.size()) continue;
-    sizes.most_frequent.push_back({size.first, size.second, pictures});
+    sizes.most_frequent.push_back({size.first, size.second, images});
   }
   std::stable_sort(sizes.most_frequent.begin(), sizes.most_frequent.end(),
-                   [](const auto& a, const auto& b) { return a.pictures > b.pictures; });
+                   [](const auto& a, const auto& b) { return a.images > b.images; });
   return sizes;
 }
 
@@ -395,7 +396,7 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
   }
   const auto rows = static_cast<double>(info.num_samples);
   info.statistics = combined_statistics(files, rows);
-  info.mean_picture_std = combined_picture_std(files, rows);
+  info.mean_picture_std = combined_image_std(files, rows);
   info.class_counts = combined_counts(files);
   info.source_sizes = combined_sizes(files);
   return info;

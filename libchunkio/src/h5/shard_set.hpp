@@ -17,13 +17,6 @@
 
 namespace chunkio::h5 {
 
-/// Whether a file of link_shards() is opened: only right after it was written.
-enum class LinkFiles { refused, opened };
-
-/// Opens one file. \throws Error as Dataset::open() does.
-[[nodiscard]] std::shared_ptr<const Dataset::Impl> open_dataset_file(
-    const std::string& path, const OpenOptions& options, LinkFiles link_files = LinkFiles::refused);
-
 /// Opens all files of `pattern`.
 /// \throws Error not_found (naming the files that are missing), corrupt_data (a file that does not
 ///         belong to the others, and why), out_of_resources, and as Dataset::open() does.

@@ -14,8 +14,8 @@ bool are_possible(const SourceSizes& sizes, std::int64_t num_samples) {
       sizes.most_frequent.begin(), sizes.most_frequent.end(), [&](const SourceSizes::Count& size) {
         const bool inside = size.height >= sizes.min_height && size.height <= sizes.max_height &&
                             size.width >= sizes.min_width && size.width <= sizes.max_width;
-        if (!inside || size.pictures < 1 || size.pictures > left) return false;
-        left -= size.pictures;
+        if (!inside || size.images < 1 || size.images > left) return false;
+        left -= size.images;
         return true;
       });
 }

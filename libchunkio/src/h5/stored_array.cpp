@@ -14,12 +14,12 @@
 
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/filters.hpp"
 #include "h5/library.hpp"
 #include "h5/probe_driver.hpp"
-#include "h5/schema.hpp"
 
 namespace chunkio::h5 {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/stopwatch.hpp"
 #include "base/trace.hpp"
 #include "h5/filters.hpp"
+#include "h5/read_rows.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -154,7 +155,7 @@ std::string ChunkDigests::describe(std::int64_t chunk) const {
   return images.describe_rows(rows.begin, rows.end - 1, file_->info.path);
 }
 
-void ChunkDigests::check(std::int64_t chunk, const std::stop_token& stop, PlaceCost& cost,
+void ChunkDigests::check(std::int64_t chunk, const std::stop_token& stop, ReadCost& cost,
                          const Take& take) const {
   const h5::StoredArray& images = *file_->images;
   Comparison comparison(*this, chunk);
@@ -168,7 +169,7 @@ void ChunkDigests::check(std::int64_t chunk, const std::stop_token& stop, PlaceC
       const auto buffer = scratch_->take(scratch_sizes_->bytes());
       ChunkScratch scratch(images, *scratch_sizes_, buffer->bytes());
       cost.read_seconds += watch.lap();
-      if (!entry.allocated()) throw h5::DamagedChunk("it has no storage");
+      if (!entry.allocated()) throw h5::DamagedChunkError("it has no storage");
       const std::array<std::int64_t, 1> row = {chunk};
       if (images.filters.empty() || images.stored_raw(row, entry.filter_mask)) {
         read_pieces(chunk, entry, scratch, stop, cost, comparison, take);
@@ -179,7 +180,7 @@ void ChunkDigests::check(std::int64_t chunk, const std::stop_token& stop, PlaceC
     base::Stopwatch watch;
     different = comparison.differing();
     cost.decode_seconds += watch.lap();
-  } catch (const h5::DamagedChunk& error) {
+  } catch (const h5::DamagedChunkError& error) {
     throw Error(ErrorCode::corrupt_data,
                 describe(chunk) + " is damaged: " + error.what() + "; copy or pack the file again");
   } catch (const Error& error) {
@@ -229,7 +230,7 @@ h5::ChunkEntry ChunkDigests::find(std::int64_t chunk) const {
 
 /// A chunk that is stored as it is.
 void ChunkDigests::read_pieces(std::int64_t chunk, const h5::ChunkEntry& entry,
-                               ChunkScratch& scratch, const std::stop_token& stop, PlaceCost& cost,
+                               ChunkScratch& scratch, const std::stop_token& stop, ReadCost& cost,
                                Comparison& comparison, const Take& take) const {
   const RowRange rows = rows_of(chunk);
   const std::int64_t expected = file_->images->stored.chunked
@@ -255,9 +256,9 @@ void ChunkDigests::read_pieces(std::int64_t chunk, const h5::ChunkEntry& entry,
   }
 }
 
-void ChunkDigests::read_filtered(const h5::ChunkEntry& entry, ChunkScratch& scratch,
-                                 PlaceCost& cost, Comparison& comparison, const Take& take) const {
-  VisitReader reader(reader_);
+void ChunkDigests::read_filtered(const h5::ChunkEntry& entry, ChunkScratch& scratch, ReadCost& cost,
+                                 Comparison& comparison, const Take& take) const {
+  GroupReader reader(reader_);
   const std::span<const std::byte> raw = read_filtered_chunk(reader, entry, scratch, cost);
   base::Stopwatch watch;
   // What other programs leave in rows beyond the last one is not looked at.
@@ -271,7 +272,7 @@ void ChunkDigests::read_filtered(const h5::ChunkEntry& entry, ChunkScratch& scra
 }
 
 /// Rows that libhdf5 alone can read.
-void ChunkDigests::read_rows(std::int64_t chunk, const std::stop_token& stop, PlaceCost& cost,
+void ChunkDigests::read_rows(std::int64_t chunk, const std::stop_token& stop, ReadCost& cost,
                              Comparison& comparison, const Take& take) const {
   const h5::StoredArray& images = *file_->images;
   const RowRange rows = rows_of(chunk);

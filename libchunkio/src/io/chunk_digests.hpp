@@ -62,7 +62,7 @@ class ChunkDigests {
   /// while it is in the processor's cache; nothing of it is to be believed before check() returned.
   /// \throws RowMismatch, Error io_failed, corrupt_data, unsupported (it overlaps another),
   ///         hdf5_failed, out_of_resources, cancelled (`stop` requested).
-  void check(std::int64_t chunk, const std::stop_token& stop, PlaceCost& cost,
+  void check(std::int64_t chunk, const std::stop_token& stop, ReadCost& cost,
              const Take& take) const;
 
   /// Whether `bytes`, of `count` chunks from `first` on as they are stored one behind the other,
@@ -91,11 +91,11 @@ class ChunkDigests {
   [[nodiscard]] std::string describe(std::int64_t chunk) const;
   [[nodiscard]] h5::ChunkEntry find(std::int64_t chunk) const;
   void read_pieces(std::int64_t chunk, const h5::ChunkEntry& entry, ChunkScratch& scratch,
-                   const std::stop_token& stop, PlaceCost& cost, Comparison& comparison,
+                   const std::stop_token& stop, ReadCost& cost, Comparison& comparison,
                    const Take& take) const;
-  void read_filtered(const h5::ChunkEntry& entry, ChunkScratch& scratch, PlaceCost& cost,
+  void read_filtered(const h5::ChunkEntry& entry, ChunkScratch& scratch, ReadCost& cost,
                      Comparison& comparison, const Take& take) const;
-  void read_rows(std::int64_t chunk, const std::stop_token& stop, PlaceCost& cost,
+  void read_rows(std::int64_t chunk, const std::stop_token& stop, ReadCost& cost,
                  Comparison& comparison, const Take& take) const;
 
   std::shared_ptr<const Dataset::Impl> file_;

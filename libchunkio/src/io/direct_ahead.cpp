@@ -41,7 +41,7 @@ std::int64_t DirectAhead::memory_bytes() const noexcept {
       base::HostBuffer::footprint(static_cast<std::size_t>(num_blocks_ * kStride)));
 }
 
-void DirectAhead::announce(const Rows& rows, const std::shared_ptr<const RangeReader>& reader,
+void DirectAhead::prefetch(const Rows& rows, const std::shared_ptr<const RangeReader>& reader,
                            std::span<const ByteRange> ranges) noexcept {
   if (num_blocks_ == 0) return;
   try {
@@ -56,12 +56,12 @@ void DirectAhead::announce(const Rows& rows, const std::shared_ptr<const RangeRe
     const std::lock_guard lock(mutex_);
     start();
     const Key key{rows.source, rows.rows.begin, rows.rows.end};
-    Announced& announced = announced_[key];
-    if (++announced.visits == 1) {
+    Prefetched& prefetched = prefetched_[key];
+    if (++prefetched.reads == 1) {
       queue_.insert(queue_.end(), blocks.begin(), blocks.end());
-      announced.blocks = std::move(blocks);
-    } else if (announced.visits == 0) {
-      announced_.erase(key);
+      prefetched.blocks = std::move(blocks);
+    } else if (prefetched.reads == 0) {
+      prefetched_.erase(key);
     }
   } catch (const std::exception&) {
     return;  // the worker that needs the block reads it
@@ -69,19 +69,19 @@ void DirectAhead::announce(const Rows& rows, const std::shared_ptr<const RangeRe
   wake_.notify_all();
 }
 
-DirectAhead::Visit DirectAhead::visit(const Rows& rows) {
+DirectAhead::GroupBlocks DirectAhead::blocks_of(const Rows& rows) {
   if (num_blocks_ == 0) return {};
   const std::lock_guard lock(mutex_);
-  const auto entry = announced_.try_emplace({rows.source, rows.rows.begin, rows.rows.end}).first;
+  const auto entry = prefetched_.try_emplace({rows.source, rows.rows.begin, rows.rows.end}).first;
   Blocks blocks = std::exchange(entry->second.blocks, {});
-  if (--entry->second.visits == 0) announced_.erase(entry);
+  if (--entry->second.reads == 0) prefetched_.erase(entry);
   return {*this, std::move(blocks)};
 }
 
-void DirectAhead::forget(const ChunkSource* source) noexcept {
+void DirectAhead::cancel(const ChunkSource* source) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(announced_, [&](auto& entry) {
+    std::erase_if(prefetched_, [&](auto& entry) {
       if (std::get<0>(entry.first) != source) return false;
       for (const auto& block : entry.second.blocks) give_back(*block);
       return true;
@@ -119,7 +119,7 @@ void DirectAhead::serve(const std::stop_token& stop) {
     lock.unlock();
     std::span<const std::byte> bytes;
     try {
-      PlaceCost cost;  // charged to the worker that takes the block
+      ReadCost cost;  // charged to the worker that takes the block
       bytes = block->reader->read(block->range.begin, block->range.end - block->range.begin,
                                   {block->memory, static_cast<std::size_t>(kStride)}, cost);
     } catch (const std::exception&) {
@@ -146,13 +146,13 @@ void DirectAhead::give_back(Block& block) noexcept {
   block.state = State::gone;
 }
 
-DirectAhead::Visit::~Visit() {
+DirectAhead::GroupBlocks::~GroupBlocks() {
   if (blocks_.empty()) return;
   const std::lock_guard lock(ahead_->mutex_);
   for (; next_ < blocks_.size(); ++next_) ahead_->give_back(*blocks_[next_]);
 }
 
-std::span<const std::byte> DirectAhead::Visit::take(const ByteRange& range, PlaceCost& cost) {
+std::span<const std::byte> DirectAhead::GroupBlocks::take(const ByteRange& range, ReadCost& cost) {
   if (next_ == blocks_.size()) return {};
   base::Stopwatch watch;
   std::unique_lock lock(ahead_->mutex_);
@@ -177,23 +177,23 @@ std::span<const std::byte> DirectAhead::Visit::take(const ByteRange& range, Plac
                              static_cast<std::size_t>(range.end - range.begin));
 }
 
-std::int64_t VisitReader::end_of_piece(const ByteRange& range, std::int64_t step) const noexcept {
-  return std::min(range.end, visit_.empty() ? range.begin + step : end_of_block(range.begin));
+std::int64_t GroupReader::end_of_piece(const ByteRange& range, std::int64_t step) const noexcept {
+  return std::min(range.end, blocks_.empty() ? range.begin + step : end_of_block(range.begin));
 }
 
-std::span<const std::byte> VisitReader::read_piece(const ByteRange& piece,
-                                                   std::span<std::byte> scratch, PlaceCost& cost) {
-  const std::span<const std::byte> bytes = visit_.take(piece, cost);
+std::span<const std::byte> GroupReader::read_piece(const ByteRange& piece,
+                                                   std::span<std::byte> scratch, ReadCost& cost) {
+  const std::span<const std::byte> bytes = blocks_.take(piece, cost);
   return bytes.empty() ? reader_.read(piece.begin, piece.end - piece.begin, scratch, cost) : bytes;
 }
 
-std::span<const std::byte> VisitReader::read(const ByteRange& range, std::span<std::byte> scratch,
-                                             PlaceCost& cost) {
+std::span<const std::byte> GroupReader::read(const ByteRange& range, std::span<std::byte> scratch,
+                                             ReadCost& cost) {
   // Where the reader itself would put the first byte: what it reads lies right there, too.
   const std::int64_t origin = reader_.block_begin(range.begin);
   for (std::int64_t begin = range.begin; begin < range.end;) {
     const std::int64_t end = end_of_piece({begin, range.end}, range.end - range.begin);
-    const std::span<const std::byte> taken = visit_.take({begin, end}, cost);
+    const std::span<const std::byte> taken = blocks_.take({begin, end}, cost);
     if (taken.empty()) {
       reader_.read(begin, end - begin,
                    scratch.subspan(static_cast<std::size_t>(reader_.block_begin(begin) - origin)),

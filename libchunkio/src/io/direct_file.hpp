@@ -13,7 +13,7 @@ namespace chunkio::io {
 inline constexpr std::int64_t kDirectPage = 4096;
 
 /// Bytes to read or write at a time: a disk serves no less at full speed, since it is asked for
-/// nothing else meanwhile (architecture.md).
+/// nothing else meanwhile (decision 008).
 inline constexpr std::int64_t kDirectPieceBytes = std::int64_t{4} << 20;
 
 struct DirectFile {

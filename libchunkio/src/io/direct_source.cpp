@@ -56,13 +56,13 @@ std::int64_t DirectSource::memory_bytes(std::int64_t threads) const noexcept {
          (chunked() ? array_->index->memory_bytes() : 0);
 }
 
-PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> rows,
-                              std::stop_token stop) const {
-  PlaceCost cost;
+ReadCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                             std::stop_token stop) const {
+  ReadCost cost;
   if (rows.empty()) return cost;
   const auto buffer = scratch_->take(scratch_sizes_->bytes());
   ChunkScratch scratch(*array_, *scratch_sizes_, buffer->bytes());
-  VisitReader reader = visit_reader(group, rows);
+  GroupReader reader = group_reader(group, rows);
   if (!chunked()) {
     place_linear({group.first_row, rows}, reader, scratch, stop, cost);
   } else {
@@ -84,16 +84,16 @@ PlaceCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> 
   return cost;
 }
 
-VisitReader DirectSource::visit_reader(const RowGroup& group,
+GroupReader DirectSource::group_reader(const RowGroup& group,
                                        std::span<const RowTarget> rows) const {
-  if (!group.announced || !reader_->direct()) return VisitReader(*reader_);
-  return {*reader_, direct_ahead_->visit({this,
-                                          {.begin = group.first_row + rows.front().row,
-                                           .end = group.first_row + rows.back().row + 1}})};
+  if (!group.prefetched || !reader_->direct()) return GroupReader(*reader_);
+  return {*reader_, direct_ahead_->blocks_of({this,
+                                              {.begin = group.first_row + rows.front().row,
+                                               .end = group.first_row + rows.back().row + 1}})};
 }
 
-void DirectSource::place_linear(const Wanted& wanted, VisitReader& reader, ChunkScratch& scratch,
-                                const std::stop_token& stop, PlaceCost& cost) const {
+void DirectSource::place_linear(const Wanted& wanted, GroupReader& reader, ChunkScratch& scratch,
+                                const std::stop_token& stop, ReadCost& cost) const {
   const std::int64_t row_bytes = array_->row_bytes;
   try {
     sweep_rows(reader, {*array_->linear_offset + wanted.group_first_row * row_bytes, row_bytes},
@@ -112,8 +112,8 @@ void DirectSource::place_linear(const Wanted& wanted, VisitReader& reader, Chunk
 }
 
 void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
-                               VisitReader& reader, ChunkScratch& scratch,
-                               const std::stop_token& stop, PlaceCost& cost) const {
+                               GroupReader& reader, ChunkScratch& scratch,
+                               const std::stop_token& stop, ReadCost& cost) const {
   if (stop.stop_requested()) {
     throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
   }
@@ -152,7 +152,7 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
                 raw.subspan(static_cast<std::size_t>(group_row + row.row) * row_bytes, row_bytes));
     }
     cost.copy_seconds += watch.lap();
-  } catch (const h5::DamagedChunk& error) {
+  } catch (const h5::DamagedChunkError& error) {
     throw damaged(position[0], error.what());
   } catch (const Error& error) {
     if (error.code() == ErrorCode::cancelled) throw;
@@ -169,7 +169,7 @@ Error DirectSource::damaged(std::int64_t chunk, const std::string& reason) const
                                             "; copy or download the file again");
 }
 
-void DirectSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
+void DirectSource::prefetch(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
   if (!reader_->direct()) {
     for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
       read_ahead_->start(file_, offset, offset + bytes);
@@ -181,7 +181,7 @@ void DirectSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) 
     for_each_stored_range(*array_, wanted, [&](std::int64_t offset, std::int64_t bytes) {
       ranges.push_back({offset, offset + bytes});
     });
-    direct_ahead_->announce({this, wanted}, reader_, ranges);
+    direct_ahead_->prefetch({this, wanted}, reader_, ranges);
   } catch (const std::bad_alloc&) {
   }
 }

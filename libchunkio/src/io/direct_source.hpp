@@ -42,10 +42,10 @@ class DirectSource final : public ChunkSource {
                std::shared_ptr<DirectAhead> direct_ahead = std::make_shared<DirectAhead>(0));
 
   /// As the contract says; errors name the chunk, its rows, the dataset and the file.
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override;
-  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
-  void forget_announced() const noexcept override { direct_ahead_->forget(this); }
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override;
+  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  void cancel_prefetch() const noexcept override { direct_ahead_->cancel(this); }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
   /// Reads bypass the page cache; false if the file system refused.
@@ -62,13 +62,13 @@ class DirectSource final : public ChunkSource {
   };
 
   [[nodiscard]] bool chunked() const noexcept { return !array_->linear_offset.has_value(); }
-  [[nodiscard]] VisitReader visit_reader(const RowGroup& group,
+  [[nodiscard]] GroupReader group_reader(const RowGroup& group,
                                          std::span<const RowTarget> rows) const;
-  void place_linear(const Wanted& wanted, VisitReader& reader, ChunkScratch& scratch,
-                    const std::stop_token& stop, PlaceCost& cost) const;
+  void place_linear(const Wanted& wanted, GroupReader& reader, ChunkScratch& scratch,
+                    const std::stop_token& stop, ReadCost& cost) const;
   void place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
-                   VisitReader& reader, ChunkScratch& scratch, const std::stop_token& stop,
-                   PlaceCost& cost) const;
+                   GroupReader& reader, ChunkScratch& scratch, const std::stop_token& stop,
+                   ReadCost& cost) const;
   [[nodiscard]] Error damaged(std::int64_t chunk, const std::string& reason) const;
 
   std::shared_ptr<const Dataset::Impl> file_;

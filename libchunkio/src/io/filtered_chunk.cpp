@@ -40,8 +40,8 @@ ChunkScratch::ChunkScratch(const h5::StoredArray& array, const ChunkScratchSizes
   }
 }
 
-std::span<const std::byte> read_filtered_chunk(VisitReader& reader, const h5::ChunkEntry& entry,
-                                               ChunkScratch& scratch, PlaceCost& cost) {
+std::span<const std::byte> read_filtered_chunk(GroupReader& reader, const h5::ChunkEntry& entry,
+                                               ChunkScratch& scratch, ReadCost& cost) {
   scratch.decoder->check_stored_bytes(static_cast<std::size_t>(entry.stored_bytes));
   const std::span<const std::byte> stored =
       reader.read({entry.file_offset, entry.file_offset + entry.stored_bytes}, scratch.home, cost);

@@ -43,10 +43,9 @@ struct ChunkScratch {
 
 /// Reads a filtered chunk and undoes its filters. \pre entry.allocated().
 /// \returns its raw bytes, inside `scratch`.
-/// \throws h5::DamagedChunk, and Error as RangeReader::read().
-[[nodiscard]] std::span<const std::byte> read_filtered_chunk(VisitReader& reader,
+/// \throws h5::DamagedChunkError, and Error as RangeReader::read().
+[[nodiscard]] std::span<const std::byte> read_filtered_chunk(GroupReader& reader,
                                                              const h5::ChunkEntry& entry,
-                                                             ChunkScratch& scratch,
-                                                             PlaceCost& cost);
+                                                             ChunkScratch& scratch, ReadCost& cost);
 
 }  // namespace chunkio::io

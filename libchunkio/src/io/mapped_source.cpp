@@ -85,7 +85,7 @@ std::int64_t MappedSource::memory_bytes(std::int64_t) const noexcept {
          (array_->linear_offset ? 0 : array_->index->memory_bytes());
 }
 
-void MappedSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
+void MappedSource::prefetch(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
   for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
     read_ahead_->start(file_, offset, offset + bytes);
   });
@@ -113,9 +113,9 @@ bool MappedSource::bring_in(std::size_t begin, std::size_t end, bool cached) con
   return true;
 }
 
-PlaceCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
-                              std::stop_token stop) const {
-  PlaceCost cost;
+ReadCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                             std::stop_token stop) const {
+  ReadCost cost;
   if (rows.empty()) return cost;
   bool populated = true;
   const bool whole = guard_->read([&] {
@@ -139,7 +139,7 @@ PlaceCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> 
 
 bool MappedSource::place_extent(std::span<const RowTarget> rows, std::int64_t origin,
                                 base::Stores stores, const std::stop_token& stop,
-                                PlaceCost& cost) const {
+                                ReadCost& cost) const {
   const auto row_bytes = static_cast<std::size_t>(array_->row_bytes);
   const auto offset_of = [&](std::uint32_t row) {
     return static_cast<std::size_t>(origin + std::int64_t{row} * array_->row_bytes);

@@ -35,9 +35,9 @@ class MappedSource final : public ChunkSource {
                std::shared_ptr<const h5::StoredArray> array, std::shared_ptr<ReadAhead> read_ahead);
   ~MappedSource() override;
 
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override;
-  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override;
+  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
@@ -56,7 +56,7 @@ class MappedSource final : public ChunkSource {
   /// \returns false if they cannot be read.
   [[nodiscard]] bool place_extent(std::span<const RowTarget> rows, std::int64_t origin,
                                   base::Stores stores, const std::stop_token& stop,
-                                  PlaceCost& cost) const;
+                                  ReadCost& cost) const;
 
   /// What the kernel maps around a page that faults, by default.
   static constexpr std::size_t kBlockBytes = std::size_t{64} << 10;

@@ -8,7 +8,7 @@
 namespace chunkio::io {
 
 /// Whether the byte at `offset` can be read without waiting for the disk. Where the kernel cannot
-/// tell: no. If not, the kernel may begin to read it, alone: ask about what is announced already.
+/// tell: no. If not, the kernel may begin to read it, alone: ask about what was prefetched already.
 [[nodiscard]] bool in_page_cache(int fd, std::int64_t offset) noexcept;
 
 /// Whether the page of the byte at `offset` is in the page cache or on its way there. Asks

@@ -37,7 +37,7 @@ std::size_t RangeReader::scratch_bytes(std::int64_t size) const noexcept {
 }
 
 std::span<std::byte> RangeReader::read(std::int64_t offset, std::int64_t size,
-                                       std::span<std::byte> scratch, PlaceCost& cost) const {
+                                       std::span<std::byte> scratch, ReadCost& cost) const {
   const base::TraceRange range(base::Stage::read);
   if (!direct()) {
     const auto bytes = scratch.first(static_cast<std::size_t>(size));

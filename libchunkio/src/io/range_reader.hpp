@@ -48,7 +48,7 @@ class RangeReader {
   /// \returns those bytes, inside `scratch`.
   /// \throws Error io_failed (errno), corrupt_data (the file ends early).
   std::span<std::byte> read(std::int64_t offset, std::int64_t size, std::span<std::byte> scratch,
-                            PlaceCost& cost) const;
+                            ReadCost& cost) const;
 
  private:
   std::shared_ptr<const Dataset::Impl> file_;  // keeps the descriptor open, if it is that of one

@@ -1,6 +1,6 @@
 /// Bringing parts of files into the page cache before they are needed.
 ///
-/// What is announced to the kernel (readahead(2)) it reads into single pages of 4 KiB, and a disk
+/// What the kernel is told of (readahead(2)) it reads into single pages of 4 KiB, and a disk
 /// takes only so many of those in one request: often 1 MiB. A fault in a mapping that wants huge
 /// pages (madvise(2), MADV_HUGEPAGE) reads 2 MiB into one large folio, in one request, on file
 /// systems that have large folios (XFS; ext4 since Linux 6.16; Btrfs), but waits for it. So a few
@@ -53,7 +53,7 @@ class ReadAhead {
 
   /// Enough requests of 2 MiB to keep a disk busy.
   static constexpr std::size_t kNumThreads = 4;
-  /// 256 MiB: what is announced ahead of the workers, and more.
+  /// 256 MiB: what is prefetched ahead of the workers, and more.
   static constexpr std::size_t kMaxRequests = 128;
 
   /// Cleared once the kernel was seen to read less than a folio.

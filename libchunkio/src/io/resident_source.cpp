@@ -58,9 +58,9 @@ std::byte* ResidentSource::memory_of(std::size_t number) const noexcept {
   return rows_.data() + static_cast<std::size_t>(first_sample_[number]) * row_bytes_;
 }
 
-PlaceCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget> rows,
-                                std::stop_token stop) const {
-  PlaceCost cost;
+ReadCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                               std::stop_token stop) const {
+  ReadCost cost;
   if (rows.empty()) return cost;
   const std::size_t number = number_of(group.first_row);
   make_present(group, number, stop, cost);
@@ -87,7 +87,7 @@ PlaceCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget
 }
 
 void ResidentSource::make_present(const RowGroup& group, std::size_t number,
-                                  const std::stop_token& stop, PlaceCost& cost) const {
+                                  const std::stop_token& stop, ReadCost& cost) const {
   {
     std::unique_lock lock(mutex_);
     base::Stopwatch watch;
@@ -123,16 +123,16 @@ void ResidentSource::make_present(const RowGroup& group, std::size_t number,
   finish();
 }
 
-void ResidentSource::will_need(const RowGroup& group, const RowRange& /*wanted*/) const noexcept {
+void ResidentSource::prefetch(const RowGroup& group, const RowRange& /*wanted*/) const noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (states_[number_of(group.first_row)] != State::absent) return;
   }
-  // The first visit brings all its samples.
+  // The first group read brings all its samples.
   const std::size_t number = number_of(group.first_row);
-  source_->will_need(group,
-                     {groups_.row(group_of_[number], 0),
-                      groups_.row(group_of_[number], groups_.length(group_of_[number]) - 1) + 1});
+  source_->prefetch(group,
+                    {groups_.row(group_of_[number], 0),
+                     groups_.row(group_of_[number], groups_.length(group_of_[number]) - 1) + 1});
 }
 
 std::int64_t ResidentSource::memory_bytes(std::int64_t threads) const noexcept {

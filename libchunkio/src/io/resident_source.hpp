@@ -1,7 +1,7 @@
 /// Keeps what was read, so that each row comes from the file once.
 ///
-/// Wraps another source. The first visit of a row group brings all its samples to memory, and every
-/// visit copies rows from there. For datasets that fit in memory (Resident::host).
+/// Wraps another source. The first read of a row group brings all its samples to memory, and every
+/// read copies rows from there. For datasets that fit in memory (Resident::host).
 #pragma once
 
 #include <condition_variable>
@@ -28,10 +28,10 @@ class ResidentSource final : public ChunkSource {
   [[nodiscard]] static std::optional<std::int64_t> kept_bytes(const RowGroups& groups,
                                                               std::int64_t row_bytes) noexcept;
 
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override;
-  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
-  void forget_announced() const noexcept override { source_->forget_announced(); }
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override;
+  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  void cancel_prefetch() const noexcept override { source_->cancel_prefetch(); }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
@@ -42,7 +42,7 @@ class ResidentSource final : public ChunkSource {
   /// Where the samples of a group lie, one after the other.
   [[nodiscard]] std::byte* memory_of(std::size_t number) const noexcept;
   void make_present(const RowGroup& group, std::size_t number, const std::stop_token& stop,
-                    PlaceCost& cost) const;
+                    ReadCost& cost) const;
 
   RowGroups groups_;
   std::size_t row_bytes_;

@@ -16,18 +16,14 @@
 
 namespace chunkio::io {
 
-/// Unwanted bytes between two wanted rows that are read anyway: it costs less than another system
-/// call and a broken read-ahead.
-inline constexpr std::int64_t kHoleBytes = std::int64_t{64} << 10;
-
 /// One past the last of the rows that are read in one go with rows[begin], none of them behind a
-/// larger hole.
+/// larger gap.
 /// \param rows  ascending, of `row_bytes` each, one behind the other in the file.
 [[nodiscard]] inline std::size_t end_of_close_rows(std::span<const RowTarget> rows,
                                                    std::size_t begin, std::int64_t row_bytes) {
   std::size_t end = begin + 1;
   while (end < rows.size() &&
-         (std::int64_t{rows[end].row} - rows[end - 1].row - 1) * row_bytes <= kHoleBytes) {
+         (std::int64_t{rows[end].row} - rows[end - 1].row - 1) * row_bytes <= kMaxGapBytes) {
     ++end;
   }
   return end;
@@ -63,7 +59,7 @@ inline constexpr std::int64_t kHoleBytes = std::int64_t{64} << 10;
 /// \pre has_row_extents(array). \throws Error corrupt_data, hdf5_failed, and what `visit` throws.
 template <class Visit>
 void for_each_extent(const h5::StoredArray& array, const RowGroup& group,
-                     std::span<const RowTarget> rows, PlaceCost& cost, Visit visit) {
+                     std::span<const RowTarget> rows, ReadCost& cost, Visit visit) {
   for (std::size_t begin = 0; begin < rows.size();) {
     const std::int64_t first = group.first_row + rows[begin].row;
     const std::int64_t run_end = end_of_run(array, first) - group.first_row;

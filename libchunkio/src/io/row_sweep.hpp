@@ -2,8 +2,8 @@
 ///
 /// Rows are read in pieces that stay in the second-level cache, and from there go to their places
 /// with non-temporal stores: each byte crosses the memory bus once on its way in and once on its
-/// hint. Ordinary stores would first fetch each line of the batch: with them the same loop
-/// reached 0.7 instead of 1.0 times a parallel memcpy (libchunkio/doc/architecture.md).
+/// way out. Ordinary stores would first fetch each line of the batch: with them the same loop
+/// reached 0.7 instead of 1.0 times a parallel memcpy (decision 005).
 #pragma once
 
 #include <algorithm>
@@ -37,9 +37,9 @@ struct StoredRows {
 /// \param scratch      at least reader.file().scratch_bytes(piece_bytes), aligned to a page.
 /// \throws Error cancelled, and what RangeReader::read() throws.
 template <class Copy>
-void sweep_rows(VisitReader& reader, const StoredRows& stored, std::span<const RowTarget> rows,
+void sweep_rows(GroupReader& reader, const StoredRows& stored, std::span<const RowTarget> rows,
                 std::int64_t piece_bytes, std::span<std::byte> scratch, const std::stop_token& stop,
-                PlaceCost& cost, Copy copy) {
+                ReadCost& cost, Copy copy) {
   const std::int64_t row_bytes = stored.row_bytes;
   const std::int64_t step =
       row_bytes < piece_bytes ? piece_bytes / row_bytes * row_bytes : piece_bytes;

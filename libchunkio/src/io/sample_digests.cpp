@@ -8,6 +8,7 @@
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
 #include "h5/error_stack.hpp"
+#include "h5/read_rows.hpp"
 #include "h5/schema.hpp"
 #include "io/page_cache.hpp"
 

@@ -19,11 +19,11 @@ ScatterSource::ScatterSource(std::shared_ptr<const Dataset::Impl> file,
       read_ahead_(std::move(read_ahead)),
       scratch_(std::move(scratch)) {}
 
-PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> rows,
-                               std::stop_token stop) const {
-  PlaceCost cost;
+ReadCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                              std::stop_token stop) const {
+  ReadCost cost;
   if (rows.empty()) return cost;
-  VisitReader reader(reader_);
+  GroupReader reader(reader_);
   const auto scratch = scratch_->take(reader_.scratch_bytes(reader_.piece_bytes()));
   try {
     for_each_extent(
@@ -47,7 +47,7 @@ PlaceCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget>
   return cost;
 }
 
-void ScatterSource::will_need(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
+void ScatterSource::prefetch(const RowGroup& /*group*/, const RowRange& wanted) const noexcept {
   if (reader_.direct()) return;
   for_each_stored_range(*array_, wanted, [this](std::int64_t offset, std::int64_t bytes) {
     read_ahead_->start(file_, offset, offset + bytes);

@@ -25,9 +25,9 @@ class ScatterSource final : public ChunkSource {
                 std::shared_ptr<ReadAhead> read_ahead,
                 std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override;
-  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override;
+  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
   /// Reads bypass the page cache; false if the file system refused.

@@ -20,23 +20,23 @@ std::size_t ShardedSource::file_of(std::int64_t row) const noexcept {
   return static_cast<std::size_t>(next - first_rows_.begin()) - 1;
 }
 
-PlaceCost ShardedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
-                               std::stop_token stop) const {
+ReadCost ShardedSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                              std::stop_token stop) const {
   const std::size_t file = file_of(group.first_row);
   RowGroup in_file = group;
   in_file.first_row -= first_rows_[file];
   return sources_[file]->place(in_file, rows, std::move(stop));
 }
 
-void ShardedSource::will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+void ShardedSource::prefetch(const RowGroup& group, const RowRange& wanted) const noexcept {
   const std::size_t file = file_of(group.first_row);
   const std::int64_t first = first_rows_[file];
-  sources_[file]->will_need({group.first_row - first, group.num_rows},
-                            {wanted.begin - first, wanted.end - first});
+  sources_[file]->prefetch({group.first_row - first, group.num_rows},
+                           {wanted.begin - first, wanted.end - first});
 }
 
-void ShardedSource::forget_announced() const noexcept {
-  for (const auto& source : sources_) source->forget_announced();
+void ShardedSource::cancel_prefetch() const noexcept {
+  for (const auto& source : sources_) source->cancel_prefetch();
 }
 
 std::int64_t ShardedSource::memory_bytes(std::int64_t threads) const noexcept {

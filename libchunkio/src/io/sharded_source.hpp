@@ -22,10 +22,10 @@ class ShardedSource final : public ChunkSource {
                 std::span<const std::int64_t> file_rows);
 
   /// Errors name the file, and rows as they are numbered there.
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override;
-  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
-  void forget_announced() const noexcept override;
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override;
+  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  void cancel_prefetch() const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:

@@ -23,7 +23,7 @@ struct SelectedSource {
   SourceKind kind = SourceKind::automatic;
   std::string reason;      ///< One clause.
   bool direct_io = false;  ///< It bypasses the page cache.
-  /// It has storage asked for what is announced.
+  /// It has storage asked for what is prefetched.
   bool reads_ahead = false;
   /// What finds out which source it is to be, and knows more than `kind` in time; or none.
   std::shared_ptr<SourceTrials> trials = nullptr;

@@ -11,8 +11,9 @@ namespace chunkio::io {
 namespace {
 
 constexpr std::array kStores = {base::Stores::streaming, base::Stores::cached};
-// As far ahead of the visits are rows announced, so that as much later the last of them are there.
-constexpr std::int64_t kAnnouncedAheadBytes = std::int64_t{64} << 20;
+// As far ahead of the group reads are rows prefetched, so that as much later the last of them are
+// there.
+constexpr std::int64_t kPrefetchedBytes = std::int64_t{64} << 20;
 
 std::vector<std::string> names_of_ways(const std::vector<SourceKind>& kinds) {
   std::vector<std::string> names;
@@ -23,16 +24,16 @@ std::vector<std::string> names_of_ways(const std::vector<SourceKind>& kinds) {
   return names;
 }
 
-double all_seconds(const PlaceCost& cost) {
+double all_seconds(const ReadCost& cost) {
   return cost.read_seconds + cost.decode_seconds + cost.copy_seconds;
 }
 
 /// Of rows that are read again and again.
-double lasting_seconds(const PlaceCost& cost) { return all_seconds(cost) - cost.once_seconds; }
+double lasting_seconds(const ReadCost& cost) { return all_seconds(cost) - cost.once_seconds; }
 
 /// Whether both ends of the rows were in the page cache, but not all between, so that the disk was
 /// waited for: mapping in what is there takes a tenth of copying it.
-bool waited_for_disk(const PlaceCost& cost) {
+bool waited_for_disk(const ReadCost& cost) {
   return cost.read_seconds + cost.once_seconds > lasting_seconds(cost) - cost.read_seconds;
 }
 
@@ -64,8 +65,8 @@ bool TrialSource::come_from_disk(const RowGroup& group, std::span<const RowTarge
       {.begin = group.first_row + rows.front().row, .end = group.first_row + rows.back().row + 1});
 }
 
-PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> rows,
-                             std::stop_token stop) const {
+ReadCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                            std::stop_token stop) const {
   if (rows.empty()) return {};
   const bool from_disk = come_from_disk(group, rows);
   const std::int64_t bytes = static_cast<std::int64_t>(rows.size()) * row_bytes_;
@@ -74,11 +75,11 @@ PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> r
   const Trial::Share share =
       from_disk ? Trial::Share{.way = trials_->first_ * kStores.size()} : trial.begin(bytes);
   const std::size_t source = share.way / kStores.size();
-  RowGroup visit = group;
-  visit.stores = kStores[share.way % kStores.size()];
+  RowGroup tried = group;
+  tried.stores = kStores[share.way % kStores.size()];
   try {
     const double start = share.turn ? thread_clock_() : 0;
-    const PlaceCost cost = sources_[source]->place(visit, rows, stop);
+    const ReadCost cost = sources_[source]->place(tried, rows, stop);
     const double all = all_seconds(cost);
     const double worked = share.turn && all > 0 ? (thread_clock_() - start) / all : 1;
     if (waited_for_disk(cost)) {
@@ -97,13 +98,13 @@ PlaceCost TrialSource::place(const RowGroup& group, std::span<const RowTarget> r
   }
 }
 
-PlaceCost TrialSource::place_otherwise(std::size_t failed, const std::exception_ptr& error,
-                                       const RowGroup& group, std::span<const RowTarget> rows,
-                                       const std::stop_token& stop) const {
+ReadCost TrialSource::place_otherwise(std::size_t failed, const std::exception_ptr& error,
+                                      const RowGroup& group, std::span<const RowTarget> rows,
+                                      const std::stop_token& stop) const {
   for (std::size_t source = 0; source < sources_.size(); ++source) {
     if (source == failed) continue;
     try {
-      const PlaceCost cost = sources_[source]->place(group, rows, stop);
+      const ReadCost cost = sources_[source]->place(group, rows, stop);
       trials_->drop(failed);
       return cost;
     } catch (const Error& other) {
@@ -122,16 +123,16 @@ void SourceTrials::drop(std::size_t source) {
   if (others_left && first_ == source) first_ = trial_.choice() / kNumStores;
 }
 
-void TrialSource::will_need(const RowGroup& group, const RowRange& wanted) const noexcept {
+void TrialSource::prefetch(const RowGroup& group, const RowRange& wanted) const noexcept {
   if (depends_on_page_cache() && !in_page_cache_(wanted)) {
-    bytes_until_read_ = kAnnouncedAheadBytes;
+    bytes_until_read_ = kPrefetchedBytes;
   }
   // All of them ask for the same bytes in the same way.
-  sources_[trials_->first_]->will_need(group, wanted);
+  sources_[trials_->first_]->prefetch(group, wanted);
 }
 
-void TrialSource::forget_announced() const noexcept {
-  for (const auto& source : sources_) source->forget_announced();
+void TrialSource::cancel_prefetch() const noexcept {
+  for (const auto& source : sources_) source->cancel_prefetch();
 }
 
 std::int64_t TrialSource::memory_bytes(std::int64_t threads) const noexcept {

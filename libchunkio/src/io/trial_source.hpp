@@ -6,9 +6,9 @@
 /// as the consumer's, take turns with this one.
 ///
 /// Rows that the disk brings are read by the first source, and tell nothing about the others: what
-/// they take is mostly waiting, and scatters more than the sources differ (architecture.md). While
-/// rows that were announced are read, all visits count as such: most of their rows have just come,
-/// and some are still waited for.
+/// they take is mostly waiting, and scatters more than the sources differ (decision 006). While
+/// rows that were prefetched are read, all group reads count as such: most of their rows have just
+/// come, and some are still waited for.
 ///
 /// A source that fails where another does not is dropped.
 #pragma once
@@ -72,28 +72,28 @@ class TrialSource final : public ChunkSource {
               std::shared_ptr<SourceTrials> trials, std::int64_t row_bytes,
               InPageCache in_page_cache, ThreadClock thread_clock = base::thread_seconds);
 
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override;
-  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override;
-  void forget_announced() const noexcept override;
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override;
+  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override;
+  void cancel_prefetch() const noexcept override;
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
   /// Whether it makes a difference, or may make one, where rows come from.
   [[nodiscard]] bool depends_on_page_cache() const noexcept;
-  /// Whether the disk brings the rows of a visit, as far as that makes a difference.
+  /// Whether the disk brings the rows of a group read, as far as that makes a difference.
   [[nodiscard]] bool come_from_disk(const RowGroup& group, std::span<const RowTarget> rows) const;
   /// After source `failed` threw `error`: places the rows with another one, or throws it again.
-  PlaceCost place_otherwise(std::size_t failed, const std::exception_ptr& error,
-                            const RowGroup& group, std::span<const RowTarget> rows,
-                            const std::stop_token& stop) const;
+  ReadCost place_otherwise(std::size_t failed, const std::exception_ptr& error,
+                           const RowGroup& group, std::span<const RowTarget> rows,
+                           const std::stop_token& stop) const;
 
   std::vector<std::unique_ptr<ChunkSource>> sources_;
   std::shared_ptr<SourceTrials> trials_;
   std::int64_t row_bytes_;
   InPageCache in_page_cache_;
   ThreadClock thread_clock_;
-  /// Bytes to visit until what was announced and not in the page cache has been read.
+  /// Bytes to read until what was prefetched and not in the page cache has been read.
   mutable std::atomic<std::int64_t> bytes_until_read_ = 0;
 };
 

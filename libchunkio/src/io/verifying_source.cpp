@@ -31,9 +31,9 @@ VerifyingSource::VerifyingSource(std::shared_ptr<const Dataset::Impl> file, Veri
       digests_(file_, direct_io, std::move(scratch)),
       matched_(static_cast<std::size_t>(digests_.num_chunks())) {}
 
-PlaceCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget> rows,
-                                 std::stop_token stop) const {
-  PlaceCost cost;
+ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                                std::stop_token stop) const {
+  ReadCost cost;
   const std::int64_t chunk_rows = digests_.chunk_rows();
   bool read = false;
   for (std::size_t first = 0; first < rows.size();) {
@@ -60,7 +60,7 @@ PlaceCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarge
 
 void VerifyingSource::place_checked(std::int64_t chunk, std::int64_t group_first_row,
                                     std::span<const RowTarget> rows, const std::stop_token& stop,
-                                    PlaceCost& cost) const {
+                                    ReadCost& cost) const {
   const std::int64_t row_bytes = file_->images->row_bytes;
   const std::int64_t chunk_first_row = chunk * digests_.chunk_rows();
   std::size_t first = 0;  // of the rows that are not complete yet

@@ -35,19 +35,19 @@ class VerifyingSource final : public ChunkSource {
                   std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
   /// \throws Error digest_mismatch, too.
-  PlaceCost place(const RowGroup& group, std::span<const RowTarget> rows,
-                  std::stop_token stop) const override;
-  void will_need(const RowGroup& group, const RowRange& wanted) const noexcept override {
-    source_->will_need(group, wanted);
+  ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
+                 std::stop_token stop) const override;
+  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override {
+    source_->prefetch(group, wanted);
   }
-  void forget_announced() const noexcept override { source_->forget_announced(); }
+  void cancel_prefetch() const noexcept override { source_->cancel_prefetch(); }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
   /// Places `rows` of a group that begins at `group_first_row`, all of them in `chunk`.
   void place_checked(std::int64_t chunk, std::int64_t group_first_row,
                      std::span<const RowTarget> rows, const std::stop_token& stop,
-                     PlaceCost& cost) const;
+                     ReadCost& cost) const;
 
   std::shared_ptr<const Dataset::Impl> file_;
   Verify verify_;

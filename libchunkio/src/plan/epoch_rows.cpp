@@ -17,19 +17,19 @@ EpochRows::EpochRows(const EpochOrder& order)
     auto& rows = lanes_.emplace_back(static_cast<std::size_t>(lane_delivered(order, lane)));
     for (std::int64_t window = 0; window < num_windows(order, lane); ++window) {
       plan_window(order, lane, window, plan);
-      const auto place = [&](const GroupVisit& visit, const auto& row_of) {
-        for (std::uint32_t i = visit.first; i < visit.first + visit.count; ++i) {
+      const auto place = [&](const GroupRead& read, const auto& row_of) {
+        for (std::uint32_t i = read.first; i < read.first + read.count; ++i) {
           const PlannedRow& planned = plan.rows[i];
           rows[static_cast<std::size_t>(plan.first_index + planned.index)] = row_of(planned.row);
         }
       };
-      for (const GroupVisit& visit : plan.visits) {
-        const RowRange extent = groups.extent(visit.group);
-        if (groups.length(visit.group) == extent.end - extent.begin) {
+      for (const GroupRead& read : plan.reads) {
+        const RowRange extent = groups.extent(read.group);
+        if (groups.length(read.group) == extent.end - extent.begin) {
           // No row is left out, so none has to be looked up.
-          place(visit, [&](std::int64_t sample) { return extent.begin + sample; });
+          place(read, [&](std::int64_t sample) { return extent.begin + sample; });
         } else {
-          place(visit, [&](std::int64_t sample) { return groups.row(visit.group, sample); });
+          place(read, [&](std::int64_t sample) { return groups.row(read.group, sample); });
         }
       }
     }

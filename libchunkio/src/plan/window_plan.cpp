@@ -63,7 +63,7 @@ void plan_slots(const EpochOrder::Impl& impl, const Lane& lane, WindowPlan& plan
       const std::uint32_t index = entries[p++].index;
       if (index < delivered) entries[kept++] = {row, index};
     }
-    if (kept > first) plan.visits.push_back({group, first, kept - first});
+    if (kept > first) plan.reads.push_back({group, first, kept - first});
     slot_start = slot_end;
   }
   plan.rows.resize(kept);
@@ -71,7 +71,7 @@ void plan_slots(const EpochOrder::Impl& impl, const Lane& lane, WindowPlan& plan
   if (plan.end_index > lane.size()) {
     const std::int64_t position = first_delivered(impl, lane);
     const std::int64_t slot = impl.slots.slot_of(position);
-    plan.visits.push_back({impl.group_in_slot(slot), kept, 1});
+    plan.reads.push_back({impl.group_in_slot(slot), kept, 1});
     plan.rows.push_back({static_cast<std::uint32_t>(position - impl.slots.start(slot)),
                          static_cast<std::uint32_t>(lane.size() - plan.first_index)});
   }
@@ -94,10 +94,10 @@ void plan_random(const EpochOrder::Impl& impl, const Lane& lane, WindowPlan& pla
       const std::int64_t group = impl.slots.slot_of(sample);
       group_begin = impl.slots.start(group);
       group_end = impl.slots.start(group + 1);
-      plan.visits.push_back({group, static_cast<std::uint32_t>(plan.rows.size()), 0});
+      plan.reads.push_back({group, static_cast<std::uint32_t>(plan.rows.size()), 0});
     }
     plan.rows.push_back({static_cast<std::uint32_t>(sample - group_begin), index});
-    ++plan.visits.back().count;
+    ++plan.reads.back().count;
   }
 }
 
@@ -132,7 +132,7 @@ void plan_window(const EpochOrder& order, std::int64_t lane, std::int64_t window
   plan.window = window;
   plan.first_index = extent.first_index;
   plan.end_index = extent.end_index;
-  plan.visits.clear();
+  plan.reads.clear();
   plan.rows.clear();
   if (extent.first_index == extent.end_index) return;
   if (impl.options.mode == OrderMode::random) {
@@ -155,17 +155,17 @@ void drop_before(WindowPlan& plan, std::int64_t index) {
   const std::int64_t dropped = index - plan.first_index;
   if (dropped == 0) return;
   std::uint32_t kept = 0;
-  std::size_t visits_kept = 0;
-  for (const GroupVisit visit : plan.visits) {
+  std::size_t num_reads = 0;
+  for (const GroupRead read : plan.reads) {
     const std::uint32_t first = kept;
-    for (std::uint32_t i = visit.first; i < visit.first + visit.count; ++i) {
+    for (std::uint32_t i = read.first; i < read.first + read.count; ++i) {
       const PlannedRow planned = plan.rows[i];
       if (planned.index < dropped) continue;
       plan.rows[kept++] = {planned.row, planned.index - static_cast<std::uint32_t>(dropped)};
     }
-    if (kept > first) plan.visits[visits_kept++] = {visit.group, first, kept - first};
+    if (kept > first) plan.reads[num_reads++] = {read.group, first, kept - first};
   }
-  plan.visits.resize(visits_kept);
+  plan.reads.resize(num_reads);
   plan.rows.resize(kept);
   plan.first_index = index;
 }

@@ -20,24 +20,24 @@ struct PlannedRow {
   std::uint32_t index = 0;  ///< Delivery index in the lane, relative to WindowPlan::first_index.
 };
 
-/// One visit of a row group: rows [first, first + count) of WindowPlan::rows, ascending by `row`.
-struct GroupVisit {
+/// One read of a row group: rows [first, first + count) of WindowPlan::rows, ascending by `row`.
+struct GroupRead {
   std::int64_t group = 0;
   std::uint32_t first = 0;
   std::uint32_t count = 0;  ///< >= 1.
 };
 
 /// In chunk_shuffled order a window is W slots, in sequential order one row group, in random order
-/// one batch of the lane. Visits are in slot order, in random order by group; the sample that pads
-/// a short lane is a visit of its own after the others of the last window (in random order it is
-/// one more row of its group's visit).
+/// one batch of the lane. Reads are in slot order, in random order by group; the sample that pads
+/// a short lane is a read of its own after the others of the last window (in random order it is
+/// one more row of its group's read).
 struct WindowPlan {
   std::int64_t lane = 0;
   std::int64_t window = 0;       ///< Within the lane.
   std::int64_t first_index = 0;  ///< Delivery index in the lane of the window's first sample.
   /// One past the last delivery index (padding included, dropped excluded).
   std::int64_t end_index = 0;
-  std::vector<GroupVisit> visits;
+  std::vector<GroupRead> reads;
   std::vector<PlannedRow> rows;
 };
 
@@ -60,7 +60,7 @@ void plan_window(const EpochOrder& order, std::int64_t lane, std::int64_t window
                                      std::int64_t index);
 /// Removes what is delivered before `index` of the lane, for a run that goes on in the middle: the
 /// plan begins there (or at its own start or end, whichever is nearer), its delivery indexes are
-/// relative to that, and row groups of which nothing is left are not visited. In place,
+/// relative to that, and row groups of which nothing is left are not read. In place,
 /// O(samples in the plan).
 void drop_before(WindowPlan& plan, std::int64_t index);
 

@@ -1,4 +1,4 @@
-#include "sources/appended_source.hpp"
+#include "h5pack/sources/appended_source.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -12,8 +12,9 @@
 #include <chunkio/error.hpp>
 #include <chunkio/labels.hpp>
 
-#include "in_quotes.hpp"
-#include "recorded_source.hpp"
+#include "cli/quote.hpp"
+#include "h5pack/sources/source_provenance.hpp"
+#include "h5pack/sources/stored_rows.hpp"
 
 namespace h5pack {
 namespace {
@@ -46,7 +47,7 @@ Split take_split(const chunkio::DatasetInfo& before, Listing& added, const std::
                   (wanted.empty() ? ", and " + names.before +
                                         " is of none of them: choose one with "
                                         "--split"
-                                  : ", and none called " + in_quotes(wanted)));
+                                  : ", and none called " + cli::quote(wanted)));
 }
 
 /// Labels by the names that the file has for them.
@@ -71,7 +72,7 @@ void translate_classes(chunkio::FieldData& labels, const chunkio::DatasetInfo& b
   for (std::int64_t& label : values) {
     const auto index = static_cast<std::size_t>(label);
     if (translated[index] < 0) {
-      refuse("class " + in_quotes(class_names[index]) + " of " + names.added + " is none of " +
+      refuse("class " + cli::quote(class_names[index]) + " of " + names.added + " is none of " +
              names.before +
              (known.empty() ? ", whose classes have no names" : ", which has " + first_few(known)) +
              ": rename or remove it, or pack both sources together");
@@ -87,13 +88,14 @@ void translate_attributes(chunkio::FieldData& table, const chunkio::DatasetInfo&
   const std::vector<std::string>& known = before.attribute_names;
   for (const std::string& name : attribute_names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    refuse("attribute " + in_quotes(name) + " of " + names.added + " is none of " + names.before);
+    refuse("attribute " + cli::quote(name) + " of " + names.added + " is none of " + names.before);
   }
   std::vector<std::size_t> columns;
   for (const std::string& name : known) {
     const auto found = std::find(attribute_names.begin(), attribute_names.end(), name);
     if (found == attribute_names.end()) {
-      refuse("attribute " + in_quotes(name) + " of " + names.before + " is none of " + names.added);
+      refuse("attribute " + cli::quote(name) + " of " + names.before + " is none of " +
+             names.added);
     }
     columns.push_back(static_cast<std::size_t>(found - attribute_names.begin()));
   }
@@ -146,7 +148,7 @@ std::vector<chunkio::FieldData> join_fields(const chunkio::Dataset& before,
   for (const chunkio::FieldData& field : added) {
     if (std::none_of(fields.begin(), fields.end(),
                      [&](const auto& known) { return known.name == field.info.name; })) {
-      refuse("field " + in_quotes(field.info.name) + " of " + names.added + " is none of " +
+      refuse("field " + cli::quote(field.info.name) + " of " + names.added + " is none of " +
              names.before);
     }
   }
@@ -154,11 +156,11 @@ std::vector<chunkio::FieldData> join_fields(const chunkio::Dataset& before,
   for (const chunkio::FieldInfo& field : fields) {
     const chunkio::FieldData* more = find_field(added, field.name);
     if (more == nullptr) {
-      refuse("field " + in_quotes(field.name) + " of " + names.before + " is none of " +
+      refuse("field " + cli::quote(field.name) + " of " + names.before + " is none of " +
              names.added + without(names.before));
     }
     if (more->info.dtype != field.dtype || more->info.row_shape != field.row_shape) {
-      refuse("field " + in_quotes(field.name) + " is " + field.row_shape.to_string() + " " +
+      refuse("field " + cli::quote(field.name) + " is " + field.row_shape.to_string() + " " +
              std::string(to_string(field.dtype)) + " in " + names.before + " and " +
              more->info.row_shape.to_string() + " " + std::string(to_string(more->info.dtype)) +
              " in " + names.added + without(names.before));
@@ -185,7 +187,7 @@ std::vector<std::int64_t> join_source_rows(const chunkio::Dataset& before, std::
   }
   const std::int64_t highest = *std::max_element(rows.begin(), rows.end());
   if (highest >= INT64_MAX - added) {
-    refuse("source_index of " + in_quotes(before.info().path) + " goes up to " +
+    refuse("source_index of " + cli::quote(before.info().path) + " goes up to " +
            std::to_string(highest) + ", which leaves no numbers for further rows; write it anew");
   }
   const std::int64_t first = highest + 1;
@@ -197,12 +199,12 @@ std::vector<std::int64_t> join_source_rows(const chunkio::Dataset& before, std::
 
 Listing append_to(const chunkio::Dataset& before, Listing added, const std::string& split) {
   const chunkio::DatasetInfo& info = before.info();
-  const Names names{in_quotes(info.path), in_quotes(added.source.at("path").get<std::string>())};
+  const Names names{cli::quote(info.path), cli::quote(added.source.at("path").get<std::string>())};
   Split joined = take_split(info, added, split, names);
   translate_labels(joined, info, added, names);
   joined.fields = join_fields(before, std::move(joined.fields), names);
-  joined.source_rows = join_source_rows(before, num_pictures(joined.pictures));
-  joined.before = before;
+  std::vector<std::int64_t> rows = join_source_rows(before, joined.images->count());
+  joined.images = std::make_unique<StoredRows>(before, std::move(rows), std::move(joined.images));
   if (!joined.name.empty()) added.source["split"] = joined.name;
   joined.name = info.split;
   Listing listing;

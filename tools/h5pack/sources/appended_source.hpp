@@ -1,11 +1,11 @@
-/// Images of a source behind the rows of a file: what h5pack append packs.
+/// Puts a source behind the rows of a packed file: what h5pack append packs.
 #pragma once
 
 #include <string>
 
 #include <chunkio/dataset.hpp>
 
-#include "sources/listing.hpp"
+#include "h5pack/sources/listing.hpp"
 
 namespace h5pack {
 

@@ -1,4 +1,4 @@
-#include "sources/celeba_source.hpp"
+#include "h5pack/sources/celeba_source.hpp"
 
 #include <array>
 #include <filesystem>
@@ -6,9 +6,10 @@
 
 #include <chunkio/error.hpp>
 
-#include "in_quotes.hpp"
-#include "sources/celeba_table.hpp"
-#include "sources/folder_source.hpp"
+#include "cli/quote.hpp"
+#include "h5pack/sources/celeba_table.hpp"
+#include "h5pack/sources/folder_source.hpp"
+#include "h5pack/sources/image_files.hpp"
 
 namespace h5pack {
 
@@ -26,11 +27,11 @@ bool is_directory(const std::string& path) {
   return fs::is_directory(path, unknown);
 }
 
-std::string picture_folder(const std::string& dir) {
-  if (!is_directory(dir)) throw Error(ErrorCode::not_found, "no folder " + in_quotes(dir));
+std::string image_folder(const std::string& dir) {
+  if (!is_directory(dir)) throw Error(ErrorCode::not_found, "no folder " + cli::quote(dir));
   const std::string outer = dir + "/img_align_celeba";
   if (!is_directory(outer)) {
-    throw Error(ErrorCode::not_found, "no folder img_align_celeba in " + in_quotes(dir) +
+    throw Error(ErrorCode::not_found, "no folder img_align_celeba in " + cli::quote(dir) +
                                           ": unpack img_align_celeba.zip there");
   }
   // One popular mirror packs the folder into a folder of the same name.
@@ -68,13 +69,13 @@ struct JoinedTable {
   /// Values of the wanted images as a field of element type T.
   template <class T, class Convert>
   [[nodiscard]] chunkio::FieldData field(const std::string& name,
-                                         const std::vector<std::size_t>& pictures,
+                                         const std::vector<std::size_t>& images,
                                          chunkio::Shape row_shape, const Convert& convert) const {
     std::vector<T> values;
-    values.reserve(pictures.size() * table.num_columns());
-    for (const std::size_t picture : pictures) {
+    values.reserve(images.size() * table.num_columns());
+    for (const std::size_t image : images) {
       for (std::size_t c = 0; c < table.num_columns(); ++c) {
-        values.push_back(convert(rows[picture], table.value(rows[picture], c)));
+        values.push_back(convert(rows[image], table.value(rows[image], c)));
       }
     }
     return make_field(name, values, row_shape);
@@ -83,9 +84,9 @@ struct JoinedTable {
 
 /// For each split, the images in it.
 std::array<std::vector<std::size_t>, kSplits> partition(const std::optional<JoinedTable>& eval,
-                                                        std::size_t num_pictures) {
+                                                        std::size_t num_images) {
   std::array<std::vector<std::size_t>, kSplits> members;
-  for (std::size_t i = 0; i < num_pictures; ++i) {
+  for (std::size_t i = 0; i < num_images; ++i) {
     std::size_t split = 0;
     if (eval) {
       const std::int32_t value = eval->table.value(eval->rows[i], 0);
@@ -104,11 +105,11 @@ std::array<std::vector<std::size_t>, kSplits> partition(const std::optional<Join
 }  // namespace
 
 Listing list_celeba(const std::string& dir) {
-  const std::string folder = picture_folder(dir);
+  const std::string folder = image_folder(dir);
   const std::vector<std::string> paths = list_flat_folder(folder);
   if (paths.empty()) {
     throw Error(ErrorCode::not_found,
-                "no images in " + in_quotes(folder) + ": unpack img_align_celeba.zip there");
+                "no images in " + cli::quote(folder) + ": unpack img_align_celeba.zip there");
   }
   std::vector<std::string> names;
   names.reserve(paths.size());
@@ -116,7 +117,7 @@ Listing list_celeba(const std::string& dir) {
 
   const std::string attributes_path = find_table(dir, "list_attr_celeba");
   if (attributes_path.empty()) {
-    throw Error(ErrorCode::not_found, "no list_attr_celeba.txt or .csv in " + in_quotes(dir) +
+    throw Error(ErrorCode::not_found, "no list_attr_celeba.txt or .csv in " + cli::quote(dir) +
                                           "; for images without attributes use h5pack folder");
   }
   const JoinedTable attributes(CelebaTable::read(attributes_path, TxtHeader::count_and_names, 0),
@@ -137,7 +138,7 @@ Listing list_celeba(const std::string& dir) {
   listing.source = {{"kind", "celeba"}, {"path", dir}};
   if (landmarks) listing.source["landmark_names"] = landmarks->table.columns();
   if (!eval) {
-    listing.notes.push_back("no list_eval_partition in " + in_quotes(dir) +
+    listing.notes.push_back("no list_eval_partition in " + cli::quote(dir) +
                             ": all images go to train.h5");
   }
   const auto binary = [&](std::size_t row, std::int32_t value) {
@@ -156,7 +157,7 @@ Listing list_celeba(const std::string& dir) {
     std::vector<std::string> split_paths;
     split_paths.reserve(members[s].size());
     for (const std::size_t i : members[s]) split_paths.push_back(paths[i]);
-    split.pictures = std::move(split_paths);
+    split.images = std::make_unique<ImageFiles>(std::move(split_paths));
     const auto columns = [](const JoinedTable& joined) {
       return chunkio::Shape{static_cast<std::int64_t>(joined.table.num_columns())};
     };
@@ -173,5 +174,24 @@ Listing list_celeba(const std::string& dir) {
   }
   return listing;
 }
+
+const SourceKind kCelebaSource = {
+    .name = "celeba",
+    .what = "CelebA with its attributes",
+    .input_name = "DIR",
+    .input = "Folder with img_align_celeba/ and list_attr_celeba.txt or .csv",
+    .output = "Folder for train.h5, val.h5 and test.h5",
+    .examples = {"h5pack celeba celeba/ -o celeba-packed/",
+                 "h5pack celeba celeba/ -o celeba-packed/ --center-crop 178x178 --resize 64"},
+    .append_examples = {"h5pack append train.h5 celeba celeba/ -o larger.h5 --split val",
+                        "h5pack append train.h5 celeba celeba/ -o larger.h5 --dry-run"},
+    .options = {},
+    .is_at =
+        [](const std::string& path) {
+          std::error_code unknown;
+          return std::filesystem::exists(std::filesystem::path(path) / "img_align_celeba", unknown);
+        },
+    .list = [](const SourceRequest& request) { return list_celeba(request.input); },
+    .list_again = [](const RecordedOrigin& origin) { return list_celeba(origin.path); }};
 
 }  // namespace h5pack

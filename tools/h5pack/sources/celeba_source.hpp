@@ -1,9 +1,10 @@
-/// CelebA: aligned faces with forty attributes, and what else comes with them.
+/// Lists CelebA: aligned faces with forty attributes, identities and landmarks.
 #pragma once
 
 #include <string>
 
-#include "sources/listing.hpp"
+#include "h5pack/sources/listing.hpp"
+#include "h5pack/sources/source_kind.hpp"
 
 namespace h5pack {
 
@@ -25,5 +26,8 @@ namespace h5pack {
 ///         named), corrupt_data (wrong count, columns, values or duplicates, with the line),
 ///         io_failed.
 [[nodiscard]] Listing list_celeba(const std::string& dir);
+
+/// The entry of the kind.
+extern const SourceKind kCelebaSource;
 
 }  // namespace h5pack

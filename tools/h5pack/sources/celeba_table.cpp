@@ -1,4 +1,4 @@
-#include "sources/celeba_table.hpp"
+#include "h5pack/sources/celeba_table.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -6,10 +6,10 @@
 
 #include <chunkio/error.hpp>
 
-#include "file_bytes.hpp"
-#include "in_quotes.hpp"
-#include "sources/csv_reader.hpp"
-#include "sources/listing.hpp"
+#include "cli/file_bytes.hpp"
+#include "cli/quote.hpp"
+#include "h5pack/sources/csv_reader.hpp"
+#include "h5pack/sources/listing.hpp"
 
 namespace h5pack {
 
@@ -19,7 +19,7 @@ using chunkio::Error;
 using chunkio::ErrorCode;
 
 std::string place_of(const std::string& path, std::int64_t line) {
-  return in_quotes(path) + " line " + std::to_string(line);
+  return cli::quote(path) + " line " + std::to_string(line);
 }
 
 std::optional<std::int32_t> parse_integer(const std::string& text) {
@@ -47,7 +47,7 @@ std::vector<std::string> split_words(std::string_view line) {
 }  // namespace
 
 CelebaTable CelebaTable::read(const std::string& path, TxtHeader header, std::size_t columns) {
-  FileBytes file;
+  cli::FileBytes file;
   file.read(path);
   const auto bytes = file.bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -65,7 +65,7 @@ void CelebaTable::read_csv(std::string_view text, std::size_t columns) {
   std::vector<std::string> fields;
   if (!reader.next(fields) || fields.size() < 2) {
     throw Error(ErrorCode::corrupt_data,
-                in_quotes(path_) + " has no header with a name column and values");
+                cli::quote(path_) + " has no header with a name column and values");
   }
   columns_.assign(fields.begin() + 1, fields.end());
   num_columns_ = columns_.size();
@@ -120,14 +120,14 @@ void CelebaTable::add_row(const std::vector<std::string>& fields, std::int64_t l
   const auto [existing, inserted] = rows_.try_emplace(fields[0], num_rows());
   if (!inserted) {
     throw Error(ErrorCode::corrupt_data, place_of(path_, line) + " repeats " +
-                                             in_quotes(fields[0]) + " of line " +
+                                             cli::quote(fields[0]) + " of line " +
                                              std::to_string(lines_[existing->second]));
   }
   for (std::size_t i = 1; i < fields.size(); ++i) {
     const auto value = parse_integer(fields[i]);
     if (!value) {
       throw Error(ErrorCode::corrupt_data,
-                  place_of(path_, line) + ": " + in_quotes(fields[i]) + " is not a whole number");
+                  place_of(path_, line) + ": " + cli::quote(fields[i]) + " is not a whole number");
     }
     values_.push_back(*value);
   }
@@ -150,18 +150,18 @@ std::vector<std::size_t> CelebaTable::rows_of(const std::vector<std::string>& fi
     used[it->second] = true;
   }
   if (!without_row.empty()) {
-    throw Error(ErrorCode::not_found, in_quotes(path_) + " has no row for image " +
+    throw Error(ErrorCode::not_found, cli::quote(path_) + " has no row for image " +
                                           first_few(without_row) +
                                           "; download the table again, or remove the images");
   }
   if (num_rows() != file_names.size()) {
-    std::vector<std::string> without_picture;
+    std::vector<std::string> without_image;
     for (const auto& [name, row] : rows_) {
-      if (!used[row]) without_picture.push_back(name);
+      if (!used[row]) without_image.push_back(name);
     }
-    std::sort(without_picture.begin(), without_picture.end());
+    std::sort(without_image.begin(), without_image.end());
     throw Error(ErrorCode::not_found,
-                in_quotes(path_) + " has rows without an image: " + first_few(without_picture) +
+                cli::quote(path_) + " has rows without an image: " + first_few(without_image) +
                     "; unpack the images again, or remove the rows");
   }
   return rows;

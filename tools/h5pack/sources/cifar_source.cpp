@@ -1,4 +1,4 @@
-#include "sources/cifar_source.hpp"
+#include "h5pack/sources/cifar_source.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,8 +8,9 @@
 
 #include <chunkio/error.hpp>
 
-#include "file_bytes.hpp"
-#include "in_quotes.hpp"
+#include "cli/file_bytes.hpp"
+#include "cli/quote.hpp"
+#include "h5pack/sources/planar_images.hpp"
 
 namespace h5pack {
 
@@ -24,7 +25,7 @@ constexpr std::int64_t kPixelBytes = 3 * kSide * kSide;
 /// About 200 KiB, which stay in a processor's cache.
 constexpr std::int64_t kRecordsAtATime = 64;
 
-/// What tells the two datasets apart.
+/// The differences between the two datasets.
 struct CifarKind {
   std::string name;
   std::string folder;  // As the archive unpacks.
@@ -74,31 +75,31 @@ std::string batch_folder(const std::string& dir, const CifarKind& kind) {
 }
 
 [[noreturn]] void throw_no_batches(const std::string& dir) {
-  if (!exists(dir)) throw Error(ErrorCode::not_found, "no folder " + in_quotes(dir));
+  if (!exists(dir)) throw Error(ErrorCode::not_found, "no folder " + cli::quote(dir));
   for (const char* name : {"cifar-10-batches-py", "cifar-100-python", "data_batch_1", "meta"}) {
     if (exists(dir + "/" + name)) {
       throw Error(ErrorCode::not_found,
-                  in_quotes(dir) +
+                  cli::quote(dir) +
                       " holds the Python version of CIFAR; download the binary version "
                       "(cifar-10-binary.tar.gz or cifar-100-binary.tar.gz)");
     }
   }
   throw Error(
       ErrorCode::not_found,
-      "no CIFAR batches in " + in_quotes(dir) +
+      "no CIFAR batches in " + cli::quote(dir) +
           ": expected data_batch_1.bin (CIFAR-10) or train.bin (CIFAR-100) of the binary version");
 }
 
 void require(const std::string& path, const CifarKind& kind) {
   if (!exists(path)) {
-    throw Error(ErrorCode::not_found, "missing " + in_quotes(path) + ": " + kind.name +
+    throw Error(ErrorCode::not_found, "missing " + cli::quote(path) + ": " + kind.name +
                                           " comes as one archive; unpack it whole");
   }
 }
 
 /// One name a line; blank lines at the end do not count.
 std::vector<std::string> read_names(const std::string& path, std::size_t expected) {
-  FileBytes file;
+  cli::FileBytes file;
   file.read(path);
   std::vector<std::string> names;
   std::string line;
@@ -116,7 +117,7 @@ std::vector<std::string> read_names(const std::string& path, std::size_t expecte
   }
   finish_line();
   if (names.size() != expected) {
-    throw Error(ErrorCode::corrupt_data, in_quotes(path) + " holds " +
+    throw Error(ErrorCode::corrupt_data, cli::quote(path) + " holds " +
                                              std::to_string(names.size()) +
                                              " class names instead of " + std::to_string(expected) +
                                              "; unpack the archive again");
@@ -127,17 +128,16 @@ std::vector<std::string> read_names(const std::string& path, std::size_t expecte
 /// Appends one batch file to a split.
 void add_batch(const std::string& path, const CifarKind& kind,
                const std::vector<std::int64_t>& label_ends,
-               std::vector<std::vector<std::int64_t>>& labels, PlanarPictures& pictures) {
+               std::vector<std::vector<std::int64_t>>& labels, PlanarImages& images) {
   const auto batch = std::make_shared<const RecordFile>(path, kind.label_bytes + kPixelBytes);
   const std::int64_t count = batch->num_records();
-  if (!pictures.files.empty() && count != pictures.records_per_file()) {
+  if (images.count() > 0 && count != images.records_per_file()) {
     throw Error(ErrorCode::corrupt_data,
-                in_quotes(path) + " holds " + std::to_string(count) + " images, but " +
-                    in_quotes(pictures.paths.front()) + " holds " +
-                    std::to_string(pictures.records_per_file()) + "; unpack the archive again");
+                cli::quote(path) + " holds " + std::to_string(count) + " images, but " +
+                    cli::quote(images.files().paths.front()) + " holds " +
+                    std::to_string(images.records_per_file()) + "; unpack the archive again");
   }
-  pictures.paths.push_back(path);
-  pictures.files.push_back(batch);
+  images.add(batch);
   const std::int64_t record = batch->record_bytes();
   std::vector<std::uint8_t> piece(static_cast<std::size_t>(kRecordsAtATime * record));
   for (std::int64_t first = 0; first < count; first += kRecordsAtATime) {
@@ -149,7 +149,7 @@ void add_batch(const std::string& path, const CifarKind& kind,
         const std::int64_t label = piece[static_cast<std::size_t>(offset)];
         if (label >= label_ends[i]) {
           throw Error(ErrorCode::corrupt_data,
-                      in_quotes(path) + " has label " + std::to_string(label) + " at byte " +
+                      cli::quote(path) + " has label " + std::to_string(label) + " at byte " +
                           std::to_string(first * record + offset) + ", above " +
                           std::to_string(label_ends[i] - 1) + "; unpack the archive again");
         }
@@ -161,24 +161,24 @@ void add_batch(const std::string& path, const CifarKind& kind,
 
 Split read_split(const std::string& name, const std::string& dir, const CifarKind& kind,
                  const std::vector<std::string>& files) {
-  PlanarPictures pictures{.size = {kSide, kSide}, .paths = {}, .files = {}};
+  auto images = std::make_unique<PlanarImages>(ImageSize{kSide, kSide});
   Split split;
   split.name = name;
   if (kind.label_bytes == 1) {
     std::vector<std::vector<std::int64_t>> labels(1);
     for (const std::string& file : files) {
-      add_batch(dir + "/" + file, kind, {10}, labels, pictures);
+      add_batch(dir + "/" + file, kind, {10}, labels, *images);
     }
     split.fields.push_back(make_field("labels", labels[0]));
   } else {
     std::vector<std::vector<std::int64_t>> labels(2);  // Coarse comes first in a record.
     for (const std::string& file : files) {
-      add_batch(dir + "/" + file, kind, {20, 100}, labels, pictures);
+      add_batch(dir + "/" + file, kind, {20, 100}, labels, *images);
     }
     split.fields.push_back(make_field("labels", labels[1]));
     split.fields.push_back(make_field("coarse_labels", labels[0]));
   }
-  split.pictures = std::move(pictures);
+  split.images = std::move(images);
   return split;
 }
 
@@ -191,7 +191,7 @@ Listing list_cifar(const std::string& dir) {
   if (!dir10.empty() && !dir100.empty()) {
     throw Error(
         ErrorCode::invalid_argument,
-        in_quotes(dir) + " holds both CIFAR-10 and CIFAR-100; give the folder of one of them");
+        cli::quote(dir) + " holds both CIFAR-10 and CIFAR-100; give the folder of one of them");
   }
   const bool fine = dir10.empty();
   const CifarKind& kind = fine ? cifar100() : cifar10();
@@ -216,10 +216,10 @@ Listing list_cifar(const std::string& dir) {
 
   // A batch cut at a record's end has a valid length; only its siblings show that images are
   // missing.
-  const std::int64_t train = num_pictures(listing.splits[0].pictures);
-  const std::int64_t test = num_pictures(listing.splits[1].pictures);
+  const std::int64_t train = listing.splits[0].images->count();
+  const std::int64_t test = listing.splits[1].images->count();
   if (train != kind.train_ratio * test) {
-    throw Error(ErrorCode::corrupt_data, in_quotes(folder) + " holds " + std::to_string(train) +
+    throw Error(ErrorCode::corrupt_data, cli::quote(folder) + " holds " + std::to_string(train) +
                                              " training and " + std::to_string(test) +
                                              " test images; " + kind.name + " has " +
                                              std::to_string(kind.train_ratio) +
@@ -232,5 +232,29 @@ Listing list_cifar(const std::string& dir) {
   }
   return listing;
 }
+
+const SourceKind kCifarSource = {
+    .name = "cifar",
+    .what = "CIFAR-10 or CIFAR-100 (binary version)",
+    .input_name = "DIR",
+    .input = "Folder with the .bin files",
+    .output = "Folder for train.h5 and test.h5",
+    .examples = {"h5pack cifar cifar-10-batches-bin/ -o cifar10/",
+                 "h5pack cifar cifar-100-binary/ -o cifar100/ --dry-run"},
+    .append_examples =
+        {"h5pack append train.h5 cifar cifar-10-batches-bin/ -o larger.h5 --split test",
+         "h5pack append train.h5 cifar cifar-10-batches-bin/ -o larger.h5 --dry-run"},
+    .options = {},
+    .is_at =
+        [](const std::string& path) {
+          std::error_code unknown;
+          const auto holds = [&](const char* name) {
+            return std::filesystem::exists(std::filesystem::path(path) / name, unknown);
+          };
+          return holds("data_batch_1.bin") || holds("train.bin") || holds("cifar-10-batches-bin") ||
+                 holds("cifar-100-binary");
+        },
+    .list = [](const SourceRequest& request) { return list_cifar(request.input); },
+    .list_again = [](const RecordedOrigin& origin) { return list_cifar(origin.path); }};
 
 }  // namespace h5pack

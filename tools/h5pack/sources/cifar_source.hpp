@@ -1,9 +1,10 @@
-/// CIFAR-10 and CIFAR-100 in their binary versions.
+/// Lists CIFAR-10 and CIFAR-100 in their binary versions.
 #pragma once
 
 #include <string>
 
-#include "sources/listing.hpp"
+#include "h5pack/sources/listing.hpp"
+#include "h5pack/sources/source_kind.hpp"
 
 namespace h5pack {
 
@@ -18,5 +19,8 @@ namespace h5pack {
 /// \throws Error not_found (no batches, one missing, or only the Python version), corrupt_data
 ///         (wrong length, label out of range: with the byte offset), io_failed.
 [[nodiscard]] Listing list_cifar(const std::string& dir);
+
+/// The entry of the kind.
+extern const SourceKind kCifarSource;
 
 }  // namespace h5pack

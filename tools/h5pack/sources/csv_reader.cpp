@@ -1,10 +1,10 @@
-#include "sources/csv_reader.hpp"
+#include "h5pack/sources/csv_reader.hpp"
 
 #include <utility>
 
 #include <chunkio/error.hpp>
 
-#include "in_quotes.hpp"
+#include "cli/quote.hpp"
 
 namespace h5pack {
 
@@ -22,12 +22,12 @@ CsvReader::CsvReader(std::string_view text, std::string path)
   if (text_.starts_with(kByteOrderMark)) position_ = kByteOrderMark.size();
   // Paths would end at it. Text in UTF-16 has one beside every letter.
   if (text_.find('\0') != std::string_view::npos) {
-    throw_malformed(in_quotes(path_), "it contains zero bytes; save it as UTF-8 text");
+    throw_malformed(cli::quote(path_), "it contains zero bytes; save it as UTF-8 text");
   }
 }
 
 std::string CsvReader::place() const {
-  return in_quotes(path_) + " line " + std::to_string(record_line_);
+  return cli::quote(path_) + " line " + std::to_string(record_line_);
 }
 
 bool CsvReader::skip_line_end() {

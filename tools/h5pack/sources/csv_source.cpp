@@ -1,4 +1,4 @@
-#include "sources/csv_source.hpp"
+#include "h5pack/sources/csv_source.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,10 +13,11 @@
 
 #include <chunkio/error.hpp>
 
-#include "file_bytes.hpp"
-#include "in_quotes.hpp"
-#include "picture_file.hpp"
-#include "sources/csv_reader.hpp"
+#include "cli/file_bytes.hpp"
+#include "cli/quote.hpp"
+#include "h5pack/image/image_file.hpp"
+#include "h5pack/sources/csv_reader.hpp"
+#include "h5pack/sources/image_files.hpp"
 
 namespace h5pack {
 
@@ -34,9 +35,11 @@ std::optional<std::size_t> find_column(const std::vector<std::string>& header,
   if (it != header.end()) return static_cast<std::size_t>(it - header.begin());
   if (wanted.empty()) return std::nullopt;
   std::string columns;
-  for (const std::string& name : header) columns += (columns.empty() ? "" : ", ") + in_quotes(name);
-  throw Error(ErrorCode::invalid_argument, in_quotes(file) + " has no column " + in_quotes(wanted) +
-                                               " (" + option + "); its columns are " + columns);
+  for (const std::string& name : header)
+    columns += (columns.empty() ? "" : ", ") + cli::quote(name);
+  throw Error(ErrorCode::invalid_argument, cli::quote(file) + " has no column " +
+                                               cli::quote(wanted) + " (" + option +
+                                               "); its columns are " + columns);
 }
 
 std::optional<std::int64_t> parse_integer(const std::string& text) {
@@ -46,21 +49,21 @@ std::optional<std::int64_t> parse_integer(const std::string& text) {
   return value;
 }
 
-void check_picture(const std::string& path, const std::string& place) {
+void check_image(const std::string& path, const std::string& place) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
-                place + ": cannot find image " + in_quotes(path) + ": " +
+                place + ": cannot find image " + cli::quote(path) + ": " +
                     std::generic_category().message(errno) +
                     " (--root sets where relative paths start)");
   }
   if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::unsupported, place + ": " + in_quotes(path) + " is not a regular file");
+    throw Error(ErrorCode::unsupported, place + ": " + cli::quote(path) + " is not a regular file");
   }
 }
 
 /// Whether the first line is no header but an image: its fields name one.
-bool names_picture(const std::vector<std::string>& first_line, const fs::path& root) {
+bool names_image(const std::vector<std::string>& first_line, const fs::path& root) {
   return std::any_of(first_line.begin(), first_line.end(), [&](const std::string& field) {
     struct ::stat status {};
     return format_by_name(field) ||
@@ -76,7 +79,7 @@ bool is_fraction(const std::string& text) {
 }
 
 std::string read_file(const std::string& path) {
-  FileBytes contents;
+  cli::FileBytes contents;
   contents.read(path);
   const auto bytes = contents.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -135,13 +138,13 @@ Listing list_csv(const std::string& path, const CsvOptions& options) {
   std::vector<std::string> header;
   if (!reader.next(header)) {
     throw Error(ErrorCode::corrupt_data,
-                in_quotes(file) + " has no header: the first line names the columns");
+                cli::quote(file) + " has no header: the first line names the columns");
   }
   const fs::path root =
       options.root.empty() ? fs::path(path).parent_path() : fs::path(options.root);
   const auto named_column = find_column(header, options.path_column, "path", "--path-column", file);
-  if (!named_column && names_picture(header, root)) {
-    throw Error(ErrorCode::corrupt_data, in_quotes(file) +
+  if (!named_column && names_image(header, root)) {
+    throw Error(ErrorCode::corrupt_data, cli::quote(file) +
                                              " has no header: its first line names an image; put "
                                              "a line such as path,label above it");
   }
@@ -150,7 +153,7 @@ Listing list_csv(const std::string& path, const CsvOptions& options) {
       find_column(header, options.label_column, "label", "--label-column", file);
   if (label_column == path_column) {
     throw Error(ErrorCode::invalid_argument,
-                in_quotes(file) + ": column " + in_quotes(header[path_column]) +
+                cli::quote(file) + ": column " + cli::quote(header[path_column]) +
                     " would give both paths and labels; set --path-column or --label-column");
   }
 
@@ -167,7 +170,7 @@ Listing list_csv(const std::string& path, const CsvOptions& options) {
       throw Error(ErrorCode::corrupt_data, reader.place() + " has an empty path");
     }
     paths.push_back((root / fields[path_column]).string());
-    if (!options.keep_missing) check_picture(paths.back(), reader.place());
+    if (!options.keep_missing) check_image(paths.back(), reader.place());
     if (!label_column) continue;
     if (fields[*label_column].empty()) {
       throw Error(ErrorCode::corrupt_data, reader.place() + " has an empty label");
@@ -175,7 +178,7 @@ Listing list_csv(const std::string& path, const CsvOptions& options) {
     label_texts.push_back(fields[*label_column]);
   }
   if (paths.empty()) {
-    throw Error(ErrorCode::not_found, in_quotes(file) + " lists no images: it has only a header");
+    throw Error(ErrorCode::not_found, cli::quote(file) + " lists no images: it has only a header");
   }
 
   Listing listing;
@@ -187,18 +190,71 @@ Listing list_csv(const std::string& path, const CsvOptions& options) {
     split.fields.push_back(make_field("labels", encode_labels(label_texts, listing.class_names)));
     if (std::any_of(label_texts.begin(), label_texts.end(), &is_fraction)) {
       listing.notes.push_back(
-          "column " + in_quotes(header[*label_column]) + " of " + in_quotes(file) +
+          "column " + cli::quote(header[*label_column]) + " of " + cli::quote(file) +
           " has numbers with a fraction; labels are whole numbers, so each number became the name "
           "of a class, and names are sorted as text");
     }
   } else {
-    listing.notes.push_back(in_quotes(file) +
+    listing.notes.push_back(cli::quote(file) +
                             " has no column 'label', so there are no labels "
                             "(--label-column names another)");
   }
-  split.pictures = std::move(paths);
+  split.images = std::make_unique<ImageFiles>(std::move(paths));
   listing.splits.push_back(std::move(split));
   return listing;
 }
+
+namespace {
+
+constexpr SourceOption kCsvOptions[] = {
+    {"--path-column", "NAME", "Column with the paths (default: path, else the first)"},
+    {"--label-column", "NAME",
+     "Column with class names or numbers (default: label, if there is one)"},
+    {"--root", "DIR",
+     "Where relative paths start (default: the folder of FILE; with -, the current one)"}};
+
+Listing list_requested_csv(const SourceRequest& request) {
+  const auto option = [&](const char* flag) {
+    const auto found = request.options.find(flag);
+    return found == request.options.end() ? std::string() : found->second;
+  };
+  return list_csv(request.input, {.path_column = option("--path-column"),
+                                  .label_column = option("--label-column"),
+                                  .root = option("--root"),
+                                  .keep_missing = request.keep_missing});
+}
+
+Listing list_recorded_csv(const RecordedOrigin& origin) {
+  if (!origin.moved && origin.path == kStandardInput) {
+    throw Error(ErrorCode::not_found, cli::quote(origin.file) +
+                                          " was packed from a list on standard input; name that "
+                                          "list with --against");
+  }
+  return list_csv(origin.path, {.path_column = origin.text("path_column"),
+                                .label_column = origin.text("label_column"),
+                                .root = origin.text("root")});
+}
+
+}  // namespace
+
+const SourceKind kCsvSource = {
+    .name = "csv",
+    .what = "the images that a CSV file lists",
+    .input_name = "FILE",
+    .input = "CSV file whose first line names the columns; - reads standard input",
+    .output = "File to write",
+    .examples = {"h5pack csv list.csv -o train.h5",
+                 "h5pack csv list.csv -o train.h5 --path-column file --label-column class"},
+    .append_examples = {"h5pack append train.h5 csv more.csv -o larger.h5",
+                        "h5pack append train.h5 csv more.csv -o larger.h5 --order shuffled"},
+    .options = kCsvOptions,
+    .is_at =
+        [](const std::string& path) {
+          std::error_code unknown;
+          return !fs::is_directory(path, unknown) &&
+                 (path.ends_with(".csv") || path.ends_with(".CSV"));
+        },
+    .list = list_requested_csv,
+    .list_again = list_recorded_csv};
 
 }  // namespace h5pack

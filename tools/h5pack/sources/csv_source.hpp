@@ -1,9 +1,10 @@
-/// A manifest: a CSV file with a path column and, if wanted, a label column.
+/// Lists a manifest: a CSV file with a path column and, if wanted, a label column.
 #pragma once
 
 #include <string>
 
-#include "sources/listing.hpp"
+#include "h5pack/sources/listing.hpp"
+#include "h5pack/sources/source_kind.hpp"
 
 namespace h5pack {
 
@@ -15,7 +16,7 @@ struct CsvOptions {
   std::string label_column;  ///< Empty: `label` if there is one, else no labels.
   std::string root;          ///< Relative paths start here. Empty: the folder of the CSV file;
                              ///< of standard input, the working folder.
-  /// List also images that are not there, to be found out when they are read.
+  /// List missing images, too: reading them fails later.
   bool keep_missing = false;
 };
 
@@ -29,5 +30,8 @@ struct CsvOptions {
 ///         regular file), corrupt_data (malformed CSV, wrong number of fields, empty path or
 ///         label), io_failed.
 [[nodiscard]] Listing list_csv(const std::string& path, const CsvOptions& options);
+
+/// The entry of the kind.
+extern const SourceKind kCsvSource;
 
 }  // namespace h5pack

@@ -1,4 +1,4 @@
-#include "sources/file_stamps.hpp"
+#include "h5pack/sources/file_stamps.hpp"
 
 #include <sys/stat.h>
 
@@ -22,9 +22,9 @@
 
 #include <chunkio/error.hpp>
 
-#include "digest_text.hpp"
-#include "in_quotes.hpp"
-#include "stop_signal.hpp"
+#include "cli/digest_text.hpp"
+#include "cli/quote.hpp"
+#include "cli/stop_signal.hpp"
 
 namespace h5pack {
 
@@ -39,10 +39,10 @@ using chunkio::ErrorCode;
   const int number = ::stat(path.c_str(), &status) == 0 ? ENOENT : errno;
   if (::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
     throw Error(ErrorCode::not_found,
-                in_quotes(path) + " is a link to nothing readable: remove or mend it");
+                cli::quote(path) + " is a link to nothing readable: remove or mend it");
   }
   throw Error(number == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
-              "cannot find " + in_quotes(path) + ": " + std::generic_category().message(number));
+              "cannot find " + cli::quote(path) + ": " + std::generic_category().message(number));
 }
 
 class Digest {
@@ -59,7 +59,7 @@ class Digest {
   }
   [[nodiscard]] std::string text() const {
     const XXH128_hash_t hash = XXH3_128bits_digest(&state_);
-    return hex(hash.high64) + hex(hash.low64);
+    return cli::hex(hash.high64) + cli::hex(hash.low64);
   }
 
  private:
@@ -70,58 +70,56 @@ class Digest {
 
 void stamp_files(Listing& listing, OnError on_error) {
   for (Split& split : listing.splits) {
-    const std::vector<std::string>& files = picture_files(split.pictures);
-    split.stamps.resize(files.size());
+    const std::vector<std::string>& files = split.images->files().paths;
+    std::vector<cli::FileStamp> stamps(files.size());
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, files.size()), [&](const auto& range) {
       for (std::size_t i = range.begin(); i != range.end(); ++i) {
-        StopSignal::check();
-        split.stamps[i] = file_stamp(files[i]);
+        cli::StopSignal::check();
+        stamps[i] = cli::file_stamp(files[i]);
       }
     });
-    if (on_error == OnError::skip) continue;
-    const auto missing = std::find_if(split.stamps.begin(), split.stamps.end(),
-                                      [](const FileStamp& stamp) { return stamp.size < 0; });
-    if (missing != split.stamps.end()) {
-      throw_missing(files[static_cast<std::size_t>(missing - split.stamps.begin())]);
+    const auto missing = std::find_if(stamps.begin(), stamps.end(),
+                                      [](const auto& stamp) { return stamp.size < 0; });
+    if (on_error == OnError::fail && missing != stamps.end()) {
+      throw_missing(files[static_cast<std::size_t>(missing - stamps.begin())]);
     }
+    split.images->set_stamps(std::move(stamps));
   }
 }
 
-std::string newest_file(const Split& split) {
+std::string newest_file(const SourceFiles& files) {
   const auto newest = std::max_element(
-      split.stamps.begin(), split.stamps.end(),
-      [](const FileStamp& a, const FileStamp& b) { return a.mtime_ns < b.mtime_ns; });
-  if (newest == split.stamps.end()) return "none";
+      files.stamps.begin(), files.stamps.end(),
+      [](const cli::FileStamp& a, const cli::FileStamp& b) { return a.mtime_ns < b.mtime_ns; });
+  if (newest == files.stamps.end()) return "none";
   const auto seconds = static_cast<std::time_t>(newest->mtime_ns / 1'000'000'000);
   std::tm parts{};
   std::array<char, 64> time{};
   if (::gmtime_r(&seconds, &parts) != nullptr) {
     std::strftime(time.data(), time.size(), ", changed %Y-%m-%d %H:%M:%S UTC", &parts);
   }
-  const auto index = static_cast<std::size_t>(newest - split.stamps.begin());
-  return picture_files(split.pictures)[index] + time.data();
+  const auto index = static_cast<std::size_t>(newest - files.stamps.begin());
+  return files.paths[index] + time.data();
 }
 
-std::int64_t files_bytes(const Split& split) {
-  return std::accumulate(split.stamps.begin(), split.stamps.end(), std::int64_t{0},
-                         [](std::int64_t sum, const FileStamp& stamp) {
+std::int64_t files_bytes(const SourceFiles& files) {
+  return std::accumulate(files.stamps.begin(), files.stamps.end(), std::int64_t{0},
+                         [](std::int64_t sum, const cli::FileStamp& stamp) {
                            return sum + std::max<std::int64_t>(stamp.size, 0);
                          });
 }
 
-std::string files_digest(const Split& split) {
-  const std::vector<std::string>& files = picture_files(split.pictures);
+std::string files_digest(const SourceFiles& files) {
   Digest digest;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    digest.add(files[i]);
-    digest.add_number(split.stamps[i].size);
-    digest.add_number(split.stamps[i].mtime_ns);
+  for (std::size_t i = 0; i < files.paths.size(); ++i) {
+    digest.add(files.paths[i]);
+    digest.add_number(files.stamps[i].size);
+    digest.add_number(files.stamps[i].mtime_ns);
   }
   return digest.text();
 }
 
-std::string names_digest(const Split& split) {
-  const std::vector<std::string>& files = picture_files(split.pictures);
+std::string names_digest(const std::vector<std::string>& files) {
   std::size_t common = files.empty() ? 0 : files.front().rfind('/') + 1;  // npos: 0
   for (const std::string& file : files) {
     const auto end = std::mismatch(file.begin(), file.end(), files.front().begin(),

@@ -1,12 +1,12 @@
-/// Which files a source consists of: what shows that one of them changed.
+/// Sizes, times and digests of the files of a source, which show that one changed.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "skipped_picture.hpp"
-#include "sources/listing.hpp"
+#include "h5pack/sources/listing.hpp"
+#include "h5pack/sources/skipped_image.hpp"
 
 namespace h5pack {
 
@@ -16,14 +16,14 @@ void stamp_files(Listing& listing, OnError on_error);
 
 /// "photos/cat/1.jpg, changed 2026-01-02 03:04:05 UTC": the split's file that changed last; "none"
 /// without files. \pre stamp_files() was called.
-[[nodiscard]] std::string newest_file(const Split& split);
+[[nodiscard]] std::string newest_file(const SourceFiles& files);
 /// Of all the split's files. \pre stamp_files() was called.
-[[nodiscard]] std::int64_t files_bytes(const Split& split);
+[[nodiscard]] std::int64_t files_bytes(const SourceFiles& files);
 /// XXH3-128 of names, sizes and times of the split's files, in order, as 32 hexadecimal digits.
 /// \pre stamp_files() was called.
-[[nodiscard]] std::string files_digest(const Split& split);
+[[nodiscard]] std::string files_digest(const SourceFiles& files);
 /// The same of the names alone, from the folder on that all of them have in common.
-[[nodiscard]] std::string names_digest(const Split& split);
+[[nodiscard]] std::string names_digest(const std::vector<std::string>& paths);
 /// The same of any text.
 [[nodiscard]] std::string text_digest(std::string_view text);
 /// The same of labels and whatever else the source says of each image.

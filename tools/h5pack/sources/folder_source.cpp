@@ -1,4 +1,4 @@
-#include "sources/folder_source.hpp"
+#include "h5pack/sources/folder_source.hpp"
 
 #include <sys/stat.h>
 
@@ -11,8 +11,9 @@
 
 #include <chunkio/error.hpp>
 
-#include "in_quotes.hpp"
-#include "picture_file.hpp"
+#include "cli/quote.hpp"
+#include "h5pack/image/image_file.hpp"
+#include "h5pack/sources/image_files.hpp"
 
 namespace h5pack {
 
@@ -31,7 +32,7 @@ Error cannot_examine(const std::string& path, const std::error_code& why) {
                                   : "give a folder of images that you may read";
   return Error(
       why == std::errc::no_such_file_or_directory ? ErrorCode::not_found : ErrorCode::io_failed,
-      "cannot examine " + in_quotes(path) + ": " + why.message() + "; " + way_out);
+      "cannot examine " + cli::quote(path) + ": " + why.message() + "; " + way_out);
 }
 
 FolderId folder_id(const std::string& path) {
@@ -43,9 +44,9 @@ FolderId folder_id(const std::string& path) {
 }
 
 struct FolderContents {
-  std::vector<std::string> folders;   // Names, sorted by bytes.
-  std::vector<std::string> pictures;  // Names, sorted by bytes.
-  std::int64_t not_regular = 0;       // Pipes, sockets and devices named like images.
+  std::vector<std::string> folders;  // Names, sorted by bytes.
+  std::vector<std::string> images;   // Names, sorted by bytes.
+  std::int64_t not_regular = 0;      // Pipes, sockets and devices named like images.
 };
 
 FolderContents read_folder(const std::string& path) {
@@ -66,7 +67,7 @@ FolderContents read_folder(const std::string& path) {
       // A link to nothing is an image that cannot be read.
       const bool dangling = entries->is_symlink(unknown) && !entries->is_other(unknown);
       if (entries->is_regular_file(unknown) || dangling) {
-        contents.pictures.push_back(name);
+        contents.images.push_back(name);
       } else {
         ++contents.not_regular;
       }
@@ -75,11 +76,11 @@ FolderContents read_folder(const std::string& path) {
   if (error) {
     throw Error(
         error == std::errc::no_such_file_or_directory ? ErrorCode::not_found : ErrorCode::io_failed,
-        "cannot list folder " + in_quotes(path) + ": " + error.message() +
+        "cannot list folder " + cli::quote(path) + ": " + error.message() +
             "; give a folder of images that you may read");
   }
   std::sort(contents.folders.begin(), contents.folders.end());
-  std::sort(contents.pictures.begin(), contents.pictures.end());
+  std::sort(contents.images.begin(), contents.images.end());
   return contents;
 }
 
@@ -147,11 +148,11 @@ Split list_root(const Root& root, const std::vector<std::string>& class_names,
   const FolderContents& top = root.contents;
   std::int64_t not_regular = top.not_regular;
   if (top.folders.empty()) {
-    for (const std::string& name : top.pictures) paths.push_back(root.path + "/" + name);
+    for (const std::string& name : top.images) paths.push_back(root.path + "/" + name);
   } else {
-    if (!top.pictures.empty()) {
-      notes.push_back(std::to_string(top.pictures.size()) + " images beside the class folders of " +
-                      in_quotes(root.path) + " belong to no class and are skipped");
+    if (!top.images.empty()) {
+      notes.push_back(std::to_string(top.images.size()) + " images beside the class folders of " +
+                      cli::quote(root.path) + " belong to no class and are skipped");
     }
     std::vector<std::int64_t> labels;
     for (const std::string& class_name : top.folders) {
@@ -160,7 +161,7 @@ Split list_root(const Root& root, const std::vector<std::string>& class_names,
       for (const auto& [folder, contents] :
            walk(root.path + "/" + class_name, {folder_id(root.path)})) {
         not_regular += contents.not_regular;
-        for (const std::string& name : contents.pictures) paths.push_back(folder + "/" + name);
+        for (const std::string& name : contents.images) paths.push_back(folder + "/" + name);
       }
       class_sizes[static_cast<std::size_t>(label)] +=
           static_cast<std::int64_t>(paths.size() - labels.size());
@@ -169,7 +170,7 @@ Split list_root(const Root& root, const std::vector<std::string>& class_names,
     split.fields.push_back(make_field("labels", labels));
   }
   note_not_regular(not_regular, notes);
-  split.pictures = std::move(paths);
+  split.images = std::make_unique<ImageFiles>(std::move(paths));
   return split;
 }
 
@@ -182,14 +183,14 @@ void check_found(const std::string& dir, const Listing& listing,
   }
   if (!empty.empty() && empty.size() < class_sizes.size()) {
     throw Error(ErrorCode::not_found, "no images" + kinds + " in class folder " + first_few(empty) +
-                                          " of " + in_quotes(dir) +
+                                          " of " + cli::quote(dir) +
                                           ": add some, or remove the folder");
   }
   for (const Split& split : listing.splits) {
-    if (num_pictures(split.pictures) > 0) continue;
+    if (split.images->count() > 0) continue;
     throw Error(ErrorCode::not_found,
                 "no images" + kinds + " in " +
-                    in_quotes(split.name.empty() ? dir : dir + "/" + split.name) +
+                    cli::quote(split.name.empty() ? dir : dir + "/" + split.name) +
                     ": give a folder of images, or of class folders with images");
   }
 }
@@ -198,7 +199,7 @@ void check_found(const std::string& dir, const Listing& listing,
 
 std::vector<std::string> list_flat_folder(const std::string& dir) {
   std::vector<std::string> paths;
-  for (const std::string& name : read_folder(dir).pictures) paths.push_back(dir + "/" + name);
+  for (const std::string& name : read_folder(dir).images) paths.push_back(dir + "/" + name);
   return paths;
 }
 
@@ -207,7 +208,7 @@ Listing list_folder(const std::string& dir_argument) {
   struct ::stat status {};
   if (::stat(dir.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {
     throw Error(ErrorCode::not_found,
-                in_quotes(dir) + " is a file, not a folder; for a manifest use h5pack csv");
+                cli::quote(dir) + " is a file, not a folder; for a manifest use h5pack csv");
   }
   FolderContents top = read_folder(dir);
 
@@ -220,14 +221,14 @@ Listing list_folder(const std::string& dir_argument) {
   }
   if (roots.size() >= 2) {
     listing.output_is_folder = true;
-    if (top.folders.size() > roots.size() || !top.pictures.empty()) {
-      listing.notes.push_back("only the splits train/, val/ and test/ of " + in_quotes(dir) +
+    if (top.folders.size() > roots.size() || !top.images.empty()) {
+      listing.notes.push_back("only the splits train/, val/ and test/ of " + cli::quote(dir) +
                               " are packed; everything beside them is skipped");
     }
     for (Root& root : roots) root.contents = read_folder(root.path);
   } else {
     if (roots.size() == 1) {
-      listing.notes.push_back(in_quotes(roots[0].name) +
+      listing.notes.push_back(cli::quote(roots[0].name) +
                               " is taken as a class: splits are two or more of "
                               "train/, val/ and test/ (for this one alone give its own path)");
     }
@@ -242,5 +243,24 @@ Listing list_folder(const std::string& dir_argument) {
   listing.source = {{"kind", "folder"}, {"path", dir}};
   return listing;
 }
+
+const SourceKind kFolderSource = {
+    .name = "folder",
+    .what = "a folder of images; its class folders give the labels",
+    .input_name = "DIR",
+    .input = "Folder of class folders, of images, or of train/, val/ and test/",
+    .output = "File to write; a folder if DIR has splits",
+    .examples = {"h5pack folder photos/ -o train.h5 --resize 64 --center-crop 64x64",
+                 "h5pack folder photos/ -o train.h5 --resume --on-error skip --report bad.jsonl"},
+    .append_examples = {"h5pack append train.h5 folder more-photos/ -o larger.h5",
+                        "h5pack append train.h5 folder more-photos/ -o larger.h5 --order shuffled"},
+    .options = {},
+    .is_at =
+        [](const std::string& path) {
+          std::error_code unknown;
+          return fs::is_directory(path, unknown);
+        },
+    .list = [](const SourceRequest& request) { return list_folder(request.input); },
+    .list_again = [](const RecordedOrigin& origin) { return list_folder(origin.path); }};
 
 }  // namespace h5pack

@@ -1,10 +1,11 @@
-/// A folder of images, by the rules of torchvision's ImageFolder.
+/// Lists a folder of images, by the rules of torchvision's ImageFolder.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "sources/listing.hpp"
+#include "h5pack/sources/listing.hpp"
+#include "h5pack/sources/source_kind.hpp"
 
 namespace h5pack {
 
@@ -24,5 +25,8 @@ namespace h5pack {
 /// The images directly in `dir`, as paths, sorted by bytes; used by other sources, too.
 /// \throws Error not_found, io_failed.
 [[nodiscard]] std::vector<std::string> list_flat_folder(const std::string& dir);
+
+/// The entry of the kind.
+extern const SourceKind kFolderSource;
 
 }  // namespace h5pack

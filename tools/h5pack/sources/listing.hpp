@@ -1,15 +1,12 @@
-/// What a source holds, found without decoding an image: the contract between sources and the
-/// packer.
+/// The list of what a source holds: splits, rows, labels and names; no image is decoded for it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -17,56 +14,18 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 
-#include "picture.hpp"
-#include "record_file.hpp"
-#include "source_file.hpp"
+#include "h5pack/sources/images.hpp"
 
 namespace h5pack {
 
-/// Uncompressed images of one size inside record files: [3,H,W] bytes each.
-struct PlanarPictures {
-  PictureSize size;
-  std::vector<std::string> paths;
-  /// The same ones, open, with as many records each.
-  std::vector<std::shared_ptr<const RecordFile>> files;
-
-  [[nodiscard]] std::int64_t records_per_file() const { return files.front()->num_records(); }
-  /// [3,H,W]. Blocks on I/O; thread-safe.
-  /// \throws Error io_failed.
-  void read(std::int64_t index, std::span<std::uint8_t> pixels) const;
-};
-
-/// Either a file for each image, or images in record files.
-using Pictures = std::variant<std::vector<std::string>, PlanarPictures>;
-
-[[nodiscard]] std::int64_t num_pictures(const Pictures& pictures);
-/// The files that hold them.
-[[nodiscard]] const std::vector<std::string>& picture_files(const Pictures& pictures);
-/// For messages: the file, or the record within its file.
-[[nodiscard]] std::string picture_name(const Pictures& pictures, std::int64_t index);
-
-/// One output file. All rows are in source order; with h5pack append, those of another file come
-/// first.
+/// One output file. All rows are in source order.
 struct Split {
   std::string name;  ///< "train", "val", "test"; empty if the source has no splits.
-  Pictures pictures;
-  /// Of each file of `pictures` when it was listed; empty: not looked at.
-  std::vector<FileStamp> stamps = {};
-  /// A file whose rows come before those of `pictures`.
-  std::optional<chunkio::Dataset> before = {};
+  std::unique_ptr<Images> images;
   /// `labels` (int64 [N] or uint8 [N,A]) if there are any, and further fields; without
   /// `source_index`.
-  std::vector<chunkio::FieldData> fields;
-  /// `source_index` of each row; empty: the number of the row.
-  std::vector<std::int64_t> source_rows = {};
-
-  /// Rows of `before`.
-  [[nodiscard]] std::int64_t num_before() const { return before ? before->size() : 0; }
-  [[nodiscard]] std::int64_t num_rows() const { return num_before() + num_pictures(pictures); }
+  std::vector<chunkio::FieldData> fields = {};
 };
-
-/// For messages: the file, the record within its file, or the row of the file that comes before.
-[[nodiscard]] std::string picture_name(const Split& split, std::int64_t row);
 
 struct Listing {
   /// True: the output is a folder with one file for each split, named NAME.h5.

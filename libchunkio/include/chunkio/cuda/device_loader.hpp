@@ -173,9 +173,6 @@ struct DeviceStats {
   std::int64_t dataset_bytes = 0;      ///< What the dataset takes, or would, on the device.
   std::int64_t free_device_bytes = 0;  ///< Before anything was allocated.
 
-  /// What the consumer waits for, and what would help most: diagnosis() in short.
-  Bound bound = Bound::none;
-  std::string advice = {};
   /// As LoaderStats::diagnosis(), with the bus and the kernel beside the stages of the loader.
   [[nodiscard]] CHUNKIO_EXPORT Diagnosis diagnosis() const;
 };

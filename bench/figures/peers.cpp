@@ -1,0 +1,162 @@
+// Warm page cache, the same batch size and threads, batches in host memory. Each peer is another
+// process, which checks what it delivers and picks its best setting before the first round. A round
+// times an epoch of chunkio before each epoch of a peer: of the C++ loader, or of chunkio in
+// Python, which then is such a process, too.
+
+#include <signal.h>
+
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "figures/reading_suite.hpp"
+#include "harness/peer_process.hpp"
+#include "harness/spread.hpp"
+
+namespace bench {
+namespace {
+
+/// Threads of a peer may spin for a while after its epoch.
+constexpr std::chrono::milliseconds kSettle{300};
+
+struct Peer {
+  std::string name;
+  std::string script;
+  std::string module;  ///< What setup.sh installs for it; empty: nothing that could be missing.
+  std::optional<Target> target = {};
+};
+
+const std::vector<Peer> kPythonPeers = {
+    {"FFCV", "ffcv_raw.py", "ffcv"},
+    {"MosaicML Streaming", "mosaicml_streaming.py", "streaming"},
+    {"LitData", "litdata_chunks.py", "litdata"},
+    {"WebDataset", "webdataset_tar.py", "webdataset"},
+    {"Grain", "grain_arrayrecord.py", "grain"},
+    {"h5py + DataLoader", "h5py_dataloader.py", ""},
+};
+const std::vector<Peer> kNormalizingPeers = {
+    {"FFCV, float32", "ffcv_normalized.py", "ffcv"},
+    {"h5py + DataLoader + torchvision, float32", "torchvision_normalized.py", ""},
+};
+
+/// `folder` is for the copies that the peer makes of its data.
+std::unique_ptr<PeerProcess> start(const Case& images, const Peer& peer,
+                                   const std::string& folder) {
+  const Options& options = images.options;
+  std::filesystem::create_directories(folder);
+  return std::make_unique<PeerProcess>(
+      std::vector<std::string>{options.peers + "/bin/python",
+                               options.peer_scripts + "/" + peer.script, images.path, "--batch",
+                               std::to_string(options.batch_size), "--threads",
+                               std::to_string(options.threads), "--dir", folder},
+      images.scratch.file(peer.script + ".log"));
+}
+
+double epoch_seconds(PeerProcess& process, const Case& images) {
+  const PeerProcess::Epoch epoch = process.run_epoch();
+  if (epoch.images != images.num_samples) throw std::runtime_error("left out images");
+  return epoch.seconds;
+}
+
+void add_missing(const Case& images, Report& report, const Peer& peer, const std::string& reason,
+                 bool failed) {
+  report.add({.row = "images/s / " + peer.name,
+              .size = images.size.name,
+              .target = peer.target,
+              .note = reason,
+              .failed = failed});
+}
+
+/// Interleaves each peer with epochs of chunkio, which `our_seconds` runs and times. `ours` is its
+/// name in the table.
+void compare(const Case& images, Report& report, const std::string& ours,
+             const std::function<double()>& our_seconds, const std::vector<Peer>& peers) {
+  const Options& options = images.options;
+  const std::string size = images.size.name;
+  const auto num_samples = static_cast<double>(images.num_samples);
+  for (const Peer& peer : peers) {
+    const std::string reason = reason_without_peer(options.peers, peer.module);
+    if (!reason.empty()) {
+      add_missing(images, report, peer, reason, false);
+      continue;
+    }
+    const std::string folder = images.scratch.file(peer.script + ".data");
+    try {
+      // One at a time: all peers and their caches would not fit beside each other everywhere.
+      const std::unique_ptr<PeerProcess> process = start(images, peer, folder);
+      std::vector<double> our_rates;
+      std::vector<double> rates;
+      std::vector<double> ratios;
+      our_seconds();
+      for (std::int64_t round = 0; round < options.rounds; ++round) {
+        our_rates.push_back(num_samples / our_seconds());
+        rates.push_back(num_samples / epoch_seconds(*process, images));
+        ratios.push_back(our_rates.back() / rates.back());
+        std::this_thread::sleep_for(kSettle);
+      }
+      const std::string best = process->about().at("best").get<std::string>();
+      report.add(
+          {ours + "images/s / " + peer.name, size, peer.target, ratios, "its best: " + best});
+      report.add({peer.name + ", images/s", size, {}, rates});
+      report.add({ours + "chunkio beside " + peer.name + ", images/s", size, {}, our_rates});
+      report.add_detail(size, ours + peer.script,
+                        {{"about", process->about()},
+                         {"images_per_second", to_json(spread_of(rates))},
+                         {"chunkio_images_per_second", to_json(spread_of(our_rates))}});
+    } catch (const std::exception& error) {
+      add_missing(images, report, peer, peer.script + " " + error.what(), true);
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+}
+
+/// The same where chunkio, too, is a process of Python.
+void compare_in_python(const Case& images, Report& report, const Peer& chunkio,
+                       const std::vector<Peer>& peers) {
+  const std::string reason = reason_without_peer(images.options.peers, chunkio.module);
+  if (!reason.empty()) return add_missing(images, report, chunkio, reason, false);
+  const std::string folder = images.scratch.file(chunkio.script + ".data");
+  try {
+    const std::unique_ptr<PeerProcess> process = start(images, chunkio, folder);
+    report.add_detail(images.size.name, chunkio.script, {{"about", process->about()}});
+    compare(
+        images, report, "from Python, ", [&] { return epoch_seconds(*process, images); }, peers);
+  } catch (const std::exception& error) {
+    add_missing(images, report, chunkio, chunkio.script + " " + error.what(), true);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
+
+}  // namespace
+
+void measure_peers(const Case& images, Report& report) {
+  const bool small = images.size.bytes() < 16384;
+  ::signal(SIGPIPE, SIG_IGN);  // a peer that died shows in its answer
+  const chunkio::Dataset dataset = chunkio::Dataset::open(images.path);
+  chunkio::Loader loader(dataset, images.loader_options(chunkio::SourceKind::automatic));
+  if (check_epoch(loader, images.pixels.bytes()) != images.order) {
+    throw std::runtime_error("the order changed");
+  }
+  compare(images, report, "", [&] { return seconds_of([&] { run_epochs(loader, 1); }); },
+          {{"FFCV", "ffcv_raw.py", "ffcv", at_least(small ? 40.0 : 5.0)},
+           {"h5py + DataLoader", "h5py_dataloader.py", "", at_least(small ? 60.0 : 25.0)},
+           {"whole-chunk h5py reads + NumPy gather", "whole_chunks.py", "", at_least(3.0)}});
+}
+
+void measure_python(const Case& images, Report& report) {
+  ::signal(SIGPIPE, SIG_IGN);
+  compare_in_python(images, report, {"chunkio", "chunkio_loader.py", "chunkio"}, kPythonPeers);
+  compare_in_python(images, report, {"chunkio, float32", "chunkio_normalized.py", "chunkio"},
+                    kNormalizingPeers);
+}
+
+}  // namespace bench

@@ -1,0 +1,15 @@
+/// The suites of the program `figures`, except that of the GPU.
+#pragma once
+
+#include "harness/suite.hpp"
+
+namespace bench {
+
+/// The loader against the memory, the disk and its peers.
+[[nodiscard]] Suite reading_suite();
+/// Normalizer against the memory, a loop of one line, and PyTorch.
+[[nodiscard]] Suite normalizing_suite();
+/// h5pack against its decoder, the disk and its peers. Only where h5pack is built.
+[[nodiscard]] Suite packing_suite();
+
+}  // namespace bench

@@ -1,0 +1,43 @@
+/// The images that are read: sizes, contents, files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct ImageSize {
+  const char* name;
+  std::int64_t height, width, channels;
+
+  [[nodiscard]] std::int64_t bytes() const noexcept { return height * width * channels; }
+};
+
+inline constexpr ImageSize kImageSizes[] = {{"CelebA-sized", 218, 178, 3},
+                                            {"CIFAR-sized", 32, 32, 3}};
+
+/// Images that compress about as photographs do: two colours that run into each other, a disc and
+/// a little grain. `bytes` holds whole images, the first of which has the given number.
+void draw_images(const ImageSize& size, std::int64_t first, std::span<std::byte> bytes);
+
+/// A file of the library's own, with all of `pixels`.
+void write_plain_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
+                      std::span<const std::byte> pixels);
+/// The same with noise that nobody needs to remember.
+void write_noise_file(const std::string& path, const ImageSize& size, std::int64_t num_samples);
+/// Chunks of about 4 MiB through HDF5's deflate filter, as h5py writes them with compression=4.
+void write_deflate_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
+                        std::span<const std::byte> pixels);
+/// Chunks of about 4 MiB that were allocated and never written: a file full of holes, which reads
+/// as zeros and takes no disk.
+void write_hollow_file(const std::string& path, const ImageSize& size, std::int64_t num_samples);
+
+/// The stored bytes of every chunk.
+std::vector<std::vector<std::byte>> read_stored_chunks(const std::string& path);
+
+std::string hdf5_version();
+
+}  // namespace bench

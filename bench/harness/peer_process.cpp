@@ -1,0 +1,92 @@
+#include "harness/peer_process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace bench {
+
+PeerProcess::PeerProcess(const std::vector<std::string>& arguments, std::string log)
+    : log_(std::move(log)) {
+  std::vector<char*> words;
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  std::array<int, 2> in{};
+  std::array<int, 2> out{};
+  if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::generic_category(), "pipe");
+  }
+  child_ = ::fork();
+  if (child_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (child_ == 0) {
+    ::setpgid(0, 0);  // so that its workers can be ended with it
+    const int error = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ::dup2(in[0], STDIN_FILENO);
+    ::dup2(out[1], STDOUT_FILENO);
+    if (error >= 0) ::dup2(error, STDERR_FILENO);
+    ::execvp(words[0], words.data());
+    ::_exit(127);
+  }
+  ::setpgid(child_, child_);
+  ::close(in[0]);
+  ::close(out[1]);
+  requests_.reset(::fdopen(in[1], "w"));
+  answers_.reset(::fdopen(out[0], "r"));
+  try {
+    about_ = read_line();
+  } catch (...) {
+    ::kill(-child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    throw;
+  }
+}
+
+PeerProcess::~PeerProcess() {
+  requests_.reset();
+  ::kill(-child_, SIGKILL);
+  ::waitpid(child_, nullptr, 0);
+}
+
+nlohmann::ordered_json PeerProcess::read_line() {
+  std::string line;
+  for (int c = std::fgetc(answers_.get()); c != '\n'; c = std::fgetc(answers_.get())) {
+    if (c != EOF) {
+      line += static_cast<char>(c);
+      continue;
+    }
+    std::string last = "it wrote nothing to standard error";
+    std::ifstream file(log_);
+    for (std::string text; std::getline(file, text);) {
+      if (text.find_first_not_of(" \t\r") != std::string::npos) last = text;
+    }
+    throw std::runtime_error("ended early: " + last);
+  }
+  return nlohmann::ordered_json::parse(line);
+}
+
+PeerProcess::Epoch PeerProcess::run_epoch() {
+  if (std::fputc('\n', requests_.get()) == EOF || std::fflush(requests_.get()) != 0) {
+    throw std::runtime_error("does not answer");
+  }
+  const nlohmann::ordered_json answer = read_line();
+  return {answer.at("seconds").get<double>(), answer.at("images").get<std::int64_t>()};
+}
+
+std::string reason_without_peer(const std::string& environment, const std::string& module) {
+  if (environment.empty()) return "no --peers; bench/peers/setup.sh makes the environment";
+  if (module.empty()) return {};
+  std::ifstream file(environment + "/" + module + "-reason.txt");
+  std::string reason;
+  std::getline(file, reason);
+  return reason;
+}
+
+}  // namespace bench

@@ -1,0 +1,52 @@
+/// A peer of bench/peers, kept alive between rounds so that its start-up is not timed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace bench {
+
+class PeerProcess {
+ public:
+  /// Starts it and waits until it has checked what it delivers.
+  /// \throws std::runtime_error with the last line of what it wrote to `log`.
+  PeerProcess(const std::vector<std::string>& arguments, std::string log);
+  PeerProcess(const PeerProcess&) = delete;
+  PeerProcess& operator=(const PeerProcess&) = delete;
+  /// Ends it, and what it has started.
+  ~PeerProcess();
+
+  /// What it said about itself: versions, settings, what it tried.
+  [[nodiscard]] const nlohmann::ordered_json& about() const noexcept { return about_; }
+  /// Seconds of an epoch, and how many images it delivered.
+  struct Epoch {
+    double seconds = 0;
+    std::int64_t images = 0;
+  };
+  Epoch run_epoch();
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
+  nlohmann::ordered_json read_line();
+
+  std::string log_;
+  pid_t child_ = -1;
+  std::unique_ptr<std::FILE, CloseFile> requests_;
+  std::unique_ptr<std::FILE, CloseFile> answers_;
+  nlohmann::ordered_json about_;
+};
+
+/// Why bench/peers/setup.sh could not make the peer run that it installs `module` for; empty if
+/// nothing is known against it. \param environment  what setup.sh made; empty: none.
+[[nodiscard]] std::string reason_without_peer(const std::string& environment,
+                                              const std::string& module);
+
+}  // namespace bench

@@ -1,0 +1,104 @@
+#include "ladder/ladder_images.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include <hdf5.h>
+
+#include <chunkio/dataset_writer.hpp>
+
+#include "harness/hdf5_check.hpp"
+#include "harness/in_parallel.hpp"
+
+namespace bench {
+namespace {
+
+constexpr const char* kWayOut =
+    "; the ladder needs JPEG images of one size, 3 channels, in class folders: leave --folder "
+    "out "
+    "to have some drawn";
+
+void write_contiguous(const std::string& path, const ImageSize& size, std::int64_t count,
+                      std::span<const std::byte> pixels) {
+  const hid_t file =
+      check_hdf5(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT), "H5Fcreate");
+  const hsize_t shape[4] = {static_cast<hsize_t>(count), static_cast<hsize_t>(size.height),
+                            static_cast<hsize_t>(size.width), static_cast<hsize_t>(size.channels)};
+  const hid_t space = check_hdf5(H5Screate_simple(4, shape, nullptr), "H5Screate_simple");
+  const hid_t images = check_hdf5(
+      H5Dcreate2(file, "images", H5T_NATIVE_UINT8, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+      "H5Dcreate2");
+  check_hdf5(H5Dwrite(images, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data()),
+             "H5Dwrite");
+  H5Dclose(images);
+  H5Sclose(space);
+  check_hdf5(H5Fclose(file), "H5Fclose");
+}
+
+void write_chunked(const std::string& path, const ImageSize& size, std::int64_t count,
+                   std::int64_t chunk_samples, std::span<const std::byte> pixels) {
+  chunkio::DatasetWriter writer(
+      path,
+      {.num_samples = count, .height = size.height, .width = size.width, .channels = size.channels},
+      {.chunk_samples = chunk_samples});
+  for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
+    const std::int64_t first = chunk * writer.chunk_samples();
+    const std::int64_t rows = std::min(writer.chunk_samples(), count - first);
+    writer.write_chunk(chunk, pixels.subspan(static_cast<std::size_t>(first * size.bytes()),
+                                             static_cast<std::size_t>(rows * size.bytes())));
+  }
+  writer.close();
+}
+
+}  // namespace
+
+JpegFolder find_images(const std::string& path) {
+  JpegFolder folder = find_jpeg_folder(path, {"found", 0, 0, 3});
+  try {
+    JpegReader reader;
+    FileReader file;
+    reader.decode(file.read(folder.files.front()));
+    folder.size.height = reader.height();
+    folder.size.width = reader.width();
+  } catch (const std::exception& error) {
+    throw std::runtime_error(folder.files.front() + ": " + error.what() + kWayOut);
+  }
+  return folder;
+}
+
+LadderImages prepare_images(JpegFolder files, std::int64_t chunk_bytes,
+                            const chunkio::test::ScratchFolder& folder) {
+  LadderImages images{.files = std::move(files),
+                      .pixels = {},
+                      .contiguous = folder.file("contiguous.h5"),
+                      .chunked = folder.file("chunked.h5")};
+  const ImageSize& size = images.files.size;
+  const std::int64_t count = images.count();
+  images.pixels.resize(static_cast<std::size_t>(count * size.bytes()));
+  in_parallel(count, std::thread::hardware_concurrency(), [&] {
+    return [&, reader = JpegReader(), file = FileReader()](std::int64_t i) mutable {
+      const std::string& path = images.files.files[static_cast<std::size_t>(i)];
+      try {
+        const auto image = reader.decode(file.read(path));
+        if (reader.height() != size.height || reader.width() != size.width) {
+          throw std::runtime_error("is " + std::to_string(reader.width()) + "x" +
+                                   std::to_string(reader.height()) + ", others are " +
+                                   std::to_string(size.width) + "x" + std::to_string(size.height));
+        }
+        std::memcpy(images.pixels.data() + i * size.bytes(), image.data(), image.size());
+      } catch (const std::exception& error) {
+        throw std::runtime_error(path + ": " + error.what() + kWayOut);
+      }
+    };
+  });
+  images.chunk_samples = std::clamp<std::int64_t>(chunk_bytes / size.bytes(), 1, count);
+  write_contiguous(images.contiguous, size, count, images.pixels);
+  write_chunked(images.chunked, size, count, images.chunk_samples, images.pixels);
+  return images;
+}
+
+}  // namespace bench

@@ -1,0 +1,183 @@
+#include "advice/device_bottleneck.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "advice/bottleneck.hpp"
+
+namespace chunkio::advice {
+namespace {
+
+using cuda::DeviceStats;
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+/// What the cures are computed from: images a second to the consumer, now and if it never waited.
+struct Rates {
+  explicit Rates(const DeviceStats& stats)
+      : now(static_cast<double>(stats.images) / stats.seconds),
+        wanted(static_cast<double>(stats.images) /
+               std::max(stats.seconds - stats.stall_seconds - stats.device_stall_seconds, 0.0)) {}
+
+  [[nodiscard]] Cure cure(std::string option, std::string text, double rate) const {
+    const double used = std::clamp(rate, now, std::max(wanted, now));
+    return {.option = std::move(option),
+            .text = std::move(text),
+            .images_per_second = used,
+            .stall = std::isfinite(wanted) ? std::max(0.0, 1 - used / wanted) : 1.0};
+  }
+
+  double now;
+  double wanted;
+};
+
+/// How often each image would have to be used, where storage limits. The bus, too, would have
+/// less to carry, but has cures that keep samples new.
+void add_echo(std::vector<Cure>& cures, const DeviceStats& stats, const Rates& rates) {
+  if (!std::isfinite(rates.wanted)) return;
+  const double factor = std::ceil(rates.wanted / rates.now - 0.01);
+  const double uses = factor * static_cast<double>(std::max<std::int64_t>(stats.echo, 1));
+  const double step_seconds =
+      std::max(stats.seconds - stats.stall_seconds - stats.device_stall_seconds, 0.0) /
+      static_cast<double>(stats.batches);
+  if (factor < 2 || !may_echo(uses, step_seconds)) return;
+  const std::string echo = std::to_string(static_cast<std::int64_t>(uses));
+  cures.push_back(rates.cure("echo = " + echo,
+                             "Use each image " + echo + " times (batch echoing: echo = " + echo +
+                                 ", now " + std::to_string(stats.echo) + ").",
+                             factor * rates.now));
+}
+
+void add_resident(std::vector<Cure>& cures, const DeviceStats& stats, const Rates& rates) {
+  if (stats.resident || stats.dataset_bytes > stats.free_device_bytes) return;
+  const double kernel = share(stats.kernel_seconds, stats.seconds);
+  cures.push_back(rates.cure("resident = require",
+                             "Keep the dataset on the device (resident = require, with a "
+                             "resident_share that allows it): it fits.",
+                             kernel > 0 ? rates.now / kernel : rates.wanted));
+}
+
+std::string stall_evidence(const DeviceStats& stats) {
+  return "The consumer waited " +
+         percent(share(stats.stall_seconds + stats.device_stall_seconds, stats.seconds)) +
+         " of the time: " + percent(share(stats.stall_seconds, stats.seconds)) +
+         " inside next(), and its stream stood idle for " +
+         percent(share(stats.device_stall_seconds, stats.seconds)) + ".";
+}
+
+std::string stage_evidence(const DeviceStats& stats) {
+  std::string text;
+  if (!stats.resident) {
+    text = "For " + percent(share(stats.loader.stall_seconds, stats.loader.seconds)) +
+           " of the time the device was fed nothing because the loader had nothing ready; the bus "
+           "was busy for " +
+           percent(share(stats.upload_seconds, stats.seconds)) + ", the kernel for ";
+  } else {
+    text = "The dataset is on the device; its kernel was busy for ";
+  }
+  return text + percent(share(stats.kernel_seconds, stats.seconds)) + ".";
+}
+
+/// The loader's own diagnosis, with the consumer of the device's batches in place of the thread
+/// that feeds the device.
+Diagnosis diagnose_loader(const DeviceStats& stats, double stall, const Rates& rates) {
+  LoaderStats loader = stats.loader;
+  loader.stall_seconds = std::min(stall, 1.0) * loader.seconds;
+  Diagnosis found = loader.diagnosis();
+  // It knows of no echo.
+  std::erase_if(found.cures, [](const Cure& cure) { return cure.option.starts_with("echo"); });
+  for (Cure& cure : found.cures) {
+    cure.images_per_second *= static_cast<double>(std::max<std::int64_t>(stats.echo, 1));
+  }
+  add_resident(found.cures, stats, rates);
+  if (found.bound == Bound::disk) add_echo(found.cures, stats, rates);
+  return found;
+}
+
+Diagnosis diagnose_bus(const DeviceStats& stats, const Rates& rates) {
+  Diagnosis found{.bound = Bound::bus};
+  const double rate = share(static_cast<double>(stats.bytes_uploaded), stats.upload_seconds);
+  found.evidence = {"The bus limits: copies to the device ran at " + byte_rate(rate) +
+                    (stats.pinned ? " from page-locked memory." : " from pageable memory.")};
+  add_resident(found.cures, stats, rates);
+  if (!stats.pinned) {
+    // Pageable memory is copied once more, by the driver, before it crosses. Not measured.
+    found.cures.push_back(rates.cure("pin_memory = require",
+                                     "Page-lock the loader's buffers (pin_memory = require; raise "
+                                     "the limit of ulimit -l): copies then cross without a "
+                                     "detour; that this halves their time is an estimate.",
+                                     2 * rates.now));
+  }
+  found.cures.push_back(
+      rates.cure("", "Pack smaller images with h5pack: half the bytes cross in half the time.",
+                 2 * rates.now));
+  return found;
+}
+
+Diagnosis diagnose_kernel(const DeviceStats& stats, const Rates& rates) {
+  Diagnosis found{.bound = Bound::kernel};
+  found.evidence = {"Normalising on the device limits."};
+  if (stats.dtype == DType::float32) {
+    // A byte is read and four are written for each value; then two.
+    found.cures.push_back(rates.cure("normalize.dtype = float16",
+                                     "Write half as many bytes (normalize.dtype = float16 or "
+                                     "bfloat16).",
+                                     5.0 / 3.0 * rates.now));
+  }
+  return found;
+}
+
+/// \pre Batches were delivered, and it took time.
+Diagnosis diagnose_run(const DeviceStats& stats) {
+  const double stall = share(stats.stall_seconds + stats.device_stall_seconds, stats.seconds);
+  if (stall < kSmallStall) {
+    return {.bound = Bound::consumer,
+            .stall = stall,
+            .evidence = {"Batches come fast enough (the consumer waited " + percent(stall) +
+                         " of the time): nothing to gain here."}};
+  }
+  const Rates rates(stats);
+  const double kernel = share(stats.kernel_seconds, stats.seconds);
+  const double bus = share(stats.upload_seconds, stats.seconds);
+  const double loader = share(stats.loader.stall_seconds, stats.loader.seconds);
+  Diagnosis found;
+  if (stats.resident) {
+    // What next() waits for is only the plan of what comes.
+    found = stats.stall_seconds > stats.device_stall_seconds
+                ? Diagnosis{.bound = Bound::plan,
+                            .evidence = {"Computing the order limits: everything else is on the "
+                                         "device."}}
+                : diagnose_kernel(stats, rates);
+  } else if (loader > std::max(bus, kernel)) {
+    found = diagnose_loader(stats, stall, rates);
+  } else {
+    found = bus >= kernel ? diagnose_bus(stats, rates) : diagnose_kernel(stats, rates);
+  }
+  found.stall = stall;
+  found.evidence.push_back(stall_evidence(stats));
+  found.evidence.push_back(stage_evidence(stats));
+  sort_cures(found.cures, rates.now);
+  return found;
+}
+
+}  // namespace
+
+Diagnosis diagnose(const DeviceStats& stats) {
+  if (stats.batches == 0 || !(stats.seconds > 0)) return {};
+  Diagnosis found = diagnose_run(stats);
+  if (!found.too_short) say_if_too_short(found, stats.seconds);
+  return found;
+}
+
+}  // namespace chunkio::advice
+
+namespace chunkio::cuda {
+
+Diagnosis DeviceStats::diagnosis() const { return advice::diagnose(*this); }
+
+}  // namespace chunkio::cuda

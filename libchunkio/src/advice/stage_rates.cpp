@@ -1,0 +1,351 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <chunkio/error.hpp>
+#include <chunkio/stage_rates.hpp>
+
+#include "advice/bottleneck.hpp"
+#include "base/cpus.hpp"
+#include "base/host_memory.hpp"
+#include "base/run_on_threads.hpp"
+#include "h5/dataset_impl.hpp"
+#include "h5/shard_set.hpp"
+#include "io/disk_limiter.hpp"
+#include "io/page_cache.hpp"
+#include "io/range_reader.hpp"
+#include "read/open_arrays.hpp"
+
+namespace chunkio {
+namespace {
+
+constexpr double kMaxSeconds = 60;
+/// Pixels that are decoded and copied over and over: more than caches of processors hold.
+constexpr std::int64_t kPixelBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kLeastRequest = std::int64_t{64} << 10;
+constexpr std::int64_t kLargestRequest = std::int64_t{16} << 20;
+/// Small enough for its latency to be all that it takes.
+constexpr std::int64_t kPage = 4096;
+constexpr double kMaxBytesPerSecond = 1e15;  // of a DiskLimit
+constexpr double kMaxRequestSeconds = 60;    // likewise
+/// Of the file, to be asked whether the page cache has them.
+constexpr std::int64_t kSampledPages = 1024;
+
+/// Random numbers below `bound`, the same in every run.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t stream) : random_(stream) {}
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(bound));
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// Calls `work(thread, is_over)` on `num_threads` threads, until `seconds` are over or one of them
+/// has thrown. \returns the wall time.
+double on_threads(std::int64_t num_threads, double seconds,
+                  const std::function<void(std::int64_t, const std::function<bool()>&)>& work) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto since = [start] {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  base::run_on_threads(num_threads, [&](std::int64_t thread, const std::stop_token& stop) {
+    work(thread, [&] { return stop.stop_requested() || since() >= seconds; });
+  });
+  return since();
+}
+
+using Files = std::vector<std::shared_ptr<const Dataset::Impl>>;
+
+double cached_share(const Files& files) {
+  Draws draws(1);
+  std::int64_t cached = 0;
+  for (std::int64_t i = 0; i < kSampledPages; ++i) {
+    const Dataset::Impl& file = *files[static_cast<std::size_t>(draws.below(std::ssize(files)))];
+    if (io::has_page(file.descriptor.get(), draws.below(file.file_bytes))) ++cached;
+  }
+  return static_cast<double>(cached) / static_cast<double>(kSampledPages);
+}
+
+/// Files, read at random places, as they are or as a slower disk would serve them.
+class Disk {
+ public:
+  using Clock = io::DiskLimiter::Clock;
+
+  /// \param limit  a slower disk that is meant; or none.
+  Disk(const Files& files, const std::optional<DiskLimit>& limit)
+      : files_(files), slower_(limit ? std::make_unique<io::DiskLimiter>(*limit) : nullptr) {
+    for (const auto& file : files) readers_.emplace_back(file, true);
+  }
+
+  [[nodiscard]] bool direct() const {
+    return std::all_of(readers_.begin(), readers_.end(),
+                       [](const io::RangeReader& reader) { return reader.direct(); });
+  }
+
+  /// Of requests of `bytes` to any of the files.
+  [[nodiscard]] std::size_t scratch_bytes(std::int64_t bytes) const {
+    std::size_t most = 0;
+    for (const io::RangeReader& reader : readers_) {
+      most = std::max(most, reader.scratch_bytes(bytes));
+    }
+    return most;
+  }
+
+  /// One request, at a multiple of `alignment`. Waits for it, but not beyond `end`.
+  /// \returns when it is there, which may be later. Thread-safe.
+  Clock::time_point read(std::int64_t bytes, std::int64_t alignment, Draws& draws,
+                         std::span<std::byte> scratch, Clock::time_point end,
+                         ReadCost& cost) const {
+    const auto number = static_cast<std::size_t>(draws.below(std::ssize(readers_)));
+    const std::int64_t file_bytes = files_[number]->file_bytes;
+    const std::int64_t size = std::min(bytes, file_bytes);
+    const std::int64_t place = draws.below(file_bytes - size + 1);
+    const std::int64_t offset = place / alignment * alignment;
+    const Clock::time_point arrives = slower_ ? slower_->submit(size, offset) : Clock::now();
+    static_cast<void>(readers_[number].read(offset, size, scratch, cost));
+    if (slower_) slower_->wait_until(std::min(arrives, end), {});
+    return std::max(arrives, Clock::now());
+  }
+
+ private:
+  const Files& files_;
+  std::vector<io::RangeReader> readers_;
+  std::unique_ptr<io::DiskLimiter> slower_;
+};
+
+Disk::Clock::time_point in_seconds(double seconds) {
+  return Disk::Clock::now() +
+         std::chrono::duration_cast<Disk::Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+double seconds_between(Disk::Clock::time_point begin, Disk::Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+void measure_bandwidth(const Disk& disk, double seconds, StageRates& rates) {
+  const auto start = Disk::Clock::now();
+  const auto end = in_seconds(seconds);
+  std::mutex mutex;  // guards what follows
+  std::int64_t bytes = 0;
+  Disk::Clock::time_point last = start;
+  on_threads(
+      rates.num_threads, seconds, [&](std::int64_t thread, const std::function<bool()>& is_over) {
+        Draws draws(static_cast<std::uint64_t>(thread) + 2);
+        const base::HostBuffer scratch(disk.scratch_bytes(rates.request_bytes));
+        do {
+          ReadCost cost;
+          const auto there = disk.read(rates.request_bytes, 1, draws, scratch.bytes(), end, cost);
+          const std::lock_guard lock(mutex);
+          bytes += cost.bytes_read;
+          last = std::max(last, there);
+        } while (!is_over());
+      });
+  rates.disk_bytes_per_second = static_cast<double>(bytes) / seconds_between(start, last);
+}
+
+/// \pre measure_bandwidth() has been called.
+void measure_latency(const Disk& disk, double seconds, StageRates& rates) {
+  const auto end = in_seconds(seconds);
+  Draws draws(1);
+  const base::HostBuffer scratch(disk.scratch_bytes(kPage));
+  double sum = 0;
+  std::int64_t requests = 0;
+  do {
+    ReadCost cost;
+    const auto begin = Disk::Clock::now();
+    sum += seconds_between(begin, disk.read(kPage, kPage, draws, scratch.bytes(), end, cost));
+    ++requests;
+  } while (Disk::Clock::now() < end);
+  const double transfer = static_cast<double>(kPage) / rates.disk_bytes_per_second;
+  rates.request_seconds = std::max(sum / static_cast<double>(requests) - transfer, 0.0);
+}
+
+/// Row groups, read over and over from the page cache.
+class Placement {
+ public:
+  explicit Placement(const Loader& loader)
+      : groups_(loader.row_groups()),
+        sample_bytes_(loader.dataset().info().sample_bytes()),
+        source_(open_source(loader)) {
+    Draws draws(0);
+    const std::int64_t group_bytes = groups_.group_samples() * sample_bytes_;
+    const std::int64_t wanted =
+        std::clamp<std::int64_t>(kPixelBytes / group_bytes, 1, groups_.num_groups());
+    for (std::int64_t i = 0; i < wanted; ++i) {
+      chosen_.push_back(draws.below(groups_.num_groups()));
+    }
+  }
+
+  /// One thread's part: places groups until it is over. \returns what it cost.
+  ReadCost run(std::int64_t thread, const std::function<bool()>& is_over,
+               std::atomic<std::int64_t>& pixel_bytes) const {
+    const base::HostBuffer batch(static_cast<std::size_t>(groups_.max_length() * sample_bytes_));
+    std::vector<std::uint32_t> offsets;
+    std::vector<RowTarget> rows;
+    ReadCost cost;
+    auto next = static_cast<std::size_t>(thread);
+    do {
+      const std::int64_t group = chosen_[next++ % chosen_.size()];
+      groups_.offsets(group, offsets);
+      rows.clear();
+      // Rows go to other places than they come from, as in a shuffled batch.
+      for (std::size_t i = 0; i < offsets.size(); ++i) {
+        const std::size_t place = offsets.size() - 1 - i;
+        rows.push_back(
+            {offsets[i], batch.data() + place * static_cast<std::size_t>(sample_bytes_)});
+      }
+      const RowRange extent = groups_.extent(group);
+      cost += source_->place({extent.begin, extent.end - extent.begin}, rows, {});
+      pixel_bytes += std::ssize(offsets) * sample_bytes_;
+    } while (!is_over());
+    return cost;
+  }
+
+  /// Brings the groups into the page cache, or as many of them as there is time for; others are
+  /// left out.
+  void warm_up(double seconds) {
+    std::atomic<std::int64_t> pixels = 0;
+    std::size_t placed = 0;
+    const auto end = in_seconds(seconds);
+    const auto is_over = [&] { return ++placed == chosen_.size() || Disk::Clock::now() >= end; };
+    static_cast<void>(run(0, is_over, pixels));
+    chosen_.resize(placed);
+  }
+
+ private:
+  static std::unique_ptr<ChunkSource> open_source(const Loader& loader) {
+    LoaderOptions options = loader.options();
+    options.resident = Resident::none;
+    options.fields.clear();
+    options.direct_io = false;
+    options.disk_limit.reset();
+    // As the loader has chosen.
+    options.source = loader.source();
+    const read::RingLayout layout{
+        .rows = 1,
+        .sample_shape = loader.dataset().info().sample_shape(),
+        .sample_bytes = static_cast<std::size_t>(loader.dataset().info().sample_bytes())};
+    return std::move(read::open_arrays(loader.dataset(), loader.row_groups(), options, layout)
+                         .arrays.front()
+                         .source);
+  }
+
+  const RowGroups& groups_;
+  std::int64_t sample_bytes_;
+  std::unique_ptr<ChunkSource> source_;
+  std::vector<std::int64_t> chosen_;
+};
+
+void measure_processors(const Loader& loader, double seconds, StageRates& rates) {
+  Placement placement(loader);
+  placement.warm_up(seconds);
+  const auto rate = [](std::int64_t bytes, double busy) {
+    return busy > 0 ? static_cast<double>(bytes) / busy : 0.0;
+  };
+  std::atomic<std::int64_t> pixels = 0;
+  ReadCost one;
+  on_threads(1, seconds, [&](std::int64_t thread, const std::function<bool()>& is_over) {
+    one = placement.run(thread, is_over, pixels);
+  });
+  rates.decode_bytes_per_second = rate(pixels, one.decode_seconds);
+  rates.copy_bytes_per_second = rate(pixels, one.copy_seconds);
+
+  pixels = 0;
+  const double took = on_threads(rates.num_threads, seconds,
+                                 [&](std::int64_t thread, const std::function<bool()>& is_over) {
+                                   static_cast<void>(placement.run(thread, is_over, pixels));
+                                 });
+  rates.processor_bytes_per_second = rate(pixels, took);
+}
+
+double stored_bytes_per_sample(const Loader& loader, const Files& files) {
+  double stored = 0;
+  for (const auto& file : files) stored += static_cast<double>(file->images->stored_bytes);
+  return stored / static_cast<double>(std::max<std::int64_t>(loader.dataset().size(), 1));
+}
+
+/// Why the bytes of the files are not those of the images; or empty.
+std::string why_no_disk(const Files& files) {
+  for (const auto& file : files) {
+    if (!file->images->needs_libhdf5.empty()) return file->images->needs_libhdf5;
+  }
+  return {};
+}
+
+/// What a disk does that answers requests of many threads as `alone` says. With n requests of s
+/// bytes under way it delivers R = min(B, n s / (L + s / B)), of which B is wanted.
+DiskLimit disk_of(const StageRates& alone) {
+  const auto request = static_cast<double>(alone.request_bytes);
+  const double seconds =
+      static_cast<double>(alone.num_threads) * request / alone.disk_bytes_per_second;
+  const double transfer = seconds - alone.request_seconds;
+  const double one = transfer > 0 ? request / transfer : kMaxBytesPerSecond;
+  return {.bytes_per_second =
+              std::clamp(std::max(one, alone.disk_bytes_per_second), 1.0, kMaxBytesPerSecond),
+          .request_seconds = std::min(alone.request_seconds, kMaxRequestSeconds)};
+}
+
+}  // namespace
+
+StageRates measure_stages(const Loader& loader, double seconds) {
+  if (!(seconds > 0 && seconds <= kMaxSeconds)) {
+    throw Error(ErrorCode::invalid_argument,
+                "stages are measured for more than 0 and at most 60 seconds each, not " +
+                    std::to_string(seconds));
+  }
+  const Files files = h5::files_of(loader.dataset().impl());
+  StageRates rates{.no_disk = why_no_disk(files),
+                   .stored_bytes_per_sample = stored_bytes_per_sample(loader, files),
+                   .num_threads = loader.num_threads()};
+  rates.busy_threads =
+      loader.source() == SourceKind::hdf5 ? 1 : std::min(rates.num_threads, base::usable_cpus());
+  const double group_bytes =
+      rates.stored_bytes_per_sample * static_cast<double>(loader.row_groups().group_samples());
+  rates.request_bytes =
+      std::clamp(static_cast<std::int64_t>(group_bytes), kLeastRequest, kLargestRequest);
+  if (rates.no_disk.empty()) {
+    rates.cached_share = cached_share(files);
+    const Disk disk(files, loader.options().disk_limit);
+    rates.disk_is_direct = disk.direct();
+    measure_bandwidth(disk, seconds, rates);
+    measure_latency(disk, seconds, rates);
+  }
+  measure_processors(loader, seconds, rates);
+  return rates;
+}
+
+Diagnosis diagnose(const LoaderStats& stats, const StageRates& alone) {
+  if (stats.images == 0 || !(stats.seconds > 0)) return stats.diagnosis();
+  MachineRates rates = advice::observe(stats).rates;
+  // A run that hardly waited for the disk has shown that it needs none.
+  if (rates.disk != DiskLimit{} && alone.disk_bytes_per_second > 0) {
+    rates.disk = disk_of(alone);
+    // Requests that go on where the last one ended have no latency.
+    if (stats.facts.order == OrderMode::sequential) rates.disk.request_seconds = 0;
+  }
+  if (alone.decode_bytes_per_second > 0) {
+    rates.decode_bytes_per_second = alone.decode_bytes_per_second;
+  }
+  // More threads than have been tried may bring more, as far as memory goes.
+  if (alone.decode_bytes_per_second <= 0 && alone.num_threads >= rates.num_cpus) {
+    rates.memory_bytes_per_second = alone.processor_bytes_per_second;
+  }
+  if (alone.copy_bytes_per_second > 0) rates.copy_bytes_per_second = alone.copy_bytes_per_second;
+  return advice::diagnose(stats, rates);
+}
+
+}  // namespace chunkio

@@ -1,0 +1,20 @@
+/// Opening one file as a dataset: one of this format, or a third-party HDF5 file.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <chunkio/dataset.hpp>
+
+#include "h5/dataset_impl.hpp"
+
+namespace chunkio::h5 {
+
+/// Whether a file of link_shards() is opened: only right after it was written.
+enum class LinkFiles { refused, opened };
+
+/// \throws Error as Dataset::open() does.
+[[nodiscard]] std::shared_ptr<const Dataset::Impl> open_dataset_file(
+    const std::string& path, const OpenOptions& options, LinkFiles link_files = LinkFiles::refused);
+
+}  // namespace chunkio::h5

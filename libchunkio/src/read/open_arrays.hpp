@@ -1,0 +1,37 @@
+/// What a Loader reads row group by row group, and by which chunk sources.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/loader.hpp>
+
+#include "io/trial_source.hpp"
+#include "read/ring.hpp"
+#include "read/window_reader.hpp"
+
+namespace chunkio::read {
+
+struct OpenedArrays {
+  std::vector<StreamedArray> arrays = {};     ///< The images, then the large fields.
+  SourceKind source = SourceKind::automatic;  ///< Of the images.
+  std::string reason = {};                    ///< Why it was chosen, one clause.
+  bool direct_io = false;                     ///< Images are read bypassing the page cache.
+  /// Storage is asked for prefetched images before a worker comes to them.
+  bool reads_ahead = false;
+  std::int64_t read_ahead_bytes = 0;  ///< Memory for that.
+  /// Of the images: see io::SelectedSource.
+  std::shared_ptr<const io::SourceTrials> trials = nullptr;
+};
+
+/// Chooses sources for the images and for every field of `layout` (labels excepted) whose rows
+/// take more than an eighth of the memory budget: smaller ones are worth keeping.
+/// \throws Error unsupported, io_failed, hdf5_failed, corrupt_data, out_of_resources.
+[[nodiscard]] OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
+                                       const LoaderOptions& options, const RingLayout& layout);
+
+}  // namespace chunkio::read

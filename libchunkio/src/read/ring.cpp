@@ -1,0 +1,265 @@
+#include "read/ring.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace chunkio::read {
+namespace {
+
+// Whole pages, so that a slot can be page-locked and sent to a device by itself.
+constexpr std::size_t kSlotAlignment = 4096;
+constexpr std::size_t kFieldAlignment = 64;
+
+constexpr std::size_t align(std::size_t value, std::size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+std::size_t images_stride(const RingLayout& layout) {
+  return align(static_cast<std::size_t>(layout.rows) * layout.sample_bytes, kSlotAlignment);
+}
+
+std::size_t side_stride(const RingLayout& layout) {
+  const auto rows = static_cast<std::size_t>(layout.rows);
+  std::size_t bytes = align(rows * sizeof(std::int64_t), kFieldAlignment);
+  for (const RingField& field : layout.fields)
+    bytes += align(rows * field.row_bytes, kFieldAlignment);
+  return bytes;
+}
+
+/// Where a batch lies in memory. \param fields  as many as the layout has, to be filled.
+void place(internal::BatchSlot& slot, const RingLayout& layout, std::byte* images, std::byte* side,
+           std::span<std::byte*> fields) noexcept {
+  const auto rows = static_cast<std::size_t>(layout.rows);
+  slot.layout = &layout;
+  slot.images = images;
+  slot.sample_ids = reinterpret_cast<std::int64_t*>(side);
+  side += align(rows * sizeof(std::int64_t), kFieldAlignment);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    fields[f] = side;
+    side += align(rows * layout.fields[f].row_bytes, kFieldAlignment);
+  }
+  slot.fields = fields;
+}
+
+}  // namespace
+
+std::int64_t Ring::footprint(const RingLayout& layout, std::int64_t num_slots) {
+  const auto slots = static_cast<std::size_t>(num_slots);
+  const std::size_t bookkeeping = sizeof(internal::BatchSlot) +
+                                  layout.fields.size() * sizeof(std::byte*) +
+                                  sizeof(std::int64_t);  // in free_
+  return static_cast<std::int64_t>(base::HostBuffer::footprint(images_stride(layout) * slots) +
+                                   base::HostBuffer::footprint(side_stride(layout) * slots) +
+                                   bookkeeping * slots);
+}
+
+Ring::Ring(RingLayout layout, std::int64_t num_slots)
+    : layout_(std::make_shared<const RingLayout>(std::move(layout))),
+      images_(images_stride(*layout_) * static_cast<std::size_t>(num_slots)),
+      side_(side_stride(*layout_) * static_cast<std::size_t>(num_slots)),
+      fields_(layout_->fields.size() * static_cast<std::size_t>(num_slots)),
+      slots_(static_cast<std::size_t>(num_slots)) {
+  const std::size_t num_fields = layout_->fields.size();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].index = static_cast<std::int64_t>(i);
+    place(slots_[i], *layout_, images_.data() + i * images_stride(*layout_),
+          side_.data() + i * side_stride(*layout_),
+          std::span(fields_).subspan(i * num_fields, num_fields));
+  }
+  free_.reserve(slots_.size());
+  // Taken from the back, so that slots are first used in order.
+  for (std::int64_t i = num_slots - 1; i >= 0; --i) free_.push_back(i);
+}
+
+std::int64_t Ring::take_free() {
+  const std::int64_t index = free_.back();
+  free_.pop_back();
+  return index;
+}
+
+// What is put back is taken first, so that slots that were never used stay in front.
+
+bool Ring::next_are_touched(std::int64_t count) const noexcept {
+  if (count <= 0) return true;
+  const std::int64_t deepest = free_[free_.size() - static_cast<std::size_t>(count)];
+  return slots_[static_cast<std::size_t>(deepest)].touched;
+}
+
+std::int64_t Ring::take_untouched() {
+  const auto first_touched = std::find_if(free_.begin(), free_.end(), [this](std::int64_t index) {
+    return slots_[static_cast<std::size_t>(index)].touched;
+  });
+  const std::int64_t index = *(first_touched - 1);
+  free_.erase(first_touched - 1);
+  return index;
+}
+
+void Ring::touch(std::int64_t index) noexcept {
+  internal::BatchSlot& touched = slot(index);
+  // Only bytes of this slot: the first and last page of `side` belong to its neighbours, too.
+  const auto touch_pages = [](std::byte* begin, std::size_t bytes) {
+    volatile std::byte* const pages = begin;
+    for (std::size_t at = 0; at < bytes; at += kSlotAlignment) pages[at] = std::byte{};
+    if (bytes > 0) pages[bytes - 1] = std::byte{};
+  };
+  touch_pages(touched.images, images_stride(*layout_));
+  touch_pages(reinterpret_cast<std::byte*>(touched.sample_ids), side_stride(*layout_));
+  touched.touched = true;
+}
+
+std::shared_ptr<const internal::BatchSlot> Ring::lease(std::int64_t index) {
+  // If making the lease fails, shared_ptr runs the deleter, which counts this lease as returned; it
+  // locks the mutex, so the control block is made first with a deleter that does nothing until it
+  // is armed.
+  struct Return {
+    std::shared_ptr<Ring> ring;
+    void operator()(const internal::BatchSlot* slot) const noexcept {
+      if (ring) ring->return_lease(slot->index);
+    }
+  };
+  std::shared_ptr<const internal::BatchSlot> leased(&slot(index), Return{});
+  std::get_deleter<Return>(leased)->ring = shared_from_this();
+  ++num_leased_;
+  return leased;
+}
+
+void Ring::return_lease(std::int64_t index) noexcept {
+  // Nobody in a forked child fills the slot again. A ring whose loader is alive is leaked there
+  // with its loader, so neither the mutex nor the condition variable is touched.
+  if (!in_own_process()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(index);  // Never allocates: the vector once held every slot.
+    --num_leased_;
+  }
+  work_available_.notify_all();
+}
+
+OwnBatch::OwnBatch(std::shared_ptr<const RingLayout> layout)
+    : layout_(std::move(layout)),
+      images_(images_stride(*layout_)),
+      side_(side_stride(*layout_)),
+      fields_(layout_->fields.size()) {
+  place(slot_, *layout_, images_.data(), side_.data(), fields_);
+}
+
+void OwnBatch::fill(const internal::BatchSlot& from) noexcept {
+  const auto rows = static_cast<std::size_t>(from.rows);
+  slot_.rows = from.rows;
+  slot_.epoch = from.epoch;
+  slot_.step = from.step;
+  std::memcpy(slot_.images, from.images, rows * layout_->sample_bytes);
+  std::memcpy(slot_.sample_ids, from.sample_ids, rows * sizeof(std::int64_t));
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    std::memcpy(fields_[f], from.fields[f], rows * layout_->fields[f].row_bytes);
+  }
+}
+
+}  // namespace chunkio::read
+
+namespace chunkio::internal {
+
+std::int64_t BatchSlot::close_gaps() noexcept {
+  std::int64_t* const end = sample_ids + rows;
+  std::int64_t* const first = std::find(sample_ids, end, kSkipped);
+  if (first == end) return 0;
+  auto kept = static_cast<std::size_t>(first - sample_ids);
+  for (std::size_t row = kept; row < static_cast<std::size_t>(rows); ++row) {
+    if (sample_ids[row] == kSkipped) continue;
+    sample_ids[kept] = sample_ids[row];
+    const auto move_up = [&](std::byte* values, std::size_t row_bytes) {
+      std::memcpy(values + kept * row_bytes, values + row * row_bytes, row_bytes);
+    };
+    move_up(images, layout->sample_bytes);
+    for (std::size_t f = 0; f < fields.size(); ++f) move_up(fields[f], layout->fields[f].row_bytes);
+    ++kept;
+  }
+  const std::int64_t skipped = rows - static_cast<std::int64_t>(kept);
+  rows = static_cast<std::int64_t>(kept);
+  return skipped;
+}
+
+}  // namespace chunkio::internal
+
+namespace chunkio {
+
+Batch::Batch() noexcept = default;
+Batch::Batch(const Batch&) noexcept = default;
+Batch::Batch(Batch&&) noexcept = default;
+Batch& Batch::operator=(const Batch&) noexcept = default;
+Batch& Batch::operator=(Batch&&) noexcept = default;
+Batch::~Batch() = default;
+
+Batch::Batch(std::shared_ptr<const internal::BatchSlot> slot) noexcept : slot_(std::move(slot)) {}
+
+TensorView Batch::images() const {
+  if (!slot_) return {};
+  return {slot_->images, DType::uint8, slot_->layout->sample_shape.with_first_axis(slot_->rows)};
+}
+
+namespace {
+
+TensorView field_view(const internal::BatchSlot& slot, std::size_t i) {
+  const FieldInfo& info = slot.layout->fields[i].info;
+  return {slot.fields[i], info.dtype, info.row_shape.with_first_axis(slot.rows)};
+}
+
+}  // namespace
+
+TensorView Batch::labels() const {
+  if (!slot_ || !slot_->layout->has_labels) return {};
+  return field_view(*slot_, 0);
+}
+
+TensorView Batch::field(std::string_view name) const {
+  if (slot_) {
+    const auto& fields = slot_->layout->fields;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].info.name == name) return field_view(*slot_, i);
+    }
+  }
+  throw Error(ErrorCode::not_found,
+              "the batch has no field '" + std::string(name) + "'; name it in fields");
+}
+
+std::span<const std::int64_t> Batch::sample_ids() const {
+  if (!slot_) return {};
+  return {slot_->sample_ids, static_cast<std::size_t>(slot_->rows)};
+}
+
+std::int64_t Batch::size() const { return slot_ ? slot_->rows : 0; }
+std::int64_t Batch::epoch() const { return slot_ ? slot_->epoch : 0; }
+std::int64_t Batch::step() const { return slot_ ? slot_->step : 0; }
+
+bool Batch::copied() const { return slot_ && slot_->index == internal::BatchSlot::kNoRing; }
+
+void Batch::require_contains(const TensorView& view) const {
+  if (view.empty() || contains(view)) return;
+  throw Error(ErrorCode::invalid_argument,
+              "the view does not lie in the batch, whose lease would not keep its memory valid");
+}
+
+bool Batch::contains(const TensorView& view) const {
+  if (!slot_ || view.empty()) return false;
+  const std::size_t size = view.size_bytes();
+  const auto rows = static_cast<std::size_t>(slot_->rows);
+  const auto lies_in = [&](const std::byte* begin, std::size_t bytes) {
+    // An operator would compare pointers into one array only.
+    const std::less_equal<const std::byte*> not_behind;
+    return size <= bytes && not_behind(begin, view.data()) &&
+           not_behind(view.data(), begin + (bytes - size));
+  };
+  if (lies_in(slot_->images, rows * slot_->layout->sample_bytes)) return true;
+  for (std::size_t f = 0; f < slot_->fields.size(); ++f) {
+    if (lies_in(slot_->fields[f], rows * slot_->layout->fields[f].row_bytes)) return true;
+  }
+  const auto ids = std::as_bytes(sample_ids());
+  return lies_in(ids.data(), ids.size());
+}
+
+}  // namespace chunkio

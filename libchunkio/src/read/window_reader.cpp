@@ -1,0 +1,382 @@
+#include "read/window_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/trace.hpp"
+#include "read/loader_state.hpp"
+
+namespace chunkio::read {
+namespace {
+
+// Row groups that a worker prefetches before it looks for other work.
+constexpr std::size_t kPrefetchedAtOnce = 64;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Errors of one place in the file, rather than of memory, of the program or of everything.
+bool concerns_stored_bytes(ErrorCode code) {
+  return code == ErrorCode::io_failed || code == ErrorCode::corrupt_data ||
+         code == ErrorCode::digest_mismatch || code == ErrorCode::hdf5_failed;
+}
+
+}  // namespace
+
+WindowReader::WindowReader(RowGroups groups, WindowReaderOptions options,
+                           std::vector<StreamedArray> arrays, CachedFields fields,
+                           std::shared_ptr<Ring> ring)
+    : options_(std::move(options)),
+      groups_(std::move(groups)),
+      ring_(std::move(ring)),
+      scheduler_(groups_, options_.order, options_.num_epochs, *ring_),
+      filler_(groups_, std::move(arrays), std::move(fields), ring_->layout(),
+              scheduler_.lane_batch()),
+      threads_(*ring_) {
+  threads_.start(options_.num_threads, [this](std::stop_token stop) { work(std::move(stop)); });
+}
+
+std::int64_t WindowReader::footprint(const EpochOrder& order, const WindowReaderOptions& options,
+                                     std::int64_t num_slots, std::size_t num_arrays) {
+  const RowGroups& groups = order.groups();
+  const std::int64_t num_steps = std::max<std::int64_t>(order.num_steps(), 1);
+  const std::int64_t epochs =
+      ReaderStatistics::kEpochBytes *
+      (num_slots / num_steps + 2 + static_cast<std::int64_t>(ReaderStatistics::kEpochsRemembered));
+  std::int64_t skipped = 0;
+  if (options.on_error == OnError::skip) {
+    constexpr std::size_t kNodeBytes = 128;  // of the map, its key, the string and the heap
+    skipped = std::min(groups.num_groups(), kMaxSkippedGroups) *
+              static_cast<std::int64_t>(kMaxReasonBytes + kNodeBytes);
+  }
+  return WindowScheduler::footprint(order, num_slots, num_arrays) +
+         SlotFiller::footprint(groups, options.num_threads) + epochs + skipped;
+}
+
+WindowReader::~WindowReader() {
+  cancel_.request_stop();
+  threads_.stop();
+  // Leases may outlive us; slots that were never handed out have no other owner.
+}
+
+void WindowReader::start(std::int64_t epoch, std::int64_t step) {
+  require_own_process();
+  if (epoch < 0 || epoch > kMaxEpoch) {
+    throw Error(ErrorCode::invalid_argument,
+                "epoch must be between 0 and 2^62, got " + std::to_string(epoch));
+  }
+  if (step < 0 || step > scheduler_.num_steps()) {
+    throw Error(ErrorCode::invalid_argument, "step must be between 0 and " +
+                                                 std::to_string(scheduler_.num_steps()) + ", got " +
+                                                 std::to_string(step));
+  }
+  std::unique_lock lock(ring_->mutex());
+  rethrow_error();
+  const bool stays = started_ && scheduler_.stands_at(epoch, step);
+  if (!stays) reset(lock, epoch, step);
+  // Staying in the middle of an epoch, its clock goes on with its other counters.
+  statistics_.enter(epoch, stays && epoch == consumer_epoch_ && step > 0, Clock::now());
+  if (step == scheduler_.num_steps()) statistics_.leave(Clock::now());
+  consumer_epoch_ = epoch;
+}
+
+void WindowReader::reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch,
+                         std::int64_t step) {
+  started_ = false;  // no worker takes up anything new
+  cancel_.request_stop();
+  threads_.wait_until_quiet(lock);
+  rethrow_error();
+  for (const StreamedArray& array : filler_.arrays()) array.source->cancel_prefetch();
+
+  statistics_.restart(Clock::now());
+  scheduler_.reset(epoch, step);
+  cancel_ = std::stop_source();
+  started_ = true;
+  ring_->work_available().notify_all();
+}
+
+std::shared_ptr<const internal::BatchSlot> WindowReader::next() {
+  require_own_process();
+  const base::TraceRange range(base::Stage::hand_over);
+  // Before the lock, so that it is given back after it: giving back locks the mutex, too.
+  std::shared_ptr<const internal::BatchSlot> leased;
+  std::unique_lock lock(ring_->mutex());
+  rethrow_error();
+  if (!started_) {
+    throw Error(ErrorCode::invalid_argument, "start_epoch() comes before next()");
+  }
+  if (scheduler_.num_steps() == 0 || scheduler_.next_epoch() != consumer_epoch_) return nullptr;
+  const bool all_held = ring_->num_leased() >= options_.max_held;
+  if (all_held && options_.when_held == WhenHeld::raise) {
+    throw Error(ErrorCode::out_of_resources,
+                "all " + std::to_string(options_.max_held) +
+                    " batches that may be held at once are held; release one before asking for the "
+                    "next, or raise max_held",
+                "max_held");
+  }
+  const Clock::time_point start = Clock::now();
+  wait_for_batch(lock);
+  const Clock::time_point end = Clock::now();
+  rethrow_error();
+  // Before anything changes: there may be no memory.
+  const std::shared_ptr<OwnBatch> own = all_held ? ring_->make_own() : nullptr;
+
+  const std::int64_t index = scheduler_.next_slot();
+  leased = ring_->lease(index);
+  scheduler_.take_next();
+
+  std::int64_t skipped = 0;
+  if (own || options_.on_error == OnError::skip) {
+    lock.unlock();  // the lease keeps everybody else off the slot
+    if (options_.on_error == OnError::skip) skipped = ring_->slot(index).close_gaps();
+    if (own) {
+      own->fill(*leased);
+      leased = {own, &own->slot()};
+    }
+    lock.lock();
+  }
+  statistics_.add_batch({.images = leased->rows,
+                         .skipped = skipped,
+                         .bytes = leased->rows * filler_.streamed_row_bytes(),
+                         .copied = own != nullptr},
+                        start, end);
+  if (leased->step == scheduler_.num_steps() - 1) statistics_.leave(Clock::now());
+  return leased;
+}
+
+void WindowReader::wait_for_batch(std::unique_lock<std::mutex>& lock) {
+  const auto is_ready = [this] { return error_ || scheduler_.next_is_complete(); };
+  if (is_ready()) return;
+  const base::TraceRange stall(base::Stage::wait_for_batch);
+  if (!options_.on_wait) {
+    batch_ready_.wait(lock, is_ready);
+    return;
+  }
+  // Half of what a person who presses Ctrl-C takes for at once.
+  constexpr std::chrono::milliseconds kInterval(50);
+  while (!batch_ready_.wait_for(lock, kInterval, is_ready)) {
+    lock.unlock();
+    options_.on_wait();
+    lock.lock();
+  }
+}
+
+LoaderPosition WindowReader::position() const {
+  require_own_process();
+  const std::lock_guard lock(ring_->mutex());
+  return {.epoch = consumer_epoch_, .step = scheduler_.steps_taken(consumer_epoch_)};
+}
+
+LoaderStats WindowReader::stats() const {
+  require_own_process();
+  const std::lock_guard lock(ring_->mutex());
+  LoaderStats stats = statistics_.total();
+  stats.num_threads = options_.num_threads;
+  return stats;
+}
+
+LoaderStats WindowReader::epoch_stats(std::int64_t epoch) const {
+  require_own_process();
+  const std::lock_guard lock(ring_->mutex());
+  LoaderStats stats = statistics_.epoch(epoch);
+  stats.num_threads = options_.num_threads;
+  return stats;
+}
+
+std::vector<SkippedRows> WindowReader::skipped() const {
+  require_own_process();
+  const std::lock_guard lock(ring_->mutex());
+  std::vector<SkippedRows> all;
+  for (const auto& [group, reason] : skipped_) {
+    const RowGroup rows = scheduler_.row_group(group);
+    all.push_back({.first_row = rows.first_row,
+                   .num_rows = rows.num_rows,
+                   .num_selected = groups_.length(group),
+                   .reason = reason});
+  }
+  return all;
+}
+
+void WindowReader::require_own_process() const {
+  if (ring_->in_own_process()) return;
+  throw Error(ErrorCode::unsupported,
+              "this loader was made before fork(), and its threads stayed in the parent process; "
+              "open the dataset and make a loader after fork()");
+}
+
+void WindowReader::rethrow_error() const {
+  if (error_) std::rethrow_exception(error_);
+}
+
+void WindowReader::fail(std::exception_ptr error) {
+  if (!error_) error_ = std::move(error);
+  cancel_.request_stop();
+  batch_ready_.notify_all();
+  ring_->work_available().notify_all();
+}
+
+// ---- workers ----
+
+void WindowReader::work(std::stop_token stop) {
+  base::name_this_thread("chunkio reader");
+  std::unique_lock lock(ring_->mutex(), std::defer_lock);
+  try {
+    work_until(stop, lock);
+  } catch (...) {
+    // Memory ran out in the bookkeeping: what was read is caught where it is read. The mutex is
+    // still held if it was, so that nobody meets what was left half done.
+    if (!lock.owns_lock()) lock.lock();
+    fail(std::current_exception());
+  }
+}
+
+void WindowReader::work_until(const std::stop_token& stop, std::unique_lock<std::mutex>& lock) {
+  SlotFiller::Scratch scratch(groups_);
+  lock.lock();
+  while (!stop.stop_requested()) {
+    if (started_ && !error_) {
+      if (scheduler_.open_planned(filler_)) ring_->work_available().notify_all();
+      if (prefetch_ahead(lock)) continue;
+      if (scheduler_.may_plan()) {
+        plan_next(lock);
+        continue;
+      }
+      if (WindowTask* task = scheduler_.task_to_read()) {
+        read_group(lock, *task, scratch);
+        continue;
+      }
+      // Last: the first batch does not wait for slots of the second window.
+      if (touch_slot(lock)) continue;
+    }
+    wait_for_work(lock);
+  }
+}
+
+void WindowReader::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  // Before the first start nothing is waited for, and after an error everything is over.
+  if (!started_ || error_) {
+    ring_->work_available().wait(lock);
+    return;
+  }
+  const bool for_output = scheduler_.waits_for_consumer();
+  const base::TraceRange range(for_output ? base::Stage::wait_for_buffer
+                                          : base::Stage::wait_for_input);
+  const auto what =
+      for_output ? ReaderStatistics::WaitFor::output : ReaderStatistics::WaitFor::input;
+  statistics_.begin_wait(what, Clock::now());
+  ring_->work_available().wait(lock);
+  statistics_.end_wait(what, Clock::now());
+}
+
+bool WindowReader::prefetch_ahead(std::unique_lock<std::mutex>& lock) {
+  std::array<WindowScheduler::Prefetch, kPrefetchedAtOnce> ahead;
+  const std::size_t num_ahead = scheduler_.take_prefetches(ahead);
+  if (num_ahead == 0) return false;
+  threads_.run_unlocked(lock, [&] {
+    const base::TraceRange range(base::Stage::prefetch);
+    for (const auto& [group, wanted] : std::span(ahead).first(num_ahead)) {
+      for (const StreamedArray& array : filler_.arrays()) array.source->prefetch(group, wanted);
+    }
+  });
+  return true;
+}
+
+void WindowReader::plan_next(std::unique_lock<std::mutex>& lock) {
+  std::unique_ptr<WindowTask> task = scheduler_.begin_plan();
+  double seconds = 0;
+  bool found = false;
+  std::exception_ptr error;
+  threads_.run_unlocked(lock, [&] {
+    const Clock::time_point start = Clock::now();
+    try {
+      const base::TraceRange range(base::Stage::plan);
+      if (!task) task = std::make_unique<WindowTask>();
+      found = scheduler_.plan_window(*task);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    seconds = seconds_since(start);
+  });
+  if (error) {
+    scheduler_.fail_plan();
+    fail(std::move(error));
+    return;
+  }
+  if (found) statistics_.add_plan(task->epoch, seconds);
+  scheduler_.end_plan(std::move(task), found);
+  // The caller's loop opens it; another thread may then plan on or read.
+  if (found) ring_->work_available().notify_all();
+}
+
+bool WindowReader::touch_slot(std::unique_lock<std::mutex>& lock) {
+  const std::optional<std::int64_t> index = scheduler_.take_untouched_slot();
+  if (!index) return false;
+  threads_.run_unlocked(lock, [&] { ring_->touch(*index); });
+  ring_->put_back(*index);
+  ring_->work_available().notify_all();
+  return true;
+}
+
+void WindowReader::read_group(std::unique_lock<std::mutex>& lock, WindowTask& task,
+                              SlotFiller::Scratch& scratch) {
+  const WindowScheduler::NextRead next = scheduler_.take_read(task);
+  const std::stop_token stop = cancel_.get_token();
+  ReadCost cost;
+  std::exception_ptr error;
+  std::optional<std::string> skip_reason;
+  threads_.run_unlocked(lock, [&] {
+    const Clock::time_point start = Clock::now();
+    try {
+      const base::TraceRange range(base::Stage::read_group);
+      filler_.fill(task.plan, task.rows, next.read, next.group, scratch, stop, cost);
+    } catch (...) {
+      error = std::current_exception();
+      if (options_.on_error == OnError::skip && !stop.stop_requested()) {
+        skip_reason = reason_to_skip(error);
+        if (skip_reason) filler_.mark_skipped(task.rows, scratch);
+      }
+    }
+    // What the sources do not count is filling in targets, ids and labels.
+    cost.copy_seconds += std::max(
+        seconds_since(start) - cost.read_seconds - cost.decode_seconds - cost.copy_seconds, 0.0);
+  });
+  if (stop.stop_requested())
+    return;  // abandoned: by reset(), by an error elsewhere, or by the destructor
+  if (error && !skip_reason) {
+    fail(std::move(error));
+    return;
+  }
+  if (skip_reason) remember_skipped(next.read.group, std::move(*skip_reason));
+  statistics_.add_group_read(task.epoch, cost);
+  if (!scheduler_.finish_read(task)) return;
+  if (scheduler_.next_is_complete()) batch_ready_.notify_all();
+  // Who waited for these last reads waits for the consumer from here on, or may go on.
+  if (scheduler_.none_open()) ring_->work_available().notify_all();
+}
+
+std::optional<std::string> WindowReader::reason_to_skip(std::exception_ptr& error) const {
+  try {
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& cause) {
+      if (!concerns_stored_bytes(cause.code())) return std::nullopt;
+      if (options_.check_whole_file) options_.check_whole_file();
+      return std::string(cause.what()).substr(0, kMaxReasonBytes);
+    }
+  } catch (...) {
+    error = std::current_exception();
+    return std::nullopt;
+  }
+}
+
+void WindowReader::remember_skipped(std::int64_t group, std::string reason) {
+  if (static_cast<std::int64_t>(skipped_.size()) == kMaxSkippedGroups) return;
+  skipped_.try_emplace(group, std::move(reason));
+}
+
+}  // namespace chunkio::read

@@ -1,0 +1,306 @@
+#include "advice/bottleneck.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/waiting_stats.hpp"
+
+namespace chunkio::advice {
+namespace {
+
+using test::waiting_stats;
+
+void expect_bound(const LoaderStats& stats, Bound bound, const std::string& part) {
+  const Diagnosis found = diagnose(stats);
+  const std::string advice = found.summary();
+  EXPECT_EQ(to_string(found.bound), to_string(bound)) << advice;
+  EXPECT_NE(advice.find(part), std::string::npos) << "'" << part << "' in: " << advice;
+  EXPECT_EQ(advice.back(), '.') << "sentences";
+  EXPECT_EQ(advice.find('\n'), std::string::npos);
+  EXPECT_DOUBLE_EQ(found.stall, stats.stall_seconds / stats.seconds);
+}
+
+const Cure* find_cure(const Diagnosis& diagnosis, const std::string& part) {
+  const auto found =
+      std::find_if(diagnosis.cures.begin(), diagnosis.cures.end(),
+                   [&](const Cure& cure) { return cure.text.find(part) != std::string::npos; });
+  return found == diagnosis.cures.end() ? nullptr : &*found;
+}
+
+bool sorted_by_gain(const Diagnosis& diagnosis) {
+  return std::is_sorted(diagnosis.cures.begin(), diagnosis.cures.end(),
+                        [](const Cure& a, const Cure& b) {
+                          return a.images_per_second > 1.02 * b.images_per_second;
+                        });
+}
+
+TEST(Bottleneck, NothingDeliveredSaysNothing) {
+  const Diagnosis found = LoaderStats{}.diagnosis();
+  EXPECT_EQ(found.bound, Bound::none);
+  EXPECT_TRUE(found.evidence.empty());
+  EXPECT_TRUE(found.cures.empty());
+  EXPECT_TRUE(found.summary().empty());
+}
+
+TEST(Bottleneck, HalfASecondIsTooShortToJudge) {
+  LoaderStats stats = waiting_stats();
+  stats.copy_seconds = 7;
+  stats.seconds = 0.49;
+  stats.stall_seconds = 0.48;
+  const Diagnosis found = diagnose(stats);
+  EXPECT_TRUE(found.too_short);
+  EXPECT_NE(found.summary().find("0.49 s, too short to judge"), std::string::npos);
+  EXPECT_NE(stats.since({}).diagnosis().summary().find("too short to judge"), std::string::npos);
+  stats.seconds = 0.51;
+  EXPECT_FALSE(diagnose(stats).too_short);
+  EXPECT_EQ(diagnose(stats).summary().find("too short"), std::string::npos);
+}
+
+TEST(Bottleneck, EchoIsForStorageAndForConsumersThatTrain) {
+  LoaderStats stats = waiting_stats();
+  stats.read_seconds = 9;
+  stats.stall_seconds = 8.7;  // it wants 7.7 times as much
+  ASSERT_NE(find_cure(diagnose(stats), "echo"), nullptr);
+  EXPECT_EQ(find_cure(diagnose(stats), "echo")->option, "echo = 8");
+  stats.stall_seconds = 8.9;  // 9.1 times: nothing that trains
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+
+  stats.stall_seconds = 5;
+  ASSERT_NE(find_cure(diagnose(stats), "echo"), nullptr);
+  stats.batches = 10'000;
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "half a millisecond is no step";
+  stats.batches = 100;
+  stats.copy_seconds = 10;
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "memory limits, not storage";
+  stats.decode_seconds = 11;
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "decoding limits, not storage";
+}
+
+TEST(Bottleneck, ConsumerThatHardlyWaitsIsTheLimit) {
+  LoaderStats stats = waiting_stats();
+  stats.read_seconds = 19;  // busy all the same
+  stats.stall_seconds = 0.29;
+  expect_bound(stats, Bound::consumer, "nothing to gain");
+  EXPECT_TRUE(diagnose(stats).cures.empty());
+  stats.stall_seconds = 0.31;
+  EXPECT_EQ(diagnose(stats).bound, Bound::disk);
+}
+
+TEST(Bottleneck, LargestStageIsTheLimit) {
+  LoaderStats stats = waiting_stats();
+  stats.read_seconds = 3;
+  stats.decode_seconds = 4;
+  stats.copy_seconds = 5;
+  stats.plan_seconds = 6;
+  expect_bound(stats, Bound::plan, "order");
+  stats.copy_seconds = 7;
+  expect_bound(stats, Bound::copy, "100 MB/s");
+  stats.decode_seconds = 8;
+  expect_bound(stats, Bound::decode, "digests");
+  stats.read_seconds = 9;
+  expect_bound(stats, Bound::disk, "Storage");
+}
+
+TEST(Bottleneck, DiskNamesItsRateAndTheOneThatIsWanted) {
+  LoaderStats stats = waiting_stats();
+  stats.read_seconds = 20;
+  expect_bound(stats, Bound::disk, "100 MB/s");
+  expect_bound(stats, Bound::disk, "200 MB/s");
+  const Diagnosis found = diagnose(stats);
+  EXPECT_TRUE(sorted_by_gain(found));
+  ASSERT_NE(find_cure(found, "echo"), nullptr);
+  EXPECT_EQ(find_cure(found, "echo")->option, "echo = 2");
+  EXPECT_NEAR(find_cure(found, "echo")->stall, 0, 0.02);
+  ASSERT_NE(find_cure(found, "disk that delivers"), nullptr);
+  EXPECT_NEAR(find_cure(found, "disk that delivers")->stall, 0, 0.02);
+  EXPECT_EQ(find_cure(found, "num_threads"), nullptr) << "all CPUs have one";
+  EXPECT_EQ(find_cure(found, "resident"), nullptr) << "does not fit";
+}
+
+TEST(Bottleneck, MemoryThatHoldsTheImagesIsTheBestCureOfADisk) {
+  LoaderStats stats = waiting_stats();
+  stats.read_seconds = 18;
+  stats.copy_seconds = 2;
+  stats.facts.spare_bytes = stats.facts.image_bytes;  // just enough
+  expect_bound(stats, Bound::disk, "resident = host");
+  EXPECT_EQ(diagnose(stats).cures.front().option, "resident = host");
+  // 10,000 images took their workers one second of copying.
+  EXPECT_NEAR(diagnose(stats).cures.front().images_per_second, 2000, 1) << "all that is wanted";
+  EXPECT_NEAR(diagnose(stats).cures.front().stall, 0, 0.001);
+  stats.facts.resident = Resident::host;
+  EXPECT_EQ(find_cure(diagnose(stats), "resident"), nullptr) << "it is on already";
+}
+
+TEST(Bottleneck, PredictionsAreThoseOfTheModel) {
+  // Workers decode all the time: 1000 images a second, of which the consumer takes 2000.
+  LoaderStats stats = waiting_stats();
+  stats.facts.filtered = true;
+  stats.facts.num_cpus = 3;
+  stats.bytes_read = 250'000'000;
+  stats.decode_seconds = 20;
+  expect_bound(stats, Bound::decode, "50 MB/s of pixels");
+  const Diagnosis found = diagnose(stats);
+  EXPECT_TRUE(sorted_by_gain(found));
+  const Cure* const threads = find_cure(found, "num_threads to the 3 CPUs (now 2)");
+  ASSERT_NE(threads, nullptr);
+  EXPECT_EQ(threads->option, "num_threads = 3");
+  EXPECT_NEAR(threads->images_per_second, 1500, 1);
+  EXPECT_NEAR(threads->stall, 0.25, 0.001);
+  const Cure* const unfiltered = find_cure(found, "without a filter");
+  ASSERT_NE(unfiltered, nullptr);
+  EXPECT_NEAR(unfiltered->stall, 0, 0.001) << "nothing else takes time";
+}
+
+TEST(Bottleneck, WhatAStageDoesAloneReplacesWhatTheCountersSay) {
+  LoaderStats stats = waiting_stats();
+  stats.facts.filtered = true;
+  stats.bytes_read = 250'000'000;
+  stats.decode_seconds = 20;
+  MachineRates measured = observe(stats).rates;
+  // Without the filter four times as much is read, and this disk has 150 MB/s for it.
+  measured.disk.bytes_per_second = 150e6;
+  const Diagnosis found = diagnose(stats, measured);
+  const Cure* const unfiltered = find_cure(found, "without a filter");
+  ASSERT_NE(unfiltered, nullptr);
+  EXPECT_NEAR(unfiltered->images_per_second, 1500, 1);
+  EXPECT_NEAR(unfiltered->stall, 0.25, 0.001);
+}
+
+TEST(Bottleneck, APipelineBelowItsBoundIsPredictedToStayBelow) {
+  LoaderStats stats = waiting_stats();
+  stats.facts.num_cpus = 4;
+  stats.copy_seconds = 16;
+  stats.input_wait_seconds = 4;  // a fifth of the time
+  const Diagnosis found = diagnose(stats);
+  const Cure* const threads = find_cure(found, "num_threads");
+  ASSERT_NE(threads, nullptr);
+  EXPECT_NEAR(threads->images_per_second, 2000, 1) << "twice what it is, not what it could be";
+}
+
+TEST(Bottleneck, DigestsNeedNotAlwaysBeCompared) {
+  LoaderStats stats = waiting_stats();
+  stats.decode_seconds = 18;
+  stats.copy_seconds = 2;
+  stats.facts.verify = Verify::always;
+  expect_bound(stats, Bound::decode, "verify = first_epoch");
+  EXPECT_EQ(diagnose(stats).cures.front().option, "verify = first_epoch");
+  stats.facts.verify = Verify::first_epoch;
+  EXPECT_EQ(diagnose(stats).cures.front().option, "verify = off");
+}
+
+TEST(Bottleneck, MoreThreadsDoNotHelpLibhdf5) {
+  LoaderStats stats = waiting_stats();
+  stats.facts.source = SourceKind::hdf5;
+  stats.facts.num_cpus = 8;
+  stats.copy_seconds = 18;
+  expect_bound(stats, Bound::copy, "libhdf5");
+  EXPECT_EQ(find_cure(diagnose(stats), "num_threads"), nullptr);
+  stats.read_seconds = 19;
+  stats.copy_seconds = 1;
+  expect_bound(stats, Bound::disk, "h5pack");
+  EXPECT_EQ(find_cure(diagnose(stats), "num_threads"), nullptr);
+}
+
+/// One worker that does nothing but wait: 10 ms for each of 1000 row groups of ten images, and a
+/// consumer that would take ten times as much.
+LoaderStats one_request_at_a_time() {
+  LoaderStats stats = waiting_stats();
+  stats.chunk_loads = 1000;
+  stats.facts.group_samples = 10;
+  stats.facts.source = SourceKind::scatter;
+  stats.num_threads = 1;
+  stats.read_seconds = 10;
+  stats.stall_seconds = 9;
+  return stats;
+}
+
+TEST(Bottleneck, WhereNothingIsReadAheadMoreThreadsWaitAtTheSameTime) {
+  EXPECT_EQ(find_cure(diagnose(one_request_at_a_time()), "num_threads"), nullptr)
+      << "what is read ahead is under way whatever the threads do";
+  for (const bool direct : {true, false}) {
+    LoaderStats stats = one_request_at_a_time();
+    stats.facts.reads_ahead = !direct;
+    if (!direct) stats.facts.order = OrderMode::random;
+    const Observed observed = observe(stats);
+    EXPECT_EQ(observed.plan.read_ahead_bytes, 0);
+    EXPECT_DOUBLE_EQ(observed.rates.disk.request_seconds, 0.01);
+    const Diagnosis found = diagnose(stats);
+    EXPECT_EQ(found.bound, Bound::disk);
+    const Cure* const threads = find_cure(found, "num_threads");
+    ASSERT_NE(threads, nullptr);
+    EXPECT_EQ(threads->option, "num_threads = 16") << "of 2 CPUs: more than ten wait";
+    EXPECT_NEAR(threads->images_per_second, 10'000, 1) << "all that is wanted";
+    ASSERT_NE(find_cure(found, "in 0.909 ms each"), nullptr) << "a faster disk";
+  }
+}
+
+TEST(Bottleneck, LatencyThatIsKnownIsSharedByLargerChunks) {
+  LoaderStats stats = one_request_at_a_time();
+  stats.facts.reads_ahead = false;
+  EXPECT_EQ(find_cure(diagnose(stats), "in chunks of"), nullptr)
+      << "it could be bandwidth, which larger chunks do not change";
+  MachineRates measured = observe(stats).rates;
+  measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
+  const Diagnosis found = diagnose(stats, measured);
+  const Cure* const chunks = find_cure(found, "in chunks of 4096KiB (now 977 KiB)");
+  ASSERT_NE(chunks, nullptr);
+  // 42 images of 0.1 ms each in a request of 9 ms.
+  EXPECT_NEAR(chunks->images_per_second, 42 / 0.0132, 42 / 0.0132 * 0.02);
+
+  measured.disk = {.bytes_per_second = 1e8, .request_seconds = 0};
+  EXPECT_EQ(find_cure(diagnose(stats, measured), "in chunks of"), nullptr) << "it is bandwidth";
+  stats.facts.order = OrderMode::random;
+  measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
+  EXPECT_EQ(find_cure(diagnose(stats, measured), "in chunks of"), nullptr)
+      << "rows are read one by one";
+}
+
+TEST(Bottleneck, RandomOrderReadsAChunkForEveryImage) {
+  LoaderStats stats = waiting_stats();
+  stats.facts.order = OrderMode::random;
+  stats.facts.filtered = true;
+  stats.chunk_loads = stats.images;
+  stats.bytes_read = 100'000'000'000;
+  stats.decode_seconds = 20;
+  const Diagnosis found = diagnose(stats);
+  EXPECT_EQ(found.bound, Bound::decode);
+  ASSERT_FALSE(found.cures.empty());
+  EXPECT_EQ(found.cures.front().option, "order = chunk_shuffled");
+  EXPECT_NEAR(found.cures.front().stall, 0, 0.001) << "a hundredth of the work";
+}
+
+TEST(Bottleneck, BurstsOfTheConsumerWantBuffers) {
+  LoaderStats stats = waiting_stats();
+  stats.copy_seconds = 4;
+  stats.input_wait_seconds = 1;
+  stats.output_wait_seconds = 4.9;
+  EXPECT_EQ(diagnose(stats).bound, Bound::copy);
+  stats.output_wait_seconds = 5.1;
+  expect_bound(stats, Bound::buffers, "prefetch_depth");
+  EXPECT_EQ(diagnose(stats).cures.front().option, "prefetch_depth = 16");
+}
+
+TEST(Bottleneck, AConsumerThatTakesNoTimeIsToldImagesASecond) {
+  LoaderStats stats = waiting_stats();
+  stats.stall_seconds = stats.seconds;
+  stats.read_seconds = 20;
+  const Diagnosis found = diagnose(stats);
+  EXPECT_EQ(found.bound, Bound::disk);
+  ASSERT_FALSE(found.cures.empty());
+  EXPECT_EQ(found.cures.front().stall, 1.0);
+  EXPECT_GT(found.cures.front().images_per_second, 1500);
+  EXPECT_EQ(find_cure(found, "echo"), nullptr) << "nobody knows how often";
+
+  stats.batches = 10'000;
+  stats.stall_seconds = 9;  // a tenth of a millisecond a batch may be a step
+  EXPECT_NE(diagnose(stats).summary().find("would take 1.00 GB/s"), std::string::npos);
+  stats.stall_seconds = 9.01;  // less is a loop that counts
+  const std::string advice = diagnose(stats).summary();
+  EXPECT_EQ(advice.find("would take"), std::string::npos) << advice;
+  EXPECT_EQ(diagnose(stats).cures.front().stall, 1.0);
+}
+
+}  // namespace
+}  // namespace chunkio::advice

@@ -1,0 +1,195 @@
+#include "advice/device_bottleneck.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/waiting_stats.hpp"
+
+namespace chunkio::advice {
+namespace {
+
+using cuda::DeviceStats;
+
+/// Ten seconds, half of which the consumer waited: 100 batches of 100 images of 100 kB, by way of
+/// page-locked memory, of a dataset for which the device has no room.
+DeviceStats waiting_stats() {
+  DeviceStats stats;
+  stats.batches = 100;
+  stats.images = 10'000;
+  stats.bytes_uploaded = 1'000'000'000;
+  stats.seconds = 10;
+  stats.stall_seconds = 4;
+  stats.device_stall_seconds = 1;
+  stats.pinned = true;
+  stats.dataset_bytes = 1'000'000'000;
+  stats.free_device_bytes = 500'000'000;
+  // The loader of it, which waits for the disk.
+  stats.loader = test::waiting_stats();
+  stats.loader.stall_seconds = 0;
+  stats.loader.read_seconds = 20;
+  return stats;
+}
+
+const Cure* find_cure(const Diagnosis& diagnosis, const std::string& option) {
+  const auto found =
+      std::find_if(diagnosis.cures.begin(), diagnosis.cures.end(),
+                   [&](const Cure& cure) { return cure.option.starts_with(option); });
+  return found == diagnosis.cures.end() ? nullptr : &*found;
+}
+
+TEST(DeviceBottleneck, NothingDeliveredSaysNothing) {
+  EXPECT_EQ(diagnose(DeviceStats{}).bound, Bound::none);
+  EXPECT_TRUE(diagnose(DeviceStats{}).evidence.empty());
+}
+
+TEST(DeviceBottleneck, HalfASecondIsTooShortToJudge) {
+  for (const double uploading : {0.4, 0.0}) {  // the bus limits, or the loader
+    DeviceStats stats = waiting_stats();
+    stats.upload_seconds = uploading;
+    stats.seconds = stats.loader.seconds = 0.49;
+    stats.stall_seconds = stats.loader.stall_seconds = 0.3;
+    stats.device_stall_seconds = 0;
+    const std::vector<std::string> evidence = diagnose(stats).evidence;
+    EXPECT_TRUE(diagnose(stats).too_short);
+    EXPECT_EQ(std::count_if(evidence.begin(), evidence.end(),
+                            [](const std::string& sentence) {
+                              return sentence.find("0.49 s, too short to judge") !=
+                                     std::string::npos;
+                            }),
+              1);
+    stats.seconds = stats.loader.seconds = 0.51;
+    EXPECT_FALSE(diagnose(stats).too_short);
+  }
+}
+
+TEST(DeviceBottleneck, ConsumerThatHardlyWaitsIsTheLimit) {
+  DeviceStats stats = waiting_stats();
+  stats.upload_seconds = 10;  // busy all the same
+  stats.stall_seconds = 0.19;
+  stats.device_stall_seconds = 0.1;
+  EXPECT_EQ(diagnose(stats).bound, Bound::consumer);
+  EXPECT_TRUE(diagnose(stats).cures.empty());
+  stats.stall_seconds = 0.21;  // 3.1 % with the wait of the device
+  EXPECT_EQ(diagnose(stats).bound, Bound::bus);
+}
+
+TEST(DeviceBottleneck, StageThatNeverRestsIsTheLimit) {
+  DeviceStats stats = waiting_stats();
+  stats.upload_seconds = 6;
+  stats.kernel_seconds = 5;
+  stats.loader.stall_seconds = 4;
+  EXPECT_EQ(diagnose(stats).bound, Bound::bus);
+  stats.kernel_seconds = 7;
+  EXPECT_EQ(diagnose(stats).bound, Bound::kernel);
+  stats.loader.stall_seconds = 8;
+  EXPECT_EQ(diagnose(stats).bound, Bound::disk) << "what the loader waits for";
+  EXPECT_DOUBLE_EQ(diagnose(stats).stall, 0.5) << "of the device's consumer, not of the feed";
+}
+
+TEST(DeviceBottleneck, AmongEqualsTheBusComesFirstAndTheLoaderLast) {
+  DeviceStats stats = waiting_stats();
+  stats.upload_seconds = 6;
+  stats.kernel_seconds = 6;
+  stats.loader.stall_seconds = 6;
+  EXPECT_EQ(diagnose(stats).bound, Bound::bus) << "it has cures that keep the program as it is";
+  stats.upload_seconds = 5;
+  EXPECT_EQ(diagnose(stats).bound, Bound::kernel) << "the loader has to be busier to be named";
+}
+
+TEST(DeviceBottleneck, EchoThatIsThereIsMultiplied) {
+  DeviceStats stats = waiting_stats();
+  stats.loader.stall_seconds = 9;
+  const Diagnosis once = diagnose(stats);
+  const Cure* const first = find_cure(once, "echo");
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->option, "echo = 2");
+  EXPECT_NEAR(first->images_per_second, 2000, 1) << "all that is wanted";
+  EXPECT_NEAR(first->stall, 0, 0.001);
+
+  stats.echo = 3;
+  const Diagnosis more = diagnose(stats);
+  ASSERT_NE(find_cure(more, "echo"), nullptr);
+  EXPECT_EQ(find_cure(more, "echo")->option, "echo = 6") << "three uses are twice too few";
+}
+
+TEST(DeviceBottleneck, EchoIsProposedOnlyWhereStorageLimitsAndTheStepIsKnown) {
+  DeviceStats stats = waiting_stats();
+  stats.loader.stall_seconds = 9;
+  EXPECT_EQ(diagnose(stats).bound, Bound::disk);
+  EXPECT_NE(find_cure(diagnose(stats), "echo"), nullptr);
+  stats.batches = 10'000;  // half a millisecond each: nobody trains so fast
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+  stats.batches = 100;
+  std::swap(stats.loader.read_seconds, stats.loader.decode_seconds);
+  EXPECT_EQ(diagnose(stats).bound, Bound::decode);
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+  std::swap(stats.loader.read_seconds, stats.loader.decode_seconds);
+  stats.upload_seconds = 9;
+  EXPECT_EQ(diagnose(stats).bound, Bound::bus);
+  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+}
+
+TEST(DeviceBottleneck, CuresOfTheLoaderCountImagesOfTheConsumer) {
+  DeviceStats stats = waiting_stats();
+  stats.loader.stall_seconds = 9;
+  stats.echo = 4;
+  // Each image of the loader is used four times.
+  stats.loader.images = 2500;
+  stats.loader.bytes_delivered = 250'000'000;
+  stats.loader.bytes_read = 250'000'000;
+  stats.loader.batches = 25;
+  stats.loader.chunk_loads = 25;
+  stats.loader.facts.spare_bytes = stats.loader.facts.image_bytes;
+  const Diagnosis found = diagnose(stats);
+  EXPECT_EQ(found.bound, Bound::disk);
+  const Cure* const resident = find_cure(found, "resident = host");
+  ASSERT_NE(resident, nullptr);
+  EXPECT_NEAR(resident->images_per_second, 2000, 1);
+  EXPECT_EQ(std::count_if(found.cures.begin(), found.cures.end(),
+                          [](const Cure& cure) { return cure.option.starts_with("echo"); }),
+            1)
+      << "of the device alone";
+  EXPECT_EQ(find_cure(found, "echo")->option, "echo = 8");
+}
+
+TEST(DeviceBottleneck, ResidentDatasetsWaitForKernelOrOrder) {
+  DeviceStats stats = waiting_stats();
+  stats.resident = true;
+  stats.pinned = false;
+  stats.upload_seconds = 0;
+  stats.kernel_seconds = 1;
+  stats.loader.stall_seconds = 10;  // when it was read
+  EXPECT_EQ(diagnose(stats).bound, Bound::plan) << "next() was waited for";
+  EXPECT_TRUE(diagnose(stats).cures.empty());
+  stats.stall_seconds = 1;
+  stats.device_stall_seconds = 4;
+  const Diagnosis found = diagnose(stats);
+  EXPECT_EQ(found.bound, Bound::kernel);
+  EXPECT_NE(find_cure(found, "normalize.dtype = float16"), nullptr);
+  EXPECT_EQ(find_cure(found, "resident"), nullptr) << "it is on the device";
+  stats.dtype = DType::bfloat16;
+  EXPECT_EQ(find_cure(diagnose(stats), "normalize.dtype"), nullptr) << "it is small already";
+}
+
+TEST(DeviceBottleneck, WhatWouldHelpTheBusDependsOnTheDevice) {
+  DeviceStats stats = waiting_stats();
+  stats.upload_seconds = 9;
+  EXPECT_EQ(find_cure(diagnose(stats), "pin_memory"), nullptr) << "it is locked";
+  EXPECT_EQ(find_cure(diagnose(stats), "resident"), nullptr) << "there is no room";
+  stats.pinned = false;
+  stats.free_device_bytes = stats.dataset_bytes;  // just enough
+  const Diagnosis found = diagnose(stats);
+  EXPECT_NE(find_cure(found, "pin_memory = require"), nullptr);
+  EXPECT_NE(find_cure(found, "resident = require"), nullptr);
+  for (const Cure& cure : found.cures) {
+    EXPECT_GE(cure.stall, 0);
+    EXPECT_LE(cure.images_per_second, 2000.5) << "more than is wanted";
+  }
+}
+
+}  // namespace
+}  // namespace chunkio::advice

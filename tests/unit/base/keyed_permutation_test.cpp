@@ -1,0 +1,106 @@
+#include "base/keyed_permutation.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/golden_vectors.hpp"
+
+namespace {
+
+using namespace chunkio::base;
+
+constexpr std::uint64_t kNoTable = 0;
+
+void expect_bijection(const KeyedPermutation& permutation) {
+  std::vector<bool> seen(permutation.size());
+  for (std::uint64_t x = 0; x < permutation.size(); ++x) {
+    const std::uint64_t y = permutation(x);
+    ASSERT_LT(y, permutation.size());
+    ASSERT_FALSE(seen[y]) << "two numbers map to " << y;
+    seen[y] = true;
+    ASSERT_EQ(permutation.inverse(y), x);
+  }
+}
+
+TEST(KeyedPermutation, MatchesTheReference) {
+  int entries = 0;
+  for (const auto& entry : chunkio::test::golden_vectors("permutations.json")) {
+    SCOPED_TRACE(entry.dump());
+    const bool table = entry["kind"] == "table";
+    const auto purpose =
+        table ? StreamPurpose::row_groups : static_cast<StreamPurpose>(entry["purpose"]);
+    const std::uint64_t size = entry["size"];
+    const KeyedPermutation permutation(size, entry["key"].get<PhiloxKey>(), purpose,
+                                       table ? KeyedPermutation::kMaxTableSize : kNoTable);
+    for (std::size_t i = 0; i < entry["images"].size(); ++i) {
+      const std::uint64_t x = entry.contains("at") ? entry["at"][i].get<std::uint64_t>() : i;
+      ASSERT_EQ(permutation(x), entry["images"][i]) << x;
+      ASSERT_EQ(permutation.inverse(permutation(x)), x);
+    }
+    ++entries;
+  }
+  EXPECT_GE(entries, 30);
+}
+
+TEST(KeyedPermutation, FeistelIsABijectionOnEverySmallDomain) {
+  for (std::uint64_t size = 1; size <= 300; ++size) {
+    SCOPED_TRACE(size);
+    expect_bijection(KeyedPermutation(size, {static_cast<std::uint32_t>(size), 9},
+                                      StreamPurpose::row_groups, kNoTable));
+  }
+}
+
+TEST(KeyedPermutation, FeistelIsABijectionAroundPowersOfTwo) {
+  for (const std::uint64_t size : {1023U, 1024U, 1025U, 4096U, 4097U, 65537U}) {
+    SCOPED_TRACE(size);
+    expect_bijection(KeyedPermutation(size, {7, 8}, StreamPurpose::rows, kNoTable));
+  }
+}
+
+TEST(KeyedPermutation, TableIsABijection) {
+  for (const std::uint64_t size : {1U, 2U, 3U, 100U, 65536U}) {
+    SCOPED_TRACE(size);
+    expect_bijection(KeyedPermutation(size, {7, 8}, StreamPurpose::row_groups));
+  }
+}
+
+TEST(KeyedPermutation, InvertsTheLargestDomains) {
+  for (const std::uint64_t size :
+       {std::uint64_t{1} << 32, (std::uint64_t{1} << 62) + 1, (std::uint64_t{1} << 63) - 1}) {
+    const KeyedPermutation permutation(size, {1, 2}, StreamPurpose::rows);
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      const std::uint64_t x = i % 2 == 0 ? i : size - i;
+      ASSERT_LT(permutation(x), size);
+      ASSERT_EQ(permutation.inverse(permutation(x)), x);
+    }
+  }
+}
+
+// All 24 orders of four things are equally likely, for the table and for the network. 23 degrees of
+// freedom: chi-squared above 58 has a chance of 8e-5, and the keys are fixed, so this passes always
+// or never.
+TEST(KeyedPermutation, OrdersOfFourAreEquallyLikely) {
+  for (const std::uint64_t max_table : {KeyedPermutation::kMaxTableSize, kNoTable}) {
+    std::vector<int> counts(256);
+    constexpr int kDraws = 24 * 500;
+    for (std::uint32_t key = 0; key < kDraws; ++key) {
+      const KeyedPermutation p(4, stream_key(key, 0, 0, StreamPurpose::row_groups),
+                               StreamPurpose::row_groups, max_table);
+      ++counts[p(0) | p(1) << 2 | p(2) << 4 | p(3) << 6];
+    }
+    double chi_squared = 0;
+    int orders = 0;
+    for (const int count : counts) {
+      if (count == 0) continue;
+      ++orders;
+      chi_squared += std::pow(count - 500.0, 2) / 500.0;
+    }
+    EXPECT_EQ(orders, 24);
+    EXPECT_LT(chi_squared, 58) << "table up to " << max_table;
+  }
+}
+
+}  // namespace

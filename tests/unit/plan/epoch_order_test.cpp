@@ -1,0 +1,356 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/error.hpp>
+
+#include "support/errors.hpp"
+#include "support/golden_vectors.hpp"
+
+namespace {
+
+using chunkio::EpochOrder;
+using chunkio::Error;
+using chunkio::ErrorCode;
+using chunkio::OrderMode;
+using chunkio::OrderOptions;
+using chunkio::RowGroups;
+using chunkio::RowRange;
+using chunkio::RowSelection;
+using chunkio::Uneven;
+using chunkio::test::refusal;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using Rows = std::vector<std::int64_t>;
+
+std::string refusal_of(const OrderOptions& options, std::int64_t num_samples = 1000,
+                       std::int64_t epoch = 0) {
+  return refusal([&] { EpochOrder(RowGroups(10, num_samples), options, epoch); });
+}
+
+Rows all_rows(const EpochOrder& order) {
+  Rows rows;
+  for (std::int64_t step = 0; step < order.num_steps(); ++step) {
+    const Rows batch = order.batch(step);
+    EXPECT_EQ(std::ssize(batch), order.batch_rows(step));
+    rows.insert(rows.end(), batch.begin(), batch.end());
+  }
+  EXPECT_EQ(std::ssize(rows), order.num_delivered());
+  return rows;
+}
+
+OrderMode mode_named(const std::string& name) {
+  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    if (name == to_string(mode)) return mode;
+  }
+  throw std::invalid_argument(name);
+}
+
+Uneven uneven_named(const std::string& name) {
+  for (const auto uneven : {Uneven::pad, Uneven::drop, Uneven::exact}) {
+    if (name == to_string(uneven)) return uneven;
+  }
+  throw std::invalid_argument(name);
+}
+
+RowGroups groups_of(const nlohmann::json& entry) {
+  const Rows files = entry["files"];
+  if (!entry.contains("select")) return RowGroups(entry["k"], files);
+  std::vector<RowRange> ranges;
+  for (const auto& range : entry["select"]) ranges.push_back({range[0], range[1]});
+  return RowGroups(entry["k"], files.at(0), RowSelection(ranges));
+}
+
+EpochOrder order_of(const nlohmann::json& entry, std::int64_t rank) {
+  return EpochOrder(groups_of(entry),
+                    {.mode = mode_named(entry["mode"]),
+                     .seed = entry["seed"],
+                     .batch_size = entry["batch_size"],
+                     .window_groups = entry["window_groups"],
+                     .rank = rank,
+                     .world_size = entry["world_size"],
+                     .lanes = entry["lanes"],
+                     .uneven = uneven_named(entry["uneven"]),
+                     .drop_last = entry["drop_last"]},
+                    entry["epoch"]);
+}
+
+TEST(EpochOrder, MatchesTheReference) {
+  int cases = 0;
+  for (const auto& entry : chunkio::test::golden_vectors("orders.json")) {
+    SCOPED_TRACE(entry["name"].get<std::string>());
+    std::int64_t steps = 0;
+    for (std::int64_t rank = 0; rank < entry["world_size"]; ++rank) {
+      const EpochOrder order = order_of(entry, rank);
+      if (entry.contains("num_steps")) {
+        ASSERT_EQ(order.num_steps(), entry["num_steps"][static_cast<std::size_t>(rank)]);
+      }
+      steps += order.num_steps();
+    }
+    // Small cases list every batch of every rank, large ones some.
+    if (entry.contains("num_steps")) {
+      ASSERT_EQ(std::ssize(entry["batches"]), steps);
+    } else {
+      ASSERT_FALSE(entry["batches"].empty());
+    }
+    for (const auto& batch : entry["batches"]) {
+      const EpochOrder order = order_of(entry, batch[0]);
+      const std::int64_t step = batch[1];
+      ASSERT_EQ(order.batch(step), batch[2].get<Rows>()) << "rank " << batch[0] << " step " << step;
+      ASSERT_EQ(order.batch_rows(step), std::ssize(batch[2]));
+    }
+    ++cases;
+  }
+  EXPECT_GE(cases, 110);
+}
+
+TEST(EpochOrder, SequentialIsFileOrder) {
+  const EpochOrder order(RowGroups(4, 11), {.mode = OrderMode::sequential, .batch_size = 3}, 5);
+  Rows expected(11);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(all_rows(order), expected);
+  EXPECT_EQ(order.num_steps(), 4);
+  EXPECT_EQ(order.batch_rows(3), 2);
+}
+
+TEST(EpochOrder, ShuffledDeliversEachSampleOnce) {
+  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::random}) {
+    Rows rows = all_rows(EpochOrder(
+        RowGroups(10, 1003), {.mode = mode, .seed = 3, .batch_size = 64, .window_groups = 7}, 0));
+    EXPECT_FALSE(std::is_sorted(rows.begin(), rows.end()));
+    std::sort(rows.begin(), rows.end());
+    Rows expected(1003);
+    std::iota(expected.begin(), expected.end(), 0);
+    EXPECT_EQ(rows, expected);
+  }
+}
+
+TEST(EpochOrder, SeedAndEpochChangeTheOrder) {
+  const auto rows_of = [](std::uint64_t seed, std::int64_t epoch) {
+    return all_rows(EpochOrder(RowGroups(10, 1000),
+                               {.seed = seed, .batch_size = 100, .window_groups = 4}, epoch));
+  };
+  EXPECT_EQ(rows_of(1, 2), rows_of(1, 2));
+  EXPECT_NE(rows_of(1, 2), rows_of(2, 1));
+  EXPECT_NE(rows_of(1, 2), rows_of(1, 3));
+  EXPECT_NE(rows_of(1, 0), rows_of(1 + (std::uint64_t{1} << 32), 0));
+  EXPECT_NE(rows_of(1, 0), rows_of(1, std::int64_t{1} << 32));
+}
+
+TEST(EpochOrder, MixesWholeWindowsOfRowGroups) {
+  // Windows of 5 groups of 10: each run of 50 samples comes from exactly 5 groups.
+  const Rows rows = all_rows(
+      EpochOrder(RowGroups(10, 1000), {.seed = 9, .batch_size = 50, .window_groups = 5}, 0));
+  for (std::size_t window = 0; window < 20; ++window) {
+    std::vector<int> samples_of_group(100);
+    for (std::size_t i = 0; i < 50; ++i) {
+      ++samples_of_group[static_cast<std::size_t>(rows[window * 50 + i] / 10)];
+    }
+    EXPECT_EQ(std::count(samples_of_group.begin(), samples_of_group.end(), 10), 5);
+  }
+}
+
+TEST(EpochOrder, LanesDefaultToWorldSize) {
+  const EpochOrder order(RowGroups(10, 100), {.batch_size = 4, .rank = 1, .world_size = 3}, 2);
+  EXPECT_EQ(order.options().lanes, 3);
+  EXPECT_EQ(order.options().rank, 1);
+  EXPECT_EQ(order.epoch(), 2);
+  EXPECT_EQ(order.groups().num_groups(), 10);
+}
+
+TEST(EpochOrder, PadDropAndExactEndAsDefined) {
+  // 10 samples in 4 lanes: lengths 2, 3, 2, 3.
+  const auto delivered = [](Uneven uneven, bool drop_last) {
+    Rows counts;
+    for (std::int64_t rank = 0; rank < 4; ++rank) {
+      const EpochOrder order(RowGroups(3, 10),
+                             {.batch_size = 2,
+                              .rank = rank,
+                              .world_size = 4,
+                              .uneven = uneven,
+                              .drop_last = drop_last},
+                             0);
+      counts.push_back(order.num_delivered());
+      counts.push_back(order.num_steps());
+    }
+    return counts;
+  };
+  EXPECT_EQ(delivered(Uneven::pad, false), (Rows{3, 2, 3, 2, 3, 2, 3, 2}));
+  EXPECT_EQ(delivered(Uneven::pad, true), (Rows{2, 1, 2, 1, 2, 1, 2, 1}));
+  EXPECT_EQ(delivered(Uneven::drop, false), (Rows{2, 1, 2, 1, 2, 1, 2, 1}));
+  EXPECT_EQ(delivered(Uneven::exact, false), (Rows{2, 1, 3, 2, 2, 1, 3, 2}));
+}
+
+TEST(EpochOrder, PaddingRepeatsTheFirstSampleOfTheLane) {
+  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    const EpochOrder order(RowGroups(3, 10),
+                           {.mode = mode, .seed = 4, .batch_size = 3, .rank = 0, .world_size = 4},
+                           0);
+    const Rows rows = all_rows(order);
+    ASSERT_EQ(rows.size(), 3U);
+    EXPECT_EQ(rows[2], rows[0]);
+    EXPECT_NE(rows[1], rows[0]);
+  }
+}
+
+TEST(EpochOrder, DropLastMayLeaveNothing) {
+  const EpochOrder order(RowGroups(3, 10), {.batch_size = 11, .drop_last = true}, 0);
+  EXPECT_EQ(order.num_steps(), 0);
+  EXPECT_EQ(order.num_delivered(), 0);
+}
+
+TEST(EpochOrder, PlansTenBillionSamples) {
+  constexpr std::int64_t kSamples = 10'000'000'000;
+  const EpochOrder order(
+      RowGroups(36, kSamples),
+      {.seed = 1, .batch_size = 256, .window_groups = 64, .rank = 3, .world_size = 8}, 0);
+  EXPECT_EQ(order.num_steps(), (kSamples / 8 + 255) / 256);
+  for (const std::int64_t step : {std::int64_t{0}, order.num_steps() / 2, order.num_steps() - 1}) {
+    Rows rows = order.batch(step);
+    ASSERT_EQ(std::ssize(rows), order.batch_rows(step));
+    std::sort(rows.begin(), rows.end());
+    EXPECT_GE(rows.front(), 0);
+    EXPECT_LT(rows.back(), kSamples);
+    EXPECT_EQ(std::adjacent_find(rows.begin(), rows.end()), rows.end());
+    // 64 groups of a random order lie all over the data.
+    EXPECT_GT(rows.back() - rows.front(), kSamples / 4);
+  }
+  EXPECT_EQ(order.batch_rows(order.num_steps() - 1), kSamples / 8 % 256);
+}
+
+TEST(EpochOrder, ASelectionOfAllRowsIsNone) {
+  const auto rows_of = [](const RowGroups& groups) {
+    return all_rows(EpochOrder(groups, {.seed = 5, .batch_size = 8, .window_groups = 3}, 1));
+  };
+  EXPECT_EQ(rows_of(RowGroups(4, 50, RowSelection({{20, 50}, {0, 20}}))),
+            rows_of(RowGroups(4, 50)));
+}
+
+TEST(EpochOrder, ASelectionOfManyGroupsIsDeliveredOnce) {
+  // More groups than a table permutes, of 1 to 3 rows each.
+  Rows selected;
+  for (std::int64_t row = 0; row < 210'000; ++row) {
+    if (row % 3 == 0 || row % 7 < 3) selected.push_back(row);
+  }
+  const RowGroups groups(3, 210'000, RowSelection::of(selected));
+  ASSERT_EQ(groups.num_groups(), 70'000);
+  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    Rows rows;
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+      const Rows part = all_rows(EpochOrder(groups,
+                                            {.mode = mode,
+                                             .seed = 2,
+                                             .batch_size = 1 << 14,
+                                             .window_groups = 1000,
+                                             .rank = rank,
+                                             .world_size = 2,
+                                             .uneven = Uneven::exact},
+                                            3));
+      rows.insert(rows.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(std::is_sorted(rows.begin(), rows.end()), mode == OrderMode::sequential);
+    std::sort(rows.begin(), rows.end());
+    EXPECT_TRUE(rows == selected);
+  }
+}
+
+TEST(EpochOrder, RefusesMoreLanesThanSelectedRows) {
+  const RowGroups groups(10, 1000, RowSelection({{100, 107}}));
+  EXPECT_THAT(refusal([&] { EpochOrder(groups, {.batch_size = 8, .lanes = 8}, 0); }),
+              AllOf(HasSubstr("7 samples"), HasSubstr("8 lanes")));
+  EXPECT_NO_THROW(EpochOrder(groups, {.batch_size = 7, .lanes = 7}, 0));
+}
+
+TEST(EpochOrder, ASelectionMayMakeLongGroupsShortEnough) {
+  const std::int64_t many = std::int64_t{1} << 40;
+  const RowSelection few({{7, 9}, {many - 3, many}});
+  const EpochOrder order(RowGroups(1 << 20, many, few),
+                         {.mode = OrderMode::sequential, .batch_size = 5, .window_groups = 1 << 20},
+                         0);
+  EXPECT_EQ(order.batch(0), (Rows{7, 8, many - 3, many - 2, many - 1}));
+}
+
+TEST(EpochOrder, WindowsWiderThanTheDataAreOneWindow) {
+  const auto rows_of = [](std::int64_t window_groups) {
+    return all_rows(
+        EpochOrder(RowGroups(4, 50), {.batch_size = 8, .window_groups = window_groups}, 0));
+  };
+  EXPECT_EQ(rows_of(13), rows_of(std::numeric_limits<std::int64_t>::max()));
+  EXPECT_NE(rows_of(13), rows_of(12));
+}
+
+TEST(EpochOrder, RefusesOptionsOutOfRange) {
+  EXPECT_THAT(refusal_of({.batch_size = 0}), HasSubstr("batch_size"));
+  EXPECT_THAT(refusal_of({.batch_size = std::int64_t{1} << 32}), HasSubstr("batch_size"));
+  EXPECT_THAT(refusal_of({.window_groups = 0}), HasSubstr("window_groups"));
+  EXPECT_THAT(refusal_of({.world_size = 0}), HasSubstr("world_size"));
+  EXPECT_THAT(refusal_of({.rank = 2, .world_size = 2}), HasSubstr("rank = 2"));
+  EXPECT_THAT(refusal_of({.rank = -1}), HasSubstr("rank"));
+  EXPECT_THAT(refusal_of({.lanes = -1}), HasSubstr("lanes"));
+  EXPECT_THAT(refusal_of({}, 1000, -1), HasSubstr("epoch"));
+}
+
+TEST(EpochOrder, SaysWhichLanesWouldDo) {
+  // batch_size 12 on 4 ranks: 4, 8, 12, 16, 24 or 48 lanes.
+  EXPECT_THAT(refusal_of({.batch_size = 12, .world_size = 4, .lanes = 9}),
+              AllOf(HasSubstr("world_size = 4"), HasSubstr("lanes = 8 or 12 would do")));
+  EXPECT_THAT(refusal_of({.batch_size = 12, .world_size = 4, .lanes = 3}),
+              HasSubstr("lanes = 4 would do"));
+  EXPECT_THAT(refusal_of({.batch_size = 12, .world_size = 4, .lanes = 50}),
+              HasSubstr("lanes = 48 would do"));
+}
+
+TEST(EpochOrder, SaysWhichBatchSizesWouldDo) {
+  EXPECT_THAT(refusal_of({.batch_size = 12, .world_size = 4, .lanes = 20}),
+              AllOf(HasSubstr("lanes = 16 or 24"), HasSubstr("batch_size = 10 or 15")));
+  EXPECT_THAT(refusal_of({.batch_size = 2, .world_size = 1, .lanes = 3}),
+              AllOf(HasSubstr("lanes = 2,"), HasSubstr("batch_size = 3 ")));
+}
+
+TEST(EpochOrder, RefusesMoreLanesThanSamples) {
+  EXPECT_THAT(refusal_of({.batch_size = 16, .lanes = 16}, 15),
+              AllOf(HasSubstr("15 samples"), HasSubstr("16 lanes")));
+  EXPECT_NO_THROW(EpochOrder(RowGroups(10, 16), {.batch_size = 16, .lanes = 16}, 0));
+}
+
+TEST(EpochOrder, RefusesExactWithDropLast) {
+  EXPECT_THAT(refusal_of({.uneven = Uneven::exact, .drop_last = true}), HasSubstr("drop_last"));
+}
+
+TEST(EpochOrder, RefusesWindowsBeyond32Bits) {
+  const std::int64_t many = std::int64_t{1} << 40;
+  EXPECT_THAT(refusal([&] { EpochOrder(RowGroups(1 << 20, many), {.window_groups = 1 << 12}, 0); }),
+              HasSubstr("at most 4095"));
+  EXPECT_NO_THROW(EpochOrder(RowGroups(1 << 20, many), {.window_groups = (1 << 12) - 1}, 0));
+  EXPECT_THAT(refusal([&] { EpochOrder(RowGroups(std::int64_t{1} << 33, many), {}, 0); }),
+              HasSubstr("row groups of"));
+  // A lane shorter than that clips the window.
+  EXPECT_NO_THROW(EpochOrder(RowGroups(1 << 20, many),
+                             {.batch_size = 1 << 10, .window_groups = 1 << 12, .lanes = 1 << 10},
+                             0));
+}
+
+TEST(EpochOrder, RefusesStepsThatDoNotExist) {
+  const EpochOrder order(RowGroups(10, 100), {.batch_size = 30}, 0);
+  EXPECT_THAT(refusal([&] { (void)order.batch(4); }), HasSubstr("4 steps"));
+  EXPECT_THAT(refusal([&] { (void)order.batch(-1); }), HasSubstr("step -1"));
+}
+
+TEST(EpochOrder, NamesOfEnumerators) {
+  EXPECT_EQ(to_string(OrderMode::chunk_shuffled), "chunk_shuffled");
+  EXPECT_EQ(to_string(OrderMode::sequential), "sequential");
+  EXPECT_EQ(to_string(OrderMode::random), "random");
+  EXPECT_EQ(to_string(Uneven::pad), "pad");
+  EXPECT_EQ(to_string(Uneven::drop), "drop");
+  EXPECT_EQ(to_string(Uneven::exact), "exact");
+}
+
+}  // namespace

@@ -1,0 +1,480 @@
+// What Loader and DeviceLoader promise alike, tried on both.
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/chunkio.hpp>
+#include <chunkio/cuda/device_loader.hpp>
+
+#include "device/device_loader_access.hpp"
+#include "harness/scratch_folder.hpp"
+#include "support/errors.hpp"
+#include "support/fake_gpu.hpp"
+#include "support/h5_files.hpp"
+#include "support/pixels.hpp"
+
+namespace chunkio {
+namespace {
+
+using test::expect_error;
+
+template <class L>
+concept GivesEpochs = requires(L&& loader) {
+  std::forward<L>(loader).epoch(0);
+};
+static_assert(GivesEpochs<Loader&>);
+static_assert(!GivesEpochs<Loader>, "its range would outlive it");
+
+/// What both give of a batch. Images differ; tests of each of the two compare them.
+struct Delivered {
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;
+  std::vector<std::int64_t> ids = {};
+  std::vector<std::int64_t> labels = {};
+  std::vector<float> weights = {};
+
+  friend bool operator==(const Delivered&, const Delivered&) = default;
+};
+
+bool is_null(const TensorView& view) { return view.data() == nullptr; }
+bool is_null(const cuda::DeviceTensor& tensor) { return tensor.data == nullptr; }
+
+template <class Value>
+std::vector<Value> copy_of(const void* data, const Shape& shape) {
+  std::vector<Value> values(static_cast<std::size_t>(shape.num_elements()));
+  std::memcpy(values.data(), data, values.size() * sizeof(Value));
+  return values;
+}
+
+class Host {
+ public:
+  explicit Host(Loader loader) : loader_(std::move(loader)) {}
+
+  [[nodiscard]] Loader& get() noexcept { return loader_; }
+  [[nodiscard]] std::optional<Batch> next() { return loader_.next(); }
+  [[nodiscard]] static Delivered read(const Batch& batch) {
+    const TensorView labels = batch.labels();
+    const TensorView weights = batch.field("weights");
+    EXPECT_EQ(weights.dtype(), DType::float32);
+    EXPECT_EQ(weights.shape(), Shape({batch.size(), 2}));
+    return {.epoch = batch.epoch(),
+            .step = batch.step(),
+            .ids = {batch.sample_ids().begin(), batch.sample_ids().end()},
+            .labels = copy_of<std::int64_t>(labels.data(), labels.shape()),
+            .weights = copy_of<float>(weights.data(), weights.shape())};
+  }
+  [[nodiscard]] LoaderStats reading() { return loader_.stats(); }
+  /// Whether each epoch reads the file.
+  static constexpr bool kReads = true;
+
+ private:
+  Loader loader_;
+};
+
+/// \tparam big_batch  of DeviceOptions.
+template <cuda::DeviceResident resident, std::int64_t big_batch>
+class OnDevice {
+ public:
+  explicit OnDevice(Loader loader)
+      : stream_(gpu_),
+        loader_(cuda::internal::DeviceLoaderAccess::make(gpu_, std::move(loader),
+                                                         {.normalize = {.mean = {0}, .std = {1}},
+                                                          .big_batch = big_batch,
+                                                          .max_held = 2,
+                                                          .release_timeout_seconds = 0,
+                                                          .resident = resident})) {}
+
+  [[nodiscard]] cuda::DeviceLoader& get() noexcept { return loader_; }
+  [[nodiscard]] std::optional<cuda::DeviceBatch> next() { return loader_.next(stream_.get()); }
+  [[nodiscard]] Delivered read(const cuda::DeviceBatch& batch) const {
+    // What lies on the fake device is host memory, once the stream has come there.
+    gpu_->synchronize(stream_.get());
+    const cuda::DeviceTensor weights = batch.field("weights");
+    EXPECT_EQ(weights.dtype, DType::float32);
+    EXPECT_EQ(weights.shape, Shape({batch.size(), 2}));
+    return {.epoch = batch.epoch(),
+            .step = batch.step(),
+            .ids = {batch.sample_ids().begin(), batch.sample_ids().end()},
+            .labels = copy_of<std::int64_t>(batch.labels().data, batch.labels().shape),
+            .weights = copy_of<float>(weights.data, weights.shape)};
+  }
+  [[nodiscard]] LoaderStats reading() { return loader_.stats().loader; }
+  static constexpr bool kReads = resident == cuda::DeviceResident::off;
+
+ private:
+  std::shared_ptr<test::FakeGpu> gpu_ = std::make_shared<test::FakeGpu>();
+  device::GpuStream stream_;
+  cuda::DeviceLoader loader_;
+};
+
+template <class Subject>
+class LoaderConformance : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    test::write_packed(path_, {.num_samples = 47, .height = 6, .width = 5, .chunk_samples = 6});
+  }
+
+  static constexpr std::int64_t kSteps = 12;
+
+  [[nodiscard]] static LoaderOptions options() {
+    return {.batch_size = 4,
+            .seed = 3,
+            // Some row groups, so that the order is more than one shuffle of everything.
+            .window_bytes = 2 * 6 * 90,
+            .fields = {"weights"},
+            .num_threads = 2,
+            .max_held = 2};
+  }
+  [[nodiscard]] Loader host_loader(const LoaderOptions& wanted = options()) const {
+    return {Dataset::open(path_), wanted};
+  }
+
+  [[nodiscard]] static Delivered take(Subject& subject) {
+    const auto batch = subject.next();
+    if (!batch) {
+      ADD_FAILURE() << "no batch";
+      return {};
+    }
+    return subject.read(*batch);
+  }
+  [[nodiscard]] static std::vector<Delivered> drain(Subject& subject) {
+    std::vector<Delivered> all;
+    while (const auto batch = subject.next()) all.push_back(subject.read(*batch));
+    return all;
+  }
+  [[nodiscard]] static std::vector<Delivered> epoch_of(Subject& subject, std::int64_t epoch) {
+    subject.get().start_epoch(epoch);
+    return drain(subject);
+  }
+
+  /// By the definition of the order and of the file, from `first` on.
+  [[nodiscard]] std::vector<Delivered> expected(std::int64_t epoch, std::int64_t first = 0) const {
+    const Loader loader = host_loader();
+    const EpochOrder order(loader.row_groups(),
+                           {.seed = options().seed,
+                            .batch_size = options().batch_size,
+                            .window_groups = loader.window_groups()},
+                           epoch);
+    std::vector<Delivered> all;
+    for (std::int64_t step = first; step < order.num_steps(); ++step) {
+      Delivered& batch = all.emplace_back();
+      batch = {.epoch = epoch, .step = step, .ids = order.batch(step)};
+      for (const std::int64_t row : batch.ids) {
+        batch.labels.push_back(test::label_of(row));
+        batch.weights.push_back(static_cast<float>(row));
+        batch.weights.push_back(-static_cast<float>(row));
+      }
+    }
+    return all;
+  }
+
+  test::ScratchFolder folder_;
+  std::string path_ = folder_.file("train.h5");
+};
+
+using Subjects = ::testing::Types<Host, OnDevice<cuda::DeviceResident::off, 1>,
+                                  OnDevice<cuda::DeviceResident::off, 5>,
+                                  OnDevice<cuda::DeviceResident::require, 1>>;
+
+class SubjectNames {
+ public:
+  template <class Subject>
+  static std::string GetName(int i) {
+    return std::vector<std::string>{"Loader", "DeviceLoader", "DeviceLoaderWithBigBatches",
+                                    "ResidentDeviceLoader"}[static_cast<std::size_t>(i)];
+  }
+};
+
+TYPED_TEST_SUITE(LoaderConformance, Subjects, SubjectNames);
+
+TYPED_TEST(LoaderConformance, DeliversTheOrderWithLabelsAndFields) {
+  TypeParam subject(this->host_loader());
+  EXPECT_EQ(subject.get().num_steps(), this->kSteps);
+  for (const std::int64_t epoch : {0, 1, 2, 7}) {
+    EXPECT_EQ(this->epoch_of(subject, epoch), this->expected(epoch)) << epoch;
+  }
+}
+
+TYPED_TEST(LoaderConformance, AFieldThatWasNotAskedForIsNotThere) {
+  TypeParam subject(this->host_loader());
+  subject.get().start_epoch(0);
+  const auto batch = subject.next();
+  ASSERT_TRUE(batch);
+  expect_error(ErrorCode::not_found, {"'masks'", "fields"},
+               [&] { static_cast<void>(batch->field("masks")); });
+}
+
+TYPED_TEST(LoaderConformance, TheEndOfAnEpochStays) {
+  TypeParam subject(this->host_loader());
+  EXPECT_EQ(this->epoch_of(subject, 1).size(), 12U);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(subject.next());
+    EXPECT_EQ(subject.get().position().epoch, 1);
+    EXPECT_EQ(subject.get().position().step, this->kSteps);
+  }
+  EXPECT_EQ(this->epoch_of(subject, 2), this->expected(2));
+}
+
+TYPED_TEST(LoaderConformance, AnEpochMayBeStartedTwiceAndLeftAnywhere) {
+  TypeParam subject(this->host_loader());
+  subject.get().start_epoch(1);
+  EXPECT_EQ(this->epoch_of(subject, 1), this->expected(1));
+  for (int stop = 0; stop < this->kSteps; ++stop) {
+    subject.get().start_epoch(1);
+    for (int i = 0; i < stop; ++i) static_cast<void>(this->take(subject));
+    EXPECT_EQ(this->epoch_of(subject, 1), this->expected(1)) << stop;
+    subject.get().start_epoch(1);
+    for (int i = 0; i < stop; ++i) static_cast<void>(this->take(subject));
+    EXPECT_EQ(this->epoch_of(subject, 2), this->expected(2)) << stop;
+  }
+}
+
+TYPED_TEST(LoaderConformance, LoopsThatCountStepsGetEveryBatch) {
+  TypeParam subject(this->host_loader());
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    subject.get().start_epoch(epoch);
+    std::vector<Delivered> all;
+    for (std::int64_t step = 0; step < subject.get().num_steps(); ++step) {
+      all.push_back(this->take(subject));
+    }
+    EXPECT_EQ(all, this->expected(epoch));
+  }
+  EXPECT_FALSE(subject.next());
+}
+
+TYPED_TEST(LoaderConformance, LoopsThatCountStepsKeepWhatWasPrefetched) {
+  LoaderOptions options = this->options();
+  options.num_epochs = 3;
+  TypeParam subject(this->host_loader(options));
+  std::int64_t loads = 0;  // of an epoch
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    subject.get().start_epoch(epoch);
+    for (std::int64_t step = 0; step < this->kSteps; ++step) {
+      static_cast<void>(this->take(subject));
+    }
+    // Until something of the next epoch was read, so that there is something to be lost.
+    loads = 8;
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (TypeParam::kReads && epoch < 2 && subject.reading().chunk_loads <= loads * (epoch + 1)) {
+      ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "nothing is prefetched";
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  EXPECT_EQ(subject.reading().chunk_loads, TypeParam::kReads ? 3 * loads : loads);
+}
+
+TYPED_TEST(LoaderConformance, ContinuesExactlyFromEveryState) {
+  TypeParam first(this->host_loader());
+  first.get().start_epoch(1);
+  for (std::int64_t step = 0; step <= this->kSteps; ++step) {
+    const std::string state = first.get().state();
+    TypeParam second(this->host_loader());
+    second.get().restore(state);
+    EXPECT_EQ(second.get().state(), state);
+    EXPECT_EQ(second.get().position().epoch, 1);
+    EXPECT_EQ(second.get().position().step, step);
+    EXPECT_EQ(this->drain(second), this->expected(1, step)) << step;
+    EXPECT_EQ(this->epoch_of(second, 2), this->expected(2)) << step;
+    // Where it has gone on meanwhile.
+    second.get().restore(state);
+    EXPECT_EQ(this->epoch_of(second, 1), this->expected(1, step)) << step;
+    static_cast<void>(first.next());
+  }
+}
+
+TYPED_TEST(LoaderConformance, GoesOnWhereTheLoaderItIsMadeOfWasRestoredTo) {
+  Loader first = this->host_loader();
+  first.start_epoch(1);
+  for (std::int64_t step = 0; step <= this->kSteps; ++step) {
+    const auto resumed = [&] {
+      return Loader::resume(Dataset::open(this->path_), this->options(), first.state());
+    };
+    TypeParam subject(resumed());
+    EXPECT_EQ(subject.get().position().epoch, 1);
+    EXPECT_EQ(subject.get().position().step, step);
+    EXPECT_EQ(this->drain(subject), this->expected(1, step)) << step;
+    TypeParam started(resumed());
+    EXPECT_EQ(this->epoch_of(started, 1), this->expected(1, step)) << step;
+    TypeParam elsewhere(resumed());
+    EXPECT_EQ(this->epoch_of(elsewhere, 2), this->expected(2)) << step;
+    static_cast<void>(first.next());
+  }
+}
+
+TYPED_TEST(LoaderConformance, ARestoredPlaceStaysUntilABatchIsAskedFor) {
+  TypeParam first(this->host_loader());
+  first.get().start_epoch(2);
+  for (int i = 0; i < 5; ++i) static_cast<void>(this->take(first));
+  const std::string state = first.get().state();
+
+  TypeParam subject(this->host_loader());
+  subject.get().restore(state);
+  for (int i = 0; i < 3; ++i) {
+    subject.get().start_epoch(2);
+    EXPECT_EQ(subject.get().position().step, 5);
+    EXPECT_EQ(subject.get().state(), state);
+  }
+  EXPECT_EQ(this->take(subject), this->expected(2, 5).front());
+  EXPECT_EQ(this->epoch_of(subject, 2), this->expected(2)) << "a batch was asked for";
+
+  subject.get().restore(state);
+  subject.get().start_epoch(3);
+  EXPECT_EQ(this->epoch_of(subject, 2), this->expected(2)) << "another epoch was started";
+}
+
+TYPED_TEST(LoaderConformance, NoMoreThanMaxHeldBatchesAreHeld) {
+  TypeParam subject(this->host_loader());
+  subject.get().start_epoch(0);
+  auto first = subject.next();
+  auto second = subject.next();
+  ASSERT_TRUE(first && second);
+  for (int i = 0; i < 2; ++i) {
+    expect_error(ErrorCode::out_of_resources, {"held", "max_held", "release one"},
+                 [&] { static_cast<void>(subject.next()); });
+  }
+  EXPECT_EQ(subject.get().position().step, 2) << "nothing was lost";
+  first.reset();
+  EXPECT_EQ(this->take(subject), this->expected(0, 2).front());
+}
+
+TYPED_TEST(LoaderConformance, BatchesMayBeHeldToTheEndOfTheEpochAndBeyond) {
+  TypeParam subject(this->host_loader());
+  subject.get().start_epoch(0);
+  const auto held = subject.next();
+  ASSERT_TRUE(held);
+  EXPECT_EQ(this->drain(subject), this->expected(0, 1));
+  EXPECT_EQ(this->epoch_of(subject, 1), this->expected(1));
+  EXPECT_EQ(subject.read(*held), this->expected(0).front());
+}
+
+TYPED_TEST(LoaderConformance, EpochsOutOfRangeAreRefusedAndChangeNothing) {
+  TypeParam subject(this->host_loader());
+  subject.get().start_epoch(0);
+  EXPECT_EQ(this->take(subject), this->expected(0).front());
+  for (const std::int64_t epoch : {std::int64_t{-1}, (std::int64_t{1} << 62) + 1}) {
+    expect_error(ErrorCode::invalid_argument, {"epoch", std::to_string(epoch), "2^62"},
+                 [&] { subject.get().start_epoch(epoch); });
+  }
+  EXPECT_EQ(this->drain(subject), this->expected(0, 1));
+  const std::int64_t last = std::int64_t{1} << 62;
+  EXPECT_EQ(this->epoch_of(subject, last), this->expected(last));
+}
+
+TYPED_TEST(LoaderConformance, BeforeAnEpochWasStartedThereIsNoBatch) {
+  TypeParam subject(this->host_loader());
+  expect_error(ErrorCode::invalid_argument, {"start_epoch()"},
+               [&] { static_cast<void>(subject.next()); });
+  EXPECT_EQ(this->epoch_of(subject, 0), this->expected(0));
+}
+
+TYPED_TEST(LoaderConformance, StatesOfOtherOrdersChangeNothing) {
+  TypeParam subject(this->host_loader());
+  subject.get().start_epoch(0);
+  EXPECT_EQ(this->take(subject), this->expected(0).front());
+  LoaderOptions other = this->options();
+  other.seed = 99;
+  const std::string of_other = TypeParam(this->host_loader(other)).get().state();
+  expect_error(ErrorCode::invalid_argument, {"seed is 99 in the state and 3 here"},
+               [&] { subject.get().restore(of_other); });
+  EXPECT_THROW(subject.get().restore("{}"), Error);
+  EXPECT_EQ(this->drain(subject), this->expected(0, 1));
+}
+
+TYPED_TEST(LoaderConformance, AnEpochWithoutAnyBatchIsRefused) {
+  LoaderOptions options = this->options();
+  options.batch_size = 48;
+  EXPECT_EQ(TypeParam(this->host_loader(options)).get().num_steps(), 1);
+  options.drop_last = true;
+  expect_error(
+      ErrorCode::invalid_argument,
+      {this->path_, "batch_size 48 is more than the 47 samples", "drop_last", "47 or less"},
+      [&] { TypeParam{this->host_loader(options)}; });
+  options.world_size = 2;
+  options.batch_size = 24;  // One of the ranks delivers a sample twice.
+  EXPECT_EQ(TypeParam(this->host_loader(options)).get().num_steps(), 1);
+  options.uneven = Uneven::drop;
+  expect_error(ErrorCode::invalid_argument, {"the 23 samples of each rank", "23 or less"},
+               [&] { TypeParam{this->host_loader(options)}; });
+}
+
+TYPED_TEST(LoaderConformance, WhatWasMovedFromSaysSo) {
+  TypeParam subject(this->host_loader());
+  auto moved = std::move(subject.get());
+  auto& empty = subject.get();
+  const std::vector<std::function<void()>> calls = {
+      [&] { empty.start_epoch(0); },
+      [&] { static_cast<void>(subject.next()); },
+      [&] { static_cast<void>(empty.state()); },
+      [&] { empty.restore("{}"); },
+      [&] { static_cast<void>(empty.position()); },
+      [&] { static_cast<void>(empty.num_steps()); },
+      [&] { static_cast<void>(empty.stats()); },
+      [&] { static_cast<void>(empty.skipped()); },
+      [&] { static_cast<void>(empty.options()); },
+      [&] { static_cast<void>(empty.dataset()); },
+  };
+  for (const auto& call : calls) {
+    expect_error(ErrorCode::invalid_argument, {"was moved from", "moved into"}, call);
+  }
+  EXPECT_EQ(moved.num_steps(), this->kSteps);
+  empty = std::move(moved);
+  EXPECT_EQ(this->epoch_of(subject, 0), this->expected(0));
+}
+
+TYPED_TEST(LoaderConformance, ABatchThatWasMovedFromIsEmpty) {
+  TypeParam subject(this->host_loader());
+  subject.get().start_epoch(0);
+  auto batch = subject.next();
+  ASSERT_TRUE(batch);
+  {
+    const auto moved = std::move(*batch);
+    EXPECT_EQ(moved.size(), 4);
+    EXPECT_EQ(batch->size(), 0);
+    EXPECT_EQ(batch->epoch(), 0);
+    EXPECT_EQ(batch->step(), 0);
+    EXPECT_TRUE(batch->sample_ids().empty());
+    EXPECT_TRUE(is_null(batch->images()));
+    EXPECT_TRUE(is_null(batch->labels()));
+    EXPECT_THROW(static_cast<void>(batch->field("weights")), Error);
+    EXPECT_THROW(batch->require_contains(moved.images()), Error);
+  }
+}
+
+TEST(Loader, EveryMemberOfOneThatWasMovedFromSaysSo) {
+  const test::ScratchFolder folder;
+  test::write_packed(folder.file("train.h5"), {});
+  Loader loader(Dataset::open(folder.file("train.h5")), {});
+  const Loader moved = std::move(loader);
+  const std::vector<std::function<void()>> calls = {
+      [&] { static_cast<void>(loader.epoch(0)); },
+      [&] { static_cast<void>(loader.state_at({}, false)); },
+      [&] { static_cast<void>(loader.samples_per_epoch()); },
+      [&] { static_cast<void>(loader.epoch_stats(0)); },
+      [&] { static_cast<void>(loader.source()); },
+      [&] { static_cast<void>(loader.source_reason()); },
+      [&] { static_cast<void>(loader.window_groups()); },
+      [&] { static_cast<void>(loader.row_groups()); },
+      [&] { static_cast<void>(loader.memory_bytes()); },
+      [&] { static_cast<void>(loader.num_threads()); },
+      [&] {
+        static_cast<void>(cuda::internal::DeviceLoaderAccess::make(
+            std::make_shared<test::FakeGpu>(), std::move(loader), {}));
+      },
+  };
+  for (const auto& call : calls) {
+    expect_error(ErrorCode::invalid_argument, {"was moved from", "moved into"}, call);
+  }
+}
+
+}  // namespace
+}  // namespace chunkio

@@ -1,0 +1,395 @@
+#include "read/window_reader.hpp"
+
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "support/scratch.hpp"
+#include "support/window_reader_fixture.hpp"
+
+namespace chunkio::read {
+namespace {
+
+using test::expect_batch;
+using test::expect_epoch;
+using test::expect_rest;
+using Case = test::ReaderCase;
+using Fixture = test::ReaderFixture;
+
+constexpr std::int64_t kSampleBytes = Fixture::kSampleBytes;
+
+TEST(WindowReader, DeliversTheEpochOrderInEveryMode) {
+  for (const OrderMode mode :
+       {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    for (const std::int64_t threads : {1, 2, 5}) {
+      for (const bool drop_last : {false, true}) {
+        Case setup;
+        setup.order.mode = mode;
+        setup.order.drop_last = drop_last;
+        setup.threads = threads;
+        Fixture fixture(setup);
+        SCOPED_TRACE(std::string(to_string(mode)) + " threads " + std::to_string(threads));
+        for (std::int64_t epoch = 0; epoch < 3; ++epoch) expect_epoch(fixture, setup, epoch);
+      }
+    }
+  }
+}
+
+TEST(WindowReader, DeliversEveryRankAndEnd) {
+  for (const Uneven uneven : {Uneven::pad, Uneven::drop, Uneven::exact}) {
+    for (const auto& [world_size, lanes] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+             {1, 1}, {1, 4}, {2, 4}, {4, 4}, {1, 8}}) {
+      for (std::int64_t rank = 0; rank < world_size; ++rank) {
+        for (const std::int64_t num_samples : {41, 97, 103, 120}) {
+          Case setup;
+          setup.num_samples = num_samples;
+          setup.order.uneven = uneven;
+          setup.order.world_size = world_size;
+          setup.order.rank = rank;
+          setup.order.lanes = lanes;
+          Fixture fixture(setup);
+          SCOPED_TRACE(std::string(to_string(uneven)) + " rank " + std::to_string(rank) + "/" +
+                       std::to_string(world_size) + " lanes " + std::to_string(lanes) + " N " +
+                       std::to_string(num_samples));
+          for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+        }
+      }
+    }
+  }
+}
+
+TEST(WindowReader, RandomSetups) {
+  const std::uint64_t seed = test::test_seed();
+  std::mt19937_64 random(seed);
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  for (int round = 0; round < 60; ++round) {
+    Case setup;
+    setup.num_samples = draw(1, 300);
+    setup.group_samples = draw(1, 40);
+    setup.order.seed = random();
+    setup.order.window_groups = draw(1, 12);
+    setup.order.lanes = draw(1, std::min<std::int64_t>(setup.num_samples, 4));
+    setup.order.batch_size = setup.order.lanes * draw(1, 20);
+    setup.order.drop_last = draw(0, 1) == 1;
+    setup.order.uneven = draw(0, 1) == 1 ? Uneven::pad : Uneven::drop;
+    setup.threads = draw(1, 4);
+    setup.masks = draw(0, 1) == 1;
+    SCOPED_TRACE("seed " + std::to_string(seed) + " round " + std::to_string(round));
+    Fixture fixture(setup);
+    for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+  }
+}
+
+TEST(WindowReader, DeliversSelectionsOfRows) {
+  const std::uint64_t seed = test::test_seed();
+  std::mt19937_64 random(seed);
+  for (const OrderMode mode :
+       {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    for (int round = 0; round < 12; ++round) {
+      SCOPED_TRACE(std::string(to_string(mode)) + " seed " + std::to_string(seed) + " round " +
+                   std::to_string(round));
+      Case setup;
+      setup.num_samples = 150;
+      setup.order.mode = mode;
+      setup.order.lanes = static_cast<std::int64_t>(1 + random() % 4);
+      setup.order.batch_size = 3 * setup.order.lanes;
+      setup.masks = round % 2 == 0;
+      // From nearly none to nearly all.
+      std::vector<std::int64_t> rows;
+      for (std::int64_t row = 0; row < setup.num_samples; ++row) {
+        if (static_cast<int>(random() % 12) <= round) rows.push_back(row);
+      }
+      while (static_cast<std::int64_t>(rows.size()) < setup.order.lanes) {
+        rows.push_back(setup.num_samples + static_cast<std::int64_t>(rows.size()));
+        setup.num_samples += 10;
+      }
+      setup.rows = RowSelection::of(rows);
+      Fixture fixture(setup);
+      for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+    }
+  }
+}
+
+TEST(WindowReader, StreamedFieldsAreReadAtTheSameGroupReads) {
+  Case setup;
+  setup.masks = true;
+  setup.num_epochs = 1;
+  Fixture fixture(setup);
+  expect_epoch(fixture, setup, 0);
+  const LoaderStats stats = fixture.reader->stats();
+  EXPECT_EQ(stats.chunk_loads, setup.groups().num_groups());
+  EXPECT_EQ(fixture.script->calls, 2 * setup.groups().num_groups());
+  EXPECT_EQ(stats.bytes_read, setup.num_samples * (kSampleBytes + Fixture::kMaskBytes));
+  EXPECT_EQ(stats.bytes_delivered, stats.bytes_read);
+}
+
+TEST(WindowReader, CountsItsTime) {
+  Case setup;
+  setup.num_epochs = 2;
+  Fixture fixture(setup);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+  const LoaderStats all = fixture.reader->stats();
+  const LoaderStats first = fixture.reader->epoch_stats(0);
+  EXPECT_EQ(all.num_threads, setup.threads);
+  EXPECT_EQ(first.num_threads, setup.threads);
+  EXPECT_GE(all.seconds, first.seconds);
+  EXPECT_GE(all.seconds, all.stall_seconds);
+  EXPECT_GE(all.plan_seconds, first.plan_seconds);
+  EXPECT_GT(first.plan_seconds, 0);
+  EXPECT_GT(first.copy_seconds, 0) << "what the source does not account for is copying";
+  EXPECT_EQ(first.read_seconds, 0);
+  EXPECT_EQ(first.decode_seconds, 0);
+}
+
+/// Else making pages, which happens once, would be counted as copying.
+TEST(WindowReader, SourcesWriteToPagesThatExist) {
+  const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  Case setup;
+  setup.num_samples = 2000;
+  setup.order.batch_size = 300;
+  setup.masks = true;
+  Fixture fixture(setup);
+  std::atomic<int> rows_seen{0};
+  std::atomic<int> rows_without_page{0};
+  fixture.script->at_rows = [&](std::span<const RowTarget> rows) {
+    for (const RowTarget& row : rows) {
+      unsigned char is_there = 0;
+      const auto at = reinterpret_cast<std::uintptr_t>(row.target);
+      ASSERT_EQ(::mincore(reinterpret_cast<void*>(at - at % page_bytes), page_bytes, &is_there), 0);
+      ++rows_seen;
+      if ((is_there & 1) == 0) ++rows_without_page;
+    }
+  };
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+  EXPECT_GE(rows_seen, 2 * 2 * 2000);
+  EXPECT_EQ(rows_without_page, 0);
+}
+
+TEST(WindowReader, SlowConsumerCostsNoProcessorTime) {
+  const Case setup;
+  Fixture fixture(setup);
+  fixture.reader->start(0);
+  auto held = fixture.reader->next();
+  // The ring fills, then all workers wait: these are the row groups of the windows that fit.
+  std::int64_t groups = 0;
+  for (std::int64_t window = 0; window < plan::num_windows(fixture.order, 0); ++window) {
+    plan::WindowPlan plan;
+    plan::plan_window(fixture.order, 0, window, plan);
+    const std::int64_t slots = (plan.end_index - 1) / setup.order.batch_size + 1;
+    if (slots > fixture.num_slots) break;
+    groups += static_cast<std::int64_t>(plan.reads.size());
+  }
+  ASSERT_LT(groups, setup.groups().num_groups()) << "the whole epoch fits";
+  while (fixture.script->calls < groups) std::this_thread::yield();
+  const auto processor_seconds = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double before = processor_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  EXPECT_LT(processor_seconds() - before, 0.1);
+  held.reset();
+  while (fixture.reader->next()) {
+  }
+  // The rest of the epoch did not fit the ring, so at least one worker was woken for it.
+  EXPECT_GE(fixture.reader->stats().output_wait_seconds, 0.4);
+}
+
+TEST(WindowReader, APauseBetweenTwoEpochsCountsForNeither) {
+  const Case setup;
+  Fixture fixture(setup);
+  constexpr double kPause = 0.5;
+  expect_epoch(fixture, setup, 0);
+  std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+  expect_epoch(fixture, setup, 1);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    const LoaderStats stats = fixture.reader->epoch_stats(epoch);
+    EXPECT_LT(stats.output_wait_seconds + stats.input_wait_seconds, kPause / 2) << epoch;
+    EXPECT_LT(stats.seconds, kPause / 2) << epoch;
+  }
+  // The next epoch did not fit the ring, so workers waited for the consumer all the time.
+  EXPECT_GE(fixture.reader->stats().output_wait_seconds, kPause / 2);
+}
+
+TEST(WindowReader, APauseInAnEpochCountsForIt) {
+  const Case setup;
+  Fixture fixture(setup);
+  constexpr double kPause = 0.4;
+  expect_epoch(fixture, setup, 0);
+  fixture.reader->start(1);
+  ASSERT_TRUE(fixture.reader->next());
+  std::this_thread::sleep_for(std::chrono::duration<double>(kPause));
+  expect_rest(fixture, setup, 1, 1);
+  EXPECT_LT(fixture.reader->epoch_stats(0).output_wait_seconds, kPause / 2);
+  EXPECT_GE(fixture.reader->epoch_stats(1).output_wait_seconds, kPause / 2);
+}
+
+TEST(WindowReader, RemembersTheLastEpochsInWhateverOrderTheyCame) {
+  const Case setup;
+  Fixture fixture(setup);
+  // Down, so that a newer epoch always has a smaller number.
+  for (std::int64_t epoch = 30; epoch > 20; --epoch) expect_epoch(fixture, setup, epoch);
+  for (std::int64_t epoch = 21; epoch <= 28; ++epoch) {
+    EXPECT_EQ(fixture.reader->epoch_stats(epoch).images, setup.num_samples) << epoch;
+    EXPECT_EQ(fixture.reader->epoch_stats(epoch).chunk_loads, setup.groups().num_groups());
+  }
+  EXPECT_EQ(fixture.reader->epoch_stats(30).images, 0);
+}
+
+TEST(WindowReader, AnEpochBegunAgainCountsAnew) {
+  const Case setup;
+  Fixture fixture(setup);
+  // The second time 1 comes by itself after 0, prefetched.
+  for (const std::int64_t epoch : {0, 1, 0, 1}) expect_epoch(fixture, setup, epoch);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    const LoaderStats stats = fixture.reader->epoch_stats(epoch);
+    EXPECT_EQ(stats.images, setup.num_samples);
+    EXPECT_EQ(stats.bytes_read, setup.num_samples * kSampleBytes);
+    EXPECT_EQ(stats.chunk_loads, setup.groups().num_groups());
+  }
+}
+
+TEST(WindowReader, JumpsBetweenEpochs) {
+  const Case setup;
+  Fixture fixture(setup);
+  for (const std::int64_t epoch : {3, 0, 0, 7, 8}) {
+    fixture.reader->start(epoch);
+    const EpochOrder order = setup.order_of(epoch);
+    for (std::int64_t step = 0; step < 3; ++step) {
+      const auto slot = fixture.reader->next();
+      ASSERT_TRUE(slot);
+      expect_batch(*slot, order.batch(step));
+    }
+  }
+  expect_epoch(fixture, setup, 8);
+}
+
+TEST(WindowReader, ReadsEachGroupOnceAnEpochAndNothingBeyondTheLast) {
+  Case setup;
+  setup.num_epochs = 2;
+  Fixture fixture(setup);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+  const std::int64_t groups = setup.groups().num_groups();
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    const LoaderStats stats = fixture.reader->epoch_stats(epoch);
+    EXPECT_EQ(stats.chunk_loads, groups);
+    EXPECT_EQ(stats.images, setup.num_samples);
+    EXPECT_EQ(stats.batches, fixture.order.num_steps());
+    EXPECT_EQ(stats.bytes_read, setup.num_samples * kSampleBytes);
+    EXPECT_EQ(stats.bytes_delivered, setup.num_samples * kSampleBytes);
+  }
+  EXPECT_EQ(fixture.reader->stats().chunk_loads, 2 * groups);
+  EXPECT_EQ(fixture.script->calls, 2 * groups);
+}
+
+TEST(WindowReader, PrefetchesTheNextEpochWhileOneDrains) {
+  const Case setup;
+  Fixture fixture(setup);
+  expect_epoch(fixture, setup, 0);
+  const std::int64_t groups = setup.groups().num_groups();
+  while (fixture.script->calls <= groups) std::this_thread::yield();
+  expect_epoch(fixture, setup, 1);
+  EXPECT_EQ(fixture.reader->epoch_stats(1).chunk_loads, groups);
+}
+
+TEST(WindowReader, HeldBatchIsNeverOverwritten) {
+  const Case setup;
+  Fixture fixture(setup);
+  fixture.reader->start(0);
+  const auto held = fixture.reader->next();
+  const std::vector<std::int64_t> samples = fixture.order.batch(0);
+  for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
+    if (epoch > 0) fixture.reader->start(epoch);
+    while (fixture.reader->next()) {
+    }
+    expect_batch(*held, samples);
+  }
+}
+
+TEST(WindowReader, HoldingTooManyIsAnErrorAndReleasingHeals) {
+  Case setup;
+  setup.max_held = 2;
+  Fixture fixture(setup);
+  fixture.reader->start(0);
+  auto first = fixture.reader->next();
+  auto second = fixture.reader->next();
+  const auto copy = second;
+  try {
+    (void)fixture.reader->next();
+    FAIL() << "a third batch was handed out";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_resources);
+    EXPECT_NE(std::string(error.what()).find("max_held"), std::string::npos);
+  }
+  second.reset();  // `copy` still holds it
+  EXPECT_THROW((void)fixture.reader->next(), Error);
+  first.reset();
+  const auto third = fixture.reader->next();
+  ASSERT_TRUE(third);
+  expect_batch(*third, fixture.order.batch(2));
+}
+
+TEST(WindowReader, BatchOutlivesItsReader) {
+  const Case setup;
+  auto fixture = std::make_unique<Fixture>(setup);
+  fixture->reader->start(0);
+  const auto held = fixture->reader->next();
+  const std::vector<std::int64_t> samples = fixture->order.batch(0);
+  fixture.reset();
+  expect_batch(*held, samples);
+}
+
+TEST(WindowReader, BatchesMayBeReleasedOnOtherThreads) {
+  const Case setup;
+  Fixture fixture(setup);
+  std::vector<std::thread> threads;
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    fixture.reader->start(epoch);
+    while (true) {
+      // A thread that lags more than max_held behind is a legal error; wait for the oldest then.
+      if (threads.size() == static_cast<std::size_t>(setup.max_held)) {
+        threads.front().join();
+        threads.erase(threads.begin());
+      }
+      auto slot = fixture.reader->next();
+      if (!slot) break;
+      threads.emplace_back([slot = std::move(slot)]() mutable { slot.reset(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+  }
+}
+
+TEST(WindowReader, NextBeforeStartIsAnError) {
+  Fixture fixture{Case{}};
+  EXPECT_THROW((void)fixture.reader->next(), Error);
+  EXPECT_THROW(fixture.reader->start(-1), Error);
+  EXPECT_THROW(fixture.reader->start(std::numeric_limits<std::int64_t>::max()), Error);
+}
+
+TEST(WindowReader, EpochWithoutAFullBatchIsEmptyWithDropLast) {
+  Case setup;
+  setup.num_samples = 5;
+  setup.order.drop_last = true;
+  Fixture fixture(setup);
+  fixture.reader->start(0);
+  EXPECT_FALSE(fixture.reader->next());
+  EXPECT_EQ(fixture.script->calls, 0);
+}
+
+}  // namespace
+}  // namespace chunkio::read

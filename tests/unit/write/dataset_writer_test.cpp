@@ -1,0 +1,831 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <ostream>
+#include <random>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <chunkio/dataset_writer.hpp>
+#include <chunkio/normalizer.hpp>
+#include <chunkio/verify.hpp>
+
+#include "base/digest.hpp"
+#include "base/positional_io.hpp"
+#include "h5/dataset_impl.hpp"
+#include "h5/handle.hpp"
+#include "h5/read_rows.hpp"
+#include "support/h5_files.hpp"
+
+namespace chunkio {
+namespace {
+
+using test::expect_error;
+using test::small_spec;
+
+DatasetStatistics some_statistics(std::int64_t num_samples) {
+  return {{{0.25, 0.5, 0.75}, {0.1, 0.2, 0.3}}, {num_samples - 2, 1, 1}};
+}
+
+void write_file(const std::string& path, const DatasetSpec& spec, const WriterOptions& options) {
+  DatasetWriter writer(path, spec, options);
+  test::write_pattern(writer, spec);
+  writer.set_statistics(some_statistics(spec.num_samples));
+  writer.close();
+}
+
+/// Runs `body` in a child process, which ends without any clean-up. \returns its wait status.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      status = body();
+    } catch (...) {
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+class DatasetWriterTest : public testing::Test {
+ protected:
+  ~DatasetWriterTest() override { EXPECT_EQ(h5::live_ids(), 0) << "an HDF5 id leaked"; }
+
+  /// The file at path_ holds small_spec(n) whole.
+  void expect_complete(std::int64_t n) const {
+    const Dataset dataset = Dataset::open(path_);
+    EXPECT_EQ(dataset.size(), n);
+    EXPECT_TRUE(test::read_rows(dataset, 0, n) == test::pattern_rows(0, n, 90));
+  }
+
+  test::ScratchFolder folder_;
+  std::string path_ = folder_.file("out.h5");
+};
+
+struct RoundTrip {
+  std::int64_t num_samples, chunk_samples;
+  Layout layout;
+
+  friend std::ostream& operator<<(std::ostream& out, const RoundTrip& shape) {
+    return out << shape.num_samples << " samples in chunks of " << shape.chunk_samples << ", "
+               << to_string(shape.layout);
+  }
+};
+
+class DatasetWriterRoundTrip : public DatasetWriterTest,
+                               public testing::WithParamInterface<RoundTrip> {};
+
+TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
+  const auto [n, k, layout] = GetParam();
+  write_file(path_, small_spec(n, layout), {.chunk_samples = k});
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
+  EXPECT_EQ(test::run_script("check_with_h5py.py", "'" + path_ + "' " + std::to_string(n) + " " +
+                                                       std::string(to_string(layout)) + " " +
+                                                       std::to_string(std::min(k, n))),
+            0);
+  const Dataset dataset = Dataset::open(path_);
+  EXPECT_EQ(dataset.info().layout, layout);
+  ASSERT_TRUE(dataset.impl()->images->linear_offset) << dataset.impl()->images->needs_libhdf5;
+  expect_complete(n);
+
+  // The digests are those of format.md: pixels, then labels, then source rows, each the seed of the
+  // next. Unused rows are zero.
+  const auto digests = h5::open_array(*dataset.impl(), "sample_digests", Shape{n}, DType::uint64);
+  std::vector<std::uint64_t> stored(static_cast<std::size_t>(n));
+  h5::read_rows(*digests, 0, n, std::as_writable_bytes(std::span(stored)), path_);
+  const std::vector<std::byte> pixels = test::read_rows(dataset, 0, n);
+  for (std::int64_t row = 0; row < n; ++row) {
+    const std::int64_t label = row % 3;
+    const std::int64_t source = n - 1 - row;
+    std::uint64_t digest = XXH3_64bits(pixels.data() + row * 90, 90);
+    digest = XXH3_64bits_withSeed(&label, sizeof(label), digest);
+    digest = XXH3_64bits_withSeed(&source, sizeof(source), digest);
+    ASSERT_EQ(stored[static_cast<std::size_t>(row)], digest) << row;
+  }
+  EXPECT_EQ(dataset.info().digests_cover,
+            (std::vector<std::string>{"images", "labels", "source_index"}));
+  const std::int64_t chunk_bytes = std::min(k, n) * 90;
+  std::vector<std::byte> chunk(static_cast<std::size_t>(chunk_bytes));
+  for (std::int64_t i = 0; i < dataset.info().num_chunks; ++i) {
+    base::read_at(dataset.impl()->descriptor.get(),
+                  *dataset.impl()->images->linear_offset + i * chunk_bytes, chunk, path_);
+  }
+  const std::int64_t used = (n - (dataset.info().num_chunks - 1) * std::min(k, n)) * 90;
+  EXPECT_TRUE(
+      std::all_of(chunk.begin() + used, chunk.end(), [](std::byte b) { return b == std::byte{}; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, DatasetWriterRoundTrip,
+                         testing::Values(RoundTrip{40, 16, Layout::nhwc},
+                                         RoundTrip{40, 16, Layout::nchw},
+                                         RoundTrip{32, 16, Layout::nhwc},
+                                         RoundTrip{7, 1, Layout::nhwc},
+                                         RoundTrip{5, 100, Layout::nhwc}),
+                         [](const auto& param) {
+                           return std::string(to_string(param.param.layout)) +
+                                  std::to_string(param.param.num_samples) + "by" +
+                                  std::to_string(param.param.chunk_samples);
+                         });
+
+TEST_F(DatasetWriterTest, ChannelsThatAreNotWhatTheirOrderSaysAreRefused) {
+  DatasetSpec spec{.num_samples = 2, .height = 3, .width = 3, .channels = 4};
+  test::expect_error(ErrorCode::invalid_argument, {"channel_order RGB", "4 channels", "RGBA"},
+                     [&] { const DatasetWriter writer(path_, spec); });
+  spec.channel_order = "gray";
+  test::expect_error(ErrorCode::invalid_argument, {"channel_order gray", "4 channels"},
+                     [&] { const DatasetWriter writer(path_, spec); });
+  spec.channel_order = "RGBA";
+  const DatasetWriter writer(path_, spec);
+}
+
+TEST_F(DatasetWriterTest, UsesTheImplicitChunkIndexOnAlignedSpace) {
+  DatasetSpec spec = small_spec(3000);
+  write_file(path_, spec, {.chunk_samples = 10});
+  {
+    const h5::FileId file(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+    const h5::DatasetId images(H5Dopen2(file.get(), "images", H5P_DEFAULT));
+    H5D_chunk_index_t index = H5D_CHUNK_IDX_BTREE;
+    ASSERT_GE(H5Dget_chunk_index_type(images.get(), &index), 0);
+    EXPECT_EQ(index, H5D_CHUNK_IDX_NONE);
+  }
+  EXPECT_EQ(*Dataset::open(path_).impl()->images->linear_offset % 4096, 0);
+}
+
+TEST_F(DatasetWriterTest, ChunksMayComeInAnyOrderFromAnyThread) {
+  const DatasetSpec spec = small_spec(200);
+  DatasetWriter writer(path_, spec, {.chunk_samples = 3});
+  EXPECT_EQ(writer.num_chunks(), 67);
+  EXPECT_EQ(writer.chunk_bytes(), 270);
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (std::int64_t chunk = 66 - thread; chunk >= 0; chunk -= 4) {
+          writer.write_chunk(
+              chunk, test::pattern_rows(chunk * 3, std::min<std::int64_t>(3, 200 - chunk * 3), 90));
+        }
+      });
+    }
+  }
+  writer.close();
+  writer.close();
+  expect_complete(200);
+  EXPECT_TRUE(Dataset::open(path_).info().statistics);
+}
+
+TEST_F(DatasetWriterTest, KeepsLongNamesTablesAndFurtherFields) {
+  DatasetSpec spec = small_spec(12);
+  spec.class_names.clear();
+  for (int i = 0; i < 3000; ++i)
+    spec.class_names.push_back("class " + std::string(40, 'x') + std::to_string(i));
+  spec.fields.push_back(test::field("boxes/face", std::vector<float>(48, 1.5F), Shape{4}));
+  spec.fields.push_back(
+      test::field("boxes/mask", std::vector<std::uint8_t>(12 * 30, 7), Shape{6, 5}));
+  {
+    DatasetWriter writer(path_, spec, {});
+    test::write_pattern(writer, spec);
+    writer.close();
+  }
+  const Dataset dataset = Dataset::open(path_);
+  EXPECT_EQ(dataset.info().class_names, spec.class_names);
+  ASSERT_EQ(dataset.info().fields.size(), 3U);
+  EXPECT_EQ(dataset.info().fields[1].name, "boxes/mask");
+  EXPECT_EQ(dataset.info().fields[1].row_shape, (Shape{6, 5}));
+
+  DatasetSpec table = small_spec(12);
+  table.class_names.clear();
+  table.attribute_names = {"Smiling", "Young"};
+  table.fields = {test::field("labels", std::vector<std::uint8_t>(24, 1), Shape{2})};
+  {
+    DatasetWriter writer(folder_.file("table.h5"), table, {});
+    test::write_pattern(writer, table);
+    writer.close();
+  }
+  const Dataset second = Dataset::open(folder_.file("table.h5"));
+  EXPECT_EQ(second.info().attribute_names, table.attribute_names);
+  EXPECT_EQ(second.info().labels->row_shape, (Shape{2}));
+  EXPECT_NE(second.info().uuid, dataset.info().uuid);
+}
+
+TEST_F(DatasetWriterTest, AConstantChannelLeavesStatisticsOut) {
+  const DatasetSpec spec = small_spec(4);
+  DatasetWriter writer(path_, spec, {});
+  test::write_pattern(writer, spec);
+  writer.set_statistics({{{0.1, 0.2, 0.3}, {0.1, 0.0, 0.3}}, {2, 1, 1}});
+  writer.close();
+  EXPECT_FALSE(Dataset::open(path_).info().statistics);
+  EXPECT_EQ(Dataset::open(path_).info().class_counts, (std::vector<std::int64_t>{2, 1, 1}));
+}
+
+TEST_F(DatasetWriterTest, StatisticsAreComputedUnlessTheyAreGivenOrNotWanted) {
+  for (const int deflate : {0, 1}) {
+    // Three images of one row: of 0, of 255, and half of both.
+    DatasetSpec spec = small_spec(3);
+    spec.height = 1;
+    spec.width = 2;
+    std::vector<std::byte> pixels(3 * 6);
+    std::fill(pixels.begin() + 6, pixels.begin() + 15, std::byte{255});
+    const auto write = [&](WriterOptions options, bool give) {
+      options.chunk_samples = 2;
+      options.filter.deflate_level = deflate;
+      options.overwrite = true;
+      DatasetWriter writer(path_, spec, options);
+      writer.write_chunk(1, std::span(pixels).subspan(12));
+      writer.write_chunk(0, std::span(pixels).first(12));
+      if (give) writer.set_statistics(some_statistics(3));
+      writer.close();
+      return Dataset::open(path_).info();
+    };
+    const DatasetInfo computed = write({}, false);
+    ASSERT_TRUE(computed.statistics);
+    EXPECT_EQ(computed.statistics->mean, (std::vector<double>{0.5, 0.5, 0.5}));
+    EXPECT_EQ(computed.statistics->std, (std::vector<double>{0.5, 0.5, 0.5}));
+    EXPECT_EQ(computed.mean_picture_std, std::vector<double>(3, 42.5 / 255));
+    EXPECT_EQ(computed.class_counts, (std::vector<std::int64_t>{1, 1, 1}));
+    EXPECT_NO_THROW(Normalizer(computed, {}));
+
+    EXPECT_EQ(write({}, true).statistics->mean, some_statistics(3).channels.mean);
+    const DatasetInfo none = write({.statistics = false}, false);
+    EXPECT_FALSE(none.statistics);
+    EXPECT_TRUE(none.class_counts.empty());
+  }
+}
+
+TEST_F(DatasetWriterTest, StatisticsOfAShortenedFileAreOfItsRows) {
+  const DatasetSpec fewer = small_spec(5);
+  DatasetWriter writer(path_, small_spec(8), {.chunk_samples = 4});
+  writer.write_chunk(0, test::pattern_rows(0, 4, 90));
+  writer.write_chunk(1, test::pattern_rows(4, 1, 90));
+  writer.set_rows(5, fewer.fields);
+  writer.close();
+  const DatasetInfo shortened = Dataset::open(path_).info();
+  DatasetWriter whole(path_ + "2", fewer, {});
+  test::write_pattern(whole, fewer);
+  whole.close();
+  const DatasetInfo same = Dataset::open(path_ + "2").info();
+  ASSERT_TRUE(shortened.statistics && same.statistics);
+  EXPECT_EQ(shortened.statistics->mean, same.statistics->mean);
+  EXPECT_EQ(shortened.statistics->std, same.statistics->std);
+  EXPECT_EQ(shortened.class_counts, (std::vector<std::int64_t>{2, 2, 1}));
+}
+
+// ---- Outputs that are in the way ----
+
+TEST_F(DatasetWriterTest, AnExistingOutputIsNotTouchedUnlessAskedFor) {
+  test::write_bytes(path_, {'o', 'l', 'd'});
+  expect_error(ErrorCode::output_exists, {"overwrite"},
+               [&] { write_file(path_, small_spec(4), {}); });
+  EXPECT_EQ(test::read_bytes(path_), (std::vector<std::uint8_t>{'o', 'l', 'd'}));
+  {
+    const DatasetWriter unfinished(path_, small_spec(4), {.overwrite = true});
+    EXPECT_EQ(test::read_bytes(path_).size(), 3U);
+  }
+  EXPECT_EQ(test::read_bytes(path_), (std::vector<std::uint8_t>{'o', 'l', 'd'}));
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
+  write_file(path_, small_spec(4), {.overwrite = true});
+  expect_complete(4);
+}
+
+TEST_F(DatasetWriterTest, AnOutputThatAppearsMeanwhileIsNotReplaced) {
+  const DatasetSpec spec = small_spec(4);
+  DatasetWriter writer(path_, spec, {});
+  test::write_pattern(writer, spec);
+  test::write_bytes(path_, {'n', 'e', 'w'});
+  expect_error(ErrorCode::output_exists, {path_}, [&] { writer.close(); });
+  EXPECT_EQ(test::read_bytes(path_).size(), 3U);
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
+  expect_error(ErrorCode::invalid_argument, {"earlier close failed"}, [&] { writer.close(); });
+}
+
+TEST_F(DatasetWriterTest, ALeftoverPartialIsNamed) {
+  test::write_bytes(path_ + ".partial", {'x'});
+  expect_error(ErrorCode::output_exists, {path_ + ".partial is left over"},
+               [&] { write_file(path_, small_spec(4), {}); });
+  EXPECT_EQ(test::read_bytes(path_ + ".partial").size(), 1U);
+  write_file(path_, small_spec(4), {.overwrite = true});
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
+}
+
+TEST_F(DatasetWriterTest, APartialInUseIsLeftAloneEvenWithOverwrite) {
+  const DatasetSpec spec = small_spec(4);
+  DatasetWriter first(path_, spec, {});
+  for (const bool overwrite : {false, true}) {
+    expect_error(ErrorCode::output_exists, {"in use by another process"},
+                 [&] { write_file(path_, spec, {.overwrite = overwrite}); });
+  }
+  test::write_pattern(first, spec);
+  first.close();
+  expect_complete(4);
+}
+
+TEST_F(DatasetWriterTest, AStolenPartialIsNotPublished) {
+  const DatasetSpec spec = small_spec(4);
+  DatasetWriter writer(path_, spec, {});
+  test::write_pattern(writer, spec);
+  std::filesystem::remove(path_ + ".partial");
+  test::write_bytes(path_ + ".partial", {'x'});
+  EXPECT_THROW(writer.close(), Error);
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
+  EXPECT_EQ(test::read_bytes(path_ + ".partial").size(), 1U) << "somebody else's file";
+}
+
+TEST_F(DatasetWriterTest, OnlyARegularFileIsEverReplaced) {
+  const std::string fifo = folder_.file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  expect_error(ErrorCode::output_exists, {fifo, "not a regular file"},
+               [&] { write_file(fifo, small_spec(4), {.overwrite = true}); });
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"fifo"});
+}
+
+TEST_F(DatasetWriterTest, FoldersThatCannotBeWrittenToAreNamed) {
+  expect_error(ErrorCode::not_found, {"make the folder " + folder_.file("no")},
+               [&] { write_file(folder_.file("no/out.h5"), small_spec(4), {}); });
+  expect_error(ErrorCode::output_exists, {"is a folder"},
+               [&] { write_file(folder_.path().string(), small_spec(4), {.overwrite = true}); });
+  expect_error(ErrorCode::invalid_argument, {"no name"},
+               [&] { write_file("", small_spec(4), {}); });
+
+  // As somebody who is not root, since root may write anywhere.
+  const int status = in_child([&] {
+    ::chmod(folder_.path().c_str(), 0555);
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return 2;
+    try {
+      write_file(path_, small_spec(4), {});
+      return 3;
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::io_failed &&
+                     std::string(error.what()).find("may write") != std::string::npos
+                 ? 0
+                 : 4;
+    }
+  });
+  ::chmod(folder_.path().c_str(), 0755);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, AFileSizeLimitIsAnErrorBeforeAnythingIsWritten) {
+  const int status = in_child([&] {
+    const rlimit limit{100000, 100000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_file(path_, small_spec(40), {});
+      return 3;
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::no_space ? 0 : 4;
+    }
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, MoreThanTheDiskHoldsIsAnErrorAtOnce) {
+  DatasetSpec spec;
+  spec.num_samples = std::int64_t{1} << 22;  // 4 PiB; a writer holds a digest for each
+  spec.height = 16384;
+  spec.width = 16384;
+  spec.channels = 4;
+  spec.channel_order = "RGBA";
+  EXPECT_THROW(
+      {
+        try {
+          DatasetWriter(path_, spec, {.chunk_samples = 3});
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::no_space) << error.what();
+          throw;
+        }
+      },
+      Error);
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, WhatTheEndTakesIsReservedAtTheStart) {
+  const std::string other = folder_.file("other");
+  const base::FileDescriptor file(::open(other.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, 4096) != 0) {
+    GTEST_SKIP() << "this file system reserves nothing";
+  }
+  const DatasetWriter writer(path_, small_spec(40), {});
+  struct stat partial {};
+  ASSERT_EQ(::stat((path_ + ".partial").c_str(), &partial), 0);
+  EXPECT_GE(partial.st_blocks * 512, partial.st_size + (1 << 20))
+      << "digests, statistics and fields of fewer rows go behind the end";
+}
+
+// ---- Wrong use ----
+
+TEST_F(DatasetWriterTest, EveryChunkIsWrittenOnceAndWhole) {
+  const DatasetSpec spec = small_spec(10);
+  DatasetWriter writer(path_, spec, {.chunk_samples = 4});
+  const auto rows = test::pattern_rows(0, 4, 90);
+  expect_error(ErrorCode::invalid_argument, {"takes 180 bytes"},
+               [&] { writer.write_chunk(2, rows); });
+  expect_error(ErrorCode::invalid_argument, {"3 chunks"}, [&] { writer.write_chunk(3, rows); });
+  expect_error(ErrorCode::invalid_argument, {"3 chunks"}, [&] { writer.write_chunk(-1, rows); });
+  writer.write_chunk(0, rows);
+  expect_error(ErrorCode::invalid_argument, {"written twice"},
+               [&] { writer.write_chunk(0, rows); });
+  expect_error(ErrorCode::invalid_argument, {"chunk 1 was not written"}, [&] { writer.close(); });
+  // That was a mistake of the caller, which can be made good.
+  writer.write_chunk(1, test::pattern_rows(4, 4, 90));
+  writer.write_chunk(2, test::pattern_rows(8, 2, 90));
+  writer.close();
+  expect_error(ErrorCode::invalid_argument, {"after close"}, [&] { writer.write_chunk(0, rows); });
+  expect_complete(10);
+}
+
+TEST_F(DatasetWriterTest, SpecificationsThatCannotBeAreRefused) {
+  const auto refused = [&](const std::string& part,
+                           const std::function<void(DatasetSpec&)>& change) {
+    SCOPED_TRACE(part);
+    DatasetSpec spec = small_spec(6);
+    change(spec);
+    expect_error(ErrorCode::invalid_argument, {part}, [&] { DatasetWriter(path_, spec, {}); });
+    EXPECT_TRUE(folder_.names().empty());
+  };
+  refused("at least 1", [](DatasetSpec& s) { s.num_samples = 0; });
+  refused("at least 1", [](DatasetSpec& s) { s.channels = -3; });
+  refused("too large", [](DatasetSpec& s) { s.height = s.width = std::int64_t{1} << 40; });
+  refused("order must be", [](DatasetSpec& s) { s.order = "random"; });
+  refused("field labels", [](DatasetSpec& s) { s.fields[0].values.pop_back(); });
+  refused("label 3 of sample 0 is none of the 3 classes",
+          [](DatasetSpec& s) { s.fields[0].values[0] = std::byte{3}; });
+  refused("give float32", [](DatasetSpec& s) {
+    s.fields[1].info.dtype = DType::float16;
+    s.fields[1].values.resize(12);
+  });
+  refused("labels must be",
+          [](DatasetSpec& s) { s.fields[0] = test::field("labels", std::vector<float>(6, 0.0F)); });
+  refused("2 attribute names for 3", [](DatasetSpec& s) {
+    s.attribute_names = {"a", "b"};
+    s.fields[0] = test::field("labels", std::vector<std::uint8_t>(18, 0), Shape{3});
+  });
+  refused("source_index must be", [](DatasetSpec& s) {
+    s.fields[1] = test::field("source_index", std::vector<float>(6, 0.0F));
+  });
+  for (const char* name :
+       {"", "/x", "x/", "a//b", "a/./b", "images/x", "sample_digests/x", "labels"}) {
+    refused("field name", [&](DatasetSpec& s) { s.fields[1].info.name = name; });
+  }
+  for (const char* name : {"images", "sample_digests"}) {
+    refused("field name '" + std::string(name) + "' is that of a dataset which every file has",
+            [&](DatasetSpec& s) { s.fields[1].info.name = name; });
+  }
+  refused("zero byte", [](DatasetSpec& s) { s.class_names[1] = std::string("a\0b", 3); });
+  refused("longer than", [](DatasetSpec& s) { s.class_names[1] = std::string(5000, 'x'); });
+  expect_error(ErrorCode::invalid_argument, {"chunk_samples"},
+               [&] { DatasetWriter(path_, small_spec(6), {.chunk_samples = -1}); });
+  expect_error(ErrorCode::invalid_argument, {"chunk"},
+               [&] { DatasetWriter(path_, small_spec(6), {.chunk_bytes = 0}); });
+}
+
+TEST_F(DatasetWriterTest, StatisticsThatCannotBeAreRefused) {
+  DatasetWriter writer(path_, small_spec(6), {});
+  expect_error(ErrorCode::invalid_argument, {"3 channels"}, [&] {
+    writer.set_statistics({{{0.1}, {0.1}}, {}});
+  });
+  expect_error(ErrorCode::invalid_argument, {"finite"}, [&] {
+    writer.set_statistics({{{0.1, 0.1, 0.1}, {0.1, 0.1, 0.0 / 0.0}}, {}});
+  });
+  expect_error(ErrorCode::invalid_argument, {"2 class counts for 3"}, [&] {
+    writer.set_statistics({{}, {3, 3}});
+  });
+  expect_error(ErrorCode::invalid_argument, {"class counts"}, [&] {
+    writer.set_statistics({{}, {3, 4, -1}});
+  });
+  expect_error(ErrorCode::invalid_argument, {"mean_picture_std", "3 channels"}, [&] {
+    writer.set_statistics({{}, {}, {0.1}, {}});
+  });
+  const std::vector<SourceSizes> impossible = {
+      {0, 9, 1, 9, {{9, 9, 6}}},           {9, 8, 1, 9, {{9, 9, 6}}}, {1, 9, 1, 9, {{9, 10, 6}}},
+      {1, 9, 1, 9, {{9, 9, 7}}},           {1, 9, 1, 9, {{9, 9, 0}}}, {1, 9, 1, 9, {}},
+      {1, 9, 1, 9, {{9, 9, 4}, {8, 8, 3}}}};
+  for (const SourceSizes& sizes : impossible) {
+    expect_error(ErrorCode::invalid_argument, {"source sizes"}, [&] {
+      writer.set_statistics({{}, {}, {}, sizes});
+    });
+  }
+}
+
+TEST_F(DatasetWriterTest, MoreClassCountsThanReadersTakeAreRefusedAtOnce) {
+  DatasetSpec spec = small_spec(6);
+  spec.class_names.clear();
+  DatasetWriter writer(path_, spec, {});
+  std::vector<std::int64_t> counts((std::size_t{1} << 20) + 1);
+  expect_error(ErrorCode::invalid_argument, {"1048576 class counts"}, [&] {
+    writer.set_statistics({{}, counts});
+  });
+  counts.pop_back();
+  writer.set_statistics({{}, counts});
+  test::write_pattern(writer, spec);
+  writer.close();
+  EXPECT_EQ(Dataset::open(path_).info().class_counts, counts);
+}
+
+// ---- Interruptions ----
+
+TEST_F(DatasetWriterTest, AnUnfinishedWriterLeavesNothing) {
+  { const DatasetWriter unused(path_, small_spec(4), {}); }
+  EXPECT_TRUE(folder_.names().empty());
+  {
+    DatasetWriter writer(path_, small_spec(4), {.chunk_samples = 1});
+    writer.write_chunk(0, test::pattern_rows(0, 1, 90));
+    DatasetWriter moved(std::move(writer));
+    EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
+  }
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, PixelsThatTheDiskLostAreNoticed) {
+  const DatasetSpec spec = small_spec(40);
+  DatasetWriter writer(path_, spec, {.chunk_samples = 16});
+  test::write_pattern(writer, spec);
+  const std::string partial = path_ + ".partial";
+  const std::int64_t offset = *Dataset::open(partial).impl()->images->linear_offset;
+  const base::FileDescriptor file(::open(partial.c_str(), O_RDWR | O_CLOEXEC));
+  base::write_at(file.get(), offset + 16 * 90 + 5, std::vector<std::byte>{std::byte{0xff}},
+                 partial);
+  expect_error(ErrorCode::digest_mismatch, {"chunk 1"}, [&] { writer.close(); });
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+TEST_F(DatasetWriterTest, AProcessThatDiesBetweenStepsLeavesTheOutputAsItWas) {
+  for (const bool existed : {false, true}) {
+    for (int step = 0; step < 3; ++step) {
+      SCOPED_TRACE(step);
+      if (existed) test::write_bytes(path_, {'o', 'l', 'd'});
+      in_child([&] {
+        const DatasetSpec spec = small_spec(10);
+        auto* writer = new DatasetWriter(path_, spec, {.chunk_samples = 4, .overwrite = true});
+        if (step > 0) writer->write_chunk(1, test::pattern_rows(4, 4, 90));
+        if (step > 1) {
+          writer->write_chunk(0, test::pattern_rows(0, 4, 90));
+          writer->write_chunk(2, test::pattern_rows(8, 2, 90));
+        }
+        return 0;
+      });
+      EXPECT_EQ(std::filesystem::exists(path_), existed);
+      EXPECT_TRUE(std::filesystem::exists(path_ + ".partial"));
+      if (existed) {
+        EXPECT_EQ(test::read_bytes(path_).size(), 3U);
+      }
+    }
+  }
+  write_file(path_, small_spec(10), {.overwrite = true});
+  expect_complete(10);
+}
+
+TEST_F(DatasetWriterTest, AKillAtAnyMomentLeavesNoneOrAWholeOutput) {
+  std::mt19937_64 random(test::test_seed());
+  const auto start = std::chrono::steady_clock::now();
+  write_file(path_, small_spec(60), {.chunk_samples = 4});
+  const std::chrono::duration<double> whole_run = std::chrono::steady_clock::now() - start;
+  std::uniform_real_distribution<double> part(0.0, 1.3);
+  int finished = 0;
+  for (int round = 0; round < 30; ++round) {
+    std::filesystem::remove(path_);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      try {
+        write_file(path_, small_spec(60), {.chunk_samples = 4, .overwrite = true});
+      } catch (...) {
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    std::this_thread::sleep_for(whole_run * part(random));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+    if (std::filesystem::exists(path_)) {
+      ++finished;
+      expect_complete(60);
+    }
+  }
+  RecordProperty("finished", finished);
+}
+
+// ---- Locks of libhdf5 ----
+
+class DatasetWriterLocking : public testing::TestWithParam<const char*> {};
+
+/// libhdf5 reads the variable once, when it starts: so a new process for each setting.
+TEST_P(DatasetWriterLocking, WritesWhateverTheEnvironmentSays) {
+  const std::string command =
+      std::string("HDF5_USE_FILE_LOCKING=") + GetParam() + " '" +
+      std::filesystem::read_symlink("/proc/self/exe").string() +
+      "' --gtest_filter='DatasetWriterTest.*Partial*:DatasetWriterResume.*:Shapes/*' > /dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, DatasetWriterLocking,
+                         testing::Values("TRUE", "FALSE", "BEST_EFFORT"),
+                         [](const auto& param) { return std::string(param.param); });
+
+// ---- Filters ----
+
+/// small_spec(n) written with a filter is the same file to every reader, and sound.
+class DatasetWriterFilter : public DatasetWriterTest,
+                            public testing::WithParamInterface<std::tuple<ChunkFilter, RoundTrip>> {
+};
+
+TEST_P(DatasetWriterFilter, HoldsTheSameAsWithout) {
+  const auto& [filter, shape] = GetParam();
+  const auto& [n, k, layout] = shape;
+  write_file(folder_.file("plain.h5"), small_spec(n, layout), {.chunk_samples = k});
+  write_file(path_, small_spec(n, layout), {.chunk_samples = k, .filter = filter});
+  EXPECT_EQ(test::run_script("check_with_h5py.py", "'" + path_ + "' " + std::to_string(n) + " " +
+                                                       std::string(to_string(layout)) + " " +
+                                                       std::to_string(std::min(k, n)) + " gzip"),
+            0);
+  expect_complete(n);
+  const Dataset plain = Dataset::open(folder_.file("plain.h5"));
+  const Dataset dataset = Dataset::open(path_);
+  const auto digests = [](const Dataset& file) {
+    std::vector<std::byte> values(static_cast<std::size_t>(file.size()) * sizeof(std::uint64_t));
+    const auto array =
+        h5::open_array(*file.impl(), "sample_digests", Shape{file.size()}, DType::uint64);
+    h5::read_rows(*array, 0, file.size(), values, file.info().path);
+    return values;
+  };
+  EXPECT_EQ(digests(dataset), digests(plain));
+  EXPECT_EQ(dataset.info().stored.filters, filter.shuffle
+                                               ? (std::vector<std::string>{"shuffle", "deflate"})
+                                               : std::vector<std::string>{"deflate"});
+  EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Filters, DatasetWriterFilter,
+    testing::Combine(
+        testing::Values(ChunkFilter{1, false}, ChunkFilter{9, false}, ChunkFilter{6, true}),
+        testing::Values(RoundTrip{40, 16, Layout::nhwc}, RoundTrip{40, 16, Layout::nchw},
+                        RoundTrip{7, 1, Layout::nhwc}, RoundTrip{5, 100, Layout::nhwc})));
+
+TEST_F(DatasetWriterTest, PixelsThatDoNotShrinkAreStoredAsTheyAre) {
+  DatasetSpec spec = small_spec(20);
+  std::mt19937 random(5);
+  std::vector<std::byte> noise(20 * 90);
+  for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+  for (const bool shuffle : {false, true}) {
+    DatasetWriter writer(path_, spec,
+                         {.chunk_samples = 8,
+                          .filter = {.deflate_level = 9, .shuffle = shuffle},
+                          .overwrite = true});
+    for (std::int64_t chunk = 0; chunk < 3; ++chunk) {
+      const auto first = static_cast<std::size_t>(chunk) * 8 * 90;
+      writer.write_chunk(chunk, std::span(noise).subspan(first, chunk == 2 ? 4 * 90 : 8 * 90));
+    }
+    writer.close();
+    const Dataset dataset = Dataset::open(path_);
+    EXPECT_TRUE(test::read_rows(dataset, 0, 20) == noise);
+    EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
+    const std::array<std::int64_t, 4> coord = {1, 0, 0, 0};
+    const h5::ChunkEntry entry = dataset.impl()->images->index->find(coord);
+    EXPECT_EQ(entry.stored_bytes, 8 * 90);
+    EXPECT_EQ(entry.filter_mask, shuffle ? 2U : 1U);
+  }
+}
+
+TEST_F(DatasetWriterTest, FilteredChunksMayComeInAnyOrderFromAnyThread) {
+  const DatasetSpec spec = small_spec(200);
+  DatasetWriter writer(path_, spec, {.chunk_samples = 3, .filter = {.deflate_level = 1}});
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t part = 0; part < 4; ++part) {
+      threads.emplace_back([&, part] {
+        for (std::int64_t chunk = writer.num_chunks() - 1 - part; chunk >= 0; chunk -= 4) {
+          const std::int64_t first = chunk * 3;
+          writer.write_chunk(chunk,
+                             test::pattern_rows(first, std::min<std::int64_t>(3, 200 - first), 90));
+        }
+      });
+    }
+  }
+  writer.close();
+  expect_complete(200);
+  EXPECT_TRUE(verify_chunks(Dataset::open(path_)).damaged.empty());
+}
+
+TEST_F(DatasetWriterTest, RefusesFiltersThatCannotBe) {
+  const DatasetSpec spec = small_spec(4);
+  for (const ChunkFilter filter :
+       {ChunkFilter{10, false}, ChunkFilter{-1, false}, ChunkFilter{0, true}}) {
+    expect_error(ErrorCode::invalid_argument, {"deflate_level"},
+                 [&] { DatasetWriter(path_, spec, {.filter = filter}); });
+  }
+  DatasetSpec large = small_spec(4);
+  large.height = 8192;
+  large.width = 8192;
+  expect_error(ErrorCode::invalid_argument, {"chunk_samples", "268435456"}, [&] {
+    DatasetWriter(path_, large, {.chunk_samples = 2, .filter = {.deflate_level = 1}});
+  });
+  DatasetWriter writer(path_, spec, {.filter = {.deflate_level = 1}});
+  expect_error(ErrorCode::unsupported, {path_, "filter"},
+               [&] { writer.set_rows(3, small_spec(3).fields); });
+}
+
+TEST_F(DatasetWriterTest, AFilteredFileIsBegunAgainAndNeverOverAnotherRun) {
+  const DatasetSpec spec = small_spec(40);
+  const WriterOptions plain{.chunk_samples = 4, .identity = "{}", .resume = true};
+  WriterOptions filtered = plain;
+  filtered.filter = {.deflate_level = 3};
+  // What a killed writer leaves.
+  EXPECT_EQ(in_child([&] {
+              DatasetWriter writer(path_, spec, filtered);
+              writer.write_chunk(0, test::pattern_rows(0, 4, 90));
+              writer.commit();
+              ::_exit(writer.committed() ? 1 : 0);
+              return 2;
+            }),
+            0);
+  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
+  WriterOptions unwilling = filtered;
+  unwilling.resume = false;
+  expect_error(ErrorCode::output_exists, {"out.h5.partial", "resume"},
+               [&] { DatasetWriter(path_, spec, unwilling); });
+  {
+    DatasetWriter writer(path_, spec, filtered);
+    EXPECT_TRUE(writer.resumed().empty());
+    test::write_pattern(writer, spec);
+    writer.close();
+  }
+  expect_complete(40);
+  std::filesystem::remove(path_);
+
+  EXPECT_EQ(in_child([&] {
+              DatasetWriter writer(path_, spec, plain);
+              writer.write_chunk(0, test::pattern_rows(0, 4, 90));
+              writer.commit();
+              ::_exit(0);
+              return 2;
+            }),
+            0);
+  expect_error(ErrorCode::invalid_argument, {"another run", "filter", "deflate:3"},
+               [&] { DatasetWriter(path_, spec, filtered); });
+  DatasetWriter writer(path_, spec, plain);
+  EXPECT_EQ(writer.resumed().size(), 1U);
+}
+
+// ---- Fields that are not held in memory ----
+
+/// `field` in blocks of `rows`.
+FieldData streamed(const FieldData& field, std::size_t rows) {
+  const std::size_t block = rows * Dataset::row_bytes(field.info);
+  return {.info = field.info, .stream = [field, block](const FieldData::Sink& sink) {
+            for (std::size_t at = 0; at < field.values.size(); at += block) {
+              sink(std::span(field.values).subspan(at, std::min(block, field.values.size() - at)));
+            }
+          }};
+}
+
+TEST_F(DatasetWriterTest, StreamedFieldsAreWrittenAsOthersAre) {
+  const DatasetSpec spec = small_spec(40);
+  write_file(path_, spec, {.chunk_samples = 8});
+  for (const std::size_t rows : {1U, 7U, 40U, 100U}) {
+    DatasetSpec other = spec;
+    for (FieldData& field : other.fields) field = streamed(field, rows);
+    write_file(folder_.file("streamed.h5"), other, {.chunk_samples = 8, .overwrite = true});
+    const Dataset expected = Dataset::open(path_);
+    const Dataset found = Dataset::open(folder_.file("streamed.h5"));
+    for (const FieldData& field : spec.fields) {
+      std::vector<std::byte> values(field.values.size());
+      found.read_field(field.info.name, 0, 40, values);
+      EXPECT_TRUE(values == field.values) << field.info.name;
+    }
+    EXPECT_EQ(found.info().class_counts, expected.info().class_counts);
+  }
+}
+
+TEST_F(DatasetWriterTest, AStreamOfTheWrongLengthOrWithAWrongLabelIsRefused) {
+  DatasetSpec spec = small_spec(10);
+  for (FieldData& field : spec.fields) {
+    FieldData good = std::exchange(
+        field,
+        streamed(small_spec(9).fields[static_cast<std::size_t>(&field - spec.fields.data())], 4));
+    expect_error(ErrorCode::invalid_argument, {field.info.name, "bytes for 10 samples"},
+                 [&] { DatasetWriter(path_, spec); });
+    field = std::move(good);
+  }
+  EXPECT_TRUE(folder_.names().empty());
+}
+
+}  // namespace
+}  // namespace chunkio

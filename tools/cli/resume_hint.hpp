@@ -1,0 +1,20 @@
+/// Runs the writing of a file, and says after an interruption how to resume it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <chunkio/dataset_writer.hpp>
+
+namespace cli {
+
+/// Runs `work`, which fills `writer` and closes it. If it is cancelled, what it has written is
+/// committed first.
+/// \param path  of the file, for the message.
+/// \param nothing_kept  what to say if it is cancelled and cannot be resumed, as a clause.
+/// \throws chunkio::Error what `work` throws, with what is left and how to go on in the message.
+void run_with_resume_hint(chunkio::DatasetWriter& writer, const std::string& path,
+                          const std::function<void()>& work,
+                          const std::string& nothing_kept = "nothing of the file is kept");
+
+}  // namespace cli

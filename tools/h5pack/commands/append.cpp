@@ -1,0 +1,178 @@
+/// h5pack append: another source behind the rows of a file, in a new file.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/error.hpp>
+
+#include "cli/command.hpp"
+#include "cli/help.hpp"
+#include "cli/options.hpp"
+#include "cli/quote.hpp"
+#include "h5pack/commands/commands.hpp"
+#include "h5pack/commands/pack_options.hpp"
+#include "h5pack/commands/pack_run.hpp"
+#include "h5pack/dataset/structure_check.hpp"
+#include "h5pack/pack/pack_request.hpp"
+#include "h5pack/sources/appended_source.hpp"
+#include "h5pack/sources/source_kind.hpp"
+#include "h5pack/sources/source_provenance.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+using Json = nlohmann::json;
+
+struct OldFile {
+  std::string path = {};
+  chunkio::OpenOptions open = {};
+};
+
+struct AppendCommand {
+  std::shared_ptr<OldFile> before = {};  ///< Of the append command: its sources share it.
+  std::string split = {};                ///< Of the source.
+  PackRequest pack = {};
+  // Whether these were given; what was not is as in the file.
+  bool transform = false;
+  bool orientation = false;
+  bool chunk = false;
+};
+
+/// Resizing and the like as the file records it.
+void take_recorded_transform(PackRequest& pack, const chunkio::DatasetInfo& before) {
+  const Json recorded = Json::parse(before.options_json, nullptr, false);
+  if (!recorded.is_object() || !recorded.contains("color")) return;
+  const ImageOptions options = recorded_image_options(before);
+  ImageOptions& image = pack.options.image;
+  image.resize = options.resize;
+  image.interpolation = options.interpolation;
+  image.shrink_on_load = options.shrink_on_load;
+  image.center_crop = options.center_crop;
+  image.pad = options.pad;
+  pack.resize = recorded.value("resize", "");
+  pack.interpolation = recorded.value("interpolation", pack.interpolation);
+  pack.center_crop = recorded.value("center_crop", "");
+  pack.pad = recorded.value("pad", "");
+}
+
+void take_recorded_orientation(PackRequest& pack, const chunkio::DatasetInfo& before) {
+  const Json recorded = Json::parse(before.options_json, nullptr, false);
+  if (!recorded.is_object() || !recorded.contains("orientation")) return;
+  pack.options.image.orientation =
+      recorded["orientation"] == "apply" ? OrientationMode::apply : OrientationMode::ignore;
+}
+
+/// Settles what depends on the file.
+/// \throws Error unsupported.
+void settle_options(AppendCommand& command, const chunkio::DatasetInfo& before) {
+  PackOptions& options = command.pack.options;
+  if (before.channels != 1 && before.channels != 3) {
+    throw Error(ErrorCode::unsupported, cli::quote(before.path) + " has " +
+                                            std::to_string(before.channels) +
+                                            " channels; images can be appended to 1 or 3");
+  }
+  if (options.shuffled && !before.stored.filters.empty()) {
+    throw Error(ErrorCode::unsupported,
+                cli::quote(before.path) +
+                    " is compressed, and its rows can only be copied in their order: leave out "
+                    "--order shuffled, or undo that first with h5pack repack --filter none");
+  }
+  options.image.color = before.channels == 1 ? ColorMode::gray : ColorMode::rgb;
+  options.image.layout = before.layout;
+  if (!command.transform) take_recorded_transform(command.pack, before);
+  if (!command.orientation) take_recorded_orientation(command.pack, before);
+  const bool whole_rows = before.stored.chunked && before.stored.chunk_shape.without_first_axis() ==
+                                                       before.stored.shape.without_first_axis();
+  if (!command.chunk && whole_rows) options.writer.chunk_samples = before.stored.chunk_shape[0];
+}
+
+/// What the loader will make of a file whose new rows are in the order of their source.
+void add_note(Listing& listing, const chunkio::DatasetInfo& before, const PackOptions& options) {
+  if (options.shuffled || before.order != "shuffled") return;
+  listing.notes.push_back("the new rows follow those of " + cli::quote(before.path) +
+                          " in the order of their source; --order shuffled mixes all");
+}
+
+cli::ExitCode run_append(AppendCommand& command, const cli::GlobalOptions& global) {
+  const chunkio::Dataset before =
+      chunkio::Dataset::open(command.before->path, command.before->open);
+  refuse_damaged(before.info());
+  settle_options(command, before.info());
+  PackRequest& pack = command.pack;
+  pack.list = [&command, before, list = pack.list](const PackRequest& options) {
+    Listing listing = append_to(before, list(options), command.split);
+    add_note(listing, before.info(), options.options);
+    return listing;
+  };
+  return run_pack(pack, global);
+}
+
+/// Adds the command that appends one kind of source to the file `before`.
+void add_source(CLI::App& app, const SourceKind& kind, const cli::GlobalOptions& global,
+                cli::Action& action, const std::shared_ptr<OldFile>& before) {
+  CLI::App* const sub = app.add_subcommand(kind.name, std::string("Append ") + kind.what);
+  const auto command = std::make_shared<AppendCommand>();
+  command->before = before;
+  PackRequest& pack = command->pack;
+  pack.name = std::string("append ") + kind.name;
+  pack.list = [&kind](const PackRequest& request) { return kind.list(request.source); };
+  pack.options.shuffled = false;
+  sub->add_option(kind.input_name, pack.source.input, kind.input)->required()->type_name("");
+  sub->add_option("-o,--output", pack.output, "File to write")->required()->type_name("OUT");
+  add_pack_options(*sub, pack);
+  // The file says the first two, and the third has other choices here.
+  for (const char* option : {"--out-layout", "--channels", "--order"}) {
+    sub->remove_option(sub->get_option(option));
+  }
+  cli::add_choice<bool>(
+      *sub, "--order", pack.options.shuffled, {{"stored", false}, {"shuffled", true}},
+      "Order of the samples: the rows of OLD, then the new ones as in the source; or "
+      "all shuffled")
+      ->group("File");
+  sub->add_option("--split", command->split,
+                  "Split of the source to append (default: its only one, or the one of OLD)")
+      ->type_name("NAME");
+  add_source_options(*sub, kind, pack.source);
+  std::vector<std::string> common = {"--output", "--split", "--on-error", "--report",  "--order",
+                                     "--seed",   "--force", "--resume",   "--threads", "--dry-run"};
+  const std::vector<std::string> own = kind.flags();
+  common.insert(common.begin() + 1, own.begin(), own.end());
+  cli::set_help(*sub, {kind.append_examples.begin(), kind.append_examples.end()},
+                std::move(common));
+  sub->callback([command, sub, &global, &action] {
+    const auto given = [sub](const char* option) { return sub->count(option) > 0; };
+    command->transform = given("--resize") || given("--center-crop") || given("--pad") ||
+                         given("--interpolation") || given("--shrink-on-load");
+    command->orientation = given("--orientation");
+    command->chunk = given("--chunk") || given("--chunk-bytes");
+    finish_options(command->pack);
+    action = [command, &global] { return run_append(*command, global); };
+  });
+}
+
+}  // namespace
+
+void add_append_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
+  CLI::App* const append = app.add_subcommand(
+      "append", "Add images to a file: writes a new file with the old rows, then the new ones");
+  const auto before = std::make_shared<OldFile>();
+  append->add_option("OLD", before->path, "The file to add to, which is not changed")
+      ->required()
+      ->type_name("");
+  cli::add_open_options(*append, before->open, "The file");
+  append->require_subcommand(1);
+  cli::set_help(*append, {"h5pack append train.h5 folder more-photos/ -o larger.h5",
+                          "h5pack append train.h5 csv more.csv -o larger.h5 --order shuffled"});
+  for (const SourceKind* kind : source_kinds()) {
+    add_source(*append, *kind, global, action, before);
+  }
+}
+
+}  // namespace h5pack

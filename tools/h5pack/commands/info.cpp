@@ -1,0 +1,48 @@
+/// h5pack info: what a file holds and whether its chunking suits training.
+#include <memory>
+#include <string>
+
+#include <chunkio/dataset.hpp>
+#include <chunkio/inspection.hpp>
+#include <chunkio/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/help.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "h5pack/commands/commands.hpp"
+#include "h5pack/dataset/structure_check.hpp"
+#include "h5pack/report/render_text.hpp"
+
+namespace h5pack {
+namespace {
+
+struct InfoOptions {
+  std::string file = {};
+  chunkio::OpenOptions open = {};
+};
+
+}  // namespace
+
+void add_info_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
+  CLI::App* const command =
+      app.add_subcommand("info", "Show what a file holds, and whether its chunks suit training");
+  const auto options = std::make_shared<InfoOptions>();
+  command->add_option("FILE", options->file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
+      ->required()
+      ->type_name("");
+  cli::add_open_options(*command, options->open);
+  cli::set_help(*command, {"h5pack info train.h5", "h5pack info third-party.h5 --images x_train"});
+  command->callback([&global, &action, options] {
+    action = [&global, options] {
+      const chunkio::Inspection found =
+          inspect(chunkio::Dataset::open(options->file, options->open));
+      warn_of_damage(found.dataset);
+      cli::print(global.json ? chunkio::to_json(found) + "\n"
+                             : info_text(found, cli::use_colour(stdout)));
+      return cli::ExitCode::ok;
+    };
+  });
+}
+
+}  // namespace h5pack

@@ -1,0 +1,141 @@
+#include "h5pack/commands/pack_options.hpp"
+
+#include <string>
+
+#include <chunkio/error.hpp>
+
+#include "cli/options.hpp"
+#include "h5pack/image/transform.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+std::string interpolation_name(Interpolation interpolation) {
+  for (const auto& [name, value] : interpolations()) {
+    if (value == interpolation) return name;
+  }
+  return "";
+}
+
+}  // namespace
+
+void add_pack_options(CLI::App& app, PackRequest& command) {
+  PackOptions& options = command.options;
+  ImageOptions& image = options.image;
+  const std::string images = "Images";
+  app.add_option("--resize", command.resize, "Shorter side S, aspect ratio kept, or exactly HxW")
+      ->type_name("S|HxW")
+      ->group(images);
+  app.add_option("--center-crop", command.center_crop, "Cut HxW from the centre, after --resize")
+      ->type_name("HxW")
+      ->group(images);
+  app.add_option("--pad", command.pad, "Centre on a black HxW image, after --resize")
+      ->type_name("HxW")
+      ->group(images);
+  cli::add_choice(app, "--interpolation", image.interpolation, interpolations(),
+                  "How --resize samples")
+      ->group(images);
+  cli::add_choice<ColorMode>(app, "--channels", image.color,
+                             {{"rgb", ColorMode::rgb}, {"gray", ColorMode::gray}},
+                             "Channels of all images")
+      ->group(images);
+  cli::add_choice<OrientationMode>(
+      app, "--orientation", image.orientation,
+      {{"ignore", OrientationMode::ignore}, {"apply", OrientationMode::apply}},
+      "Ignore the EXIF orientation, or apply it")
+      ->group(images);
+  app.add_flag("--shrink-on-load", image.shrink_on_load,
+               "Let the JPEG decoder do part of --resize: faster, but pixels differ slightly")
+      ->group(images);
+  cli::add_choice<chunkio::Layout>(
+      app, "--out-layout", image.layout,
+      {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
+      "Axis order of the images in the file")
+      ->group(images);
+
+  const std::string bad = "Images that cannot be packed";
+  cli::add_choice<OnError>(app, "--on-error", options.on_error,
+                           {{"fail", OnError::fail}, {"skip", OnError::skip}},
+                           "On an image that cannot be packed: stop, or skip and count it")
+      ->group(bad);
+  cli::add_integer(app, "--max-errors", command.max_errors, 0, "Skip at most N images, then fail")
+      ->default_str("")
+      ->group(bad);
+  app.add_option("--report", command.report,
+                 "File for a JSON line on each skipped image, with the reason")
+      ->type_name("FILE")
+      ->group(bad);
+  cli::add_integer(app, "--max-pixels", image.max_pixels, 1, "Refuse images with more pixels")
+      ->group(bad);
+
+  const std::string file = "File";
+  auto* chunk =
+      cli::add_integer(app, "--chunk", options.writer.chunk_samples, 1, "Samples in a chunk");
+  chunk->default_str("")->group(file);
+  cli::add_byte_size(app, "--chunk-bytes", options.writer.chunk_bytes, "Size of a chunk")
+      ->group(file)
+      ->excludes(chunk);
+  cli::add_choice<bool>(app, "--order", options.shuffled, {{"shuffled", true}, {"source", false}},
+                        "Order of the samples")
+      ->group(file);
+  cli::add_seed(app, "--seed", options.seed, "Seed of the shuffled order")->group(file);
+  app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files")
+      ->group(file);
+  app.add_flag("--resume", options.writer.resume,
+               "Continue an interrupted run with the same options")
+      ->group(file);
+  cli::add_integer(app, "-j,--threads", command.threads, 1,
+                   "Threads that decode (default: all CPUs)")
+      ->default_str("")
+      ->group(file);
+  app.add_flag("-n,--dry-run", command.dry_run, "Show what would be packed; write nothing")
+      ->group(file);
+}
+
+void add_source_options(CLI::App& app, const SourceKind& kind, SourceRequest& request) {
+  for (const SourceOption& option : kind.options) {
+    app.add_option(option.flag, request.options[option.flag], option.description)
+        ->type_name(option.type_name);
+  }
+}
+
+void finish_options(PackRequest& command) {
+  ImageOptions& image = command.options.image;
+  const auto parse = [](const std::string& option, const std::string& text, const auto& parser) {
+    try {
+      return parser(text);
+    } catch (const Error& error) {
+      throw error.with_message(option + ": " + error.what());
+    }
+  };
+  if (!command.resize.empty()) image.resize = parse("--resize", command.resize, parse_resize);
+  if (!command.center_crop.empty()) {
+    image.center_crop = parse("--center-crop", command.center_crop, parse_image_size);
+  }
+  if (!command.pad.empty()) image.pad = parse("--pad", command.pad, parse_image_size);
+  const ImageTransform checked(image);
+  cli::check_threads(command.threads);
+  if (image.max_pixels > kHighestMaxPixels) {
+    throw Error(ErrorCode::invalid_argument,
+                "--max-pixels must be at most " + std::to_string(kHighestMaxPixels));
+  }
+  if (command.options.on_error == OnError::fail &&
+      (command.max_errors >= 0 || !command.report.empty())) {
+    throw Error(ErrorCode::invalid_argument,
+                "--max-errors and --report are for --on-error skip; add it");
+  }
+  if (image.shrink_on_load && !image.resize) {
+    throw Error(ErrorCode::invalid_argument, "--shrink-on-load is a part of --resize; add that");
+  }
+  command.source.keep_missing = command.options.on_error == OnError::skip;
+  command.interpolation = interpolation_name(image.interpolation);
+  if (command.shard_from_env) command.options.shard = shard_from_environment();
+  if (command.output.empty()) throw Error(ErrorCode::invalid_argument, "-o must not be empty");
+  command.options.threads = static_cast<int>(command.threads);
+}
+
+}  // namespace h5pack

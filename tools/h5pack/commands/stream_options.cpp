@@ -1,0 +1,180 @@
+#include "h5pack/commands/stream_options.hpp"
+
+#include <chunkio/error.hpp>
+#include <chunkio/ranks.hpp>
+
+#include "cli/disk_options.hpp"
+#include "cli/options.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+constexpr const char* kFile = "The file";
+constexpr const char* kDelivered = "What is delivered";
+constexpr const char* kReading = "How it is read (never changes what is delivered)";
+constexpr const char* kRanks = "Ranks";
+constexpr const char* kReport = "Report";
+
+void add_delivered(CLI::App& app, StreamOptions& options) {
+  chunkio::LoaderOptions& loader = options.loader;
+  auto* const batch = cli::add_integer(app, "--batch", loader.batch_size, 1, "Samples in a batch");
+  batch->group(kDelivered);
+  cli::add_integer(app, "--epochs", options.epochs, 1, "Number of epochs")->group(kDelivered);
+  cli::add_integer(app, "--steps", options.steps, 1, "Stop after N batches of the whole run")
+      ->default_str("")
+      ->group(kDelivered);
+  cli::add_seed(app, "--seed", loader.seed, "Seed of the order of samples")->group(kDelivered);
+  add_order(app, loader)->group(kDelivered);
+  auto* const window = cli::add_byte_size(
+      app, "--window-bytes", loader.window_bytes,
+      "Size of the shuffle window: a larger one mixes better and takes more memory");
+  window->group(kDelivered);
+  app.add_flag("--drop-last", loader.drop_last, "Leave out the last, smaller batch")
+      ->group(kDelivered);
+  add_fields(app, loader)->group(kDelivered);
+  cli::add_rows(app, loader.rows)->group(kDelivered);
+  cli::add_names(app, "--labels", options.labels,
+                 "Only samples of these classes: names of the file, or numbers", "LIST")
+      ->group(kDelivered);
+  add_verify(app, loader)->group(kDelivered);
+  cli::add_choice<chunkio::OnError>(
+      app, "--on-error", loader.on_error,
+      {{"fail", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
+      "On a damaged row: stop, or skip and count it (exit code 3)")
+      ->group(kDelivered);
+  app.add_option(
+         "--state-out", options.state_out,
+         "Write the loader's state to FILE, or to standard output (-), before any second pass")
+      ->type_name("FILE")
+      ->group(kDelivered);
+  app.add_option(
+         "--state-in", options.state_in,
+         "Continue from a saved state until --epochs epochs are complete, with its batch, window "
+         "and lanes")
+      ->type_name("FILE")
+      ->excludes(batch)
+      ->excludes(window)
+      ->group(kDelivered);
+}
+
+void add_ranks(CLI::App& app, StreamOptions& options) {
+  chunkio::LoaderOptions& loader = options.loader;
+  auto* const rank = cli::add_integer(app, "--rank", loader.rank, 0, "Rank of this reader");
+  auto* const world_size =
+      cli::add_integer(app, "--world-size", loader.world_size, 1, "Number of readers");
+  rank->group(kRanks);
+  world_size->group(kRanks);
+  app.add_flag("--ranks-from-env", options.ranks_from_env,
+               "Take rank and world size from torchrun, Open MPI, PMI or Slurm")
+      ->excludes(rank)
+      ->excludes(world_size)
+      ->group(kRanks);
+  auto* const lanes = cli::add_integer(
+      app, "--lanes", loader.lanes, 0,
+      "Parts of the order: every world size that divides it sees the same global batches; 0: one "
+      "for each reader");
+  lanes->excludes("--state-in");
+  lanes->group(kRanks);
+  cli::add_choice<chunkio::Uneven>(app, "--uneven", loader.uneven,
+                                   {{"pad", chunkio::Uneven::pad},
+                                    {"drop", chunkio::Uneven::drop},
+                                    {"exact", chunkio::Uneven::exact}},
+                                   "When samples do not divide evenly among readers")
+      ->group(kRanks);
+}
+
+void add_report(CLI::App& app, StreamOptions& options) {
+  cli::add_milliseconds(app, "--step-ms", options.step_ms,
+                        "Wait this long after each batch, as a training step would")
+      ->group(kReport);
+  app.add_flag("--digest", options.digest,
+               "Stream once more and print a hash of all images that ignores their order")
+      ->group(kReport);
+  app.add_flag("--shuffle-quality", options.shuffle_quality,
+               "Stream once more and compare the mix of batches with a global shuffle")
+      ->group(kReport);
+}
+
+}  // namespace
+
+CLI::Option* add_order(CLI::App& app, chunkio::LoaderOptions& loader) {
+  return cli::add_choice<chunkio::OrderMode>(
+      app, "--order", loader.order,
+      {{"chunk-shuffled", chunkio::OrderMode::chunk_shuffled},
+       {"sequential", chunkio::OrderMode::sequential},
+       {"random", chunkio::OrderMode::random}},
+      "Order of the samples");
+}
+
+CLI::Option* add_fields(CLI::App& app, chunkio::LoaderOptions& loader) {
+  return cli::add_names(app, "--fields", loader.fields,
+                        "Further fields to deliver, separated by commas", "NAMES");
+}
+
+CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader) {
+  return cli::add_choice<chunkio::Verify>(app, "--verify", loader.verify,
+                                          {{"off", chunkio::Verify::off},
+                                           {"first-epoch", chunkio::Verify::first_epoch},
+                                           {"always", chunkio::Verify::always}},
+                                          "When to compare stored digests");
+}
+
+void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, cli::DiskOptions& disk) {
+  cli::add_choice<chunkio::SourceKind>(app, "--source", loader.source,
+                                       {{"auto", chunkio::SourceKind::automatic},
+                                        {"mapped", chunkio::SourceKind::mapped},
+                                        {"scatter", chunkio::SourceKind::scatter},
+                                        {"direct", chunkio::SourceKind::direct},
+                                        {"hdf5", chunkio::SourceKind::hdf5}},
+                                       "How to read the file")
+      ->group(kReading);
+  app.add_flag("--direct-io", loader.direct_io,
+               "Bypass the page cache (sources scatter and direct), for data far larger than "
+               "memory")
+      ->group(kReading);
+  cli::add_choice<chunkio::Resident>(
+      app, "--resident", loader.resident,
+      {{"none", chunkio::Resident::none}, {"host", chunkio::Resident::host}},
+      "Where to keep images after the first epoch")
+      ->group(kReading);
+  cli::add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory that the loader may use")
+      ->group(kReading);
+  cli::add_integer(app, "-j,--threads", loader.num_threads, 0, "Reading threads; 0: h5pack chooses")
+      ->group(kReading);
+  cli::add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches to keep ready, at least")
+      ->group(kReading);
+  cli::add_disk_limit(app, disk, kReading);
+}
+
+void add_stream_options(CLI::App& app, StreamOptions& options) {
+  app.add_option("FILE", options.file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
+      ->required()
+      ->type_name("");
+  cli::add_open_options(app, options.open, kFile);
+  add_delivered(app, options);
+  add_reading_options(app, options.loader, options.disk);
+  add_ranks(app, options);
+  add_report(app, options);
+}
+
+void finish_stream_options(StreamOptions& options) {
+  chunkio::LoaderOptions& loader = options.loader;
+  cli::check_threads(loader.num_threads);
+  if (options.ranks_from_env) {
+    const chunkio::Ranks ranks = chunkio::Ranks::from_environment();
+    loader.rank = ranks.rank;
+    loader.world_size = ranks.world_size;
+  }
+  if (loader.rank >= loader.world_size) {
+    throw Error(ErrorCode::invalid_argument, "--rank must be below --world-size, which is " +
+                                                 std::to_string(loader.world_size) + ", not " +
+                                                 std::to_string(loader.rank));
+  }
+  loader.num_epochs = options.epochs;
+  loader.disk_limit = options.disk.limit();
+}
+
+}  // namespace h5pack

@@ -1,0 +1,33 @@
+#include "h5pack/dataset/copy_loader.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <chunkio/error.hpp>
+#include <chunkio/verify.hpp>
+
+namespace h5pack {
+
+chunkio::Loader copy_loader(const chunkio::Dataset& dataset, const CopyOptions& options) {
+  // Large enough that readers do not wait for each other, small beside the budget.
+  constexpr std::int64_t kWindowBytes = std::int64_t{64} << 20;
+  try {
+    return {dataset,
+            {.batch_size = options.batch_rows,
+             .order = chunkio::OrderMode::sequential,
+             .window_bytes = std::min(kWindowBytes, options.memory_budget / 8 + 1),
+             .rows = options.rows,
+             .verify = options.check_digests && why_not_verifiable(dataset).empty()
+                           ? chunkio::Verify::always
+                           : chunkio::Verify::off,
+             .prefetch_depth = 2,
+             .max_held = options.max_held,
+             .memory_budget = options.memory_budget,
+             .num_epochs = 1}};
+  } catch (const chunkio::Error& error) {
+    if (error.code() != chunkio::ErrorCode::out_of_resources || options.memory_name.empty()) throw;
+    throw error.with_message(error.what() + (" (" + options.memory_name + ")"));
+  }
+}
+
+}  // namespace h5pack

@@ -1,0 +1,125 @@
+#include "h5pack/dataset/sample_table.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace h5pack {
+namespace {
+
+constexpr std::int64_t kMaxColumns = 64;
+
+/// A CSV field (RFC 4180): quoted where it has to be.
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+template <class T>
+std::string number_text(const std::byte* bytes) {
+  T value{};
+  std::memcpy(&value, bytes, sizeof value);
+  std::array<char, 64> text{};
+  const auto [end, status] = std::to_chars(text.data(), text.data() + text.size(), value);
+  static_cast<void>(status);  // no number is longer
+  return {text.data(), end};
+}
+
+std::string element_text(chunkio::DType dtype, const std::byte* bytes) {
+  switch (dtype) {
+    case chunkio::DType::uint8:
+      return number_text<std::uint8_t>(bytes);
+    case chunkio::DType::int8:
+      return number_text<std::int8_t>(bytes);
+    case chunkio::DType::uint16:
+      return number_text<std::uint16_t>(bytes);
+    case chunkio::DType::int16:
+      return number_text<std::int16_t>(bytes);
+    case chunkio::DType::uint32:
+      return number_text<std::uint32_t>(bytes);
+    case chunkio::DType::int32:
+      return number_text<std::int32_t>(bytes);
+    case chunkio::DType::uint64:
+      return number_text<std::uint64_t>(bytes);
+    case chunkio::DType::int64:
+      return number_text<std::int64_t>(bytes);
+    case chunkio::DType::float32:
+      return number_text<float>(bytes);
+    case chunkio::DType::float64:
+      return number_text<double>(bytes);
+    case chunkio::DType::float16:
+    case chunkio::DType::bfloat16:
+      break;  // No file has them.
+  }
+  return {};
+}
+
+/// "box_0", "box_1", ...; "id" for one value a sample.
+std::vector<std::string> column_names(const chunkio::FieldInfo& field) {
+  if (field.row_shape.rank() == 0) return {field.name};
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < field.row_shape.num_elements(); ++i) {
+    names.push_back(field.name + "_" + std::to_string(i));
+  }
+  return names;
+}
+
+}  // namespace
+
+SampleTable::SampleTable(const chunkio::Dataset& dataset) {
+  const chunkio::DatasetInfo& info = dataset.info();
+  if (const std::optional<chunkio::FieldInfo>& labels = info.labels) {
+    const bool table = labels->row_shape.rank() > 0;
+    std::vector<std::string> names =
+        table ? column_names({.name = "attribute", .row_shape = labels->row_shape})
+              : std::vector<std::string>{"label"};
+    if (table && info.attribute_names.size() == names.size()) names = info.attribute_names;
+    add(dataset, *labels, names);
+    if (!table) class_names_ = info.class_names;
+  }
+  for (const chunkio::FieldInfo& field : info.fields) {
+    if (field.row_shape.num_elements() > kMaxColumns) {
+      left_out_.push_back(field.name);
+    } else {
+      add(dataset, field, column_names(field));
+    }
+  }
+  header_ += '\n';
+}
+
+void SampleTable::add(const chunkio::Dataset& dataset, const chunkio::FieldInfo& field,
+                      const std::vector<std::string>& names) {
+  for (const std::string& name : names) header_ += "," + csv_field(name);
+  Column column{field, std::vector<std::byte>(static_cast<std::size_t>(dataset.size()) *
+                                              chunkio::Dataset::row_bytes(field))};
+  dataset.read_field(field.name, 0, dataset.size(), column.values);
+  columns_.push_back(std::move(column));
+}
+
+void SampleTable::append(std::string& table, std::int64_t row, const std::string& path) const {
+  table += csv_field(path);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    const std::size_t size = size_of(column.field.dtype);
+    const std::size_t row_bytes = chunkio::Dataset::row_bytes(column.field);
+    const std::byte* const values =
+        column.values.data() + static_cast<std::size_t>(row) * row_bytes;
+    if (i == 0 && !class_names_.empty()) {
+      std::int64_t label = 0;
+      std::memcpy(&label, values, sizeof label);
+      table += "," + csv_field(class_names_[static_cast<std::size_t>(label)]);
+      continue;
+    }
+    for (std::size_t at = 0; at < row_bytes; at += size) {
+      table += "," + element_text(column.field.dtype, values + at);
+    }
+  }
+  table += '\n';
+}
+
+}  // namespace h5pack

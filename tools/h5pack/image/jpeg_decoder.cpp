@@ -1,0 +1,211 @@
+#include "h5pack/image/jpeg_decoder.hpp"
+
+// jpeglib.h uses FILE and size_t without declaring them.
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdio>
+#include <vector>
+
+#include <jpeglib.h>
+
+#include <chunkio/error.hpp>
+
+#include "cli/quote.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+struct ErrorManager {
+  jpeg_error_mgr base{};  // First: libjpeg hands back a pointer to it.
+  std::jmp_buf jump{};
+  std::array<char, JMSG_LENGTH_MAX> message{};
+};
+
+[[noreturn]] void leave(j_common_ptr info) {
+  auto* errors = reinterpret_cast<ErrorManager*>(info->err);
+  errors->base.format_message(info, errors->message.data());
+  std::longjmp(errors->jump, 1);
+}
+
+void on_message(j_common_ptr info, int level) {
+  if (level < 0) leave(info);  // A warning: data are damaged, and what follows would be guessed.
+}
+
+// A progressive file of a few kilobytes can hold thousands of scans, each a pass over the whole
+// image.
+constexpr int kMaxScans = 500;
+
+void on_progress(j_common_ptr info) {
+  if (!info->is_decompressor) return;
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
+  auto* errors = reinterpret_cast<ErrorManager*>(info->err);
+  std::snprintf(errors->message.data(), errors->message.size(), "more than %d scans", kMaxScans);
+  std::longjmp(errors->jump, 1);
+}
+
+/// Rounded a * b / 255.
+constexpr std::uint32_t multiply_255(std::uint32_t a, std::uint32_t b) noexcept {
+  const std::uint32_t product = a * b + 128;
+  return ((product >> 8) + product) >> 8;
+}
+
+/// Adobe files hold inverted inks, and Pillow takes every CMYK JPEG as such: with c = 255 - stored,
+/// red = nk - c * nk / 255 where nk = 255 - black = the stored black.
+constexpr std::uint8_t ink_to_light(std::uint8_t stored_ink, std::uint8_t stored_black) noexcept {
+  return static_cast<std::uint8_t>(stored_black - multiply_255(255U - stored_ink, stored_black));
+}
+
+void convert_row(const std::uint8_t* row, std::int64_t width, bool cmyk, ColorMode color,
+                 std::uint8_t* target) noexcept {
+  for (std::int64_t x = 0; x < width; ++x) {
+    std::uint8_t red = row[0];
+    std::uint8_t green = row[1];
+    std::uint8_t blue = row[2];
+    if (cmyk) {
+      red = ink_to_light(red, row[3]);
+      green = ink_to_light(green, row[3]);
+      blue = ink_to_light(blue, row[3]);
+    }
+    row += cmyk ? 4 : 3;
+    if (color == ColorMode::gray) {
+      *target++ = luma(red, green, blue);
+    } else {
+      *target++ = red;
+      *target++ = green;
+      *target++ = blue;
+    }
+  }
+}
+
+}  // namespace
+
+struct JpegDecoder::Impl {
+  jpeg_decompress_struct info{};
+  ErrorManager errors;
+  jpeg_progress_mgr progress{};
+  std::vector<std::uint8_t> row;  // One scanline that needs conversion.
+
+  // The functions below call setjmp, so they hold nothing that would need a destructor.
+
+  bool create() noexcept {
+    info.err = jpeg_std_error(&errors.base);
+    errors.base.error_exit = leave;
+    errors.base.emit_message = on_message;
+    if (setjmp(errors.jump) != 0) return false;
+    jpeg_create_decompress(&info);
+    progress.progress_monitor = on_progress;
+    info.progress = &progress;
+    return true;
+  }
+
+  bool read_header(const std::uint8_t* data, std::size_t size) noexcept {
+    if (setjmp(errors.jump) != 0) return false;
+    jpeg_abort_decompress(&info);
+    jpeg_mem_src(&info, data, size);
+    jpeg_read_header(&info, TRUE);
+    return true;
+  }
+
+  bool read_rows(ColorMode color, std::uint8_t* target) noexcept {
+    if (setjmp(errors.jump) != 0) return false;
+    jpeg_start_decompress(&info);
+    const std::size_t stride = std::size_t{info.output_width} * (color == ColorMode::rgb ? 3 : 1);
+    if (direct(color)) {
+      std::array<JSAMPROW, 16> rows{};
+      while (info.output_scanline < info.output_height) {
+        const JDIMENSION count =
+            std::min<JDIMENSION>(rows.size(), info.output_height - info.output_scanline);
+        for (JDIMENSION i = 0; i < count; ++i) {
+          rows[i] = target + (std::size_t{info.output_scanline} + i) * stride;
+        }
+        jpeg_read_scanlines(&info, rows.data(), count);
+      }
+    } else {
+      JSAMPROW scanline = row.data();
+      while (info.output_scanline < info.output_height) {
+        std::uint8_t* const out = target + std::size_t{info.output_scanline} * stride;
+        jpeg_read_scanlines(&info, &scanline, 1);
+        convert_row(scanline, info.output_width, info.num_components == 4, color, out);
+      }
+    }
+    jpeg_finish_decompress(&info);  // Reads to the end marker, so that its absence shows.
+    return true;
+  }
+
+  /// libjpeg itself writes the wanted colour.
+  [[nodiscard]] bool direct(ColorMode color) const noexcept {
+    return info.num_components == 1 || (info.num_components == 3 && color == ColorMode::rgb);
+  }
+
+  [[noreturn]] void fail(const std::string& path) {
+    jpeg_abort_decompress(&info);
+    throw Error(ErrorCode::corrupt_data, "cannot decode " + cli::quote(path) + ": " +
+                                             errors.message.data() +
+                                             " (repair or remove the file)");
+  }
+};
+
+JpegDecoder::JpegDecoder() : impl_(std::make_unique<Impl>()) {
+  if (!impl_->create()) {
+    throw Error(ErrorCode::out_of_resources,
+                std::string("cannot set up libjpeg: ") + impl_->errors.message.data());
+  }
+}
+
+JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&impl_->info); }
+
+ImageSize JpegDecoder::open(std::span<const std::uint8_t> jpeg, const std::string& path) {
+  if (!impl_->read_header(jpeg.data(), jpeg.size())) impl_->fail(path);
+  const jpeg_decompress_struct& info = impl_->info;
+  const ImageSize size{info.image_height, info.image_width};
+  if (info.num_components != 1 && info.num_components != 3 && info.num_components != 4) {
+    throw Error(ErrorCode::unsupported, "cannot decode " + cli::quote(path) + ": JPEG with " +
+                                            std::to_string(info.num_components) +
+                                            " components; convert it to RGB");
+  }
+  return size;
+}
+
+ImageSize JpegDecoder::shrink(ImageSize wanted) {
+  jpeg_decompress_struct& info = impl_->info;
+  info.scale_denom = 8;
+  // Only these are cheaper than decoding whole; libjpeg rounds the sides up.
+  for (const unsigned eighths : {1U, 2U, 4U, 8U}) {
+    const auto scaled = [eighths](JDIMENSION side) {
+      return (static_cast<std::int64_t>(side) * eighths + 7) / 8;
+    };
+    const ImageSize size{scaled(info.image_height), scaled(info.image_width)};
+    info.scale_num = eighths;
+    if (size.height >= wanted.height && size.width >= wanted.width) return size;
+  }
+  return {info.image_height, info.image_width};
+}
+
+void JpegDecoder::decode(ColorMode color, std::uint8_t* target, const std::string& path) {
+  jpeg_decompress_struct& info = impl_->info;
+  switch (info.num_components) {
+    case 1:
+      info.out_color_space = color == ColorMode::gray ? JCS_GRAYSCALE : JCS_RGB;
+      break;
+    case 3:
+      info.out_color_space = JCS_RGB;
+      break;
+    default:
+      info.out_color_space = JCS_CMYK;
+      break;
+  }
+  info.dct_method = JDCT_ISLOW;
+  info.do_fancy_upsampling = TRUE;
+  if (!impl_->direct(color)) {
+    impl_->row.resize(std::size_t{info.image_width} * (info.num_components == 4 ? 4 : 3));
+  }
+  if (!impl_->read_rows(color, target)) impl_->fail(path);
+}
+
+}  // namespace h5pack

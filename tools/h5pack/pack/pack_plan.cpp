@@ -1,0 +1,98 @@
+#include "h5pack/pack/pack_plan.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include <tbb/info.h>
+
+#include <chunkio/chunk_layout.hpp>
+#include <chunkio/error.hpp>
+
+#include "cli/stop_signal.hpp"
+#include "h5pack/image/transform.hpp"
+#include "h5pack/pack/chunk_write_thread.hpp"
+#include "h5pack/pack/image_reader.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+/// Chunk buffers may take this much, unless the fewest that it takes need more.
+constexpr std::int64_t kMaxBufferBytes = std::int64_t{1} << 30;
+/// What may wait to be written: enough to go on decoding while the disk is waited for.
+constexpr std::int64_t kQueueBytes = std::int64_t{32} << 20;
+constexpr std::int64_t kMaxQueueChunks = 64;
+
+/// The size of all samples: as stored rows or the options say, else that of the first image; if
+/// others may be skipped, of the first that can be opened. \throws Error as
+/// plan_pack(); cancelled.
+SampleSize find_sample_size(const Split& split, const PackOptions& options) {
+  const auto fixed = ImageTransform(options.image).fixed_size();
+  const Images& images = *split.images;
+  if (const auto stored = images.stored_size(fixed)) return {*stored, 0};
+  if (fixed) return {*fixed};
+  ImageReader reader(images, options.image);
+  for (std::int64_t row = 0;; ++row) {
+    cli::StopSignal::check();
+    try {
+      return {reader.output_size(row), row};
+    } catch (const Error& error) {
+      const bool another = options.on_error == OnError::skip && is_of_one_image(error.code());
+      if (!another || row + 1 == images.count()) throw;
+    }
+  }
+}
+
+}  // namespace
+
+PackPlan plan_pack(const Split& split, const PackOptions& options) {
+  PackPlan plan;
+  plan.total_samples = split.images->count();
+  const SampleSize sample = find_sample_size(split, options);
+  plan.size = sample.size;
+  plan.size_row = sample.row;
+  plan.channels = options.image.channels();
+  const std::int64_t sample_bytes = plan.sample_bytes();
+  const std::int64_t wanted = options.writer.chunk_samples;
+  plan.chunk_samples = wanted > 0 ? std::min(wanted, plan.total_samples)
+                                  : chunkio::choose_chunk_samples(sample_bytes, plan.total_samples,
+                                                                  options.writer.chunk_bytes);
+  const chunkio::RowRange places =
+      shard_places(options.shard.value_or(Shard()), plan.total_samples, plan.chunk_samples);
+  plan.first_place = places.begin;
+  plan.num_samples = places.end - places.begin;
+  // Where the last shard is one short chunk, HDF5 has no chunks longer than the file.
+  plan.chunk_samples = std::min(plan.chunk_samples, plan.num_samples);
+  // HDF5 cannot store chunks of 4 GiB; also keeps the product below in range.
+  if (plan.chunk_samples > ((std::int64_t{1} << 32) - 1) / sample_bytes) {
+    throw Error(ErrorCode::invalid_argument,
+                "a chunk of " + std::to_string(plan.chunk_samples) + " images of " +
+                    std::to_string(sample_bytes) +
+                    " bytes would reach 4 GiB; choose a smaller --chunk");
+  }
+  plan.chunk_bytes = plan.chunk_samples * sample_bytes;
+  plan.num_chunks = (plan.num_samples + plan.chunk_samples - 1) / plan.chunk_samples;
+  std::int64_t row_bytes = static_cast<std::int64_t>(sizeof(std::int64_t));  // source_index
+  for (const chunkio::FieldData& field : split.fields) {
+    row_bytes += static_cast<std::int64_t>(chunkio::Dataset::row_bytes(field.info));
+  }
+  if (plan.num_chunks > (INT64_MAX / 2) / plan.chunk_bytes) {
+    throw Error(ErrorCode::out_of_resources, "the images would take more than 2^62 bytes");
+  }
+  plan.file_bytes = plan.num_chunks * plan.chunk_bytes + plan.num_samples * row_bytes;
+  plan.threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
+  plan.queued_chunks = std::clamp<std::int64_t>(kQueueBytes / plan.chunk_bytes, 1, kMaxQueueChunks);
+  // Those that wait, one that is being filled up, and those being written.
+  const std::int64_t others = plan.queued_chunks + 1 + ChunkWriteThread::kThreads;
+  // One chunk a thread, so that none waits for another's last row, and one more; fewer if large.
+  plan.chunks_in_flight = std::min<std::int64_t>(
+      plan.num_chunks,
+      std::clamp<std::int64_t>(kMaxBufferBytes / plan.chunk_bytes - others, 1, plan.threads + 1));
+  plan.buffers = std::min(plan.num_chunks, plan.chunks_in_flight + others);
+  return plan;
+}
+
+}  // namespace h5pack

@@ -1,0 +1,182 @@
+#include "h5pack/report/doctor_text.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/byte_size.hpp"
+#include "cli/disk_options.hpp"
+#include "cli/escape.hpp"
+#include "cli/json_text.hpp"
+#include "cli/option_flags.hpp"
+#include "cli/progress_text.hpp"
+#include "cli/text_layout.hpp"
+
+namespace h5pack {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kColumns = 80;
+constexpr std::size_t kTextColumns = kColumns - cli::kLabelColumns;
+constexpr std::size_t kRateColumns = 12;
+
+std::string rate(double bytes_per_second) {
+  return bytes_per_second >= 1e9 ? cli::decimals(bytes_per_second / 1e9, 2) + " GB/s"
+                                 : cli::decimals(bytes_per_second / 1e6, 0) + " MB/s";
+}
+
+std::string images(double images_per_second) {
+  return cli::format_count(std::llround(images_per_second));
+}
+
+/// "     123,456  how that was found".
+std::string stage_line(const std::optional<double>& images_per_second, const std::string& how) {
+  const std::string number =
+      cli::right_aligned(images_per_second ? images(*images_per_second) : "-", kRateColumns);
+  const std::string indent(kRateColumns + 2, ' ');
+  std::string text = cli::wrap(how, kTextColumns - indent.size());
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
+    text.insert(at + 1, indent);
+  }
+  return number + "  " + text;
+}
+
+std::string disk_alone_text(const DoctorReport& report) {
+  const chunkio::StageRates& alone = report.alone;
+  if (!alone.no_disk.empty()) return "cannot be measured (" + cli::escape(alone.no_disk) + ")";
+  return rate(alone.disk_bytes_per_second) + ", " + cli::format_bytes(alone.request_bytes) +
+         " at a time at random places, " + cli::decimals(1000 * alone.request_seconds, 3) +
+         " ms for the least" +
+         (alone.disk_is_direct ? ", bypassing the page cache"
+                               : "; the file system keeps its page cache in between") +
+         "; " + cli::percent(alone.cached_share, 0) + " of the file is in memory";
+}
+
+std::string a_thread(double bytes_per_second, std::int64_t threads) {
+  return rate(bytes_per_second) + " of pixels a thread, " + std::to_string(threads) +
+         (threads == 1 ? " thread" : " threads");
+}
+
+std::string bus_text(const DoctorReport& report) {
+  if (!report.bus) return cli::escape(report.no_bus);
+  return rate(report.bus->bytes_per_second) +
+         (report.bus->pinned ? " from page-locked memory" : " from pageable memory");
+}
+
+std::string cure_text(std::size_t number, const chunkio::Cure& cure) {
+  return cli::wrap(std::to_string(number) + ". " + cli::with_flag(cure) +
+                       " Predicted: " + cli::percent(cure.stall, 1) + " stall, " +
+                       images(cure.images_per_second) + " images/s.",
+                   kTextColumns);
+}
+
+Json stage_json(const std::optional<double>& images_per_second, double bytes_per_second) {
+  if (!images_per_second) return nullptr;
+  return {{"images_per_second", *images_per_second}, {"bytes_per_second", bytes_per_second}};
+}
+
+}  // namespace
+
+std::string doctor_text(const DoctorReport& report, bool colour) {
+  const chunkio::DatasetInfo& info = report.dataset;
+  const chunkio::StageRates& alone = report.alone;
+  const chunkio::Diagnosis& found = report.diagnosis;
+  const auto paragraph = [&](const std::string& label, const std::string& text) {
+    return cli::labelled(label, cli::wrap(text, kTextColumns), colour);
+  };
+  std::string text =
+      paragraph("images", cli::escape(info.path) + ": " + cli::format_count(info.num_samples) +
+                              " images of " + info.sample_shape().to_string());
+  text += paragraph(
+      "reading",
+      "source " + std::string(to_string(report.source)) + " (" + cli::escape(report.source_reason) +
+          "), batches of " + cli::format_count(report.options.batch_size) +
+          (report.options.disk_limit ? ", limited to " + cli::disk_text(*report.options.disk_limit)
+                                     : ""));
+  text += "\n" + cli::labelled("alone", cli::right_aligned("images/s", kRateColumns), colour);
+  text += cli::labelled(
+      "  disk", stage_line(report.disk_images_per_second(), disk_alone_text(report)), false);
+  text += cli::labelled("  decode",
+                        stage_line(report.decode_images_per_second(),
+                                   alone.decode_bytes_per_second > 0
+                                       ? a_thread(alone.decode_bytes_per_second, alone.busy_threads)
+                                       : "nothing to decode or to check"),
+                        false);
+  text += cli::labelled("  copy",
+                        stage_line(report.copy_images_per_second(),
+                                   a_thread(alone.copy_bytes_per_second, alone.busy_threads)),
+                        false);
+  text +=
+      cli::labelled("  bus", stage_line(report.bus_images_per_second(), bus_text(report)), false);
+  text += cli::labelled("  consumer",
+                        stage_line(report.consumer_images_per_second(),
+                                   cli::decimals(report.step_ms, 3) + " ms a batch"),
+                        false);
+  text += cli::labelled("together", cli::right_aligned("images/s", kRateColumns), colour);
+  text +=
+      cli::labelled("  no consumer",
+                    stage_line(report.loader_images_per_second, "the stages of the host"), false);
+  text += cli::labelled(
+      "  all",
+      stage_line(report.images_per_second, cli::percent(found.stall, 1) + " of " +
+                                               cli::decimals(report.seconds, 1) + " s stall"),
+      false);
+  text += "\n" + cli::labelled("bottleneck", std::string(to_string(found.bound)), colour);
+  for (std::size_t i = 0; i < found.evidence.size(); ++i) {
+    text += paragraph(i == 0 ? "evidence" : "", found.evidence[i]);
+  }
+  for (std::size_t i = 0; i < found.cures.size(); ++i) {
+    text += cli::labelled(i == 0 ? "suggestions" : "", cure_text(i + 1, found.cures[i]), colour);
+  }
+  return text;
+}
+
+std::string doctor_json(const DoctorReport& report) {
+  const chunkio::StageRates& alone = report.alone;
+  const chunkio::Diagnosis& found = report.diagnosis;
+  Json json;
+  json["path"] = report.dataset.path;
+  json["samples"] = report.dataset.num_samples;
+  json["sample_bytes"] = report.dataset.sample_bytes();
+  json["source"] = to_string(report.source);
+  json["source_reason"] = report.source_reason;
+  json["batch_size"] = report.options.batch_size;
+  json["num_threads"] = alone.num_threads;
+  json["disk_limit"] = cli::disk_json(report.options.disk_limit);
+  json["step_ms"] = report.step_ms;
+  json["cached_share"] = alone.cached_share;
+  Json& stages = json["alone"];
+  stages["disk"] = stage_json(report.disk_images_per_second(), alone.disk_bytes_per_second);
+  if (!stages["disk"].is_null()) {
+    stages["disk"]["request_bytes"] = alone.request_bytes;
+    stages["disk"]["request_seconds"] = alone.request_seconds;
+    stages["disk"]["direct"] = alone.disk_is_direct;
+  }
+  stages["decode"] = stage_json(report.decode_images_per_second(), alone.decode_bytes_per_second);
+  stages["copy"] = stage_json(report.copy_images_per_second(), alone.copy_bytes_per_second);
+  stages["bus"] =
+      stage_json(report.bus_images_per_second(), report.bus ? report.bus->bytes_per_second : 0);
+  stages["consumer"] = {{"images_per_second", report.consumer_images_per_second()}};
+  json["no_disk"] = alone.no_disk.empty() ? Json(nullptr) : Json(alone.no_disk);
+  json["no_bus"] = report.no_bus.empty() ? Json(nullptr) : Json(report.no_bus);
+  json["loader_images_per_second"] = report.loader_images_per_second;
+  json["images_per_second"] = report.images_per_second;
+  json["seconds"] = report.seconds;
+  json["stall_fraction"] = found.stall;
+  json["bound"] = to_string(found.bound);
+  json["evidence"] = found.evidence;
+  json["cures"] = Json::array();
+  for (const chunkio::Cure& cure : found.cures) {
+    json["cures"].push_back({{"option", cure.option.empty() ? Json(nullptr) : Json(cure.option)},
+                             {"text", cure.text},
+                             {"images_per_second", cure.images_per_second},
+                             {"stall_fraction", cure.stall}});
+  }
+  return cli::json_text(json) + "\n";
+}
+
+}  // namespace h5pack
