@@ -12,7 +12,6 @@
 #include <span>
 #include <utility>
 
-#include <opencv2/core/utility.hpp>
 #include <tbb/blocked_range.h>
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/global_control.h>
@@ -26,6 +25,7 @@
 #include "cli/progress.hpp"
 #include "cli/resume_hint.hpp"
 #include "cli/stop_signal.hpp"
+#include "h5pack/image/image_libraries.hpp"
 #include "h5pack/pack/chunk_assembler.hpp"
 #include "h5pack/pack/chunk_record.hpp"
 #include "h5pack/pack/chunk_write_thread.hpp"
@@ -421,7 +421,7 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
                 const std::string& path, const PackOptions& options, ErrorBudget& budget) {
   const auto start = std::chrono::steady_clock::now();
   // Images are decoded in parallel; threads inside one would only get in the way.
-  cv::setNumThreads(1);
+  use_one_thread_an_image();
   const std::vector<std::int64_t> order = order_of(plan, options);
   chunkio::DatasetWriter writer(path, make_spec(listing, split, plan, order, options),
                                 options.writer);
