@@ -79,9 +79,8 @@ void Uploader::start(std::int64_t epoch) {
   const LoaderPosition wanted{epoch, restored && restored->epoch == epoch ? restored->step : 0};
   {
     const std::lock_guard lock(mutex_);
-    const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
     // A thread that ends with its epoch may still be running when all of that has been taken.
-    const bool ends = num_epochs && epoch >= *num_epochs && position_.epoch < epoch;
+    const bool ends = position_.epoch < epoch && is_last(position_.epoch);
     const bool goes_on = (running_ && !ends) || !ready_.empty() || error_ != nullptr;
     if (goes_on && stands_at(wanted)) {
       position_ = wanted;
@@ -217,8 +216,12 @@ bool Uploader::run_epoch(const std::stop_token& stop, const LoaderPosition& from
     }
     push(big_batch);
   }
+  return !is_last(from.epoch);
+}
+
+bool Uploader::is_last(std::int64_t epoch) const {
   const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
-  return !(num_epochs && from.epoch + 1 >= *num_epochs);
+  return num_epochs && epoch + 1 >= *num_epochs;
 }
 
 BigBatch* Uploader::take_idle(const std::stop_token& stop) {

@@ -77,6 +77,8 @@ class Uploader final : public BatchFeed {
   void stop();
   /// Whether next() would go on there: the end of an epoch is the start of the next one.
   [[nodiscard]] bool stands_at(const LoaderPosition& position) const;
+  /// Whether the thread ends after `epoch` instead of preparing the next one.
+  [[nodiscard]] bool is_last(std::int64_t epoch) const;
 
   // The thread's.
   void run(std::stop_token stop, LoaderPosition from);
