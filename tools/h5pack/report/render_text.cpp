@@ -224,16 +224,13 @@ std::string verify_text(const VerifyReport& report) {
     text += (report.intact() ? "structure is sound" : "DAMAGED") +
             ("; pixels were not compared: " + cli::escape(report.not_compared)) + "\n";
   } else {
-    const std::string all = cli::format_count(report.num_chunks);
-    if (!report.damaged.empty()) {
-      const auto damaged = static_cast<std::int64_t>(report.damaged.size());
-      text += "DAMAGED, " + cli::format_count(report.num_chunks - damaged) + " of " + all +
-              " chunks match their digests";
-    } else if (report.num_chunks == 1) {
-      text += "the only chunk matches its digest";
-    } else {
-      text += "all " + all + " chunks match their digests";
-    }
+    text += report.damaged.empty()
+                ? "all " + cli::format_count(report.num_chunks)
+                : "DAMAGED, " +
+                      cli::format_count(report.num_chunks -
+                                        static_cast<std::int64_t>(report.damaged.size())) +
+                      " of " + cli::format_count(report.num_chunks);
+    text += " chunks match their digests";
     if (report.seconds > 0) {
       text += ", " + cli::format_bytes(report.bytes_read) + " in " +
               cli::decimals(report.seconds, 1) + " s (" +
