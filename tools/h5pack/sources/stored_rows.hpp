@@ -17,7 +17,7 @@ namespace h5pack {
 
 class StoredRows : public Images {
  public:
-  /// Nothing behind them.
+  /// Nothing behind them, and each row is its own source.
   explicit StoredRows(chunkio::Dataset stored)
       : stored_(std::move(stored)),
         added_(std::make_unique<ImageFiles>(std::vector<std::string>())) {}
@@ -31,7 +31,7 @@ class StoredRows : public Images {
   [[nodiscard]] std::int64_t count() const override { return stored_.size() + added_->count(); }
   [[nodiscard]] std::string name(std::int64_t row) const override;
   [[nodiscard]] std::int64_t source_index(std::int64_t row) const override {
-    return source_indices_[static_cast<std::size_t>(row)];
+    return source_indices_.empty() ? row : source_indices_[static_cast<std::size_t>(row)];
   }
   /// Of the images behind the rows.
   [[nodiscard]] const SourceFiles& files() const override { return added_->files(); }
@@ -59,7 +59,7 @@ class StoredRows : public Images {
 
  private:
   chunkio::Dataset stored_;
-  std::vector<std::int64_t> source_indices_;
+  std::vector<std::int64_t> source_indices_;  // empty: those of the rows
   std::unique_ptr<Images> added_;
 };
 
