@@ -21,6 +21,9 @@ struct StageRates {
   /// Stored bytes from the disk, bypassing the page cache, by requests as large as a row group at
   /// random places of the file, from all threads of the loader.
   double disk_bytes_per_second = 0;
+  /// The same by requests of `large_request_bytes`, which are hardly delayed by latency; 0 where
+  /// the file or row groups do not allow for requests that are much larger than `request_bytes`.
+  double large_bytes_per_second = 0;
   /// Of a request of a few KiB at a random place, alone: the latency.
   double request_seconds = 0;
   /// Why the disk was not measured, a clause: images lie in other files. Empty if it was.
@@ -39,6 +42,7 @@ struct StageRates {
   double processor_bytes_per_second = 0;
   /// Of a request to the disk: a row group as it is stored, but 64 KiB at least and 16 MiB at most.
   std::int64_t request_bytes = 0;
+  std::int64_t large_request_bytes = 0;
   double stored_bytes_per_sample = 0;  ///< Of images, after filters; on average.
   std::int64_t num_threads = 0;        ///< Of the loader.
   /// Of these, how many decode or copy at the same time: one CPU each, and one through libhdf5.

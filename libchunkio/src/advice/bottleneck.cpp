@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "io/direct_file.hpp"
+#include <chunkio/chunk_layout.hpp>
 
 namespace chunkio::advice {
 namespace {
@@ -254,7 +254,7 @@ void add_larger_chunks(Cures& cures, const LoaderStats& stats, const Prediction&
   if (observed.rates.disk.request_seconds <= 0) return;
   const std::int64_t now = observed.plan.samples_per_group * observed.plan.sample_bytes;
   std::optional<Cure> best;
-  for (std::int64_t bytes = std::int64_t{64} << 10; bytes <= io::kDirectPieceBytes; bytes *= 2) {
+  for (std::int64_t bytes = std::int64_t{64} << 10; bytes <= kDefaultChunkBytes; bytes *= 2) {
     if (bytes < 2 * now) continue;
     const double factor = static_cast<double>(bytes) / static_cast<double>(now);
     const auto scaled = [&](std::int64_t count) {
@@ -264,10 +264,9 @@ void add_larger_chunks(Cures& cures, const LoaderStats& stats, const Prediction&
     changed.plan.samples_per_group = scaled(observed.plan.samples_per_group);
     changed.plan.request_bytes = scaled(observed.plan.request_bytes);
     changed.plan.decoded_bytes = scaled(observed.plan.decoded_bytes);
-    const std::string size = std::to_string(bytes >> 10) + "KiB";
     Cure cure = prediction.cure("",
-                                "Pack the images again with h5pack repack, in chunks of " + size +
-                                    " (now " + kibibytes(now) +
+                                "Pack the images again with h5pack repack, in chunks of " +
+                                    kibibytes(bytes) + " (now " + kibibytes(now) +
                                     "): a request then brings more for the same latency.",
                                 changed);
     if (best && cure.images_per_second < kWorthwhile * best->images_per_second) break;
@@ -291,9 +290,10 @@ void add_faster_disk(Cures& cures, const Prediction& prediction) {
   const double latency = changed.rates.disk.request_seconds;
   const double transfer = rate > 0 ? static_cast<double>(changed.plan.request_bytes) / rate : 0;
   const std::string requests = "requests of " + kibibytes(changed.plan.request_bytes);
+  const bool waits = prediction.waits_for_requests() || changed.rates.disk.queue_depth > 0;
   cures.push_back(prediction.cure(
       "",
-      prediction.waits_for_requests() && latency > transfer
+      waits && latency > transfer
           ? "Put the file on a disk that answers " + requests + " in " +
                 milliseconds(latency + transfer) + " each."
           : "Put the file on a disk that delivers " + byte_rate(rate) + " in " + requests + ".",

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,6 +36,8 @@ constexpr double kMaxSeconds = 60;
 constexpr std::int64_t kPixelBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kLeastRequest = std::int64_t{64} << 10;
 constexpr std::int64_t kLargestRequest = std::int64_t{16} << 20;
+/// Requests that are so many times as large tell latency from bandwidth.
+constexpr std::int64_t kMuchLarger = 8;
 /// Small enough for its latency to be all that it takes.
 constexpr std::int64_t kPage = 4096;
 constexpr double kMaxBytesPerSecond = 1e15;  // of a DiskLimit
@@ -136,28 +140,29 @@ double seconds_between(Disk::Clock::time_point begin, Disk::Clock::time_point en
   return std::chrono::duration<double>(end - begin).count();
 }
 
-void measure_bandwidth(const Disk& disk, double seconds, StageRates& rates) {
+/// Bytes a second, by requests of `request_bytes` from each of the threads.
+double measure_bandwidth(const Disk& disk, double seconds, std::int64_t num_threads,
+                         std::int64_t request_bytes) {
   const auto start = Disk::Clock::now();
   const auto end = in_seconds(seconds);
   std::mutex mutex;  // guards what follows
   std::int64_t bytes = 0;
   Disk::Clock::time_point last = start;
-  on_threads(
-      rates.num_threads, seconds, [&](std::int64_t thread, const std::function<bool()>& is_over) {
-        Draws draws(static_cast<std::uint64_t>(thread) + 2);
-        const base::HostBuffer scratch(disk.scratch_bytes(rates.request_bytes));
-        do {
-          ReadCost cost;
-          const auto there = disk.read(rates.request_bytes, 1, draws, scratch.bytes(), end, cost);
-          const std::lock_guard lock(mutex);
-          bytes += cost.bytes_read;
-          last = std::max(last, there);
-        } while (!is_over());
-      });
-  rates.disk_bytes_per_second = static_cast<double>(bytes) / seconds_between(start, last);
+  on_threads(num_threads, seconds, [&](std::int64_t thread, const std::function<bool()>& is_over) {
+    Draws draws(static_cast<std::uint64_t>(thread) + 2);
+    const base::HostBuffer scratch(disk.scratch_bytes(request_bytes));
+    do {
+      ReadCost cost;
+      const auto there = disk.read(request_bytes, 1, draws, scratch.bytes(), end, cost);
+      const std::lock_guard lock(mutex);
+      bytes += cost.bytes_read;
+      last = std::max(last, there);
+    } while (!is_over());
+  });
+  return static_cast<double>(bytes) / seconds_between(start, last);
 }
 
-/// \pre measure_bandwidth() has been called.
+/// \pre the bandwidth is measured.
 void measure_latency(const Disk& disk, double seconds, StageRates& rates) {
   const auto end = in_seconds(seconds);
   Draws draws(1);
@@ -170,7 +175,8 @@ void measure_latency(const Disk& disk, double seconds, StageRates& rates) {
     sum += seconds_between(begin, disk.read(kPage, kPage, draws, scratch.bytes(), end, cost));
     ++requests;
   } while (Disk::Clock::now() < end);
-  const double transfer = static_cast<double>(kPage) / rates.disk_bytes_per_second;
+  const double transfer = static_cast<double>(kPage) /
+                          std::max(rates.disk_bytes_per_second, rates.large_bytes_per_second);
   rates.request_seconds = std::max(sum / static_cast<double>(requests) - transfer, 0.0);
 }
 
@@ -278,6 +284,12 @@ double stored_bytes_per_sample(const Loader& loader, const Files& files) {
   return stored / static_cast<double>(std::max<std::int64_t>(loader.dataset().size(), 1));
 }
 
+std::int64_t least_file_bytes(const Files& files) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const auto& file : files) least = std::min(least, file->file_bytes);
+  return least;
+}
+
 /// Why the bytes of the files are not those of the images; or empty.
 std::string why_no_disk(const Files& files) {
   for (const auto& file : files) {
@@ -287,16 +299,33 @@ std::string why_no_disk(const Files& files) {
 }
 
 /// What a disk does that answers requests of many threads as `alone` says. With n requests of s
-/// bytes under way it delivers R = min(B, n s / (L + s / B)), of which B is wanted.
+/// bytes under way it delivers R = min(B, n s / (L + s / B)). Of requests of two sizes, the larger
+/// one takes longer only by what it transfers more, which gives B; then n follows from R of the
+/// smaller one (Little's law). Of one size, all threads are taken to be answered at once.
 DiskLimit disk_of(const StageRates& alone) {
   const auto request = static_cast<double>(alone.request_bytes);
-  const double seconds =
-      static_cast<double>(alone.num_threads) * request / alone.disk_bytes_per_second;
-  const double transfer = seconds - alone.request_seconds;
-  const double one = transfer > 0 ? request / transfer : kMaxBytesPerSecond;
-  return {.bytes_per_second =
-              std::clamp(std::max(one, alone.disk_bytes_per_second), 1.0, kMaxBytesPerSecond),
-          .request_seconds = std::min(alone.request_seconds, kMaxRequestSeconds)};
+  const auto threads = static_cast<double>(alone.num_threads);
+  DiskLimit disk{.request_seconds = std::min(alone.request_seconds, kMaxRequestSeconds)};
+  double seconds = threads * request / alone.disk_bytes_per_second - alone.request_seconds;
+  double bytes = request;
+  if (alone.large_bytes_per_second > 0) {
+    const auto large = static_cast<double>(alone.large_request_bytes);
+    seconds = large / alone.large_bytes_per_second - request / alone.disk_bytes_per_second;
+    bytes = large - request;
+  }
+  const double least = std::max(alone.disk_bytes_per_second, alone.large_bytes_per_second);
+  disk.bytes_per_second = std::clamp(
+      std::max(seconds > 0 ? bytes / seconds : kMaxBytesPerSecond, least), 1.0, kMaxBytesPerSecond);
+  // A disk that was asked by more threads than it answers at once, though it had bandwidth left.
+  // One that answers all of them may answer more.
+  constexpr double kUsedUp = 0.8;
+  const double under_way =
+      alone.disk_bytes_per_second * (alone.request_seconds / request + 1 / disk.bytes_per_second);
+  if (alone.large_bytes_per_second > 0 && under_way < threads - 0.5 &&
+      alone.disk_bytes_per_second < kUsedUp * disk.bytes_per_second) {
+    disk.queue_depth = std::max(1L, std::lround(under_way));
+  }
+  return disk;
 }
 
 }  // namespace
@@ -319,10 +348,17 @@ StageRates measure_stages(const Loader& loader, double seconds) {
       std::clamp(static_cast<std::int64_t>(group_bytes), kLeastRequest, kLargestRequest);
   if (rates.no_disk.empty()) {
     rates.cached_share = cached_share(files);
-    const Disk disk(files, loader.options().disk_limit);
-    rates.disk_is_direct = disk.direct();
-    measure_bandwidth(disk, seconds, rates);
-    measure_latency(disk, seconds, rates);
+    // One for each measurement: a simulated disk would still be busy with what the last one asked.
+    const auto disk = [&] { return Disk(files, loader.options().disk_limit); };
+    rates.disk_is_direct = disk().direct();
+    rates.disk_bytes_per_second =
+        measure_bandwidth(disk(), seconds, rates.num_threads, rates.request_bytes);
+    const std::int64_t large = std::min(kLargestRequest, least_file_bytes(files));
+    if (large >= kMuchLarger * rates.request_bytes) {
+      rates.large_request_bytes = large;
+      rates.large_bytes_per_second = measure_bandwidth(disk(), seconds, rates.num_threads, large);
+    }
+    measure_latency(disk(), seconds, rates);
   }
   measure_processors(loader, seconds, rates);
   return rates;

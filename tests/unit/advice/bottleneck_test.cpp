@@ -244,7 +244,7 @@ TEST(Bottleneck, LatencyThatIsKnownIsSharedByLargerChunks) {
   MachineRates measured = observe(stats).rates;
   measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
   const Diagnosis found = diagnose(stats, measured);
-  const Cure* const chunks = find_cure(found, "in chunks of 4096KiB (now 977 KiB)");
+  const Cure* const chunks = find_cure(found, "in chunks of 4096 KiB (now 977 KiB)");
   ASSERT_NE(chunks, nullptr);
   // 42 images of 0.1 ms each in a request of 9 ms.
   EXPECT_NEAR(chunks->images_per_second, 42 / 0.0132, 42 / 0.0132 * 0.02);

@@ -30,14 +30,14 @@ class StageRatesTest : public ::testing::Test {
   static constexpr std::int64_t kSide = 48;
 
   /// Images of four bits of noise a byte, which take deflate time.
-  std::string make_file(const ChunkFilter& filter) const {
+  std::string make_file(const ChunkFilter& filter, std::int64_t chunk_samples = 32) const {
     const std::string path = folder_.file(filter.deflate_level > 0 ? "deflated.h5" : "plain.h5");
     const DatasetSpec spec{.num_samples = kSamples,
                            .height = kSide,
                            .width = kSide,
                            .channels = 3,
                            .channel_order = "RGB"};
-    DatasetWriter writer(path, spec, {.chunk_samples = 32, .filter = filter});
+    DatasetWriter writer(path, spec, {.chunk_samples = chunk_samples, .filter = filter});
     std::mt19937 random(1);
     for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
       std::vector<std::byte> rows(
@@ -250,6 +250,30 @@ TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
   EXPECT_TRUE(std::any_of(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
     return cure.text.find("in chunks of") != std::string::npos;
   })) << describe(found);
+}
+
+TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
+  constexpr double kLatency = 0.002;
+  constexpr double kBandwidth = 156e6;
+  LoaderOptions slow = options();
+  slow.disk_limit =
+      DiskLimit{.bytes_per_second = kBandwidth, .request_seconds = kLatency, .queue_depth = 1};
+  slow.memory_budget = 12 << 20;  // so that keeping all images does not help
+  Loader loader(Dataset::open(make_file({}, 1)), slow);
+  const StageRates alone = measure_stages(loader, 0.1);
+  EXPECT_GT(alone.large_bytes_per_second, 3 * alone.disk_bytes_per_second);
+
+  const LoaderStats stats = run(loader, 60, [](std::int64_t) {});
+  const Diagnosis found = diagnose(stats, alone);
+  const auto chunks = std::find_if(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
+    return cure.text.find("in chunks of") != std::string::npos;
+  });
+  ASSERT_NE(chunks, found.cures.end()) << describe(found);
+  // What the disk brings in chunks of 4 MiB, each after one wait.
+  constexpr double kChunk = 4 << 20;
+  const double best = kChunk / (kSide * kSide * 3) / (kLatency + kChunk / kBandwidth);
+  EXPECT_GT(chunks->images_per_second, best / 2) << describe(found);
+  EXPECT_LT(chunks->images_per_second, 1.2 * best) << describe(found);
 }
 
 TEST_F(StageRatesTest, ADiskThatAnswersNoRequestInTimeIsComputed) {
