@@ -20,6 +20,7 @@ chunkio_add_unit_tests(
   unit/base/run_on_threads_test.cpp
   unit/base/dtype_test.cpp
   unit/base/shard_names_test.cpp
+  unit/advice/chunking_advice_test.cpp
   unit/advice/throughput_model_test.cpp
   unit/advice/tuning_test.cpp
   unit/plan/window_plan_test.cpp

@@ -1,4 +1,4 @@
-/// How large a chunk should be, what a given chunking costs, and cache settings to read it with.
+/// How large a chunk should be, how a dataset is stored, and cache settings to read it with.
 ///
 /// Pure arithmetic: no I/O, thread-safe.
 #pragma once
@@ -45,10 +45,5 @@ struct StoredLayout {
   Shape chunk_shape = {};                 ///< Same rank as `shape` when chunked.
   std::vector<std::string> filters = {};  ///< Names in pipeline order, e.g. "shuffle", "deflate".
 };
-
-/// Plain-language findings on a chunking, worst first; empty if there is nothing to improve. Each
-/// entry is one or two sentences: what is wrong, what it costs when samples are read in random
-/// order, and the hint.
-CHUNKIO_EXPORT std::vector<std::string> chunking_advice(const StoredLayout& stored);
 
 }  // namespace chunkio

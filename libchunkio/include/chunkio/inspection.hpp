@@ -23,6 +23,11 @@ struct Inspection {
   std::vector<std::string> advice = {};
 };
 
+/// Plain-language findings on a chunking, worst first; empty if there is nothing to improve. Each
+/// entry is one or two sentences: what is wrong, what it costs when samples are read in random
+/// order, and the hint.
+[[nodiscard]] CHUNKIO_EXPORT std::vector<std::string> chunking_advice(const StoredLayout& stored);
+
 /// Reads at most 2^24 labels, and no image. Blocks on I/O. Thread-safe.
 /// \throws Error hdf5_failed, corrupt_data: the labels cannot be read.
 [[nodiscard]] CHUNKIO_EXPORT Inspection inspect(const Dataset& dataset);

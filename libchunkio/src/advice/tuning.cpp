@@ -11,6 +11,7 @@
 
 #include "advice/bottleneck.hpp"
 #include "base/checked_math.hpp"
+#include "io/page_cache.hpp"
 #include "plan/cache_simulator.hpp"
 #include "plan/group_samples.hpp"
 #include "plan/ring_slots.hpp"
@@ -203,6 +204,8 @@ Candidate settings_for(const TuningTask& task, const MachineRates& rates,
 }
 
 }  // namespace
+
+std::int64_t available_memory() { return io::cacheable_bytes(); }
 
 StoredGroups stored_groups(const DatasetInfo& dataset) {
   StoredGroups groups;

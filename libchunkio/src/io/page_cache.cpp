@@ -14,7 +14,6 @@
 #include <limits>
 #include <string>
 
-#include <chunkio/tuning.hpp>
 
 #ifndef MADV_POPULATE_READ  // Linux 5.14; headers may be older than the kernel
 #define MADV_POPULATE_READ 22
@@ -148,9 +147,3 @@ int map_in(const std::byte* begin, const std::byte* end) noexcept {
 }
 
 }  // namespace chunkio::io
-
-namespace chunkio {
-
-std::int64_t available_memory() { return io::cacheable_bytes(); }
-
-}  // namespace chunkio
