@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,10 +8,15 @@
 #include <chunkio/error.hpp>
 #include <chunkio/inspection.hpp>
 
+#include "advice/quantities.hpp"
 #include "base/checked_math.hpp"
 
 namespace chunkio {
 namespace {
+
+using advice::bytes_text;
+using advice::count_text;
+using advice::factor_text;
 
 // Advice begins outside these bounds. Below the first, overhead per chunk outweighs its bytes;
 // above the second, a default window mixes fewer than four chunks.
@@ -21,32 +24,6 @@ constexpr double kSmallChunkBytes = 64 << 10;
 constexpr double kLargeChunkBytes = 64 << 20;
 // Storage beyond this multiple of the images is worth a word.
 constexpr double kNotableWaste = 1.1;
-
-/// "113.7 KiB".
-std::string bytes_text(double bytes) {
-  constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (bytes >= 1024 && unit + 1 < std::size(kUnits)) {
-    bytes /= 1024;
-    ++unit;
-  }
-  char text[64];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
-  return text;
-}
-
-/// "199x"; "1.99x" if below ten.
-std::string factor_text(double factor) {
-  char text[64];
-  std::snprintf(text, sizeof text, factor < 10 ? "%.3gx" : "%.0fx", factor);
-  return text;
-}
-
-std::string count_text(double count, const char* noun) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.0f %s%s", count, noun, count == 1 ? "" : "s");
-  return text;
-}
 
 /// A finding and by what factor it slows reading or swells the file, to put the worst first.
 struct Finding {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "advice/bottleneck.hpp"
+#include "advice/cures.hpp"
+#include "advice/quantities.hpp"
 
 namespace chunkio::advice {
 namespace {

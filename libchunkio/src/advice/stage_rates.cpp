@@ -18,6 +18,7 @@
 #include <chunkio/stage_rates.hpp>
 
 #include "advice/bottleneck.hpp"
+#include "advice/prediction.hpp"
 #include "base/cpus.hpp"
 #include "base/host_memory.hpp"
 #include "base/run_on_threads.hpp"

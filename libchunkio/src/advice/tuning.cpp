@@ -9,7 +9,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/tuning.hpp>
 
-#include "advice/bottleneck.hpp"
+#include "advice/cures.hpp"
 #include "base/checked_math.hpp"
 #include "io/page_cache.hpp"
 #include "plan/cache_simulator.hpp"

@@ -12,11 +12,11 @@
 #include <chunkio/cuda/device_loader.hpp>
 #include <chunkio/error.hpp>
 
-#include "base/checked_math.hpp"
 #include "base/trace.hpp"
 #include "device/augmentation.hpp"
 #include "device/bounded_wait.hpp"
 #include "device/device_loader_access.hpp"
+#include "device/device_options.hpp"
 #include "device/device_state.hpp"
 #include "device/echo_deal.hpp"
 #include "device/gpu.hpp"
@@ -38,46 +38,8 @@ using device::RowTask;
 using OutputSlot = internal::OutputSlot;
 using Place = chunkio::internal::LoaderAccess::Place;
 
-/// Far beyond use; it keeps sums in range.
-constexpr std::int64_t kMaxHeld = 1024;
-constexpr double kMaxTimeoutSeconds = 1e6;
-
 void require(bool condition, const std::string& message) {
   if (!condition) throw Error(ErrorCode::invalid_argument, message);
-}
-
-/// Batches of a big batch. An epoch has no more; what is not there needs no room.
-std::int64_t big_batch_of(const Loader& loader, const DeviceOptions& options) {
-  return std::min(loader.num_steps(), options.big_batch);
-}
-
-void check_options(const Loader& loader, const DeviceOptions& options) {
-  const auto at_least_one = [](std::int64_t value, const std::string& name) {
-    require(value >= 1, name + " must be >= 1, got " + std::to_string(value));
-  };
-  at_least_one(options.big_batch, "big_batch");
-  at_least_one(options.echo, "echo");
-  require(options.max_held >= 1 && options.max_held <= kMaxHeld,
-          "max_held must be between 1 and " + std::to_string(kMaxHeld) + ", got " +
-              std::to_string(options.max_held));
-  require(
-      options.label_dtype == DType::int64 || options.label_dtype == DType::float32,
-      "label_dtype must be int64 or float32, got " + std::string(to_string(options.label_dtype)));
-  const auto timeout = [](double seconds, const std::string& name) {
-    require(seconds >= 0 && seconds <= kMaxTimeoutSeconds,
-            name + " must be between 0 and 1e6, got " + std::to_string(seconds));
-  };
-  timeout(options.release_timeout_seconds, "release_timeout_seconds");
-  timeout(options.device_timeout_seconds, "device_timeout_seconds");
-  const auto rows =
-      base::checked_multiply(big_batch_of(loader, options), loader.options().batch_size);
-  require(rows && *rows <= std::numeric_limits<std::int32_t>::max(),
-          "big_batch * batch_size is 2^31 samples or more; lower big_batch");
-  require(options.resident_share >= 0 && options.resident_share <= 1,
-          "resident_share must be between 0 and 1, got " + std::to_string(options.resident_share));
-  require(options.echo <= std::numeric_limits<std::int32_t>::max() &&
-              base::checked_multiply(loader.num_steps(), options.echo).has_value(),
-          "an epoch has 2^63 batches or more; lower echo");
 }
 
 }  // namespace
@@ -86,7 +48,7 @@ struct DeviceLoader::Impl {
   using Clock = std::chrono::steady_clock;
 
   Impl(std::shared_ptr<device::Gpu> gpu_in, Loader loader, DeviceOptions options_in)
-      : options((check_options(loader, options_in), std::move(options_in))),
+      : options((device::check_options(loader, options_in), std::move(options_in))),
         gpu(std::move(gpu_in)),
         dataset(loader.dataset()),
         loader_options(loader.options()),
@@ -96,7 +58,7 @@ struct DeviceLoader::Impl {
         free_bytes(gpu->memory().free_bytes),
         dataset_bytes(device::ResidentDataset::footprint(loader, side)),
         stream(gpu) {
-    const std::int64_t big = big_batch_of(loader, options);
+    const std::int64_t big = device::big_batch_of(loader, options);
     const auto restored = chunkio::internal::LoaderAccess::restored_place(loader);
     require(!restored || options.echo == 1 || begins_big_batch(restored->position),
             "the loader was restored to batch " +
@@ -576,39 +538,6 @@ const DeviceOptions& DeviceLoader::options() const { return impl().options; }
 const Dataset& DeviceLoader::dataset() const { return impl().dataset; }
 std::int64_t DeviceLoader::device_bytes() const {
   return impl().feed->device_bytes() + impl().outputs->device_bytes();
-}
-
-DeviceBatch::DeviceBatch(std::shared_ptr<internal::OutputSlot> slot) noexcept
-    : slot_(std::move(slot)) {}
-DeviceTensor DeviceBatch::images() const { return slot_ ? slot_->images_view : DeviceTensor{}; }
-DeviceTensor DeviceBatch::labels() const { return slot_ ? slot_->labels_view : DeviceTensor{}; }
-DeviceTensor DeviceBatch::field(std::string_view name) const {
-  if (slot_) {
-    const auto& fields = slot_->side->fields;
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (fields[i].info.name == name) return slot_->field_views[i];
-    }
-  }
-  throw Error(ErrorCode::not_found,
-              "the batch has no field '" + std::string(name) + "'; name it in fields");
-}
-std::span<const std::int64_t> DeviceBatch::sample_ids() const {
-  if (!slot_) return {};
-  return slot_->sample_ids;
-}
-std::int64_t DeviceBatch::size() const { return std::ssize(sample_ids()); }
-std::int64_t DeviceBatch::epoch() const { return slot_ ? slot_->epoch : 0; }
-std::int64_t DeviceBatch::step() const { return slot_ ? slot_->step : 0; }
-std::int64_t DeviceBatch::echo_pass() const { return slot_ ? slot_->echo_pass : 0; }
-void DeviceBatch::use_on(Stream stream) {
-  if (slot_) slot_->consumer = stream;
-}
-
-void DeviceBatch::require_contains(const DeviceTensor& tensor) const {
-  if (tensor == images() || tensor == labels()) return;
-  if (slot_ && std::ranges::find(slot_->field_views, tensor) != slot_->field_views.end()) return;
-  throw Error(ErrorCode::invalid_argument,
-              "the tensor is not of this batch, whose lease would not keep its memory valid");
 }
 
 }  // namespace chunkio::cuda

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "advice/prediction.hpp"
 #include "support/waiting_stats.hpp"
 
 namespace chunkio::advice {
