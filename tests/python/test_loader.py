@@ -153,6 +153,9 @@ def test_every_option_reaches_cpp(data):
             chunkio.Loader(data, rows=rows)
     with pytest.raises(ValueError, match="rows has 3 booleans"):
         chunkio.Loader(data, rows=[True, False, True])
+    assert len(list(chunkio.Loader(data, disk_limit="nvme"))) > 0
+    with pytest.raises(ValueError, match="sata-ssd"):
+        chunkio.Loader(data, disk_limit="floppy")
     with pytest.raises(TypeError, match="disk_limit must be a dict"):
         chunkio.Loader(data, disk_limit=3)
     for epoch in (-1, 2**62 + 1, 2**70):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Order = Literal["chunk_shuffled", "sequential", "random"]
 Uneven = Literal["pad", "drop", "exact"]
 Source = Literal["auto", "scatter", "hdf5", "mapped", "direct"]
+Disk = Literal["hdd", "sata-ssd", "nvme", "nfs", "cloud-volume"]
 
 
 class DiskLimit(TypedDict, total=False):
@@ -61,7 +62,7 @@ class Loader(Epochs[Batch]):
         direct_io: bypass the page cache.
         resident: "host" keeps all images in memory after the first epoch.
         num_epochs: the epoch after which nothing is prefetched.
-        disk_limit: read as if from a slower disk.
+        disk_limit: read as if from a slower disk, named or by its figures.
 
     Raises:
         ValueError: an option is out of range, or contradicts another.
@@ -94,7 +95,7 @@ class Loader(Epochs[Batch]):
         direct_io: bool = False,
         resident: Literal["none", "host"] = "none",
         num_epochs: int | None = None,
-        disk_limit: DiskLimit | None = None,
+        disk_limit: DiskLimit | Disk | None = None,
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
         require_dataset(dataset)

@@ -11,6 +11,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/json.hpp>
 #include <chunkio/loader.hpp>
@@ -58,8 +59,10 @@ RowSelection row_selection(const nb::object& rows, std::int64_t num_samples) {
 }
 
 DiskLimit disk_limit(const nb::object& given) {
+  if (nb::isinstance<nb::str>(given)) return disk_profile(nb::cast<std::string>(given));
   if (!nb::isinstance<nb::dict>(given)) {
-    throw nb::type_error("disk_limit must be a dict, such as {'bytes_per_second': 2e8}");
+    throw nb::type_error(
+        "disk_limit must be a dict, such as {'bytes_per_second': 2e8}, or a disk, such as 'hdd'");
   }
   DiskLimit limit;
   Keywords keywords(nb::cast<nb::dict>(given));
