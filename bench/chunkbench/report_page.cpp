@@ -134,13 +134,13 @@ Facts option_facts(const Results& results) {
   facts.emplace_back("limit of the device", options.throttled_device.value_or("none"));
   facts.emplace_back("limit of memory",
                      options.memory_limit ? size_text(*options.memory_limit) : "none");
-  if (results.seconds_total > 0) {
-    const double share = results.seconds_measured / results.seconds_total;
-    facts.emplace_back("time", cli::format_duration(results.seconds_total) + ", " +
+  if (results.time.seconds_total > 0) {
+    const double share = results.time.seconds_measured / results.time.seconds_total;
+    facts.emplace_back("time", cli::format_duration(results.time.seconds_total) + ", " +
                                    percent_text(share) + " of it in measured trials");
   }
-  if (results.seconds_preparing > 0) {
-    facts.emplace_back("time for the files", cli::format_duration(results.seconds_preparing));
+  if (results.time.seconds_preparing > 0) {
+    facts.emplace_back("time for the files", cli::format_duration(results.time.seconds_preparing));
   }
   return facts;
 }

@@ -156,7 +156,7 @@ class Sweep {
         files_(scratch.files()),
         results_(results),
         outputs_(outputs),
-        total_before_(results.seconds_total),
+        total_before_(results.time.seconds_total),
         times_first_(results.cells.size()) {}
 
   void run() {
@@ -190,7 +190,7 @@ class Sweep {
     return files_[static_cast<std::size_t>(found - chunks_.begin())];
   }
 
-  void keep_time() { results_.seconds_total = total_before_ + seconds_since(begin_); }
+  void keep_time() { results_.time.seconds_total = total_before_ + seconds_since(begin_); }
 
   /// What is timed delivers the same images, whatever the source and the chunks.
   void check_sources() {
@@ -312,7 +312,7 @@ class Sweep {
         cell.read_amplification.predicted = prediction.read_amplification;
       }
       const Trial trial = take_trial(cell, file, settings_);
-      results_.seconds_measured += trial.round.seconds;
+      results_.time.seconds_measured += trial.round.seconds;
       add_trial(trial, cell);
       if (static_cast<std::int64_t>(cell.rounds.size()) == options_.rounds) {
         cell.status = CellStatus::measured;
@@ -378,16 +378,16 @@ std::string summary(const Results& results, const std::string& output) {
   for (const Cell& cell : results.cells) ++counts[cell.status];
   std::array<char, 64> percent{};
   std::snprintf(percent.data(), percent.size(), "%.0f %%",
-                results.seconds_measured > 0
-                    ? 100 * (results.seconds_total / results.seconds_measured - 1)
+                results.time.seconds_measured > 0
+                    ? 100 * (results.time.seconds_total / results.time.seconds_measured - 1)
                     : 0.0);
   std::string text = std::to_string(counts[CellStatus::measured]) + " cells measured, " +
                      std::to_string(counts[CellStatus::pruned]) + " pruned early, " +
                      std::to_string(counts[CellStatus::skipped]) + " skipped, " +
                      std::to_string(counts[CellStatus::failed]) + " failed; " +
-                     cli::format_duration(results.seconds_total) + ", " + percent.data() +
+                     cli::format_duration(results.time.seconds_total) + ", " + percent.data() +
                      " more than what was timed, and " +
-                     cli::format_duration(results.seconds_preparing) + " for the files\n";
+                     cli::format_duration(results.time.seconds_preparing) + " for the files\n";
   std::map<std::string, const Cell*> best;
   for (const Cell& cell : results.cells) {
     if (!cell.images_per_second) continue;
@@ -444,7 +444,7 @@ std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> note
   try {
     const Clock::time_point start = Clock::now();
     const ScratchFiles scratch(images, chunks, options);
-    results.seconds_preparing += seconds_since(start);
+    results.time.seconds_preparing += seconds_since(start);
     outputs.save(results);
     kept = true;
     Sweep(options, settings, chunks, scratch, results, outputs).run();

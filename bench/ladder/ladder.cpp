@@ -284,7 +284,7 @@ void climb(Options options) {
   cli::StopSignal::check();
   Results results = describe(options, images);
   for (const Variant& variant : variants()) check_variant(variant, images, options.loading);
-  results.seconds_preparing = seconds_between(begin, Clock::now());
+  results.time.seconds_preparing = seconds_between(begin, Clock::now());
   print_head(options, results);
 
   std::optional<ResultsFiles> files;
@@ -298,9 +298,9 @@ void climb(Options options) {
       cli::StopSignal::check();
       const std::size_t variant = (i + static_cast<std::size_t>(round)) % variants().size();
       trials[variant].push_back(take_trial(variants()[variant], images, options, settings));
-      results.seconds_measured += trials[variant].back().seconds;
+      results.time.seconds_measured += trials[variant].back().seconds;
     }
-    results.seconds_total = seconds_between(first, Clock::now());
+    results.time.seconds_total = seconds_between(first, Clock::now());
     results.ladder = ladder_of(trials);
     results.complete = round + 1 == options.rounds;
     if (files) files->save(results);

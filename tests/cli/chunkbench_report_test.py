@@ -477,12 +477,12 @@ class Command(ReportTest):
             ("\xff" + text, "no JSON"),
             (changed(lambda r: r.pop("cells")), "cells is missing"),
             (changed(lambda r: r.update(cells=[[]] * 10_001)), "more than 10000"),
-            (changed(lambda r: r["cells"][7].update(order="sorted")), "cells[7].order is not chunk_shuffled, random or"),
+            (changed(lambda r: r["cells"][7].update(order="sorted")), "cells[7].order is none of chunk_shuffled, random"),
             (changed(lambda r: r["cells"][7].update(reason="x" * 3000)), "cells[7].reason is longer"),
             (changed(lambda r: r["cells"][7].update(images_per_second=None)), "cells[7] is measured without"),
             (changed(lambda r: r["cells"][7]["images_per_second"].update(min=1e9)), "cells[7].images_per_second has a"),
             (changed(lambda r: r["cells"][7]["rounds"][0].update(seconds=-1)), "cells[7].rounds[0].seconds is no number"),
-            (changed(lambda r: r["cells"].append(r["cells"][7])), "cells[200] has the same settings"),
+            (changed(lambda r: r["cells"].append(r["cells"][7])), "two cells with the same settings, the second of which is cells[200]"),
             (changed(lambda r: r.update(machine={"a": {"b": 1}})), "machine has a member"),
         ]
         for results, problem in cases:
