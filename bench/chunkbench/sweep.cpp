@@ -20,6 +20,7 @@
 #include "chunkbench/cells.hpp"
 #include "chunkbench/continuation.hpp"
 #include "chunkbench/pruning.hpp"
+#include "chunkbench/ranking.hpp"
 #include "chunkbench/results_files.hpp"
 #include "chunkbench/run_metadata.hpp"
 #include "chunkbench/trial.hpp"
@@ -388,18 +389,14 @@ std::string summary(const Results& results, const std::string& output) {
                      cli::format_duration(results.time.seconds_total) + ", " + percent.data() +
                      " more than what was timed, and " +
                      cli::format_duration(results.time.seconds_preparing) + " for the files\n";
-  std::map<std::string, const Cell*> best;
-  for (const Cell& cell : results.cells) {
-    if (!cell.images_per_second) continue;
-    const Cell*& leader = best[cell.order];
-    if (leader == nullptr ||
-        cell.images_per_second->spread.median > leader->images_per_second->spread.median) {
-      leader = &cell;
-    }
-  }
-  for (const auto& [order, cell] : best) {
+  std::set<std::string> orders;
+  for (const Cell& cell : results.cells) orders.insert(cell.order);
+  for (const std::string& order : orders) {
+    const Cell* const cell =
+        fastest(results.cells, [&](const Cell& other) { return other.order == order; });
+    if (cell == nullptr) continue;
     text += "best in order " + order + ": " +
-            cli::format_count(static_cast<std::int64_t>(cell->images_per_second->spread.median)) +
+            cli::format_count(static_cast<std::int64_t>(median_speed(*cell))) +
             " images/s with chunks of " + format_bytes(cell->chunk_bytes) + " and " +
             format_bytes(cell->cache_bytes) +
             (cell->source == "h5dread" ? " of cache" : " windows") + ", source " + cell->source +
