@@ -33,17 +33,14 @@ void refuse_to_replace_results(const ReportOptions& options) {
   }
 }
 
-void write_report_page(const ReportOptions& options) {
+void report(const ReportOptions& options) {
   refuse_to_replace_results(options);
   cli::check_atomic_file(options.output, options.force);
   const Results results = read_results(options.results);
-  const std::string page = report_page(results);
-  cli::write_atomic_file(options.output,
-                         {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
-                         options.force);
+  const std::size_t bytes = write_report_page(results, options.output, options.force);
   cli::print(cli::escape(options.output) + ": " +
              plural(static_cast<std::int64_t>(results.cells.size()), "cell") + ", " +
-             size_text(static_cast<std::int64_t>(page.size())) +
+             size_text(static_cast<std::int64_t>(bytes)) +
              (results.complete ? "\n" : "; these results are not complete\n"));
 }
 
@@ -62,7 +59,7 @@ void add_report_command(CLI::App& app, cli::Action& action) {
   command->add_flag("--force", options->force, "Replace an existing page");
   command->callback([&action, options] {
     action = [options] {
-      write_report_page(*options);
+      report(*options);
       return cli::ExitCode::ok;
     };
   });

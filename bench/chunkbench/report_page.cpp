@@ -11,6 +11,7 @@
 #include "chunkbench/results_files.hpp"
 #include "chunkbench/tables.hpp"
 #include "chunkbench/verdict.hpp"
+#include "cli/atomic_file.hpp"
 #include "cli/progress_text.hpp"
 
 namespace bench {
@@ -164,7 +165,7 @@ void add_numbers(Markup& html, const Results& results) {
 
 }  // namespace
 
-std::string report_page(const Results& results) {
+std::size_t write_report_page(const Results& results, const std::string& path, bool force) {
   Markup html;
   html.raw(kHead).leaf("title", "chunkbench: " + results.dataset.name);
   html.raw("<style>").raw(kReportStyle).raw("</style>\n</head>\n<body>");
@@ -182,7 +183,11 @@ std::string report_page(const Results& results) {
   html.close();
   html.leaf("footer",
             "Drawn by chunkbench report. Nothing on this page is fetched from elsewhere.");
-  return html.raw("</body></html>\n").str();
+  html.raw("</body></html>\n");
+  const std::string& page = html.str();
+  cli::write_atomic_file(path, {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
+                         force);
+  return page.size();
 }
 
 }  // namespace bench

@@ -262,13 +262,6 @@ void check_outputs(const Options& options) {
   }
 }
 
-void write_page(const Options& options, const Results& results) {
-  const std::string page = report_page(results);
-  cli::write_atomic_file(options.page,
-                         {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
-                         options.force);
-}
-
 void climb(Options options) {
   check_outputs(options);
   options.loading.limit = options.disk.limit();
@@ -306,7 +299,7 @@ void climb(Options options) {
     if (files) files->save(results);
   }
   print_table(results.ladder);
-  if (!options.page.empty()) write_page(options, results);
+  if (!options.page.empty()) write_report_page(results, options.page, options.force);
 }
 
 ExitCode run(Options options) {
