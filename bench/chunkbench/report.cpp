@@ -1,7 +1,6 @@
 #include "chunkbench/report.hpp"
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "chunkbench/number_format.hpp"
 #include "chunkbench/report_page.hpp"
 #include "chunkbench/results.hpp"
+#include "chunkbench/results_files.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/output.hpp"
 #include "cli/quote.hpp"
@@ -23,18 +23,12 @@ struct ReportOptions {
   bool force = false;
 };
 
-/// Also a link to it, or another name of it.
-void refuse_to_replace_results(const ReportOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.results, options.output, ignored)) {
+void report(const ReportOptions& options) {
+  if (is_same_file(options.results, options.output)) {
     throw chunkio::Error(
         chunkio::ErrorCode::invalid_argument,
         cli::quote(options.output) + " is the file of results itself; choose another -o");
   }
-}
-
-void report(const ReportOptions& options) {
-  refuse_to_replace_results(options);
   cli::check_atomic_file(options.output, options.force);
   const Results results = read_results(options.results);
   const std::size_t bytes = write_report_page(results, options.output, options.force);

@@ -118,15 +118,6 @@ std::string reason_of(const std::exception& error, const ChunkFile& file) {
   return reason;
 }
 
-bool is_same_file(const std::string& a, const std::string& b) {
-  namespace fs = std::filesystem;
-  std::error_code unknown;
-  if (fs::equivalent(a, b, unknown)) return true;
-  // What is not there yet, by its name.
-  const fs::path first = fs::weakly_canonical(fs::absolute(a, unknown), unknown);
-  return !first.empty() && first == fs::weakly_canonical(fs::absolute(b, unknown), unknown);
-}
-
 /// No output may be one of the files that are read, nor the other output.
 void refuse_same_files(const SweepOptions& options, std::span<const std::string> files) {
   const auto refuse = [](const std::string& name, const std::string& path,
