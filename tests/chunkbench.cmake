@@ -3,7 +3,6 @@
 chunkio_add_unit_tests(
   chunkbench_test
   SOURCES unit/chunkbench/cells_test.cpp
-          unit/chunkbench/colour_scale_test.cpp
           unit/chunkbench/confined_test.cpp
           unit/chunkbench/markup_test.cpp
           unit/chunkbench/number_format_test.cpp

@@ -106,9 +106,7 @@ void continue_from(const Results& before, const std::string& name, Results& now)
   now.cells = std::move(cells);
   now.ceilings = before.ceilings;
   now.shuffle = before.shuffle;
-  now.seconds_preparing = before.seconds_preparing;
-  now.seconds_total = before.seconds_total;
-  now.seconds_measured = before.seconds_measured;
+  now.time = before.time;
 }
 
 }  // namespace bench

@@ -2,35 +2,21 @@
 
 #include <array>
 #include <cassert>
-#include <cmath>
-#include <cstdio>
+#include <cstddef>
 
 #include "cli/escape.hpp"
 
 namespace bench {
 
 std::string escape_html(std::string_view text) {
+  constexpr std::string_view kSpecial = "&<>\"";
+  constexpr std::array<const char*, kSpecial.size()> kNames = {"&amp;", "&lt;", "&gt;", "&quot;"};
   std::string out;
-  out.reserve(text.size());
   while (true) {
     const std::size_t end = text.find('\n');
     for (const char c : cli::escape(text.substr(0, end))) {
-      switch (c) {
-        case '&':
-          out += "&amp;";
-          break;
-        case '<':
-          out += "&lt;";
-          break;
-        case '>':
-          out += "&gt;";
-          break;
-        case '"':
-          out += "&quot;";
-          break;
-        default:
-          out += c;
-      }
+      const std::size_t at = kSpecial.find(c);
+      out += at == std::string_view::npos ? std::string(1, c) : kNames[at];
     }
     if (end == std::string_view::npos) return out;
     out += '\n';
@@ -38,27 +24,11 @@ std::string escape_html(std::string_view text) {
   }
 }
 
-std::string coordinate(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", std::round(value * 100) / 100 + 0.0);
-  std::string digits = text.data();
-  digits.erase(digits.find_last_not_of('0') + 1);
-  if (digits.ends_with('.')) digits.pop_back();
-  return digits;
-}
-
-void Markup::begin(const char* tag, Attributes attributes) {
-  text_ += '<';
-  text_ += tag;
-  for (const auto& [name, value] : attributes) {
-    text_ += ' ';
-    text_ += name;
-    text_ += "=\"" + escape_html(value) + '"';
-  }
-}
-
 Markup& Markup::open(const char* tag, Attributes attributes) {
-  begin(tag, attributes);
+  text_.append("<").append(tag);
+  for (const auto& [name, value] : attributes) {
+    text_.append(" ").append(name).append("=\"").append(escape_html(value)).append("\"");
+  }
   text_ += '>';
   open_.push_back(tag);
   return *this;
@@ -71,9 +41,7 @@ Markup& Markup::begin_section(const std::string& id, std::string_view title,
 
 Markup& Markup::close() {
   assert(!open_.empty());
-  text_ += "</";
-  text_ += open_.back();
-  text_ += '>';
+  text_.append("</").append(open_.back()).append(">");
   open_.pop_back();
   return *this;
 }
@@ -82,20 +50,8 @@ Markup& Markup::leaf(const char* tag, Attributes attributes, std::string_view te
   return open(tag, attributes).text(text).close();
 }
 
-Markup& Markup::empty(const char* tag, Attributes attributes) {
-  begin(tag, attributes);
-  text_ += "/>";
-  return *this;
-}
-
 Markup& Markup::text(std::string_view text) {
   text_ += escape_html(text);
-  return *this;
-}
-
-Markup& Markup::add(const Markup& other) {
-  assert(other.open_.empty());
-  text_ += other.text_;
   return *this;
 }
 

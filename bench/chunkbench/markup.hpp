@@ -1,4 +1,4 @@
-/// HTML and SVG as text, element by element, everything escaped.
+/// HTML as text, element by element, everything escaped.
 ///
 /// One thread at a time.
 #pragma once
@@ -12,11 +12,8 @@
 namespace bench {
 
 /// `text` for the inside of an element or of a quoted attribute. Control characters and bytes that
-/// are no UTF-8 become visible (h5pack::escape); line breaks stay.
+/// are no UTF-8 become visible (cli::escape); line breaks stay.
 [[nodiscard]] std::string escape_html(std::string_view text);
-
-/// A length or place in an image: at most two digits after the point, no trailing zeros.
-[[nodiscard]] std::string coordinate(double value);
 
 /// Attributes of an element. Values are escaped, names are not: they are constants of the program.
 using Attributes = std::initializer_list<std::pair<std::string_view, std::string>>;
@@ -32,20 +29,13 @@ class Markup {
   /// A whole element.
   Markup& leaf(const char* tag, Attributes attributes, std::string_view text);
   Markup& leaf(const char* tag, std::string_view text) { return leaf(tag, {}, text); }
-  /// An element that has no contents: <meta>, <rect/>. A slash would be ignored in HTML, and SVG
-  /// needs it.
-  Markup& empty(const char* tag, Attributes attributes);
   Markup& text(std::string_view text);
-  /// Markup made elsewhere, all of its elements closed.
-  Markup& add(const Markup& other);
   /// \param markup  a constant of the program: nothing is escaped.
   Markup& raw(std::string_view markup);
 
   [[nodiscard]] const std::string& str() const noexcept { return text_; }
 
  private:
-  void begin(const char* tag, Attributes attributes);
-
   std::string text_;
   std::vector<const char*> open_;
 };

@@ -12,27 +12,11 @@
 /// 6, so the larger one. The leader is never pruned, nor is a cell within a tenth of it.
 #pragma once
 
-#include <cstddef>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace bench {
 
 struct Cell;
-
-/// One competitor of a map: its rate in each of its rounds.
-using Rates = std::vector<double>;
-
-/// Index of the leader; the first of equals. Absent rates are behind all others.
-/// \pre at least one has rates.
-[[nodiscard]] std::size_t leader_of(std::span<const Rates> map);
-
-/// Indices of those that are pruned, ascending.
-[[nodiscard]] std::vector<std::size_t> pruned_in(std::span<const Rates> map);
-
-/// Names what a map has in common.
-[[nodiscard]] std::string map_of(const Cell& cell);
 
 /// Marks the cells that are pruned, and says why. Only those in status `measuring` can be.
 void prune(std::span<Cell> cells);

@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "chunkbench/number_format.hpp"
 
@@ -18,15 +19,6 @@ constexpr std::array<std::string_view, 8> kNatural = {
 std::size_t rank_of(std::string_view name) {
   return static_cast<std::size_t>(std::find(kNatural.begin(), kNatural.end(), name) -
                                   kNatural.begin());
-}
-
-bool faster(const Cell& one, const Cell& other) {
-  return one.images_per_second->spread.median > other.images_per_second->spread.median;
-}
-
-/// Whether this run cannot tell that `cell` is slower.
-bool may_be_as_fast(const Cell& cell, const Cell& fastest) {
-  return cell.images_per_second->spread.highest >= fastest.images_per_second->spread.lowest;
 }
 
 /// How many chunks a batch can be drawn from.
@@ -44,6 +36,12 @@ bool has_speed(const Cell& cell) {
          cell.images_per_second.has_value();
 }
 
+double median_speed(const Cell& cell) { return cell.images_per_second->spread.median; }
+
+bool may_be_as_fast(const Cell& cell, const Cell& fastest) {
+  return cell.images_per_second->spread.highest >= fastest.images_per_second->spread.lowest;
+}
+
 std::vector<CellGroup> group_cells(const Results& results) {
   std::map<std::tuple<std::size_t, std::size_t, std::int64_t>, CellGroup> groups;
   const std::vector<Cell>& cells = results.cells;
@@ -54,40 +52,26 @@ std::vector<CellGroup> group_cells(const Results& results) {
     group.source = cell.source;
     group.threads = cell.threads;
     group.cells.push_back(i);
-    if (has_speed(cell) && (!group.best || faster(cell, cells[*group.best]))) group.best = i;
+    if (has_speed(cell) && (!group.best || median_speed(cell) > median_speed(cells[*group.best]))) {
+      group.best = i;
+    }
   }
   std::vector<CellGroup> sorted;
-  for (auto& [key, group] : groups) {
-    for (const std::size_t i : group.cells) {
-      if (group.best && i != *group.best && has_speed(cells[i]) &&
-          may_be_as_fast(cells[i], cells[*group.best])) {
-        group.as_good.push_back(i);
-      }
-    }
-    sorted.push_back(std::move(group));
-  }
+  for (auto& [key, group] : groups) sorted.push_back(std::move(group));
   return sorted;
 }
 
-std::optional<std::size_t> best_cell(const Results& results) {
-  const std::vector<Cell>& cells = results.cells;
-  std::optional<std::size_t> fastest;
-  std::optional<std::size_t> fastest_sequential;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (!has_speed(cells[i])) continue;
-    auto& leader = cells[i].order == "sequential" ? fastest_sequential : fastest;
-    if (!leader || faster(cells[i], cells[*leader])) leader = i;
-  }
-  if (!fastest) return fastest_sequential;
-  std::size_t best = *fastest;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (!has_speed(cells[i]) || cells[i].order == "sequential" ||
-        !may_be_as_fast(cells[i], cells[*fastest])) {
-      continue;
+const Cell* best_cell(const Results& results) {
+  const auto mixes = [](const Cell& cell) { return has_speed(cell) && cell.order != "sequential"; };
+  const Cell* const quickest = fastest(results.cells, mixes);
+  if (quickest == nullptr) return fastest(results.cells, has_speed);
+  const Cell* best = quickest;
+  for (const Cell& cell : results.cells) {
+    if (!mixes(cell) || !may_be_as_fast(cell, *quickest)) continue;
+    if (std::pair(chunks_mixed(cell), median_speed(cell)) >
+        std::pair(chunks_mixed(*best), median_speed(*best))) {
+      best = &cell;
     }
-    const double mixed = chunks_mixed(cells[i]);
-    const double most = chunks_mixed(cells[best]);
-    if (mixed > most || (mixed == most && faster(cells[i], cells[best]))) best = i;
   }
   return best;
 }

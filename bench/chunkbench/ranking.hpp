@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,8 @@ struct CellGroup {
   std::string order = {};
   std::string source = {};
   std::int64_t threads = 1;
-  std::vector<std::size_t> cells = {};    ///< Indices into Results::cells, in their order.
-  std::optional<std::size_t> best = {};   ///< Absent: nothing was measured.
-  std::vector<std::size_t> as_good = {};  ///< Whose range meets that of the best one.
+  std::vector<std::size_t> cells = {};   ///< Indices into Results::cells, in their order.
+  std::optional<std::size_t> best = {};  ///< Absent: nothing was measured.
 };
 
 /// In the order of orders (chunk_shuffled, random, sequential), then sources, then threads.
@@ -27,11 +27,25 @@ struct CellGroup {
 
 /// Whether it is known how fast the cell is: measured or pruned.
 [[nodiscard]] bool has_speed(const Cell& cell);
+/// Images/s. \pre the cell has them.
+[[nodiscard]] double median_speed(const Cell& cell);
+/// Whether this run cannot tell that `cell` is slower. \pre both have a speed.
+[[nodiscard]] bool may_be_as_fast(const Cell& cell, const Cell& fastest);
+
+/// The first of the fastest cells with `wanted(cell)` that have trials; null: there is none.
+template <class Wanted>
+[[nodiscard]] const Cell* fastest(std::span<const Cell> cells, Wanted wanted) {
+  const Cell* best = nullptr;
+  for (const Cell& cell : cells) {
+    if (!cell.images_per_second || !wanted(cell)) continue;
+    if (best == nullptr || median_speed(cell) > median_speed(*best)) best = &cell;
+  }
+  return best;
+}
 
 /// The cell to train with: of those that this run cannot tell from the fastest, the one that mixes
-/// the most chunks. Sequential ones count only if there are no others. Absent: nothing was
-/// measured.
-[[nodiscard]] std::optional<std::size_t> best_cell(const Results& results);
+/// the most chunks. Sequential ones count only if there are no others. Null: nothing was measured.
+[[nodiscard]] const Cell* best_cell(const Results& results);
 
 /// What bounds reading in this run: the disk as it was made slower on purpose; else storage for
 /// cold runs and the memory for warm ones.

@@ -1,7 +1,6 @@
 #include "chunkbench/report.hpp"
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "chunkbench/number_format.hpp"
 #include "chunkbench/report_page.hpp"
 #include "chunkbench/results.hpp"
+#include "chunkbench/results_files.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/output.hpp"
 #include "cli/quote.hpp"
@@ -23,27 +23,18 @@ struct ReportOptions {
   bool force = false;
 };
 
-/// Also a link to it, or another name of it.
-void refuse_to_replace_results(const ReportOptions& options) {
-  std::error_code ignored;
-  if (std::filesystem::equivalent(options.results, options.output, ignored)) {
+void report(const ReportOptions& options) {
+  if (is_same_file(options.results, options.output)) {
     throw chunkio::Error(
         chunkio::ErrorCode::invalid_argument,
         cli::quote(options.output) + " is the file of results itself; choose another -o");
   }
-}
-
-void write_report_page(const ReportOptions& options) {
-  refuse_to_replace_results(options);
   cli::check_atomic_file(options.output, options.force);
   const Results results = read_results(options.results);
-  const std::string page = report_page(results);
-  cli::write_atomic_file(options.output,
-                         {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
-                         options.force);
+  const std::size_t bytes = write_report_page(results, options.output, options.force);
   cli::print(cli::escape(options.output) + ": " +
              plural(static_cast<std::int64_t>(results.cells.size()), "cell") + ", " +
-             size_text(static_cast<std::int64_t>(page.size())) +
+             size_text(static_cast<std::int64_t>(bytes)) +
              (results.complete ? "\n" : "; these results are not complete\n"));
 }
 
@@ -62,7 +53,7 @@ void add_report_command(CLI::App& app, cli::Action& action) {
   command->add_flag("--force", options->force, "Replace an existing page");
   command->callback([&action, options] {
     action = [options] {
-      write_report_page(*options);
+      report(*options);
       return cli::ExitCode::ok;
     };
   });

@@ -4,12 +4,14 @@
 #include <utility>
 #include <vector>
 
-#include "chunkbench/heat_map_sections.hpp"
+#include "chunkbench/heat_maps.hpp"
 #include "chunkbench/markup.hpp"
 #include "chunkbench/number_format.hpp"
 #include "chunkbench/report_style.hpp"
-#include "chunkbench/table_sections.hpp"
+#include "chunkbench/results_files.hpp"
+#include "chunkbench/tables.hpp"
 #include "chunkbench/verdict.hpp"
+#include "cli/atomic_file.hpp"
 #include "cli/progress_text.hpp"
 
 namespace bench {
@@ -18,20 +20,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-void begin_page(Markup& html, const Results& results) {
-  html.raw("<!DOCTYPE html>\n");
-  html.open("html", {{"lang", "en"}}).open("head");
-  html.empty("meta", {{"charset", "utf-8"}});
-  html.empty("meta", {{"name", "viewport"}, {"content", "width=device-width,initial-scale=1"}});
-  html.empty("meta", {{"name", "color-scheme"}, {"content", "light dark"}});
-  // Neither what the page says nor what is in the results can make a browser fetch or run anything.
-  html.empty("meta", {{"http-equiv", "Content-Security-Policy"},
-                      {"content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:"}});
-  // Without an icon browsers ask the server for one.
-  html.empty("link", {{"rel", "icon"}, {"href", "data:,"}});
-  html.leaf("title", "chunkbench: " + results.dataset.name);
-  html.open("style").raw(kReportStyle).close().raw("\n").close().raw("\n").open("body");
-}
+// Neither what the page says nor what is in the results can make a browser fetch or run anything.
+// Without an icon browsers ask the server for one.
+constexpr const char* kHead = R"html(<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width,initial-scale=1"/>
+<meta name="color-scheme" content="light dark"/>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:"/>
+<link rel="icon" href="data:,"/>
+)html";
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   if (shape.empty()) return "unknown";
@@ -57,16 +54,9 @@ std::string limit_text(const ShapedDisk& limit) {
   return text;
 }
 
-/// "2026-11-22 10:00 UTC" of "2026-11-22T10:00:00Z"; anything else as it is.
-std::string date_text(const std::string& created) {
-  if (created.size() != 20 || created[10] != 'T' || created.back() != 'Z') return created;
-  return created.substr(0, 10) + " " + created.substr(11, 5) + " UTC";
-}
-
 void add_head(Markup& html, const Results& results) {
   html.open("header").leaf("h1", "chunkbench: " + results.dataset.name);
-  std::vector<std::string> parts = {date_text(results.created),
-                                    shape_text(results.dataset.shape) + " images",
+  std::vector<std::string> parts = {results.created, shape_text(results.dataset.shape) + " images",
                                     size_text(results.dataset.bytes)};
   if (!results.cells.empty()) {
     parts.push_back(plural(static_cast<std::int64_t>(results.cells.size()), "cell"));
@@ -91,9 +81,6 @@ void add_verdict(Markup& html, const Results& results) {
   html.close();
 }
 
-/// What is larger is no size of a machine, and shown as the number that it is.
-constexpr std::uint64_t kMaxShownBytes = std::uint64_t{1} << 60U;
-
 std::string scalar_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
@@ -102,13 +89,15 @@ std::string scalar_text(const Json& value) {
 }
 
 Facts machine_facts(const Json& machine) {
+  // What is larger is no size of a machine, and shown as the number that it is.
+  constexpr std::uint64_t kMaxShownBytes = std::uint64_t{1} << 60U;
   Facts facts;
   for (const auto& [key, value] : machine.items()) {
     std::string name = key;
     std::string text;
     if (value.is_array()) {
       for (const Json& item : value) text += (text.empty() ? "" : "\n") + scalar_text(item);
-    } else if (key.ends_with("_bytes") && value.is_number_integer() &&
+    } else if (key.ends_with("_bytes") && value.is_number_unsigned() &&
                value.get<std::uint64_t>() <= kMaxShownBytes) {
       text = size_text(value.get<std::int64_t>());
       name.resize(name.rfind('_'));
@@ -123,8 +112,8 @@ Facts machine_facts(const Json& machine) {
 
 Facts option_facts(const Results& results) {
   const SweepSettings& options = results.options;
-  Facts facts = {{"rounds", cli::format_count(options.rounds)},
-                 {"page cache", options.cold ? "cold" : "warm"},
+  const std::string filters = joined(results.dataset.filters);
+  Facts facts = {{"filters", filters.empty() ? "none" : filters},
                  {"batch size", cli::format_count(options.batch_size)},
                  {"seed", std::to_string(options.seed)}};
   if (options.images_per_trial) {
@@ -134,22 +123,15 @@ Facts option_facts(const Results& results) {
   facts.emplace_back("limit of the device", options.throttled_device.value_or("none"));
   facts.emplace_back("limit of memory",
                      options.memory_limit ? size_text(*options.memory_limit) : "none");
-  if (results.seconds_total > 0) {
-    const double share = results.seconds_measured / results.seconds_total;
-    facts.emplace_back("time", cli::format_duration(results.seconds_total) + ", " +
+  if (results.time.seconds_total > 0) {
+    const double share = results.time.seconds_measured / results.time.seconds_total;
+    facts.emplace_back("time", cli::format_duration(results.time.seconds_total) + ", " +
                                    percent_text(share) + " of it in measured trials");
   }
-  if (results.seconds_preparing > 0) {
-    facts.emplace_back("time for the files", cli::format_duration(results.seconds_preparing));
+  if (results.time.seconds_preparing > 0) {
+    facts.emplace_back("time for the files", cli::format_duration(results.time.seconds_preparing));
   }
   return facts;
-}
-
-Facts dataset_facts(const SweepDataset& dataset) {
-  return {{"name", dataset.name},
-          {"images", shape_text(dataset.shape)},
-          {"size", size_text(dataset.bytes)},
-          {"filters", dataset.filters.empty() ? "none" : joined(dataset.filters)}};
 }
 
 void add_facts(Markup& html, const std::string& title, const Facts& facts) {
@@ -163,7 +145,6 @@ void add_run_metadata(Markup& html, const Results& results) {
   html.open("section", {{"id", "run"}}).leaf("h2", "How it was measured");
   html.open("div", {{"class", "facts"}});
   add_facts(html, "Machine", machine_facts(results.machine));
-  add_facts(html, "Dataset", dataset_facts(results.dataset));
   add_facts(html, "Options", option_facts(results));
   add_facts(html, "Versions", results.versions);
   html.close();
@@ -175,27 +156,38 @@ void add_run_metadata(Markup& html, const Results& results) {
   html.close();
 }
 
+/// For a spreadsheet.
+void add_numbers(Markup& html, const Results& results) {
+  if (results.cells.empty()) return;
+  html.open("details", {{"id", "cells"}}).leaf("summary", "All numbers, as CSV");
+  html.leaf("pre", to_csv(results)).close();
+}
+
 }  // namespace
 
-std::string report_page(const Results& results) {
+std::size_t write_report_page(const Results& results, const std::string& path, bool force) {
   Markup html;
-  begin_page(html, results);
+  html.raw(kHead).leaf("title", "chunkbench: " + results.dataset.name);
+  html.raw("<style>").raw(kReportStyle).raw("</style>\n</head>\n<body>");
   add_head(html, results);
   html.open("main");
   add_verdict(html, results);
-  html.add(speed_section(results));
-  html.add(best_section(results));
-  html.add(hit_rate_section(results));
-  html.add(amplification_section(results));
-  html.add(shuffle_section(results));
-  html.add(ladder_section(results));
+  add_speeds(html, results);
+  add_best_cells(html, results);
+  add_hit_rates(html, results);
+  add_amplifications(html, results);
+  add_shuffle_quality(html, results);
+  add_ladder(html, results);
   add_run_metadata(html, results);
-  html.add(cell_section(results));
+  add_numbers(html, results);
   html.close();
   html.leaf("footer",
             "Drawn by chunkbench report. Nothing on this page is fetched from elsewhere.");
-  html.close().close();
-  return html.str() + "\n";
+  html.raw("</body></html>\n");
+  const std::string& page = html.str();
+  cli::write_atomic_file(path, {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
+                         force);
+  return page.size();
 }
 
 }  // namespace bench

@@ -19,8 +19,9 @@ overflow-wrap:anywhere}
 h1{font-size:26px;line-height:1.2;margin:0 0 4px}
 h2{font-size:20px;line-height:1.25;margin:44px 0 6px;padding-top:18px;border-top:1px solid var(--line)}
 h3{font-size:15px;margin:22px 0 8px}
+h3::first-letter{text-transform:uppercase}
 p{max-width:76ch;margin:0 0 10px}
-.meta,.note,figcaption small{color:var(--muted)}
+.meta,.note{color:var(--muted)}
 .meta{margin:0 0 18px;max-width:none}
 .warning{background:var(--warn-bg);border-left:4px solid var(--warn-line);padding:9px 14px;margin:0 0 12px;max-width:none}
 .verdict{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:18px 22px 12px;margin:0 0 8px}
@@ -28,7 +29,6 @@ p{max-width:76ch;margin:0 0 10px}
 .verdict p{max-width:100ch}
 figure{margin:0;min-width:0;max-width:100%}
 figcaption{font-weight:600;font-size:14px;margin:0 0 2px}
-figcaption small{font-weight:400;font-size:13px;margin-left:6px}
 .panels{display:flex;flex-wrap:wrap;gap:18px 22px}
 .scroll{overflow-x:auto;max-width:100%}
 table.heat{border-collapse:separate;border-spacing:4px;font-size:12.5px;line-height:1.2}
@@ -64,28 +64,20 @@ th{color:var(--muted);font-weight:600;vertical-align:bottom;border-bottom-color:
 th.n,td.n{text-align:left}
 td.bar{background:linear-gradient(var(--accent),var(--accent)) left bottom no-repeat}
 tr.level td{color:var(--muted)}
-td.r{text-align:left;white-space:normal;min-width:180px}
+pre{overflow-x:auto;font-size:11px}
 table:not(.heat) tbody tr:hover{background:var(--card)}
 tr.top td{font-weight:700}
 footer{margin-top:44px;color:var(--muted);font-size:13px}
 @media (max-width:600px){body{padding:16px 14px 40px}.verdict{padding:14px 16px 8px}.facts{grid-template-columns:1fr}}
 @media print{@page{size:A4;margin:12mm}
-@page numbers{size:A4 landscape;margin:10mm}
-#cells{page:numbers}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 body{max-width:none;padding:0;font-size:11pt}
-h2{margin-top:22px;padding-top:10px}
 h2,h3,figcaption,.legend,.note{break-after:avoid}
-figure,.verdict,.facts section,.warning,.note{break-inside:avoid}
-footer{display:none}
+figure,tr,.verdict,.facts section,.warning{break-inside:avoid}
+footer,details{display:none}
 .scroll{overflow:visible}
-details::details-content{content-visibility:visible;block-size:auto}
-table:not(.heat){font-size:6.2pt;line-height:1.25}
-table:not(.heat) th{white-space:normal}
-table:not(.heat) :is(th,td){padding:1.5px 3.5px}
-td.r{min-width:38mm}
-tr{break-inside:avoid}
-thead{display:table-header-group}}
+table:not(.heat){font-size:6.2pt;white-space:normal}
+table:not(.heat) :is(th,td){padding:1.5px 3.5px}}
 )css";
 
 }  // namespace bench

@@ -1,14 +1,17 @@
 #include "chunkbench/results.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <set>
 #include <span>
 #include <tuple>
+#include <type_traits>
 
 #include <chunkio/error.hpp>
 
-#include "chunkbench/json_node.hpp"
 #include "cli/file_bytes.hpp"
 #include "cli/quote.hpp"
 
@@ -21,282 +24,371 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMaxFileBytes = std::int64_t{64} << 20;
 constexpr std::int64_t kVersion = 1;
-constexpr std::int64_t kMaxThreads = 65'536;
+// Bounds of what is believed, far above what a sweep makes. Whole numbers stay exact as doubles.
+constexpr double kMaxWhole = 0x1p53;
+constexpr std::size_t kMaxItems = 10'000;
+constexpr std::size_t kMaxTextBytes = 2'000;
 
+using Names = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 6> kStatusNames = {"pending", "measuring", "measured",
                                                           "pruned",  "failed",    "skipped"};
 constexpr std::array<std::string_view, 3> kOrders = {"chunk_shuffled", "random", "sequential"};
 constexpr std::array<std::string_view, 5> kSources = {"mapped", "scatter", "direct", "hdf5",
                                                       "h5dread"};
 
-Sampled parse_sampled(const JsonNode& node) {
-  const Sampled sampled = {
-      {node.at("median").number(), node.at("min").number(), node.at("max").number()},
-      node.at("n").whole(1)};
-  if (sampled.spread.lowest > sampled.spread.median ||
-      sampled.spread.median > sampled.spread.highest) {
-    node.problem("has a median outside of its range");
-  }
-  return sampled;
+/// Of a number, or of those of a list.
+struct Bounds {
+  double lowest = 0;
+  double highest = 1e30;
+};
+constexpr Bounds kFromOne = {.lowest = 1};
+
+// The members of each structure and their names in the file. `io` reads or writes them: field() is
+// a member that has to be there, optional() one that may be absent or null.
+
+template <class T, class Of>
+concept AnyOf = std::same_as<std::remove_const_t<T>, Of>;
+
+void fields(auto& io, AnyOf<Sampled> auto& sampled) {
+  io.field("median", sampled.spread.median);
+  io.field("min", sampled.spread.lowest);
+  io.field("max", sampled.spread.highest);
+  io.field("n", sampled.count, kFromOne);
 }
 
-std::optional<Sampled> sampled_at(const JsonNode& node, const char* key) {
-  const std::optional<JsonNode> found = node.find(key);
-  if (!found) return std::nullopt;
-  return parse_sampled(*found);
+void fields(auto& io, AnyOf<Predicted> auto& values) {
+  io.optional("predicted", values.predicted);
+  io.optional("measured", values.measured);
 }
 
-Predicted predicted_at(const JsonNode& node, const char* key,
-                       double highest = JsonNode::kMaxNumber) {
-  const std::optional<JsonNode> found = node.find(key);
-  if (!found) return {};
-  return {found->number_at("predicted", highest), found->number_at("measured", highest)};
+void fields(auto& io, AnyOf<Round> auto& round) {
+  io.field("images", round.images);
+  io.field("seconds", round.seconds);
+  io.field("stall_seconds", round.stall_seconds);
+  io.field("bytes_read", round.bytes_read);
+  io.field("chunk_loads", round.chunk_loads);
 }
 
-Round parse_round(const JsonNode& node) {
-  return {node.at("images").whole(0), node.at("seconds").positive(),
-          node.at("stall_seconds").number(), node.at("bytes_read").whole(0),
-          node.at("chunk_loads").whole(0)};
+void fields(auto& io, AnyOf<StageSeconds> auto& stages) {
+  io.field("plan", stages.plan);
+  io.field("read", stages.read);
+  io.field("decode", stages.decode);
+  io.field("copy", stages.copy);
+  io.field("input_wait", stages.input_wait);
+  io.field("output_wait", stages.output_wait);
 }
 
-StageSeconds parse_stages(const JsonNode& node) {
-  return {node.at("plan").number(),       node.at("read").number(),
-          node.at("decode").number(),     node.at("copy").number(),
-          node.at("input_wait").number(), node.at("output_wait").number()};
+void fields(auto& io, AnyOf<Cell> auto& cell) {
+  io.field("chunk_bytes", cell.chunk_bytes, kFromOne);
+  io.field("chunk_samples", cell.chunk_samples, kFromOne);
+  io.field("cache_bytes", cell.cache_bytes);
+  io.name("order", cell.order, kOrders);
+  io.name("source", cell.source, kSources);
+  io.field("threads", cell.threads, {.lowest = 1, .highest = 65'536});
+  io.name("status", cell.status, kStatusNames);
+  io.optional("reason", cell.reason);
+  io.optional("rounds", cell.rounds);
+  io.optional("images_per_second", cell.images_per_second);
+  io.optional("bytes_per_second", cell.bytes_per_second);
+  io.optional("hit_rate", cell.hit_rate);
+  io.optional("read_amplification", cell.read_amplification);
+  io.optional("chunk_loads", cell.chunk_loads);
+  io.optional("stages", cell.stages);
 }
 
-Cell parse_cell(const JsonNode& node) {
-  Cell cell;
-  cell.chunk_bytes = node.at("chunk_bytes").whole(1);
-  cell.chunk_samples = node.at("chunk_samples").whole(1);
-  cell.cache_bytes = node.at("cache_bytes").whole(0);
-  cell.order = kOrders[node.at("order").index_in(kOrders)];
-  cell.source = kSources[node.at("source").index_in(kSources)];
-  cell.threads = node.at("threads").whole(1, kMaxThreads);
-  cell.status = static_cast<CellStatus>(node.at("status").index_in(kStatusNames));
-  if (const auto reason = node.find("reason")) cell.reason = reason->text();
-  for (const JsonNode& round : node.items_of("rounds")) cell.rounds.push_back(parse_round(round));
-  cell.images_per_second = sampled_at(node, "images_per_second");
-  cell.bytes_per_second = sampled_at(node, "bytes_per_second");
-  cell.hit_rate = predicted_at(node, "hit_rate", 1);
-  cell.read_amplification = predicted_at(node, "read_amplification");
-  cell.chunk_loads = predicted_at(node, "chunk_loads");
-  if (const auto stages = node.find("stages")) cell.stages = parse_stages(*stages);
+void fields(auto& io, AnyOf<Ceiling> auto& ceiling) {
+  io.field("name", ceiling.name);
+  io.field("bytes_per_second", ceiling.bytes_per_second);
+  io.optional("rounds", ceiling.rounds);
+}
+
+void fields(auto& io, AnyOf<ShufflePoint> auto& point) {
+  io.name("order", point.order, kOrders);
+  io.field("chunk_bytes", point.chunk_bytes, kFromOne);
+  io.field("window_bytes", point.window_bytes, kFromOne);
+  io.optional("label_entropy", point.label_entropy);
+  io.optional("same_chunk_pairs", point.same_chunk_pairs);
+  io.optional("chosen", point.chosen);
+}
+
+void fields(auto& io, AnyOf<MeasuredVariant> auto& variant) {
+  io.field("variant", variant.name);
+  io.field("images_per_second", variant.images_per_second);
+  io.field("stall", variant.stall, {.highest = 1});
+  io.optional("read_amplification", variant.read_amplification);
+}
+
+void fields(auto& io, AnyOf<ShapedDisk> auto& disk) {
+  io.field("profile", disk.profile);
+  io.optional("bytes_per_second", disk.bytes_per_second);
+  io.optional("request_seconds", disk.request_seconds);
+  io.optional("queue_depth", disk.queue_depth, kFromOne);
+}
+
+void fields(auto& io, AnyOf<SweepDataset> auto& dataset) {
+  io.field("name", dataset.name);
+  io.field("shape", dataset.shape, kFromOne);
+  io.field("bytes", dataset.bytes);
+  io.optional("filters", dataset.filters);
+  io.optional("identity", dataset.identity);
+  io.optional("labels", dataset.labels);
+}
+
+void fields(auto& io, AnyOf<SweepSettings> auto& options) {
+  io.field("rounds", options.rounds, kFromOne);
+  io.field("cold", options.cold);
+  io.field("batch_size", options.batch_size, kFromOne);
+  io.field("seed", options.seed);
+  io.optional("images_per_trial", options.images_per_trial);
+  io.optional("random_images", options.random_images);
+  io.optional("trial_seconds", options.trial_seconds);
+  io.optional("limit", options.limit);
+  io.optional("memory_limit", options.memory_limit);
+  io.optional("throttled_device", options.throttled_device);
+  io.optional("notes", options.notes);
+}
+
+void fields(auto& io, AnyOf<SweepTime> auto& time) {
+  io.optional("seconds_preparing", time.seconds_preparing);
+  io.field("seconds_total", time.seconds_total);
+  io.field("seconds_measured", time.seconds_measured);
+}
+
+void fields(auto& io, AnyOf<Results> auto& results) {
+  io.field("created", results.created);
+  io.field("complete", results.complete);
+  io.field("versions", results.versions);
+  io.field("machine", results.machine);
+  io.field("dataset", results.dataset);
+  io.field("options", results.options);
+  io.optional("ceilings", results.ceilings);
+  io.field("cells", results.cells);
+  io.optional("shuffle", results.shuffle);
+  io.optional("ladder", results.ladder);
+  io.optional("time", results.time);
+}
+
+// What is wrong with a structure whose members are each all right; empty: nothing.
+
+std::string complaint(const Sampled& sampled) {
+  const Spread& spread = sampled.spread;
+  return spread.lowest > spread.median || spread.median > spread.highest
+             ? "has a median outside of its range"
+             : "";
+}
+
+std::string complaint(const Round& round) { return round.seconds > 0 ? "" : "takes no time"; }
+
+std::string complaint(const Cell& cell) {
+  if (cell.hit_rate.measured > 1 || cell.hit_rate.predicted > 1) return "has a hit rate above 1";
   const bool done = cell.status == CellStatus::measured || cell.status == CellStatus::pruned;
-  if (done && !cell.images_per_second) {
-    node.problem("is " + std::string(to_string(cell.status)) + " without images_per_second");
-  }
-  return cell;
+  return done && !cell.images_per_second
+             ? "is " + std::string(to_string(cell.status)) + " without images_per_second"
+             : "";
 }
 
-void refuse_twins(const JsonNode& list, const std::vector<Cell>& cells) {
+std::string complaint(const Results& results) {
   std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::string_view, std::string_view,
                       std::int64_t>>
       seen;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const Cell& cell = cells[i];
+  for (std::size_t i = 0; i < results.cells.size(); ++i) {
+    const Cell& cell = results.cells[i];
     if (!seen.emplace(cell.chunk_bytes, cell.chunk_samples, cell.cache_bytes, cell.order,
                       cell.source, cell.threads)
              .second) {
-      list.items()[i].problem("has the same settings as a cell before it");
+      return "has two cells with the same settings, the second of which is cells[" +
+             std::to_string(i) + "]";
     }
   }
+  return "";
 }
 
-ShufflePoint parse_shuffle_point(const JsonNode& node) {
-  ShufflePoint point;
-  point.order = kOrders[node.at("order").index_in(kOrders)];
-  point.chunk_bytes = node.at("chunk_bytes").whole(1);
-  point.window_bytes = node.at("window_bytes").whole(1);
-  point.label_entropy = node.number_at("label_entropy");
-  point.same_chunk_pairs = node.number_at("same_chunk_pairs");
-  if (const auto chosen = node.find("chosen")) point.chosen = chosen->boolean();
-  return point;
+[[noreturn]] void fail(const std::string& file, const std::string& what) {
+  throw Error(ErrorCode::corrupt_data, cli::quote(file) +
+                                           " is damaged or no result of chunkbench: " + what +
+                                           "; pass what 'chunkbench sweep --output' wrote");
 }
 
-MeasuredVariant parse_variant(const JsonNode& node) {
-  return {node.at("variant").text(), parse_sampled(node.at("images_per_second")),
-          node.at("stall").number(1), node.number_at("read_amplification")};
-}
+/// A value of an untrusted file and the way to it, so that a check can say where it failed.
+class Reader {
+ public:
+  /// Everything must outlive the reader.
+  Reader(const Json& json, std::string path, const std::string& file)
+      : json_(json), path_(std::move(path)), file_(file) {}
 
-bool is_scalar(const Json& value) {
-  return value.is_string() || value.is_number() || value.is_boolean() || value.is_null();
-}
-
-Json parse_machine(const JsonNode& node) {
-  for (const auto& [key, value] : node.object().items()) {
-    bool flat = is_scalar(value);
-    if (value.is_array()) flat = std::all_of(value.begin(), value.end(), is_scalar);
-    if (!flat || key.size() > JsonNode::kMaxTextBytes) {
-      node.problem("has a member that is neither a value nor a list of values");
+  template <class T>
+  void field(const char* key, T& value, Bounds bounds = {}) const {
+    member(key).read(value, bounds);
+  }
+  template <class T>
+  void optional(const char* key, T& value, Bounds bounds = {}) const {
+    const auto found = json_.find(key);
+    if (found != json_.end() && !found->is_null()) field(key, value, bounds);
+  }
+  /// A text, or the index of one.
+  template <class T>
+  void name(const char* key, T& value, Names names) const {
+    std::string text;
+    field(key, text);
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end()) {
+      std::string all;
+      for (const std::string_view known : names) all.append(all.empty() ? "" : ", ").append(known);
+      member(key).problem("is none of " + all);
+    }
+    if constexpr (std::is_enum_v<T>) {
+      value = static_cast<T>(found - names.begin());
+    } else {
+      value = text;
     }
   }
-  return node.json();
-}
 
-ShapedDisk parse_limit(const JsonNode& node) {
-  return {node.at("profile").text(), node.number_at("bytes_per_second"),
-          node.number_at("request_seconds"), node.whole_at("queue_depth", 1)};
-}
-
-SweepDataset parse_dataset(const JsonNode& node) {
-  SweepDataset dataset;
-  dataset.name = node.at("name").text();
-  for (const JsonNode& length : node.at("shape").items()) dataset.shape.push_back(length.whole(1));
-  dataset.bytes = node.at("bytes").whole(0);
-  dataset.filters = node.texts_at("filters");
-  if (const auto identity = node.find("identity")) dataset.identity = identity->text();
-  if (const auto labels = node.find("labels")) dataset.labels = labels->text();
-  return dataset;
-}
-
-SweepSettings parse_options(const JsonNode& node) {
-  SweepSettings options;
-  options.rounds = node.at("rounds").whole(1);
-  options.cold = node.at("cold").boolean();
-  options.batch_size = node.at("batch_size").whole(1);
-  options.seed = node.at("seed").seed();
-  options.images_per_trial = node.whole_at("images_per_trial", 0);
-  options.random_images = node.whole_at("random_images", 0);
-  options.trial_seconds = node.number_at("trial_seconds");
-  if (const auto limit = node.find("limit")) options.limit = parse_limit(*limit);
-  options.memory_limit = node.whole_at("memory_limit", 0);
-  if (const auto device = node.find("throttled_device")) {
-    options.throttled_device = device->text();
+  void read(double& value, Bounds bounds) const {
+    value = json_.is_number() ? json_.get<double>() : -1;
+    if (!(value >= bounds.lowest && value <= bounds.highest)) {
+      problem("is no number from " + Json(bounds.lowest).dump() + " to " +
+              Json(bounds.highest).dump());
+    }
   }
-  options.notes = node.texts_at("notes");
-  return options;
-}
-
-Results parse_root(const JsonNode& root) {
-  Results results;
-  results.created = root.at("created").text();
-  results.complete = root.at("complete").boolean();
-  const JsonNode versions = root.at("versions");
-  for (const auto& [key, value] : versions.object().items()) {
-    results.versions.emplace_back(key, versions.at(key.c_str()).text());
+  void read(std::int64_t& value, Bounds bounds) const {
+    // 4.0 is whole, too: other writers of JSON know one kind of number.
+    double number = 0;
+    read(number, {bounds.lowest, std::min(bounds.highest, kMaxWhole)});
+    if (number != std::floor(number)) problem("is no whole number");
+    value = static_cast<std::int64_t>(number);
   }
-  results.machine = parse_machine(root.at("machine"));
-  results.dataset = parse_dataset(root.at("dataset"));
-  results.options = parse_options(root.at("options"));
-  for (const JsonNode& node : root.items_of("ceilings")) {
-    results.ceilings.push_back({node.at("name").text(), parse_sampled(node.at("bytes_per_second")),
-                                node.numbers_at("rounds")});
+  void read(std::uint64_t& value, Bounds /*bounds*/) const {
+    if (!json_.is_number_unsigned()) problem("is no whole number of at most 64 bits");
+    value = json_.get<std::uint64_t>();
   }
-  const JsonNode cells = root.at("cells");
-  for (const JsonNode& node : cells.items()) results.cells.push_back(parse_cell(node));
-  refuse_twins(cells, results.cells);
-  for (const JsonNode& node : root.items_of("shuffle")) {
-    results.shuffle.push_back(parse_shuffle_point(node));
+  void read(bool& value, Bounds /*bounds*/) const {
+    if (!json_.is_boolean()) problem("is neither true nor false");
+    value = json_.get<bool>();
   }
-  for (const JsonNode& node : root.items_of("ladder"))
-    results.ladder.push_back(parse_variant(node));
-  if (const auto time = root.find("time")) {
-    results.seconds_preparing = time->number_at("seconds_preparing").value_or(0);
-    results.seconds_total = time->at("seconds_total").number();
-    results.seconds_measured = time->at("seconds_measured").number();
+  void read(std::string& value, Bounds /*bounds*/) const {
+    if (!json_.is_string()) problem("is no text");
+    value = json_.get<std::string>();
+    if (value.size() > kMaxTextBytes) {
+      problem("is longer than " + std::to_string(kMaxTextBytes) + " bytes");
+    }
   }
-  return results;
-}
-
-Json json_of(const Sampled& sampled) {
-  Json json = to_json(sampled.spread);
-  json["n"] = sampled.count;
-  return json;
-}
-
-template <class Value>
-Json json_of(const std::optional<Value>& value) {
-  if (!value) return nullptr;
-  if constexpr (std::is_same_v<Value, Sampled>) {
-    return json_of(*value);
-  } else {
-    return *value;
+  template <class T>
+  void read(std::optional<T>& value, Bounds bounds) const {
+    read(value.emplace(), bounds);
   }
-}
-
-Json json_of(const Predicted& values) {
-  return {{"predicted", json_of(values.predicted)}, {"measured", json_of(values.measured)}};
-}
-
-Json json_of(const Cell& cell) {
-  Json rounds = Json::array();
-  for (const Round& round : cell.rounds) {
-    rounds.push_back({{"images", round.images},
-                      {"seconds", round.seconds},
-                      {"stall_seconds", round.stall_seconds},
-                      {"bytes_read", round.bytes_read},
-                      {"chunk_loads", round.chunk_loads}});
+  template <class T>
+  void read(std::vector<T>& values, Bounds bounds) const {
+    if (!json_.is_array()) problem("is no list");
+    if (json_.size() > kMaxItems)
+      problem("has more than " + std::to_string(kMaxItems) + " entries");
+    values.resize(json_.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Reader(json_[i], path_ + "[" + std::to_string(i) + "]", file_).read(values[i], bounds);
+    }
   }
-  Json stages;
-  if (cell.stages) {
-    stages = {{"plan", cell.stages->plan},
-              {"read", cell.stages->read},
-              {"decode", cell.stages->decode},
-              {"copy", cell.stages->copy},
-              {"input_wait", cell.stages->input_wait},
-              {"output_wait", cell.stages->output_wait}};
+  void read(Versions& versions, Bounds bounds) const {
+    check_object();
+    for (const auto& [key, value] : json_.items()) {
+      Reader(value, path_ + "." + key, file_).read(versions.emplace_back(key, "").second, bounds);
+    }
   }
-  return {{"chunk_bytes", cell.chunk_bytes},
-          {"chunk_samples", cell.chunk_samples},
-          {"cache_bytes", cell.cache_bytes},
-          {"order", cell.order},
-          {"source", cell.source},
-          {"threads", cell.threads},
-          {"status", to_string(cell.status)},
-          {"reason", cell.reason},
-          {"rounds", std::move(rounds)},
-          {"images_per_second", json_of(cell.images_per_second)},
-          {"bytes_per_second", json_of(cell.bytes_per_second)},
-          {"hit_rate", json_of(cell.hit_rate)},
-          {"read_amplification", json_of(cell.read_amplification)},
-          {"chunk_loads", json_of(cell.chunk_loads)},
-          {"stages", std::move(stages)}};
-}
-
-Json json_of(const SweepSettings& options) {
-  Json limit;
-  if (options.limit) {
-    limit = {{"profile", options.limit->profile},
-             {"bytes_per_second", json_of(options.limit->bytes_per_second)},
-             {"request_seconds", json_of(options.limit->request_seconds)},
-             {"queue_depth", json_of(options.limit->queue_depth)}};
+  void read(Json& machine, Bounds /*bounds*/) const {
+    check_object();
+    const auto is_scalar = [](const Json& value) { return !value.is_structured(); };
+    for (const auto& [key, value] : json_.items()) {
+      const bool flat = is_scalar(value) ||
+                        (value.is_array() && std::all_of(value.begin(), value.end(), is_scalar));
+      if (!flat || key.size() > kMaxTextBytes) {
+        problem("has a member that is neither a value nor a list of values");
+      }
+    }
+    machine = json_;
   }
-  return {{"rounds", options.rounds},
-          {"cold", options.cold},
-          {"batch_size", options.batch_size},
-          {"seed", options.seed},
-          {"images_per_trial", json_of(options.images_per_trial)},
-          {"random_images", json_of(options.random_images)},
-          {"trial_seconds", json_of(options.trial_seconds)},
-          {"limit", std::move(limit)},
-          {"memory_limit", json_of(options.memory_limit)},
-          {"throttled_device", json_of(options.throttled_device)},
-          {"notes", options.notes}};
-}
+  template <class T>
+  void read(T& structure, Bounds /*bounds*/) const {
+    check_object();
+    fields(*this, structure);
+    if constexpr (requires { complaint(structure); }) {
+      if (const std::string what = complaint(structure); !what.empty()) problem(what);
+    }
+  }
 
-Json json_of(const ShufflePoint& point) {
-  return {{"order", point.order},
-          {"chunk_bytes", point.chunk_bytes},
-          {"window_bytes", point.window_bytes},
-          {"label_entropy", json_of(point.label_entropy)},
-          {"same_chunk_pairs", json_of(point.same_chunk_pairs)},
-          {"chosen", point.chosen}};
-}
+ private:
+  [[nodiscard]] std::string path_of(const char* key) const {
+    return path_.empty() ? key : path_ + "." + key;
+  }
+  [[nodiscard]] Reader member(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) fail(file_, cli::escape(path_of(key)) + " is missing");
+    return {*found, path_of(key), file_};
+  }
+  void check_object() const {
+    if (!json_.is_object()) problem("is no object");
+  }
+  [[noreturn]] void problem(const std::string& what) const {
+    fail(file_, (path_.empty() ? "its outermost value" : cli::escape(path_)) + " " + what);
+  }
 
-Json json_of(const MeasuredVariant& variant) {
-  return {{"variant", variant.name},
-          {"images_per_second", json_of(variant.images_per_second)},
-          {"stall", variant.stall},
-          {"read_amplification", json_of(variant.read_amplification)}};
-}
+  const Json& json_;
+  std::string path_;
+  const std::string& file_;
+};
 
-template <class Entry>
-Json list_of(const std::vector<Entry>& entries) {
-  Json list = Json::array();
-  for (const Entry& entry : entries) list.push_back(json_of(entry));
-  return list;
-}
+class Writer {
+ public:
+  explicit Writer(Json json = Json::object()) : json_(std::move(json)) {}
+
+  template <class T>
+  void field(const char* key, const T& value, Bounds /*bounds*/ = {}) {
+    json_[key] = json_of(value);
+  }
+  template <class T>
+  void optional(const char* key, const T& value, Bounds /*bounds*/ = {}) {
+    json_[key] = json_of(value);
+  }
+  template <class T>
+  void name(const char* key, const T& value, Names names) {
+    if constexpr (std::is_enum_v<T>) {
+      json_[key] = names[static_cast<std::size_t>(value)];
+    } else {
+      json_[key] = value;
+    }
+  }
+  [[nodiscard]] Json json() && { return std::move(json_); }
+
+ private:
+  template <class T>
+  static Json json_of(const T& value) {
+    if constexpr (requires(Writer & writer) { fields(writer, value); }) {
+      Writer writer;
+      fields(writer, value);
+      return std::move(writer).json();
+    } else {
+      return value;
+    }
+  }
+  template <class T>
+  static Json json_of(const std::optional<T>& value) {
+    return value ? json_of(*value) : Json();
+  }
+  template <class T>
+  static Json json_of(const std::vector<T>& values) {
+    Json list = Json::array();
+    for (const T& value : values) list.push_back(json_of(value));
+    return list;
+  }
+  static Json json_of(const Versions& versions) {
+    Json json = Json::object();
+    for (const auto& [name, version] : versions) json[name] = version;
+    return json;
+  }
+  /// Null, not a list, for a sweep.
+  static Json json_of(const std::vector<MeasuredVariant>& ladder) {
+    return ladder.empty() ? Json() : json_of<MeasuredVariant>(ladder);
+  }
+
+  Json json_;
+};
 
 }  // namespace
 
@@ -309,31 +401,27 @@ Results parse_results(std::string_view text, const std::string& name) {
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw Error(ErrorCode::corrupt_data,
-                cli::quote(name) + " is no JSON, or was cut off: byte " +
-                    std::to_string(error.byte) + " of " + std::to_string(text.size()) +
-                    " is not what JSON has there; pass what 'chunkbench sweep --output' wrote");
+    fail(name, "it is no JSON, or was cut off, at byte " + std::to_string(error.byte) + " of " +
+                   std::to_string(text.size()));
   } catch (const Json::exception&) {
-    throw Error(ErrorCode::corrupt_data,
-                cli::quote(name) +
-                    " has a number that is too large; pass what 'chunkbench sweep --output' wrote");
+    fail(name, "it has a number that is too large");
   }
-  const JsonNode root(json, "", name);
-  const std::optional<JsonNode> format = root.find("format");
-  if (!format || format->json() != "chunkbench") {
-    throw Error(ErrorCode::corrupt_data,
-                cli::quote(name) + " is JSON, but no result of chunkbench (\"format\" is " +
-                    (format ? "something else" : "missing") +
-                    "); pass what 'chunkbench sweep --output' wrote");
+  Results results;
+  const Reader root(json, "", name);
+  if (json.is_object() && json.value("format", Json()) != "chunkbench") {
+    fail(name,
+         std::string("its format is ") + (json.contains("format") ? "something else" : "missing"));
   }
-  const std::int64_t version = root.at("version").whole(1);
+  std::int64_t version = 0;
+  if (json.is_object()) root.field("version", version, kFromOne);
   if (version > kVersion) {
     throw Error(ErrorCode::unsupported,
                 cli::quote(name) + " has version " + std::to_string(version) +
                     " of the format, and this program knows " + std::to_string(kVersion) +
                     "; use the chunkbench that wrote it, or a later one");
   }
-  return parse_root(root);
+  root.read(results, {});
+  return results;
 }
 
 Results read_results(const std::string& path) {
@@ -348,38 +436,9 @@ Results read_results(const std::string& path) {
 }
 
 nlohmann::ordered_json to_json(const Results& results) {
-  Json versions = Json::object();
-  for (const auto& [name, version] : results.versions) versions[name] = version;
-  Json ceilings = Json::array();
-  for (const Ceiling& ceiling : results.ceilings) {
-    ceilings.push_back({{"name", ceiling.name},
-                        {"bytes_per_second", json_of(ceiling.bytes_per_second)},
-                        {"rounds", ceiling.rounds}});
-  }
-  Json ladder;
-  if (!results.ladder.empty()) ladder = list_of(results.ladder);
-  return {{"format", "chunkbench"},
-          {"version", kVersion},
-          {"created", results.created},
-          {"complete", results.complete},
-          {"versions", std::move(versions)},
-          {"machine", results.machine},
-          {"dataset",
-           {{"name", results.dataset.name},
-            {"shape", results.dataset.shape},
-            {"bytes", results.dataset.bytes},
-            {"filters", results.dataset.filters},
-            {"identity", results.dataset.identity},
-            {"labels", results.dataset.labels}}},
-          {"options", json_of(results.options)},
-          {"ceilings", std::move(ceilings)},
-          {"cells", list_of(results.cells)},
-          {"shuffle", list_of(results.shuffle)},
-          {"ladder", std::move(ladder)},
-          {"time",
-           {{"seconds_preparing", results.seconds_preparing},
-            {"seconds_total", results.seconds_total},
-            {"seconds_measured", results.seconds_measured}}}};
+  Writer writer({{"format", "chunkbench"}, {"version", kVersion}});
+  fields(writer, results);
+  return std::move(writer).json();
 }
 
 }  // namespace bench

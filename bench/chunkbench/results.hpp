@@ -132,10 +132,18 @@ struct SweepSettings {
   std::vector<std::string> notes = {};  ///< What could not be done, and what was done instead.
 };
 
+struct SweepTime {
+  double seconds_preparing = 0;  ///< Making the files that are measured.
+  double seconds_total = 0;      ///< Everything else.
+  double seconds_measured = 0;   ///< Of these, inside the rounds of cells.
+};
+
+using Versions = std::vector<std::pair<std::string, std::string>>;
+
 struct Results {
   std::string created = {};  ///< UTC, "2026-11-22T10:00:00Z".
   bool complete = false;
-  std::vector<std::pair<std::string, std::string>> versions = {};
+  Versions versions = {};
   /// An object of texts, numbers, and lists of them.
   nlohmann::ordered_json machine = nlohmann::ordered_json::object();
   SweepDataset dataset = {};
@@ -144,9 +152,7 @@ struct Results {
   std::vector<Cell> cells = {};  ///< No two with the same first six members.
   std::vector<ShufflePoint> shuffle = {};
   std::vector<MeasuredVariant> ladder = {};
-  double seconds_preparing = 0;  ///< Making the files that are measured.
-  double seconds_total = 0;      ///< Everything else.
-  double seconds_measured = 0;   ///< Of these, inside the rounds of cells.
+  SweepTime time = {};
 };
 
 /// \param name  of the file, for the error.

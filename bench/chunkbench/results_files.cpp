@@ -3,9 +3,11 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "cli/atomic_file.hpp"
@@ -70,6 +72,15 @@ std::string to_csv(const Results& results) {
     csv += "\n";
   }
   return csv;
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code unknown;
+  if (fs::equivalent(a, b, unknown)) return true;
+  // What is not there yet, by its name.
+  const fs::path first = fs::weakly_canonical(fs::absolute(a, unknown), unknown);
+  return !first.empty() && first == fs::weakly_canonical(fs::absolute(b, unknown), unknown);
 }
 
 ResultsFiles::ResultsFiles(std::string json, std::string csv)

@@ -11,6 +11,9 @@ namespace bench {
 /// A line of names, then a line for each cell. What is absent is an empty field.
 [[nodiscard]] std::string to_csv(const Results& results);
 
+/// Whether two paths, of files that may not be there yet, name the same one.
+[[nodiscard]] bool is_same_file(const std::string& a, const std::string& b);
+
 /// Keeps the files of a running sweep up to date. Each is replaced by a new one with a rename.
 class ResultsFiles {
  public:

@@ -1,16 +1,13 @@
 #include "chunkbench/scratch_files.hpp"
 
-#include <stdlib.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
-#include <system_error>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -219,31 +216,14 @@ void Images::write(const std::string& path, std::int64_t chunk_samples,
 }
 
 ScratchFiles::ScratchFiles(const Images& images, std::span<const ChunkSize> chunks,
-                           const SweepOptions& options) {
+                           const SweepOptions& options)
+    : folder_(options.scratch) {
   check_space(images, chunks.size(), options);
-  std::string pattern = (std::filesystem::path(options.scratch) / "chunkbench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    throw Error(ErrorCode::io_failed, "cannot make a folder in " + cli::quote(options.scratch) +
-                                          ": " + std::generic_category().message(errno) +
-                                          "; choose another --scratch");
+  for (const ChunkSize& chunk : chunks) {
+    const std::string path = folder_.file(std::to_string(chunk.samples) + ".h5");
+    images.write(path, chunk.samples, options);
+    files_.push_back({path, chunkio::Dataset::open(path).info()});
   }
-  folder_ = pattern;
-  try {
-    for (const ChunkSize& chunk : chunks) {
-      const std::string path = folder_ + "/" + std::to_string(chunk.samples) + ".h5";
-      images.write(path, chunk.samples, options);
-      files_.push_back({path, chunkio::Dataset::open(path).info()});
-    }
-  } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-    throw;
-  }
-}
-
-ScratchFiles::~ScratchFiles() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 }  // namespace bench

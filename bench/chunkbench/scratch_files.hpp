@@ -10,6 +10,7 @@
 #include "chunkbench/results.hpp"
 #include "chunkbench/sweep_options.hpp"
 #include "chunkbench/trial.hpp"
+#include "harness/scratch_folder.hpp"
 
 namespace bench {
 
@@ -55,22 +56,19 @@ class Images {
   std::int64_t sample_bytes_ = 0;
 };
 
-/// The files, gone at the end of the object with the folder made for them.
+/// The files, in a folder of their own that is gone with the object.
 class ScratchFiles {
  public:
   /// Blocks until all are written. \throws chunkio::Error no_space (early, if it can be seen that
   /// they do not fit), and as Images::write(); nothing is left then.
   ScratchFiles(const Images& images, std::span<const ChunkSize> chunks,
                const SweepOptions& options);
-  ScratchFiles(const ScratchFiles&) = delete;
-  ScratchFiles& operator=(const ScratchFiles&) = delete;
-  ~ScratchFiles();
 
   /// In the order of the chunk sizes.
   [[nodiscard]] std::span<const ChunkFile> files() const noexcept { return files_; }
 
  private:
-  std::string folder_;
+  chunkio::test::ScratchFolder folder_;
   std::vector<ChunkFile> files_;
 };
 

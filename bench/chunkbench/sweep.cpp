@@ -20,6 +20,7 @@
 #include "chunkbench/cells.hpp"
 #include "chunkbench/continuation.hpp"
 #include "chunkbench/pruning.hpp"
+#include "chunkbench/ranking.hpp"
 #include "chunkbench/results_files.hpp"
 #include "chunkbench/run_metadata.hpp"
 #include "chunkbench/trial.hpp"
@@ -117,15 +118,6 @@ std::string reason_of(const std::exception& error, const ChunkFile& file) {
   return reason;
 }
 
-bool is_same_file(const std::string& a, const std::string& b) {
-  namespace fs = std::filesystem;
-  std::error_code unknown;
-  if (fs::equivalent(a, b, unknown)) return true;
-  // What is not there yet, by its name.
-  const fs::path first = fs::weakly_canonical(fs::absolute(a, unknown), unknown);
-  return !first.empty() && first == fs::weakly_canonical(fs::absolute(b, unknown), unknown);
-}
-
 /// No output may be one of the files that are read, nor the other output.
 void refuse_same_files(const SweepOptions& options, std::span<const std::string> files) {
   const auto refuse = [](const std::string& name, const std::string& path,
@@ -156,7 +148,7 @@ class Sweep {
         files_(scratch.files()),
         results_(results),
         outputs_(outputs),
-        total_before_(results.seconds_total),
+        total_before_(results.time.seconds_total),
         times_first_(results.cells.size()) {}
 
   void run() {
@@ -190,7 +182,7 @@ class Sweep {
     return files_[static_cast<std::size_t>(found - chunks_.begin())];
   }
 
-  void keep_time() { results_.seconds_total = total_before_ + seconds_since(begin_); }
+  void keep_time() { results_.time.seconds_total = total_before_ + seconds_since(begin_); }
 
   /// What is timed delivers the same images, whatever the source and the chunks.
   void check_sources() {
@@ -312,7 +304,7 @@ class Sweep {
         cell.read_amplification.predicted = prediction.read_amplification;
       }
       const Trial trial = take_trial(cell, file, settings_);
-      results_.seconds_measured += trial.round.seconds;
+      results_.time.seconds_measured += trial.round.seconds;
       add_trial(trial, cell);
       if (static_cast<std::int64_t>(cell.rounds.size()) == options_.rounds) {
         cell.status = CellStatus::measured;
@@ -378,28 +370,24 @@ std::string summary(const Results& results, const std::string& output) {
   for (const Cell& cell : results.cells) ++counts[cell.status];
   std::array<char, 64> percent{};
   std::snprintf(percent.data(), percent.size(), "%.0f %%",
-                results.seconds_measured > 0
-                    ? 100 * (results.seconds_total / results.seconds_measured - 1)
+                results.time.seconds_measured > 0
+                    ? 100 * (results.time.seconds_total / results.time.seconds_measured - 1)
                     : 0.0);
   std::string text = std::to_string(counts[CellStatus::measured]) + " cells measured, " +
                      std::to_string(counts[CellStatus::pruned]) + " pruned early, " +
                      std::to_string(counts[CellStatus::skipped]) + " skipped, " +
                      std::to_string(counts[CellStatus::failed]) + " failed; " +
-                     cli::format_duration(results.seconds_total) + ", " + percent.data() +
+                     cli::format_duration(results.time.seconds_total) + ", " + percent.data() +
                      " more than what was timed, and " +
-                     cli::format_duration(results.seconds_preparing) + " for the files\n";
-  std::map<std::string, const Cell*> best;
-  for (const Cell& cell : results.cells) {
-    if (!cell.images_per_second) continue;
-    const Cell*& leader = best[cell.order];
-    if (leader == nullptr ||
-        cell.images_per_second->spread.median > leader->images_per_second->spread.median) {
-      leader = &cell;
-    }
-  }
-  for (const auto& [order, cell] : best) {
+                     cli::format_duration(results.time.seconds_preparing) + " for the files\n";
+  std::set<std::string> orders;
+  for (const Cell& cell : results.cells) orders.insert(cell.order);
+  for (const std::string& order : orders) {
+    const Cell* const cell =
+        fastest(results.cells, [&](const Cell& other) { return other.order == order; });
+    if (cell == nullptr) continue;
     text += "best in order " + order + ": " +
-            cli::format_count(static_cast<std::int64_t>(cell->images_per_second->spread.median)) +
+            cli::format_count(static_cast<std::int64_t>(median_speed(*cell))) +
             " images/s with chunks of " + format_bytes(cell->chunk_bytes) + " and " +
             format_bytes(cell->cache_bytes) +
             (cell->source == "h5dread" ? " of cache" : " windows") + ", source " + cell->source +
@@ -444,7 +432,7 @@ std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> note
   try {
     const Clock::time_point start = Clock::now();
     const ScratchFiles scratch(images, chunks, options);
-    results.seconds_preparing += seconds_since(start);
+    results.time.seconds_preparing += seconds_since(start);
     outputs.save(results);
     kept = true;
     Sweep(options, settings, chunks, scratch, results, outputs).run();

@@ -72,13 +72,18 @@ void add_list(CLI::App& app, const std::string& name, std::vector<Value>& target
       ->default_str(by_default);
 }
 
-std::int64_t parse_size(const std::string& option, const std::string& text) {
-  std::int64_t bytes = 0;
+/// What `parse` makes of a text; its errors name the option.
+template <class Parse>
+auto parsed(const std::string& option, const Parse& parse) {
   try {
-    bytes = cli::parse_byte_size(text);
+    return parse();
   } catch (const Error& error) {
     throw error.with_message(option + ": " + error.what());
   }
+}
+
+std::int64_t parse_size(const std::string& option, const std::string& text) {
+  const std::int64_t bytes = parsed(option, [&] { return cli::parse_byte_size(text); });
   if (bytes < 1) refuse(option, "at least 1 B each", text);
   return bytes;
 }
@@ -94,10 +99,7 @@ std::int64_t parse_threads(const std::string& option, const std::string& text) {
 }
 
 OrderMode parse_order(const std::string& option, const std::string& text) {
-  for (const OrderMode mode : chunkio::values_of<OrderMode>()) {
-    if (to_string(mode) == text) return mode;
-  }
-  refuse(option, "of chunk_shuffled, random and sequential", text);
+  return parsed(option, [&] { return chunkio::from_string<OrderMode>(text); });
 }
 
 std::string parse_source(const std::string& option, const std::string& text) {

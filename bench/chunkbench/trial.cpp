@@ -11,6 +11,7 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
+#include <chunkio/option_names.hpp>
 
 #include "base/digest.hpp"
 #include "base/host_memory.hpp"
@@ -49,15 +50,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-chunkio::SourceKind source_named(const std::string& name) {
-  using chunkio::SourceKind;
-  for (const SourceKind kind :
-       {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
-    if (to_string(kind) == name) return kind;
-  }
-  throw Error(ErrorCode::invalid_argument, "there is no source '" + name + "'");
-}
-
 /// `count` different numbers below `total`, as a global shuffle begins.
 std::vector<std::int64_t> draw(std::int64_t count, std::int64_t total, std::uint64_t seed) {
   return EpochOrder(RowGroups(1, total),
@@ -67,7 +59,7 @@ std::vector<std::int64_t> draw(std::int64_t count, std::int64_t total, std::uint
 
 chunkio::LoaderOptions loader_options(const Cell& cell, const ChunkFile& file,
                                       const TrialSettings& settings) {
-  const OrderMode order = order_named(cell.order);
+  const OrderMode order = chunkio::from_string<OrderMode>(cell.order);
   return {.batch_size = settings.batch_size,
           .seed = settings.seed,
           .order = order,
@@ -76,7 +68,7 @@ chunkio::LoaderOptions loader_options(const Cell& cell, const ChunkFile& file,
           .num_threads = cell.threads,
           // What the windows need: which memory they are worth is what the sweep asks.
           .memory_budget = std::int64_t{1} << 50,
-          .source = source_named(cell.source),
+          .source = chunkio::from_string<chunkio::SourceKind>(cell.source),
           .num_epochs = kEpoch + 1,
           .disk_limit = settings.limit};
 }
@@ -85,7 +77,7 @@ chunkio::LoaderOptions loader_options(const Cell& cell, const ChunkFile& file,
 /// chunks as the cache holds.
 std::vector<std::int64_t> delivery_order(const Cell& cell, const ChunkFile& file,
                                          const TrialSettings& settings) {
-  const OrderMode mode = order_named(cell.order);
+  const OrderMode mode = chunkio::from_string<OrderMode>(cell.order);
   const std::optional<RowSelection> rows =
       rows_of_trial(mode, file.info.num_samples, cell.chunk_samples, settings);
   RowGroups groups = rows ? RowGroups(cell.chunk_samples, file.info.num_samples, *rows)
@@ -276,14 +268,6 @@ bool bring_into_page_cache(const ChunkFile& file, const TrialSettings& settings)
 
 }  // namespace
 
-OrderMode order_named(const std::string& name) {
-  for (const OrderMode mode :
-       {OrderMode::chunk_shuffled, OrderMode::random, OrderMode::sequential}) {
-    if (to_string(mode) == name) return mode;
-  }
-  throw Error(ErrorCode::invalid_argument, "there is no order '" + name + "'");
-}
-
 std::optional<RowSelection> rows_of_trial(OrderMode order, std::int64_t num_samples,
                                           std::int64_t chunk_samples,
                                           const TrialSettings& settings) {
@@ -409,14 +393,15 @@ std::uint64_t digest_of_first_rows(const Cell& cell, const ChunkFile& file, std:
     }
     return sum;
   }
-  Loader loader(Dataset::open(file.path), {.batch_size = 64,
-                                           .order = OrderMode::sequential,
-                                           .window_bytes = 1,
-                                           .rows = RowSelection({{0, num_rows}}),
-                                           .num_threads = cell.threads,
-                                           .memory_budget = std::int64_t{1} << 50,
-                                           .source = source_named(cell.source),
-                                           .num_epochs = kEpoch + 1});
+  Loader loader(Dataset::open(file.path),
+                {.batch_size = 64,
+                 .order = OrderMode::sequential,
+                 .window_bytes = 1,
+                 .rows = RowSelection({{0, num_rows}}),
+                 .num_threads = cell.threads,
+                 .memory_budget = std::int64_t{1} << 50,
+                 .source = chunkio::from_string<chunkio::SourceKind>(cell.source),
+                 .num_epochs = kEpoch + 1});
   for (const chunkio::Batch& batch : loader.epoch(kEpoch)) {
     const std::byte* pixels = batch.images().data();
     for (const std::int64_t row : batch.sample_ids()) {

@@ -67,9 +67,6 @@ struct Trial {
                                                                  std::int64_t chunk_samples,
                                                                  const TrialSettings& settings);
 
-/// \pre `name` is that of an order.
-[[nodiscard]] chunkio::OrderMode order_named(const std::string& name);
-
 /// What the model says of the cell: of h5dread, plan/cache_simulator; of chunkio's sources, the
 /// plan of the epoch.
 [[nodiscard]] Loads predict(const Cell& cell, const ChunkFile& file, const TrialSettings& settings);

@@ -9,58 +9,29 @@
 #include "cli/progress_text.hpp"
 
 namespace bench {
-namespace {
-
-double speed(const Cell& cell) { return cell.images_per_second->spread.median; }
-
-const CellGroup& group_of(const std::vector<CellGroup>& groups, std::size_t cell) {
-  return *std::find_if(groups.begin(), groups.end(), [cell](const CellGroup& group) {
-    return std::find(group.cells.begin(), group.cells.end(), cell) != group.cells.end();
-  });
-}
-
-std::string best_sentence(const Results& results, const CellGroup& group, const Cell& best) {
-  const bool sequential = best.order == "sequential";
-  const auto compared =
-      std::count_if(results.cells.begin(), results.cells.end(), [&](const Cell& cell) {
-        return has_speed(cell) && (cell.order == "sequential") == sequential;
-      });
-  const Spread& spread = best.images_per_second->spread;
-  std::string text = "That is the best of " + plural(compared, "measured cell") +
-                     (sequential ? "" : " whose order one can train with") + ": source " +
-                     reader_text(best.source, best.threads) + ", " + order_text(best.order) +
-                     " order, " +
-                     (best.images_per_second->count == 1
-                          ? "one round"
-                          : rounded(spread.lowest) + " to " + rounded(spread.highest) + " in " +
-                                plural(best.images_per_second->count, "round")) +
-                     ".";
-  if (group.as_good.empty()) return text;
-  const auto others = static_cast<std::int64_t>(group.as_good.size());
-  return text +
-         (others == 1 ? " This run cannot tell it from another cell of its kind"
-                      : " This run cannot tell it from " + cli::format_count(others) +
-                            " other cells of its kind") +
-         ": among them it mixes the most chunks.";
-}
-
-}  // namespace
 
 Verdict verdict_of(const Results& results) {
-  const std::optional<std::size_t> index = best_cell(results);
-  if (!index) {
+  const Cell* const best = best_cell(results);
+  if (best == nullptr) {
     return {results.cells.empty() ? "These results have no sweep."
                                   : "No cell of this sweep was measured.",
             {}};
   }
-  const Cell& best = results.cells[*index];
   const std::optional<Bound> bound = bound_of(results);
-  const std::optional<double> share = share_of_bound(best, bound);
-
-  return {"Chunks of " + size_text(best.chunk_bytes) + " and a " + cache_word(best.source) +
-              " of " + size_text(best.cache_bytes) + ": " + rounded(speed(best)) + " images/s" +
-              (share ? ", " + percent_text(*share) + " of " + bound->name : "") + ".",
-          best_sentence(results, group_of(group_cells(results), *index), best)};
+  const std::optional<double> share = share_of_bound(*best, bound);
+  const std::int64_t equal =
+      std::count_if(results.cells.begin(), results.cells.end(), [&](const Cell& cell) {
+        return has_speed(cell) && &cell != best && may_be_as_fast(cell, *best) &&
+               (cell.order == "sequential") == (best->order == "sequential");
+      });
+  const std::string others =
+      plural(equal, "other cell") + " may be as fast for all this run can tell";
+  return {"Chunks of " + size_text(best->chunk_bytes) + " and a " + cache_word(best->source) +
+              " of " + size_text(best->cache_bytes) + ": " + rounded(median_speed(*best)) +
+              " images/s" + (share ? ", " + percent_text(*share) + " of " + bound->name : "") + ".",
+          "Source " + reader_text(best->source, best->threads) + ", " + order_text(best->order) +
+              " order: " + spread_text(*best->images_per_second, rounded, " images/s") + "." +
+              (equal > 0 ? " " + others + "." : "")};
 }
 
 std::vector<std::string> warnings_of(const Results& results) {
@@ -84,7 +55,7 @@ std::vector<std::string> warnings_of(const Results& results) {
         ". 'chunkbench sweep --continue' goes on.");
   }
   if (const std::int64_t failed = count(CellStatus::failed); failed > 0) {
-    warnings.push_back(plural(failed, "cell") + " failed; the table of all cells says why.");
+    warnings.push_back(plural(failed, "cell") + " failed; pointing at them says why.");
   }
   return warnings;
 }

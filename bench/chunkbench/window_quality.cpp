@@ -7,6 +7,7 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/epoch_order.hpp>
 
+#include "chunkbench/ranking.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/dataset/shuffle_quality.hpp"
 #include "plan/epoch_rows.hpp"
@@ -70,17 +71,9 @@ ShufflePoint measure_window_quality(const ChunkFile& file, const ChunkSize& chun
 }
 
 void mark_chosen(const std::vector<Cell>& cells, std::vector<ShufflePoint>& points) {
-  const Cell* best = nullptr;
-  for (const Cell& cell : cells) {
-    if (cell.order != to_string(chunkio::OrderMode::chunk_shuffled) || cell.source == "h5dread" ||
-        !cell.images_per_second) {
-      continue;
-    }
-    if (best == nullptr ||
-        cell.images_per_second->spread.median > best->images_per_second->spread.median) {
-      best = &cell;
-    }
-  }
+  const Cell* const best = fastest(cells, [](const Cell& cell) {
+    return cell.order == to_string(chunkio::OrderMode::chunk_shuffled) && cell.source != "h5dread";
+  });
   for (ShufflePoint& point : points) {
     point.chosen = best != nullptr && point.chunk_bytes == best->chunk_bytes &&
                    point.window_bytes == best->cache_bytes;

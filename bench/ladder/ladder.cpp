@@ -79,29 +79,21 @@ struct Trial {
   std::optional<double> read_amplification = {};
 };
 
-class PretendStep {
- public:
-  explicit PretendStep(const Options& options)
-      : duration_(options.step_ms), busy_(options.busy_step) {}
-  void run() const {
-    if (!busy_) {
-      std::this_thread::sleep_for(duration_);
-      return;
-    }
-    const auto end = Clock::now() + duration_;
-    while (Clock::now() < end) {
-    }
+/// In place of a training step.
+void pretend_step(const Options& options) {
+  const std::chrono::duration<double, std::milli> duration(options.step_ms);
+  if (!options.busy_step) {
+    std::this_thread::sleep_for(duration);
+    return;
   }
-
- private:
-  std::chrono::duration<double, std::milli> duration_;
-  bool busy_;
-};
+  const auto end = Clock::now() + duration;
+  while (Clock::now() < end) {
+  }
+}
 
 Trial take_trial(const Variant& variant, const LadderImages& images, const Options& options,
                  const LadderSettings& settings) {
   const std::unique_ptr<Epoch> epoch = variant.start(images, settings);
-  const PretendStep step(options);
   Trial trial;
   const auto start = Clock::now();
   // Workers begin with a batch each, and the first of them come late and together.
@@ -113,7 +105,7 @@ Trial take_trial(const Variant& variant, const LadderImages& images, const Optio
     trial.stall_seconds += seconds_between(asked, Clock::now());
     if (!batch) break;
     trial.images += static_cast<std::int64_t>(batch->rows.size());
-    step.run();
+    pretend_step(options);
     trial.seconds = seconds_between(start, Clock::now());
   }
   if (const auto bytes = epoch->bytes_read()) {
@@ -251,22 +243,11 @@ void print_head(const Options& options, const Results& results) {
 void check_outputs(const Options& options) {
   if (!options.output.empty()) cli::check_atomic_file(options.output, options.force);
   if (!options.page.empty()) cli::check_atomic_file(options.page, options.force);
-  if (options.output.empty() || options.page.empty()) return;
-  const auto place = [](const std::string& path) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
-  };
-  if (place(options.output) == place(options.page)) {
+  if (!options.output.empty() && is_same_file(options.output, options.page)) {
     throw chunkio::Error(
         chunkio::ErrorCode::invalid_argument,
         cli::quote(options.page) + " is --output and --page; choose another name for one");
   }
-}
-
-void write_page(const Options& options, const Results& results) {
-  const std::string page = report_page(results);
-  cli::write_atomic_file(options.page,
-                         {reinterpret_cast<const unsigned char*>(page.data()), page.size()},
-                         options.force);
 }
 
 void climb(Options options) {
@@ -284,7 +265,7 @@ void climb(Options options) {
   cli::StopSignal::check();
   Results results = describe(options, images);
   for (const Variant& variant : variants()) check_variant(variant, images, options.loading);
-  results.seconds_preparing = seconds_between(begin, Clock::now());
+  results.time.seconds_preparing = seconds_between(begin, Clock::now());
   print_head(options, results);
 
   std::optional<ResultsFiles> files;
@@ -298,15 +279,15 @@ void climb(Options options) {
       cli::StopSignal::check();
       const std::size_t variant = (i + static_cast<std::size_t>(round)) % variants().size();
       trials[variant].push_back(take_trial(variants()[variant], images, options, settings));
-      results.seconds_measured += trials[variant].back().seconds;
+      results.time.seconds_measured += trials[variant].back().seconds;
     }
-    results.seconds_total = seconds_between(first, Clock::now());
+    results.time.seconds_total = seconds_between(first, Clock::now());
     results.ladder = ladder_of(trials);
     results.complete = round + 1 == options.rounds;
     if (files) files->save(results);
   }
   print_table(results.ladder);
-  if (!options.page.empty()) write_page(options, results);
+  if (!options.page.empty()) write_report_page(results, options.page, options.force);
 }
 
 ExitCode run(Options options) {

@@ -175,20 +175,6 @@ bench::Results some_results() {
   return results;
 }
 
-TEST(ContinueFrom, TakesOverWhatWasMeasuredAndTriesAgainWhatFailed) {
-  bench::Results before = some_results();
-  bench::add_trial(trial(100, 1), before.cells[0]);
-  before.cells[1].status = CellStatus::failed;
-  before.cells[1].reason = "not cold";
-  before.seconds_measured = 4;
-  bench::Results now = some_results();
-  bench::continue_from(before, "r.json", now);
-  EXPECT_EQ(now.cells[0].rounds.size(), 1U);
-  EXPECT_EQ(now.cells[1].status, CellStatus::pending);
-  EXPECT_EQ(now.cells[1].reason, "");
-  EXPECT_EQ(now.seconds_measured, 4);
-}
-
 TEST(ContinueFrom, RefusesAnotherSweepAndNamesTheDifference) {
   const auto message_of = [](const bench::Results& now) {
     try {

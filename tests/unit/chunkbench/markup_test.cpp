@@ -22,18 +22,4 @@ TEST(Markup, EscapesEverywhere) {
   EXPECT_EQ(html.str(), "<p title=\"&quot;&gt;&lt;script&gt;\">&lt;b&gt;<i>&amp;</i></p>");
 }
 
-TEST(Markup, ClosesTheInnermost) {
-  Markup html;
-  html.open("a").open("b").close().empty("rect", {{"x", "1"}}).close();
-  EXPECT_EQ(html.str(), "<a><b></b><rect x=\"1\"/></a>");
-}
-
-TEST(Markup, CoordinatesAreShort) {
-  EXPECT_EQ(coordinate(12), "12");
-  EXPECT_EQ(coordinate(12.5), "12.5");
-  EXPECT_EQ(coordinate(1.0 / 3), "0.33");
-  EXPECT_EQ(coordinate(-0.001), "0");
-  EXPECT_EQ(coordinate(100), "100");
-}
-
 }  // namespace

@@ -1,61 +1,21 @@
 #include "chunkbench/pruning.hpp"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "chunkbench/cells.hpp"
 #include "chunkbench/results.hpp"
+#include "chunkbench/trial.hpp"
 
 namespace {
 
 using bench::Cell;
 using bench::CellStatus;
-using bench::pruned_in;
-using bench::Rates;
 using Indices = std::vector<std::size_t>;
 
-TEST(Pruning, LeaderHasTheHighestMedianNotTheHighestRound) {
-  const std::vector<Rates> map = {{90, 90, 300}, {100, 100, 100}, {}};
-  EXPECT_EQ(bench::leader_of(map), 1U);
-}
-
-TEST(Pruning, NothingIsCertainAfterOneRound) {
-  const std::vector<Rates> map = {{100}, {1}};
-  EXPECT_EQ(pruned_in(map), Indices{});
-}
-
-TEST(Pruning, TwoRoundsMustLieBelowHalfOfTheLeadersWorst) {
-  const std::vector<Rates> map = {{100, 120}, {49, 30}, {51, 30}, {1, 99}};
-  EXPECT_EQ(pruned_in(map), Indices{1});
-}
-
-TEST(Pruning, ThreeRoundsMustLieATenthBelowTheLeadersWorst) {
-  const std::vector<Rates> map = {{100, 120, 110}, {89, 80, 85}, {91, 10, 10}, {89.9, 89, 50}};
-  EXPECT_EQ(pruned_in(map), (Indices{1, 3}));
-}
-
-TEST(Pruning, ABadRoundOfTheLeaderKeepsItsCompetitorsIn) {
-  const std::vector<Rates> map = {{100, 100, 50}, {80, 80, 80}, {44, 44, 44}};
-  EXPECT_EQ(pruned_in(map), Indices{2});
-}
-
-TEST(Pruning, TheCellWithFewerRoundsCounts) {
-  // Three rounds of the leader, two of the other: what two rounds make certain.
-  const std::vector<Rates> map = {{100, 100, 100}, {60, 60}, {40, 40}};
-  EXPECT_EQ(pruned_in(map), Indices{2});
-}
-
-TEST(Pruning, EqualCellsStayAndSoDoesALeaderAlone) {
-  const std::vector<Rates> equal = {{100, 100, 100}, {100, 100, 100}};
-  EXPECT_EQ(pruned_in(equal), Indices{});
-  const std::vector<Rates> alone = {{100, 1, 50}};
-  EXPECT_EQ(pruned_in(alone), Indices{});
-  EXPECT_EQ(pruned_in(std::vector<Rates>()), Indices{});
-  EXPECT_EQ(pruned_in(std::vector<Rates>(3)), Indices{});
-}
-
+/// A cell that took trials of a second with so many images.
 Cell cell(const std::string& order, const std::string& source, std::int64_t threads,
           const std::vector<std::int64_t>& images) {
   Cell made = {.chunk_bytes = 1 << 20,
@@ -63,10 +23,54 @@ Cell cell(const std::string& order, const std::string& source, std::int64_t thre
                .cache_bytes = 1 << 24,
                .order = order,
                .source = source,
-               .threads = threads,
-               .status = CellStatus::measuring};
-  for (const std::int64_t count : images) made.rounds.push_back({.images = count, .seconds = 0.5});
+               .threads = threads};
+  for (const std::int64_t count : images) {
+    bench::add_trial({.round = {.images = count, .seconds = 1}}, made);
+  }
   return made;
+}
+
+/// Which of these competitors are pruned.
+Indices pruned_in(const std::vector<std::vector<std::int64_t>>& map) {
+  std::vector<Cell> cells;
+  for (const auto& images : map) cells.push_back(cell("random", "mapped", 1, images));
+  bench::prune(cells);
+  Indices pruned;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].status == CellStatus::pruned) pruned.push_back(i);
+  }
+  return pruned;
+}
+
+TEST(Pruning, LeaderHasTheHighestMedianNotTheHighestRound) {
+  EXPECT_EQ(pruned_in({{90, 90, 300}, {100, 100, 100}, {89, 89, 89}, {}}), Indices{2});
+}
+
+TEST(Pruning, NothingIsCertainAfterOneRound) { EXPECT_EQ(pruned_in({{100}, {1}}), Indices{}); }
+
+TEST(Pruning, TwoRoundsMustLieBelowHalfOfTheLeadersWorst) {
+  EXPECT_EQ(pruned_in({{100, 120}, {49, 30}, {51, 30}, {1, 99}}), Indices{1});
+}
+
+TEST(Pruning, ThreeRoundsMustLieATenthBelowTheLeadersWorst) {
+  EXPECT_EQ(pruned_in({{1000, 1200, 1100}, {890, 800, 850}, {910, 10, 10}, {899, 890, 500}}),
+            (Indices{1, 3}));
+}
+
+TEST(Pruning, ABadRoundOfTheLeaderKeepsItsCompetitorsIn) {
+  EXPECT_EQ(pruned_in({{100, 100, 50}, {80, 80, 80}, {44, 44, 44}}), Indices{2});
+}
+
+TEST(Pruning, TheCellWithFewerRoundsCounts) {
+  // Three rounds of the leader, two of the other: what two rounds make certain.
+  EXPECT_EQ(pruned_in({{100, 100, 100}, {60, 60}, {40, 40}}), Indices{2});
+}
+
+TEST(Pruning, EqualCellsStayAndSoDoesALeaderAlone) {
+  EXPECT_EQ(pruned_in({{100, 100, 100}, {100, 100, 100}}), Indices{});
+  EXPECT_EQ(pruned_in({{100, 1, 50}}), Indices{});
+  EXPECT_EQ(pruned_in({}), Indices{});
+  EXPECT_EQ(pruned_in({{}, {}, {}}), Indices{});
 }
 
 TEST(Pruning, OnlyCellsOfTheSameMapCompete) {

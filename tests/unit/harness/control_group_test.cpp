@@ -67,10 +67,6 @@ TEST_F(HierarchyTest, ControllersAreFoundWhereTheyAreMountedVersion1First) {
   EXPECT_TRUE(hierarchies_with("hugetlb", proc()).empty());
 }
 
-TEST_F(HierarchyTest, WithoutMountsThereAreNone) {
-  EXPECT_TRUE(hierarchies_with("memory", proc()).empty());
-}
-
 TEST_F(HierarchyTest, WhyThereIsNoGroupIsSaid) {
   const auto limit = [](const Hierarchy&) { return ControlGroup::Limit{"io.max", "8:0 rbps=1"}; };
   EXPECT_EQ(why_not([&] { static_cast<void>(make_group("io", limit, {}, proc())); }),
@@ -161,13 +157,6 @@ TEST_F(HierarchyTest, OfAPartitionTheDiskIsThrottled) {
             std::string::npos);
 }
 
-TEST(ControlGroup, WhatIsDoneInsteadIsSaidInOneLine) {
-  const std::string text = instead_of_throttling("not permitted");
-  EXPECT_NE(text.find("not permitted"), std::string::npos);
-  EXPECT_NE(text.find("--limit-bandwidth"), std::string::npos);
-  EXPECT_EQ(text.find('\n'), std::string::npos);
-}
-
 /// Groups of the machine itself; without the right to make them the tests are skipped.
 class RealGroupTest : public testing::Test {
  protected:
@@ -224,29 +213,6 @@ TEST_F(RealGroupTest, ItIsGoneAlsoAfterAKill) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   EXPECT_EQ(groups_of(child), 0);
-}
-
-TEST_F(RealGroupTest, ADeviceThatReadsSlowlyDoesSoForEveryProgram) {
-  // Beside the build, which lies on a disk more often than /tmp does.
-  const chunkio::test::ScratchFolder scratch(std::filesystem::current_path());
-  const std::string path = scratch.file("data");
-  std::optional<DeviceThrottle> throttle;
-  try {
-    throttle.emplace(device_of(scratch.path()), std::int64_t{8} << 20);
-  } catch (const NoControlGroup& error) {
-    GTEST_SKIP() << error.what();
-  }
-  EXPECT_NE(throttle->description().find("8388608"), std::string::npos);
-  const ChildResult written =
-      run_child({"dd", "if=/dev/zero", "of=" + path, "bs=1M", "count=4", "conv=fsync"});
-  ASSERT_EQ(written.exit_code, 0) << written.error;
-  const std::vector<std::string> read{"dd", "if=" + path, "of=/dev/null", "bs=1M", "iflag=direct"};
-  const auto start = std::chrono::steady_clock::now();
-  const ChildResult result = run_child(read, throttle->enter());
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (result.exit_code != 0) GTEST_SKIP() << "no O_DIRECT here: " << result.complaint();
-  // Half a second by the limit; the kernel counts in slices, so it may let a little more through.
-  EXPECT_GE(took.count(), 0.3);
 }
 
 }  // namespace
