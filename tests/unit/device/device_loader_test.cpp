@@ -321,17 +321,6 @@ TEST_F(DeviceLoaderTest, MeanAndStdAreThoseOfTheFileUnlessGiven) {
   EXPECT_NE(batches, expected({.normalize = plain()}, 0));
 }
 
-TEST_F(DeviceLoaderTest, TensorsSayWhichDeviceTheyAreOn) {
-  DeviceLoader loader = device_loader({.device = 3, .normalize = plain()});
-  loader.start_epoch(0);
-  const auto batch = loader.next(stream_);
-  ASSERT_TRUE(batch);
-  EXPECT_EQ(batch->images().device, 3);
-  EXPECT_EQ(batch->labels().device, 3);
-  EXPECT_EQ(to_dlpack(*batch, batch->images())->dl_tensor.device.device_id, 3);
-  EXPECT_EQ(to_dlpack(*batch, batch->labels())->dl_tensor.device.device_id, 3);
-}
-
 TEST_F(DeviceLoaderTest, EchoDealsTheRowsOfABigBatchAnew) {
   for (const std::int64_t big_batch : {1, 3, 12}) {
     const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = 3};
@@ -389,20 +378,6 @@ TEST_F(DeviceLoaderTest, AResidentDatasetIsReadOnceAndDeliversTheSame) {
   }
 }
 
-TEST_F(DeviceLoaderTest, ResidentRanksAndSubsetsDeliverTheSame) {
-  gpu_->set_capacity(kLargeGpu);
-  LoaderOptions host = loader_options();
-  host.rows = RowSelection({{3, 20}, {22, 23}, {30, 47}});
-  host.rank = 1;
-  host.world_size = 2;
-  const DeviceOptions options{.normalize = augmented(), .big_batch = 2};
-  DeviceLoader loader = device_loader(options, host);
-  ASSERT_TRUE(loader.stats().resident);
-  for (const std::int64_t epoch : {0, 1}) {
-    EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch, host)) << epoch;
-  }
-}
-
 TEST_F(DeviceLoaderTest, ItIsResidentIfItFits) {
   gpu_->set_capacity(kDatasetBytes * 4);
   EXPECT_TRUE(device_loader({.normalize = plain()}).stats().resident);
@@ -454,21 +429,6 @@ TEST_P(DeviceLoaderResumeTest, ContinuesExactlyAfterEveryBatch) {
       ASSERT_EQ(epoch_of(second, 5), after);
     }
   }
-}
-
-TEST_F(DeviceLoaderTest, StartingTheEpochThatWasRestoredKeepsItsPlace) {
-  const DeviceOptions options{.normalize = augmented(), .big_batch = 3, .echo = 2};
-  DeviceLoader first = device_loader(options);
-  const std::vector<Delivered> wanted = epoch_of(first, 2);
-  first.start_epoch(2);
-  for (int i = 0; i < 8; ++i) ASSERT_TRUE(first.next(stream_));
-  EXPECT_EQ(first.position().epoch, 2);
-  EXPECT_EQ(first.position().step, 8);
-  DeviceLoader second = device_loader(options);
-  second.restore(first.state());
-  EXPECT_EQ(second.position().step, 8);
-  EXPECT_EQ(epoch_of(second, 2), std::vector<Delivered>(wanted.begin() + 8, wanted.end()));
-  EXPECT_EQ(epoch_of(second, 2), wanted) << "a batch was asked for, so now it is its start";
 }
 
 TEST_F(DeviceLoaderTest, AnEpochThatCouldNotBeStartedIsNotTheRestoredOne) {
@@ -568,21 +528,6 @@ TEST_F(DeviceLoaderTest, FieldsCrossToOtherFrameworksAndCountAsMemory) {
   EXPECT_EQ(gpu_->memory().free_bytes, 0);
 }
 
-TEST_F(DeviceLoaderTest, ABigBatchBeyondAnyNumberIsAnEpoch) {
-  gpu_->set_capacity(kLargeGpu);
-  const DeviceOptions options{.normalize = augmented(),
-                              .big_batch = std::numeric_limits<std::int64_t>::max(),
-                              .resident = DeviceResident::off};
-  DeviceLoader loader = device_loader(options);
-  EXPECT_EQ(loader.device_bytes(), 2 * kOutputBytes + big_batches_bytes(12 * 4));
-  EXPECT_EQ(epoch_of(loader, 1), expected({.normalize = augmented()}, 1));
-  DeviceLoader second = device_loader(options);
-  loader.start_epoch(1);
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(loader.next(stream_));
-  second.restore(loader.state());
-  EXPECT_EQ(second.position().step, 5);
-}
-
 TEST_F(DeviceLoaderTest, ALoaderRestoredIntoABigBatchThatEchoesIsRefused) {
   const auto restored = [&](int steps) {
     Loader loader = host_loader();
@@ -597,29 +542,6 @@ TEST_F(DeviceLoaderTest, ALoaderRestoredIntoABigBatchThatEchoesIsRefused) {
   DeviceLoader loader = internal::DeviceLoaderAccess::make(gpu_, restored(6), options);
   const std::vector<Delivered> wanted = expected(options, 0);
   EXPECT_EQ(drain(loader), std::vector<Delivered>(wanted.begin() + 12, wanted.end()));
-}
-
-TEST_F(DeviceLoaderTest, ARefusedStateChangesNothing) {
-  const DeviceOptions options{.normalize = plain(), .big_batch = 3};
-  DeviceLoader other = device_loader(options, {.batch_size = 4, .seed = 99});
-  other.start_epoch(0);
-  const std::string state = other.state();
-  const std::vector<Delivered> wanted = expected(options, 1);
-  for (int stop = 0; stop < 14; ++stop) {
-    DeviceLoader loader = device_loader(options);
-    loader.start_epoch(1);
-    std::vector<Delivered> delivered;
-    const auto take = [&] {
-      const auto batch = loader.next(stream_);
-      if (batch) delivered.push_back(read(*batch));
-    };
-    for (int i = 0; i < stop; ++i) take();
-    expect_error(ErrorCode::invalid_argument, {"seed"}, [&] { loader.restore(state); });
-    while (std::ssize(delivered) < loader.num_steps()) take();
-    EXPECT_EQ(delivered, wanted) << stop;
-    EXPECT_FALSE(loader.next(stream_));
-    EXPECT_EQ(epoch_of(loader, 2), expected(options, 2));
-  }
 }
 
 TEST_F(DeviceLoaderTest, WhatDoesNotFitAfterAllIsFedByTheHost) {
@@ -871,29 +793,6 @@ TEST_F(DeviceLoaderTest, ABatchIsMadeWhileTheConsumerUsesTheOneBefore) {
   gpu_->destroy_stream(other);
 }
 
-TEST_F(DeviceLoaderTest, ABufferWaitsForTheStreamItIsUsedOn) {
-  const DeviceOptions options{.normalize = augmented(), .max_held = 1};
-  const std::vector<Delivered> wanted = expected(options, 0);
-  DeviceLoader loader = device_loader(options);
-  const Stream other = gpu_->create_stream();
-  loader.start_epoch(0);
-  std::vector<std::vector<std::byte>> seen(wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    auto batch = loader.next(stream_);
-    ASSERT_TRUE(batch);
-    gpu_->synchronize(stream_);  // It is there.
-    batch->use_on(other);
-    seen[i].resize(wanted[i].images.size());
-    gpu_->run_on(other, [&bytes = seen[i], data = batch->images().data] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      std::memcpy(bytes.data(), data, bytes.size());
-    });
-  }
-  gpu_->synchronize(other);
-  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(seen[i], wanted[i].images) << i;
-  gpu_->destroy_stream(other);
-}
-
 TEST_F(DeviceLoaderTest, ABatchThatAnotherThreadReleasesIsWaitedFor) {
   const DeviceOptions options{
       .normalize = augmented(), .big_batch = 12, .max_held = 1, .release_timeout_seconds = 60};
@@ -1071,28 +970,6 @@ TEST_F(DeviceLoaderTest, WhatSaysWhichRowsIsFetchedForAllBatchesOrForNone) {
   DeviceLoader loader = device_loader(options);
   EXPECT_EQ(epoch_of(loader, 0), expected(options, 0));
   EXPECT_EQ(gpu_->calls("fetch"), fetched);
-}
-
-TEST_F(DeviceLoaderTest, EpochsMayBeLeftAndRepeated) {
-  const DeviceOptions options{.normalize = augmented(), .big_batch = 3};
-  DeviceLoader loader = device_loader(options);
-  expect_error(ErrorCode::invalid_argument, {"start_epoch"},
-               [&] { static_cast<void>(loader.next(stream_)); });
-  loader.start_epoch(0);
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(loader.next(stream_));
-  EXPECT_EQ(epoch_of(loader, 7), expected(options, 7));
-  EXPECT_EQ(epoch_of(loader, 7), expected(options, 7)) << "again";
-  EXPECT_EQ(epoch_of(loader, 8), expected(options, 8));
-}
-
-TEST_F(DeviceLoaderTest, TheLastEpochOfAsManyIsNotTheEnd) {
-  LoaderOptions host = loader_options();
-  host.num_epochs = 2;
-  const DeviceOptions options{.normalize = plain(), .big_batch = 2};
-  DeviceLoader loader = device_loader(options, host);
-  for (const std::int64_t epoch : {0, 1, 2, 3}) {
-    EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch, host)) << epoch;
-  }
 }
 
 TEST_F(DeviceLoaderTest, AttributesBecomeNumbers) {

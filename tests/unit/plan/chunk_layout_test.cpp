@@ -11,17 +11,10 @@
 
 #include "support/errors.hpp"
 
+namespace chunkio {
 namespace {
 
-using chunkio::choose_chunk_samples;
-using chunkio::chunking_advice;
-using chunkio::DType;
-using chunkio::Error;
-using chunkio::ErrorCode;
-using chunkio::recommend_cache;
-using chunkio::Shape;
-using chunkio::StoredLayout;
-using chunkio::test::refusal;
+using test::refusal;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Each;
@@ -214,3 +207,4 @@ TEST(ChunkingAdvice, RefusesChunksThatDoNotFitTheShape) {
 }
 
 }  // namespace
+}  // namespace chunkio

@@ -380,21 +380,6 @@ TEST_F(DatasetWriterTest, FoldersThatCannotBeWrittenToAreNamed) {
   EXPECT_TRUE(folder_.names().empty());
 }
 
-TEST_F(DatasetWriterTest, AFileSizeLimitIsAnErrorBeforeAnythingIsWritten) {
-  const int status = in_child([&] {
-    const rlimit limit{100000, 100000};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    try {
-      write_file(path_, small_spec(40), {});
-      return 3;
-    } catch (const Error& error) {
-      return error.code() == ErrorCode::no_space ? 0 : 4;
-    }
-  });
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(folder_.names().empty());
-}
-
 TEST_F(DatasetWriterTest, MoreThanTheDiskHoldsIsAnErrorAtOnce) {
   DatasetSpec spec;
   spec.num_samples = std::int64_t{1} << 22;  // 4 PiB; a writer holds a digest for each
@@ -565,63 +550,6 @@ TEST_F(DatasetWriterTest, PixelsThatTheDiskLostAreNoticed) {
   EXPECT_TRUE(folder_.names().empty());
 }
 
-TEST_F(DatasetWriterTest, AProcessThatDiesBetweenStepsLeavesTheOutputAsItWas) {
-  for (const bool existed : {false, true}) {
-    for (int step = 0; step < 3; ++step) {
-      SCOPED_TRACE(step);
-      if (existed) test::write_bytes(path_, {'o', 'l', 'd'});
-      in_child([&] {
-        const DatasetSpec spec = small_spec(10);
-        auto* writer = new DatasetWriter(path_, spec, {.chunk_samples = 4, .overwrite = true});
-        if (step > 0) writer->write_chunk(1, test::pattern_rows(4, 4, 90));
-        if (step > 1) {
-          writer->write_chunk(0, test::pattern_rows(0, 4, 90));
-          writer->write_chunk(2, test::pattern_rows(8, 2, 90));
-        }
-        return 0;
-      });
-      EXPECT_EQ(std::filesystem::exists(path_), existed);
-      EXPECT_TRUE(std::filesystem::exists(path_ + ".partial"));
-      if (existed) {
-        EXPECT_EQ(test::read_bytes(path_).size(), 3U);
-      }
-    }
-  }
-  write_file(path_, small_spec(10), {.overwrite = true});
-  expect_complete(10);
-}
-
-TEST_F(DatasetWriterTest, AKillAtAnyMomentLeavesNoneOrAWholeOutput) {
-  std::mt19937_64 random(test::test_seed());
-  const auto start = std::chrono::steady_clock::now();
-  write_file(path_, small_spec(60), {.chunk_samples = 4});
-  const std::chrono::duration<double> whole_run = std::chrono::steady_clock::now() - start;
-  std::uniform_real_distribution<double> part(0.0, 1.3);
-  int finished = 0;
-  for (int round = 0; round < 30; ++round) {
-    std::filesystem::remove(path_);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      try {
-        write_file(path_, small_spec(60), {.chunk_samples = 4, .overwrite = true});
-      } catch (...) {
-        ::_exit(1);
-      }
-      ::_exit(0);
-    }
-    std::this_thread::sleep_for(whole_run * part(random));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    ASSERT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
-    if (std::filesystem::exists(path_)) {
-      ++finished;
-      expect_complete(60);
-    }
-  }
-  RecordProperty("finished", finished);
-}
-
 // ---- Locks of libhdf5 ----
 
 class DatasetWriterLocking : public testing::TestWithParam<const char*> {};
@@ -702,26 +630,6 @@ TEST_F(DatasetWriterTest, PixelsThatDoNotShrinkAreStoredAsTheyAre) {
     EXPECT_EQ(entry.stored_bytes, 8 * 90);
     EXPECT_EQ(entry.filter_mask, shuffle ? 2U : 1U);
   }
-}
-
-TEST_F(DatasetWriterTest, FilteredChunksMayComeInAnyOrderFromAnyThread) {
-  const DatasetSpec spec = small_spec(200);
-  DatasetWriter writer(path_, spec, {.chunk_samples = 3, .filter = {.deflate_level = 1}});
-  {
-    std::vector<std::jthread> threads;
-    for (std::int64_t part = 0; part < 4; ++part) {
-      threads.emplace_back([&, part] {
-        for (std::int64_t chunk = writer.num_chunks() - 1 - part; chunk >= 0; chunk -= 4) {
-          const std::int64_t first = chunk * 3;
-          writer.write_chunk(chunk,
-                             test::pattern_rows(first, std::min<std::int64_t>(3, 200 - first), 90));
-        }
-      });
-    }
-  }
-  writer.close();
-  expect_complete(200);
-  EXPECT_TRUE(verify_chunks(Dataset::open(path_)).damaged.empty());
 }
 
 TEST_F(DatasetWriterTest, RefusesFiltersThatCannotBe) {
