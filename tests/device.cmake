@@ -4,7 +4,10 @@ chunkio_add_unit_tests(
   device_test ALONE "DeviceLoaderTest.StatisticsName*"
   SOURCES unit/device/augmentation_test.cpp
           unit/advice/device_bottleneck_test.cpp
+          unit/device/device_loader_memory_test.cpp
+          unit/device/device_loader_resume_test.cpp
           unit/device/device_loader_test.cpp
+          unit/device/device_loader_wait_test.cpp
           unit/device/echo_deal_test.cpp
           unit/device/kernel_plan_test.cpp
           unit/device/row_converter_test.cpp
@@ -25,7 +28,8 @@ if(CHUNKIO_HAS_CUDA)
                          LIBRARIES CUDA::cudart_static ${CMAKE_DL_LIBS})
 
   # Needs no device: it replaces the functions of the CUDA runtime that the library calls, and what nvcc makes of <<<>>>.
-  chunkio_add_unit_tests(cuda_faults_test SOURCES fault/cuda_faults_test.cpp LIBRARIES CUDA::cudart_static)
+  chunkio_add_unit_tests(cuda_faults_test SOURCES fault/cuda_faults_test.cpp fault/fake_cuda_runtime.cpp
+                         LIBRARIES CUDA::cudart_static)
   foreach(
     function
     cudaDriverGetVersion cudaEventCreateWithFlags cudaEventDestroy cudaEventElapsedTime cudaEventQuery cudaEventRecord

@@ -2,6 +2,7 @@
 chunkio_add_unit_tests(
   h5_test WITH_LONG
   SOURCES unit/h5/chunk_index_test.cpp
+          unit/h5/dataset_foreign_test.cpp
           unit/h5/dataset_test.cpp
           unit/h5/deferring_driver_test.cpp
           unit/h5/handle_test.cpp
@@ -14,6 +15,8 @@ chunkio_add_unit_tests(
 chunkio_add_unit_tests(
   dataset_writer_test
   SOURCES unit/write/dataset_writer_resume_test.cpp
+          unit/write/dataset_writer_filter_test.cpp
+          unit/write/dataset_writer_output_test.cpp
           unit/write/dataset_writer_test.cpp
           unit/write/group_commit_test.cpp
           unit/write/journal_test.cpp)

@@ -1,19 +1,6 @@
 /// What becomes of CUDA's errors: codes, texts, hints, and devices that are lost.
-///
-/// The linker puts the functions below in the place of the CUDA runtime's (--wrap), so that no
-/// driver and no GPU is needed: memory of a device is memory of the host, streams do their work at
-/// once, and the kernel does nothing. Any call can be made to fail. The driver's functions, which
-/// the library asks the runtime for, are replaced where it asks.
-#include <cuda.h>
-#include <cuda_runtime.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,253 +13,16 @@
 #include <chunkio/loader.hpp>
 
 #include "device/gpu.hpp"
+#include "fault/fake_cuda_runtime.hpp"
 #include "harness/scratch_folder.hpp"
 #include "support/errors.hpp"
 #include "support/pixels.hpp"
 
-namespace {
-
-struct Call {
-  std::string function;
-  int device = 0;  // That of the calling thread.
-};
-
-/// What a test asks of the runtime, and what happened.
-struct Runtime {
-  int devices = 2;
-  int driver = CUDART_VERSION;
-  std::string missing = {};                         // A function that the driver does not have.
-  std::map<std::string, cudaError_t> failing = {};  // Every call of a function.
-  int fail_at = 0;                                  // This call on a device, counted from 1 ...
-  cudaError_t fail_with = cudaSuccess;              // ... and, if it is lost, all later ones.
-  bool fails_forever = false;
-
-  std::vector<Call> calls = {};           // On a device.
-  std::map<std::string, int> given = {};  // Handles and memory of a function, not given back.
-  std::set<int> contexts = {};            // Devices that have one.
-  std::map<void*, unsigned> events = {};  // Flags of each.
-};
-
-std::mutex g_mutex;
-Runtime g_runtime;                            // Guarded by g_mutex.
-thread_local int g_device = 0;                // What the thread chose.
-thread_local std::vector<int> g_pushed = {};  // The driver's stack, with devices for contexts.
-thread_local cudaError_t g_last = cudaSuccess;
-
-int current_device() { return g_pushed.empty() ? g_device : g_pushed.back(); }
-
-/// A call on a device; or, with `count` false, one that needs none.
-cudaError_t enter(const char* function, bool count = true) {
-  const std::lock_guard lock(g_mutex);
-  if (count) {
-    g_runtime.calls.push_back({function, current_device()});
-    g_runtime.contexts.insert(current_device());
-  }
-  cudaError_t status = cudaSuccess;
-  const auto found = g_runtime.failing.find(function);
-  if (found != g_runtime.failing.end()) status = found->second;
-  const int number = static_cast<int>(g_runtime.calls.size());
-  const bool reached =
-      g_runtime.fail_at > 0 && (g_runtime.fails_forever ? number >= g_runtime.fail_at
-                                                        : count && number == g_runtime.fail_at);
-  if (reached) status = g_runtime.fail_with;
-  if (status != cudaSuccess) g_last = status;
-  return status;
-}
-
-/// Something is taken, unless `status` says no.
-cudaError_t take(cudaError_t status, const char* what, void** handle, std::size_t bytes = 1) {
-  *handle = nullptr;
-  if (status != cudaSuccess) return status;
-  const std::lock_guard lock(g_mutex);
-  ++g_runtime.given[what];
-  *handle = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  return status;
-}
-
-/// And given back. A device that is lost has none of it any more.
-cudaError_t give_back(const char* function, const char* what, void* handle) {
-  const cudaError_t status = enter(function);
-  const std::lock_guard lock(g_mutex);
-  --g_runtime.given[what];
-  std::free(handle);
-  return status;
-}
-
-template <class Handle>
-void** out(Handle* handle) {
-  return reinterpret_cast<void**>(handle);
-}
-
-// What is made of a device when it is a context: its number, and one, as none is nullptr.
-CUcontext context_of(int device) {
-  return reinterpret_cast<CUcontext>(static_cast<std::intptr_t>(device) + 1);
-}
-
-CUresult driver_init(unsigned) { return static_cast<CUresult>(enter("cuInit", false)); }
-CUresult driver_device_get(CUdevice* device, int ordinal) {
-  *device = ordinal;
-  return static_cast<CUresult>(enter("cuDeviceGet", false));
-}
-CUresult driver_primary_context_retain(CUcontext* context, CUdevice device) {
-  const cudaError_t status = enter("cuDevicePrimaryCtxRetain", false);
-  const std::lock_guard lock(g_mutex);
-  if (status == cudaSuccess) g_runtime.contexts.insert(device);
-  *context = context_of(device);
-  return static_cast<CUresult>(status);
-}
-CUresult driver_context_push(CUcontext context) {
-  const cudaError_t status = enter("cuCtxPushCurrent", false);
-  const int device = static_cast<int>(reinterpret_cast<std::intptr_t>(context)) - 1;
-  if (status == cudaSuccess) g_pushed.push_back(device);
-  return static_cast<CUresult>(status);
-}
-CUresult driver_context_pop(CUcontext* context) {
-  if (g_pushed.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  *context = context_of(g_pushed.back());
-  g_pushed.pop_back();
-  return CUDA_SUCCESS;
-}
-
-cudaError_t driver_function(const char* name, void** function,
-                            cudaDriverEntryPointQueryResult* result) {
-  *function = nullptr;
-  *result = cudaDriverEntryPointSymbolNotFound;
-  static const std::map<std::string, void*> functions = {
-      {"cuInit", reinterpret_cast<void*>(driver_init)},
-      {"cuDeviceGet", reinterpret_cast<void*>(driver_device_get)},
-      {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(driver_primary_context_retain)},
-      {"cuCtxPushCurrent", reinterpret_cast<void*>(driver_context_push)},
-      {"cuCtxPopCurrent", reinterpret_cast<void*>(driver_context_pop)}};
-  const std::lock_guard lock(g_mutex);
-  const auto found = functions.find(name);
-  if (found != functions.end() && g_runtime.missing != name) {
-    *function = found->second;
-    *result = cudaDriverEntryPointSuccess;
-  }
-  return cudaSuccess;
-}
-
-}  // namespace
-
-extern "C" {
-cudaError_t __wrap_cudaGetDeviceCount(int* count) {
-  const cudaError_t status = enter("cudaGetDeviceCount", false);
-  const std::lock_guard lock(g_mutex);
-  *count = status == cudaSuccess ? g_runtime.devices : 0;
-  return status;
-}
-cudaError_t __wrap_cudaDriverGetVersion(int* version) {
-  const std::lock_guard lock(g_mutex);
-  *version = g_runtime.driver;
-  return cudaSuccess;
-}
-cudaError_t __wrap_cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
-                                           cudaDriverEntryPointQueryResult* result) {
-  return driver_function(name, function, result);
-}
-cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
-                                                    unsigned long long,
-                                                    cudaDriverEntryPointQueryResult* result) {
-  return driver_function(name, function, result);
-}
-cudaError_t __wrap_cudaSetDevice(int device) {
-  const cudaError_t status = enter("cudaSetDevice", false);
-  if (status != cudaSuccess) return status;
-  g_device = device;
-  const std::lock_guard lock(g_mutex);
-  g_runtime.contexts.insert(device);
-  return status;
-}
-cudaError_t __wrap_cudaGetLastError() { return std::exchange(g_last, cudaSuccess); }
-
-cudaError_t __wrap_cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
-  *free_bytes = std::size_t{1} << 30;
-  *total_bytes = std::size_t{1} << 31;
-  return enter("cudaMemGetInfo");
-}
-cudaError_t __wrap_cudaMalloc(void** memory, std::size_t bytes) {
-  return take(enter("cudaMalloc"), "device memory", memory, bytes);
-}
-cudaError_t __wrap_cudaFree(void* memory) { return give_back("cudaFree", "device memory", memory); }
-cudaError_t __wrap_cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  return take(enter("cudaHostAlloc"), "page-locked memory", memory, bytes);
-}
-cudaError_t __wrap_cudaFreeHost(void* memory) {
-  return give_back("cudaFreeHost", "page-locked memory", memory);
-}
-cudaError_t __wrap_cudaHostRegister(void*, std::size_t, unsigned) {
-  const cudaError_t status = enter("cudaHostRegister");
-  const std::lock_guard lock(g_mutex);
-  if (status == cudaSuccess) ++g_runtime.given["page lock"];
-  return status;
-}
-cudaError_t __wrap_cudaHostUnregister(void*) {
-  return give_back("cudaHostUnregister", "page lock", nullptr);
-}
-
-cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return take(enter("cudaStreamCreateWithFlags"), "stream", out(stream));
-}
-cudaError_t __wrap_cudaStreamDestroy(cudaStream_t stream) {
-  return give_back("cudaStreamDestroy", "stream", stream);
-}
-cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t) { return enter("cudaStreamSynchronize"); }
-cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
-  return enter("cudaStreamWaitEvent");
-}
-cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  const cudaError_t status = take(enter("cudaEventCreateWithFlags"), "event", out(event));
-  const std::lock_guard lock(g_mutex);
-  g_runtime.events[*event] = flags;
-  return status;
-}
-cudaError_t __wrap_cudaEventDestroy(cudaEvent_t event) {
-  return give_back("cudaEventDestroy", "event", event);
-}
-cudaError_t __wrap_cudaEventRecord(cudaEvent_t, cudaStream_t) { return enter("cudaEventRecord"); }
-cudaError_t __wrap_cudaEventQuery(cudaEvent_t) { return enter("cudaEventQuery"); }
-cudaError_t __wrap_cudaEventSynchronize(cudaEvent_t) { return enter("cudaEventSynchronize"); }
-cudaError_t __wrap_cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
-  *milliseconds = 0.25F;
-  return enter("cudaEventElapsedTime");
-}
-cudaError_t __wrap_cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
-                                   cudaMemcpyKind, cudaStream_t) {
-  const cudaError_t status = enter("cudaMemcpyAsync");
-  if (status == cudaSuccess) std::memcpy(target, source, bytes);
-  return status;
-}
-
-cudaError_t __wrap_cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t) {
-  const cudaError_t status = enter("cudaMemsetAsync");
-  if (status == cudaSuccess) std::memset(memory, value, bytes);
-  return status;
-}
-
-// What <<<>>> becomes: of nvcc 13, and of older ones.
-unsigned __wrap___cudaPushCallConfiguration(dim3, dim3, std::size_t, CUstream_st*) { return 0; }
-cudaError_t __wrap___cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared,
-                                              void* stream) {
-  *grid = *block = dim3(1);
-  *shared = 0;
-  *static_cast<CUstream_st**>(stream) = nullptr;
-  return cudaSuccess;
-}
-cudaError_t __wrap___cudaGetKernel(cudaKernel_t* kernel, const void*) {
-  *kernel = nullptr;
-  return cudaSuccess;
-}
-cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t) {
-  return enter("launch");
-}
-cudaError_t __wrap_cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t) {
-  return enter("launch");
-}
-}
-
 namespace chunkio::device {
 namespace {
+
+using namespace fake_cuda;
+using test::expect_error;
 
 class CudaFaultsTest : public ::testing::Test {
  protected:
@@ -291,7 +41,7 @@ class CudaFaultsTest : public ::testing::Test {
 TEST_F(CudaFaultsTest, NoDriverAnOldOneAndNoDeviceAreToldApart) {
   const std::string built = std::to_string(CUDART_VERSION / 1000);
   const auto expect = [](const std::vector<std::string>& parts) {
-    test::expect_error(ErrorCode::cuda_failed, parts, [] { static_cast<void>(open_gpu(0)); });
+    expect_error(ErrorCode::cuda_failed, parts, [] { static_cast<void>(open_gpu(0)); });
     EXPECT_EQ(g_last, cudaSuccess) << "left to the next launch";
   };
   g_runtime.failing["cudaGetDeviceCount"] = cudaErrorInsufficientDriver;
@@ -314,40 +64,38 @@ TEST_F(CudaFaultsTest, NoDriverAnOldOneAndNoDeviceAreToldApart) {
 
 TEST_F(CudaFaultsTest, ADeviceThatIsNotThereOrIsTaken) {
   for (const int device : {-1, 2}) {
-    test::expect_error(ErrorCode::cuda_failed,
-                       {"no CUDA device " + std::to_string(device) + ":", "sees 2, numbered from 0",
-                        "CUDA_VISIBLE_DEVICES"},
-                       [&] { static_cast<void>(open_gpu(device)); });
+    expect_error(ErrorCode::cuda_failed,
+                 {"no CUDA device " + std::to_string(device) + ":", "sees 2, numbered from 0",
+                  "CUDA_VISIBLE_DEVICES"},
+                 [&] { static_cast<void>(open_gpu(device)); });
   }
   for (const char* name : {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent",
                            "cuCtxPopCurrent"}) {
     g_runtime.missing = name;
-    test::expect_error(ErrorCode::cuda_failed,
-                       {std::string("find ") + name + " in the driver", "cudaErrorSymbolNotFound"},
-                       [] { static_cast<void>(open_gpu(1)); });
+    expect_error(ErrorCode::cuda_failed,
+                 {std::string("find ") + name + " in the driver", "cudaErrorSymbolNotFound"},
+                 [] { static_cast<void>(open_gpu(1)); });
   }
   g_runtime.missing.clear();
   EXPECT_TRUE(g_runtime.contexts.empty());
   g_runtime.failing["cuDevicePrimaryCtxRetain"] = cudaErrorDevicesUnavailable;
-  test::expect_error(
-      ErrorCode::cuda_failed,
-      {"make a context on the device", "nvidia-smi", "(cudaErrorDevicesUnavailable)"},
-      [] { static_cast<void>(open_gpu(1)); });
+  expect_error(ErrorCode::cuda_failed,
+               {"make a context on the device", "nvidia-smi", "(cudaErrorDevicesUnavailable)"},
+               [] { static_cast<void>(open_gpu(1)); });
   // Another process may have left no room for a context.
   g_runtime.failing["cuDevicePrimaryCtxRetain"] = cudaErrorMemoryAllocation;
-  test::expect_error(
+  expect_error(
       ErrorCode::out_of_resources,
       {"make a context on the device", "nvidia-smi", "out of memory (cudaErrorMemoryAllocation)"},
       [] { static_cast<void>(open_gpu(1)); });
   g_runtime.failing = {{"cuInit", cudaErrorSystemDriverMismatch}};
-  test::expect_error(ErrorCode::cuda_failed,
-                     {"start the driver", "(cudaErrorSystemDriverMismatch)"},
-                     [] { static_cast<void>(open_gpu(1)); });
+  expect_error(ErrorCode::cuda_failed, {"start the driver", "(cudaErrorSystemDriverMismatch)"},
+               [] { static_cast<void>(open_gpu(1)); });
   g_runtime.failing.clear();
   const std::shared_ptr<Gpu> gpu = open_gpu(1);
   g_runtime.failing["cuCtxPushCurrent"] = cudaErrorContextIsDestroyed;
-  test::expect_error(ErrorCode::cuda_failed, {"select the device", "(cudaErrorContextIsDestroyed)"},
-                     [&] { static_cast<void>(gpu->memory()); });
+  expect_error(ErrorCode::cuda_failed, {"select the device", "(cudaErrorContextIsDestroyed)"},
+               [&] { static_cast<void>(gpu->memory()); });
   EXPECT_EQ(g_last, cudaSuccess);
 }
 
@@ -473,9 +221,9 @@ TEST_F(CudaFaultsTest, ErrorsSayWhatWasTriedAndCudasWords) {
     g_runtime.failing = {{member.function, cudaErrorInvalidValue}};
     // Locking is refused in many ways, and one can do without.
     const bool pin = member.function == "cudaHostRegister" || member.function == "cudaHostAlloc";
-    test::expect_error(pin ? ErrorCode::out_of_resources : ErrorCode::cuda_failed,
-                       {"CUDA cannot ", member.action, "invalid argument (cudaErrorInvalidValue)"},
-                       member.call);
+    expect_error(pin ? ErrorCode::out_of_resources : ErrorCode::cuda_failed,
+                 {"CUDA cannot ", member.action, "invalid argument (cudaErrorInvalidValue)"},
+                 member.call);
     EXPECT_EQ(g_last, cudaSuccess) << member.function << ": left to the next launch";
   }
   g_runtime.failing.clear();
@@ -487,21 +235,21 @@ TEST_F(CudaFaultsTest, MemoryThatIsRefusedIsAnErrorOfResources) {
                        {"cudaHostAlloc", cudaErrorMemoryAllocation},
                        {"cudaHostRegister", cudaErrorMemoryAllocation}};
   const std::string words = "out of memory (cudaErrorMemoryAllocation)";
-  test::expect_error(ErrorCode::out_of_resources, {"5000 bytes of device memory", words},
-                     [&] { static_cast<void>(gpu->allocate(5000)); });
-  test::expect_error(ErrorCode::out_of_resources, {"5000 bytes of page-locked memory", words},
-                     [&] { static_cast<void>(gpu->allocate_pinned(5000)); });
+  expect_error(ErrorCode::out_of_resources, {"5000 bytes of device memory", words},
+               [&] { static_cast<void>(gpu->allocate(5000)); });
+  expect_error(ErrorCode::out_of_resources, {"5000 bytes of page-locked memory", words},
+               [&] { static_cast<void>(gpu->allocate_pinned(5000)); });
   std::vector<std::byte> memory(4096);
-  test::expect_error(ErrorCode::out_of_resources, {"page-lock 4096 bytes", words},
-                     [&] { gpu->pin(memory); });
+  expect_error(ErrorCode::out_of_resources, {"page-lock 4096 bytes", words},
+               [&] { gpu->pin(memory); });
   for (const cudaError_t refusal :
        {cudaErrorNotSupported, cudaErrorHostMemoryAlreadyRegistered, cudaErrorNotPermitted}) {
     g_runtime.failing["cudaHostRegister"] = refusal;
-    test::expect_error(ErrorCode::out_of_resources, {"page-lock", cudaGetErrorName(refusal)},
-                       [&] { gpu->pin(memory); });
+    expect_error(ErrorCode::out_of_resources, {"page-lock", cudaGetErrorName(refusal)},
+                 [&] { gpu->pin(memory); });
     g_runtime.failing["cudaHostAlloc"] = refusal;
-    test::expect_error(ErrorCode::out_of_resources, {"page-locked", cudaGetErrorName(refusal)},
-                       [&] { static_cast<void>(gpu->allocate_pinned(5000)); });
+    expect_error(ErrorCode::out_of_resources, {"page-locked", cudaGetErrorName(refusal)},
+                 [&] { static_cast<void>(gpu->allocate_pinned(5000)); });
   }
   EXPECT_EQ(g_last, cudaSuccess);
   g_runtime.failing.clear();
@@ -578,7 +326,7 @@ TEST_F(CudaFaultsTest, ADeviceThatIsLostIsSaidToBeAndDestructorsKeepQuiet) {
       g_runtime.fail_with = status;
       g_runtime.fails_forever = true;
       for (const Members::Member& member : members.all()) {
-        test::expect_error(
+        expect_error(
             ErrorCode::cuda_failed,
             {"CUDA cannot", cudaGetErrorName(status), "lost to this process", "last saved state"},
             member.call);
@@ -623,6 +371,32 @@ class LoaderFaultsTest : public CudaFaultsTest {
     }
     return batches;
   }
+  /// Runs that fail with `status` at their first call, at their second, ... or from it on.
+  /// \returns how many of them were an error, and how many runs there were.
+  template <class Check>
+  std::pair<int, int> fail_at_every_call(const cuda::DeviceOptions& options, cudaError_t status,
+                                         bool forever, Check check) {
+    g_runtime = {};
+    EXPECT_EQ(run(options), 6);
+    expect_all_given_back();
+    const int calls = static_cast<int>(g_runtime.calls.size());
+    int failed = 0;
+    for (int n = 1; n <= calls && !HasFailure(); ++n) {
+      SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
+      g_runtime = {};
+      g_runtime.fail_at = n;
+      g_runtime.fail_with = status;
+      g_runtime.fails_forever = forever;
+      try {
+        EXPECT_EQ(run(options), 6);  // It did not matter, or all was delivered.
+      } catch (const Error& error) {
+        ++failed;
+        check(error);
+      }
+      expect_all_given_back();
+    }
+    return {failed, calls};
+  }
   [[nodiscard]] static cuda::DeviceOptions options(cuda::DeviceResident resident) {
     return {.device = 1, .normalize = {.mean = {0}, .std = {1}}, .resident = resident};
   }
@@ -631,16 +405,8 @@ class LoaderFaultsTest : public CudaFaultsTest {
   std::string path_;
 };
 
-TEST_F(LoaderFaultsTest, PageLockingThatIsRefusedIsAnErrorOrGoneWithout) {
-  g_runtime.failing["cudaHostRegister"] = cudaErrorMemoryAllocation;
+TEST_F(LoaderFaultsTest, ALostDeviceIsNotAMatterOfLocking) {
   cuda::DeviceOptions chosen = options(cuda::DeviceResident::off);
-  test::expect_error(ErrorCode::out_of_resources,
-                     {"page-lock", "out of memory", "ulimit -l", "pin_memory to prefer"},
-                     [&] { static_cast<void>(run(chosen)); });
-  expect_all_given_back();
-  chosen.pin_memory = cuda::PinMemory::prefer;
-  EXPECT_EQ(run(chosen), 6);
-  // A lost device is not a matter of locking.
   for (const cuda::PinMemory pin : {cuda::PinMemory::require, cuda::PinMemory::prefer}) {
     g_runtime.failing["cudaHostRegister"] = cudaErrorIllegalAddress;
     chosen.pin_memory = pin;
@@ -657,55 +423,25 @@ TEST_F(LoaderFaultsTest, PageLockingThatIsRefusedIsAnErrorOrGoneWithout) {
 
 TEST_F(LoaderFaultsTest, ADeviceLostAtAnyCallIsOneErrorAndNothingIsKept) {
   for (const auto resident : {cuda::DeviceResident::off, cuda::DeviceResident::require}) {
-    g_runtime = {};
-    EXPECT_EQ(run(options(resident)), 6);
-    expect_all_given_back();
-    const int calls = static_cast<int>(g_runtime.calls.size());
-    int failed = 0;
-    for (int n = 1; n <= calls; ++n) {
-      SCOPED_TRACE("lost at call " + std::to_string(n) + " of " + std::to_string(calls));
-      g_runtime = {};
-      g_runtime.fail_at = n;
-      g_runtime.fail_with = cudaErrorIllegalAddress;
-      g_runtime.fails_forever = true;
-      try {
-        EXPECT_EQ(run(options(resident)), 6);  // Lost when all was delivered.
-      } catch (const Error& error) {
-        ++failed;
-        EXPECT_EQ(error.code(), ErrorCode::cuda_failed) << error.what();
-        EXPECT_NE(std::string(error.what()).find("(cudaErrorIllegalAddress); the device is lost"),
-                  std::string::npos)
-            << error.what();
-      }
-      expect_all_given_back();
-      if (HasFailure()) return;
-    }
+    const auto [failed, calls] = fail_at_every_call(
+        options(resident), cudaErrorIllegalAddress, true, [](const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::cuda_failed) << error.what();
+          EXPECT_NE(std::string(error.what()).find("(cudaErrorIllegalAddress); the device is lost"),
+                    std::string::npos)
+              << error.what();
+        });
     EXPECT_GT(failed, calls / 2);
   }
 }
 
 TEST_F(LoaderFaultsTest, MemoryRefusedAtAnyCallLeavesNothingBehind) {
   for (const auto resident : {cuda::DeviceResident::off, cuda::DeviceResident::automatic}) {
-    g_runtime = {};
-    EXPECT_EQ(run(options(resident)), 6);
-    const int calls = static_cast<int>(g_runtime.calls.size());
-    int refused = 0;
-    for (int n = 1; n <= calls; ++n) {
-      SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
-      g_runtime = {};
-      g_runtime.fail_at = n;
-      g_runtime.fail_with = cudaErrorMemoryAllocation;
-      try {
-        EXPECT_EQ(run(options(resident)), 6);
-      } catch (const Error& error) {
-        ++refused;
-        EXPECT_EQ(error.code(), ErrorCode::out_of_resources) << error.what();
-        EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-      }
-      expect_all_given_back();
-      if (HasFailure()) return;
-    }
-    EXPECT_GT(refused, 0);
+    const auto [refused, calls] = fail_at_every_call(
+        options(resident), cudaErrorMemoryAllocation, false, [](const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::out_of_resources) << error.what();
+          EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+        });
+    EXPECT_GT(refused, 0) << "of " << calls;
   }
 }
 

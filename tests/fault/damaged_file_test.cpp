@@ -53,17 +53,6 @@ INSTANTIATE_TEST_SUITE_P(Files, TruncatedFileTest,
                                          "user_block", "unallocated"),
                          [](const auto& param) { return std::string(param.param); });
 
-TEST(DamagedFile, TruncatedWhileOpenIsAnErrorOfTheRead) {
-  const test::ScratchFolder folder;
-  const std::string path = own_file(folder);
-  const Dataset dataset = Dataset::open(path);
-  const std::int64_t offset = *dataset.impl()->images->linear_offset;
-  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(offset));
-  std::vector<std::byte> row(90);
-  test::expect_error(ErrorCode::corrupt_data, {path},
-                     [&] { base::read_at(dataset.impl()->descriptor.get(), offset, row, path); });
-}
-
 TEST(DamagedFile, TrailingGarbageDoesNoHarm) {
   const test::ScratchFolder folder;
   const std::string path = own_file(folder);

@@ -16,15 +16,10 @@
 #include "plan/window_plan.hpp"
 #include "support/scratch.hpp"
 
+namespace chunkio {
 namespace {
 
-using chunkio::EpochOrder;
-using chunkio::OrderMode;
-using chunkio::OrderOptions;
-using chunkio::RowGroups;
-using chunkio::RowSelection;
-using chunkio::Uneven;
-using namespace chunkio::plan;
+using namespace plan;
 
 using Rows = std::vector<std::int64_t>;
 
@@ -116,7 +111,7 @@ class EpochOrderProperty : public ::testing::Test {
     made.selected = std::move(kept);
   }
 
-  std::mt19937_64 random_{chunkio::test::test_seed()};
+  std::mt19937_64 random_{test::test_seed()};
 };
 
 /// What all ranks together deliver, batch after batch.
@@ -380,3 +375,4 @@ TEST_F(EpochOrderProperty, APlanCutAnywhereDeliversTheRestOfIt) {
 }
 
 }  // namespace
+}  // namespace chunkio

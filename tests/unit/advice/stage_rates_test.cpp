@@ -17,6 +17,7 @@
 #include "harness/scratch_folder.hpp"
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
+#include "support/packed_loader.hpp"
 
 namespace chunkio {
 namespace {
@@ -80,6 +81,15 @@ class StageRatesTest : public ::testing::Test {
     return stats.since({});
   }
 
+  /// The cure of an option that begins with `option`, or whose text has `text`; null without one.
+  static const Cure* find_cure(const Diagnosis& found, const std::string& option,
+                               const std::string& text = {}) {
+    const auto cure = std::find_if(found.cures.begin(), found.cures.end(), [&](const Cure& one) {
+      return one.option.starts_with(option) && one.text.find(text) != std::string::npos;
+    });
+    EXPECT_NE(cure, found.cures.end()) << option << text << " in: " << describe(found);
+    return cure == found.cures.end() ? nullptr : &*cure;
+  }
   static std::string describe(const Diagnosis& found) {
     std::string text(to_string(found.bound));
     for (const std::string& line : found.evidence) text += "\n" + line;
@@ -110,9 +120,7 @@ TEST_F(StageRatesTest, HeavyFilterIsNamedDecode) {
   const LoaderStats stats = without_lateness(run(loader, 200, [](std::int64_t) {}));
   for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
     EXPECT_EQ(to_string(found.bound), "decode") << describe(found);
-    EXPECT_TRUE(std::any_of(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
-      return cure.text.find("without a filter") != std::string::npos;
-    })) << describe(found);
+    EXPECT_TRUE(find_cure(found, "", "without a filter"));
   }
   EXPECT_EQ(stats.diagnosis().bound, Bound::decode);
 }
@@ -135,14 +143,10 @@ TEST_F(StageRatesTest, LimitedBandwidthIsNamedDisk) {
   for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
     EXPECT_EQ(to_string(found.bound), "disk") << describe(found);
     EXPECT_GT(found.stall, 0.2) << describe(found);
-    const auto echo = std::find_if(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
-      return cure.option.starts_with("echo = ");
-    });
-    ASSERT_NE(echo, found.cures.end()) << describe(found);
+    const Cure* const echo = find_cure(found, "echo = ");
+    ASSERT_TRUE(echo);
     EXPECT_LT(echo->stall, 0.05);
-    EXPECT_TRUE(std::any_of(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
-      return cure.text.find("disk that delivers") != std::string::npos;
-    })) << describe(found);
+    EXPECT_TRUE(find_cure(found, "", "disk that delivers"));
   }
 }
 
@@ -156,10 +160,9 @@ TEST_F(StageRatesTest, OneThreadIsToldOfTheOthers) {
   const Diagnosis found = stats.diagnosis();
   EXPECT_EQ(to_string(found.bound), "decode") << describe(found);
   const auto cpus = static_cast<double>(base::usable_cpus());
-  const auto threads = std::find_if(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
-    return cure.option == "num_threads = " + std::to_string(base::usable_cpus());
-  });
-  ASSERT_NE(threads, found.cures.end()) << describe(found);
+  const Cure* const threads =
+      find_cure(found, "num_threads = " + std::to_string(base::usable_cpus()));
+  ASSERT_TRUE(threads);
   // All that is done is done by workers, so there are as many times the images as workers.
   const double now = static_cast<double>(stats.images) / stats.seconds;
   EXPECT_NEAR(threads->images_per_second / now, cpus, 0.2 * cpus) << describe(found);
@@ -179,17 +182,8 @@ TEST_F(StageRatesTest, StarvedBudgetIsNamedBuffers) {
   starved.window_bytes = 1;  // one row group
   starved.prefetch_depth = 1;
   starved.max_held = 1;
-  // The least that is possible; the error says how much.
-  starved.memory_budget = 1;
   const Dataset dataset = Dataset::open(make_file({.deflate_level = 9}));
-  try {
-    const Loader refused(dataset, starved);
-    FAIL() << "one byte is not enough";
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    const std::string before = "need at least ";
-    starved.memory_budget = std::stoll(text.substr(text.find(before) + before.size()));
-  }
+  starved.memory_budget = test::least_memory(dataset, starved);
   Loader loader(dataset, starved);
   // Bursts of twelve batches, and pauses in which they all could have been read.
   Clock::time_point burst_start = Clock::now();
@@ -239,17 +233,12 @@ TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
   const LoaderStats stats = run(loader, 20, [](std::int64_t) {});
   for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
     EXPECT_EQ(to_string(found.bound), "disk") << describe(found);
-    const auto threads = std::find_if(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
-      return cure.option.starts_with("num_threads = ");
-    });
-    ASSERT_NE(threads, found.cures.end()) << describe(found);
+    const Cure* const threads = find_cure(found, "num_threads = ");
+    ASSERT_TRUE(threads);
     const double now = static_cast<double>(stats.images) / stats.seconds;
     EXPECT_GT(threads->images_per_second, 2 * now) << describe(found);
   }
-  const Diagnosis found = diagnose(stats, alone);
-  EXPECT_TRUE(std::any_of(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
-    return cure.text.find("in chunks of") != std::string::npos;
-  })) << describe(found);
+  EXPECT_TRUE(find_cure(diagnose(stats, alone), "", "in chunks of"));
 }
 
 TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
@@ -265,10 +254,8 @@ TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
 
   const LoaderStats stats = run(loader, 60, [](std::int64_t) {});
   const Diagnosis found = diagnose(stats, alone);
-  const auto chunks = std::find_if(found.cures.begin(), found.cures.end(), [](const Cure& cure) {
-    return cure.text.find("in chunks of") != std::string::npos;
-  });
-  ASSERT_NE(chunks, found.cures.end()) << describe(found);
+  const Cure* const chunks = find_cure(found, "", "in chunks of");
+  ASSERT_TRUE(chunks);
   // What the disk brings in chunks of 4 MiB, each after one wait.
   constexpr double kChunk = 4 << 20;
   const double best = kChunk / (kSide * kSide * 3) / (kLatency + kChunk / kBandwidth);

@@ -8,13 +8,8 @@
 
 #include "support/errors.hpp"
 
+namespace chunkio {
 namespace {
-
-using chunkio::Bound;
-using chunkio::MachineRates;
-using chunkio::predict_throughput;
-using chunkio::ReadingPlan;
-using chunkio::Throughput;
 
 /// 1 ms to copy a row group of 10 images of 1,000 bytes, nothing else takes time.
 MachineRates quick() {
@@ -171,8 +166,7 @@ TEST(ThroughputModel, ImpossibleNumbersAreRefused) {
     MachineRates rates = quick();
     ReadingPlan plan = groups_of_ten();
     change(rates, plan);
-    const std::string message =
-        chunkio::test::refusal([&] { (void)predict_throughput(rates, plan); });
+    const std::string message = test::refusal([&] { (void)predict_throughput(rates, plan); });
     EXPECT_NE(message.find(named), std::string::npos) << message;
   };
   refused([](auto& rates, auto&) { rates.copy_bytes_per_second = 0; }, "copy_bytes_per_second");
@@ -189,3 +183,4 @@ TEST(ThroughputModel, ImpossibleNumbersAreRefused) {
 }
 
 }  // namespace
+}  // namespace chunkio

@@ -13,17 +13,8 @@
 
 #include "support/errors.hpp"
 
+namespace chunkio {
 namespace {
-
-using chunkio::Bound;
-using chunkio::DatasetInfo;
-using chunkio::ErrorCode;
-using chunkio::MachineRates;
-using chunkio::Resident;
-using chunkio::StoredGroups;
-using chunkio::tune;
-using chunkio::Tuning;
-using chunkio::TuningTask;
 
 constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
 constexpr std::int64_t kGibibyte = std::int64_t{1} << 30;
@@ -41,7 +32,7 @@ TuningTask large_images() {
 MachineRates machine(const std::string& disk) {
   MachineRates rates;
   rates.num_cpus = 4;
-  if (!disk.empty()) rates.disk = chunkio::disk_profile(disk);
+  if (!disk.empty()) rates.disk = disk_profile(disk);
   return rates;
 }
 
@@ -49,7 +40,7 @@ TEST(Tuning, ADiskWithoutSeeksKeepsTheDefaultChunk) {
   const Tuning found = tune(large_images(), machine("sata-ssd"));
   EXPECT_EQ(found.chunk_samples, 36);
   EXPECT_EQ(found.chunk_bytes, 36 * 218 * 178 * 3);
-  EXPECT_EQ(found.window_bytes, chunkio::kDefaultWindowBytes);
+  EXPECT_EQ(found.window_bytes, kDefaultWindowBytes);
   EXPECT_EQ(found.resident, Resident::none);
   EXPECT_EQ(found.first_epoch.bound, Bound::disk);
   EXPECT_GT(found.disk_share, 0.95);
@@ -63,7 +54,7 @@ TEST(Tuning, ADiskWithSeeksTakesTheLargestChunkThatStillMixes) {
 }
 
 TEST(Tuning, NothingThatMixesIsMuchBetterThanWhatIsTaken) {
-  for (const chunkio::DiskProfile& profile : chunkio::disk_profiles()) {
+  for (const DiskProfile& profile : disk_profiles()) {
     SCOPED_TRACE(profile.name);
     const Tuning found = tune(large_images(), machine(std::string(profile.name)));
     for (std::int64_t bytes = kMebibyte / 4; bytes <= 32 * kMebibyte; bytes *= 2) {
@@ -139,7 +130,7 @@ TEST(Tuning, PrefetchBridgesWaitsOfADiskThatIsFastEnough) {
 
 TEST(Tuning, LittleMemoryMakesWindowsAndChunksSmaller) {
   TuningTask task = large_images();
-  std::int64_t window = chunkio::kDefaultWindowBytes;
+  std::int64_t window = kDefaultWindowBytes;
   for (const std::int64_t memory : {kGibibyte, 768 * kMebibyte, 512 * kMebibyte}) {
     task.memory_bytes = memory;
     const Tuning found = tune(task, machine("hdd"));
@@ -147,17 +138,17 @@ TEST(Tuning, LittleMemoryMakesWindowsAndChunksSmaller) {
     EXPECT_LE(found.window_bytes, window);
     window = found.window_bytes;
   }
-  EXPECT_LT(window, chunkio::kDefaultWindowBytes);
+  EXPECT_LT(window, kDefaultWindowBytes);
 }
 
 TEST(Tuning, TooLittleMemoryNamesTheLeast) {
   TuningTask task = large_images();
   task.memory_bytes = kMebibyte;
-  chunkio::test::expect_error(ErrorCode::out_of_resources, {"1048576", "memory_bytes"},
-                              [&] { (void)tune(task, machine("hdd")); });
+  test::expect_error(ErrorCode::out_of_resources, {"1048576", "memory_bytes"},
+                     [&] { (void)tune(task, machine("hdd")); });
   task.stored = StoredGroups{.samples = 36, .request_bytes = 36 * task.sample_bytes};
-  chunkio::test::expect_error(ErrorCode::out_of_resources, {"1048576", "memory_bytes"},
-                              [&] { (void)tune(task, machine("hdd")); });
+  test::expect_error(ErrorCode::out_of_resources, {"1048576", "memory_bytes"},
+                     [&] { (void)tune(task, machine("hdd")); });
 }
 
 TEST(Tuning, FewSamplesAreOneChunk) {
@@ -189,7 +180,7 @@ TEST(Tuning, FilteredChunksAreDecodedInEveryEpoch) {
   EXPECT_EQ(found.later_epochs.bound, Bound::decode);
 }
 
-DatasetInfo file_of(chunkio::Shape chunk_shape, std::vector<std::string> filters) {
+DatasetInfo file_of(Shape chunk_shape, std::vector<std::string> filters) {
   DatasetInfo info;
   info.num_samples = 1000;
   info.height = 64;
@@ -233,22 +224,21 @@ TEST(StoredGroups, ContiguousDataIsReadInParts) {
 TEST(Hdf5Reads, ChunkOrderLoadsEachChunkOnceAndRandomOrderNearlyOneEachTime) {
   DatasetInfo info = file_of({10, 64, 64, 3}, {"deflate"});
   const std::int64_t half = info.stored_bytes / 2;
-  const chunkio::ChunkCacheSettings one_chunk{
+  const ChunkCacheSettings one_chunk{
       .rdcc_nslots = 521, .rdcc_nbytes = 10 * 64 * 64 * 3, .rdcc_w0 = 0.75};
   const std::int64_t window = std::int64_t{10} * 64 * 64 * 3;
   const auto ordered =
-      predict_hdf5_reads(info.stored, half, one_chunk, chunkio::OrderMode::chunk_shuffled, window);
+      predict_hdf5_reads(info.stored, half, one_chunk, OrderMode::chunk_shuffled, window);
   EXPECT_DOUBLE_EQ(ordered.hit_rate, 0.9);
   EXPECT_NEAR(ordered.read_amplification, 0.5, 1e-9);
-  const auto random =
-      predict_hdf5_reads(info.stored, half, one_chunk, chunkio::OrderMode::random, window);
+  const auto random = predict_hdf5_reads(info.stored, half, one_chunk, OrderMode::random, window);
   EXPECT_LT(random.hit_rate, 0.05);
   EXPECT_GT(random.read_amplification, 4.5);
 }
 
 TEST(Hdf5Reads, ContiguousDataHasNoChunks) {
-  EXPECT_NE(chunkio::test::refusal([] {
-              (void)predict_hdf5_reads(file_of({}, {}).stored, 1, {}, chunkio::OrderMode::random);
+  EXPECT_NE(test::refusal([] {
+              (void)predict_hdf5_reads(file_of({}, {}).stored, 1, {}, OrderMode::random);
             }).find("chunked"),
             std::string::npos);
 }
@@ -264,7 +254,7 @@ TEST(Tuning, MoreChunksThanCanBeCountedAreMany) {
 }
 
 TEST(AvailableMemory, IsLessThanTheMachineHas) {
-  const std::int64_t bytes = chunkio::available_memory();
+  const std::int64_t bytes = available_memory();
   EXPECT_GT(bytes, 0);
   EXPECT_LT(bytes, std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE));
 }
@@ -273,7 +263,7 @@ TEST(Tuning, ImpossibleNumbersAreRefused) {
   const auto refused = [](auto change, const char* named) {
     TuningTask task = large_images();
     change(task);
-    const std::string message = chunkio::test::refusal([&] { (void)tune(task, machine("nvme")); });
+    const std::string message = test::refusal([&] { (void)tune(task, machine("nvme")); });
     EXPECT_NE(message.find(named), std::string::npos) << message;
   };
   refused([](TuningTask& task) { task.num_samples = 0; }, "num_samples");
@@ -287,3 +277,4 @@ TEST(Tuning, ImpossibleNumbersAreRefused) {
 }
 
 }  // namespace
+}  // namespace chunkio

@@ -6,24 +6,10 @@
 
 #include <chunkio/tensor.hpp>
 
+#include "support/errors.hpp"
+
+namespace chunkio {
 namespace {
-
-using chunkio::DType;
-using chunkio::Error;
-using chunkio::ErrorCode;
-using chunkio::Shape;
-using chunkio::TensorView;
-
-template <class Call>
-ErrorCode code_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
 
 TEST(Shape, ScalarHasOneElement) {
   EXPECT_EQ(Shape().rank(), 0U);
@@ -50,18 +36,17 @@ TEST(Shape, FirstAxisComesAndGoes) {
 
 TEST(Shape, RefusesNineAxesAndNegativeOnes) {
   const std::vector<std::int64_t> nine(9, 1);
-  EXPECT_EQ(code_of([&] { Shape{std::span<const std::int64_t>(nine)}; }),
-            ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of([] {
-              (void)Shape({1, 1, 1, 1, 1, 1, 1, 1}).with_first_axis(1);
-            }),
-            ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of([] { Shape({3, -1}); }), ErrorCode::invalid_argument);
+  test::expect_error(ErrorCode::invalid_argument, {},
+                     [&] { Shape{std::span<const std::int64_t>(nine)}; });
+  test::expect_error(ErrorCode::invalid_argument, {}, [] {
+    (void)Shape({1, 1, 1, 1, 1, 1, 1, 1}).with_first_axis(1);
+  });
+  test::expect_error(ErrorCode::invalid_argument, {}, [] { Shape({3, -1}); });
 }
 
 TEST(Shape, RefusesMoreElementsThan63Bits) {
   const Shape shape{std::int64_t{1} << 32, std::int64_t{1} << 31};
-  EXPECT_EQ(code_of([&] { (void)shape.num_elements(); }), ErrorCode::out_of_resources);
+  test::expect_error(ErrorCode::out_of_resources, {}, [&] { (void)shape.num_elements(); });
 }
 
 TEST(DType, SizesAndNamesAgreeWithNumPy) {
@@ -74,8 +59,8 @@ TEST(DType, SizesAndNamesAgreeWithNumPy) {
   EXPECT_EQ(to_string(DType::uint8), "uint8");
   EXPECT_EQ(to_string(DType::bfloat16), "bfloat16");
   EXPECT_EQ(to_string(DType::float64), "float64");
-  EXPECT_EQ(chunkio::dtype_of<std::int64_t>(), DType::int64);
-  EXPECT_EQ(chunkio::dtype_of<std::byte>(), DType::uint8);
+  EXPECT_EQ(dtype_of<std::int64_t>(), DType::int64);
+  EXPECT_EQ(dtype_of<std::byte>(), DType::uint8);
 }
 
 TEST(TensorView, GivesValuesOfItsTypeOnly) {
@@ -84,7 +69,7 @@ TEST(TensorView, GivesValuesOfItsTypeOnly) {
   EXPECT_EQ(view.size_bytes(), 48U);
   ASSERT_EQ(view.values<std::int64_t>().size(), 6U);
   EXPECT_EQ(view.values<std::int64_t>()[5], 6);
-  EXPECT_EQ(code_of([&] { (void)view.values<float>(); }), ErrorCode::invalid_argument);
+  test::expect_error(ErrorCode::invalid_argument, {}, [&] { (void)view.values<float>(); });
 }
 
 TEST(TensorView, DefaultIsEmpty) {
@@ -94,3 +79,4 @@ TEST(TensorView, DefaultIsEmpty) {
 }
 
 }  // namespace
+}  // namespace chunkio

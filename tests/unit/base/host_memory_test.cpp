@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chunkio/error.hpp>
+#include "support/errors.hpp"
 
 namespace chunkio::base {
 namespace {
@@ -43,12 +43,8 @@ TEST(HostBuffer, EmptyBufferTakesNothing) {
 }
 
 TEST(HostBuffer, RefusalIsAnError) {
-  try {
-    HostBuffer buffer(std::numeric_limits<std::size_t>::max() / 4);
-    FAIL() << "an impossible size was reserved";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::out_of_resources);
-  }
+  test::expect_error(ErrorCode::out_of_resources, {},
+                     [] { HostBuffer buffer(std::numeric_limits<std::size_t>::max() / 4); });
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "base/keyed_permutation.hpp"
 
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -76,30 +75,6 @@ TEST(KeyedPermutation, InvertsTheLargestDomains) {
       ASSERT_LT(permutation(x), size);
       ASSERT_EQ(permutation.inverse(permutation(x)), x);
     }
-  }
-}
-
-// All 24 orders of four things are equally likely, for the table and for the network. 23 degrees of
-// freedom: chi-squared above 58 has a chance of 8e-5, and the keys are fixed, so this passes always
-// or never.
-TEST(KeyedPermutation, OrdersOfFourAreEquallyLikely) {
-  for (const std::uint64_t max_table : {KeyedPermutation::kMaxTableSize, kNoTable}) {
-    std::vector<int> counts(256);
-    constexpr int kDraws = 24 * 500;
-    for (std::uint32_t key = 0; key < kDraws; ++key) {
-      const KeyedPermutation p(4, stream_key(key, 0, 0, StreamPurpose::row_groups),
-                               StreamPurpose::row_groups, max_table);
-      ++counts[p(0) | p(1) << 2 | p(2) << 4 | p(3) << 6];
-    }
-    double chi_squared = 0;
-    int orders = 0;
-    for (const int count : counts) {
-      if (count == 0) continue;
-      ++orders;
-      chi_squared += std::pow(count - 500.0, 2) / 500.0;
-    }
-    EXPECT_EQ(orders, 24);
-    EXPECT_LT(chi_squared, 58) << "table up to " << max_table;
   }
 }
 

@@ -2,33 +2,23 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <functional>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "support/errors.hpp"
 #include "support/scratch.hpp"
 
 namespace chunkio::base {
 namespace {
 
-ErrorCode code_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.code();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return ErrorCode::cancelled;
-}
+using test::expect_error;
 
 class PositionalIo : public ::testing::Test {
  protected:
@@ -49,12 +39,9 @@ TEST_F(PositionalIo, EndOfFileIsCorruptDataAndNamesTheFile) {
   std::ofstream(path_) << "ten bytes!";
   const FileDescriptor file = FileDescriptor::open_for_reading(path_);
   std::vector<std::byte> out(11);
-  EXPECT_EQ(code_of([&] { read_at(file.get(), 0, out, path_); }), ErrorCode::corrupt_data);
-  try {
-    read_at(file.get(), 4, out, path_);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(path_), std::string::npos);
+  for (const std::int64_t offset : {0, 4}) {
+    expect_error(ErrorCode::corrupt_data, {path_},
+                 [&] { read_at(file.get(), offset, out, path_); });
   }
 }
 
@@ -72,9 +59,9 @@ TEST_F(PositionalIo, TimedReadsBringTheSameBytesAndErrors) {
     EXPECT_GT(time.copied_seconds + time.waited_seconds, 0);
   }
   std::vector<std::byte> out(11);
-  EXPECT_EQ(code_of([&] { read_at_timed(file.get(), 2'999'990, out, path_); }),
-            ErrorCode::corrupt_data);
-  EXPECT_EQ(code_of([&] { read_at_timed(-1, 0, out, path_); }), ErrorCode::io_failed);
+  expect_error(ErrorCode::corrupt_data, {path_},
+               [&] { read_at_timed(file.get(), 2'999'990, out, path_); });
+  expect_error(ErrorCode::io_failed, {path_}, [&] { read_at_timed(-1, 0, out, path_); });
 }
 
 TEST_F(PositionalIo, TimedReadsTellStorageFromThePageCache) {
@@ -98,16 +85,6 @@ TEST_F(PositionalIo, TimedReadsTellStorageFromThePageCache) {
   EXPECT_GT(read_at_timed(file.get(), 0, back, path_).waited_seconds, 0);
 }
 
-TEST_F(PositionalIo, OpenTellsMissingFromUnsuitable) {
-  EXPECT_EQ(code_of([&] { (void)FileDescriptor::open_for_reading(path_); }), ErrorCode::not_found);
-  EXPECT_EQ(code_of([&] { (void)FileDescriptor::open_for_reading(scratch_.path().string()); }),
-            ErrorCode::unsupported);
-  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  // Must not wait for somebody to open the other end.
-  EXPECT_EQ(code_of([&] { (void)FileDescriptor::open_for_reading(path_); }),
-            ErrorCode::unsupported);
-}
-
 TEST_F(PositionalIo, FileSizeLimitIsNoSpace) {
   const FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CREAT, 0600));
   struct rlimit before {};
@@ -117,10 +94,9 @@ TEST_F(PositionalIo, FileSizeLimitIsNoSpace) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::vector<std::byte> bytes(8192);
-  const ErrorCode code = code_of([&] { write_at(file.get(), 0, bytes, path_); });
+  expect_error(ErrorCode::no_space, {path_}, [&] { write_at(file.get(), 0, bytes, path_); });
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(code, ErrorCode::no_space);
 }
 
 }  // namespace

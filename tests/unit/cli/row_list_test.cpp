@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chunkio/error.hpp>
+#include "support/errors.hpp"
 
 namespace cli {
 namespace {
@@ -30,14 +30,9 @@ TEST(RowList, NamesThePartThatIsWrong) {
         "9223372036854775807", "99999999999999999999", "0:9223372036854775807"}) {
     for (const std::string& text :
          {std::string(wrong), "3," + std::string(wrong), std::string(wrong) + ",3"}) {
-      try {
-        static_cast<void>(parse_row_list(text));
-        FAIL() << text;
-      } catch (const chunkio::Error& error) {
-        EXPECT_EQ(error.code(), chunkio::ErrorCode::invalid_argument);
-        EXPECT_NE(std::string(error.what()).find("'" + std::string(wrong) + "'"), std::string::npos)
-            << error.what();
-      }
+      chunkio::test::expect_error(chunkio::ErrorCode::invalid_argument,
+                                  {"'" + std::string(wrong) + "'"},
+                                  [&] { static_cast<void>(parse_row_list(text)); });
     }
   }
 }

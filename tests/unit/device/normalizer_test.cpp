@@ -204,33 +204,6 @@ std::vector<std::byte> normalized(const Images& images, const NormalizeOptions& 
   return normalized(Normalizer(images.info(), options), images, ids, epoch, echo_pass);
 }
 
-TEST(Normalizer, ThreadsDoNotMatter) {
-  const Images images{218, 178, 3, Layout::nhwc};
-  NormalizeOptions options{.padding = 9, .random_crop = true, .flip = true, .num_threads = 1};
-  const std::vector<std::int64_t> ids{5, 6, 7, 8, 9};
-  const std::vector<std::byte> alone = normalized(images, options, ids, 3, 1);
-  options.num_threads = 4;
-  EXPECT_EQ(normalized(images, options, ids, 3, 1), alone);
-}
-
-TEST(Normalizer, PortableCodeGivesTheSameBits) {
-  const Images images{19, 45, 3, Layout::nhwc};
-  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-    NormalizeOptions options{.dtype = dtype};
-    const device::NormalizePlan plan = device::make_normalize_plan(images.info(), options);
-    const std::vector<std::byte> image = images.rows({4});
-    std::vector<std::vector<std::byte>> outputs;
-    for (const auto instructions :
-         {device::RowConverter::best(), device::RowConverter::Instructions::portable}) {
-      const device::ImageTransform writer(plan, instructions);
-      outputs.emplace_back(static_cast<std::size_t>(plan.output_bytes()));
-      writer.write_rows(reinterpret_cast<const std::uint8_t*>(image.data()),
-                        {.top = 0, .left = 0, .flipped = true}, 0, 19, outputs.back().data());
-    }
-    EXPECT_EQ(outputs[0], outputs[1]);
-  }
-}
-
 TEST(Normalizer, ImagesAreSplitAndGroupedIntoPiecesOfWork) {
   for (const Layout input : {Layout::nhwc, Layout::nchw}) {
     for (const Layout output : {Layout::nhwc, Layout::nchw}) {
@@ -300,17 +273,6 @@ TEST(Normalizer, ABatchBeyondTheCacheIsThatOfItsSamples) {
     ASSERT_TRUE(std::equal(one.begin(), one.end(), all.begin() + id * sample_bytes))
         << "sample " << id;
   }
-}
-
-TEST(Normalizer, WhatHappensToASampleDoesNotDependOnItsBatch) {
-  const Images images{32, 32, 3, Layout::nhwc};
-  const NormalizeOptions options{.padding = 4, .random_crop = true, .flip = true, .seed = 2};
-  const std::vector<std::byte> two = normalized(images, options, {11, 12}, 5);
-  std::vector<std::byte> each = normalized(images, options, {11}, 5);
-  const std::vector<std::byte> second = normalized(images, options, {12}, 5);
-  each.insert(each.end(), second.begin(), second.end());
-  EXPECT_EQ(two, each);
-  EXPECT_NE(normalized(images, options, {11, 12}, 5, 1), two) << "another pass";
 }
 
 TEST(Normalizer, TakesBatchesOfALoader) {

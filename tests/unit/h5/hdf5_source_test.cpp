@@ -1,8 +1,5 @@
 #include "h5/hdf5_source.hpp"
 
-#include <random>
-#include <thread>
-
 #include <gtest/gtest.h>
 
 #include "support/h5_files.hpp"
@@ -33,42 +30,6 @@ std::int64_t expect_rows(const Hdf5Source& source, const Dataset& dataset, const
   return cost.bytes_read;
 }
 
-class Hdf5SourceTest : public testing::TestWithParam<const char*> {
- protected:
-  test::ScratchFolder folder_;
-};
-
-TEST_P(Hdf5SourceTest, PlacesAnyRowsOfAnyGroup) {
-  std::mt19937_64 random(test::test_seed());
-  const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
-  const std::int64_t n = dataset.size();
-  const std::int64_t k =
-      dataset.info().stored.chunked ? std::min(n, dataset.info().stored.chunk_shape[0]) : 7;
-  const Hdf5Source source(dataset.impl(), dataset.impl()->images, k);
-  for (std::int64_t first = 0; first < n; first += k) {
-    const RowGroup group{first, std::min(k, n - first)};
-    std::vector<std::uint32_t> all;
-    std::vector<std::uint32_t> some;
-    for (std::uint32_t row = 0; row < group.num_rows; ++row) {
-      all.push_back(row);
-      if (random() % 3 == 0) some.push_back(row);
-      if (random() % 7 == 0) some.push_back(row);  // twice at times
-    }
-    std::sort(some.begin(), some.end());
-    EXPECT_EQ(expect_rows(source, dataset, group, all),
-              group.num_rows * dataset.info().sample_bytes());
-    EXPECT_LE(expect_rows(source, dataset, group, some),
-              group.num_rows * dataset.info().sample_bytes());
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Files, Hdf5SourceTest,
-                         testing::Values("contiguous", "whole_chunks", "one_chunk", "deflate",
-                                         "fletcher", "celeba_chunks", "user_block", "large_deflate",
-                                         "lzf", "lzf_masked", "lzf_odd_chunks", "lzf_large",
-                                         "lzf_user_block"),
-                         [](const auto& param) { return std::string(param.param); });
-
 TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
   test::ScratchFolder folder;
   DatasetSpec spec = test::small_spec(64);
@@ -96,34 +57,6 @@ TEST(Hdf5Source, MemoryCountsScratchAndCache) {
   const std::int64_t scratch = source.memory_bytes(2) - source.memory_bytes(1);
   EXPECT_GE(scratch, 100 * 3 * 218 * 178);
   EXPECT_LE(scratch, (32 << 20) + (2 << 20));
-}
-
-TEST(Hdf5Source, StopsWhenAsked) {
-  test::ScratchFolder folder;
-  const Dataset dataset = Dataset::open(test::h5py_file(folder, "contiguous"));
-  const Hdf5Source source(dataset.impl(), dataset.impl()->images, 40);
-  std::stop_source stop;
-  stop.request_stop();
-  std::vector<std::byte> out(192);
-  const RowTarget target{0, out.data()};
-  test::expect_error(ErrorCode::cancelled, {"stopped"}, [&] {
-    source.place({0, 40}, {&target, 1}, stop.get_token());
-  });
-}
-
-TEST(Hdf5Source, ThreadsShareOneSource) {
-  test::ScratchFolder folder;
-  const Dataset dataset = Dataset::open(test::h5py_file(folder, "deflate"));
-  const Hdf5Source source(dataset.impl(), dataset.impl()->images, 16);
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 4; ++thread) {
-    threads.emplace_back([&, thread] {
-      for (int round = 0; round < 20; ++round) {
-        const std::int64_t first = (thread + round) % 3 * 16;
-        expect_rows(source, dataset, {first, std::min<std::int64_t>(16, 40 - first)}, {0, 3, 7});
-      }
-    });
-  }
 }
 
 TEST(Hdf5Source, DamagedChunksAreErrors) {

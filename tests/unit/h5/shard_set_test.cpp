@@ -10,8 +10,6 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -23,16 +21,16 @@
 
 #include "h5/dataset_impl.hpp"
 #include "support/errors.hpp"
-#include "support/pixels.hpp"
+#include "support/packed_loader.hpp"
 #include "support/process_counts.hpp"
-#include "support/scratch.hpp"
 
 namespace chunkio {
 namespace {
 
 namespace fs = std::filesystem;
 using test::expect_error;
-using Rows = std::vector<std::int64_t>;
+using test::Rows;
+using test::rows_of;
 
 constexpr std::int64_t kChunk = 7;
 /// Whole chunks but for the last file, as h5pack plans them.
@@ -73,39 +71,19 @@ class ShardsTest : public ::testing::Test {
     return {.batch_size = batch_size, .seed = 5, .window_bytes = 3 * kChunk * 60};
   }
 
-  /// The rows of an epoch in order; every byte of what comes with them is compared.
-  static Rows delivered(Loader& loader, std::int64_t epoch) {
-    Rows rows;
-    for (const Batch& batch : loader.epoch(epoch)) append(rows, batch);
-    return rows;
-  }
-  static void append(Rows& rows, const Batch& batch) {
-    const std::int64_t bytes = batch.images().shape().without_first_axis().num_elements();
-    const auto labels = batch.labels().values<std::int64_t>();
-    for (std::size_t i = 0; i < batch.sample_ids().size(); ++i) {
-      const std::int64_t row = batch.sample_ids()[i];
-      const auto expected = test::image(row, bytes);
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
-                             batch.images().data() + static_cast<std::int64_t>(i) * bytes))
-          << "row " << row;
-      EXPECT_EQ(labels[i], test::label_of(row));
-      rows.push_back(row);
-    }
-  }
   static Rows in_order(const Rows& files, const LoaderOptions& options, std::int64_t epoch) {
-    const EpochOrder order(RowGroups(kChunk, files),
-                           {.mode = options.order,
-                            .seed = options.seed,
-                            .batch_size = options.batch_size,
-                            .window_groups = 3,
-                            .rank = options.rank,
-                            .world_size = options.world_size},
-                           epoch);
-    Rows rows;
-    for (std::int64_t step = 0; step < order.num_steps(); ++step) {
-      const Rows batch = order.batch(step);
-      rows.insert(rows.end(), batch.begin(), batch.end());
-    }
+    return rows_of(EpochOrder(RowGroups(kChunk, files),
+                              {.mode = options.order,
+                               .seed = options.seed,
+                               .batch_size = options.batch_size,
+                               .window_groups = 3,
+                               .rank = options.rank,
+                               .world_size = options.world_size},
+                              epoch));
+  }
+  static Rows sorted_rows(Loader& loader) {
+    Rows rows = rows_of(loader, 0);
+    std::sort(rows.begin(), rows.end());
     return rows;
   }
 
@@ -169,14 +147,14 @@ TEST_F(ShardsTest, AreDeliveredAsTheOneFileTheyWouldBe) {
     LoaderOptions options = small();
     options.order = mode;
     Loader expected(one, options);
-    const Rows rows = delivered(expected, 1);
+    const Rows rows = rows_of(expected, 1);
     for (const SourceKind source : {SourceKind::automatic, SourceKind::mapped, SourceKind::scatter,
                                     SourceKind::direct, SourceKind::hdf5}) {
       for (const Verify verify : {Verify::off, Verify::first_epoch, Verify::always}) {
         options.source = source;
         options.verify = verify;
         Loader loader(shards, options);
-        EXPECT_EQ(delivered(loader, 1), rows) << to_string(source) << ", " << to_string(verify);
+        EXPECT_EQ(rows_of(loader, 1), rows) << to_string(source) << ", " << to_string(verify);
       }
     }
   }
@@ -194,7 +172,7 @@ TEST_F(ShardsTest, OfAnySizeAreLoadedChunkByChunkOnce) {
       EXPECT_EQ(loader.source(), source);
       EXPECT_EQ(loader.row_groups().num_groups(), dataset.info().num_chunks);
       for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
-        EXPECT_EQ(delivered(loader, epoch), in_order(kUneven, options, epoch));
+        EXPECT_EQ(rows_of(loader, epoch), in_order(kUneven, options, epoch));
       }
       if (resident == Resident::none) {
         EXPECT_EQ(loader.epoch_stats(1).chunk_loads, dataset.info().num_chunks);
@@ -210,11 +188,9 @@ TEST_F(ShardsTest, RowGroupsMayBeShorterThanChunks) {
   options.window_bytes = 2 * 3 * 60;  // half of a window is three rows
   Loader loader(dataset, options);
   EXPECT_EQ(loader.row_groups().group_samples(), 3);
-  Rows rows = delivered(loader, 0);
-  std::sort(rows.begin(), rows.end());
   Rows all(static_cast<std::size_t>(dataset.size()));
   std::iota(all.begin(), all.end(), 0);
-  EXPECT_EQ(rows, all);
+  EXPECT_EQ(sorted_rows(loader), all);
 }
 
 TEST_F(ShardsTest, PartsOfThemAreDelivered) {
@@ -224,20 +200,16 @@ TEST_F(ShardsTest, PartsOfThemAreDelivered) {
     options.rows = RowSelection({{3, 4}, {18, 23}, {24, 30}, {66, 67}});
     options.resident = resident;
     Loader loader(dataset, options);
-    Rows rows = delivered(loader, 0);
-    std::sort(rows.begin(), rows.end());
-    EXPECT_EQ(rows, (Rows{3, 18, 19, 20, 21, 22, 24, 25, 26, 27, 28, 29, 66}));
+    EXPECT_EQ(sorted_rows(loader), (Rows{3, 18, 19, 20, 21, 22, 24, 25, 26, 27, 28, 29, 66}));
   }
   LoaderOptions options = small();
   options.only_labels = {4};
   Loader loader(dataset, options);
-  Rows rows = delivered(loader, 0);
-  std::sort(rows.begin(), rows.end());
   Rows expected;
   for (std::int64_t row = 0; row < dataset.size(); ++row) {
     if (test::label_of(row) == 4) expected.push_back(row);
   }
-  EXPECT_EQ(rows, expected);
+  EXPECT_EQ(sorted_rows(loader), expected);
 }
 
 TEST_F(ShardsTest, LargeFieldsAreStreamedFromEachFile) {
@@ -267,40 +239,26 @@ TEST_F(ShardsTest, LargeFieldsAreStreamedFromEachFile) {
   EXPECT_EQ(count, sum(files));
 }
 
-TEST_F(ShardsTest, RanksShareThem) {
-  const Dataset dataset = Dataset::open(write(kUneven));
-  Rows rows;
-  for (std::int64_t rank = 0; rank < 3; ++rank) {
-    LoaderOptions options = small();
-    options.rank = rank;
-    options.world_size = 3;
-    options.uneven = Uneven::exact;
-    Loader loader(dataset, options);
-    const Rows part = delivered(loader, 2);
-    rows.insert(rows.end(), part.begin(), part.end());
-  }
-  std::sort(rows.begin(), rows.end());
-  Rows all(static_cast<std::size_t>(dataset.size()));
-  std::iota(all.begin(), all.end(), 0);
-  EXPECT_EQ(rows, all);
-}
-
 TEST_F(ShardsTest, StatesContinueAndKnowTheirDataset) {
   const std::string pattern = write(kUneven);
   const Dataset dataset = Dataset::open(pattern);
   Loader first(dataset, small());
-  const Rows all = delivered(first, 1);
+  const Rows all = rows_of(first, 1);
   for (const std::size_t steps : {1U, 4U, 8U}) {
     Loader loader(dataset, small());
     loader.start_epoch(1);
     Rows rows;
-    for (std::size_t i = 0; i < steps; ++i) append(rows, *loader.next());
+    const auto append = [&rows](const Batch& batch) {
+      const Rows more = rows_of(batch);
+      rows.insert(rows.end(), more.begin(), more.end());
+    };
+    for (std::size_t i = 0; i < steps; ++i) append(*loader.next());
     LoaderOptions other = small(1);
     other.source = SourceKind::scatter;
     other.num_threads = 3;
     other.batch_size = 8;
     Loader resumed = Loader::resume(Dataset::open(pattern), other, loader.state());
-    while (const auto batch = resumed.next()) append(rows, *batch);
+    while (const auto batch = resumed.next()) append(*batch);
     EXPECT_EQ(rows, all);
   }
   const std::string state = first.state();
@@ -335,10 +293,10 @@ TEST_F(ShardsTest, DamageIsNamedByFileAndRow) {
   options.verify = Verify::always;
   Loader raising(dataset, options);
   expect_error(ErrorCode::digest_mismatch, {third, "rows 7 to 13"},
-               [&] { (void)delivered(raising, 0); });
+               [&] { (void)rows_of(raising, 0); });
   options.on_error = OnError::skip;
   Loader skipping(dataset, options);
-  Rows rows = delivered(skipping, 0);
+  Rows rows = rows_of(skipping, 0);
   EXPECT_EQ(std::ssize(rows), dataset.size() - kChunk);
   EXPECT_TRUE(std::none_of(rows.begin(), rows.end(),
                            [](std::int64_t row) { return row >= 32 && row < 39; }));
@@ -355,7 +313,7 @@ TEST_F(ShardsTest, AFileThatChangesEndsTheEpoch) {
     Loader loader(dataset, options);
     fs::resize_file(third, fs::file_size(third) - 1);
     expect_error(ErrorCode::corrupt_data, {third, "was changed"},
-                 [&] { (void)delivered(loader, 0); });
+                 [&] { (void)rows_of(loader, 0); });
   }
 }
 
@@ -366,38 +324,21 @@ TEST_F(ShardsTest, WhatDoesNotFitIsNamed) {
   const auto expect_refused = [&](ErrorCode code, const std::vector<std::string>& parts) {
     expect_error(code, parts, [&] { (void)Dataset::open(pattern); });
   };
-  const test::PackedFile file{.num_samples = 14, .chunk_samples = kChunk};
   const ShardInfo second{1, 4, 21, 72, "a set"};
-
-  ShardInfo other = second;
-  other.set = "another";
-  write_shard(path, file, other);
-  expect_refused(ErrorCode::corrupt_data, {name(1), name(0), "shard_set another", "a set"});
-  other = second;
-  other.total_rows = 73;
-  write_shard(path, file, other);
-  expect_refused(ErrorCode::corrupt_data, {name(1), "73", "72"});
-  other = second;
-  other.first_row = 20;
-  write_shard(path, file, other);
-  expect_refused(ErrorCode::corrupt_data, {name(1), "begins at row 20"});
-
-  test::PackedFile wide = file;
-  wide.width = 6;
-  write_shard(path, wide, second);
-  expect_refused(ErrorCode::corrupt_data, {name(1), "[5,6,3]", "[5,4,3]"});
-  test::PackedFile nchw = file;
-  nchw.layout = Layout::nchw;
-  write_shard(path, nchw, second);
-  expect_refused(ErrorCode::corrupt_data, {name(1), "does not belong to"});
-  test::PackedFile unlabelled = file;
-  unlabelled.labels = false;
-  write_shard(path, unlabelled, second);
-  expect_refused(ErrorCode::corrupt_data, {name(1), "number of classes is 0", "10"});
-  test::PackedFile chunked = file;
-  chunked.chunk_samples = 2;
-  write_shard(path, chunked, second);
-  expect_refused(ErrorCode::corrupt_data, {name(1), "chunks are [2,5,4,3]", "[7,5,4,3]"});
+  const auto refused = [&](const ShardInfo& shard, const test::PackedFile& file,
+                           std::vector<std::string> parts) {
+    write_shard(path, file, shard);
+    parts.push_back(name(1));
+    expect_refused(ErrorCode::corrupt_data, parts);
+  };
+  const test::PackedFile file{.num_samples = 14, .chunk_samples = kChunk};
+  refused({1, 4, 21, 72, "another"}, file, {name(0), "shard_set another", "a set"});
+  refused({1, 4, 21, 73, "a set"}, file, {"73", "72"});
+  refused({1, 4, 20, 72, "a set"}, file, {"begins at row 20"});
+  refused(second, {.num_samples = 14, .width = 6}, {"[5,6,3]", "[5,4,3]"});
+  refused(second, {.num_samples = 14, .layout = Layout::nchw}, {"does not belong to"});
+  refused(second, {.num_samples = 14, .labels = false}, {"number of classes is 0", "10"});
+  refused(second, {.num_samples = 14, .chunk_samples = 2}, {"chunks are [2,5,4,3]", "[7,5,4,3]"});
 
   const auto write_spec = [&](const auto& change) {
     DatasetSpec spec{.num_samples = 14, .height = 5, .width = 4, .channels = 3};
@@ -540,7 +481,7 @@ TEST_F(ShardLinkTest, NamesThePatternToWhomeverOpensIt) {
   EXPECT_EQ(linked.size(), sum(kUneven));
   EXPECT_EQ(linked.info().class_names.size(), 10U);
   Loader loader(linked, small());
-  EXPECT_EQ(std::ssize(delivered(loader, 0)), sum(kUneven));
+  EXPECT_EQ(std::ssize(rows_of(loader, 0)), sum(kUneven));
 }
 
 TEST_F(ShardLinkTest, ReachesShardsInOtherFolders) {

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -119,142 +119,101 @@ TEST_F(FaultGuardTest, GuardsAreApart) {
   ::munmap(other, kBytes);
 }
 
-using FaultGuardDeathTest = FaultGuardTest;
+/// In a child, since the first guard of a process installs the handler for good.
+class FaultGuardDeathTest : public FaultGuardTest {
+ protected:
+  /// SIGBUS does `before`; a guard of the first `bytes` is made; and what `end` says is the exit
+  /// status of the process, unless a signal ends it.
+  template <class End>
+  [[noreturn]] void run(sighandler_t before, std::size_t bytes, End end) const {
+    ::signal(SIGBUS, before);
+    const FaultGuard guard(begin(), bytes, fd_);
+    std::_Exit(end(guard));
+  }
+  /// A fault where no guard is.
+  [[nodiscard]] int fault() const {
+    std::filesystem::resize_file(path_, 4096);
+    (void)at(2 * 4096);
+    return 0;
+  }
+  /// 42 if a bad page is an error of the copy that touches it, as it should be.
+  [[nodiscard]] int guarded(const FaultGuard& guard) const {
+    std::filesystem::resize_file(path_, 4096);
+    return guard.read([&] { (void)at(2 * 4096); }) ? 1 : 42;
+  }
+
+  static inline volatile std::sig_atomic_t calls = 0;  // of the handler that was there
+  static void count(int) { calls = calls + 1; }
+};
+
+constexpr std::size_t kOnePage = 4096;
+const ::testing::ExitedWithCode kAsItShould(42);
+const ::testing::KilledBySignal kKilled(SIGBUS);
 
 TEST_F(FaultGuardDeathTest, FaultOutsideOfGuardsStillEndsTheProcess) {
-  EXPECT_EXIT(
-      {
-        ::signal(SIGBUS, SIG_DFL);  // a sanitizer has put its own handler there
-        const FaultGuard guard(begin(), 4096, fd_);
-        std::filesystem::resize_file(path_, 4096);
-        (void)at(2 * 4096);
-        std::_Exit(0);
-      },
-      ::testing::KilledBySignal(SIGBUS), "");
+  // Of what a sanitizer put there nothing is left; and the kernel ignores no fault.
+  for (const sighandler_t before : {SIG_DFL, SIG_IGN}) {
+    EXPECT_EXIT(run(before, kOnePage, [&](const FaultGuard&) { return fault(); }), kKilled, "");
+  }
 }
 
 TEST_F(FaultGuardDeathTest, FaultOutsideOfGuardsGoesToTheHandlerThatWasThere) {
-  // In a child, since the first guard of a process installs the handler for good.
-  EXPECT_EXIT(
-      {
-        struct sigaction action {};
-        action.sa_handler = [](int) { std::_Exit(42); };
-        ::sigaction(SIGBUS, &action, nullptr);
-        const FaultGuard guard(begin(), 4096, fd_);
-        std::filesystem::resize_file(path_, 4096);
-        (void)at(2 * 4096);
-        std::_Exit(0);
-      },
-      ::testing::ExitedWithCode(42), "");
+  const sighandler_t exits = [](int) { std::_Exit(42); };
+  EXPECT_EXIT(run(exits, kOnePage, [&](const FaultGuard&) { return fault(); }), kAsItShould, "");
 }
 
 TEST_F(FaultGuardDeathTest, ASentSignalEndsTheProcessAsItWouldHaveWithoutAGuard) {
-  EXPECT_EXIT(
-      {
-        ::signal(SIGBUS, SIG_DFL);
-        const FaultGuard guard(begin(), kBytes, fd_);
-        ::raise(SIGBUS);
-        std::_Exit(0);
-      },
-      ::testing::KilledBySignal(SIGBUS), "");
-}
-
-// Exits with `code` if a bad page is an error of the copy that touches it, as it should be.
-[[noreturn]] void exit_if_guarded(const FaultGuard& guard, const std::function<void()>& bad_copy,
-                                  int code) {
-  std::_Exit(guard.read(bad_copy) ? 1 : code);
+  EXPECT_EXIT(run(SIG_DFL, kBytes, [](const FaultGuard&) { return ::raise(SIGBUS); }), kKilled, "");
 }
 
 TEST_F(FaultGuardDeathTest, ASentSignalThatIsIgnoredStaysIgnoredAndTheGuardStays) {
-  EXPECT_EXIT(
-      {
-        ::signal(SIGBUS, SIG_IGN);
-        const FaultGuard guard(begin(), kBytes, fd_);
-        ::raise(SIGBUS);
-        std::filesystem::resize_file(path_, 4096);
-        exit_if_guarded(
-            guard, [&] { (void)at(2 * 4096); }, 42);
-      },
-      ::testing::ExitedWithCode(42), "");
-}
-
-TEST_F(FaultGuardDeathTest, AFaultOutsideOfGuardsEndsAProcessThatIgnoresTheSignal) {
-  EXPECT_EXIT(
-      {
-        ::signal(SIGBUS, SIG_IGN);  // the kernel ignores no fault
-        const FaultGuard guard(begin(), 4096, fd_);
-        std::filesystem::resize_file(path_, 4096);
-        (void)at(2 * 4096);
-        std::_Exit(0);
-      },
-      ::testing::KilledBySignal(SIGBUS), "");
+  const auto end = [&](const FaultGuard& guard) {
+    ::raise(SIGBUS);
+    return guarded(guard);
+  };
+  EXPECT_EXIT(run(SIG_IGN, kBytes, end), kAsItShould, "");
 }
 
 TEST_F(FaultGuardDeathTest, ASentSignalGoesToTheHandlerThatWasThereAndTheGuardStays) {
-  EXPECT_EXIT(
-      {
-        static volatile std::sig_atomic_t calls = 0;
-        struct sigaction action {};
-        action.sa_handler = [](int) { calls = calls + 1; };
-        ::sigaction(SIGBUS, &action, nullptr);
-        const FaultGuard guard(begin(), kBytes, fd_);
-        ::raise(SIGBUS);
-        std::filesystem::resize_file(path_, 4096);
-        exit_if_guarded(
-            guard, [&] { (void)at(2 * 4096); }, calls == 1 ? 42 : 2);
-      },
-      ::testing::ExitedWithCode(42), "");
+  const auto end = [&](const FaultGuard& guard) {
+    ::raise(SIGBUS);
+    return calls == 1 ? guarded(guard) : 2;
+  };
+  EXPECT_EXIT(run(count, kBytes, end), kAsItShould, "");
 }
 
 /// Sends this thread what the kernel sends a process that wants to know early of a bad page.
-void send_news_of_a_bad_page(void* address) {
+int send_news_of_a_bad_page(void* address) {
   siginfo_t info{};
   info.si_signo = SIGBUS;
   info.si_code = BUS_MCEERR_AO;
   info.si_addr = address;
-  ASSERT_EQ(::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info), 0);
+  return static_cast<int>(::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info));
 }
 
 TEST_F(FaultGuardDeathTest, NewsOfABadPageGoesToTheHandlerThatWasThereAndFailsNoCopy) {
-  EXPECT_EXIT(
-      {
-        static volatile std::sig_atomic_t calls = 0;
-        struct sigaction action {};
-        action.sa_handler = [](int) { calls = calls + 1; };
-        ::sigaction(SIGBUS, &action, nullptr);
-        const FaultGuard guard(begin(), kBytes, fd_);
-        std::byte seen{};
-        const bool whole = guard.read([&] {
-          send_news_of_a_bad_page(begin() + 5 * 4096);
-          seen = at(5 * 4096);
-        });
-        std::_Exit(whole && seen == std::byte{1} && calls == 1 ? 42 : 2);
-      },
-      ::testing::ExitedWithCode(42), "");
+  const auto end = [&](const FaultGuard& guard) {
+    std::byte seen{};
+    const bool whole = guard.read([&] {
+      EXPECT_EQ(send_news_of_a_bad_page(begin() + 5 * 4096), 0);
+      seen = at(5 * 4096);
+    });
+    return whole && seen == std::byte{1} && calls == 1 ? 42 : 2;
+  };
+  EXPECT_EXIT(run(count, kBytes, end), kAsItShould, "");
 }
 
 TEST_F(FaultGuardDeathTest, NewsOfABadPageEndsTheProcessAsItWouldHaveWithoutAGuard) {
-  EXPECT_EXIT(
-      {
-        ::signal(SIGBUS, SIG_DFL);
-        const FaultGuard guard(begin(), kBytes, fd_);
-        send_news_of_a_bad_page(begin() + 5 * 4096);
-        std::_Exit(0);
-      },
-      ::testing::KilledBySignal(SIGBUS), "");
+  const auto end = [&](const FaultGuard&) { return send_news_of_a_bad_page(begin() + 5 * 4096); };
+  EXPECT_EXIT(run(SIG_DFL, kBytes, end), kKilled, "");
 }
 
 TEST_F(FaultGuardDeathTest, ANewGuardTakesTheSignalBackFromADefaultThatSomebodySet) {
-  EXPECT_EXIT(
-      {
-        { const FaultGuard first(begin(), kBytes, fd_); }
-        ::signal(SIGBUS, SIG_DFL);
-        const FaultGuard guard(begin(), kBytes, fd_);
-        std::filesystem::resize_file(path_, 4096);
-        exit_if_guarded(
-            guard, [&] { (void)at(2 * 4096); }, 42);
-      },
-      ::testing::ExitedWithCode(42), "");
+  const auto end = [&](const FaultGuard&) {
+    ::signal(SIGBUS, SIG_DFL);
+    return guarded(FaultGuard(begin(), kBytes, fd_));
+  };
+  EXPECT_EXIT(run(SIG_DFL, kBytes, end), kAsItShould, "");
 }
 
 }  // namespace

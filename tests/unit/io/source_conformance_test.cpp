@@ -18,6 +18,7 @@
 #include "io/source_select.hpp"
 #include "io/throttled_source.hpp"
 #include "io/trial_source.hpp"
+#include "support/errors.hpp"
 #include "support/pixels.hpp"
 #include "support/scratch.hpp"
 
@@ -201,12 +202,8 @@ TEST_P(ChunkSourceTest, StopsOnRequest) {
   stop.request_stop();
   std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
   const std::vector<RowTarget> rows{{.row = 0, .target = memory.data()}};
-  try {
-    (void)source_->place(group(0), rows, stop.get_token());
-    FAIL() << "a stopped source went on";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::cancelled);
-  }
+  test::expect_error(ErrorCode::cancelled, {},
+                     [&] { (void)source_->place(group(0), rows, stop.get_token()); });
 }
 
 TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {

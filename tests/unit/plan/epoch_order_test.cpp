@@ -14,18 +14,10 @@
 #include "support/errors.hpp"
 #include "support/golden_vectors.hpp"
 
+namespace chunkio {
 namespace {
 
-using chunkio::EpochOrder;
-using chunkio::Error;
-using chunkio::ErrorCode;
-using chunkio::OrderMode;
-using chunkio::OrderOptions;
-using chunkio::RowGroups;
-using chunkio::RowRange;
-using chunkio::RowSelection;
-using chunkio::Uneven;
-using chunkio::test::refusal;
+using test::refusal;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -85,7 +77,7 @@ EpochOrder order_of(const nlohmann::json& entry, std::int64_t rank) {
 
 TEST(EpochOrder, MatchesTheReference) {
   int cases = 0;
-  for (const auto& entry : chunkio::test::golden_vectors("orders.json")) {
+  for (const auto& entry : test::golden_vectors("orders.json")) {
     SCOPED_TRACE(entry["name"].get<std::string>());
     std::int64_t steps = 0;
     for (std::int64_t rank = 0; rank < entry["world_size"]; ++rank) {
@@ -112,93 +104,12 @@ TEST(EpochOrder, MatchesTheReference) {
   EXPECT_GE(cases, 110);
 }
 
-TEST(EpochOrder, SequentialIsFileOrder) {
-  const EpochOrder order(RowGroups(4, 11), {.mode = OrderMode::sequential, .batch_size = 3}, 5);
-  Rows expected(11);
-  std::iota(expected.begin(), expected.end(), 0);
-  EXPECT_EQ(all_rows(order), expected);
-  EXPECT_EQ(order.num_steps(), 4);
-  EXPECT_EQ(order.batch_rows(3), 2);
-}
-
-TEST(EpochOrder, ShuffledDeliversEachSampleOnce) {
-  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::random}) {
-    Rows rows = all_rows(EpochOrder(
-        RowGroups(10, 1003), {.mode = mode, .seed = 3, .batch_size = 64, .window_groups = 7}, 0));
-    EXPECT_FALSE(std::is_sorted(rows.begin(), rows.end()));
-    std::sort(rows.begin(), rows.end());
-    Rows expected(1003);
-    std::iota(expected.begin(), expected.end(), 0);
-    EXPECT_EQ(rows, expected);
-  }
-}
-
-TEST(EpochOrder, SeedAndEpochChangeTheOrder) {
-  const auto rows_of = [](std::uint64_t seed, std::int64_t epoch) {
-    return all_rows(EpochOrder(RowGroups(10, 1000),
-                               {.seed = seed, .batch_size = 100, .window_groups = 4}, epoch));
-  };
-  EXPECT_EQ(rows_of(1, 2), rows_of(1, 2));
-  EXPECT_NE(rows_of(1, 2), rows_of(2, 1));
-  EXPECT_NE(rows_of(1, 2), rows_of(1, 3));
-  EXPECT_NE(rows_of(1, 0), rows_of(1 + (std::uint64_t{1} << 32), 0));
-  EXPECT_NE(rows_of(1, 0), rows_of(1, std::int64_t{1} << 32));
-}
-
-TEST(EpochOrder, MixesWholeWindowsOfRowGroups) {
-  // Windows of 5 groups of 10: each run of 50 samples comes from exactly 5 groups.
-  const Rows rows = all_rows(
-      EpochOrder(RowGroups(10, 1000), {.seed = 9, .batch_size = 50, .window_groups = 5}, 0));
-  for (std::size_t window = 0; window < 20; ++window) {
-    std::vector<int> samples_of_group(100);
-    for (std::size_t i = 0; i < 50; ++i) {
-      ++samples_of_group[static_cast<std::size_t>(rows[window * 50 + i] / 10)];
-    }
-    EXPECT_EQ(std::count(samples_of_group.begin(), samples_of_group.end(), 10), 5);
-  }
-}
-
 TEST(EpochOrder, LanesDefaultToWorldSize) {
   const EpochOrder order(RowGroups(10, 100), {.batch_size = 4, .rank = 1, .world_size = 3}, 2);
   EXPECT_EQ(order.options().lanes, 3);
   EXPECT_EQ(order.options().rank, 1);
   EXPECT_EQ(order.epoch(), 2);
   EXPECT_EQ(order.groups().num_groups(), 10);
-}
-
-TEST(EpochOrder, PadDropAndExactEndAsDefined) {
-  // 10 samples in 4 lanes: lengths 2, 3, 2, 3.
-  const auto delivered = [](Uneven uneven, bool drop_last) {
-    Rows counts;
-    for (std::int64_t rank = 0; rank < 4; ++rank) {
-      const EpochOrder order(RowGroups(3, 10),
-                             {.batch_size = 2,
-                              .rank = rank,
-                              .world_size = 4,
-                              .uneven = uneven,
-                              .drop_last = drop_last},
-                             0);
-      counts.push_back(order.num_delivered());
-      counts.push_back(order.num_steps());
-    }
-    return counts;
-  };
-  EXPECT_EQ(delivered(Uneven::pad, false), (Rows{3, 2, 3, 2, 3, 2, 3, 2}));
-  EXPECT_EQ(delivered(Uneven::pad, true), (Rows{2, 1, 2, 1, 2, 1, 2, 1}));
-  EXPECT_EQ(delivered(Uneven::drop, false), (Rows{2, 1, 2, 1, 2, 1, 2, 1}));
-  EXPECT_EQ(delivered(Uneven::exact, false), (Rows{2, 1, 3, 2, 2, 1, 3, 2}));
-}
-
-TEST(EpochOrder, PaddingRepeatsTheFirstSampleOfTheLane) {
-  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
-    const EpochOrder order(RowGroups(3, 10),
-                           {.mode = mode, .seed = 4, .batch_size = 3, .rank = 0, .world_size = 4},
-                           0);
-    const Rows rows = all_rows(order);
-    ASSERT_EQ(rows.size(), 3U);
-    EXPECT_EQ(rows[2], rows[0]);
-    EXPECT_NE(rows[1], rows[0]);
-  }
 }
 
 TEST(EpochOrder, DropLastMayLeaveNothing) {
@@ -224,14 +135,6 @@ TEST(EpochOrder, PlansTenBillionSamples) {
     EXPECT_GT(rows.back() - rows.front(), kSamples / 4);
   }
   EXPECT_EQ(order.batch_rows(order.num_steps() - 1), kSamples / 8 % 256);
-}
-
-TEST(EpochOrder, ASelectionOfAllRowsIsNone) {
-  const auto rows_of = [](const RowGroups& groups) {
-    return all_rows(EpochOrder(groups, {.seed = 5, .batch_size = 8, .window_groups = 3}, 1));
-  };
-  EXPECT_EQ(rows_of(RowGroups(4, 50, RowSelection({{20, 50}, {0, 20}}))),
-            rows_of(RowGroups(4, 50)));
 }
 
 TEST(EpochOrder, ASelectionOfManyGroupsIsDeliveredOnce) {
@@ -344,13 +247,5 @@ TEST(EpochOrder, RefusesStepsThatDoNotExist) {
   EXPECT_THAT(refusal([&] { (void)order.batch(-1); }), HasSubstr("step -1"));
 }
 
-TEST(EpochOrder, NamesOfEnumerators) {
-  EXPECT_EQ(to_string(OrderMode::chunk_shuffled), "chunk_shuffled");
-  EXPECT_EQ(to_string(OrderMode::sequential), "sequential");
-  EXPECT_EQ(to_string(OrderMode::random), "random");
-  EXPECT_EQ(to_string(Uneven::pad), "pad");
-  EXPECT_EQ(to_string(Uneven::drop), "drop");
-  EXPECT_EQ(to_string(Uneven::exact), "exact");
-}
-
 }  // namespace
+}  // namespace chunkio

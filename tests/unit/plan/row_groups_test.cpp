@@ -16,12 +16,10 @@
 #include "support/errors.hpp"
 #include "support/scratch.hpp"
 
+namespace chunkio {
 namespace {
 
-using chunkio::RowGroups;
-using chunkio::RowRange;
-using chunkio::RowSelection;
-using chunkio::test::refusal;
+using test::refusal;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -73,18 +71,6 @@ TEST(RowSelection, RefusesNonsense) {
   EXPECT_EQ(RowSelection({{0, kMaxRow}}).count(), kMaxRow);
 }
 
-TEST(RowSelection, IntersectsWithAnother) {
-  const RowSelection a({{0, 10}, {20, 30}, {40, 50}});
-  const RowSelection b({{5, 25}, {28, 45}, {60, 70}});
-  const auto both = a.intersect(b);
-  ASSERT_TRUE(both);
-  EXPECT_EQ(ranges_of(*both), (Ranges{{5, 10}, {20, 25}, {28, 30}, {40, 45}}));
-  EXPECT_EQ(both->count(), 17);
-  EXPECT_EQ(ranges_of(*b.intersect(a)), ranges_of(*both));
-  EXPECT_EQ(ranges_of(*a.intersect(a)), ranges_of(a));
-  EXPECT_FALSE(a.intersect(RowSelection({{10, 20}, {50, 60}})));
-}
-
 TEST(RowSelection, IsNeverEmptyAlsoAfterAMove) {
   RowSelection first({{1, 3}});
   const RowSelection second(std::move(first));
@@ -100,6 +86,7 @@ TEST(RowGroups, LastGroupOfEachFileMayBeShort) {
   for (std::int64_t g = 0; g < groups.num_groups(); ++g) {
     first.push_back(groups.extent(g).begin);
     length.push_back(groups.length(g));
+    EXPECT_EQ(groups.number_of(groups.extent(g).begin), g);
   }
   EXPECT_EQ(first, (Rows{0, 4, 8, 10, 14, 18}));
   EXPECT_EQ(length, (Rows{4, 4, 2, 4, 4, 3}));
@@ -111,44 +98,6 @@ TEST(RowGroups, AGroupMayBeLargerThanTheData) {
   const RowGroups groups(100, 7);
   EXPECT_EQ(groups.num_groups(), 1);
   EXPECT_EQ(groups.length(0), 7);
-}
-
-TEST(RowGroups, KeepTheSelectedRows) {
-  // Groups of 4 rows of 18: 0 cut at both ends, 1 gone, 2 whole, 3 with two single rows, 4 short.
-  const RowGroups groups(4, 18, RowSelection({{1, 3}, {8, 13}, {15, 17}}));
-  EXPECT_TRUE(groups.is_selection());
-  EXPECT_EQ(groups.num_samples(), 9);
-  ASSERT_EQ(groups.num_groups(), 4);
-  EXPECT_EQ(groups.group_samples(), 4);
-  EXPECT_EQ(groups.max_length(), 4);
-  EXPECT_TRUE(groups.short_groups().empty());
-  const std::vector<RowRange> extents{{0, 4}, {8, 12}, {12, 16}, {16, 18}};
-  const std::vector<std::vector<std::uint32_t>> offsets{{1, 2}, {0, 1, 2, 3}, {0, 3}, {0}};
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    const auto group = static_cast<std::int64_t>(i);
-    EXPECT_EQ(groups.extent(group), extents[i]);
-    EXPECT_EQ(groups.length(group), std::ssize(offsets[i]));
-    EXPECT_EQ(offsets_of(groups, group), offsets[i]);
-    for (std::size_t j = 0; j < offsets[i].size(); ++j) {
-      EXPECT_EQ(groups.row(group, static_cast<std::int64_t>(j)), extents[i].begin + offsets[i][j]);
-    }
-  }
-}
-
-TEST(RowGroups, OfSeveralFilesKeepTheSelectedRows) {
-  // Files of 10, 8 and 3 rows in groups of 4; the ranges cross both seams.
-  const Rows files{10, 8, 3};
-  const RowGroups groups(4, files, RowSelection({{7, 12}, {17, 19}}));
-  ASSERT_EQ(groups.num_groups(), 5);
-  const std::vector<RowRange> extents{{4, 8}, {8, 10}, {10, 14}, {14, 18}, {18, 21}};
-  const std::vector<std::vector<std::uint32_t>> offsets{{3}, {0, 1}, {0, 1}, {3}, {0}};
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    EXPECT_EQ(groups.extent(static_cast<std::int64_t>(i)), extents[i]);
-    EXPECT_EQ(offsets_of(groups, static_cast<std::int64_t>(i)), offsets[i]);
-  }
-  EXPECT_EQ(groups.number_of(9), 2);
-  EXPECT_EQ(groups.number_of(10), 3);
-  EXPECT_EQ(groups.number_of(20), 5);
 }
 
 TEST(RowGroups, KnowAllTheirRowsWithoutASelection) {
@@ -215,7 +164,7 @@ TEST(RowGroups, RefusesNonsense) {
 
 /// As the next one.
 TEST(RowSelection, IntersectsAsSetsDo) {
-  std::mt19937_64 random(chunkio::test::test_seed());
+  std::mt19937_64 random(test::test_seed());
   for (int round = 0; round < 300; ++round) {
     Rows rows[2];
     Rows both;
@@ -239,7 +188,7 @@ TEST(RowSelection, IntersectsAsSetsDo) {
 /// Against lists of all rows, on random selections. The seed is logged; set CHUNKIO_TEST_SEED to
 /// repeat a run.
 TEST(RowGroups, AgreeWithAListOfTheSelectedRows) {
-  std::mt19937_64 random(chunkio::test::test_seed());
+  std::mt19937_64 random(test::test_seed());
   const auto between = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
@@ -290,3 +239,4 @@ TEST(RowGroups, AgreeWithAListOfTheSelectedRows) {
 }
 
 }  // namespace
+}  // namespace chunkio

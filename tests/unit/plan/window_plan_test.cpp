@@ -7,15 +7,10 @@
 
 #include <gtest/gtest.h>
 
+namespace chunkio {
 namespace {
 
-using chunkio::EpochOrder;
-using chunkio::OrderMode;
-using chunkio::OrderOptions;
-using chunkio::RowGroups;
-using chunkio::RowSelection;
-using chunkio::Uneven;
-using namespace chunkio::plan;
+using namespace plan;
 
 using Rows = std::vector<std::int64_t>;
 
@@ -62,25 +57,6 @@ TEST(WindowPlan, ShuffledWindowsHoldWSlots) {
   EXPECT_EQ(groups.size(), 21U);
 }
 
-TEST(WindowPlan, ALaneBoundaryCutsAGroup) {
-  // Two lanes of 6 cut the second of three groups of 4.
-  const OrderOptions options{
-      .mode = OrderMode::sequential, .batch_size = 2, .rank = 0, .world_size = 2};
-  const EpochOrder order(RowGroups(4, 12), options, 0);
-  ASSERT_EQ(num_windows(order, 0), 2);
-  ASSERT_EQ(num_windows(order, 1), 2);
-  const WindowPlan before = plan_of(order, 0, 1);
-  const WindowPlan after = plan_of(order, 1, 0);
-  EXPECT_EQ(groups_read(before), (Rows{1}));
-  EXPECT_EQ(groups_read(after), (Rows{1}));
-  ASSERT_EQ(before.rows.size(), 2U);
-  ASSERT_EQ(after.rows.size(), 2U);
-  EXPECT_EQ(before.rows[0].row, 0U);
-  EXPECT_EQ(after.rows[0].row, 2U);
-  EXPECT_EQ(before.first_index, 4);
-  EXPECT_EQ(after.first_index, 0);
-}
-
 TEST(WindowPlan, PaddingIsAReadOfItsOwnInTheLastWindow) {
   // Lanes of 5 and 6: lane 0 is padded.
   const OrderOptions options{.seed = 8, .batch_size = 3, .window_groups = 1, .world_size = 2};
@@ -96,24 +72,6 @@ TEST(WindowPlan, PaddingIsAReadOfItsOwnInTheLastWindow) {
   const PlannedRow padded = plan.rows[read.first];
   EXPECT_EQ(plan.first_index + padded.index, 5);
   EXPECT_EQ(order.groups().row(read.group, padded.row), order.batch(0).front());
-}
-
-TEST(WindowPlan, WindowsBeyondWhatDropLastKeepsAreEmpty) {
-  const EpochOrder order(RowGroups(4, 40),
-                         {.seed = 1, .batch_size = 17, .window_groups = 2, .drop_last = true}, 0);
-  EXPECT_EQ(lane_delivered(order, 0), 34);
-  ASSERT_EQ(num_windows(order, 0), 5);
-  EXPECT_EQ(window_extent(order, 0, 4).first_index, 32);
-  EXPECT_EQ(window_extent(order, 0, 4).end_index, 34);
-  EXPECT_EQ(plan_of(order, 0, 4).rows.size(), 2U);
-
-  const EpochOrder shorter(RowGroups(4, 40),
-                           {.seed = 1, .batch_size = 30, .window_groups = 2, .drop_last = true}, 0);
-  const WindowExtent extent = window_extent(shorter, 0, 4);
-  EXPECT_EQ(extent.first_index, extent.end_index);
-  const WindowPlan plan = plan_of(shorter, 0, 4);
-  EXPECT_TRUE(plan.reads.empty());
-  EXPECT_TRUE(plan.rows.empty());
 }
 
 TEST(WindowPlan, RandomWindowsAreBatchesAndReadAGroupOnce) {
@@ -166,22 +124,6 @@ TEST(WindowPlan, AWindowOfTenBillionSamplesIsPlannedAlone) {
   EXPECT_EQ(lane_batch(order), 256);
 }
 
-TEST(WindowPlan, RowsOfASelectionCountOnlySelectedOnes) {
-  // Groups of 4: 1 keeps rows 5 and 7, 3 keeps 12; the others nothing.
-  const EpochOrder order(RowGroups(4, 20, RowSelection({{5, 6}, {7, 8}, {12, 13}})),
-                         {.mode = OrderMode::sequential, .batch_size = 3}, 0);
-  ASSERT_EQ(num_windows(order, 0), 2);
-  const WindowPlan first = plan_of(order, 0, 0);
-  const WindowPlan second = plan_of(order, 0, 1);
-  EXPECT_EQ(groups_read(first), (Rows{0}));
-  ASSERT_EQ(first.rows.size(), 2U);
-  EXPECT_EQ(first.rows[1].row, 1U);
-  EXPECT_EQ(groups_read(second), (Rows{1}));
-  ASSERT_EQ(second.rows.size(), 1U);
-  EXPECT_EQ(second.rows[0].row, 0U);
-  EXPECT_EQ(order.batch(0), (Rows{5, 7, 12}));
-}
-
 TEST(WindowPlan, ASelectionNeedsNoMoreThanItsLongestGroups) {
   // One row in each group of 10: windows of 4 groups hold 4 samples.
   Rows tens(100);
@@ -191,19 +133,6 @@ TEST(WindowPlan, ASelectionNeedsNoMoreThanItsLongestGroups) {
   EXPECT_EQ(max_window_samples(order, 1), 4 + 1);  // one more for padding
   EXPECT_EQ(max_window_samples(order, 5), 20 + 1);
   EXPECT_EQ(max_window_samples(order, 50), 100);
-}
-
-TEST(WindowPlan, ThePaddingSampleIsInTheLastWindow) {
-  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
-    // Lanes of 5 and 6: lane 0 is padded.
-    const EpochOrder order(RowGroups(2, 11), {.mode = mode, .batch_size = 4, .world_size = 2}, 0);
-    ASSERT_EQ(lane_delivered(order, 0), 6);
-    const std::int64_t last = num_windows(order, 0) - 1;
-    ASSERT_GT(last, 0);
-    EXPECT_EQ(window_of(order, 0, 5), last);
-    EXPECT_EQ(window_of(order, 0, 4), last);
-    EXPECT_EQ(window_of(order, 0, 0), 0);
-  }
 }
 
 TEST(WindowPlan, AWindowOfTenBillionSamplesIsFound) {
@@ -235,18 +164,5 @@ TEST(WindowPlan, DroppingNothingOrEverythingIsFine) {
   EXPECT_TRUE(plan.rows.empty());
 }
 
-TEST(WindowPlan, DroppingLeavesOutRowGroupsWithNothingLeft) {
-  const EpochOrder order(RowGroups(4, 40), {.mode = OrderMode::random, .seed = 3, .batch_size = 10},
-                         0);
-  WindowPlan plan = plan_of(order, 0, 1);
-  ASSERT_GT(plan.reads.size(), 1U);
-  drop_before(plan, plan.end_index - 1);
-  ASSERT_EQ(plan.reads.size(), 1U);
-  EXPECT_EQ(plan.reads[0].first, 0U);
-  EXPECT_EQ(plan.reads[0].count, 1U);
-  ASSERT_EQ(plan.rows.size(), 1U);
-  EXPECT_EQ(plan.rows[0].index, 0U);
-  EXPECT_EQ(order.groups().row(plan.reads[0].group, plan.rows[0].row), order.batch(1).back());
-}
-
 }  // namespace
+}  // namespace chunkio

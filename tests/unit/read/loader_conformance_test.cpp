@@ -271,6 +271,8 @@ TYPED_TEST(LoaderConformance, LoopsThatCountStepsKeepWhatWasPrefetched) {
     }
   }
   EXPECT_EQ(subject.reading().chunk_loads, TypeParam::kReads ? 3 * loads : loads);
+  // The last of as many epochs as were announced is not the end.
+  EXPECT_EQ(this->epoch_of(subject, 3), this->expected(3));
 }
 
 TYPED_TEST(LoaderConformance, ContinuesExactlyFromEveryState) {
@@ -378,16 +380,18 @@ TYPED_TEST(LoaderConformance, BeforeAnEpochWasStartedThereIsNoBatch) {
 }
 
 TYPED_TEST(LoaderConformance, StatesOfOtherOrdersChangeNothing) {
-  TypeParam subject(this->host_loader());
-  subject.get().start_epoch(0);
-  EXPECT_EQ(this->take(subject), this->expected(0).front());
   LoaderOptions other = this->options();
   other.seed = 99;
   const std::string of_other = TypeParam(this->host_loader(other)).get().state();
-  expect_error(ErrorCode::invalid_argument, {"seed is 99 in the state and 3 here"},
-               [&] { subject.get().restore(of_other); });
-  EXPECT_THROW(subject.get().restore("{}"), Error);
-  EXPECT_EQ(this->drain(subject), this->expected(0, 1));
+  TypeParam subject(this->host_loader());
+  for (int stop = 0; stop <= this->kSteps; ++stop) {
+    subject.get().start_epoch(stop);
+    for (int i = 0; i < stop; ++i) static_cast<void>(this->take(subject));
+    expect_error(ErrorCode::invalid_argument, {"seed is 99 in the state and 3 here"},
+                 [&] { subject.get().restore(of_other); });
+    EXPECT_THROW(subject.get().restore("{}"), Error);
+    EXPECT_EQ(this->drain(subject), this->expected(stop, stop)) << stop;
+  }
 }
 
 TYPED_TEST(LoaderConformance, AnEpochWithoutAnyBatchIsRefused) {

@@ -178,7 +178,7 @@ TEST_F(SomeRowsTest, MoreThanTheBudgetCannotBeKept) {
 
 // ---- Checked chunks ----
 
-class VerifiedTest : public testing::Test {
+class VerifiedTest : public testing::TestWithParam<SourceKind> {
  protected:
   VerifiedTest() {
     const DatasetSpec spec = test::small_spec(40);
@@ -195,9 +195,9 @@ class VerifiedTest : public testing::Test {
   std::string path_ = folder_.file("own.h5");
 };
 
-TEST_F(VerifiedTest, ADamagedChunkComesOutOfTheConsumersNextCall) {
+TEST_P(VerifiedTest, ADamagedChunkComesOutOfTheConsumersNextCall) {
   for (const Verify verify : {Verify::first_epoch, Verify::always}) {
-    Loader loader(Dataset::open(path_), {.batch_size = 4, .verify = verify});
+    Loader loader(Dataset::open(path_), {.batch_size = 4, .verify = verify, .source = GetParam()});
     expect_error(ErrorCode::digest_mismatch, {path_, "chunk 2 (rows 16 to 23) of images"},
                  [&] { drain(loader); });
     // It stays an error, and the loader can be destroyed.
@@ -205,9 +205,10 @@ TEST_F(VerifiedTest, ADamagedChunkComesOutOfTheConsumersNextCall) {
   }
 }
 
-TEST_F(VerifiedTest, OrIsLeftOut) {
-  Loader loader(Dataset::open(path_),
-                {.batch_size = 4, .verify = Verify::always, .on_error = OnError::skip});
+TEST_P(VerifiedTest, OrIsLeftOut) {
+  Loader loader(
+      Dataset::open(path_),
+      {.batch_size = 4, .verify = Verify::always, .on_error = OnError::skip, .source = GetParam()});
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     const std::vector<std::int64_t> rows = drain(loader, epoch);
     EXPECT_EQ(rows.size(), 32U);
@@ -222,11 +223,12 @@ TEST_F(VerifiedTest, OrIsLeftOut) {
   EXPECT_NE(skipped[0].reason.find("digest"), std::string::npos);
 }
 
-TEST_F(VerifiedTest, WhatIsKeptWasCheckedBefore) {
+TEST_P(VerifiedTest, WhatIsKeptWasCheckedBefore) {
   // The damaged chunk is never kept, so every epoch meets it; the others are read once.
   Loader loader(Dataset::open(path_), {.batch_size = 4,
                                        .verify = Verify::always,
                                        .on_error = OnError::skip,
+                                       .source = GetParam(),
                                        .resident = Resident::host,
                                        .num_epochs = 3});
   for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
@@ -236,13 +238,18 @@ TEST_F(VerifiedTest, WhatIsKeptWasCheckedBefore) {
   }
 }
 
-TEST_F(VerifiedTest, WithoutVerificationNothingIsNoticed) {
-  Loader loader(Dataset::open(path_), {.batch_size = 4});
+TEST_P(VerifiedTest, WithoutVerificationNothingIsNoticed) {
+  Loader loader(Dataset::open(path_), {.batch_size = 4, .source = GetParam()});
   loader.start_epoch(0);
   std::int64_t images = 0;
   while (const auto batch = loader.next()) images += batch->size();
   EXPECT_EQ(images, 40);
 }
+
+INSTANTIATE_TEST_SUITE_P(Sources, VerifiedTest,
+                         testing::Values(SourceKind::mapped, SourceKind::scatter,
+                                         SourceKind::direct, SourceKind::hdf5),
+                         [](const auto& source) { return std::string(to_string(source.param)); });
 
 }  // namespace
 }  // namespace chunkio

@@ -1,5 +1,4 @@
 /// LoaderOptions::disk_limit: the same batches, later.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,23 +11,19 @@
 #include <chunkio/loader.hpp>
 
 #include "support/errors.hpp"
-#include "support/pixels.hpp"
-#include "support/scratch.hpp"
+#include "support/packed_loader.hpp"
 
 namespace chunkio {
 namespace {
 
-class LoaderDiskLimitTest : public testing::Test {
+class LoaderDiskLimitTest : public test::PackedLoaderTest {
  protected:
-  LoaderDiskLimitTest() { test::write_packed(path_, file_); }
-
-  /// Windows of four chunks; nothing is prefetched from a further epoch.
+  /// Nothing is prefetched from a further epoch.
   static LoaderOptions options(const std::optional<DiskLimit>& limit) {
-    return {.batch_size = 16,
-            .seed = 7,
-            .window_bytes = 4 * 9 * 60,
-            .num_epochs = 1,
-            .disk_limit = limit};
+    LoaderOptions limited = small();
+    limited.num_epochs = 1;
+    limited.disk_limit = limit;
+    return limited;
   }
   /// Sample numbers and pixels, in the order of delivery.
   static std::vector<std::byte> deliver(Loader& loader, std::int64_t epoch = 0) {
@@ -45,10 +40,6 @@ class LoaderDiskLimitTest : public testing::Test {
     Loader loader(Dataset::open(path), options);
     return deliver(loader);
   }
-
-  test::ScratchFolder scratch_;
-  test::PackedFile file_{.num_samples = 230, .chunk_samples = 9};
-  std::string path_ = scratch_.file("train.h5");
 };
 
 TEST_F(LoaderDiskLimitTest, TheBatchesAreThoseOfAnyOtherDisk) {
@@ -127,25 +118,6 @@ TEST_F(LoaderDiskLimitTest, ResidentImagesAreChargedOnce) {
   Loader other(Dataset::open(path_), plain);
   deliver(other, 0);
   EXPECT_EQ(second, deliver(other, 1));
-}
-
-TEST_F(LoaderDiskLimitTest, AResumedEpochGoesOnAsItWouldHave) {
-  const DiskLimit limit{.bytes_per_second = 1e7, .request_seconds = 1e-4, .queue_depth = 2};
-  Loader whole(Dataset::open(path_), options(std::nullopt));
-  whole.start_epoch(0);
-  Loader first(Dataset::open(path_), options(limit));
-  first.start_epoch(0);
-  for (int step = 0; step < 5; ++step) {
-    ASSERT_TRUE(whole.next());
-    ASSERT_TRUE(first.next());
-  }
-  Loader second = Loader::resume(Dataset::open(path_), options(limit), first.state());
-  while (const auto expected = whole.next()) {
-    const auto batch = second.next();
-    ASSERT_TRUE(batch);
-    ASSERT_TRUE(std::ranges::equal(batch->sample_ids(), expected->sample_ids()));
-  }
-  EXPECT_FALSE(second.next());
 }
 
 TEST_F(LoaderDiskLimitTest, NobodyWaitsForASlowDiskToEnd) {

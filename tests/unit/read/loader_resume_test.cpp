@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -18,156 +17,25 @@
 #include <chunkio/loader.hpp>
 
 #include "support/errors.hpp"
-#include "support/pixels.hpp"
+#include "support/packed_loader.hpp"
 #include "support/process_counts.hpp"
-#include "support/scratch.hpp"
 
 namespace chunkio {
 namespace {
 
-using Samples = std::vector<std::int64_t>;
+using Samples = test::Rows;
+using test::expect_error;
+using test::rows_of;
 
-class LoaderResumeTest : public ::testing::Test {
+class LoaderResumeTest : public test::PackedLoaderTest {
  protected:
-  void SetUp() override { test::write_packed(path_, file_); }
-
-  /// Windows of a few chunks, so that the order is more than one shuffle of everything.
-  static LoaderOptions small(std::int64_t batch_size = 16) {
-    return {.batch_size = batch_size, .seed = 7, .window_bytes = 4 * 9 * 60};
-  }
-
-  /// The samples of a batch, whose pixels must be theirs.
-  Samples samples_of(const Batch& batch) const {
-    const auto row_bytes = static_cast<std::size_t>(file_.sample_bytes());
-    for (std::size_t i = 0; i < batch.sample_ids().size(); ++i) {
-      const auto expected = test::image(batch.sample_ids()[i], file_.sample_bytes());
-      EXPECT_TRUE(
-          std::equal(expected.begin(), expected.end(), batch.images().data() + i * row_bytes));
-    }
-    return {batch.sample_ids().begin(), batch.sample_ids().end()};
-  }
-
   /// What is left of an epoch.
-  std::vector<Samples> rest(Loader& loader) const {
+  static std::vector<Samples> rest(Loader& loader) {
     std::vector<Samples> batches;
-    while (const auto batch = loader.next()) batches.push_back(samples_of(*batch));
+    while (const auto batch = loader.next()) batches.push_back(rows_of(*batch));
     return batches;
   }
-
-  static std::vector<Samples> from(const std::vector<Samples>& all, std::size_t step) {
-    return {all.begin() + static_cast<std::ptrdiff_t>(step), all.end()};
-  }
-
-  test::ScratchFolder scratch_;
-  test::PackedFile file_{.num_samples = 230, .chunk_samples = 9};
-  std::string path_ = scratch_.file("train.h5");
 };
-
-TEST_F(LoaderResumeTest, ContinuesExactlyAtEveryBatch) {
-  const Dataset dataset = Dataset::open(path_);
-  for (const OrderMode mode :
-       {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
-    for (const Uneven uneven : {Uneven::pad, Uneven::exact}) {
-      LoaderOptions options = small();
-      options.order = mode;
-      options.uneven = uneven;
-      options.lanes = 4;
-      Loader whole(dataset, options);
-      whole.start_epoch(2);
-      std::vector<std::string> states = {whole.state()};
-      std::vector<Samples> expected;
-      while (const auto batch = whole.next()) {
-        expected.push_back(samples_of(*batch));
-        states.push_back(whole.state());
-      }
-      whole.start_epoch(3);
-      const std::vector<Samples> next_epoch = rest(whole);
-
-      for (std::size_t step = 0; step < states.size(); ++step) {
-        SCOPED_TRACE(std::string(to_string(mode)) + " step " + std::to_string(step));
-        options.num_threads = static_cast<std::int64_t>(1 + step % 3);
-        options.source = step % 2 == 0 ? SourceKind::scatter : SourceKind::hdf5;
-        Loader resumed = Loader::resume(dataset, options, states[step]);
-        EXPECT_EQ(resumed.position().epoch, 2);
-        EXPECT_EQ(resumed.position().step, static_cast<std::int64_t>(step));
-        EXPECT_EQ(resumed.state(), states[step]) << "nothing was handed out yet";
-        if (step % 2 == 0) resumed.start_epoch(2);  // continues
-        EXPECT_EQ(rest(resumed), from(expected, step));
-        resumed.start_epoch(3);
-        EXPECT_EQ(rest(resumed), next_epoch);
-      }
-    }
-  }
-}
-
-TEST_F(LoaderResumeTest, StateCountsWhatWasHandedOutNotWhatWasPrefetched) {
-  Loader loader(Dataset::open(path_), small());
-  EXPECT_EQ(loader.position().step, 0);
-  const std::string before = loader.state();
-  loader.start_epoch(0);
-  EXPECT_EQ(loader.state(), before);
-  for (std::int64_t step = 0; step < loader.num_steps(); ++step) {
-    EXPECT_EQ(loader.position().step, step);
-    const std::string expected = "\"step\":" + std::to_string(step) + ",";
-    EXPECT_NE(loader.state().find(expected), std::string::npos) << loader.state();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // workers go ahead
-    ASSERT_TRUE(loader.next());
-  }
-  EXPECT_EQ(loader.position().step, loader.num_steps());
-  EXPECT_EQ(loader.state().find(path_), std::string::npos) << "no path";
-}
-
-TEST_F(LoaderResumeTest, RestoreMovesALoader) {
-  Loader loader(Dataset::open(path_), small());
-  loader.start_epoch(0);
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(loader.next());
-  const std::string state = loader.state();
-  const std::vector<Samples> expected = rest(loader);
-
-  loader.start_epoch(4);
-  ASSERT_TRUE(loader.next());
-  loader.restore(state);
-  EXPECT_EQ(rest(loader), expected) << "next() goes on there";
-
-  loader.restore(state);
-  std::vector<Samples> batches;
-  for (const Batch& batch : loader.epoch(0)) batches.push_back(samples_of(batch));
-  EXPECT_EQ(batches, expected) << "so does epoch()";
-
-  loader.restore(state);
-  loader.start_epoch(1);  // another epoch starts at its start
-  EXPECT_EQ(static_cast<std::int64_t>(rest(loader).size()), loader.num_steps());
-
-  loader.restore(state);
-  ASSERT_TRUE(loader.next());
-  loader.start_epoch(0);  // and so does the same one, once it goes on
-  EXPECT_EQ(static_cast<std::int64_t>(rest(loader).size()), loader.num_steps());
-}
-
-TEST_F(LoaderResumeTest, EndOfAnEpochIsAPlace) {
-  const Dataset dataset = Dataset::open(path_);
-  Loader loader(dataset, small());
-  loader.start_epoch(0);
-  (void)rest(loader);
-  const std::string state = loader.state();
-  Loader resumed = Loader::resume(dataset, small(), state);
-  EXPECT_EQ(resumed.position().step, resumed.num_steps());
-  EXPECT_EQ(resumed.state(), state);
-  for (const Batch& batch : resumed.epoch(0)) FAIL() << "batch " << batch.step();
-  loader.start_epoch(1);
-  resumed.start_epoch(1);
-  EXPECT_EQ(rest(resumed), rest(loader));
-}
-
-TEST_F(LoaderResumeTest, ACopyOfTheFileContinues) {
-  Loader loader(Dataset::open(path_), small());
-  loader.start_epoch(0);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(loader.next());
-  const std::string copy = scratch_.file("copy.h5");
-  std::filesystem::copy_file(path_, copy);
-  Loader resumed = Loader::resume(Dataset::open(copy), small(), loader.state());
-  EXPECT_EQ(rest(resumed), rest(loader));
-}
 
 /// All ranks of a run, stepping together.
 class World {
@@ -185,7 +53,8 @@ class World {
       const auto batch = loader.next();
       if (!batch) continue;
       any = true;
-      global.insert(global.end(), batch->sample_ids().begin(), batch->sample_ids().end());
+      const Samples part = rows_of(*batch);
+      global.insert(global.end(), part.begin(), part.end());
     }
     if (!any) return std::nullopt;
     return global;
@@ -241,6 +110,8 @@ TEST_F(LoaderResumeTest, WorldSizeMayChangeInsideAnEpoch) {
               mine.batch_size = 1000;  // these three are taken from the state
               mine.window_bytes = 1;
               mine.lanes = 0;
+              mine.num_threads = 1 + rank % 3;
+              mine.source = rank % 2 == 0 ? SourceKind::scatter : SourceKind::hdf5;
               return Loader::resume(dataset, mine, state);
             });
           };
@@ -283,11 +154,11 @@ TEST_F(LoaderResumeTest, SelectionsContinueAndAreToldApart) {
   EXPECT_EQ(rest(resumed), rest(loader));
 
   options.rows.reset();
-  test::expect_error(ErrorCode::invalid_argument, {path_, "selection", "samples is 148", "230"},
-                     [&] { (void)Loader::resume(dataset, options, state); });
+  expect_error(ErrorCode::invalid_argument, {path_, "selection", "samples is 148", "230"},
+               [&] { (void)Loader::resume(dataset, options, state); });
   options.rows = RowSelection({{4, 51}, {70, 71}, {100, 200}});
-  test::expect_error(ErrorCode::invalid_argument, {path_, "selection"},
-                     [&] { (void)Loader::resume(dataset, options, state); });
+  expect_error(ErrorCode::invalid_argument, {path_, "selection"},
+               [&] { (void)Loader::resume(dataset, options, state); });
 }
 
 TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
@@ -300,7 +171,7 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
     LoaderOptions other = options;
     change(other);
     Loader another(dataset, other);
-    test::expect_error(ErrorCode::invalid_argument, parts, [&] { another.restore(state); });
+    expect_error(ErrorCode::invalid_argument, parts, [&] { another.restore(state); });
     EXPECT_EQ(another.position().step, 0) << "a refusal changes nothing";
   };
   refused([](LoaderOptions& o) { o.seed = 8; }, {path_, "seed is 7 in the state and 8 here"});
@@ -314,15 +185,15 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
 
   const std::string other = scratch_.file("other.h5");
   test::write_packed(other, file_);  // the same images, another uuid
-  test::expect_error(ErrorCode::invalid_argument, {other, "another file"},
-                     [&] { (void)Loader::resume(Dataset::open(other), options, state); });
-  test::expect_error(ErrorCode::invalid_argument,
-                     {"world_size 3", "4 lanes", "begun with lanes = N"}, [&] {
-                       LoaderOptions three = options;
-                       three.world_size = 3;
-                       (void)Loader::resume(dataset, three, state);
-                     });
-  test::expect_error(ErrorCode::invalid_argument, {"world_size"}, [&] {
+  expect_error(ErrorCode::invalid_argument, {other, "another file"},
+               [&] { (void)Loader::resume(Dataset::open(other), options, state); });
+  expect_error(ErrorCode::invalid_argument, {"world_size 3", "4 lanes", "begun with lanes = N"},
+               [&] {
+                 LoaderOptions three = options;
+                 three.world_size = 3;
+                 (void)Loader::resume(dataset, three, state);
+               });
+  expect_error(ErrorCode::invalid_argument, {"world_size"}, [&] {
     LoaderOptions none = options;
     none.world_size = 0;
     (void)Loader::resume(dataset, none, state);
@@ -330,10 +201,8 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
   std::string beyond = state;
   const std::string step = "\"step\":0";
   beyond.replace(beyond.find(step), step.size(), "\"step\":99");
-  test::expect_error(ErrorCode::invalid_argument, {path_, "batch 99 of epochs of 15"},
-                     [&] { loader.restore(beyond); });
-  test::expect_error(ErrorCode::invalid_argument, {"not a loader state"},
-                     [&] { loader.restore("nonsense"); });
+  expect_error(ErrorCode::invalid_argument, {path_, "batch 99 of epochs of 15"},
+               [&] { loader.restore(beyond); });
 }
 
 // ---- processes and resources ----
@@ -407,7 +276,7 @@ TEST_F(LoaderResumeTest, ForkedChildrenAreToldAndTheParentGoesOn) {
     }
     ASSERT_TRUE(WIFEXITED(status));
     ASSERT_EQ(WEXITSTATUS(status), 0);
-    EXPECT_EQ(samples_of(*held), samples_of(*expected)) << "the parent is not harmed";
+    EXPECT_EQ(rows_of(*held), rows_of(*expected)) << "the parent is not harmed";
   }
 }
 

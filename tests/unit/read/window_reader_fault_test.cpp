@@ -74,21 +74,6 @@ TEST(WindowReaderFault, CanBeDestroyedAtAnyMoment) {
   }
 }
 
-TEST(WindowReaderFault, ErrorsComeOutAsTheyWere) {
-  for (const ErrorCode code :
-       {ErrorCode::io_failed, ErrorCode::corrupt_data, ErrorCode::digest_mismatch,
-        ErrorCode::hdf5_failed, ErrorCode::out_of_resources, ErrorCode::cancelled}) {
-    Fixture fixture{Case{}};
-    fixture.script->fail_at = 2;
-    fixture.script->fail_code = code;
-    fixture.reader->start(0);
-    test::expect_error(code, {"call 2"}, [&] {
-      while (fixture.reader->next()) {
-      }
-    });
-  }
-}
-
 TEST(WindowReaderFault, DelayOfAnyCallChangesNothing) {
   Case setup;
   setup.num_epochs = 1;
@@ -242,24 +227,26 @@ TEST(WindowReaderFault, OnlyDamageOfStoredBytesIsSkipped) {
                                                {ErrorCode::out_of_resources, false},
                                                {ErrorCode::unsupported, false},
                                                {ErrorCode::cancelled, false}}) {
-    SCOPED_TRACE(std::string(to_string(code)));
-    Case setup;
-    setup.on_error = OnError::skip;
-    setup.num_epochs = 1;
-    Fixture fixture(setup);
-    fixture.script->fail_at = 0;
-    fixture.script->fail_code = code;
-    fixture.reader->start(0);
-    const auto drain = [&] {
-      while (fixture.reader->next()) {
+    for (const OnError on_error : {OnError::raise, OnError::skip}) {
+      SCOPED_TRACE(std::string(to_string(code)));
+      Case setup;
+      setup.on_error = on_error;
+      setup.num_epochs = 1;
+      Fixture fixture(setup);
+      fixture.script->fail_at = 0;
+      fixture.script->fail_code = code;
+      fixture.reader->start(0);
+      const auto drain = [&] {
+        while (fixture.reader->next()) {
+        }
+      };
+      if (skipped && on_error == OnError::skip) {
+        EXPECT_NO_THROW(drain());
+        EXPECT_EQ(fixture.reader->skipped().size(), 1U);
+      } else {
+        test::expect_error(code, {"call 0"}, drain);
+        EXPECT_TRUE(fixture.reader->skipped().empty());
       }
-    };
-    if (skipped) {
-      EXPECT_NO_THROW(drain());
-      EXPECT_EQ(fixture.reader->skipped().size(), 1U);
-    } else {
-      test::expect_error(code, {"call 0"}, drain);
-      EXPECT_TRUE(fixture.reader->skipped().empty());
     }
   }
 }

@@ -263,21 +263,6 @@ TEST(WindowReader, AnEpochBegunAgainCountsAnew) {
   }
 }
 
-TEST(WindowReader, JumpsBetweenEpochs) {
-  const Case setup;
-  Fixture fixture(setup);
-  for (const std::int64_t epoch : {3, 0, 0, 7, 8}) {
-    fixture.reader->start(epoch);
-    const EpochOrder order = setup.order_of(epoch);
-    for (std::int64_t step = 0; step < 3; ++step) {
-      const auto slot = fixture.reader->next();
-      ASSERT_TRUE(slot);
-      expect_batch(*slot, order.batch(step));
-    }
-  }
-  expect_epoch(fixture, setup, 8);
-}
-
 TEST(WindowReader, ReadsEachGroupOnceAnEpochAndNothingBeyondTheLast) {
   Case setup;
   setup.num_epochs = 2;
@@ -320,39 +305,6 @@ TEST(WindowReader, HeldBatchIsNeverOverwritten) {
   }
 }
 
-TEST(WindowReader, HoldingTooManyIsAnErrorAndReleasingHeals) {
-  Case setup;
-  setup.max_held = 2;
-  Fixture fixture(setup);
-  fixture.reader->start(0);
-  auto first = fixture.reader->next();
-  auto second = fixture.reader->next();
-  const auto copy = second;
-  try {
-    (void)fixture.reader->next();
-    FAIL() << "a third batch was handed out";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::out_of_resources);
-    EXPECT_NE(std::string(error.what()).find("max_held"), std::string::npos);
-  }
-  second.reset();  // `copy` still holds it
-  EXPECT_THROW((void)fixture.reader->next(), Error);
-  first.reset();
-  const auto third = fixture.reader->next();
-  ASSERT_TRUE(third);
-  expect_batch(*third, fixture.order.batch(2));
-}
-
-TEST(WindowReader, BatchOutlivesItsReader) {
-  const Case setup;
-  auto fixture = std::make_unique<Fixture>(setup);
-  fixture->reader->start(0);
-  const auto held = fixture->reader->next();
-  const std::vector<std::int64_t> samples = fixture->order.batch(0);
-  fixture.reset();
-  expect_batch(*held, samples);
-}
-
 TEST(WindowReader, BatchesMayBeReleasedOnOtherThreads) {
   const Case setup;
   Fixture fixture(setup);
@@ -372,23 +324,6 @@ TEST(WindowReader, BatchesMayBeReleasedOnOtherThreads) {
     for (std::thread& thread : threads) thread.join();
     threads.clear();
   }
-}
-
-TEST(WindowReader, NextBeforeStartIsAnError) {
-  Fixture fixture{Case{}};
-  EXPECT_THROW((void)fixture.reader->next(), Error);
-  EXPECT_THROW(fixture.reader->start(-1), Error);
-  EXPECT_THROW(fixture.reader->start(std::numeric_limits<std::int64_t>::max()), Error);
-}
-
-TEST(WindowReader, EpochWithoutAFullBatchIsEmptyWithDropLast) {
-  Case setup;
-  setup.num_samples = 5;
-  setup.order.drop_last = true;
-  Fixture fixture(setup);
-  fixture.reader->start(0);
-  EXPECT_FALSE(fixture.reader->next());
-  EXPECT_EQ(fixture.script->calls, 0);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include "options.hpp"
 
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,44 +45,12 @@ TEST(TrainerOptions, WhatIsNotSaidIsAsTheTrainerHasIt) {
 }
 
 TEST(TrainerOptions, EveryOptionIsUnderstood) {
-  const Options options = parse({"--loader",
-                                 "device",
-                                 "--order",
-                                 "random",
-                                 "--eval",
-                                 "last",
-                                 "--resident",
-                                 "off",
-                                 "train.h5",
-                                 "--seed",
-                                 "18446744073709551615",
-                                 "--epochs",
-                                 "3",
-                                 "--batch",
-                                 "64",
-                                 "--lr",
-                                 "0.05",
-                                 "--width",
-                                 "16",
-                                 "--stem-stride",
-                                 "2",
-                                 "--echo",
-                                 "2",
-                                 "--big-batch",
-                                 "4",
-                                 "--limit-images",
-                                 "100",
-                                 "--threads",
-                                 "3",
-                                 "--memory-budget",
-                                 "3GiB",
-                                 "--window-bytes",
-                                 "65536",
-                                 "--direct-io",
-                                 "--no-augment",
-                                 "--json",
-                                 "out.json",
-                                 "test.h5"});
+  std::istringstream line(
+      "--loader device --order random --eval last --resident off train.h5 "
+      "--seed 18446744073709551615 --epochs 3 --batch 64 --lr 0.05 --width 16 --stem-stride 2 "
+      "--echo 2 --big-batch 4 --limit-images 100 --threads 3 --memory-budget 3GiB "
+      "--window-bytes 65536 --direct-io --no-augment --json out.json test.h5");
+  const Options options = parse({std::istream_iterator<std::string>(line), {}});
   EXPECT_EQ(options.loader, LoaderKind::device);
   EXPECT_EQ(options.order, chunkio::OrderMode::random);
   EXPECT_FALSE(options.eval_each_epoch);

@@ -1,92 +1,29 @@
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <chrono>
-#include <csignal>
-#include <filesystem>
+// What a writer writes, and what it refuses to.
 #include <functional>
-#include <ostream>
-#include <random>
+#include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
-#include <chunkio/dataset_writer.hpp>
 #include <chunkio/normalizer.hpp>
 #include <chunkio/verify.hpp>
 
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
-#include "h5/dataset_impl.hpp"
-#include "h5/handle.hpp"
-#include "h5/read_rows.hpp"
-#include "support/h5_files.hpp"
+#include "support/dataset_writer_fixture.hpp"
 
 namespace chunkio {
 namespace {
 
+using test::DatasetWriterTest;
 using test::expect_error;
+using test::RoundTrip;
 using test::small_spec;
-
-DatasetStatistics some_statistics(std::int64_t num_samples) {
-  return {{{0.25, 0.5, 0.75}, {0.1, 0.2, 0.3}}, {num_samples - 2, 1, 1}};
-}
-
-void write_file(const std::string& path, const DatasetSpec& spec, const WriterOptions& options) {
-  DatasetWriter writer(path, spec, options);
-  test::write_pattern(writer, spec);
-  writer.set_statistics(some_statistics(spec.num_samples));
-  writer.close();
-}
-
-/// Runs `body` in a child process, which ends without any clean-up. \returns its wait status.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int status = 99;
-    try {
-      status = body();
-    } catch (...) {
-    }
-    ::_exit(status);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status;
-}
-
-class DatasetWriterTest : public testing::Test {
- protected:
-  ~DatasetWriterTest() override { EXPECT_EQ(h5::live_ids(), 0) << "an HDF5 id leaked"; }
-
-  /// The file at path_ holds small_spec(n) whole.
-  void expect_complete(std::int64_t n) const {
-    const Dataset dataset = Dataset::open(path_);
-    EXPECT_EQ(dataset.size(), n);
-    EXPECT_TRUE(test::read_rows(dataset, 0, n) == test::pattern_rows(0, n, 90));
-  }
-
-  test::ScratchFolder folder_;
-  std::string path_ = folder_.file("out.h5");
-};
-
-struct RoundTrip {
-  std::int64_t num_samples, chunk_samples;
-  Layout layout;
-
-  friend std::ostream& operator<<(std::ostream& out, const RoundTrip& shape) {
-    return out << shape.num_samples << " samples in chunks of " << shape.chunk_samples << ", "
-               << to_string(shape.layout);
-  }
-};
+using test::some_statistics;
+using test::write_file;
 
 class DatasetWriterRoundTrip : public DatasetWriterTest,
                                public testing::WithParamInterface<RoundTrip> {};
@@ -95,10 +32,7 @@ TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
   const auto [n, k, layout] = GetParam();
   write_file(path_, small_spec(n, layout), {.chunk_samples = k});
   EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
-  EXPECT_EQ(test::run_script("check_with_h5py.py", "'" + path_ + "' " + std::to_string(n) + " " +
-                                                       std::string(to_string(layout)) + " " +
-                                                       std::to_string(std::min(k, n))),
-            0);
+  EXPECT_TRUE(test::h5py_agrees(path_, GetParam()));
   const Dataset dataset = Dataset::open(path_);
   EXPECT_EQ(dataset.info().layout, layout);
   ASSERT_TRUE(dataset.impl()->images->linear_offset) << dataset.impl()->images->needs_libhdf5;
@@ -106,9 +40,7 @@ TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
 
   // The digests are those of format.md: pixels, then labels, then source rows, each the seed of the
   // next. Unused rows are zero.
-  const auto digests = h5::open_array(*dataset.impl(), "sample_digests", Shape{n}, DType::uint64);
-  std::vector<std::uint64_t> stored(static_cast<std::size_t>(n));
-  h5::read_rows(*digests, 0, n, std::as_writable_bytes(std::span(stored)), path_);
+  const std::vector<std::uint64_t> stored = test::stored_digests(dataset);
   const std::vector<std::byte> pixels = test::read_rows(dataset, 0, n);
   for (std::int64_t row = 0; row < n; ++row) {
     const std::int64_t label = row % 3;
@@ -169,24 +101,29 @@ TEST_F(DatasetWriterTest, UsesTheImplicitChunkIndexOnAlignedSpace) {
 
 TEST_F(DatasetWriterTest, ChunksMayComeInAnyOrderFromAnyThread) {
   const DatasetSpec spec = small_spec(200);
-  DatasetWriter writer(path_, spec, {.chunk_samples = 3});
-  EXPECT_EQ(writer.num_chunks(), 67);
-  EXPECT_EQ(writer.chunk_bytes(), 270);
-  {
-    std::vector<std::jthread> threads;
-    for (std::int64_t thread = 0; thread < 4; ++thread) {
-      threads.emplace_back([&, thread] {
-        for (std::int64_t chunk = 66 - thread; chunk >= 0; chunk -= 4) {
-          writer.write_chunk(
-              chunk, test::pattern_rows(chunk * 3, std::min<std::int64_t>(3, 200 - chunk * 3), 90));
-        }
-      });
+  for (const int deflate : {0, 1}) {
+    DatasetWriter writer(
+        path_, spec, {.chunk_samples = 3, .filter = {.deflate_level = deflate}, .overwrite = true});
+    EXPECT_EQ(writer.num_chunks(), 67);
+    EXPECT_EQ(writer.chunk_bytes(), 270);
+    {
+      std::vector<std::jthread> threads;
+      for (std::int64_t thread = 0; thread < 4; ++thread) {
+        threads.emplace_back([&, thread] {
+          for (std::int64_t chunk = 66 - thread; chunk >= 0; chunk -= 4) {
+            writer.write_chunk(
+                chunk,
+                test::pattern_rows(chunk * 3, std::min<std::int64_t>(3, 200 - chunk * 3), 90));
+          }
+        });
+      }
     }
+    writer.close();
+    writer.close();
+    expect_complete(200);
+    EXPECT_TRUE(Dataset::open(path_).info().statistics);
+    EXPECT_TRUE(verify_chunks(Dataset::open(path_)).damaged.empty());
   }
-  writer.close();
-  writer.close();
-  expect_complete(200);
-  EXPECT_TRUE(Dataset::open(path_).info().statistics);
 }
 
 TEST_F(DatasetWriterTest, KeepsLongNamesTablesAndFurtherFields) {
@@ -284,151 +221,6 @@ TEST_F(DatasetWriterTest, StatisticsOfAShortenedFileAreOfItsRows) {
   EXPECT_EQ(shortened.statistics->std, same.statistics->std);
   EXPECT_EQ(shortened.class_counts, (std::vector<std::int64_t>{2, 2, 1}));
 }
-
-// ---- Outputs that are in the way ----
-
-TEST_F(DatasetWriterTest, AnExistingOutputIsNotTouchedUnlessAskedFor) {
-  test::write_bytes(path_, {'o', 'l', 'd'});
-  expect_error(ErrorCode::output_exists, {"overwrite"},
-               [&] { write_file(path_, small_spec(4), {}); });
-  EXPECT_EQ(test::read_bytes(path_), (std::vector<std::uint8_t>{'o', 'l', 'd'}));
-  {
-    const DatasetWriter unfinished(path_, small_spec(4), {.overwrite = true});
-    EXPECT_EQ(test::read_bytes(path_).size(), 3U);
-  }
-  EXPECT_EQ(test::read_bytes(path_), (std::vector<std::uint8_t>{'o', 'l', 'd'}));
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
-  write_file(path_, small_spec(4), {.overwrite = true});
-  expect_complete(4);
-}
-
-TEST_F(DatasetWriterTest, AnOutputThatAppearsMeanwhileIsNotReplaced) {
-  const DatasetSpec spec = small_spec(4);
-  DatasetWriter writer(path_, spec, {});
-  test::write_pattern(writer, spec);
-  test::write_bytes(path_, {'n', 'e', 'w'});
-  expect_error(ErrorCode::output_exists, {path_}, [&] { writer.close(); });
-  EXPECT_EQ(test::read_bytes(path_).size(), 3U);
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
-  expect_error(ErrorCode::invalid_argument, {"earlier close failed"}, [&] { writer.close(); });
-}
-
-TEST_F(DatasetWriterTest, ALeftoverPartialIsNamed) {
-  test::write_bytes(path_ + ".partial", {'x'});
-  expect_error(ErrorCode::output_exists, {path_ + ".partial is left over"},
-               [&] { write_file(path_, small_spec(4), {}); });
-  EXPECT_EQ(test::read_bytes(path_ + ".partial").size(), 1U);
-  write_file(path_, small_spec(4), {.overwrite = true});
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
-}
-
-TEST_F(DatasetWriterTest, APartialInUseIsLeftAloneEvenWithOverwrite) {
-  const DatasetSpec spec = small_spec(4);
-  DatasetWriter first(path_, spec, {});
-  for (const bool overwrite : {false, true}) {
-    expect_error(ErrorCode::output_exists, {"in use by another process"},
-                 [&] { write_file(path_, spec, {.overwrite = overwrite}); });
-  }
-  test::write_pattern(first, spec);
-  first.close();
-  expect_complete(4);
-}
-
-TEST_F(DatasetWriterTest, AStolenPartialIsNotPublished) {
-  const DatasetSpec spec = small_spec(4);
-  DatasetWriter writer(path_, spec, {});
-  test::write_pattern(writer, spec);
-  std::filesystem::remove(path_ + ".partial");
-  test::write_bytes(path_ + ".partial", {'x'});
-  EXPECT_THROW(writer.close(), Error);
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
-  EXPECT_EQ(test::read_bytes(path_ + ".partial").size(), 1U) << "somebody else's file";
-}
-
-TEST_F(DatasetWriterTest, OnlyARegularFileIsEverReplaced) {
-  const std::string fifo = folder_.file("fifo");
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  expect_error(ErrorCode::output_exists, {fifo, "not a regular file"},
-               [&] { write_file(fifo, small_spec(4), {.overwrite = true}); });
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{"fifo"});
-}
-
-TEST_F(DatasetWriterTest, FoldersThatCannotBeWrittenToAreNamed) {
-  expect_error(ErrorCode::not_found, {"make the folder " + folder_.file("no")},
-               [&] { write_file(folder_.file("no/out.h5"), small_spec(4), {}); });
-  expect_error(ErrorCode::output_exists, {"is a folder"},
-               [&] { write_file(folder_.path().string(), small_spec(4), {.overwrite = true}); });
-  expect_error(ErrorCode::invalid_argument, {"no name"},
-               [&] { write_file("", small_spec(4), {}); });
-
-  // As somebody who is not root, since root may write anywhere.
-  const int status = in_child([&] {
-    ::chmod(folder_.path().c_str(), 0555);
-    if (::geteuid() == 0 && ::setuid(65534) != 0) return 2;
-    try {
-      write_file(path_, small_spec(4), {});
-      return 3;
-    } catch (const Error& error) {
-      return error.code() == ErrorCode::io_failed &&
-                     std::string(error.what()).find("may write") != std::string::npos
-                 ? 0
-                 : 4;
-    }
-  });
-  ::chmod(folder_.path().c_str(), 0755);
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(folder_.names().empty());
-}
-
-TEST_F(DatasetWriterTest, AFileSizeLimitIsAnErrorBeforeAnythingIsWritten) {
-  const int status = in_child([&] {
-    const rlimit limit{100000, 100000};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    try {
-      write_file(path_, small_spec(40), {});
-      return 3;
-    } catch (const Error& error) {
-      return error.code() == ErrorCode::no_space ? 0 : 4;
-    }
-  });
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(folder_.names().empty());
-}
-
-TEST_F(DatasetWriterTest, MoreThanTheDiskHoldsIsAnErrorAtOnce) {
-  DatasetSpec spec;
-  spec.num_samples = std::int64_t{1} << 22;  // 4 PiB; a writer holds a digest for each
-  spec.height = 16384;
-  spec.width = 16384;
-  spec.channels = 4;
-  spec.channel_order = "RGBA";
-  EXPECT_THROW(
-      {
-        try {
-          DatasetWriter(path_, spec, {.chunk_samples = 3});
-        } catch (const Error& error) {
-          EXPECT_EQ(error.code(), ErrorCode::no_space) << error.what();
-          throw;
-        }
-      },
-      Error);
-  EXPECT_TRUE(folder_.names().empty());
-}
-
-TEST_F(DatasetWriterTest, WhatTheEndTakesIsReservedAtTheStart) {
-  const std::string other = folder_.file("other");
-  const base::FileDescriptor file(::open(other.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, 4096) != 0) {
-    GTEST_SKIP() << "this file system reserves nothing";
-  }
-  const DatasetWriter writer(path_, small_spec(40), {});
-  struct stat partial {};
-  ASSERT_EQ(::stat((path_ + ".partial").c_str(), &partial), 0);
-  EXPECT_GE(partial.st_blocks * 512, partial.st_size + (1 << 20))
-      << "digests, statistics and fields of fewer rows go behind the end";
-}
-
-// ---- Wrong use ----
 
 TEST_F(DatasetWriterTest, EveryChunkIsWrittenOnceAndWhole) {
   const DatasetSpec spec = small_spec(10);
@@ -536,252 +328,6 @@ TEST_F(DatasetWriterTest, MoreClassCountsThanReadersTakeAreRefusedAtOnce) {
   test::write_pattern(writer, spec);
   writer.close();
   EXPECT_EQ(Dataset::open(path_).info().class_counts, counts);
-}
-
-// ---- Interruptions ----
-
-TEST_F(DatasetWriterTest, AnUnfinishedWriterLeavesNothing) {
-  { const DatasetWriter unused(path_, small_spec(4), {}); }
-  EXPECT_TRUE(folder_.names().empty());
-  {
-    DatasetWriter writer(path_, small_spec(4), {.chunk_samples = 1});
-    writer.write_chunk(0, test::pattern_rows(0, 1, 90));
-    DatasetWriter moved(std::move(writer));
-    EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
-  }
-  EXPECT_TRUE(folder_.names().empty());
-}
-
-TEST_F(DatasetWriterTest, PixelsThatTheDiskLostAreNoticed) {
-  const DatasetSpec spec = small_spec(40);
-  DatasetWriter writer(path_, spec, {.chunk_samples = 16});
-  test::write_pattern(writer, spec);
-  const std::string partial = path_ + ".partial";
-  const std::int64_t offset = *Dataset::open(partial).impl()->images->linear_offset;
-  const base::FileDescriptor file(::open(partial.c_str(), O_RDWR | O_CLOEXEC));
-  base::write_at(file.get(), offset + 16 * 90 + 5, std::vector<std::byte>{std::byte{0xff}},
-                 partial);
-  expect_error(ErrorCode::digest_mismatch, {"chunk 1"}, [&] { writer.close(); });
-  EXPECT_TRUE(folder_.names().empty());
-}
-
-TEST_F(DatasetWriterTest, AProcessThatDiesBetweenStepsLeavesTheOutputAsItWas) {
-  for (const bool existed : {false, true}) {
-    for (int step = 0; step < 3; ++step) {
-      SCOPED_TRACE(step);
-      if (existed) test::write_bytes(path_, {'o', 'l', 'd'});
-      in_child([&] {
-        const DatasetSpec spec = small_spec(10);
-        auto* writer = new DatasetWriter(path_, spec, {.chunk_samples = 4, .overwrite = true});
-        if (step > 0) writer->write_chunk(1, test::pattern_rows(4, 4, 90));
-        if (step > 1) {
-          writer->write_chunk(0, test::pattern_rows(0, 4, 90));
-          writer->write_chunk(2, test::pattern_rows(8, 2, 90));
-        }
-        return 0;
-      });
-      EXPECT_EQ(std::filesystem::exists(path_), existed);
-      EXPECT_TRUE(std::filesystem::exists(path_ + ".partial"));
-      if (existed) {
-        EXPECT_EQ(test::read_bytes(path_).size(), 3U);
-      }
-    }
-  }
-  write_file(path_, small_spec(10), {.overwrite = true});
-  expect_complete(10);
-}
-
-TEST_F(DatasetWriterTest, AKillAtAnyMomentLeavesNoneOrAWholeOutput) {
-  std::mt19937_64 random(test::test_seed());
-  const auto start = std::chrono::steady_clock::now();
-  write_file(path_, small_spec(60), {.chunk_samples = 4});
-  const std::chrono::duration<double> whole_run = std::chrono::steady_clock::now() - start;
-  std::uniform_real_distribution<double> part(0.0, 1.3);
-  int finished = 0;
-  for (int round = 0; round < 30; ++round) {
-    std::filesystem::remove(path_);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      try {
-        write_file(path_, small_spec(60), {.chunk_samples = 4, .overwrite = true});
-      } catch (...) {
-        ::_exit(1);
-      }
-      ::_exit(0);
-    }
-    std::this_thread::sleep_for(whole_run * part(random));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    ASSERT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
-    if (std::filesystem::exists(path_)) {
-      ++finished;
-      expect_complete(60);
-    }
-  }
-  RecordProperty("finished", finished);
-}
-
-// ---- Locks of libhdf5 ----
-
-class DatasetWriterLocking : public testing::TestWithParam<const char*> {};
-
-/// libhdf5 reads the variable once, when it starts: so a new process for each setting.
-TEST_P(DatasetWriterLocking, WritesWhateverTheEnvironmentSays) {
-  const std::string command =
-      std::string("HDF5_USE_FILE_LOCKING=") + GetParam() + " '" +
-      std::filesystem::read_symlink("/proc/self/exe").string() +
-      "' --gtest_filter='DatasetWriterTest.*Partial*:DatasetWriterResume.*:Shapes/*' > /dev/null";
-  EXPECT_EQ(std::system(command.c_str()), 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Settings, DatasetWriterLocking,
-                         testing::Values("TRUE", "FALSE", "BEST_EFFORT"),
-                         [](const auto& param) { return std::string(param.param); });
-
-// ---- Filters ----
-
-/// small_spec(n) written with a filter is the same file to every reader, and sound.
-class DatasetWriterFilter : public DatasetWriterTest,
-                            public testing::WithParamInterface<std::tuple<ChunkFilter, RoundTrip>> {
-};
-
-TEST_P(DatasetWriterFilter, HoldsTheSameAsWithout) {
-  const auto& [filter, shape] = GetParam();
-  const auto& [n, k, layout] = shape;
-  write_file(folder_.file("plain.h5"), small_spec(n, layout), {.chunk_samples = k});
-  write_file(path_, small_spec(n, layout), {.chunk_samples = k, .filter = filter});
-  EXPECT_EQ(test::run_script("check_with_h5py.py", "'" + path_ + "' " + std::to_string(n) + " " +
-                                                       std::string(to_string(layout)) + " " +
-                                                       std::to_string(std::min(k, n)) + " gzip"),
-            0);
-  expect_complete(n);
-  const Dataset plain = Dataset::open(folder_.file("plain.h5"));
-  const Dataset dataset = Dataset::open(path_);
-  const auto digests = [](const Dataset& file) {
-    std::vector<std::byte> values(static_cast<std::size_t>(file.size()) * sizeof(std::uint64_t));
-    const auto array =
-        h5::open_array(*file.impl(), "sample_digests", Shape{file.size()}, DType::uint64);
-    h5::read_rows(*array, 0, file.size(), values, file.info().path);
-    return values;
-  };
-  EXPECT_EQ(digests(dataset), digests(plain));
-  EXPECT_EQ(dataset.info().stored.filters, filter.shuffle
-                                               ? (std::vector<std::string>{"shuffle", "deflate"})
-                                               : std::vector<std::string>{"deflate"});
-  EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Filters, DatasetWriterFilter,
-    testing::Combine(
-        testing::Values(ChunkFilter{1, false}, ChunkFilter{9, false}, ChunkFilter{6, true}),
-        testing::Values(RoundTrip{40, 16, Layout::nhwc}, RoundTrip{40, 16, Layout::nchw},
-                        RoundTrip{7, 1, Layout::nhwc}, RoundTrip{5, 100, Layout::nhwc})));
-
-TEST_F(DatasetWriterTest, PixelsThatDoNotShrinkAreStoredAsTheyAre) {
-  DatasetSpec spec = small_spec(20);
-  std::mt19937 random(5);
-  std::vector<std::byte> noise(20 * 90);
-  for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
-  for (const bool shuffle : {false, true}) {
-    DatasetWriter writer(path_, spec,
-                         {.chunk_samples = 8,
-                          .filter = {.deflate_level = 9, .shuffle = shuffle},
-                          .overwrite = true});
-    for (std::int64_t chunk = 0; chunk < 3; ++chunk) {
-      const auto first = static_cast<std::size_t>(chunk) * 8 * 90;
-      writer.write_chunk(chunk, std::span(noise).subspan(first, chunk == 2 ? 4 * 90 : 8 * 90));
-    }
-    writer.close();
-    const Dataset dataset = Dataset::open(path_);
-    EXPECT_TRUE(test::read_rows(dataset, 0, 20) == noise);
-    EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
-    const std::array<std::int64_t, 4> coord = {1, 0, 0, 0};
-    const h5::ChunkEntry entry = dataset.impl()->images->index->find(coord);
-    EXPECT_EQ(entry.stored_bytes, 8 * 90);
-    EXPECT_EQ(entry.filter_mask, shuffle ? 2U : 1U);
-  }
-}
-
-TEST_F(DatasetWriterTest, FilteredChunksMayComeInAnyOrderFromAnyThread) {
-  const DatasetSpec spec = small_spec(200);
-  DatasetWriter writer(path_, spec, {.chunk_samples = 3, .filter = {.deflate_level = 1}});
-  {
-    std::vector<std::jthread> threads;
-    for (std::int64_t part = 0; part < 4; ++part) {
-      threads.emplace_back([&, part] {
-        for (std::int64_t chunk = writer.num_chunks() - 1 - part; chunk >= 0; chunk -= 4) {
-          const std::int64_t first = chunk * 3;
-          writer.write_chunk(chunk,
-                             test::pattern_rows(first, std::min<std::int64_t>(3, 200 - first), 90));
-        }
-      });
-    }
-  }
-  writer.close();
-  expect_complete(200);
-  EXPECT_TRUE(verify_chunks(Dataset::open(path_)).damaged.empty());
-}
-
-TEST_F(DatasetWriterTest, RefusesFiltersThatCannotBe) {
-  const DatasetSpec spec = small_spec(4);
-  for (const ChunkFilter filter :
-       {ChunkFilter{10, false}, ChunkFilter{-1, false}, ChunkFilter{0, true}}) {
-    expect_error(ErrorCode::invalid_argument, {"deflate_level"},
-                 [&] { DatasetWriter(path_, spec, {.filter = filter}); });
-  }
-  DatasetSpec large = small_spec(4);
-  large.height = 8192;
-  large.width = 8192;
-  expect_error(ErrorCode::invalid_argument, {"chunk_samples", "268435456"}, [&] {
-    DatasetWriter(path_, large, {.chunk_samples = 2, .filter = {.deflate_level = 1}});
-  });
-  DatasetWriter writer(path_, spec, {.filter = {.deflate_level = 1}});
-  expect_error(ErrorCode::unsupported, {path_, "filter"},
-               [&] { writer.set_rows(3, small_spec(3).fields); });
-}
-
-TEST_F(DatasetWriterTest, AFilteredFileIsBegunAgainAndNeverOverAnotherRun) {
-  const DatasetSpec spec = small_spec(40);
-  const WriterOptions plain{.chunk_samples = 4, .identity = "{}", .resume = true};
-  WriterOptions filtered = plain;
-  filtered.filter = {.deflate_level = 3};
-  // What a killed writer leaves.
-  EXPECT_EQ(in_child([&] {
-              DatasetWriter writer(path_, spec, filtered);
-              writer.write_chunk(0, test::pattern_rows(0, 4, 90));
-              writer.commit();
-              ::_exit(writer.committed() ? 1 : 0);
-              return 2;
-            }),
-            0);
-  EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5.partial"});
-  WriterOptions unwilling = filtered;
-  unwilling.resume = false;
-  expect_error(ErrorCode::output_exists, {"out.h5.partial", "resume"},
-               [&] { DatasetWriter(path_, spec, unwilling); });
-  {
-    DatasetWriter writer(path_, spec, filtered);
-    EXPECT_TRUE(writer.resumed().empty());
-    test::write_pattern(writer, spec);
-    writer.close();
-  }
-  expect_complete(40);
-  std::filesystem::remove(path_);
-
-  EXPECT_EQ(in_child([&] {
-              DatasetWriter writer(path_, spec, plain);
-              writer.write_chunk(0, test::pattern_rows(0, 4, 90));
-              writer.commit();
-              ::_exit(0);
-              return 2;
-            }),
-            0);
-  expect_error(ErrorCode::invalid_argument, {"another run", "filter", "deflate:3"},
-               [&] { DatasetWriter(path_, spec, filtered); });
-  DatasetWriter writer(path_, spec, plain);
-  EXPECT_EQ(writer.resumed().size(), 1U);
 }
 
 // ---- Fields that are not held in memory ----

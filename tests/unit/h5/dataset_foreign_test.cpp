@@ -1,0 +1,344 @@
+// How images and fields of files of other programs are stored, and what cannot be read of them.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/dataset_fixture.hpp"
+
+namespace chunkio {
+namespace {
+
+using test::DatasetTest;
+using test::expect_error;
+using test::h5py_file;
+
+TEST_F(DatasetTest, ContiguousDataIsOneRun) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "contiguous"));
+  EXPECT_FALSE(dataset.info().stored.chunked);
+  EXPECT_EQ(dataset.info().num_chunks, 0);
+  EXPECT_FALSE(dataset.info().format_version);
+  EXPECT_TRUE(dataset.info().class_names.empty());
+  EXPECT_TRUE(dataset.impl()->images->linear_offset);
+  EXPECT_EQ(read_labels(dataset)[8], 1);  // int32 in the file
+  expect_pattern(dataset);
+}
+
+TEST_F(DatasetTest, ChunksMayCutSamples) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "celeba_chunks"));
+  const DatasetInfo& info = dataset.info();
+  EXPECT_EQ(info.layout, Layout::nchw);
+  EXPECT_EQ(info.height, 218);
+  EXPECT_EQ(info.width, 178);
+  EXPECT_EQ(info.stored.chunk_shape, (Shape{100, 3, 217, 178}));
+  EXPECT_EQ(info.num_chunks, 4);
+  EXPECT_FALSE(dataset.impl()->images->whole_rows());
+  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "");
+  EXPECT_GE(dataset.impl()->images->chunk_cache_bytes, 2 * 2 * 100 * 3 * 217 * 178);
+  ASSERT_TRUE(info.labels);
+  EXPECT_EQ(read_labels(dataset)[129], 129 % 7);
+  expect_pattern(dataset);
+}
+
+TEST_F(DatasetTest, FiltersAreNamedInOrder) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "deflate"));
+  EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "deflate"}));
+  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "");
+  EXPECT_FALSE(dataset.impl()->images->linear_offset);
+  EXPECT_LT(dataset.info().stored_bytes, 40 * 8 * 8 * 3);
+  expect_pattern(dataset);
+  expect_pattern(Dataset::open(h5py_file(folder_, "fletcher")));
+}
+
+TEST_F(DatasetTest, LzfIsReadWithoutAFilterOfLibhdf5) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "lzf"));
+  EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "lzf"}));
+  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "");
+  expect_pattern(dataset);
+  for (const char* name : {"lzf_masked", "lzf_odd_chunks", "lzf_large", "lzf_user_block"}) {
+    SCOPED_TRACE(name);
+    expect_pattern(Dataset::open(h5py_file(folder_, name)));
+  }
+}
+
+TEST_F(DatasetTest, FieldsUnderLzfAreThoseOfAFileWithoutIt) {
+  const Dataset lzf = Dataset::open(h5py_file(folder_, "lzf_fields"));
+  const Dataset plain = Dataset::open(h5py_file(folder_, "plain_fields"));
+  expect_pattern(lzf);
+  EXPECT_EQ(read_labels(lzf), read_labels(plain));
+  EXPECT_EQ(read_labels(lzf)[49], 49 * 3 % 7);
+  ASSERT_EQ(lzf.info().fields.size(), plain.info().fields.size());
+  EXPECT_GE(lzf.info().fields.size(), 11U);
+  for (const FieldInfo& field : lzf.info().fields) {
+    for (const std::int64_t piece : {std::int64_t{50}, std::int64_t{13}, std::int64_t{1}}) {
+      for (std::int64_t first = 0; first < 50; first += piece) {
+        const std::int64_t count = std::min(piece, 50 - first);
+        const std::size_t size = static_cast<std::size_t>(count) * Dataset::row_bytes(field);
+        std::vector<std::byte> here(size);
+        std::vector<std::byte> there(size, std::byte{1});
+        lzf.read_field(field.name, first, count, here);
+        plain.read_field(field.name, first, count, there);
+        ASSERT_EQ(here, there) << field.name << " from " << first;
+      }
+    }
+  }
+}
+
+TEST_F(DatasetTest, ChunksBehindAnIndexAreNoRunThoughTheyMayLieInOne) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "whole_chunks"));
+  EXPECT_FALSE(dataset.impl()->images->linear_offset);
+  EXPECT_EQ(dataset.impl()->images->chunk_cache_bytes, 0);
+  expect_pattern(dataset);
+  expect_pattern(Dataset::open(h5py_file(folder_, "one_chunk")));
+}
+
+TEST_F(DatasetTest, AUserBlockShiftsEveryPosition) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "user_block"));
+  EXPECT_TRUE(dataset.impl()->images->linear_offset);
+  expect_pattern(dataset);
+}
+
+TEST_F(DatasetTest, StorageThatWasNeverWrittenGivesTheFillValue) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "unallocated"));
+  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "storage is not allocated");
+  EXPECT_EQ(test::read_rows(dataset, 5, 1), std::vector<std::byte>(192));
+  const Dataset chunks = Dataset::open(h5py_file(folder_, "unallocated_chunks"));
+  EXPECT_EQ(test::read_rows(chunks, 0, 1), std::vector<std::byte>(192, std::byte{9}));
+  EXPECT_EQ(test::read_rows(chunks, 2, 2), test::pattern_rows(2, 2, 192));
+  const Dataset shifted = Dataset::open(h5py_file(folder_, "unallocated_behind_user_block"));
+  std::int64_t label = 0;
+  shifted.read_field("labels", 39, 1, std::as_writable_bytes(std::span(&label, 1)));
+  EXPECT_EQ(label, 7);
+}
+
+TEST_F(DatasetTest, FloatsAreRefusedWithTheWayOut) {
+  for (const char* name : {"floats", "floats_and_masks", "floats_gray", "wide_integers"}) {
+    SCOPED_TRACE(name);
+    const std::string path = h5py_file(folder_, name);
+    refused(ErrorCode::unsupported,
+            {path, "other numbers than uint8", "h5pack repack", "scale = 0..1"}, path);
+  }
+}
+
+TEST_F(DatasetTest, ScalingMakesPixelsOfOtherNumbers) {
+  const std::vector<std::pair<const char*, PixelScale>> cases = {{"floats", {0, 1}},
+                                                                 {"floats64_signed", {-1, 1}},
+                                                                 {"floats_lzf", {0, 255}},
+                                                                 {"floats_inverted", {1, 0}},
+                                                                 {"wide_integers", {0, 255}}};
+  for (const auto& [name, scale] : cases) {
+    SCOPED_TRACE(name);
+    const Dataset dataset = Dataset::open(h5py_file(folder_, name), {.scale = scale});
+    EXPECT_EQ(dataset.info().stored.dtype, DType::uint8);
+    EXPECT_FALSE(dataset.impl()->images->linear_offset);
+    expect_pattern(dataset);
+  }
+  const Dataset narrow = Dataset::open(h5py_file(folder_, "floats"), {.scale = PixelScale{0, 2}});
+  const auto full = test::pattern_rows(0, 1, 192);
+  const auto half = test::read_rows(narrow, 0, 1);
+  for (std::size_t i = 0; i < half.size(); ++i) {
+    // To nearest; halves either way, as floats have them.
+    EXPECT_NEAR(std::to_integer<int>(half[i]), std::to_integer<int>(full[i]) / 2.0, 0.5 + 1e-5);
+  }
+}
+
+TEST_F(DatasetTest, WhatScalingDoesNotCoverIsAnErrorOfItsRow) {
+  const PixelScale scale{0, 1};
+  const std::string outside = h5py_file(folder_, "floats_outside");
+  const std::string nan = h5py_file(folder_, "floats_nan");
+  const Dataset strict = Dataset::open(outside, {.scale = scale});
+  expect_error(ErrorCode::unsupported,
+               {outside, "row 17 of images has the number 1.5, outside of 0..1", "clip"},
+               [&] { (void)test::read_rows(strict, 0, 40); });
+  EXPECT_EQ(test::read_rows(strict, 0, 17), test::pattern_rows(0, 17, 192));
+  for (const std::string& path : {outside, h5py_file(folder_, "floats_infinite")}) {
+    const Dataset clipped = Dataset::open(path, {.scale = PixelScale{0, 1, true}});
+    EXPECT_EQ(test::read_rows(clipped, 17, 1)[(3 * 8 + 2) * 3], std::byte{255});
+  }
+  const Dataset with_nan = Dataset::open(nan, {.scale = PixelScale{0, 1, true}});
+  expect_error(ErrorCode::unsupported, {nan, "row 17 of images has a NaN"},
+               [&] { (void)test::read_rows(with_nan, 10, 20); });
+  const std::string uint8 = h5py_file(folder_, "contiguous");
+  refused(ErrorCode::invalid_argument, {uint8, "uint8 already"}, uint8, {.scale = scale});
+  for (const PixelScale& bad :
+       {PixelScale{1, 1}, PixelScale{0, std::nan("")}, PixelScale{-1e308, 1e308}}) {
+    refused(ErrorCode::invalid_argument, {"scale"}, outside, {.scale = bad});
+  }
+}
+
+TEST_F(DatasetTest, LinksAndDataElsewhereAreRefused) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"soft_link", "images is a soft link"},
+      {"soft_link_labels", "labels is a soft link"},
+      {"external_link", "images is an external link"},
+      {"external_storage", "external storage"},
+      {"virtual", "virtual dataset"}};
+  for (const auto& [name, part] : cases) {
+    SCOPED_TRACE(name);
+    const std::string path = h5py_file(folder_, name);
+    refused(ErrorCode::refused_by_policy, {part}, path);
+  }
+  const std::string path = h5py_file(folder_, "soft_link_in_path");
+  OpenOptions options;
+  options.images = "alias/x";
+  refused(ErrorCode::refused_by_policy, {"alias is a soft link"}, path, options);
+  EXPECT_EQ(Dataset::open(path).info().images_path, "group/x");
+}
+
+TEST_F(DatasetTest, WhatLiesElsewhereIsReadWhenAllowed) {
+  OpenOptions options;
+  options.allow_external = true;
+  for (const char* name : {"soft_link", "external_link", "virtual"}) {
+    SCOPED_TRACE(name);
+    const Dataset dataset = Dataset::open(h5py_file(folder_, name), options);
+    EXPECT_EQ(dataset.size(), 5);
+    expect_pattern(dataset);
+  }
+  EXPECT_EQ(read_labels(Dataset::open(h5py_file(folder_, "soft_link_labels"), options)),
+            (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+  const Dataset external = Dataset::open(h5py_file(folder_, "external_storage"), options);
+  EXPECT_EQ(external.impl()->images->needs_libhdf5, "external storage");
+  EXPECT_EQ(test::read_rows(external, 4, 1), std::vector<std::byte>(192, std::byte{'s'}));
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "virtual"), options).impl()->images->needs_libhdf5,
+            "virtual dataset");
+  options.images = "alias/x";
+  expect_pattern(Dataset::open(h5py_file(folder_, "soft_link_in_path"), options));
+}
+
+TEST_F(DatasetTest, AllowedLinksThatLeadNowhereAreNoDatasets) {
+  OpenOptions options;
+  options.allow_external = true;
+  const std::string path = h5py_file(folder_, "external_link");
+  std::filesystem::remove(path + ".other");
+  refused(ErrorCode::unsupported, {path}, path, options);
+  const std::string loop = h5py_file(folder_, "soft_loop");
+  refused(ErrorCode::corrupt_data, {loop, "too many links"}, loop, options);
+}
+
+TEST_F(DatasetTest, ImpossibleShapesAreErrors) {
+  refused(ErrorCode::corrupt_data, {"is empty"}, h5py_file(folder_, "no_samples"));
+  refused(ErrorCode::corrupt_data, {"larger than any dataset"}, h5py_file(folder_, "huge_shape"));
+}
+
+TEST_F(DatasetTest, FieldsWhoseBytesCannotBeCountedAreNone) {
+  const std::string path = h5py_file(folder_, "huge_field");
+  const Dataset dataset = Dataset::open(path);
+  EXPECT_EQ(dataset.size(), std::int64_t{1} << 40);
+  EXPECT_TRUE(dataset.info().fields.empty());
+  std::vector<std::byte> row(8);
+  for (const char* name : {"huge", "wide"}) {
+    expect_error(ErrorCode::unsupported, {path, name, "is larger than any dataset"},
+                 [&] { (void)dataset.find_field(name); });
+    expect_error(ErrorCode::unsupported, {path, name, "is larger than any dataset"},
+                 [&] { dataset.read_field(name, 0, 1, row); });
+  }
+  OpenOptions options;
+  options.labels = "huge";
+  refused(ErrorCode::unsupported, {path, "huge", "is larger than any dataset"}, path, options);
+}
+
+TEST_F(DatasetTest, LabelsBeyondInt64AreNotClipped) {
+  const std::string path = h5py_file(folder_, "uint64_labels");
+  const Dataset dataset = Dataset::open(path);
+  std::int64_t label = 0;
+  const auto out = std::as_writable_bytes(std::span(&label, 1));
+  dataset.read_field("labels", 0, 1, out);
+  EXPECT_EQ(label, std::numeric_limits<std::int64_t>::max());
+  expect_error(ErrorCode::unsupported, {path, "rows 8 to 8", "of labels", "int64 cannot hold"},
+               [&] { dataset.read_field("labels", 8, 1, out); });
+  dataset.read_field("labels", 7, 1, out);
+  EXPECT_EQ(label, 6);
+}
+
+/// A few bytes in the file would become 4 GiB of memory.
+TEST_F(DatasetTest, LabelsAndFieldsInHugeChunksAreNotDecoded) {
+  const std::string labels = h5py_file(folder_, "label_bomb");
+  refused(ErrorCode::unsupported, {labels, "of labels are too large to decode"}, labels);
+  const std::string path = h5py_file(folder_, "field_bomb");
+  const Dataset dataset = Dataset::open(path);
+  EXPECT_EQ(test::read_rows(dataset, 0, 4), test::pattern_rows(0, 4, 192));
+  std::vector<std::byte> values(4 * 8);
+  expect_error(ErrorCode::unsupported, {path, "of depth are too large to decode"},
+               [&] { dataset.read_field("depth", 0, 4, values); });
+  // Chunks count as they are stored, not as they are delivered.
+  EXPECT_TRUE(Dataset::open(h5py_file(folder_, "small_labels")).info().labels);
+}
+
+TEST_F(DatasetTest, RowsThatCannotBeReadAreNamed) {
+  const std::string path = h5py_file(folder_, "damaged_field");
+  const Dataset dataset = Dataset::open(path);
+  std::vector<std::byte> values(2 * 8);
+  expect_error(ErrorCode::corrupt_data, {path, "rows 0 to 3) of depth", "deflate stream"},
+               [&] { dataset.read_field("depth", 1, 2, values); });
+}
+
+/// Opened anew for each piece, libhdf5 would decode the chunk for each piece.
+TEST_F(DatasetTest, AFieldStaysOpenUntilItsLastRow) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "label_pieces"));
+  std::vector<std::int64_t> values(200000, -1);
+  const h5::StoredArray* opened = nullptr;
+  for (std::int64_t first = 0; first < 200000; first += 50000) {
+    dataset.read_field("labels", first, 50000,
+                       std::as_writable_bytes(std::span(values))
+                           .subspan(static_cast<std::size_t>(first) * 8, 50000 * 8));
+    if (first == 150000) break;
+    const h5::StoredArray* const now = dataset.impl()->field_in_use.get();
+    ASSERT_TRUE(now);
+    EXPECT_TRUE(opened == nullptr || now == opened);
+    EXPECT_GE(now->chunk_cache_bytes, 200000 * 8);
+    opened = now;
+  }
+  EXPECT_FALSE(dataset.impl()->field_in_use);
+  for (std::int64_t row = 0; row < 200000; ++row) {
+    ASSERT_EQ(values[static_cast<std::size_t>(row)], row % 7);
+  }
+}
+
+TEST_F(DatasetTest, DataInsideTheSuperblockIsAnError) {
+  const std::string path = h5py_file(folder_, "contiguous");
+  const std::array<std::int64_t, 2> place{Dataset::open(path).impl()->images->linear_offset.value(),
+                                          40 * 8 * 8 * 3};
+  const std::int64_t inside = 8;
+  auto bytes = test::read_bytes(path);
+  int found = 0;
+  for (std::size_t at = 0; at + sizeof(place) <= bytes.size(); ++at) {
+    if (std::memcmp(bytes.data() + at, place.data(), sizeof(place)) != 0) continue;
+    std::memcpy(bytes.data() + at, &inside, sizeof(inside));
+    ++found;
+  }
+  ASSERT_EQ(found, 1);
+  test::write_bytes(path, bytes);
+  refused(ErrorCode::corrupt_data, {path, "images begins at byte 8", "superblock"}, path);
+}
+
+TEST_F(DatasetTest, UnknownFiltersAreNamed) {
+  const std::string path = h5py_file(folder_, "unknown_filter");
+  refused(ErrorCode::unsupported, {path, "filter 32001", "hdf5plugin"}, path);
+  try {
+    Dataset::open(path);
+  } catch (const Error& error) {
+    // It drops datasets that it cannot decode, with a warning and exit code 0.
+    EXPECT_EQ(std::string(error.what()).find("h5repack"), std::string::npos);
+  }
+}
+
+TEST_F(DatasetTest, BoolsAreIntegers) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "label_bool"));
+  ASSERT_TRUE(dataset.info().labels);
+  EXPECT_EQ(read_labels(dataset), (std::vector<std::int64_t>{0, 1, 0, 1, 0, 1, 0, 0, 1}));
+  ASSERT_EQ(dataset.info().fields.size(), 1U);
+  EXPECT_EQ(dataset.info().fields[0].dtype, DType::int8);
+  std::vector<std::byte> mask(18);
+  dataset.read_field("mask", 0, 9, mask);
+  EXPECT_EQ(mask, std::vector<std::byte>(18, std::byte{1}));
+}
+
+}  // namespace
+}  // namespace chunkio
