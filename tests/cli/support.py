@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -101,6 +102,12 @@ def object_header(path, name):
     """Byte offset of the header of an object of an HDF5 file, in which h5pack's files have a checksum."""
     with h5py.File(path) as file:
         return h5py.h5o.get_info(file[name].id).addr
+
+
+def subcommands(*command):
+    """The names of the commands that the help of h5pack, or of one of its commands, lists."""
+    shown = subprocess.run([H5PACK, *command, "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(?m)^  (\w+) ", shown[shown.lower().index("subcommands:"):])
 
 
 def chunk_offset(path, number=0, name="images"):
