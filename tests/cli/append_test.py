@@ -41,8 +41,7 @@ class AppendTest(CliTest):
         for row, source in enumerate(found["source_index"]):
             file, at = (old, old_rows[source]) if source < first else (alone, alone_rows[source - first])
             np.testing.assert_array_equal(found["images"][row], file[0]["images"][at])
-            self.assertEqual(said["class_names"][found["labels"][row]],
-                             file[1]["class_names"][file[0]["labels"][at]])
+            self.assertEqual(said["class_names"][found["labels"][row]], file[1]["class_names"][file[0]["labels"][at]])
         self.assertEqual(list(said["class_counts"]), np.bincount(found["labels"], minlength=len(names)).tolist())
         scaled = found["images"] / 255
         np.testing.assert_allclose(said["mean"], scaled.mean(axis=(0, 1, 2)))

@@ -121,8 +121,7 @@ class DoctorTest(CliTest):
 
     def test_text_names_stages_bound_and_options_of_the_program(self):
         name = self.foreign(chunks=(16, 48, 48, 3), compression="gzip", compression_opts=9)
-        text = self.h5pack("doctor", name, "--step-ms", "0.01", "--threads", 1, "--seconds", "0.1",
-                           "--no-device")
+        text = self.h5pack("doctor", name, "--step-ms", "0.01", "--threads", 1, "--seconds", "0.1", "--no-device")
         for part in ("alone", "disk", "decode", "copy", "bus", "consumer", "together", "bottleneck", "evidence",
                      "images/s", "--no-device"):
             self.assertIn(part, text)

@@ -95,8 +95,7 @@ class ExportTest(CliTest):
             np.testing.assert_array_equal(pillow_pixels(path), stored["images"][row])
             self.assertEqual(path.parent.name, ["cat", "dog"][stored["labels"][row]])
         table = self.table("out")
-        self.assertEqual([line["path"] for line in table],
-                         [f"{p.parent.name}/{p.name}" for p in pictures])
+        self.assertEqual([line["path"] for line in table], [f"{p.parent.name}/{p.name}" for p in pictures])
         self.assertEqual([line["source_index"] for line in table], [str(i) for i in range(14)])
         self.assertEqual([line["label"] for line in table], ["cat"] * 7 + ["dog"] * 7)
 
@@ -108,8 +107,7 @@ class ExportTest(CliTest):
         self.assert_same_datasets("packed/train.h5", "again.h5")
 
     def test_attribute_tables_and_fields_come_as_csv(self):
-        attributes, partition, identity, landmarks, _ = sources.write_celeba(
-            self.dir / "celeba", 20, size=(22, 18))
+        attributes, partition, identity, landmarks, _ = sources.write_celeba(self.dir / "celeba", 20, size=(22, 18))
         self.h5pack("celeba", "celeba", "-o", "packed")
         self.h5pack("export", "packed/train.h5", "-o", "out")
         rows = np.flatnonzero(partition == 0)
@@ -118,8 +116,7 @@ class ExportTest(CliTest):
         self.assertEqual([[int(line[name]) for name in sources.CELEBA_ATTRIBUTES] for line in table],
                          attributes[rows].tolist())
         self.assertEqual([int(line["identity"]) for line in table], identity[rows].tolist())
-        self.assertEqual([[int(line[f"landmarks_{i}"]) for i in range(10)] for line in table],
-                         landmarks[rows].tolist())
+        self.assertEqual([[int(line[f"landmarks_{i}"]) for i in range(10)] for line in table], landmarks[rows].tolist())
         self.assertEqual(sorted(p.name for p in (self.dir / "out").iterdir()),
                          [f"{i:06d}.png" for i in range(len(rows))] + ["samples.csv"])
 
@@ -152,8 +149,7 @@ class ExportTest(CliTest):
         report = self.h5pack_json("export", "a.h5", "-o", "out")[0]
         self.assertEqual(report["folders"], ["0", "1", "2"])
         self.assertIn("cannot be folders", report["notes"][0])
-        self.assertEqual([line["label"] for line in self.table("out")],
-                         ["a/b", 'with "quotes", and\nlines', ".."])
+        self.assertEqual([line["label"] for line in self.table("out")], ["a/b", 'with "quotes", and\nlines', ".."])
         self.h5pack("csv", "out/samples.csv", "-o", "again.h5")
         self.assert_same_datasets("a.h5", "again.h5")
 

@@ -117,8 +117,7 @@ class HostileFileTest(CliTest):
         (self.dir / "plugin.c").write_text(PLUGIN)
         plugins = self.dir / "plugins"
         plugins.mkdir()
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", plugins / "libevil.so", self.dir / "plugin.c"],
-                       check=True)
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", plugins / "libevil.so", self.dir / "plugin.c"], check=True)
         with h5py.File(self.dir / "x.h5", "w") as file:
             creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             creation.set_chunk((10, 8, 8, 3))

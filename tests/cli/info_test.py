@@ -27,8 +27,7 @@ class InfoTest(CliTest):
         self.assertEqual(info["advice"], [])
 
         text = self.h5pack("info", "photos.h5")
-        for part in ("20 x [32,32,3] uint8", "cat (10), dog (10)", "unfiltered", "nothing to improve",
-                     "seed 7"):
+        for part in ("20 x [32,32,3] uint8", "cat (10), dog (10)", "unfiltered", "nothing to improve", "seed 7"):
             self.assertIn(part, text)
 
     def test_statistics_of_what_was_packed(self):

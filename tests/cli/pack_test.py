@@ -30,8 +30,7 @@ class PackTest(CliTest):
             self.assertEqual(labels[i], label, path)
 
     def names(self, file, attribute="class_names"):
-        return [name.decode() if isinstance(name, bytes) else name
-                for name in file["images"].attrs[attribute]]
+        return [name.decode() if isinstance(name, bytes) else name for name in file["images"].attrs[attribute]]
 
     def test_splits_make_no_folder_that_looks_like_a_file(self):
         for split in "train", "test":
@@ -45,13 +44,11 @@ class PackTest(CliTest):
 
     def test_folder_with_splits(self):
         splits = {"train": make_class_folder(self.dir / "photos" / "train", ["dog", "cat", "ant"], 9),
-                  "test": make_class_folder(self.dir / "photos" / "test", ["dog", "ant"], 4,
-                                            first_seed=1000)}
+                  "test": make_class_folder(self.dir / "photos" / "test", ["dog", "ant"], 4, first_seed=1000)}
         # One class list for both: the test split has no cats, and dogs keep their number.
         splits["test"] = [(path, 2 if "dog" in path else 0) for path, _ in splits["test"]]
         self.h5pack("folder", "photos", "-o", "packed", "--chunk", "5")
-        self.assertEqual(sorted(p.name for p in (self.dir / "packed").iterdir()),
-                         ["test.h5", "train.h5"])
+        self.assertEqual(sorted(p.name for p in (self.dir / "packed").iterdir()), ["test.h5", "train.h5"])
         for split, samples in splits.items():
             with h5py.File(self.dir / "packed" / f"{split}.h5") as file:
                 self.assert_holds(file, samples)
@@ -125,8 +122,7 @@ class PackTest(CliTest):
         write_picture(self.dir / "data" / awkward, 1)
         write_picture(self.dir / "data" / "two.png", 2)
         quoted = awkward.replace('"', '""')
-        (self.dir / "list.csv").write_text(
-            f'id,kind,file\r\n1,"zebra, striped","{quoted}"\r\n2,ant,two.png\r\n')
+        (self.dir / "list.csv").write_text(f'id,kind,file\r\n1,"zebra, striped","{quoted}"\r\n2,ant,two.png\r\n')
         self.h5pack("csv", "list.csv", "-o", "out.h5", "--path-column", "file", "--label-column",
                     "kind", "--root", "data", "--order", "source")
         with h5py.File(self.dir / "out.h5") as file:
@@ -169,8 +165,7 @@ class PackTest(CliTest):
                   ("--center-crop", "30x24", "--out-layout", "nchw"): (3, 30, 24)}
         for options, shape in shapes.items():
             with self.subTest(options):
-                self.h5pack("folder", "photos", "-o", "out.h5", "--force", "--order", "source",
-                            *options)
+                self.h5pack("folder", "photos", "-o", "out.h5", "--force", "--order", "source", *options)
                 images = arrays(self.dir / "out.h5")["images"]
                 self.assertEqual(images.shape, (2, *shape))
                 if options[0] == "--pad":  # "wide" after "tall"

@@ -68,8 +68,7 @@ class PreviewTest(CliTest):
 
     def test_more_cells_than_pictures(self):
         self.pack_photos(per_class=2)
-        report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--grid-rows", 9,
-                                   "--grid-columns", 9)
+        report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--grid-rows", 9, "--grid-columns", 9)
         self.assertEqual((report["images"], report["rows"], report["columns"]), (4, 1, 4))
 
 

@@ -20,8 +20,7 @@ class ProgramTest(CliTest):
         variables = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
         variables.update({"TERM": "xterm"}, **(environment or {}))
         leader, follower = pty.openpty()
-        process = subprocess.Popen([H5PACK, *arguments], cwd=self.dir, env=variables, stdout=follower,
-                                   stderr=follower)
+        process = subprocess.Popen([H5PACK, *arguments], cwd=self.dir, env=variables, stdout=follower, stderr=follower)
         os.close(follower)
         shown = b""
         while True:

@@ -46,8 +46,7 @@ class RanksTest(CliTest):
                    *map(str, options), "--digest", "--json", "--quiet"]
         variables = {k: v for k, v in os.environ.items() if k not in VARIABLES}
         variables["TMPDIR"] = str(self.dir)
-        result = subprocess.run(command, cwd=self.dir, env=variables, timeout=120, text=True,
-                                capture_output=True)
+        result = subprocess.run(command, cwd=self.dir, env=variables, timeout=120, text=True, capture_output=True)
         self.assertEqual(result.returncode, 0, result.stderr)
         reports = []
         for rank in range(world_size):

@@ -157,8 +157,7 @@ class SkipTest(CliTest):
         bad = self.add_bad()
         found = len(self.good) + len(bad)
         said = self.skip("folder", "photos", "-o", "out.h5", "--chunk", 7, "--report", "bad.jsonl")
-        self.assertEqual((said["found"], said["images"], said["skipped_images"]),
-                         (found, len(self.good), len(bad)))
+        self.assertEqual((said["found"], said["images"], said["skipped_images"]), (found, len(self.good), len(bad)))
         report = {entry["path"]: entry for entry in self.report("bad.jsonl")}
         self.assertEqual(set(report), set(bad))
         self.assertEqual({entry["path"] for entry in said["skipped"]}, set(bad))

@@ -6,8 +6,7 @@ import numpy as np
 
 from support import picture, write_picture
 
-CIFAR10_CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
-                   "truck"]
+CIFAR10_CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
 
 def write_cifar10(folder, per_batch=10):
@@ -54,8 +53,7 @@ def write_celeba(folder, count, size=(218, 178), partition=True):
         lines.append(names[i] + " " + " ".join(f"{2 * int(v) - 1:2d}" for v in attributes[i]))
     (folder / "list_attr_celeba.txt").write_text("\n".join(lines) + "\n")
     if partition:
-        (folder / "list_eval_partition.txt").write_text(
-            "".join(f"{names[i]} {splits[i]}\n" for i in rows))
+        (folder / "list_eval_partition.txt").write_text("".join(f"{names[i]} {splits[i]}\n" for i in rows))
     (folder / "identity_CelebA.txt").write_text("".join(f"{names[i]} {identity[i]}\n" for i in rows))
     points = [f"{p}_{axis}" for p in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth") for axis in "xy"]
     (folder / "list_landmarks_align_celeba.txt").write_text(

@@ -254,8 +254,7 @@ class CliTest(unittest.TestCase):
         variables.update(environment or {})
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
-        result = subprocess.run(
-            command, cwd=self.dir, env=variables, timeout=TIMEOUT_SECONDS, text=True, **options)
+        result = subprocess.run(command, cwd=self.dir, env=variables, timeout=TIMEOUT_SECONDS, text=True, **options)
         self.assertNotIn("HDF5-DIAG", result.stderr or "")
         return result
 

@@ -58,8 +58,7 @@ class VerifyTest(CliTest):
         for damage in report["damaged"]:
             lost = self.source_index[damage["rows"]]
             self.assertEqual(damage["source_rows"], list(lost))
-            self.assertEqual([str(self.dir / name) for name in damage["files"]],
-                             [self.samples[row][0] for row in lost])
+            self.assertEqual([str(self.dir / name) for name in damage["files"]], [self.samples[row][0] for row in lost])
             self.assertEqual(damage["classes"], [["cat", "dog"][self.samples[row][1]] for row in lost])
 
         text = self.run_h5pack("verify", "out.h5", "--quiet").stdout
@@ -93,8 +92,7 @@ class VerifyTest(CliTest):
         self.assertEqual(report["damaged"][0]["source_rows"], [self.source_index[0]])
         self.assertEqual(report["damaged"][0]["files"], [])
         self.assertIn("photos", report["files_unknown"])
-        self.assertRegex(self.run_h5pack("verify", "out.h5", "--quiet").stdout,
-                         r"made from source row")
+        self.assertRegex(self.run_h5pack("verify", "out.h5", "--quiet").stdout, r"made from source row")
 
     def test_records_of_an_archive_are_named(self):
         sources.write_cifar10(self.dir / "cifar", per_batch=3)
@@ -299,8 +297,7 @@ class AgainstTest(CliTest):
         self.assertEqual((report["damaged"], report["intact"]), ([], False))
         different = sorted(report["source"]["different"], key=lambda d: d["source_row"])
         self.assertEqual([d["source_row"] for d in different], [3, 20])
-        self.assertEqual([str(self.dir / d["file"]) for d in different],
-                         [self.samples[3][0], self.samples[20][0]])
+        self.assertEqual([str(self.dir / d["file"]) for d in different], [self.samples[3][0], self.samples[20][0]])
         self.assertRegex(different[0]["reason"], r"of 2160 bytes differ")
         self.assertIn("the samples have 24x30 pixels", different[1]["reason"])
         self.assertIn("gives 10x10", different[1]["reason"])
