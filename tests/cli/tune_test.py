@@ -189,6 +189,8 @@ class TuneTest(CliTest):
     def test_a_good_file_is_kept(self):
         self.pack_photos(per_class=10)
         report = self.tune("photos.h5", "--disk", "sata-ssd")
+        self.assertAlmostEqual(report["h5py"]["chunk_order_recommended_cache"]["hit_rate"], 0.95)
+        self.assertEqual(report["h5py"]["random_order_default_cache"].keys(), {"hit_rate", "read_amplification"})
         self.assertFalse(report["pack"])
         self.assertIsNone(report["commands"]["h5pack"])
         self.assertIn('"photos.h5"', report["commands"]["cpp"])
