@@ -9,7 +9,7 @@ import numpy as np
 
 import sources
 from h5_contents import datasets_and_attributes
-from support import CliTest, SKIPPED, flip, make_class_folder, tree, write_picture
+from support import SKIPPED, CliTest, arrays, chunk_offset, flip, make_class_folder, tree, write_picture
 
 
 class AppendTest(CliTest):
@@ -41,8 +41,7 @@ class AppendTest(CliTest):
         for row, source in enumerate(found["source_index"]):
             file, at = (old, old_rows[source]) if source < first else (alone, alone_rows[source - first])
             np.testing.assert_array_equal(found["images"][row], file[0]["images"][at])
-            self.assertEqual(said["class_names"][found["labels"][row]],
-                             file[1]["class_names"][file[0]["labels"][at]])
+            self.assertEqual(said["class_names"][found["labels"][row]], file[1]["class_names"][file[0]["labels"][at]])
         self.assertEqual(list(said["class_counts"]), np.bincount(found["labels"], minlength=len(names)).tolist())
         scaled = found["images"] / 255
         np.testing.assert_allclose(said["mean"], scaled.mean(axis=(0, 1, 2)))
@@ -96,11 +95,9 @@ class AppendTest(CliTest):
     def test_damaged_rows_are_known_by_name(self):
         self.make()
         self.h5pack("append", "old.h5", "folder", "two", "-o", "new.h5")
-        with h5py.File(self.dir / "new.h5") as file:
-            chunk = file["images"].id.get_chunk_info(5)
-            expected = [int(file["source_index"][20])]  # the row whose first byte it is
-        flip(self.dir / "new.h5", chunk.byte_offset)
-        report = json.loads(self.run_h5pack("verify", "new.h5", "--json", "--quiet").stdout)
+        expected = [int(arrays(self.dir / "new.h5")["source_index"][20])]  # the row whose first byte it is
+        flip(self.dir / "new.h5", chunk_offset(self.dir / "new.h5", 5))
+        report, = self.h5pack_json("verify", "new.h5", "--quiet", code=4)
         names = [f"one/{name}/{i:03d}.jpg" for name in ("cat", "dog", "eel") for i in range(7)]
         names += [f"two/{name}/{i:03d}.jpg" for name in ("cat", "eel") for i in range(4)]
         self.assertEqual(report["damaged"][0]["files"], [names[source] for source in expected])
@@ -120,9 +117,7 @@ class AppendTest(CliTest):
 
     def test_files_that_others_wrote_and_compressed_ones(self):
         self.make()
-        with h5py.File(self.dir / "foreign.h5", "w") as file:
-            file["imgs"] = self.read("old.h5")[0]["images"]
-            file["labels"] = np.arange(21) % 2
+        self.write_h5("foreign.h5", imgs=self.read("old.h5")[0]["images"], labels=np.arange(21) % 2)
         samples = make_class_folder(self.dir / "photos", ["x"], 3, height=24, width=20, first_seed=200)
         (self.dir / "list.csv").write_text("path,label\n" + "".join(f"{path},5\n" for path, _ in samples))
         self.h5pack("append", "foreign.h5", "csv", "list.csv", "-o", "new.h5")
@@ -158,9 +153,8 @@ class AppendTest(CliTest):
         self.make()
         (self.dir / "two" / "cat" / "001.jpg").write_bytes(b"no image")
         self.assert_refused(["append", "old.h5", "folder", "two", "-o", "new.h5"], 1, ["two/cat/001.jpg"], "JPEG|decode|picture")
-        result = self.run_h5pack("append", "old.h5", "folder", "two", "-o", "new.h5", "--on-error", "skip", "--report",
-                                 "bad.jsonl")
-        self.assertEqual(result.returncode, SKIPPED, result.stderr)
+        append = ["append", "old.h5", "folder", "two", "-o", "new.h5", "--on-error", "skip", "--report", "bad.jsonl"]
+        self.h5pack_json(*append, code=SKIPPED)
         self.assertEqual(json.loads((self.dir / "bad.jsonl").read_text())["path"], "two/cat/001.jpg")
         new, old = self.read("new.h5"), self.read("old.h5")
         os.unlink(self.dir / "two" / "cat" / "001.jpg")
@@ -168,13 +162,10 @@ class AppendTest(CliTest):
         np.testing.assert_array_equal(new[0]["images"][:21], old[0]["images"])
         np.testing.assert_array_equal(new[0]["images"][21:], alone[0]["images"])
         self.assertEqual(list(new[0]["source_index"][21:]), [21, 23, 24, 25, 26, 27, 28])
-
-    def test_all_new_pictures_are_bad(self):
-        self.make()
+        # All new ones are bad.
         for path in (self.dir / "two").rglob("*.jpg"):
             path.write_bytes(b"no image")
-        result = self.run_h5pack("append", "old.h5", "folder", "two", "-o", "new.h5", "--on-error", "skip")
-        self.assertEqual(result.returncode, SKIPPED, result.stderr)
+        self.h5pack_json(*append, "--force", code=SKIPPED)
         np.testing.assert_array_equal(self.read("new.h5")[0]["images"], self.read("old.h5")[0]["images"])
 
     def test_complete_files_and_changed_runs(self):
@@ -196,47 +187,41 @@ class RefusedTest(CliTest):
         make_class_folder(self.dir / "one", ["cat", "dog"], 4)
         self.h5pack("folder", "one", "-o", "old.h5", "--chunk", 3)
 
+    def refuse(self, old, kind, source, *options, code=1, names, way_out):
+        self.assert_refused(["append", old, kind, source, "-o", "new.h5", *options], code, names, way_out)
+
     def test_classes_that_do_not_agree(self):
         make_class_folder(self.dir / "two", ["cat", "cow"], 2)
-        self.assert_refused(["append", "old.h5", "folder", "two", "-o", "new.h5"], 1, ["'cow'", "'two'", "'old.h5'"],
-                            "'cat', 'dog'")
         write_picture(self.dir / "flat" / "a.jpg", 1)
-        self.assert_refused(["append", "old.h5", "folder", "flat", "-o", "new.h5"], 1, ["'flat'"], "no labels")
         self.h5pack("folder", "flat", "-o", "flat.h5")
-        self.assert_refused(["append", "flat.h5", "folder", "one", "-o", "new.h5"], 1, ["'flat.h5'"], "no labels")
         (self.dir / "list.csv").write_text("path,label\none/cat/000.jpg,2\n")
-        self.assert_refused(["append", "old.h5", "csv", "list.csv", "-o", "new.h5"], 1, ["label 2", "list.csv"],
-                            "2 classes")
         sources.write_celeba(self.dir / "celeba", 12, size=(32, 32))
-        self.assert_refused(["append", "old.h5", "celeba", "celeba", "-o", "new.h5", "--split", "train"], 1,
-                            ["table of attributes"], "classes")
+        self.refuse("old.h5", "folder", "two", names=["'cow'", "'two'", "'old.h5'"], way_out="'cat', 'dog'")
+        self.refuse("old.h5", "folder", "flat", names=["'flat'"], way_out="no labels")
+        self.refuse("flat.h5", "folder", "one", names=["'flat.h5'"], way_out="no labels")
+        self.refuse("old.h5", "csv", "list.csv", names=["label 2", "list.csv"], way_out="2 classes")
+        self.refuse("old.h5", "celeba", "celeba", "--split", "train", names=["table of attributes"], way_out="classes")
 
     def test_shapes_and_fields_that_do_not_agree(self):
         make_class_folder(self.dir / "two", ["cat"], 2, height=32, width=33)
-        append = ["append", "old.h5", "folder", "two", "-o", "new.h5"]
-        self.assert_refused(append, 1, ["32x32", "32x33", "two/cat/000.jpg", "old.h5"], "--resize")
-        self.assert_refused([*append, "--resize", "16x16"], 2, ["16x16", "32x32"], "--resize")
-        self.h5pack(*append, "--resize", "32x32")
-        os.unlink(self.dir / "new.h5")
-        with h5py.File(self.dir / "more.h5", "w") as file:
-            file["images"] = np.zeros((4, 32, 32, 3), np.uint8)
-            file["labels"] = np.zeros(4, np.int64)
-            file["box"] = np.zeros((4, 4), np.float32)
+        self.refuse("old.h5", "folder", "two", names=["32x32", "32x33", "two/cat/000.jpg", "old.h5"], way_out="--resize")
+        self.refuse("old.h5", "folder", "two", "--resize", "16x16", code=2, names=["16x16", "32x32"], way_out="--resize")
+        self.h5pack("append", "old.h5", "folder", "two", "-o", "resized.h5", "--resize", "32x32")
+        self.write_h5("more.h5", images=np.zeros((4, 32, 32, 3), np.uint8), labels=np.zeros(4, np.int64),
+                      box=np.zeros((4, 4), np.float32))
         (self.dir / "list.csv").write_text("path,label\none/cat/000.jpg,0\n")
-        self.assert_refused(["append", "more.h5", "csv", "list.csv", "-o", "new.h5"], 1, ["'box'", "'more.h5'"],
-                            "--fields")
-        with h5py.File(self.dir / "five.h5", "w") as file:
-            file.create_dataset("images", data=np.zeros((4, 32, 32, 5), np.uint8)).attrs["layout"] = "nhwc"
-        self.assert_refused(["append", "five.h5", "folder", "one", "-o", "new.h5"], 1, ["5 channels"], "1 or 3")
+        self.refuse("more.h5", "csv", "list.csv", names=["'box'", "'more.h5'"], way_out="--fields")
+        self.write_h5("five.h5", images=np.zeros((4, 32, 32, 5), np.uint8))
+        self.refuse("five.h5", "folder", "one", "--layout", "nhwc", names=["5 channels"], way_out="1 or 3")
 
     def test_outputs_and_inputs(self):
         append = ["append", "old.h5", "folder", "one", "-o"]
         for options in ([], ["--force"], ["--resume"]):
             self.assert_refused([*append, "old.h5", *options], 1, ["'old.h5'"], "-o|--force")
         self.assert_refused([*append, "no/new.h5"], 1, ["no folder 'no'"], "make it first")
-        self.assert_refused(["append", "gone.h5", "folder", "one", "-o", "new.h5"], 1, ["gone.h5"], "No such file|not found|cannot")
-        self.assert_refused(["append", "old.h5", "folder", "gone", "-o", "new.h5"], 1, ["gone"], "give a folder|cannot")
-        self.assert_refused(["append", "one/cat/000.jpg", "folder", "one", "-o", "new.h5"], 1, ["one/cat/000.jpg"], "HDF5")
+        self.refuse("gone.h5", "folder", "one", names=["gone.h5"], way_out="No such file|not found|cannot")
+        self.refuse("old.h5", "folder", "gone", names=["gone"], way_out="give a folder|cannot")
+        self.refuse("one/cat/000.jpg", "folder", "one", names=["one/cat/000.jpg"], way_out="HDF5")
 
     def test_usage(self):
         for arguments in ([], ["old.h5"], ["old.h5", "folder"], ["old.h5", "folder", "one"],
@@ -251,10 +236,8 @@ class RefusedTest(CliTest):
             self.assertIn("append", self.h5pack(*topic).lower())
 
     def test_damaged_rows_are_not_copied(self):
-        with h5py.File(self.dir / "old.h5") as file:
-            offset = file["images"].id.get_chunk_info(1).byte_offset
-        flip(self.dir / "old.h5", offset + 100, 16)
-        self.assert_refused(["append", "old.h5", "folder", "one", "-o", "new.h5"], 1, ["old.h5", "chunk 1"], "digest")
+        flip(self.dir / "old.h5", chunk_offset(self.dir / "old.h5", 1) + 100, 16)
+        self.refuse("old.h5", "folder", "one", names=["old.h5", "chunk 1"], way_out="digest")
 
 
 if __name__ == "__main__":

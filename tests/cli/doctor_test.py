@@ -6,10 +6,9 @@ import signal
 import time
 import unittest
 
-import h5py
 import numpy as np
 
-from support import CliTest, make_class_folder
+from support import CliTest
 
 STAGES = {"disk", "decode", "copy", "bus", "consumer"}
 BOUNDS = {"disk", "decode", "copy", "plan", "bus", "consumer", "buffers", "kernel"}
@@ -19,16 +18,14 @@ class DoctorTest(CliTest):
     def foreign(self, name="images.h5", shape=(400, 48, 48, 3), **options):
         """Images of four bits of noise a byte."""
         noise = np.random.default_rng(1).integers(0, 16, shape, np.uint8)
-        with h5py.File(self.dir / name, "w") as file:
-            file.create_dataset("images", data=noise, **options)
+        self.write_h5(name, images={"data": noise, **options})
         return name
 
     def doctor(self, *arguments, seconds=0.1):
         return self.h5pack_json("doctor", *arguments, "--seconds", seconds, "--no-device")[0]
 
     def test_report_has_every_stage_alone_and_together(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 30)
-        self.h5pack("folder", "photos", "-o", "photos.h5", "--chunk", 7)
+        self.pack_photos("--chunk", 7, per_class=30)
         report = self.doctor("photos.h5", "--step-ms", 5, "--batch", 16)
         self.assertEqual(set(report["alone"]), STAGES)
         self.assertGreater(report["alone"]["disk"]["images_per_second"], 0)
@@ -113,8 +110,8 @@ class DoctorTest(CliTest):
 
     def test_pictures_in_other_files_have_no_disk_to_measure(self):
         np.zeros((40, 8, 8, 3), np.uint8).tofile(self.dir / "raw.bin")
-        with h5py.File(self.dir / "outside.h5", "w") as file:
-            file.create_dataset("images", (40, 8, 8, 3), np.uint8, external=[("raw.bin", 0, 40 * 192)])
+        self.write_h5("outside.h5", images={"shape": (40, 8, 8, 3), "dtype": np.uint8,
+                                            "external": [("raw.bin", 0, 40 * 192)]})
         arguments = ("outside.h5", "--step-ms", 1, "--batch", 8, "--allow-external")
         report = self.doctor(*arguments)
         self.assertIsNone(report["alone"]["disk"])
@@ -122,14 +119,9 @@ class DoctorTest(CliTest):
         text = self.h5pack("doctor", *arguments, "--seconds", 0.05, "--no-device")
         self.assertIn("cannot be measured", text)
 
-    def test_files_without_chunks_are_examined_too(self):
-        report = self.doctor(self.foreign(), "--step-ms", 1, "--batch", 8)
-        self.assertGreater(report["images_per_second"], 0)
-
     def test_text_names_stages_bound_and_options_of_the_program(self):
         name = self.foreign(chunks=(16, 48, 48, 3), compression="gzip", compression_opts=9)
-        text = self.h5pack("doctor", name, "--step-ms", "0.01", "--threads", 1, "--seconds", "0.1",
-                           "--no-device")
+        text = self.h5pack("doctor", name, "--step-ms", "0.01", "--threads", 1, "--seconds", "0.1", "--no-device")
         for part in ("alone", "disk", "decode", "copy", "bus", "consumer", "together", "bottleneck", "evidence",
                      "images/s", "--no-device"):
             self.assertIn(part, text)
@@ -157,8 +149,7 @@ class DoctorTest(CliTest):
 
     def test_what_is_wrong_is_said_in_one_line(self):
         name = self.foreign()
-        with h5py.File(self.dir / "empty.h5", "w") as file:
-            file["images"] = np.zeros((0, 8, 8, 3), np.uint8)
+        self.write_h5("empty.h5", images=np.zeros((0, 8, 8, 3), np.uint8))
         (self.dir / "noise.h5").write_bytes(b"not HDF5" * 100)
         for code, part, way_out, arguments in (
                 (2, "--step-ms", "--help", (name,)),

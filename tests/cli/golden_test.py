@@ -8,7 +8,6 @@ import pathlib
 import re
 import unittest
 
-import h5py
 import numpy as np
 
 from support import CliTest
@@ -33,9 +32,7 @@ class GoldenFilesTest(CliTest):
     def test_all_of_them_deliver_the_same(self):
         row, rest = np.mgrid[0:COUNT, 0:np.prod(SHAPE)]
         images = ((row * 31 + rest * 7) % 256).astype(np.uint8).reshape(COUNT, *SHAPE)
-        with h5py.File(self.dir / "now.h5", "w") as file:
-            file["images"] = images
-            file["labels"] = np.arange(COUNT) * 3 % 4
+        self.write_h5("now.h5", images=images, labels=np.arange(COUNT) * 3 % 4)
         expected = self.digests("now.h5")
         files = sorted(FILES.glob("*.h5"))
         self.assertEqual(len(files), 9)

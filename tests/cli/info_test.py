@@ -5,13 +5,12 @@ import unittest
 import h5py
 import numpy as np
 
-from support import CliTest, make_class_folder, picture
+from support import CliTest, arrays, make_class_folder, picture
 
 
 class InfoTest(CliTest):
     def test_packed_file(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
-        self.h5pack("folder", "photos", "-o", "photos.h5", "--seed", 7)
+        self.pack_photos("--seed", 7, per_class=10)
         info = self.h5pack_json("info", "photos.h5")[0]
         self.assertFalse(info["foreign"])
         self.assertEqual(info["shape"], [20, 32, 32, 3])
@@ -28,8 +27,7 @@ class InfoTest(CliTest):
         self.assertEqual(info["advice"], [])
 
         text = self.h5pack("info", "photos.h5")
-        for part in ("20 x [32,32,3] uint8", "cat (10), dog (10)", "unfiltered", "nothing to improve",
-                     "seed 7"):
+        for part in ("20 x [32,32,3] uint8", "cat (10), dog (10)", "unfiltered", "nothing to improve", "seed 7"):
             self.assertIn(part, text)
 
     def test_statistics_of_what_was_packed(self):
@@ -65,23 +63,19 @@ class InfoTest(CliTest):
                 self.assert_refused(["info", "out.h5"], 1, ["out.h5"], "mean_picture_std|source_size")
 
     def test_the_h5py_line_can_be_pasted(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 3)
-        self.h5pack("folder", "photos", "-o", "photos.h5")
+        self.pack_photos()
         text = self.h5pack("info", "photos.h5")
         line = next(l for l in text.splitlines() if "h5py.File(" in l)
-        expression = line[line.index("h5py.File("):].replace('"photos.h5"',
-                                                             repr(str(self.dir / "photos.h5")))
+        expression = line[line.index("h5py.File("):].replace('"photos.h5"', repr(str(self.dir / "photos.h5")))
         with eval(expression) as file:  # our own output, that is the point
-            self.assertEqual(file["images"].shape, (6, 32, 32, 3))
+            self.assertEqual(file["images"].shape, (8, 32, 32, 3))
 
     def test_badly_chunked_file(self):
         """The chunking of a script many have copied: it cuts images, and labels are one big chunk."""
-        with h5py.File(self.dir / "celeba.h5", "w") as file:
-            file.create_dataset("images", (120, 3, 218, 178), np.uint8, chunks=(100, 3, 217, 178))
-            file.create_dataset("labels", (120,), np.int64, chunks=(120,))
+        self.write_h5("celeba.h5", labels={"shape": (120,), "dtype": np.int64, "chunks": (120,)},
+                      images={"shape": (120, 3, 218, 178), "dtype": np.uint8, "chunks": (100, 3, 217, 178)})
         info = self.h5pack_json("info", "celeba.h5")[0]
-        self.assertTrue(info["foreign"])
-        self.assertEqual(info["layout"], "nchw")
+        self.assertEqual((info["foreign"], info["layout"]), (True, "nchw"))
         self.assertEqual(info["storage"]["chunk_shape"], [100, 3, 217, 178])
         self.assertEqual(info["storage"]["num_chunks"], 4)
         self.assertTrue(info["advice"])
@@ -92,10 +86,7 @@ class InfoTest(CliTest):
 
     def test_contiguous_and_compressed_files(self):
         pictures = np.stack([picture(i) for i in range(20)])
-        with h5py.File(self.dir / "plain.h5", "w") as file:
-            file["pictures"] = pictures
-            file["label"] = np.arange(20) % 3
-            file["boxes"] = np.zeros((20, 4), np.float32)
+        self.write_h5("plain.h5", pictures=pictures, label=np.arange(20) % 3, boxes=np.zeros((20, 4), np.float32))
         info = self.h5pack_json("info", "plain.h5")[0]
         self.assertEqual(info["images"].strip("/"), "pictures")
         self.assertFalse(info["storage"]["chunked"])
@@ -103,35 +94,28 @@ class InfoTest(CliTest):
         self.assertIn("boxes", [field["name"] for field in info["fields"]])
         self.assertIn("contiguous", self.h5pack("info", "plain.h5"))
 
-        with h5py.File(self.dir / "packed.h5", "w") as file:
-            file.create_dataset("images", data=pictures, chunks=(5, 32, 32, 3), compression="gzip",
-                                shuffle=True)
+        self.write_h5("packed.h5", images={"data": pictures, "chunks": (5, 32, 32, 3), "compression": "gzip",
+                                           "shuffle": True})
         info = self.h5pack_json("info", "packed.h5")[0]
         self.assertEqual(info["storage"]["filters"], ["shuffle", "deflate"])
         self.assertLess(info["storage"]["stored_bytes"], info["storage"]["raw_bytes"])
 
     def test_a_file_that_is_sorted_by_class(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 30)
-        self.h5pack("folder", "photos", "-o", "sorted.h5", "--order", "source")
-        with h5py.File(self.dir / "sorted.h5") as file, h5py.File(self.dir / "foreign.h5", "w") as foreign:
-            foreign["images"] = file["images"][()]
-            foreign["labels"] = file["labels"][()]
+        self.pack_photos("--order", "source", per_class=30, output="sorted.h5")
+        packed = arrays(self.dir / "sorted.h5")
+        self.write_h5("foreign.h5", images=packed["images"], labels=packed["labels"])
         for name in ("sorted.h5", "foreign.h5"):
             advice = " ".join(self.h5pack_json("info", name)[0]["advice"])
             self.assertRegex(advice, "sorted by class.*h5pack repack, in shuffled order", name)
             self.h5pack("repack", name, "-o", "shuffled.h5", "--order", "shuffled", "--force")
             self.assertNotIn("sorted", " ".join(self.h5pack_json("info", "shuffled.h5")[0]["advice"]), name)
         # A third-party file does not say whether it was shuffled.
-        with h5py.File(self.dir / "foreign.h5", "r+") as foreign:
-            foreign["labels"][...] = np.random.default_rng(1).permutation(foreign["labels"][()])
+        self.write_h5("foreign.h5", images=packed["images"], labels=np.random.default_rng(1).permutation(packed["labels"]))
         self.assertNotIn("sorted", " ".join(self.h5pack_json("info", "foreign.h5")[0]["advice"]))
 
     def test_labels_that_are_not_taken(self):
-        with h5py.File(self.dir / "x.h5", "w") as file:
-            file["images"] = np.zeros((6, 8, 8, 3), np.uint8)
-            file["labels"] = np.zeros(6, np.float32)
-            file["targets"] = (np.arange(6) % 3).astype(np.uint8)[:, None]
-            file["names"] = np.array([b"x"] * 6)
+        self.write_h5("x.h5", images=np.zeros((6, 8, 8, 3), np.uint8), labels=np.zeros(6, np.float32),
+                      targets=(np.arange(6) % 3).astype(np.uint8)[:, None], names=np.array([b"x"] * 6))
         info, = self.h5pack_json("info", "x.h5")
         self.assertIsNone(info["labels"])
         self.assertRegex(info["why_no_labels"], "labels float32 \\[6\\].*targets uint8 \\[6,1\\] looks like labels")
@@ -146,9 +130,7 @@ class InfoTest(CliTest):
         self.assertEqual([entry["count"] for entry in info["classes"]], [2, 2, 2])
 
     def test_choice_of_dataset_and_layout(self):
-        with h5py.File(self.dir / "two.h5", "w") as file:
-            file["left"] = np.zeros((5, 8, 8, 3), np.uint8)
-            file["deep/right"] = np.zeros((6, 3, 8, 3), np.uint8)
+        self.write_h5("two.h5", **{"left": np.zeros((5, 8, 8, 3), np.uint8), "deep/right": np.zeros((6, 3, 8, 3), np.uint8)})
         info = self.h5pack_json("info", "two.h5", "--images", "deep/right", "--layout", "nchw")[0]
         self.assertEqual((info["num_samples"], info["layout"]), (6, "nchw"))
         self.assertEqual((info["channels"], info["height"], info["width"]), (3, 8, 3))

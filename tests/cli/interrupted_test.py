@@ -24,43 +24,38 @@ class InterruptedTest(CliTest):
         super().setUp()
         self.random = random.Random(SEED)
         print(f"CHUNKIO_TEST_SEED={SEED}")
-        pixels = np.random.default_rng(3).integers(0, 256, (1500, 40, 40, 3), np.uint8)
-        with h5py.File(self.dir / "foreign.h5", "w") as file:
-            file.create_dataset("images", data=pixels // 32, chunks=(7, 40, 40, 3))
-            file["labels"] = np.arange(1500) % 4
+        pixels = np.random.default_rng(3).integers(0, 8, (1500, 40, 40, 3), np.uint8)
+        self.write_h5("foreign.h5", images={"data": pixels, "chunks": (7, 40, 40, 3)}, labels=np.arange(1500) % 4)
 
-    def bring_through(self, command):
+    def reference(self, command):
+        """What `command` makes of out.h5, which is gone again."""
+        self.h5pack(*command)
+        found = contents(self.dir / "out.h5")
+        (self.dir / "out.h5").unlink()
+        return found
+
+    def stopped_as_it_begins(self, command, number):
+        process = self.start(command)
+        while not (self.dir / "out.h5.partial").exists() and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(number)
+        return self.end(process)
+
+    def bring_through_often(self, command):
         """Interrupts `command` again and again; each time it must come to the same file in the end."""
         began = time.monotonic()
         self.h5pack(*command, "-o", "reference.h5", "--force")
         usual = time.monotonic() - began
-        reference = contents(self.dir / "reference.h5")
         for _ in range(ROUNDS):
-            for attempt in range(100):
-                process = self.start([*command, "-o", "out.h5", "--resume", "--json", "--threads",
-                                      self.random.choice((1, 2, 5))])
-                if attempt < 5:  # then it is left alone
-                    time.sleep(self.random.uniform(0, usual))
-                    process.send_signal(self.random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT,
-                                                            signal.SIGTERM)))
-                code, out, errors = self.end(process)
-                if code == 0:
-                    break
-                # A signal before there is anything to tidy up just kills.
-                self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
-                if (self.dir / "out.h5").exists():  # killed after it was published
-                    assert_contents(self, self.dir / "out.h5", reference)
-            assert_contents(self, self.dir / "out.h5", reference)
-            self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
-            (self.dir / "out.h5").unlink()
+            self.bring_through(command, contents(self.dir / "reference.h5"), usual, self.random)
 
     def test_repack(self):
         for options in ([], ["--order", "shuffled", "--memory-budget", "6MiB"], ["--rows", "100:1400,1450"]):
             with self.subTest(options):
-                self.bring_through(["repack", "foreign.h5", "--chunk", 2, *options])
+                self.bring_through_often(["repack", "foreign.h5", "--chunk", 2, *options])
 
     def test_repack_with_a_filter(self):
-        self.bring_through(["repack", "foreign.h5", "--chunk", 5, "--filter", "deflate:9"])
+        self.bring_through_often(["repack", "foreign.h5", "--chunk", 5, "--filter", "deflate:9"])
 
     def make_append(self):
         """The command; its file has 500 rows, and 300 come behind them."""
@@ -78,13 +73,11 @@ class InterruptedTest(CliTest):
         append = self.make_append()
         for options in (["--chunk", 2], ["--chunk", 2, "--order", "shuffled"], ["--chunk", 100]):
             with self.subTest(options):
-                self.bring_through([*append, *options])
+                self.bring_through_often([*append, *options])
 
     def test_signals_tell_how_to_go_on(self):
         repack = ["repack", "foreign.h5", "--chunk", 1, "-o", "out.h5"]
-        self.h5pack(*repack)
-        reference = contents(self.dir / "out.h5")
-        (self.dir / "out.h5").unlink()
+        reference = self.reference(repack)
         for number in STOPPED:
             _, errors = self.stop_in_the_middle(repack, number)
             self.assertRegex(errors, "'out.h5.partial' keeps what was written: the same command with --resume")
@@ -100,15 +93,13 @@ class InterruptedTest(CliTest):
             os.utime(self.dir / "foreign.h5", ns=(0, time_of_change))
             output = self.h5pack_json(*repack, "--resume")[0]["outputs"][0]
             self.assertGreater(output["resumed_images"], 0)
-            self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
+            self.assert_only_output()
             assert_contents(self, self.dir / "out.h5", reference)
             (self.dir / "out.h5").unlink()
 
     def test_an_append_that_was_stopped_goes_on(self):
         append = [*self.make_append(), "--chunk", 1, "-o", "out.h5"]
-        self.h5pack(*append)
-        reference = contents(self.dir / "out.h5")
-        (self.dir / "out.h5").unlink()
+        reference = self.reference(append)
         self.stop_in_the_middle(append, signal.SIGTERM)
         self.assert_refused([*append, "--resume", "--order", "shuffled"], 2, ["--order"], "--force")
         self.h5pack("repack", "foreign.h5", "-o", "other.h5", "--rows", "0:500")
@@ -118,20 +109,12 @@ class InterruptedTest(CliTest):
 
     def test_a_filter_leaves_nothing_and_says_so(self):
         repack = ["repack", "foreign.h5", "--chunk", 1, "--filter", "deflate:9", "-o", "out.h5"]
-        process = self.start([*repack, "--quiet"])
-        while not (self.dir / "out.h5.partial").exists() and process.poll() is None:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGINT)
-        code, _, errors = self.end(process)
+        code, _, errors = self.stopped_as_it_begins([*repack, "--quiet"], signal.SIGINT)
         self.assertEqual(code, 130, errors)
         self.assertRegex(errors, "one with a filter cannot be resumed")
         self.assertEqual(list(self.dir.glob("out.h5*")), [])
 
-        process = self.start(repack)
-        while not (self.dir / "out.h5.partial").exists() and process.poll() is None:
-            time.sleep(0.001)
-        process.kill()
-        self.end(process)
+        self.stopped_as_it_begins(repack, signal.SIGKILL)
         self.assertEqual([p.name for p in self.dir.glob("out.h5*")], ["out.h5.partial"])
         self.assert_refused(repack, 1, ["out.h5.partial"], "--resume.*--force")
         result = self.run_h5pack(*repack, "--resume")

@@ -34,7 +34,7 @@ class KillTest(CliTest):
         result = self.run_h5pack(*pack, "-o", "out.h5", "--resume", "--json")
         self.assertIn(result.returncode, (0, SKIPPED), result.stderr)
         assert_contents(self, self.dir / "out.h5", reference)
-        self.assertEqual(sorted(path.name for path in self.dir.glob("out*")), ["out.h5"])
+        self.assert_only_output()
         return json.loads(result.stdout)["outputs"][0].get("resumed_images", 0)
 
     def test_killed_at_random_moments(self):
@@ -69,15 +69,10 @@ class KillTest(CliTest):
         pack = ["folder", "photos", "--on-error", "skip", "--quiet", "--chunk", 3]
         reference = self.reference_of(pack)
 
-        def traced(*options):
-            trace = self.dir / "trace.txt"
-            run = subprocess.run(["strace", "-f", "-o", trace, *options, H5PACK, *map(str, pack), "-o", "out.h5",
-                                  "--threads", "2"], cwd=self.dir, env=under_strace.environment(), capture_output=True, text=True,
-                                 timeout=TIMEOUT_SECONDS)
-            return run.returncode, trace.read_text().splitlines()
-
-        code, lines = traced()
-        self.assertEqual(code, SKIPPED)
+        traced = [*pack, "-o", "out.h5", "--threads", 2]
+        result, trace = self.traced([], *traced)
+        self.assertEqual(result.returncode, SKIPPED)
+        lines = trace.splitlines()
         # Calls are counted by thread and name, and the first thread to come so far is the one that is killed. Before
         # the output is first named there are only libraries.
         begin = next(i for i, line in enumerate(lines) if '"out.h5' in line)
@@ -95,10 +90,10 @@ class KillTest(CliTest):
             with self.subTest(call=name, number=number):
                 for path in self.dir.glob("out.h5*"):
                     path.unlink()
-                code, _ = traced("-e", f"inject={name}:signal=KILL:when={number}")
+                result, _ = self.traced(["-e", f"inject={name}:signal=KILL:when={number}"], *traced)
                 # With two threads not every run gets as far as the first one in each call.
-                self.assertIn(code, (-signal.SIGKILL, SKIPPED))
-                killed += code == -signal.SIGKILL
+                self.assertIn(result.returncode, (-signal.SIGKILL, SKIPPED))
+                killed += result.returncode == -signal.SIGKILL
                 self.assert_resumes(pack, reference)
         self.assertGreater(killed, 0.8 * len(seen))
 

@@ -2,12 +2,11 @@
 
 import unittest
 
-import h5py
 import numpy as np
 from PIL import Image
 
 import sources
-from support import CliTest, make_class_folder, picture, write_picture
+from support import CliTest, picture, write_picture
 
 
 def find_enlarged(sheet, original, factor):
@@ -43,8 +42,7 @@ class PreviewTest(CliTest):
         self.assertLess(sheet.min(), 100, "the title is missing")
 
     def test_seed_chooses(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 30)
-        self.h5pack("folder", "photos", "-o", "photos.h5")
+        self.pack_photos(per_class=30)
         for name, seed in (("a", 1), ("b", 1), ("c", 2)):
             self.h5pack("preview", "photos.h5", "-o", f"{name}.png", "--seed", seed)
         contents = [(self.dir / f"{name}.png").read_bytes() for name in "abc"]
@@ -55,29 +53,22 @@ class PreviewTest(CliTest):
         sources.write_celeba(self.dir / "celeba", 9, size=(109, 89), partition=False)
         self.h5pack("celeba", "celeba", "-o", "celeba-packed")
         for channels in (1, 2, 3, 4):
-            with h5py.File(self.dir / f"nhwc{channels}.h5", "w") as file:
-                file["images"] = np.zeros((5, 20, 30, channels), np.uint8)
-                file["images"].attrs["layout"] = "nhwc"
-        with h5py.File(self.dir / "nchw.h5", "w") as file:
-            file["images"] = picture(1).transpose(2, 0, 1)[None]
-            file["labels"] = np.array([12345678901])
-        with h5py.File(self.dir / "large.h5", "w") as file:
-            file["images"] = picture(1, 700, 900)[None]
+            self.write_h5(f"nhwc{channels}.h5", images=np.zeros((5, 20, 30, channels), np.uint8))
+        self.write_h5("nchw.h5", images=picture(1).transpose(2, 0, 1)[None], labels=np.array([12345678901]))
+        self.write_h5("large.h5", images=picture(1, 700, 900)[None])
         files = ["celeba-packed/train.h5", "nchw.h5", "large.h5"]
         for name in files + [f"nhwc{channels}.h5" for channels in (1, 2, 3, 4)]:
             with self.subTest(name):
-                self.h5pack("preview", name, "-o", "sheet.png", "--force")
-                self.assertGreater(self.sheet().shape[0], 20)
-                self.h5pack("preview", name, "-o", "sheet.jpg", "--force")
-                self.assertGreater(self.sheet("sheet.jpg").shape[0], 20)
+                layout = ["--layout", "nhwc"] if name.startswith("nhwc") else []
+                for sheet in ("sheet.png", "sheet.jpg"):
+                    self.h5pack("preview", name, "-o", sheet, "--force", *layout)
+                    self.assertGreater(self.sheet(sheet).shape[0], 20)
         self.h5pack("preview", "nchw.h5", "-o", "sheet.png", "--force")
         self.assertEqual(find_enlarged(self.sheet(), picture(1), 3), 1)
 
     def test_more_cells_than_pictures(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 2)
-        self.h5pack("folder", "photos", "-o", "photos.h5")
-        report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--grid-rows", 9,
-                                   "--grid-columns", 9)
+        self.pack_photos(per_class=2)
+        report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--grid-rows", 9, "--grid-columns", 9)
         self.assertEqual((report["images"], report["rows"], report["columns"]), (4, 1, 4))
 
 

@@ -7,11 +7,10 @@ import shutil
 import subprocess
 import unittest
 
-from support import CliTest, H5PACK
+from support import H5PACK, CliTest, subcommands
 
 REFERENCE = pathlib.Path(H5PACK).parent / "reference"
-HELP = subprocess.run([H5PACK, "--help"], capture_output=True, text=True, check=True).stdout
-COMMANDS = re.findall(r"(?m)^  (\w+) ", HELP[HELP.lower().index("subcommands:"):])
+COMMANDS = subcommands()
 
 
 def options_of(help_text):

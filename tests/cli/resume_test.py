@@ -9,12 +9,11 @@ import signal
 import time
 import unittest
 
-import h5py
 import numpy as np
 
 import sources
 from h5_contents import assert_contents, contents
-from support import CliTest, SKIPPED, STOPPED, make_class_folder, make_photos_with_bad_names, tree
+from support import SKIPPED, STOPPED, CliTest, arrays, make_class_folder, make_photos_with_bad_names, tree
 
 SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
 
@@ -28,43 +27,26 @@ class ResumeTest(CliTest):
     def make_photos(self):
         make_photos_with_bad_names(self.dir, 20, 15, (160, 120))
 
+    def pack_with_bad_photos(self):
+        """A command that packs such images into out.h5."""
+        self.make_photos()
+        return ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+
     def test_interrupted_anywhere_any_number_of_times(self):
         self.make_photos()
         for chunk in (3, 64):
-            pack = ["folder", "photos", "--chunk", chunk, "--on-error", "skip", "--report", "bad.jsonl", "-o", "out.h5"]
+            pack = ["folder", "photos", "--chunk", chunk, "--on-error", "skip", "--report", "bad.jsonl"]
             began = time.monotonic()
-            result = self.run_h5pack(*pack, "--force")
+            self.h5pack_json(*pack, "-o", "out.h5", "--force", code=SKIPPED)
             usual = time.monotonic() - began
-            self.assertEqual(result.returncode, SKIPPED, result.stderr)
             reference, report = contents(self.dir / "out.h5"), (self.dir / "bad.jsonl").read_text()
-            resumed = 0
-            rounds = 0
+            (self.dir / "out.h5").unlink()
+            resumed = rounds = 0
             # On a busy machine the signals of all eight may come before the first chunk is written.
             while rounds < 8 or (resumed == 0 and rounds < 60):
                 rounds += 1
-                (self.dir / "out.h5").unlink()
-                for attempt in range(100):
-                    threads = self.random.choice((1, 2, 5))
-                    process = self.start([*pack, "--resume", "--threads", threads, "--json"])
-                    # Enough tries to come through: the last ones are left alone.
-                    if attempt < 6:
-                        time.sleep(self.random.uniform(0, usual))
-                        process.send_signal(self.random.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL)))
-                    code, out, errors = self.end(process)
-                    if code == SKIPPED:
-                        resumed += json.loads(out)["outputs"][0]["resumed_images"]
-                        break
-                    # A signal while files are listed, before there is anything to tidy up, just kills.
-                    self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
-                    if (self.dir / "out.h5").exists():
-                        # Killed after it was published, maybe before the journal was gone: the next run removes it.
-                        result = self.run_h5pack(*pack, "--resume")
-                        self.assertIn(result.returncode, (0, SKIPPED), result.stderr)
-                        break
-                assert_contents(self, self.dir / "out.h5", reference)
-                self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
-                if code == SKIPPED:
-                    self.assertEqual((self.dir / "bad.jsonl").read_text(), report)
+                resumed += self.bring_through(pack, reference, usual, self.random, done=SKIPPED)
+                self.assertEqual((self.dir / "bad.jsonl").read_text(), report)
             self.assertGreater(resumed, 0, "no run had anything to resume")
 
     def test_killed_between_commits(self):
@@ -95,8 +77,7 @@ class ResumeTest(CliTest):
             (self.dir / "out.h5").unlink()
 
     def test_each_signal_stops_soon_and_tells_how_to_go_on(self):
-        self.make_photos()
-        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        pack = self.pack_with_bad_photos()
         for number in STOPPED:
             with self.subTest(number):
                 self.assertLess(self.stop_in_the_middle(pack, number)[0], 2)
@@ -104,8 +85,7 @@ class ResumeTest(CliTest):
                     path.unlink()
 
     def test_a_second_signal_ends_at_once_and_can_be_resumed(self):
-        self.make_photos()
-        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        pack = self.pack_with_bad_photos()
         self.stop_in_the_middle(pack)
         process = self.start([*pack, "--resume"])
         time.sleep(0.3)
@@ -117,8 +97,7 @@ class ResumeTest(CliTest):
         self.h5pack("verify", "out.h5")
 
     def test_what_changed_is_named(self):
-        self.make_photos()
-        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        pack = self.pack_with_bad_photos()
         self.stop_in_the_middle(pack)
         resume = [*pack, "--resume"]
         for options, name in ((["--seed", 5], "--seed"), (["--order", "source"], "--order"),
@@ -155,16 +134,14 @@ class ResumeTest(CliTest):
         self.h5pack("verify", "out.h5")
 
     def test_a_leftover_is_not_touched_without_being_asked(self):
-        self.make_photos()
-        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        pack = self.pack_with_bad_photos()
         self.stop_in_the_middle(pack)
         self.assert_refused(pack, 1, ["out.h5.partial"], r"--resume")
         self.assertEqual(self.run_h5pack(*pack, "--force").returncode, SKIPPED)
-        self.assertEqual(sorted(p.name for p in self.dir.glob("out*")), ["out.h5"])
+        self.assert_only_output()
 
     def test_a_running_pack_is_not_touched(self):
-        self.make_photos()
-        pack = ["folder", "photos", "--chunk", 3, "--on-error", "skip", "-o", "out.h5"]
+        pack = self.pack_with_bad_photos()
         process = self.start(pack)
         while not (self.dir / "out.h5.partial.journal").exists() and process.poll() is None:
             time.sleep(0.001)
@@ -187,10 +164,8 @@ class ResumeTest(CliTest):
         self.assertEqual(tree(self.dir), before)
         self.assert_refused([*pack, "--resume", "--resize", "8x8"], 1, ["out.h5", "--resize", "8x8"], r"--force")
         self.h5pack(*pack, "--resize", "8x8", "--resume", "--force")
-        with h5py.File(self.dir / "out.h5") as file:
-            self.assertEqual(file["images"].shape, (10, 8, 8, 3))
-        with h5py.File(self.dir / "foreign.h5", "w") as file:
-            file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
+        self.assertEqual(arrays(self.dir / "out.h5")["images"].shape, (10, 8, 8, 3))
+        self.write_h5("foreign.h5", images=np.zeros((4, 8, 8, 3), np.uint8))
         self.assert_refused(["folder", "photos", "-o", "foreign.h5", "--resume"], 1, ["foreign.h5"], r"--force")
 
     def test_splits_go_on_with_the_one_that_is_missing(self):
@@ -235,8 +210,8 @@ class ResumeTest(CliTest):
         self.assert_refused([*pack, "-o", "out.h5", "--shard", "0/2", "--resume"], 2, [first, "--shard"],
                             '"1/2" and is now "0/2"')
         self.assertEqual(self.run_h5pack(*pack, "-o", "out.h5", "--shard", "0/2", "--force").returncode, SKIPPED)
-        result, = self.run_h5pack(*pack, "-o", "out.h5", "--shard", "1/2", "--resume", "--json").stdout.splitlines()
-        self.assertGreater(json.loads(result)["outputs"][0]["resumed_images"], 0)
+        result, = self.h5pack_json(*pack, "-o", "out.h5", "--shard", "1/2", "--resume", code=SKIPPED)
+        self.assertGreater(result["outputs"][0]["resumed_images"], 0)
         for name in (first, second):
             assert_contents(self, self.dir / name, contents(self.dir / name.replace("out", "reference")))
         again = self.run_h5pack(*pack, "-o", "out.h5", "--shard", "1/2", "--resume")

@@ -8,22 +8,15 @@ import unittest
 import h5py
 import numpy as np
 
+from h5_contents import datasets_and_attributes
 from ranks_test import MPIRUN, VARIABLES
 from sources import write_celeba, write_cifar10
-from support import CliTest, H5PACK, flip, make_class_folder, write_picture
+from support import H5PACK, CliTest, arrays, chunk_offset, flip, make_class_folder, write_picture
 
 PER_CLASS = 23
 CHUNK = 4
 TOTAL = 2 * PER_CLASS
 CHUNKS = -(-TOTAL // CHUNK)
-
-
-def contents(path):
-    """Every dataset of a file by its name, and what it says of its classes."""
-    with h5py.File(path) as file:
-        found = {name: file[name][()] for name in file}
-        attributes = file["images"].attrs
-        return found, attributes["class_names"], attributes["class_counts"]
 
 
 class ShardTest(CliTest):
@@ -45,13 +38,15 @@ class ShardTest(CliTest):
 
     def assert_same_as(self, whole, shards):
         """`shards` one after the other are the file `whole`, digests and all."""
-        datasets, names, counts = contents(whole)
-        parts = [contents(path) for path in shards]
+        datasets, said, _ = datasets_and_attributes(whole)
+        parts = [datasets_and_attributes(path) for path in shards]
         for name, values in datasets.items():
             np.testing.assert_array_equal(np.concatenate([part[0][name] for part in parts]), values, name)
-        for part in parts:
-            np.testing.assert_array_equal(part[1], names)
-        np.testing.assert_array_equal(sum(part[2] for part in parts), counts)
+        for name in {"class_names", "attribute_names"} & set(said):
+            for part in parts:
+                np.testing.assert_array_equal(part[1][name], said[name])
+        if "class_counts" in said:
+            np.testing.assert_array_equal(sum(part[1]["class_counts"] for part in parts), said["class_counts"])
 
     def test_shards_are_the_file_of_one_run(self):
         for order in ("shuffled", "source"):
@@ -61,10 +56,7 @@ class ShardTest(CliTest):
                     self.pack_shards("train.h5", count, "--order", order, "--force")
                     paths = [self.shard("train", i, count) for i in range(count)]
                     self.assert_same_as(self.dir / "whole.h5", paths)
-                    sizes = []
-                    for path in paths:
-                        with h5py.File(path) as file:
-                            sizes.append(-(-len(file["images"]) // CHUNK))
+                    sizes = [-(-len(arrays(path)["images"]) // CHUNK) for path in paths]
                     self.assertLessEqual(max(sizes) - min(sizes), 1, "shards are balanced")
 
     def test_every_source(self):
@@ -79,12 +71,8 @@ class ShardTest(CliTest):
             self.pack(command, command=command, source=f"{command}-in")
             self.pack_shards(f"{command}-parts", 2, command=command, source=f"{command}-in")
             for split in splits:
-                with h5py.File(self.dir / command / f"{split}.h5") as file:
-                    whole = {name: file[name][()] for name in file}
-                parts = [self.shard(f"{command}-parts/{split}", i, 2) for i in range(2)]
-                for name, values in whole.items():
-                    joined = np.concatenate([h5py.File(path)[name][()] for path in parts])
-                    np.testing.assert_array_equal(joined, values, f"{command} {split} {name}")
+                self.assert_same_as(self.dir / command / f"{split}.h5",
+                                    [self.shard(f"{command}-parts/{split}", i, 2) for i in range(2)])
 
     def test_attributes(self):
         self.pack_shards("train.h5", 2)
@@ -116,10 +104,8 @@ class ShardTest(CliTest):
         one, = self.h5pack_json("info", "whole.h5")
         for key in ("num_samples", "shape", "classes", "fields", "labels", "seed", "source_sizes", "split"):
             self.assertEqual(info[key], one[key], key)
-        np.testing.assert_allclose(info["statistics"]["mean"], one["statistics"]["mean"], atol=1e-12)
-        np.testing.assert_allclose(info["statistics"]["std"], one["statistics"]["std"], atol=1e-12)
-        np.testing.assert_allclose(info["statistics"]["mean_picture_std"], one["statistics"]["mean_picture_std"],
-                                   atol=1e-7)
+        for name, tolerance in (("mean", 1e-12), ("std", 1e-12), ("mean_picture_std", 1e-7)):
+            np.testing.assert_allclose(info["statistics"][name], one["statistics"][name], atol=tolerance)
         self.assertEqual([shard["first_row"] for shard in info["shards"]], [0, 16, 32])
         self.assertIn("3 files", self.h5pack("info", pattern))
         self.h5pack("verify", pattern, "--against", "photos", "--sample", "all", "--quiet")
@@ -127,32 +113,20 @@ class ShardTest(CliTest):
 
         # Damage is found in its file, and told by what was lost.
         path = self.shard("train", 1, 3)
-        with h5py.File(path) as file:
-            offset = file["images"].id.get_chunk_info(0).byte_offset
-            lost = file["source_index"][:CHUNK]
-        flip(path, offset)
+        lost = arrays(path)["source_index"][:CHUNK]
+        flip(path, chunk_offset(path))
         result = self.run_h5pack("verify", pattern, "--quiet")
         self.assertEqual(result.returncode, 4)
         self.assertIn(f"chunk 0 (rows 0 to 3) of images in {path.name}", result.stdout)
         name = f"{lost[0] % PER_CLASS:03d}.jpg"
         self.assertIn(name, result.stdout)
 
-    def test_ranks_of_stream_share_shards(self):
-        self.pack_shards("train.h5", 3)
-        everything, = self.h5pack_json("stream", "train-*-of-00003.h5", "--digest")
-        parts = [self.h5pack_json("stream", "train-*-of-00003.h5", "--digest", "--rank", r, "--world-size", 2,
-                                  "--uneven", "exact")[0] for r in range(2)]
-        self.assertEqual(sum(int(part["pixel_digest"], 16) for part in parts) % 2**64,
-                         int(everything["pixel_digest"], 16))
-
     def test_repack_makes_one_file_of_them(self):
         self.pack("whole.h5")
         self.pack_shards("train.h5", 3)
         self.h5pack("repack", "train-*-of-00003.h5", "-o", "merged.h5", "--chunk", CHUNK)
-        for name, values in contents(self.dir / "whole.h5")[0].items():
-            np.testing.assert_array_equal(contents(self.dir / "merged.h5")[0][name], values, name)
-        with h5py.File(self.dir / "merged.h5") as file:
-            self.assertNotIn("shard_index", file.attrs)
+        self.assert_same_as(self.dir / "whole.h5", [self.dir / "merged.h5"])
+        self.assertNotIn("shard_index", datasets_and_attributes(self.dir / "merged.h5")[1])
 
     def test_skipped_pictures_make_shards_shorter(self):
         bad = [self.dir / "photos/cat/003.jpg", self.dir / "photos/dog/011.jpg", self.dir / "photos/dog/012.jpg"]
@@ -162,10 +136,7 @@ class ShardTest(CliTest):
         for i in range(3):
             self.run_h5pack("folder", "photos", "-o", "train.h5", "--chunk", CHUNK, "--seed", 3, "--shard", f"{i}/3",
                             "--on-error", "skip", "--report", "bad.jsonl", "--quiet")
-        datasets = contents(self.dir / "whole.h5")[0]
-        parts = [contents(self.shard("train", i, 3))[0] for i in range(3)]
-        for name, values in datasets.items():
-            np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), values, name)
+        self.assert_same_as(self.dir / "whole.h5", [self.shard("train", i, 3) for i in range(3)])
         reports = "".join((self.dir / f"bad-{i:05d}-of-00003.jsonl").read_text() for i in range(3))
         self.assertEqual(len(reports.splitlines()), 3)
         report, = self.h5pack_json("stream", "train-*-of-00003.h5", "--digest")

@@ -6,13 +6,7 @@ import numpy as np
 
 from support import picture, write_picture
 
-CIFAR10_CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
-                   "truck"]
-
-
-def planar(seed):
-    """A record's pixels: 3072 bytes, [3,32,32]."""
-    return picture(seed).transpose(2, 0, 1).tobytes()
+CIFAR10_CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
 
 def write_cifar10(folder, per_batch=10):
@@ -26,7 +20,7 @@ def write_cifar10(folder, per_batch=10):
         records = []
         for _ in range(per_batch):
             label = (seed * 7) % 10
-            records.append(bytes([label]) + planar(seed))
+            records.append(bytes([label]) + picture(seed).transpose(2, 0, 1).tobytes())
             samples["test" if name.startswith("test") else "train"].append((label, seed))
             seed += 1
         (folder / name).write_bytes(b"".join(records))
@@ -34,35 +28,13 @@ def write_cifar10(folder, per_batch=10):
     return samples
 
 
-def write_cifar100(folder, num_test=10):
-    """The binary version; returns {split: [(coarse, fine, seed)]}."""
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True)
-    samples = {"train": [], "test": []}
-    seed = 0
-    for split, count in (("train", 5 * num_test), ("test", num_test)):
-        records = []
-        for _ in range(count):
-            fine = (seed * 37) % 100
-            coarse = fine // 5
-            records.append(bytes([coarse, fine]) + planar(seed))
-            samples[split].append((coarse, fine, seed))
-            seed += 1
-        (folder / f"{split}.bin").write_bytes(b"".join(records))
-    (folder / "fine_label_names.txt").write_text("".join(f"fine{i:02d}\n" for i in range(100)))
-    (folder / "coarse_label_names.txt").write_text("".join(f"coarse{i:02d}\n" for i in range(20)))
-    return samples
-
-
 CELEBA_ATTRIBUTES = [f"Attribute_{i}" for i in range(40)]
 
 
-def write_celeba(folder, count, size=(218, 178), nested=False, partition=True, further=True):
+def write_celeba(folder, count, size=(218, 178), partition=True):
     """The original archive: returns attributes uint8 [N,40], partition, identity and landmarks [N,10]."""
     folder = pathlib.Path(folder)
     images = folder / "img_align_celeba"
-    if nested:
-        images = images / "img_align_celeba"
     random = np.random.default_rng(count)
     names = [f"{i + 1:06d}.jpg" for i in range(count)]
     for i, name in enumerate(names):
@@ -81,14 +53,10 @@ def write_celeba(folder, count, size=(218, 178), nested=False, partition=True, f
         lines.append(names[i] + " " + " ".join(f"{2 * int(v) - 1:2d}" for v in attributes[i]))
     (folder / "list_attr_celeba.txt").write_text("\n".join(lines) + "\n")
     if partition:
-        (folder / "list_eval_partition.txt").write_text(
-            "".join(f"{names[i]} {splits[i]}\n" for i in rows))
-    if further:
-        (folder / "identity_CelebA.txt").write_text(
-            "".join(f"{names[i]} {identity[i]}\n" for i in rows))
-        points = [f"{p}_{axis}" for p in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth")
-                  for axis in "xy"]
-        (folder / "list_landmarks_align_celeba.txt").write_text(
-            f"{count}\n" + " ".join(points) + " \n" +
-            "".join(names[i] + "".join(f" {v:3d}" for v in landmarks[i]) + "\n" for i in rows))
+        (folder / "list_eval_partition.txt").write_text("".join(f"{names[i]} {splits[i]}\n" for i in rows))
+    (folder / "identity_CelebA.txt").write_text("".join(f"{names[i]} {identity[i]}\n" for i in rows))
+    points = [f"{p}_{axis}" for p in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth") for axis in "xy"]
+    (folder / "list_landmarks_align_celeba.txt").write_text(
+        f"{count}\n" + " ".join(points) + " \n" +
+        "".join(names[i] + "".join(f" {v:3d}" for v in landmarks[i]) + "\n" for i in rows))
     return attributes, splits, identity, landmarks, [str(images / name) for name in names]

@@ -6,7 +6,6 @@ import subprocess
 import time
 import unittest
 
-import h5py
 import numpy as np
 
 from support import H5PACK, STOPPED, TIMEOUT_SECONDS, CliTest
@@ -17,8 +16,7 @@ LIMIT_SECONDS = 5
 class StopTest(CliTest):
     def setUp(self):
         super().setUp()
-        with h5py.File(self.dir / "x.h5", "w") as file:
-            file["images"] = np.zeros((4, 2, 2, 3), np.uint8)
+        self.write_h5("x.h5", images=np.zeros((4, 2, 2, 3), np.uint8))
 
     def start_hanging(self, *command):
         """Starts h5pack, and returns when it is inside a call of libhdf5 that never ends."""

@@ -10,9 +10,11 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -20,6 +22,10 @@ import unittest
 import h5py
 import numpy as np
 from PIL import Image
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "scripts"))
+import under_strace  # noqa: E402
+from h5_contents import assert_contents, datasets_and_attributes  # noqa: E402
 
 H5PACK = os.environ.get("H5PACK", "h5pack")
 TIMEOUT_SECONDS = 120
@@ -98,6 +104,23 @@ def object_header(path, name):
         return h5py.h5o.get_info(file[name].id).addr
 
 
+def subcommands(*command):
+    """The names of the commands that the help of h5pack, or of one of its commands, lists."""
+    shown = subprocess.run([H5PACK, *command, "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(?m)^  (\w+) ", shown[shown.lower().index("subcommands:"):])
+
+
+def chunk_offset(path, number=0, name="images"):
+    """Where a chunk of a dataset begins."""
+    with h5py.File(path) as file:
+        return file[name].id.get_chunk_info(number).byte_offset
+
+
+def arrays(path):
+    """The values of every dataset by its name."""
+    return datasets_and_attributes(path)[0]
+
+
 def tree(folder):
     """Every entry below `folder`: its kind, and the digest of a file's bytes."""
     entries = {}
@@ -132,6 +155,18 @@ class CliTest(unittest.TestCase):
         # Runs as another user must be able to come here.
         self.dir.chmod(0o755)
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def write_h5(self, name, /, **datasets):
+        """A file as h5py users make them. Each dataset: its values, or what create_dataset() takes."""
+        with h5py.File(self.dir / name, "w") as file:
+            for dataset, data in datasets.items():
+                file.create_dataset(dataset, **(data if isinstance(data, dict) else {"data": data}))
+
+    def pack_photos(self, *options, classes=("cat", "dog"), per_class=4, output="photos.h5", **more):
+        """Packs new images of some classes."""
+        samples = make_class_folder(self.dir / "photos", classes, per_class, **more)
+        self.h5pack("folder", "photos", "-o", output, *options)
+        return samples
 
     def let_nobody_write(self, path):
         """If the tests run as root: hands `path` to the user of runs with unprivileged=True."""
@@ -184,6 +219,32 @@ class CliTest(unittest.TestCase):
             self.assertEqual(list(self.dir.glob(f"{output}*")), [])
             wait += 0.01
 
+    def assert_only_output(self):
+        """Beside out.h5 there is nothing that was left."""
+        self.assertEqual(sorted(path.name for path in self.dir.glob("out*")), ["out.h5"])
+
+    def bring_through(self, command, reference, usual, chance, done=0):
+        """Runs `command`, which takes `usual` seconds, with --resume, and interrupts it until out.h5 is there.
+
+        Checks that it holds `reference` and removes it. Returns how many images the last run found packed.
+        """
+        for attempt in range(100):
+            process = self.start([*command, "-o", "out.h5", "--resume", "--json", "--threads", chance.choice((1, 2, 5))])
+            if attempt < 5:  # then it is left alone
+                time.sleep(chance.uniform(0, usual))
+                process.send_signal(chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)))
+            code, out, errors = self.end(process)
+            if code == done:
+                break
+            # A signal before there is anything to tidy up just kills.
+            self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
+            if (self.dir / "out.h5").exists():  # killed after it was published
+                assert_contents(self, self.dir / "out.h5", reference)
+        assert_contents(self, self.dir / "out.h5", reference)
+        self.assert_only_output()
+        (self.dir / "out.h5").unlink()
+        return json.loads(out)["outputs"][0].get("resumed_images", 0)
+
     def run_h5pack(self, *arguments, environment=None, unprivileged=False, **options):
         """Runs h5pack in the scratch folder; stdout and stderr as text."""
         command = [H5PACK, *map(str, arguments)]
@@ -193,8 +254,7 @@ class CliTest(unittest.TestCase):
         variables.update(environment or {})
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
-        result = subprocess.run(
-            command, cwd=self.dir, env=variables, timeout=TIMEOUT_SECONDS, text=True, **options)
+        result = subprocess.run(command, cwd=self.dir, env=variables, timeout=TIMEOUT_SECONDS, text=True, **options)
         self.assertNotIn("HDF5-DIAG", result.stderr or "")
         return result
 
@@ -204,10 +264,28 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
-    def h5pack_json(self, *arguments, **options):
+    def traced(self, options, *arguments):
+        """h5pack under strace with these options, and what strace saw."""
+        trace = self.dir.parent / f"{self.dir.name}.strace"
+        self.addCleanup(trace.unlink, missing_ok=True)
+        result = subprocess.run(
+            ["strace", "-f", "-o", trace, *options, H5PACK, *map(str, arguments)], cwd=self.dir, text=True,
+            env=under_strace.environment(), capture_output=True, timeout=TIMEOUT_SECONDS)
+        return result, trace.read_text(errors="replace")
+
+    def assert_fails(self, arguments, pattern, code=1, **options):
+        """h5pack must end with one line on stderr; it may have done something before."""
+        result = self.run_h5pack(*arguments, "--quiet", **options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assertRegex(result.stderr, pattern)
+        return result
+
+    def h5pack_json(self, *arguments, code=0, **options):
         """The objects h5pack prints with --json, one a line."""
-        lines = self.h5pack(*arguments, "--json", **options).splitlines()
-        return [json.loads(line) for line in lines]
+        result = self.run_h5pack(*arguments, "--json", **options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()]
 
     def assert_refused(self, arguments, code, names, way_out, watch=None, unprivileged=False):
         """h5pack must fail with exit code `code` and one clear line, and leave no trace.

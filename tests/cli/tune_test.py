@@ -7,7 +7,6 @@ import re
 import resource
 import shlex
 import signal
-import subprocess
 import time
 import unittest
 
@@ -15,7 +14,7 @@ import h5py
 import numpy as np
 
 from sources import write_celeba, write_cifar10
-from support import CliTest, make_class_folder
+from support import CliTest, arrays, make_class_folder
 
 MACHINE = ["--threads", 2, "--page-cache", "8GiB"]
 
@@ -26,9 +25,8 @@ class TuneTest(CliTest):
 
     def foreign_file(self, name, chunks, count=600, **options):
         """A file as h5py users make them, 64x64x3."""
-        with h5py.File(self.dir / name, "w") as file:
-            file.create_dataset("images", data=np.random.default_rng(1).integers(0, 8, (count, 64, 64, 3), np.uint8),
-                                chunks=chunks, **options)
+        self.write_h5(name, images={"data": np.random.default_rng(1).integers(0, 8, (count, 64, 64, 3), np.uint8),
+                                    "chunks": chunks, **options})
         return name
 
     def test_a_folder(self):
@@ -47,12 +45,6 @@ class TuneTest(CliTest):
                      "h5pack folder photos -o train.h5", "rdcc_nbytes=", "chunkio::Loader loader("):
             self.assertIn(part, text)
 
-    def test_without_more_it_says_what_it_assumes(self):
-        make_class_folder(self.dir / "photos", ["cat"], 3)
-        report = self.tune("photos")
-        self.assertEqual(report["disk"]["origin"], "assumed")
-        self.assertRegex(self.h5pack("tune", "photos"), r"assumed[\s\S]*--measure")
-
     def test_other_kinds_of_sources(self):
         write_cifar10(self.dir / "cifar")
         write_celeba(self.dir / "celeba", 12)
@@ -64,9 +56,10 @@ class TuneTest(CliTest):
                 self.assertEqual(report["source"]["kind"], kind)
                 self.assertIn(f"h5pack {kind} {name} -o ", report["commands"]["h5pack"])
         self.assertEqual(self.tune("cifar")["source"]["split"], "train")
-
-    def test_sizes_are_those_after_resizing(self):
-        make_class_folder(self.dir / "photos", ["cat"], 4)
+        # What is not said is assumed.
+        self.assertEqual(report["disk"]["origin"], "assumed")
+        self.assertRegex(self.h5pack("tune", "photos"), r"assumed[\s\S]*--measure")
+        # Sizes are those after resizing.
         report = self.tune("photos", "--resize", "16x24", "--channels", "gray")
         source = report["source"]
         self.assertEqual((source["height"], source["width"], source["channels"]), (16, 24, 1))
@@ -87,11 +80,6 @@ class TuneTest(CliTest):
         of_four = self.tune("10x32x32x4")
         self.assertIsNone(of_four["commands"]["h5pack"])
         self.assertIn("1 or 3 channels", " ".join(of_four["notes"]))
-        self.assert_refused(["tune", "10x32x32x3", "--resize", "16"], 2, ["10x32x32x3", "--resize 16"], "name the size")
-        self.assert_refused(["tune", "10x32x32x3", "--channels", "gray"], 2, ["10x32x32x3"], "1 channel")
-        self.assert_refused(["tune", "10x99999999x1x3"], 2, ["99999999"], "2\\^20")
-        self.assert_refused(["tune", "1099511627776x2048x2048x3", "--batch", "2"], 2, ["1099511627776"], "2\\^63")
-        self.assert_refused(["tune", "10x0x1x3"], 1, ["10x0x1x3"], "No such file")
 
     def test_every_line_can_be_pasted(self):
         make_class_folder(self.dir / "my photos", ["cat", "dog"], 8)
@@ -141,15 +129,12 @@ class TuneTest(CliTest):
         csv = ["l.csv", "--path-column", "file", "--label-column", "kind", "--root", "pics"]
         line = shlex.split(self.tune(*csv, "--resize", 16)["commands"]["h5pack"])
         self.h5pack(*line[1:])
-        with h5py.File(self.dir / "train.h5") as file:
-            self.assertEqual(file["images"].shape, (8, 16, 16, 3))
-            self.assertEqual(file["labels"].shape, (8,))
+        made = arrays(self.dir / "train.h5")
+        self.assertEqual((made["images"].shape, made["labels"].shape), ((8, 16, 16, 3), (8,)))
 
         def write_two(name, chunks):
-            with h5py.File(self.dir / name, "w") as file:
-                data = np.random.default_rng(1).integers(0, 8, (600, 3, 64, 3), np.uint8)
-                file.create_dataset("a b", data=data, chunks=(chunks, 3, 64, 3))
-                file.create_dataset("b", data=data)
+            data = np.random.default_rng(1).integers(0, 8, (600, 3, 64, 3), np.uint8)
+            self.write_h5(name, **{"a b": {"data": data, "chunks": (chunks, 3, 64, 3)}, "b": data})
         opened = ["--images", "a b", "--layout", "nchw"]
         write_two("two.h5", 1)
         report = self.tune("two.h5", *opened, "--allow-external", "--disk", "hdd")
@@ -172,9 +157,6 @@ class TuneTest(CliTest):
         self.assertIn('{.images = "b", .layout = chunkio::Layout::nhwc, .allow_external = true}',
                       report["commands"]["cpp"])
 
-        self.assert_refused(["tune", "pics", "--images", "b"], 2, ["--images"], "HDF5")
-        self.assert_refused(["tune", "10x32x32x3", "--layout", "nchw"], 2, ["--layout"], "HDF5")
-        self.assert_refused(["tune", "pics", "--root", "."], 2, ["--root"], "CSV")
 
     def test_the_h5py_line_says_what_order_it_is_for(self):
         self.foreign_file("file.h5", (50, 64, 64, 3))
@@ -205,9 +187,10 @@ class TuneTest(CliTest):
                                 "--memory-budget", advice["memory_budget"], "--resident", advice["resident"])
 
     def test_a_good_file_is_kept(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
-        self.h5pack("folder", "photos", "-o", "photos.h5")
+        self.pack_photos(per_class=10)
         report = self.tune("photos.h5", "--disk", "sata-ssd")
+        self.assertAlmostEqual(report["h5py"]["chunk_order_recommended_cache"]["hit_rate"], 0.95)
+        self.assertEqual(report["h5py"]["random_order_default_cache"].keys(), {"hit_rate", "read_amplification"})
         self.assertFalse(report["pack"])
         self.assertIsNone(report["commands"]["h5pack"])
         self.assertIn('"photos.h5"', report["commands"]["cpp"])
@@ -218,6 +201,12 @@ class TuneTest(CliTest):
         self.assertRegex(text, r"epoch takes \S+ s as the file is, \S+ s packed again, which is advised where it saves")
         text = " ".join(self.h5pack("tune", "photos.h5", "--step-ms", 0.01, *MACHINE).split())
         self.assertRegex(text, r"as the file is \(stall \S+ %\), \S+ s packed again \(stall \S+ %\), which is advised")
+        self.foreign_file("plain.h5", None)
+        report = self.tune("plain.h5", "--disk", "sata-ssd")
+        self.assertFalse(report["pack"])
+        self.assertIsNone(report["h5py"]["random_order_default_cache"])
+        self.assertIsNone(report["commands"]["h5py"])
+        self.assertIn("not chunked", " ".join(report["notes"]))
 
     def test_small_chunks_on_a_disk_with_seeks_are_packed_again(self):
         self.foreign_file("small.h5", (1, 64, 64, 3))
@@ -251,52 +240,16 @@ class TuneTest(CliTest):
                 text = " ".join(self.h5pack("tune", *arguments, *MACHINE).split())
                 self.assertRegex(text, " echo " + wanted.format(later["echo"]))
 
-    def test_filtered_chunks_are_decoded(self):
-        self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
-        report = self.tune("deflate.h5", "--disk", "nvme")
-        self.assertEqual(report["as_stored"]["first_epoch"]["bound"], "decode")
-        self.assertLess(report["as_stored"]["first_epoch"]["images_per_second"],
-                        report["packed"]["first_epoch"]["images_per_second"])
-        # That would save a hundredth of a second an epoch.
-        self.assertFalse(report["pack"])
-
-    def test_what_h5py_would_read(self):
-        self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
-        with h5py.File(self.dir / "deflate.h5") as file:
-            stored = file["images"].id.get_storage_size() / (600 * 64 * 64 * 3)
-        report = self.tune("deflate.h5")["h5py"]
-        # One chunk of 614,400 bytes fits into the default cache of 1 MiB.
-        self.assertAlmostEqual(report["random_order_default_cache"]["hit_rate"], 1 / 12, delta=0.05)
-        self.assertAlmostEqual(report["random_order_default_cache"]["read_amplification"],
-                               50 * stored * (1 - report["random_order_default_cache"]["hit_rate"]), delta=0.01)
-        self.assertAlmostEqual(report["chunk_order_recommended_cache"]["hit_rate"], 0.98)
-        self.assertAlmostEqual(report["chunk_order_recommended_cache"]["read_amplification"], stored, places=4)
-
-    def test_contiguous_files_have_no_chunks(self):
-        self.foreign_file("plain.h5", None)
-        report = self.tune("plain.h5", "--disk", "sata-ssd")
-        self.assertFalse(report["pack"])
-        self.assertIsNone(report["h5py"]["random_order_default_cache"])
-        self.assertIsNone(report["commands"]["h5py"])
-        self.assertIn("not chunked", " ".join(report["notes"]))
-
-    def test_shards(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
-        for part in range(2):
-            self.h5pack("folder", "photos", "-o", "train.h5", "--shard", f"{part}/2", "--chunk", 5)
-        report = self.tune("train-*-of-00002.h5")
-        self.assertEqual(report["source"]["num_samples"], 20)
-        self.assertIn("h5pack link", " ".join(report["notes"]))
-
     def test_shards_are_packed_again_into_one_file(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 300)
         for part in range(2):
             self.h5pack("folder", "photos", "-o", "t.h5", "--shard", f"{part}/2", "--chunk", 1)
         report = self.tune("t-*-of-00002.h5", "--disk", "hdd")
         self.assertTrue(report["pack"])
+        self.assertEqual(report["source"]["num_samples"], 600)
+        self.assertIn("h5pack link", " ".join(self.tune("t-*-of-00002.h5", "--disk", "nvme")["notes"]))
         self.h5pack(*shlex.split(report["commands"]["h5pack"])[1:])
-        with h5py.File(self.dir / "t-tuned.h5") as file:
-            self.assertEqual(file["images"].shape, (600, 32, 32, 3))
+        self.assertEqual(arrays(self.dir / "t-tuned.h5")["images"].shape, (600, 32, 32, 3))
 
     def test_measuring_a_file(self):
         self.foreign_file("file.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
@@ -349,26 +302,35 @@ class TuneTest(CliTest):
         self.assertEqual(list((self.dir / "disk").iterdir()), [])
 
     def test_bad_input(self):
-        make_class_folder(self.dir / "photos", ["cat"], 3)
-        self.h5pack("folder", "photos", "-o", "photos.h5")
+        self.pack_photos(classes=["cat"])
         (self.dir / "empty").mkdir()
         (self.dir / "text.h5").write_text("no HDF5")
-        self.assert_refused(["tune", "gone.h5"], 1, ["gone.h5"], "No such file")
-        self.assert_refused(["tune", "empty"], 1, ["empty"], "no images")
-        self.assert_refused(["tune", "text.h5"], 1, ["text.h5"], "HDF5")
-        self.assert_refused(["tune", "photos.h5", "--memory-budget", "0"], 2, ["--memory-budget"], "at least")
-        self.assert_refused(["tune", "photos.h5", "--memory-budget", "1MiB"], 1, ["1048576"], "--memory-budget")
-        self.assert_refused(["tune", "photos.h5", "--batch", "0"], 2, ["--batch"], "1 or more")
-        self.assert_refused(["tune", "photos.h5", "--step-ms", "-1"], 2, ["--step-ms"], "from 0")
-        self.assert_refused(["tune", "photos.h5", "--disk", "floppy"], 2, ["floppy"], "hdd, sata-ssd")
-        self.assert_refused(["tune", "photos.h5", "--disk", "hdd", "--measure"], 2, ["--measure"], "excludes --")
-        self.assert_refused(["tune", "photos.h5", "--resize", "16"], 2, ["--resize"], "HDF5")
-        self.assert_refused(["tune", "photos", "--kind", "hdf5"], 1, ["photos"], "is a folder")
-        self.assert_refused(["tune", "photos", "--measure", "--scratch", "nowhere"], 1, ["nowhere"], "No such file")
-        self.assert_refused(["tune", "photos", "--scratch", "."], 2, ["--measure"], "requires|needs")
-        # Hardly anything to read.
-        self.foreign_file("tiny.h5", (2, 64, 64, 3), count=4)
-        self.assert_refused(["tune", "tiny.h5", "--measure"], 2, ["tiny.h5"], "--disk")
+        self.foreign_file("tiny.h5", (2, 64, 64, 3), count=4)  # hardly anything to measure
+        for arguments, code, names, way_out in (
+                (["gone.h5"], 1, ["gone.h5"], "No such file"),
+                (["empty"], 1, ["empty"], "no images"),
+                (["text.h5"], 1, ["text.h5"], "HDF5"),
+                (["photos.h5", "--memory-budget", "0"], 2, ["--memory-budget"], "at least"),
+                (["photos.h5", "--memory-budget", "1MiB"], 1, ["1048576"], "--memory-budget"),
+                (["photos.h5", "--batch", "0"], 2, ["--batch"], "1 or more"),
+                (["photos.h5", "--step-ms", "-1"], 2, ["--step-ms"], "from 0"),
+                (["photos.h5", "--disk", "floppy"], 2, ["floppy"], "hdd, sata-ssd"),
+                (["photos.h5", "--disk", "hdd", "--measure"], 2, ["--measure"], "excludes --"),
+                (["photos.h5", "--resize", "16"], 2, ["--resize"], "HDF5"),
+                (["photos", "--kind", "hdf5"], 1, ["photos"], "is a folder"),
+                (["photos", "--measure", "--scratch", "nowhere"], 1, ["nowhere"], "No such file"),
+                (["photos", "--scratch", "."], 2, ["--measure"], "requires|needs"),
+                (["photos", "--images", "b"], 2, ["--images"], "HDF5"),
+                (["photos", "--root", "."], 2, ["--root"], "CSV"),
+                (["10x32x32x3", "--layout", "nchw"], 2, ["--layout"], "HDF5"),
+                (["10x32x32x3", "--resize", "16"], 2, ["10x32x32x3", "--resize 16"], "name the size"),
+                (["10x32x32x3", "--channels", "gray"], 2, ["10x32x32x3"], "1 channel"),
+                (["10x99999999x1x3"], 2, ["99999999"], "2\\^20"),
+                (["1099511627776x2048x2048x3", "--batch", "2"], 2, ["1099511627776"], "2\\^63"),
+                (["10x0x1x3"], 1, ["10x0x1x3"], "No such file"),
+                (["tiny.h5", "--measure"], 2, ["tiny.h5"], "--disk")):
+            with self.subTest(arguments):
+                self.assert_refused(["tune", *arguments], code, names, way_out)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ import numpy as np
 import sources
 import under_strace
 from h5_contents import assert_contents, contents
-from support import H5PACK, CliTest, flip, make_class_folder, object_header, picture, tree, write_picture
+from support import (H5PACK, CliTest, arrays, chunk_offset, flip, make_class_folder, object_header, picture, tree,
+                     write_picture)
 
 
 class VerifyTest(CliTest):
@@ -21,12 +22,10 @@ class VerifyTest(CliTest):
 
     def setUp(self):
         super().setUp()
-        self.samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 11, height=16, width=20)
-        self.h5pack("folder", "photos", "-o", "out.h5", "--chunk", self.CHUNK)
+        self.samples = self.pack_photos("--chunk", self.CHUNK, per_class=11, height=16, width=20, output="out.h5")
         self.file = self.dir / "out.h5"
-        with h5py.File(self.file) as file:
-            self.offset = file["images"].id.get_chunk_info(0).byte_offset
-            self.source_index = file["source_index"][()]
+        self.offset = chunk_offset(self.file)
+        self.source_index = arrays(self.file)["source_index"]
         self.chunk_bytes = self.CHUNK * 16 * 20 * 3
 
     def verify(self, *arguments, code=0):
@@ -59,8 +58,7 @@ class VerifyTest(CliTest):
         for damage in report["damaged"]:
             lost = self.source_index[damage["rows"]]
             self.assertEqual(damage["source_rows"], list(lost))
-            self.assertEqual([str(self.dir / name) for name in damage["files"]],
-                             [self.samples[row][0] for row in lost])
+            self.assertEqual([str(self.dir / name) for name in damage["files"]], [self.samples[row][0] for row in lost])
             self.assertEqual(damage["classes"], [["cat", "dog"][self.samples[row][1]] for row in lost])
 
         text = self.run_h5pack("verify", "out.h5", "--quiet").stdout
@@ -94,16 +92,13 @@ class VerifyTest(CliTest):
         self.assertEqual(report["damaged"][0]["source_rows"], [self.source_index[0]])
         self.assertEqual(report["damaged"][0]["files"], [])
         self.assertIn("photos", report["files_unknown"])
-        self.assertRegex(self.run_h5pack("verify", "out.h5", "--quiet").stdout,
-                         r"made from source row")
+        self.assertRegex(self.run_h5pack("verify", "out.h5", "--quiet").stdout, r"made from source row")
 
     def test_records_of_an_archive_are_named(self):
         sources.write_cifar10(self.dir / "cifar", per_batch=3)
         self.h5pack("cifar", "cifar", "-o", "packed", "--order", "source", "--chunk", 2)
         path = self.dir / "packed" / "train.h5"
-        with h5py.File(path) as file:
-            offset = file["images"].id.get_chunk_info(0).byte_offset
-        flip(path, offset + 2 * 2 * 3072)
+        flip(path, chunk_offset(path) + 2 * 2 * 3072)
         report, _ = self.verify("packed/train.h5", code=4)
         self.assertEqual(report["damaged"][0]["files"], ["cifar/data_batch_2.bin, image 1"])
 
@@ -135,23 +130,43 @@ class VerifyTest(CliTest):
                     changed_rows = "row" in problem and not quick
                     self.assertEqual(bool(report["damaged"]), changed_rows)
 
-    def test_a_file_that_is_no_dataset_is_an_error(self):
-        whole = self.file.read_bytes()
-        for name, content, names in (("cut.h5", whole[:len(whole) // 2], "cut.h5"),
-                                     ("empty.h5", b"", "empty"), ("text.h5", b"hello" * 99, "not an HDF5")):
-            (self.dir / name).write_bytes(content)
-            self.assert_refused(["verify", name], 4, [name, names], r";")
-        self.assert_refused(["verify", "nowhere.h5"], 1, ["nowhere.h5"], r"No such file")
-
     def test_a_foreign_file_has_only_its_structure_checked(self):
-        with h5py.File(self.dir / "foreign.h5", "w") as file:
-            file.create_dataset("data", data=np.stack([picture(i, 8, 8) for i in range(20)]), chunks=(3, 8, 8, 3),
-                                compression="gzip")
-            file["labels"] = np.arange(20)
+        data = np.stack([picture(i, 8, 8) for i in range(20)])
+        self.write_h5("foreign.h5", data={"data": data, "chunks": (3, 8, 8, 3), "compression": "gzip"},
+                      labels=np.arange(20))
         report, _ = self.verify("foreign.h5")
         self.assertEqual((report["intact"], report["foreign"], report["chunks_compared"]), (True, True, 0))
         self.assertEqual(report["not_compared"], "it has no digests")
         self.assertIn("pixels were not compared: it has no digests", self.h5pack("verify", "foreign.h5"))
+
+    def test_what_no_digest_covers_is_read_if_it_has_checksums(self):
+        """Unless --quick leaves that out."""
+        boxes = np.arange(80.0).reshape(20, 4)
+        for name, said in (("images", r"rows 10 to 14.*images in foreign\.h5"), ("boxes", "boxes")):
+            data = {"images": np.stack([picture(i, 8, 8) for i in range(20)]), "boxes": boxes}
+            self.write_h5("foreign.h5", **{key: {"data": values, "chunks": (5, *values.shape[1:]), "fletcher32": True}
+                                           for key, values in data.items()})
+            self.verify("foreign.h5")
+            flip(self.dir / "foreign.h5", chunk_offset(self.dir / "foreign.h5", 2, name) + 3)
+            report, _ = self.verify("foreign.h5", code=4)
+            self.assertEqual(len(report["problems"]), 1)
+            self.assertRegex(report["problems"][0], said)
+            self.verify("foreign.h5", "--quick")
+
+    def test_what_cannot_be_checked_is_not_called_damaged(self):
+        for name in ("absent.h5", "."):
+            self.assert_refused(["verify", name], 1, [name], r"\w")
+        self.assert_refused(["verify", "out.h5", "--against", "absent"], 1, ["absent"], r"\w")
+        # So damaged that it does not open.
+        whole = self.file.read_bytes()
+        for name, content, said in (("short.h5", whole[:len(whole) // 2], "truncated"), ("empty.h5", b"", "empty"),
+                                    ("text.h5", b"hello" * 99, "not an HDF5")):
+            (self.dir / name).write_bytes(content)
+            self.assert_refused(["verify", name], 4, [name, said], r";")
+        for options in ([], ["out.h5", "--threads", "0"], ["out.h5", "--threads", "2000"], ["out.h5", "--sample", "5"],
+                        ["out.h5", "--against", "photos", "--sample", "0"],
+                        ["out.h5", "--against", "photos", "--sample", "some"]):
+            self.assertEqual(self.run_h5pack("verify", *options).returncode, 2, options)
 
     def add_fields(self):
         """Objects that h5pack folder does not write, in the same format."""
@@ -188,9 +203,9 @@ class VerifyTest(CliTest):
             file["weights"] = np.arange(22.0)
         flip(self.file, object_header(self.file, "boxes") + 17)
         self.h5pack("repack", "out.h5", "-o", "new.h5", "--fields", "weights")
-        with h5py.File(self.dir / "new.h5") as file:
-            self.assertEqual(set(file) & {"labels", "boxes", "about", "weights"}, {"labels", "weights"})
-            np.testing.assert_array_equal(file["source_index"], self.source_index)
+        new = arrays(self.dir / "new.h5")
+        self.assertEqual(set(new) & {"labels", "boxes", "about/source", "weights"}, {"labels", "weights"})
+        np.testing.assert_array_equal(new["source_index"], self.source_index)
         for fields in ("boxes", "weights,boxes"):
             self.assert_refused(["repack", "out.h5", "-o", "newer.h5", "--fields", fields], 1, ["boxes", "out.h5"],
                                 r"damaged, copy")
@@ -240,49 +255,12 @@ class VerifyTest(CliTest):
                 self.verify("foreign.h5", "--quick")
 
     def test_a_dataset_that_claims_more_than_there_can_be_ends(self):
-        with h5py.File(self.dir / "foreign.h5", "w") as file:
-            file["images"] = np.stack([picture(i, 8, 8) for i in range(20)])
-            rows = file.create_dataset("sparse", (1 << 40,), "f8", chunks=(1024,), compression="gzip")
-            rows[:10] = 1
+        self.write_h5("foreign.h5", images=np.stack([picture(i, 8, 8) for i in range(20)]),
+                      sparse={"shape": (1 << 40,), "dtype": "f8", "chunks": (1024,), "compression": "gzip"})
+        with h5py.File(self.dir / "foreign.h5", "r+") as file:
+            file["sparse"][:10] = 1
         report, _ = self.verify("foreign.h5", code=4)
         self.assertRegex(report["problems"][0], r"sparse.*claims more bytes")
-
-    def test_pictures_without_digests_are_read(self):
-        with h5py.File(self.dir / "foreign.h5", "w") as file:
-            file.create_dataset("images", data=np.stack([picture(i, 8, 8) for i in range(20)]), chunks=(5, 8, 8, 3),
-                                fletcher32=True)
-            offset = file["images"].id.get_chunk_info(2).byte_offset
-        self.verify("foreign.h5")
-        flip(self.dir / "foreign.h5", offset + 3)
-        report, _ = self.verify("foreign.h5", code=4)
-        self.assertEqual(len(report["problems"]), 1)
-        self.assertRegex(report["problems"][0], r"rows 10 to 14.*images in foreign\.h5")
-        self.verify("foreign.h5", "--quick")
-
-    def test_a_field_that_cannot_be_read(self):
-        with h5py.File(self.dir / "foreign.h5", "w") as file:
-            file["images"] = np.stack([picture(i, 8, 8) for i in range(20)])
-            file.create_dataset("boxes", data=np.arange(80.0).reshape(20, 4), chunks=(5, 4), fletcher32=True)
-            offset = file["boxes"].id.get_chunk_info(2).byte_offset
-        self.verify("foreign.h5")
-        flip(self.dir / "foreign.h5", offset + 3)
-        report, _ = self.verify("foreign.h5", code=4)
-        self.assertIn("boxes", report["problems"][0])
-        self.verify("foreign.h5", "--quick")
-
-    def test_what_cannot_be_checked_is_not_called_damaged(self):
-        for name in ("absent.h5", "."):
-            self.assert_refused(["verify", name], 1, [name], r"\w")
-        self.assert_refused(["verify", "out.h5", "--against", "absent"], 1, ["absent"], r"\w")
-        # So damaged that it does not open.
-        whole = (self.dir / "out.h5").read_bytes()
-        (self.dir / "short.h5").write_bytes(whole[:len(whole) // 2])
-        self.assert_refused(["verify", "short.h5"], 4, ["short.h5", "truncated"], "again")
-
-    def test_usage(self):
-        for arguments in (["verify"], ["verify", "out.h5", "--threads", "0"],
-                          ["verify", "out.h5", "--threads", "2000"]):
-            self.assertEqual(self.run_h5pack(*arguments).returncode, 2, arguments)
 
     def test_every_number_of_threads_finds_the_same(self):
         flip(self.file, self.offset + 4 * self.chunk_bytes)
@@ -299,9 +277,7 @@ class AgainstTest(CliTest):
         self.samples = make_class_folder(self.dir / "photos", ["cat", "dog"], 15, height=24, width=30)
 
     def verify(self, *arguments, code=0):
-        result = self.run_h5pack("verify", *arguments, "--json", "--quiet")
-        self.assertEqual(result.returncode, code, result.stderr)
-        return json.loads(result.stdout)
+        return self.h5pack_json("verify", *arguments, "--quiet", code=code)[0]
 
     def test_every_packing_option_is_repeated(self):
         for options in ([], ["--resize", "16x20", "--interpolation", "bicubic", "--out-layout", "nchw"],
@@ -321,14 +297,12 @@ class AgainstTest(CliTest):
         self.assertEqual((report["damaged"], report["intact"]), ([], False))
         different = sorted(report["source"]["different"], key=lambda d: d["source_row"])
         self.assertEqual([d["source_row"] for d in different], [3, 20])
-        self.assertEqual([str(self.dir / d["file"]) for d in different],
-                         [self.samples[3][0], self.samples[20][0]])
+        self.assertEqual([str(self.dir / d["file"]) for d in different], [self.samples[3][0], self.samples[20][0]])
         self.assertRegex(different[0]["reason"], r"of 2160 bytes differ")
         self.assertIn("the samples have 24x30 pixels", different[1]["reason"])
         self.assertIn("gives 10x10", different[1]["reason"])
-        with h5py.File(self.dir / "out.h5") as file:
-            for d in different:
-                self.assertEqual(file["source_index"][d["row"]], d["source_row"])
+        source_index = arrays(self.dir / "out.h5")["source_index"]
+        self.assertEqual([source_index[d["row"]] for d in different], [3, 20])
         result = self.run_h5pack("verify", "out.h5", "--against", "photos", "--quiet", "--sample", "all")
         self.assertIn("28 of 30 images equal their source", result.stdout)
         self.assertIn("differs from its source", result.stderr)
@@ -352,21 +326,16 @@ class AgainstTest(CliTest):
 
     def test_what_cannot_be_compared(self):
         self.h5pack("folder", "photos", "-o", "out.h5")
-        with h5py.File(self.dir / "foreign.h5", "w") as file:
-            file["images"] = np.stack([picture(i, 8, 8) for i in range(5)])
+        self.write_h5("foreign.h5", images=picture(1, 8, 8)[None])
         self.assert_refused(["verify", "foreign.h5", "--against", "photos"], 1, ["'foreign.h5'"],
                             "does not say what it was packed from")
         self.assert_refused(["verify", "out.h5", "--against", "nowhere"], 1, ["nowhere"], "give a folder")
-        for wrong in (["--sample", "5"], ["--against", "photos", "--sample", "0"],
-                      ["--against", "photos", "--sample", "some"]):
-            self.assertEqual(self.run_h5pack("verify", "out.h5", *wrong).returncode, 2, wrong)
 
 
 @under_strace.required
 class StopTest(CliTest):
     def test_a_signal_ends_it(self):
-        make_class_folder(self.dir / "photos", ["cat", "dog"], 5)
-        self.h5pack("folder", "photos", "-o", "out.h5")
+        self.pack_photos(output="out.h5")
         # Each read takes a moment, so that the program is still at it when the signal comes.
         trace = self.dir / "trace.txt"
         process = subprocess.Popen(
@@ -405,10 +374,8 @@ class FlippedBitTest(CliTest):
         return ranges
 
     def test_each_is_found_or_harmless(self):
-        with h5py.File(self.dir / "in.h5", "w") as file:
-            file["images"] = np.stack([picture(i, 6, 5) for i in range(24)])
-            file["labels"] = np.arange(24) % 3
-            file["boxes"] = np.arange(96, dtype=np.float32).reshape(24, 4)
+        self.write_h5("in.h5", images=np.stack([picture(i, 6, 5) for i in range(24)]), labels=np.arange(24) % 3,
+                      boxes=np.arange(96, dtype=np.float32).reshape(24, 4))
         for options in ([], ["--filter", "deflate:1"]):
             self.h5pack("repack", "in.h5", "-o", "x.h5", "--chunk", 5, "--force", *options)
             whole = (self.dir / "x.h5").read_bytes()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import subprocess
 import sys
+import textwrap
 import threading
 
 import h5py
@@ -91,6 +93,20 @@ def no_thread_is_left():
 
 def num_threads():
     return len(list(pathlib.Path("/proc/self/task").iterdir()))
+
+
+def skip_batches(loader, count):
+    """Begins a loop and leaves it behind so many batches."""
+    for _ in zip(range(count), loader):
+        pass
+
+
+def run_program(program):
+    """What an interpreter of its own prints that runs this program, and nothing on stderr."""
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 def ids(batch):

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import SAMPLE_BYTES, ids, images_of, labels_of
+from conftest import SAMPLE_BYTES, ids, images_of, labels_of, skip_batches
 
 torch = pytest.importorskip("torch")
 import chunkio.torch  # noqa: E402
@@ -95,8 +95,7 @@ def test_epochs_and_states(make_file):
     second = [labels.tolist() for _, labels in loader]
     assert first != second
     loader.set_epoch(1)
-    for _ in zip(range(6), loader):
-        pass
+    skip_batches(loader, 6)
     state = json.loads(json.dumps(loader.state_dict()))
     again = chunkio.torch.DataLoader(path, **SMALL, **SCALE)
     again.load_state_dict(state)
@@ -151,7 +150,6 @@ def test_refusals(make_file):
 
 def test_it_is_pickled(make_file):
     loader = chunkio.torch.DataLoader(make_file(), **SMALL, **SCALE)
-    for _ in zip(range(3), loader):
-        pass
+    skip_batches(loader, 3)
     rest = [labels.tolist() for _, labels in pickle.loads(pickle.dumps(loader))]
     assert len(rest) == 12

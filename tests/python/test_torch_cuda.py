@@ -4,7 +4,7 @@ import gc
 import pickle
 
 import pytest
-from conftest import SAMPLE_BYTES
+from conftest import SAMPLE_BYTES, skip_batches
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -61,8 +61,7 @@ def test_on_another_stream(on_device):
 
 def test_states_and_pickles(on_device):
     loader = on_device()
-    for _ in zip(range(6), loader):
-        pass
+    skip_batches(loader, 6)
     state = loader.state_dict()
     rest = [labels.tolist() for _, labels, _ in pickle.loads(pickle.dumps(loader))]
     again = on_device()

@@ -68,11 +68,16 @@ def shuffled(things, stream):
     return things
 
 
-def feistel(size, key, purpose):
+def half_of_feistel(size):
+    """Half of the bits of the smallest domain of an even number of bits that holds `size`, as a power of 2."""
     c = 0
     while 2**c < size:
         c += 1
-    half = 2 ** ((c + 1) // 2)
+    return 2 ** ((c + 1) // 2)
+
+
+def feistel(size, key, purpose):
+    half = half_of_feistel(size)
 
     def image(x):
         y = x
@@ -197,10 +202,7 @@ class LargeOrder:
 
     def slot_of_group(self, group):
         """The inverse image: follows the cycle through `group` of the whole Feistel domain backwards."""
-        c = 0
-        while 2**c < self.num_groups:
-            c += 1
-        half = 2 ** ((c + 1) // 2)
+        half = half_of_feistel(self.num_groups)
         key = stream_key(self.case["seed"], self.case["epoch"], 0, 1)
         y = group
         while True:
@@ -355,18 +357,12 @@ def large_cases():
     """(case, [(lane, step), ...]): 65,536 groups are a table, one more a Feistel network."""
     yield case("chunk_shuffled", 65536, 1, 64, batch_size=8, seed=1), [(0, 0), (0, 9), (0, 8191)]
     yield case("chunk_shuffled", 65537, 1, 64, batch_size=8, seed=1), [(0, 0), (0, 9), (0, 8192)]
-    yield (
-        case("chunk_shuffled", [300_001, 299_999], 3, 16, 4, 4, 8, seed=2**33 + 9, epoch=4, uneven="exact"),
-        [(0, 0), (1, 12), (2, 18_749), (3, 18_749)],
-    )
-    yield (
-        case("chunk_shuffled", [1_000_003] * 5 + [17, 999_999], 7, 5, 2, 2, 8, seed=6, uneven="drop"),
-        [(0, 0), (0, 360_000), (1, 0), (1, 374_999)],
-    )
-    yield (
-        case("chunk_shuffled", 10**10, 36, 4, 8, 8, 10, seed=2**63, epoch=1, uneven="exact"),
-        [(0, 0), (3, 77_777_777), (7, 124_999_999)],
-    )
+    made = case("chunk_shuffled", [300_001, 299_999], 3, 16, 4, 4, 8, seed=2**33 + 9, epoch=4, uneven="exact")
+    yield made, [(0, 0), (1, 12), (2, 18_749), (3, 18_749)]
+    made = case("chunk_shuffled", [1_000_003] * 5 + [17, 999_999], 7, 5, 2, 2, 8, seed=6, uneven="drop")
+    yield made, [(0, 0), (0, 360_000), (1, 0), (1, 374_999)]
+    made = case("chunk_shuffled", 10**10, 36, 4, 8, 8, 10, seed=2**63, epoch=1, uneven="exact")
+    yield made, [(0, 0), (3, 77_777_777), (7, 124_999_999)]
     yield case("random", 65536, 100, 1, batch_size=8, seed=3), [(0, 0), (0, 8191)]
     yield case("random", 65537, 100, 1, batch_size=8, seed=3), [(0, 0), (0, 8192)]
     yield case("random", 10**10, 100, 1, 4, 4, 10, seed=3, epoch=8), [(0, 0), (2, 5), (3, 249_999_999)]
@@ -376,9 +372,8 @@ def large_cases():
 def whole_order(name, made):
     order = Order(made)
     ranks = [list(rank_steps(order, made, r)) for r in range(made["world_size"])]
-    return {"name": name, **made, "num_steps": [len(steps) for steps in ranks]} | {
-        "batches": [[r, t, rows] for r, steps in enumerate(ranks) for t, rows in enumerate(steps)]
-    }
+    batches = [[r, t, rows] for r, steps in enumerate(ranks) for t, rows in enumerate(steps)]
+    return {"name": name, **made, "num_steps": [len(steps) for steps in ranks], "batches": batches}
 
 
 def orders():
@@ -401,10 +396,8 @@ def random_numbers():
         key = stream_key(seed, epoch, lane, purpose)
         slot = seed // 3
         stream = words(key, slot)
-        yield {"seed": seed, "epoch": epoch, "lane": lane, "purpose": purpose, "stream_key": key} | {
-            "slot": slot,
-            "words": [next(stream) for _ in range(70)],
-        }
+        made = {"seed": seed, "epoch": epoch, "lane": lane, "purpose": purpose, "stream_key": key, "slot": slot}
+        yield made | {"words": [next(stream) for _ in range(70)]}
     for n in (1, 2, 3, 10, 2**16, 2**31, 2**31 + 1, 3 * 2**30, every_bit, WORD, WORD + 1, 3 * 2**62, 2**64 - 1):
         stream = words((n % WORD, 17), 0)
         yield {"n": n, "key": (n % WORD, 17), "draws": [draw(stream, n) for _ in range(12)]}
@@ -417,17 +410,13 @@ def permutations():
     for size in (1, 2, 3, 4, 5, 10, 64, 65, 101, 256):
         for purpose in (1, 3):
             key = stream_key(size, 5, 0, purpose)
-            image = feistel(size, key, purpose)
-            yield {"kind": "feistel", "size": size, "purpose": purpose, "key": key} | {
-                "images": [image(x) for x in range(size)]
-            }
+            images = [feistel(size, key, purpose)(x) for x in range(size)]
+            yield {"kind": "feistel", "size": size, "purpose": purpose, "key": key, "images": images}
     for size in (65_537, 10**6, 2**32, 2**32 + 1, 10**10, 2**62 + 1, 2**63 - 1):
         key = stream_key(size, 5, 0, 1)
-        image = feistel(size, key, 1)
         xs = [0, 1, 2, size // 3, size // 2, size - 2, size - 1]
-        yield {"kind": "feistel", "size": size, "purpose": 1, "key": key, "at": xs} | {
-            "images": [image(x) for x in xs]
-        }
+        images = [feistel(size, key, 1)(x) for x in xs]
+        yield {"kind": "feistel", "size": size, "purpose": 1, "key": key, "at": xs, "images": images}
 
 
 def crop_of(sizes, seed, epoch, sample_id, echo_pass):
@@ -454,9 +443,8 @@ def crops():
         for seed, epoch in ((0, 0), (2**64 - 1, 2**40 + 3)):
             for echo_pass in (0, 1, WORD - 1):
                 ids = (0, 1, 2, 59_999, 2**33 + 5)
-                yield {"sizes": sizes, "seed": seed, "epoch": epoch, "echo_pass": echo_pass, "ids": ids} | {
-                    "crops": [crop_of(sizes, seed, epoch, sample_id, echo_pass) for sample_id in ids]
-                }
+                made = {"sizes": sizes, "seed": seed, "epoch": epoch, "echo_pass": echo_pass, "ids": ids}
+                yield made | {"crops": [crop_of(sizes, seed, epoch, sample_id, echo_pass) for sample_id in ids]}
 
 
 def deals():
@@ -470,11 +458,8 @@ def deals():
     ):
         stream = words(stream_key(seed, epoch, rank, 5), (first_batch % WORD) * WORD + echo_pass)
         order = list(range(rows)) if echo_pass == 0 else shuffled(range(rows), stream)
-        yield {"rows": rows, "seed": seed, "epoch": epoch, "rank": rank} | {
-            "first_batch": first_batch,
-            "echo_pass": echo_pass,
-            "order": order,
-        }
+        yield {"rows": rows, "seed": seed, "epoch": epoch, "rank": rank, "first_batch": first_batch,
+               "echo_pass": echo_pass, "order": order}
 
 
 def vectors():

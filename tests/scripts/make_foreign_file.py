@@ -19,39 +19,33 @@ def labels(n):
     return np.arange(n) % 7
 
 
+def write(path, libver=None, userblock_size=None, **datasets):
+    """A file of these datasets: their values, links, or what create_dataset() takes."""
+    with h5py.File(path, "w", libver=libver, userblock_size=userblock_size) as file:
+        for name, data in datasets.items():
+            if isinstance(data, dict):
+                file.create_dataset(name, **data)
+            else:
+                file[name] = data
+
+
 def images(name="images", shape=(40, 8, 8, 3), libver=None, userblock_size=None, **options):
-    def make(path):
-        with h5py.File(path, "w", libver=libver, userblock_size=userblock_size) as file:
-            file.create_dataset(name, data=pattern(shape), **options)
-            file.create_dataset("labels", data=labels(shape[0]).astype(np.int32))
-    return make
+    return lambda path: write(path, libver, userblock_size, **{
+        name: {"data": pattern(shape), **options}, "labels": labels(shape[0]).astype(np.int32)})
 
 
-def celeba_chunks(path):
-    """Chunks that cut every image in two, and label chunks far larger than the labels."""
-    with h5py.File(path, "w") as file:
-        file.create_dataset("images", data=pattern((130, 3, 218, 178)), chunks=(100, 3, 217, 178))
-        file.create_dataset("labels", data=labels(130), chunks=(20000,), maxshape=(None,))
-
-
-def fields(path):
-    with h5py.File(path, "w") as file:
-        file["data/pictures"] = pattern((12, 5, 6, 1))
-        file["label"] = (np.arange(12) % 2).astype(">u2")
-        file["meta/box"] = np.arange(48, dtype=">f4").reshape(12, 4)
-        file["meta/id"] = np.arange(12, dtype=np.uint64)
-        file["meta/name"] = np.array([b"x"] * 12)
-        file["other"] = np.arange(11)
-        file["scalar"] = 1.5
-        file["data/again"] = file["data/pictures"]
+def empty(shape, dtype=np.uint8, **options):
+    """A dataset without values."""
+    return {"shape": shape, "dtype": dtype, **options}
 
 
 def datasets(**arrays):
-    def make(path):
-        with h5py.File(path, "w") as file:
-            for name, data in arrays.items():
-                file[name] = data
-    return make
+    return lambda path: write(path, **arrays)
+
+
+def with_labels(**more):
+    """Nine images beside other datasets: what people take for labels."""
+    return datasets(images=pattern((9, 8, 8, 3)), **more)
 
 
 def floats(dtype=np.float32, shape=(40, 8, 8, 3), black=0.0, white=1.0, change=None, **options):
@@ -60,109 +54,42 @@ def floats(dtype=np.float32, shape=(40, 8, 8, 3), black=0.0, white=1.0, change=N
         data = (black + pattern(shape) / 255 * (white - black)).astype(dtype)
         if change is not None:
             data[17, 3, 2] = change
-        with h5py.File(path, "w") as file:
-            file.create_dataset("images", data=data, **options)
-            file["labels"] = labels(shape[0])
+        write(path, images={"data": data, **options}, labels=labels(shape[0]))
     return make
 
 
-def with_labels(**datasets):
-    """Nine images beside other datasets: what people take for labels."""
-    def make(path):
-        with h5py.File(path, "w") as file:
-            file["images"] = pattern((9, 8, 8, 3))
-            for name, data in datasets.items():
-                file[name] = data
-    return make
-
-
-def attribute_table(path):
-    with h5py.File(path, "w") as file:
-        file["images"] = pattern((9, 3, 8, 8))
-        file["labels"] = (np.arange(36) % 2).astype(np.uint8).reshape(9, 4)
-
-
-def uint64_labels(path):
-    with h5py.File(path, "w") as file:
-        file["images"] = pattern((9, 8, 8, 3))
-        file["labels"] = np.array([2**63 - 1, 0, 1, 2, 3, 4, 5, 6, 2**63], np.uint64)
-
-
-def two_candidates(path):
-    with h5py.File(path, "w") as file:
-        file["train/x"] = pattern((5, 8, 8, 3))
-        file["test/x"] = pattern((4, 8, 8, 3))
-
-
-def no_candidate(path):
-    with h5py.File(path, "w") as file:
-        file["features"] = np.zeros((5, 3, 8, 8), np.float32)
-        file["ids"] = np.arange(5)
-
-
-def soft_link(path):
-    with h5py.File(path, "w") as file:
-        file["real"] = pattern((5, 8, 8, 3))
-        file["images"] = h5py.SoftLink("/real")
-
-
-def soft_link_in_path(path):
-    with h5py.File(path, "w") as file:
-        file["group/x"] = pattern((5, 8, 8, 3))
-        file["alias"] = h5py.SoftLink("/group")
-
-
-def soft_link_labels(path):
-    with h5py.File(path, "w") as file:
-        file["images"] = pattern((5, 8, 8, 3))
-        file["y"] = np.arange(5)
-        file["labels"] = h5py.SoftLink("/y")
-
-
-def soft_loop(path):
-    with h5py.File(path, "w") as file:
-        file["images"] = h5py.SoftLink("/b")
-        file["b"] = h5py.SoftLink("/images")
+def fields(path):
+    write(path, **{
+        "data/pictures": pattern((12, 5, 6, 1)), "label": (np.arange(12) % 2).astype(">u2"),
+        "meta/box": np.arange(48, dtype=">f4").reshape(12, 4), "meta/id": np.arange(12, dtype=np.uint64),
+        "meta/name": np.array([b"x"] * 12), "other": np.arange(11), "scalar": 1.5})
+    with h5py.File(path, "r+") as file:
+        file["data/again"] = file["data/pictures"]
 
 
 def external_link(path):
-    with h5py.File(path + ".other", "w") as file:
-        file["x"] = pattern((5, 8, 8, 3))
-    with h5py.File(path, "w") as file:
-        file["images"] = h5py.ExternalLink(path + ".other", "/x")
+    write(path + ".other", x=pattern((5, 8, 8, 3)))
+    write(path, images=h5py.ExternalLink(path + ".other", "/x"))
+
+
+def layout_attribute(path):
+    write(path, images=pattern((4, 3, 8, 3)))
+    with h5py.File(path, "r+") as file:
+        file["images"].attrs["layout"] = "NCHW"
 
 
 def external_storage(path):
     with open(path + ".secret", "wb") as secret:
         secret.write(b"s" * 960)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("images", (5, 8, 8, 3), np.uint8, external=[(path + ".secret", 0, 960)])
+    write(path, images=empty((5, 8, 8, 3), external=[(path + ".secret", 0, 960)]))
 
 
 def virtual(path):
-    with h5py.File(path + ".other", "w") as file:
-        file["x"] = pattern((5, 8, 8, 3))
+    write(path + ".other", x=pattern((5, 8, 8, 3)))
     layout = h5py.VirtualLayout((5, 8, 8, 3), np.uint8)
     layout[:] = h5py.VirtualSource(path + ".other", "x", (5, 8, 8, 3))
     with h5py.File(path, "w") as file:
         file.create_virtual_dataset("images", layout)
-
-
-def user_block(path):
-    with h5py.File(path, "w", userblock_size=512) as file:
-        file["images"] = pattern((40, 8, 8, 3))
-
-
-def unallocated_behind_user_block(path):
-    """libhdf5 adds the user block to the offset that says that there is none."""
-    with h5py.File(path, "w", userblock_size=512) as file:
-        file["images"] = pattern((40, 8, 8, 3))
-        file.create_dataset("labels", (40,), np.int64, fillvalue=7)
-
-
-def unallocated(path):
-    with h5py.File(path, "w") as file:
-        file.create_dataset("images", (6, 8, 8, 3), np.uint8)
 
 
 def unallocated_chunks(path):
@@ -211,16 +138,15 @@ def masked_chunks(path):
 def masks(path, n=400):
     """Images with fields of other types and other chunks."""
     row = np.arange(n)
-    with h5py.File(path, "w") as file:
-        file.create_dataset("images", data=pattern((n, 16, 12, 3)), chunks=(16, 16, 12, 3), compression="gzip")
-        file["labels"] = labels(n)
-        place = np.arange(16 * 12).reshape(16, 12)
-        file.create_dataset("masks", data=(row[:, None, None] * 7 + place).astype(np.uint16),
-                            chunks=(9, 5, 7), compression="gzip", shuffle=True)
-        file.create_dataset("depth", data=(row[:, None, None] + place / 256).astype(np.float32),
-                            chunks=(50, 16, 12), fletcher32=True)
-        file["heat"] = (row[:, None, None] * 2 + place).astype(">i4")
-        file["flow"] = (row[:, None, None, None] - place[:, :, None] * np.array([1, -1])).astype(np.int16)
+    place = np.arange(16 * 12).reshape(16, 12)
+    rows = row[:, None, None]
+    write(path,
+          images={"data": pattern((n, 16, 12, 3)), "chunks": (16, 16, 12, 3), "compression": "gzip"}, labels=labels(n),
+          masks={"data": (rows * 7 + place).astype(np.uint16), "chunks": (9, 5, 7), "compression": "gzip",
+                 "shuffle": True},
+          depth={"data": (rows + place / 256).astype(np.float32), "chunks": (50, 16, 12), "fletcher32": True},
+          heat=(rows * 2 + place).astype(">i4"),
+          flow=(row[:, None, None, None] - place[:, :, None] * np.array([1, -1])).astype(np.int16))
 
 
 def fletcher32(data):
@@ -306,48 +232,6 @@ def lzf_fields(path, compression="lzf"):
         file.create_dataset("nothing", (n, 3), np.int16, chunks=(8, 2), fillvalue=-7, compression=compression)
 
 
-def many_masks(path):
-    masks(path, 4000)
-
-
-def scaleoffset(path):
-    """A field with a filter that is part of libhdf5 and of nothing else."""
-    with h5py.File(path, "w") as file:
-        file["images"] = pattern((20, 8, 8, 3))
-        file.create_dataset("depth", data=np.arange(20 * 6, dtype=np.int32).reshape(20, 6), chunks=(8, 4),
-                            scaleoffset=0, compression="gzip")
-
-
-def many_chunks(path):
-    """100,000 chunks of one image each behind the B-tree of early versions."""
-    with h5py.File(path, "w", libver="earliest") as file:
-        file.create_dataset("images", data=pattern((100000, 2, 2, 1)), chunks=(1, 2, 2, 1))
-
-
-def layout_attribute(path):
-    with h5py.File(path, "w") as file:
-        file["images"] = pattern((4, 3, 8, 3))
-        file["images"].attrs["layout"] = "NCHW"
-
-
-def no_samples(path):
-    with h5py.File(path, "w") as file:
-        file.create_dataset("images", (0, 8, 8, 3), np.uint8, maxshape=(None, 8, 8, 3))
-
-
-def huge_shape(path):
-    with h5py.File(path, "w") as file:
-        file.create_dataset("images", (2**40, 4096, 4096, 3), np.uint8, chunks=(1, 64, 64, 3))
-
-
-def huge_field(path):
-    """Parallel to the images, but of 2^70 bytes: its number of chunks wraps to 0."""
-    with h5py.File(path, "w") as file:
-        file.create_dataset("images", (2**40, 2, 1, 1), np.uint8, chunks=(2**10, 2, 1, 1))
-        file.create_dataset("huge", (2**40, 2**30), np.uint8, chunks=(1, 1))
-        file.create_dataset("wide", (2**40, 2**20), np.int64, chunks=(2**20, 1))
-
-
 def implicit_chunks(path, n=2**24 + 5):
     """More chunks than a table is made for, at addresses that libhdf5 computes."""
     with h5py.File(path, "w", libver="latest") as file:
@@ -372,14 +256,6 @@ def large_chunk_of(name, dtype, elements):
             data = file.create_dataset(name, (4,), dtype, chunks=(elements,), maxshape=(None,), compression="gzip")
             data.id.write_direct_chunk((0,), b"no deflate", 0)
     return make
-
-
-def label_pieces(path):
-    """All labels in one deflated chunk of 1.6 MB, more than libhdf5 keeps of a dataset by itself."""
-    with h5py.File(path, "w") as file:
-        file["images"] = pattern((200000, 2, 1, 1))
-        file.create_dataset("labels", data=np.arange(200000, dtype=np.int64) % 7, chunks=(200000,),
-                            compression="gzip")
 
 
 def unknown_filter(path):
@@ -417,6 +293,40 @@ CASES = {
     "splits_changed_middle": splits(20),
     "splits_changed_last": splits(39),
     "contiguous": images(),
+    # Chunks that cut every image in two, and label chunks far larger than the labels.
+    "celeba_chunks": lambda path: write(
+        path, images={"data": pattern((130, 3, 218, 178)), "chunks": (100, 3, 217, 178)},
+        labels={"data": labels(130), "chunks": (20000,), "maxshape": (None,)}),
+    "attribute_table": datasets(images=pattern((9, 3, 8, 8)), labels=(np.arange(36) % 2).astype(np.uint8).reshape(9, 4)),
+    "uint64_labels": with_labels(labels=np.array([2**63 - 1, 0, 1, 2, 3, 4, 5, 6, 2**63], np.uint64)),
+    "two_candidates": datasets(**{"train/x": pattern((5, 8, 8, 3)), "test/x": pattern((4, 8, 8, 3))}),
+    "no_candidate": datasets(features=np.zeros((5, 3, 8, 8), np.float32), ids=np.arange(5)),
+    "soft_link": datasets(real=pattern((5, 8, 8, 3)), images=h5py.SoftLink("/real")),
+    "soft_link_in_path": datasets(**{"group/x": pattern((5, 8, 8, 3)), "alias": h5py.SoftLink("/group")}),
+    "soft_link_labels": datasets(images=pattern((5, 8, 8, 3)), y=np.arange(5), labels=h5py.SoftLink("/y")),
+    "soft_loop": datasets(images=h5py.SoftLink("/b"), b=h5py.SoftLink("/images")),
+    "user_block": datasets(userblock_size=512, images=pattern((40, 8, 8, 3))),
+    "unallocated": datasets(images=empty((6, 8, 8, 3))),
+    # libhdf5 adds the user block to the offset that says that there is none.
+    "unallocated_behind_user_block": datasets(userblock_size=512, images=pattern((40, 8, 8, 3)),
+                                              labels=empty((40,), np.int64, fillvalue=7)),
+    "many_masks": lambda path: masks(path, 4000),
+    # A field with a filter that is part of libhdf5 and of nothing else.
+    "scaleoffset": datasets(images=pattern((20, 8, 8, 3)), depth={
+        "data": np.arange(20 * 6, dtype=np.int32).reshape(20, 6), "chunks": (8, 4), "scaleoffset": 0,
+        "compression": "gzip"}),
+    # 100,000 chunks of one image each behind the B-tree of early versions.
+    "many_chunks": lambda path: write(
+        path, "earliest", images={"data": pattern((100000, 2, 2, 1)), "chunks": (1, 2, 2, 1)}),
+    "no_samples": datasets(images=empty((0, 8, 8, 3), maxshape=(None, 8, 8, 3))),
+    "huge_shape": datasets(images=empty((2**40, 4096, 4096, 3), chunks=(1, 64, 64, 3))),
+    # Parallel to the images, but of 2^70 bytes: its number of chunks wraps to 0.
+    "huge_field": datasets(images=empty((2**40, 2, 1, 1), chunks=(2**10, 2, 1, 1)),
+                           huge=empty((2**40, 2**30), chunks=(1, 1)),
+                           wide=empty((2**40, 2**20), np.int64, chunks=(2**20, 1))),
+    # All labels in one deflated chunk of 1.6 MB, more than libhdf5 keeps of a dataset by itself.
+    "label_pieces": lambda path: write(path, images=pattern((200000, 2, 1, 1)), labels={
+        "data": np.arange(200000, dtype=np.int64) % 7, "chunks": (200000,), "compression": "gzip"}),
     "gray": images("x", (40, 8, 9, 1)),
     "nchw": images(shape=(40, 3, 8, 9)),
     "whole_chunks": images(chunks=(16, 8, 8, 3)),
@@ -488,11 +398,8 @@ CASES = {
     "label_unlikely": with_labels(yes=np.arange(9), weight=np.ones(9)),
     "no_channel_axis": images(shape=(4, 5, 8, 6)),
 }
-for make in (celeba_chunks, fields, attribute_table, uint64_labels, two_candidates, no_candidate, soft_link,
-             soft_link_in_path, soft_link_labels, soft_loop, external_link, external_storage, virtual,
-             user_block, unallocated, unallocated_behind_user_block, unallocated_chunks, never_filled,
-             layout_attribute, no_samples, huge_shape, unknown_filter, group_loop, masked_chunks, masked_fields, many_chunks, many_masks,
-             masks, scaleoffset, typed_fields, lzf_fields, huge_field, implicit_chunks, label_pieces):
+for make in (fields, external_link, external_storage, virtual, unallocated_chunks, never_filled, layout_attribute,
+             unknown_filter, group_loop, masked_chunks, masked_fields, masks, typed_fields, lzf_fields, implicit_chunks):
     CASES[make.__name__] = make
 
 if __name__ == "__main__":

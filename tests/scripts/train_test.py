@@ -60,8 +60,7 @@ def main():
         # right with probability 1/CLASSES, and the number right has at most the binomial variance times
         # n/(n-1). Four standard deviations; the seeds are fixed, so this does not fail by chance.
         for seed in (1, 2):
-            accuracy, tested = held_out_accuracy(
-                train_softmax, *files, "--shuffle-labels", "--seed", seed)
+            accuracy, tested = held_out_accuracy(train_softmax, *files, "--shuffle-labels", "--seed", seed)
             bound = 4 * math.sqrt(chance * (1 - chance) / (tested - 1))
             expect(abs(accuracy - chance) < bound,
                    f"shuffled labels, seed {seed}: |{accuracy:.3f} - {chance}| < {bound:.3f}")

@@ -56,8 +56,7 @@ def source_files(root):
     if listing.returncode == 0:
         names = [root / name for name in listing.stdout.decode().split("\0") if name]
     else:
-        names = [path for path in root.rglob("*")
-                 if path.relative_to(root).parts[0] not in GENERATED | {".git"}]
+        names = [path for path in root.rglob("*") if path.relative_to(root).parts[0] not in GENERATED | {".git"}]
     return sorted(path for path in names if path.is_file())
 
 

@@ -95,57 +95,43 @@ double parse_duration(const std::string& text) {
          "or 0 for none");
 }
 
-void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& group) {
+void add_disk_limit(CLI::App& app, DiskOptions& options) {
   std::string names;
   for (const DiskProfile& profile : chunkio::disk_profiles()) {
     names += (names.empty() ? "" : ", ") + std::string(profile.name);
   }
-  const std::string profile = "--simulate-disk";
-  app.add_option_function<std::string>(
-         profile,
-         [&options, profile](const std::string& text) {
-           options.profile =
-               of_option(profile, [&] { return chunkio::disk_profile(escape(text)); });
-         },
-         "Read as if from a slower disk, even what is cached: " + names)
-      ->type_name("NAME")
-      ->group(group);
-  const std::string bandwidth = "--limit-bandwidth";
-  app.add_option_function<std::string>(
-         bandwidth,
-         [&options, bandwidth](const std::string& text) {
-           options.bytes_per_second = of_option(bandwidth, [&] { return parse_bandwidth(text); });
-           chunkio::require_valid({.bytes_per_second = *options.bytes_per_second});
-         },
-         "Bandwidth of the simulated disk, such as 200MB/s; 0: no limit")
-      ->type_name("RATE")
-      ->group(group);
-  const std::string latency = "--limit-latency";
-  app.add_option_function<std::string>(
-         latency,
-         [&options, latency](const std::string& text) {
-           options.request_seconds = of_option(latency, [&] { return parse_duration(text); });
-           chunkio::require_valid({.request_seconds = *options.request_seconds});
-         },
-         "Latency of each of its requests, such as 8ms")
-      ->type_name("TIME")
-      ->group(group);
-  const std::string queue = "--limit-queue";
-  app.add_option_function<std::string>(
-         queue,
-         [&options, queue](const std::string& text) {
-           std::int64_t depth = 0;
-           const char* const end = text.data() + text.size();
-           const auto [stop, status] = std::from_chars(text.data(), end, depth);
-           if (status != std::errc() || stop != end) {
-             refuse(queue + " must be a whole number, not '" + escape(text) + "'");
-           }
-           chunkio::require_valid({.queue_depth = depth});
-           options.queue_depth = depth;
-         },
-         "Requests that it serves at once; 0: no limit")
-      ->type_name("N")
-      ->group(group);
+  const auto add = [&](const std::string& name, const char* type, const std::string& description,
+                       auto set) {
+    const auto take = [&options, name, set](const std::string& text) { set(options, name, text); };
+    app.add_option_function<std::string>(name, take, description)->type_name(type);
+  };
+  using Name = const std::string&;
+  using Text = const std::string&;
+  add("--simulate-disk", "NAME", "Read as if from a slower disk, even what is cached: " + names,
+      [](DiskOptions& disk, Name name, Text text) {
+        disk.profile = of_option(name, [&] { return chunkio::disk_profile(escape(text)); });
+      });
+  add("--limit-bandwidth", "RATE", "Bandwidth of the simulated disk, such as 200MB/s; 0: no limit",
+      [](DiskOptions& disk, Name name, Text text) {
+        disk.bytes_per_second = of_option(name, [&] { return parse_bandwidth(text); });
+        chunkio::require_valid({.bytes_per_second = *disk.bytes_per_second});
+      });
+  add("--limit-latency", "TIME", "Latency of each of its requests, such as 8ms",
+      [](DiskOptions& disk, Name name, Text text) {
+        disk.request_seconds = of_option(name, [&] { return parse_duration(text); });
+        chunkio::require_valid({.request_seconds = *disk.request_seconds});
+      });
+  add("--limit-queue", "N", "Requests that it serves at once; 0: no limit",
+      [](DiskOptions& disk, Name name, Text text) {
+        std::int64_t depth = 0;
+        const char* const end = text.data() + text.size();
+        const auto [stop, status] = std::from_chars(text.data(), end, depth);
+        if (status != std::errc() || stop != end) {
+          refuse(name + " must be a whole number, not '" + escape(text) + "'");
+        }
+        chunkio::require_valid({.queue_depth = depth});
+        disk.queue_depth = depth;
+      });
 }
 
 void add_throttle_device(CLI::App& app, std::int64_t& target, const std::string& description) {

@@ -25,8 +25,8 @@ struct DiskOptions {
 };
 
 /// --simulate-disk, --limit-bandwidth, --limit-latency and --limit-queue. They check themselves as
-/// options.hpp says. \param group  their heading in the help.
-void add_disk_limit(CLI::App& app, DiskOptions& options, const std::string& group = "Options");
+/// options.hpp says.
+void add_disk_limit(CLI::App& app, DiskOptions& options);
 
 /// --throttle-device RATE, in bytes a second, at least 1.
 void add_throttle_device(CLI::App& app, std::int64_t& target, const std::string& description);

@@ -36,6 +36,20 @@ std::string shortest(double value) {
 
 }  // namespace
 
+CLI::Option* add_required(CLI::App& app, const std::string& name, std::string& target,
+                          const std::string& description, const std::string& type_name) {
+  return app.add_option(name, target, description)->required()->type_name(type_name);
+}
+
+CLI::Option* add_file_or_shards(CLI::App& app, std::string& target) {
+  return add_required(app, "FILE", target, "An HDF5 file, or shards: 'train-*-of-00008.h5'");
+}
+
+void check_output(const std::string& output) {
+  if (!output.empty()) return;
+  throw chunkio::Error(chunkio::ErrorCode::invalid_argument, "-o must not be empty");
+}
+
 CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t& target,
                            const std::string& description, std::int64_t smallest) {
   const auto set = [&target, name, smallest](const std::string& text) {
@@ -146,24 +160,21 @@ CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& targe
       ->type_name("LIST");
 }
 
-void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::string& group) {
+void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::string& heading) {
+  const Heading under(app, heading);
   app.add_option("--images", target.images,
                  "Path of the image dataset in the file (default: images, or the only one)")
-      ->type_name("PATH")
-      ->group(group);
+      ->type_name("PATH");
   app.add_option("--label-field", target.labels,
                  "Path of the label dataset in the file (default: labels or label)")
-      ->type_name("PATH")
-      ->group(group);
+      ->type_name("PATH");
   using Choice = std::optional<chunkio::Layout>;
   add_choice<Choice>(app, "--layout", target.layout,
                      {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
-                     "Axis order of the images, if the file does not say")
-      ->group(group);
+                     "Axis order of the images, if the file does not say");
   app.add_flag("--allow-external", target.allow_external,
                "Follow links, external storage and virtual datasets into other files; only for "
-               "files that you trust")
-      ->group(group);
+               "files that you trust");
 }
 
 }  // namespace cli

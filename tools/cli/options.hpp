@@ -20,6 +20,33 @@
 
 namespace cli {
 
+/// While it lives, options that are added to `app` stand under this heading in the help.
+class Heading {
+ public:
+  Heading(CLI::App& app, const std::string& heading)
+      : app_(app), before_(app.option_defaults()->get_group()) {
+    app.option_defaults()->group(heading);
+  }
+  Heading(const Heading&) = delete;
+  Heading& operator=(const Heading&) = delete;
+  ~Heading() { app_.option_defaults()->group(before_); }
+
+ private:
+  CLI::App& app_;
+  std::string before_;
+};
+
+/// A text that must be given: what a command reads, or its output.
+/// \param type_name  what the help shows for its value; empty: nothing.
+CLI::Option* add_required(CLI::App& app, const std::string& name, std::string& target,
+                          const std::string& description, const std::string& type_name = "");
+
+/// FILE of the commands that read a file, or shards.
+CLI::Option* add_file_or_shards(CLI::App& app, std::string& target);
+
+/// \throws chunkio::Error invalid_argument if it is empty.
+void check_output(const std::string& output);
+
 /// A size such as 64MiB, at least `smallest` bytes; the help shows the value `target` has now as
 /// default.
 CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t& target,
@@ -59,9 +86,8 @@ CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& targe
 
 /// --images, --label-field and --layout, for files that do not describe themselves, and
 /// --allow-external.
-/// \param group  their heading in the help.
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target,
-                      const std::string& group = "Options");
+                      const std::string& heading = "Options");
 
 /// One of the named values.
 template <class T>

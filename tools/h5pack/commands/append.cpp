@@ -124,8 +124,8 @@ void add_source(CLI::App& app, const SourceKind& kind, const cli::GlobalOptions&
   pack.name = std::string("append ") + kind.name;
   pack.list = [&kind](const PackRequest& request) { return kind.list(request.source); };
   pack.options.shuffled = false;
-  sub->add_option(kind.input_name, pack.source.input, kind.input)->required()->type_name("");
-  sub->add_option("-o,--output", pack.output, "File to write")->required()->type_name("OUT");
+  cli::add_required(*sub, kind.input_name, pack.source.input, kind.input);
+  cli::add_required(*sub, "-o,--output", pack.output, "File to write", "OUT");
   add_pack_options(*sub, pack);
   // The file says the first two, and the third has other choices here.
   for (const char* option : {"--out-layout", "--channels", "--order"}) {
@@ -163,9 +163,7 @@ void add_append_command(CLI::App& app, const cli::GlobalOptions& global, cli::Ac
   CLI::App* const append = app.add_subcommand(
       "append", "Add images to a file: writes a new file with the old rows, then the new ones");
   const auto before = std::make_shared<OldFile>();
-  append->add_option("OLD", before->path, "The file to add to, which is not changed")
-      ->required()
-      ->type_name("");
+  cli::add_required(*append, "OLD", before->path, "The file to add to, which is not changed");
   cli::add_open_options(*append, before->open, "The file");
   append->require_subcommand(1);
   cli::set_help(*append, {"h5pack append train.h5 folder more-photos/ -o larger.h5",

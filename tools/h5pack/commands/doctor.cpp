@@ -20,9 +20,7 @@ namespace {
 constexpr std::int64_t kWindowBytes = std::int64_t{32} << 20;
 
 void add_run_options(CLI::App& app, DoctorOptions& options) {
-  app.add_option("FILE", options.file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
-      ->required()
-      ->type_name("");
+  cli::add_file_or_shards(app, options.file);
   cli::add_milliseconds(app, "--step-ms", options.step_ms, "Time of your training step for a batch")
       ->required()
       ->default_str("");

@@ -158,10 +158,8 @@ void add_export_command(CLI::App& app, const cli::GlobalOptions& global, cli::Ac
   CLI::App* const command =
       app.add_subcommand("export", "Write a file's images as PNG files, in class folders");
   const auto options = std::make_shared<ExportCommand>();
-  command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
-  command->add_option("-o,--output", options->output, "Folder to write")
-      ->required()
-      ->type_name("DIR");
+  cli::add_required(*command, "FILE", options->file, "An HDF5 file");
+  cli::add_required(*command, "-o,--output", options->output, "Folder to write", "DIR");
   cli::add_integer(*command, "-j,--threads", options->threads, 1,
                    "Threads that encode (default: all CPUs)")
       ->default_str("");
@@ -172,9 +170,7 @@ void add_export_command(CLI::App& app, const cli::GlobalOptions& global, cli::Ac
                            "h5pack export third-party.h5 -o photos/ --images x_train"});
   command->callback([&global, &action, options] {
     cli::check_threads(options->threads);
-    if (options->output.empty()) {
-      throw chunkio::Error(chunkio::ErrorCode::invalid_argument, "-o must not be empty");
-    }
+    cli::check_output(options->output);
     action = [&global, options] {
       const cli::Leavings left{.stopped = "the unfinished folder was removed",
                                .ended =

@@ -28,9 +28,7 @@ void add_info_command(CLI::App& app, const cli::GlobalOptions& global, cli::Acti
   CLI::App* const command =
       app.add_subcommand("info", "Show what a file holds, and whether its chunks suit training");
   const auto options = std::make_shared<InfoOptions>();
-  command->add_option("FILE", options->file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
-      ->required()
-      ->type_name("");
+  cli::add_file_or_shards(*command, options->file);
   cli::add_open_options(*command, options->open);
   cli::set_help(*command, {"h5pack info train.h5", "h5pack info third-party.h5 --images x_train"});
   command->callback([&global, &action, options] {

@@ -48,12 +48,10 @@ void add_link_command(CLI::App& app, const cli::GlobalOptions& global, cli::Acti
   CLI::App* const command = app.add_subcommand(
       "link", "Join shards into one virtual dataset, for h5py and other programs");
   const auto options = std::make_shared<LinkCommand>();
-  command->add_option("PATTERN", options->pattern, "The shards, quoted: 'train-*-of-00008.h5'")
-      ->required()
-      ->type_name("");
-  command->add_option("-o,--output", options->output, "File to write, beside the shards")
-      ->required()
-      ->type_name("OUT");
+  cli::add_required(*command, "PATTERN", options->pattern,
+                    "The shards, quoted: 'train-*-of-00008.h5'");
+  cli::add_required(*command, "-o,--output", options->output, "File to write, beside the shards",
+                    "OUT");
   command->add_flag("-f,--force", options->force, "Replace an existing file");
   cli::add_open_options(*command, options->open);
   cli::set_help(*command, {"h5pack link 'train-*-of-00008.h5' -o train.h5",

@@ -18,15 +18,15 @@ namespace {
 
 /// What append has no use for: there is one file that it adds to.
 void add_shard_options(CLI::App& app, PackRequest& command) {
+  const cli::Heading heading(app, "File");
   auto* const shard = app.add_option_function<std::string>(
       "--shard", [&command](const std::string& text) { command.options.shard = parse_shard(text); },
       "Pack part I of N, from 0 to N - 1, into OUT-iiiii-of-nnnnn.h5: for parallel runs on any "
       "number of machines");
-  shard->type_name("I/N")->group("File");
+  shard->type_name("I/N");
   app.add_flag("--shard-from-env", command.shard_from_env,
                "Take I and N from torchrun, Open MPI, PMI or Slurm")
-      ->excludes(shard)
-      ->group("File");
+      ->excludes(shard);
 }
 
 /// Adds the packing command of one kind of source.
@@ -36,8 +36,8 @@ void add_pack_command(CLI::App& app, const cli::GlobalOptions& global, cli::Acti
   const auto command = std::make_shared<PackRequest>();
   command->name = kind.name;
   command->list = [&kind](const PackRequest& request) { return kind.list(request.source); };
-  sub->add_option(kind.input_name, command->source.input, kind.input)->required()->type_name("");
-  sub->add_option("-o,--output", command->output, kind.output)->required()->type_name("OUT");
+  cli::add_required(*sub, kind.input_name, command->source.input, kind.input);
+  cli::add_required(*sub, "-o,--output", command->output, kind.output, "OUT");
   add_pack_options(*sub, *command);
   add_shard_options(*sub, *command);
   add_source_options(*sub, kind, command->source);

@@ -21,79 +21,75 @@ std::string interpolation_name(Interpolation interpolation) {
   return "";
 }
 
-}  // namespace
-
-void add_pack_options(CLI::App& app, PackRequest& command) {
-  PackOptions& options = command.options;
-  ImageOptions& image = options.image;
-  const std::string images = "Images";
+void add_image_options(CLI::App& app, PackRequest& command) {
+  const cli::Heading heading(app, "Images");
+  ImageOptions& image = command.options.image;
   app.add_option("--resize", command.resize, "Shorter side S, aspect ratio kept, or exactly HxW")
-      ->type_name("S|HxW")
-      ->group(images);
+      ->type_name("S|HxW");
   app.add_option("--center-crop", command.center_crop, "Cut HxW from the centre, after --resize")
-      ->type_name("HxW")
-      ->group(images);
+      ->type_name("HxW");
   app.add_option("--pad", command.pad, "Centre on a black HxW image, after --resize")
-      ->type_name("HxW")
-      ->group(images);
+      ->type_name("HxW");
   cli::add_choice(app, "--interpolation", image.interpolation, interpolations(),
-                  "How --resize samples")
-      ->group(images);
+                  "How --resize samples");
   cli::add_choice<ColorMode>(app, "--channels", image.color,
                              {{"rgb", ColorMode::rgb}, {"gray", ColorMode::gray}},
-                             "Channels of all images")
-      ->group(images);
+                             "Channels of all images");
   cli::add_choice<OrientationMode>(
       app, "--orientation", image.orientation,
       {{"ignore", OrientationMode::ignore}, {"apply", OrientationMode::apply}},
-      "Ignore the EXIF orientation, or apply it")
-      ->group(images);
+      "Ignore the EXIF orientation, or apply it");
   app.add_flag("--shrink-on-load", image.shrink_on_load,
-               "Let the JPEG decoder do part of --resize: faster, but pixels differ slightly")
-      ->group(images);
+               "Let the JPEG decoder do part of --resize: faster, but pixels differ slightly");
   cli::add_choice<chunkio::Layout>(
       app, "--out-layout", image.layout,
       {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
-      "Axis order of the images in the file")
-      ->group(images);
+      "Axis order of the images in the file");
+}
 
-  const std::string bad = "Images that cannot be packed";
-  cli::add_choice<OnError>(app, "--on-error", options.on_error,
+void add_error_options(CLI::App& app, PackRequest& command) {
+  const cli::Heading heading(app, "Images that cannot be packed");
+  cli::add_choice<OnError>(app, "--on-error", command.options.on_error,
                            {{"fail", OnError::fail}, {"skip", OnError::skip}},
-                           "On an image that cannot be packed: stop, or skip and count it")
-      ->group(bad);
+                           "On an image that cannot be packed: stop, or skip and count it");
   cli::add_integer(app, "--max-errors", command.max_errors, 0, "Skip at most N images, then fail")
-      ->default_str("")
-      ->group(bad);
+      ->default_str("");
   app.add_option("--report", command.report,
                  "File for a JSON line on each skipped image, with the reason")
-      ->type_name("FILE")
-      ->group(bad);
-  cli::add_integer(app, "--max-pixels", image.max_pixels, 1, "Refuse images with more pixels")
-      ->group(bad);
+      ->type_name("FILE");
+  cli::add_integer(app, "--max-pixels", command.options.image.max_pixels, 1,
+                   "Refuse images with more pixels");
+}
 
-  const std::string file = "File";
-  auto* chunk =
-      cli::add_integer(app, "--chunk", options.writer.chunk_samples, 1, "Samples in a chunk");
-  chunk->default_str("")->group(file);
-  cli::add_byte_size(app, "--chunk-bytes", options.writer.chunk_bytes, "Size of a chunk")
-      ->group(file)
-      ->excludes(chunk);
+void add_file_options(CLI::App& app, PackRequest& command) {
+  const cli::Heading heading(app, "File");
+  PackOptions& options = command.options;
+  add_chunk_options(app, options.writer);
   cli::add_choice<bool>(app, "--order", options.shuffled, {{"shuffled", true}, {"source", false}},
-                        "Order of the samples")
-      ->group(file);
-  cli::add_seed(app, "--seed", options.seed, "Seed of the shuffled order")->group(file);
-  app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files")
-      ->group(file);
+                        "Order of the samples");
+  cli::add_seed(app, "--seed", options.seed, "Seed of the shuffled order");
+  app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files");
   app.add_flag("--resume", options.writer.resume,
-               "Continue an interrupted run with the same options")
-      ->group(file);
+               "Continue an interrupted run with the same options");
   cli::add_integer(app, "-j,--threads", command.threads, 1,
                    "Threads that decode (default: all CPUs)")
-      ->default_str("")
-      ->group(file);
-  app.add_flag("-n,--dry-run", command.dry_run, "Show what would be packed; write nothing")
-      ->group(file);
+      ->default_str("");
+  app.add_flag("-n,--dry-run", command.dry_run, "Show what would be packed; write nothing");
+}
+
+}  // namespace
+
+void add_chunk_options(CLI::App& app, chunkio::WriterOptions& writer) {
+  auto* const chunk =
+      cli::add_integer(app, "--chunk", writer.chunk_samples, 1, "Samples in a chunk");
+  chunk->default_str("");
+  cli::add_byte_size(app, "--chunk-bytes", writer.chunk_bytes, "Size of a chunk")->excludes(chunk);
+}
+
+void add_pack_options(CLI::App& app, PackRequest& command) {
+  add_image_options(app, command);
+  add_error_options(app, command);
+  add_file_options(app, command);
 }
 
 void add_source_options(CLI::App& app, const SourceKind& kind, SourceRequest& request) {
@@ -134,7 +130,7 @@ void finish_options(PackRequest& command) {
   command.source.keep_missing = command.options.on_error == OnError::skip;
   command.interpolation = interpolation_name(image.interpolation);
   if (command.shard_from_env) command.options.shard = shard_from_environment();
-  if (command.output.empty()) throw Error(ErrorCode::invalid_argument, "-o must not be empty");
+  cli::check_output(command.output);
   command.options.threads = static_cast<int>(command.threads);
 }
 

@@ -10,6 +10,10 @@ namespace h5pack {
 /// \param command  must outlive the parse.
 void add_pack_options(CLI::App& app, PackRequest& command);
 
+/// --chunk and --chunk-bytes.
+/// \param writer  must outlive the parse.
+void add_chunk_options(CLI::App& app, chunkio::WriterOptions& writer);
+
 /// Those that one kind of source has.
 /// \param request  must outlive the parse.
 void add_source_options(CLI::App& app, const SourceKind& kind, SourceRequest& request);

@@ -211,10 +211,9 @@ void add_preview_command(CLI::App& app, const cli::GlobalOptions& global, cli::A
   CLI::App* const command =
       app.add_subcommand("preview", "Draw a contact sheet of random images of each class");
   const auto options = std::make_shared<PreviewOptions>();
-  command->add_option("FILE", options->file, "An HDF5 file")->required()->type_name("");
-  command->add_option("-o,--output", options->output, "Contact sheet to write, .png or .jpg")
-      ->required()
-      ->type_name("SHEET");
+  cli::add_required(*command, "FILE", options->file, "An HDF5 file");
+  cli::add_required(*command, "-o,--output", options->output,
+                    "Contact sheet to write, .png or .jpg", "SHEET");
   cli::add_integer(*command, "--grid-rows", options->rows, 1, "Rows of images");
   cli::add_integer(*command, "--grid-columns", options->columns, 1, "Images in a row")
       ->default_str("one a class, or 10");

@@ -31,6 +31,7 @@
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/commands/commands.hpp"
+#include "h5pack/commands/pack_options.hpp"
 #include "h5pack/dataset/class_labels.hpp"
 #include "h5pack/dataset/copy_loader.hpp"
 #include "h5pack/dataset/structure_check.hpp"
@@ -310,59 +311,57 @@ RepackReport repack_file(RepackCommand& command, bool quiet) {
 }
 
 void add_selection(CLI::App& app, RepackCommand& command, std::string& split) {
-  const std::string group = "What goes into the new file";
-  cli::add_rows(app, command.selection.rows)->group(group);
+  const cli::Heading heading(app, "What goes into the new file");
+  cli::add_rows(app, command.selection.rows);
   cli::add_names(app, "--labels", command.labels,
-                 "Only samples of these classes: names of the file, or numbers", "LIST")
-      ->group(group);
+                 "Only samples of these classes: names of the file, or numbers", "LIST");
   auto* const parts = app.add_option(
       "--split", split,
       "Write several files in these proportions: 0.9:0.1 gives train.h5 and test.h5, "
       "8:1:1 train.h5, val.h5 and test.h5");
-  parts->type_name("A:B")->group(group);
+  parts->type_name("A:B");
   app.add_flag("--stratify", command.selection.stratify, "Split each class in these proportions")
-      ->needs(parts)
-      ->group(group);
+      ->needs(parts);
   cli::add_names(app, "--fields", command.fields,
                  "Copy only these fields besides labels and source rows, or none (default: all)",
-                 "NAMES")
-      ->group(group);
+                 "NAMES");
 }
 
 void add_file(CLI::App& app, RepackCommand& command) {
-  const std::string group = "The new file";
+  const cli::Heading heading(app, "The new file");
   RepackOptions& options = command.options;
-  auto* chunk =
-      cli::add_integer(app, "--chunk", options.writer.chunk_samples, 1, "Samples in a chunk");
-  chunk->default_str("")->group(group);
-  cli::add_byte_size(app, "--chunk-bytes", options.writer.chunk_bytes, "Size of a chunk")
-      ->group(group)
-      ->excludes(chunk);
+  add_chunk_options(app, options.writer);
   cli::add_choice<RepackOrder>(app, "--order", command.selection.order,
                                {{"stored", RepackOrder::stored},
                                 {"source", RepackOrder::source},
                                 {"shuffled", RepackOrder::shuffled}},
-                               "Order of the samples: as in IN, as in its source, or shuffled")
-      ->group(group);
-  cli::add_seed(app, "--seed", command.selection.seed, "Seed of the shuffled order and of --split")
-      ->group(group);
+                               "Order of the samples: as in IN, as in its source, or shuffled");
+  cli::add_seed(app, "--seed", command.selection.seed, "Seed of the shuffled order and of --split");
   cli::add_choice<std::optional<chunkio::Layout>>(
       app, "--out-layout", options.layout,
       {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
-      "Axis order in the new file (default: as in IN)")
-      ->group(group);
-  cli::add_filter(app, options.writer.filter)->group(group);
-  app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files")
-      ->group(group);
+      "Axis order in the new file (default: as in IN)");
+  cli::add_filter(app, options.writer.filter);
+  app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files");
   app.add_flag("--resume", options.writer.resume,
-               "Continue an interrupted run with the same options (with --filter: start over)")
-      ->group(group);
+               "Continue an interrupted run with the same options (with --filter: start over)");
   cli::add_integer(app, "-j,--threads", command.threads, 1, "Threads that copy (default: all CPUs)")
-      ->default_str("")
-      ->group(group);
-  cli::add_memory_budget(app, options.memory_budget)->group(group);
-  app.add_flag("-n,--dry-run", command.dry_run, "Show what would be written; write nothing")
-      ->group(group);
+      ->default_str("");
+  cli::add_memory_budget(app, options.memory_budget);
+  app.add_flag("-n,--dry-run", command.dry_run, "Show what would be written; write nothing");
+}
+
+void add_old_file(CLI::App& app, RepackCommand& command, bool& clip) {
+  const cli::Heading heading(app, "The file");
+  cli::add_open_options(app, command.open, "The file");
+  auto* const scale =
+      app.add_option_function<std::string>(
+             "--scale",
+             [&command](const std::string& text) { command.open.scale = parse_scale(text); },
+             "Convert floating-point pixels or wider integers to uint8: A becomes 0, B becomes "
+             "255, and pixels outside are an error")
+          ->type_name("A..B");
+  app.add_flag("--clip", clip, "Clip pixels outside of --scale to 0 or 255")->needs(scale);
 }
 
 }  // namespace
@@ -372,24 +371,11 @@ void add_repack_command(CLI::App& app, const cli::GlobalOptions& global, cli::Ac
       "repack", "Rewrite an HDF5 image dataset: other chunks, another order, a part, or splits");
   const auto command = std::make_shared<RepackCommand>();
   const auto split = std::make_shared<std::string>();
-  sub->add_option("IN", command->input, "An HDF5 file")->required()->type_name("");
-  sub->add_option("-o,--output", command->output, "File to write; a folder with --split")
-      ->required()
-      ->type_name("OUT");
-  const std::string group = "The file";
-  cli::add_open_options(*sub, command->open, group);
-  auto* const scale =
-      sub->add_option_function<std::string>(
-             "--scale",
-             [command](const std::string& text) { command->open.scale = parse_scale(text); },
-             "Convert floating-point pixels or wider integers to uint8: A becomes 0, B becomes "
-             "255, and pixels outside are an error")
-          ->type_name("A..B")
-          ->group(group);
+  cli::add_required(*sub, "IN", command->input, "An HDF5 file");
+  cli::add_required(*sub, "-o,--output", command->output, "File to write; a folder with --split",
+                    "OUT");
   const auto clip = std::make_shared<bool>(false);
-  sub->add_flag("--clip", *clip, "Clip pixels outside of --scale to 0 or 255")
-      ->needs(scale)
-      ->group(group);
+  add_old_file(*sub, *command, *clip);
   add_selection(*sub, *command, *split);
   add_file(*sub, *command);
   cli::set_help(
@@ -401,7 +387,7 @@ void add_repack_command(CLI::App& app, const cli::GlobalOptions& global, cli::Ac
   sub->callback([command, split, clip, &global, &action] {
     cli::check_threads(command->threads);
     if (command->open.scale) command->open.scale->clip = *clip;
-    if (command->output.empty()) throw Error(ErrorCode::invalid_argument, "-o must not be empty");
+    cli::check_output(command->output);
     if (!split->empty()) command->selection.split = parse_split(*split);
     action = [command, &global] {
       return cli::run_interruptible(global, cli::leaves_partial_file(), [&] {

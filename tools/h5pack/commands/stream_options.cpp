@@ -12,90 +12,71 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
-constexpr const char* kFile = "The file";
-constexpr const char* kDelivered = "What is delivered";
-constexpr const char* kReading = "How it is read (never changes what is delivered)";
-constexpr const char* kRanks = "Ranks";
-constexpr const char* kReport = "Report";
-
 void add_delivered(CLI::App& app, StreamOptions& options) {
+  const cli::Heading heading(app, "What is delivered");
   chunkio::LoaderOptions& loader = options.loader;
   auto* const batch = cli::add_integer(app, "--batch", loader.batch_size, 1, "Samples in a batch");
-  batch->group(kDelivered);
-  cli::add_integer(app, "--epochs", options.epochs, 1, "Number of epochs")->group(kDelivered);
+  cli::add_integer(app, "--epochs", options.epochs, 1, "Number of epochs");
   cli::add_integer(app, "--steps", options.steps, 1, "Stop after N batches of the whole run")
-      ->default_str("")
-      ->group(kDelivered);
-  cli::add_seed(app, "--seed", loader.seed, "Seed of the order of samples")->group(kDelivered);
-  add_order(app, loader)->group(kDelivered);
+      ->default_str("");
+  cli::add_seed(app, "--seed", loader.seed, "Seed of the order of samples");
+  add_order(app, loader);
   auto* const window = cli::add_byte_size(
       app, "--window-bytes", loader.window_bytes,
       "Size of the shuffle window: a larger one mixes better and takes more memory");
-  window->group(kDelivered);
-  app.add_flag("--drop-last", loader.drop_last, "Leave out the last, smaller batch")
-      ->group(kDelivered);
-  add_fields(app, loader)->group(kDelivered);
-  cli::add_rows(app, loader.rows)->group(kDelivered);
+  app.add_flag("--drop-last", loader.drop_last, "Leave out the last, smaller batch");
+  add_fields(app, loader);
+  cli::add_rows(app, loader.rows);
   cli::add_names(app, "--labels", options.labels,
-                 "Only samples of these classes: names of the file, or numbers", "LIST")
-      ->group(kDelivered);
-  add_verify(app, loader)->group(kDelivered);
+                 "Only samples of these classes: names of the file, or numbers", "LIST");
+  add_verify(app, loader);
   cli::add_choice<chunkio::OnError>(
       app, "--on-error", loader.on_error,
       {{"fail", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
-      "On a damaged row: stop, or skip and count it (exit code 3)")
-      ->group(kDelivered);
+      "On a damaged row: stop, or skip and count it (exit code 3)");
   app.add_option(
          "--state-out", options.state_out,
          "Write the loader's state to FILE, or to standard output (-), before any second pass")
-      ->type_name("FILE")
-      ->group(kDelivered);
+      ->type_name("FILE");
   app.add_option(
          "--state-in", options.state_in,
          "Continue from a saved state until --epochs epochs are complete, with its batch, window "
          "and lanes")
       ->type_name("FILE")
       ->excludes(batch)
-      ->excludes(window)
-      ->group(kDelivered);
+      ->excludes(window);
 }
 
 void add_ranks(CLI::App& app, StreamOptions& options) {
+  const cli::Heading heading(app, "Ranks");
   chunkio::LoaderOptions& loader = options.loader;
   auto* const rank = cli::add_integer(app, "--rank", loader.rank, 0, "Rank of this reader");
   auto* const world_size =
       cli::add_integer(app, "--world-size", loader.world_size, 1, "Number of readers");
-  rank->group(kRanks);
-  world_size->group(kRanks);
   app.add_flag("--ranks-from-env", options.ranks_from_env,
                "Take rank and world size from torchrun, Open MPI, PMI or Slurm")
       ->excludes(rank)
-      ->excludes(world_size)
-      ->group(kRanks);
-  auto* const lanes = cli::add_integer(
+      ->excludes(world_size);
+  cli::add_integer(
       app, "--lanes", loader.lanes, 0,
       "Parts of the order: every world size that divides it sees the same global batches; 0: one "
-      "for each reader");
-  lanes->excludes("--state-in");
-  lanes->group(kRanks);
+      "for each reader")
+      ->excludes("--state-in");
   cli::add_choice<chunkio::Uneven>(app, "--uneven", loader.uneven,
                                    {{"pad", chunkio::Uneven::pad},
                                     {"drop", chunkio::Uneven::drop},
                                     {"exact", chunkio::Uneven::exact}},
-                                   "When samples do not divide evenly among readers")
-      ->group(kRanks);
+                                   "When samples do not divide evenly among readers");
 }
 
 void add_report(CLI::App& app, StreamOptions& options) {
+  const cli::Heading heading(app, "Report");
   cli::add_milliseconds(app, "--step-ms", options.step_ms,
-                        "Wait this long after each batch, as a training step would")
-      ->group(kReport);
+                        "Wait this long after each batch, as a training step would");
   app.add_flag("--digest", options.digest,
-               "Stream once more and print a hash of all images that ignores their order")
-      ->group(kReport);
+               "Stream once more and print a hash of all images that ignores their order");
   app.add_flag("--shuffle-quality", options.shuffle_quality,
-               "Stream once more and compare the mix of batches with a global shuffle")
-      ->group(kReport);
+               "Stream once more and compare the mix of batches with a global shuffle");
 }
 
 }  // namespace
@@ -123,37 +104,32 @@ CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader) {
 }
 
 void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, cli::DiskOptions& disk) {
+  const cli::Heading heading(app, "How it is read (never changes what is delivered)");
   cli::add_choice<chunkio::SourceKind>(app, "--source", loader.source,
                                        {{"auto", chunkio::SourceKind::automatic},
                                         {"mapped", chunkio::SourceKind::mapped},
                                         {"scatter", chunkio::SourceKind::scatter},
                                         {"direct", chunkio::SourceKind::direct},
                                         {"hdf5", chunkio::SourceKind::hdf5}},
-                                       "How to read the file")
-      ->group(kReading);
+                                       "How to read the file");
   app.add_flag("--direct-io", loader.direct_io,
                "Bypass the page cache (sources scatter and direct), for data far larger than "
-               "memory")
-      ->group(kReading);
+               "memory");
   cli::add_choice<chunkio::Resident>(
       app, "--resident", loader.resident,
       {{"none", chunkio::Resident::none}, {"host", chunkio::Resident::host}},
-      "Where to keep images after the first epoch")
-      ->group(kReading);
-  cli::add_byte_size(app, "--memory-budget", loader.memory_budget, "Memory that the loader may use")
-      ->group(kReading);
-  cli::add_integer(app, "-j,--threads", loader.num_threads, 0, "Reading threads; 0: h5pack chooses")
-      ->group(kReading);
-  cli::add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches to keep ready, at least")
-      ->group(kReading);
-  cli::add_disk_limit(app, disk, kReading);
+      "Where to keep images after the first epoch");
+  cli::add_byte_size(app, "--memory-budget", loader.memory_budget,
+                     "Memory that the loader may use");
+  cli::add_integer(app, "-j,--threads", loader.num_threads, 0,
+                   "Reading threads; 0: h5pack chooses");
+  cli::add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches to keep ready, at least");
+  cli::add_disk_limit(app, disk);
 }
 
 void add_stream_options(CLI::App& app, StreamOptions& options) {
-  app.add_option("FILE", options.file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
-      ->required()
-      ->type_name("");
-  cli::add_open_options(app, options.open, kFile);
+  cli::add_file_or_shards(app, options.file);
+  cli::add_open_options(app, options.open, "The file");
   add_delivered(app, options);
   add_reading_options(app, options.loader, options.disk);
   add_ranks(app, options);

@@ -267,13 +267,10 @@ void add_tune_command(CLI::App& app, const cli::GlobalOptions& global, cli::Acti
     options->memory = std::min(options->memory, half);
   }
   PackRequest& source = options->source;
-  command
-      ->add_option(
-          "SOURCE", source.source.input,
-          "What h5pack packs (a folder, CIFAR, CelebA, a CSV file), an HDF5 file, or NxHxWxC: N "
-          "images that do not exist yet")
-      ->required()
-      ->type_name("");
+  cli::add_required(
+      *command, "SOURCE", source.source.input,
+      "What h5pack packs (a folder, CIFAR, CelebA, a CSV file), an HDF5 file, or NxHxWxC: N "
+      "images that do not exist yet");
   std::vector<std::pair<std::string, std::string>> kinds;
   for (const SourceKind* kind : source_kinds()) kinds.emplace_back(kind->name, kind->name);
   kinds.emplace_back("hdf5", "hdf5");
@@ -306,18 +303,15 @@ void add_tune_command(CLI::App& app, const cli::GlobalOptions& global, cli::Acti
       ->type_name("DIR")
       ->capture_default_str()
       ->needs(measure);
-  const std::string images = "Images";
-  command->add_option("--resize", source.resize, "As when packing")
-      ->type_name("S|HxW")
-      ->group(images);
-  command->add_option("--center-crop", source.center_crop, "As when packing")
-      ->type_name("HxW")
-      ->group(images);
-  command->add_option("--pad", source.pad, "As when packing")->type_name("HxW")->group(images);
-  cli::add_choice<ColorMode>(*command, "--channels", source.options.image.color,
-                             {{"rgb", ColorMode::rgb}, {"gray", ColorMode::gray}},
-                             "Channels of all images")
-      ->group(images);
+  {
+    const cli::Heading heading(*command, "Images");
+    command->add_option("--resize", source.resize, "As when packing")->type_name("S|HxW");
+    command->add_option("--center-crop", source.center_crop, "As when packing")->type_name("HxW");
+    command->add_option("--pad", source.pad, "As when packing")->type_name("HxW");
+    cli::add_choice<ColorMode>(*command, "--channels", source.options.image.color,
+                               {{"rgb", ColorMode::rgb}, {"gray", ColorMode::gray}},
+                               "Channels of all images");
+  }
   for (const SourceKind* kind : source_kinds()) {
     add_source_options(*command, *kind, source.source);
   }

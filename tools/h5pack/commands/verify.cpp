@@ -229,9 +229,7 @@ void add_verify_command(CLI::App& app, const cli::GlobalOptions& global, cli::Ac
   CLI::App* const command = app.add_subcommand(
       "verify", "Check a file: its structure, and every sample against its digest");
   const auto options = std::make_shared<VerifyCommand>();
-  command->add_option("FILE", options->file, "An HDF5 file, or shards: 'train-*-of-00008.h5'")
-      ->required()
-      ->type_name("");
+  cli::add_file_or_shards(*command, options->file);
   command->add_flag("--quick", options->quick, "Check only the structure; read no images");
   cli::add_integer(*command, "-j,--threads", options->threads, 1, "Threads that read and compare")
       ->default_str("8");
