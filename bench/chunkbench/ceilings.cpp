@@ -39,37 +39,30 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-StorageCeiling::StorageCeiling(const ChunkFile& file, std::int64_t threads,
-                               const TrialSettings& settings)
-    : path_(file.path),
-      bytes_(static_cast<std::int64_t>(std::filesystem::file_size(file.path))),
-      threads_(std::max(threads, kMinThreads)),
-      settings_(settings) {}
-
-std::optional<double> StorageCeiling::measure() const {
-  if (put_out_of_page_cache(path_) > bytes_ / 100) return std::nullopt;
-  return read_for_a_second();
-}
-
-std::optional<double> StorageCeiling::read_for_a_second() const {
-  FileDescriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
-  if (!file.valid()) file = FileDescriptor::open_for_reading(path_);
-  const std::int64_t reads = bytes_ / kReadBytes;
+std::optional<double> measure_storage(const ChunkFile& measured, std::int64_t threads,
+                                      const TrialSettings& settings) {
+  const std::string& path = measured.path;
+  const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  if (put_out_of_page_cache(path) > bytes / 100) return std::nullopt;
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  if (!file.valid()) file = FileDescriptor::open_for_reading(path);
+  const std::int64_t reads = bytes / kReadBytes;
   // A file smaller than a read is read once, by its whole pages.
-  const std::int64_t one = reads > 0 ? kReadBytes : bytes_ / 4096 * 4096;
+  const std::int64_t one = reads > 0 ? kReadBytes : bytes / 4096 * 4096;
   if (one == 0) return std::nullopt;
   std::atomic<std::int64_t> read_bytes{0};
   std::atomic<std::int64_t> next{0};
   std::optional<chunkio::io::DiskLimiter> limiter;
-  if (settings_.limit) limiter.emplace(*settings_.limit);
+  if (settings.limit) limiter.emplace(*settings.limit);
+  threads = std::max(threads, kMinThreads);
   const Clock::time_point start = Clock::now();
-  in_parallel(threads_ * 32, threads_, [&] {
+  in_parallel(threads * 32, threads, [&] {
     return [&, buffer = HostBuffer(static_cast<std::size_t>(one))](std::int64_t) mutable {
       for (std::int64_t i = next++; i < std::max<std::int64_t>(reads, 1); i = next++) {
         if (seconds_since(start) > kSeconds || cli::StopSignal::received() != 0) return;
         if (limiter) limiter->transfer(one, {}, i * one);
         chunkio::base::read_at(file.get(), i * one,
-                               buffer.bytes().first(static_cast<std::size_t>(one)), path_);
+                               buffer.bytes().first(static_cast<std::size_t>(one)), path);
         read_bytes += one;
       }
     };

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "base/host_memory.hpp"
@@ -11,29 +10,17 @@
 
 namespace bench {
 
-/// The disk alone: large reads one after the other by several threads, with nothing of the file in
-/// the page cache and going round it (O_DIRECT) where the file system lets them.
-class StorageCeiling {
- public:
-  static constexpr const char* kName = "storage, large reads";
+inline constexpr const char* kStorageCeiling = "storage, large reads";
 
-  /// \param file  one with large chunks: closest to a plain file. \param threads  at least four are
-  /// used.
-  StorageCeiling(const ChunkFile& file, std::int64_t threads, const TrialSettings& settings);
-
-  /// Bytes a second. Reads for a second or two at most, and leaves the file out of the page cache:
-  /// a warm trial reads what it misses itself. Blocks. \returns nothing if the file could be read
-  /// from the page cache only.
-  [[nodiscard]] std::optional<double> measure() const;
-
- private:
-  [[nodiscard]] std::optional<double> read_for_a_second() const;
-
-  std::string path_;
-  std::int64_t bytes_;
-  std::int64_t threads_;
-  const TrialSettings& settings_;
-};
+/// The disk alone, in bytes a second: large reads one after the other by several threads, with
+/// nothing of the file in the page cache and going round it (O_DIRECT) where the file system lets
+/// them. Blocks for a second or two at most, and leaves the file out of the page cache: a warm
+/// trial reads what it misses itself.
+/// \param file  one with large chunks: closest to a plain file.
+/// \param threads  at least four are used.
+/// \returns nothing if the file could be read from the page cache only.
+[[nodiscard]] std::optional<double> measure_storage(const ChunkFile& file, std::int64_t threads,
+                                                    const TrialSettings& settings);
 
 /// The memory alone: non-temporal copies of rows, in the order of a shuffled epoch, between two
 /// buffers on huge pages.

@@ -13,23 +13,9 @@ namespace {
 /// Points at equal distances in OKLab (B. Ottosson, "A perceptual color space for image
 /// processing", 2020) along a path through OKLCh: lightness 0.32 to 0.92, hue 304 to 106 degrees.
 /// They are near enough to each other for straight lines in sRGB.
-constexpr std::array<std::array<std::uint8_t, 3>, 17> kPath = {{{65, 26, 101},
-                                                                {66, 44, 117},
-                                                                {65, 60, 131},
-                                                                {62, 76, 143},
-                                                                {53, 93, 150},
-                                                                {44, 109, 155},
-                                                                {42, 124, 156},
-                                                                {35, 140, 158},
-                                                                {37, 155, 157},
-                                                                {55, 168, 151},
-                                                                {73, 182, 146},
-                                                                {91, 195, 139},
-                                                                {116, 206, 128},
-                                                                {146, 216, 114},
-                                                                {179, 223, 103},
-                                                                {212, 230, 93},
-                                                                {243, 235, 86}}};
+constexpr std::array<std::uint32_t, 17> kPath = {
+    0x411a65, 0x422c75, 0x413c83, 0x3e4c8f, 0x355d96, 0x2c6d9b, 0x2a7c9c, 0x238c9e, 0x259b9d,
+    0x37a897, 0x49b692, 0x5bc38b, 0x74ce80, 0x92d872, 0xb3df67, 0xd4e65d, 0xf3eb56};
 
 }  // namespace
 
@@ -38,14 +24,17 @@ std::string colour_at(double goodness) {
   const double along = std::round(std::clamp(goodness, 0.0, 1.0) * 128) / 8;
   const std::size_t i = std::min(static_cast<std::size_t>(along), kPath.size() - 2);
   const double part = along - static_cast<double>(i);
-  std::string text = "#";
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    std::array<char, 3> digits{};
-    std::snprintf(digits.data(), digits.size(), "%02lx",
-                  std::lround((1 - part) * kPath[i][channel] + part * kPath[i + 1][channel]) & 255);
-    text += digits.data();
+  std::uint32_t colour = 0;
+  for (const int shift : {16, 8, 0}) {
+    const auto channel = [shift](std::uint32_t of) {
+      return static_cast<double>(of >> shift & 255U);
+    };
+    const double mixed = (1 - part) * channel(kPath[i]) + part * channel(kPath[i + 1]);
+    colour = colour << 8U | static_cast<std::uint32_t>(std::lround(mixed));
   }
-  return text;
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), "#%06x", colour & 0xffffffU);
+  return text.data();
 }
 
 // Where both have a contrast of sqrt(21):1.

@@ -1,5 +1,3 @@
-#include "chunkbench/confine_command.hpp"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,8 +15,8 @@
 
 #include <chunkio/error.hpp>
 
+#include "chunkbench/commands.hpp"
 #include "chunkbench/confined.hpp"
-#include "chunkbench/reporting.hpp"
 #include "cli/disk_options.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"

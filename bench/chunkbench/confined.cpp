@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <system_error>
 
-#include "chunkbench/reporting.hpp"
+#include "chunkbench/commands.hpp"
 #include "cli/output.hpp"
 
 namespace bench {

@@ -1,6 +1,5 @@
 #include "chunkbench/continuation.hpp"
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <set>
@@ -23,14 +22,6 @@ std::string text_of(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value).dump() : "none";
 }
 
-/// In the largest unit that divides it: two sizes with the same text are equal.
-std::string exact_size(std::int64_t bytes) {
-  constexpr std::array<const char*, 4> kUnits = {" B", " KiB", " MiB", " GiB"};
-  std::size_t unit = 0;
-  for (; unit + 1 < kUnits.size() && bytes != 0 && bytes % 1024 == 0; bytes /= 1024) ++unit;
-  return std::to_string(bytes) + kUnits[unit];
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   std::set<std::string> seen;
@@ -44,9 +35,9 @@ std::string joined(const std::vector<std::string>& words) {
 std::vector<std::pair<std::string, std::string>> settings_of(const Results& results) {
   std::vector<std::string> chunks, caches, orders, sources, threads, shape;
   for (const Cell& cell : results.cells) {
-    chunks.push_back(exact_size(cell.chunk_bytes) + " (" + std::to_string(cell.chunk_samples) +
-                     " images)");
-    caches.push_back(exact_size(cell.cache_bytes));
+    chunks.push_back(std::to_string(cell.chunk_bytes) + " B (" +
+                     std::to_string(cell.chunk_samples) + " images)");
+    caches.push_back(std::to_string(cell.cache_bytes) + " B");
     orders.push_back(cell.order);
     sources.push_back(cell.source);
     threads.push_back(std::to_string(cell.threads));

@@ -3,10 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "chunkbench/confine_command.hpp"
-#include "chunkbench/report.hpp"
-#include "chunkbench/reporting.hpp"
-#include "chunkbench/sweep_command.hpp"
+#include "chunkbench/commands.hpp"
 #include "cli/command.hpp"
 #include "cli/output.hpp"
 

@@ -1,7 +1,6 @@
 #include "chunkbench/ranking.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -13,12 +12,8 @@
 namespace bench {
 namespace {
 
-constexpr std::array<std::string_view, 8> kNatural = {
-    "chunk_shuffled", "random", "sequential", "mapped", "scatter", "direct", "hdf5", "h5dread"};
-
-std::size_t rank_of(std::string_view name) {
-  return static_cast<std::size_t>(std::find(kNatural.begin(), kNatural.end(), name) -
-                                  kNatural.begin());
+std::size_t rank_of(std::string_view name, std::span<const std::string_view> names) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
 /// How many chunks a batch can be drawn from.
@@ -47,7 +42,8 @@ std::vector<CellGroup> group_cells(const Results& results) {
   const std::vector<Cell>& cells = results.cells;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
-    CellGroup& group = groups[{rank_of(cell.order), rank_of(cell.source), cell.threads}];
+    CellGroup& group =
+        groups[{rank_of(cell.order, kOrders), rank_of(cell.source, kSources), cell.threads}];
     group.order = cell.order;
     group.source = cell.source;
     group.threads = cell.threads;

@@ -82,13 +82,10 @@ void add_verdict(Markup& html, const Results& results) {
 }
 
 std::string scalar_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  if (value.is_null()) return "unknown";
-  return value.dump();
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-Facts machine_facts(const Json& machine) {
+Facts facts_of(const Json& machine) {
   // What is larger is no size of a machine, and shown as the number that it is.
   constexpr std::uint64_t kMaxShownBytes = std::uint64_t{1} << 60U;
   Facts facts;
@@ -97,7 +94,7 @@ Facts machine_facts(const Json& machine) {
     std::string text;
     if (value.is_array()) {
       for (const Json& item : value) text += (text.empty() ? "" : "\n") + scalar_text(item);
-    } else if (key.ends_with("_bytes") && value.is_number_unsigned() &&
+    } else if (key.ends_with("_bytes") && value.is_number_integer() &&
                value.get<std::uint64_t>() <= kMaxShownBytes) {
       text = size_text(value.get<std::int64_t>());
       name.resize(name.rfind('_'));
@@ -144,9 +141,9 @@ void add_facts(Markup& html, const std::string& title, const Facts& facts) {
 void add_run_metadata(Markup& html, const Results& results) {
   html.open("section", {{"id", "run"}}).leaf("h2", "How it was measured");
   html.open("div", {{"class", "facts"}});
-  add_facts(html, "Machine", machine_facts(results.machine));
+  add_facts(html, "Machine", facts_of(results.machine));
   add_facts(html, "Options", option_facts(results));
-  add_facts(html, "Versions", results.versions);
+  add_facts(html, "Versions", facts_of(results.versions));
   html.close();
   if (!results.options.notes.empty()) {
     html.leaf("h3", "Notes").open("ul", {{"class", "notes"}});

@@ -12,7 +12,6 @@ inline constexpr const char* kReportStyle = R"css(
 @media screen and (prefers-color-scheme:dark){:root{color-scheme:dark;--bg:#14171b;--card:#1d2127;--ink:#e9ecf0;
 --muted:#a7b0bb;--line:#3a414b;--grid:#2a3038;--accent:#7fb2f5;--warn-bg:#2f2710;--warn-line:#d3a52b;--bad:#ff8a80}}
 *{box-sizing:border-box}
-html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 body{margin:0 auto;max-width:1520px;padding:28px 28px 60px;background:var(--bg);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-variant-numeric:tabular-nums;
 overflow-wrap:anywhere}
@@ -50,14 +49,12 @@ background:currentColor}
 .legend{color:var(--muted);font-size:13px}
 .legend i{display:inline-block;width:220px;max-width:40%;height:12px;vertical-align:-1px;border-radius:3px}
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(340px,1fr));gap:8px 40px}
-.facts h3{margin:14px 0 6px}
 .facts dl{display:grid;grid-template-columns:minmax(110px,max-content) 1fr;gap:3px 16px;margin:0;font-size:14px}
 .facts dt{color:var(--muted)}
 .facts dd{margin:0}
 ul.notes{margin:4px 0 0;padding-left:20px;max-width:90ch}
 details{margin:10px 0}
 summary{cursor:pointer;font-weight:600;padding:4px 0}
-summary:focus-visible{outline:2px solid var(--accent);outline-offset:3px}
 table{border-collapse:collapse;font-size:12.5px;line-height:1.35;white-space:nowrap}
 th,td{padding:4px 9px;text-align:right;border-bottom:1px solid var(--grid);overflow-wrap:normal}
 th{color:var(--muted);font-weight:600;vertical-align:bottom;border-bottom-color:var(--line);background:var(--bg)}
@@ -68,7 +65,7 @@ pre{overflow-x:auto;font-size:11px}
 table:not(.heat) tbody tr:hover{background:var(--card)}
 tr.top td{font-weight:700}
 footer{margin-top:44px;color:var(--muted);font-size:13px}
-@media (max-width:600px){body{padding:16px 14px 40px}.verdict{padding:14px 16px 8px}.facts{grid-template-columns:1fr}}
+@media (max-width:600px){body{padding:16px 14px 40px}.facts{grid-template-columns:1fr}}
 @media print{@page{size:A4;margin:12mm}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 body{max-width:none;padding:0;font-size:11pt}

@@ -32,9 +32,6 @@ constexpr std::size_t kMaxTextBytes = 2'000;
 using Names = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 6> kStatusNames = {"pending", "measuring", "measured",
                                                           "pruned",  "failed",    "skipped"};
-constexpr std::array<std::string_view, 3> kOrders = {"chunk_shuffled", "random", "sequential"};
-constexpr std::array<std::string_view, 5> kSources = {"mapped", "scatter", "direct", "hdf5",
-                                                      "h5dread"};
 
 /// Of a number, or of those of a list.
 struct Bounds {
@@ -286,13 +283,7 @@ class Reader {
       Reader(json_[i], path_ + "[" + std::to_string(i) + "]", file_).read(values[i], bounds);
     }
   }
-  void read(Versions& versions, Bounds bounds) const {
-    check_object();
-    for (const auto& [key, value] : json_.items()) {
-      Reader(value, path_ + "." + key, file_).read(versions.emplace_back(key, "").second, bounds);
-    }
-  }
-  void read(Json& machine, Bounds /*bounds*/) const {
+  void read(Json& facts, Bounds /*bounds*/) const {
     check_object();
     const auto is_scalar = [](const Json& value) { return !value.is_structured(); };
     for (const auto& [key, value] : json_.items()) {
@@ -302,7 +293,7 @@ class Reader {
         problem("has a member that is neither a value nor a list of values");
       }
     }
-    machine = json_;
+    facts = json_;
   }
   template <class T>
   void read(T& structure, Bounds /*bounds*/) const {
@@ -376,11 +367,6 @@ class Writer {
     Json list = Json::array();
     for (const T& value : values) list.push_back(json_of(value));
     return list;
-  }
-  static Json json_of(const Versions& versions) {
-    Json json = Json::object();
-    for (const auto& [name, version] : versions) json[name] = version;
-    return json;
   }
   /// Null, not a list, for a sweep.
   static Json json_of(const std::vector<MeasuredVariant>& ladder) {

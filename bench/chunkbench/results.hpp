@@ -5,11 +5,11 @@
 /// Results need not.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +17,12 @@
 #include "harness/spread.hpp"
 
 namespace bench {
+
+/// Of Cell::order and Cell::source.
+inline constexpr std::array<std::string_view, 3> kOrders = {"chunk_shuffled", "random",
+                                                            "sequential"};
+inline constexpr std::array<std::string_view, 5> kSources = {"mapped", "scatter", "direct", "hdf5",
+                                                             "h5dread"};
 
 /// Median and range of `count` measurements.
 struct Sampled {
@@ -138,13 +144,11 @@ struct SweepTime {
   double seconds_measured = 0;   ///< Of these, inside the rounds of cells.
 };
 
-using Versions = std::vector<std::pair<std::string, std::string>>;
-
 struct Results {
   std::string created = {};  ///< UTC, "2026-11-22T10:00:00Z".
   bool complete = false;
-  Versions versions = {};
-  /// An object of texts, numbers, and lists of them.
+  // Objects of texts, numbers, and lists of them.
+  nlohmann::ordered_json versions = nlohmann::ordered_json::object();
   nlohmann::ordered_json machine = nlohmann::ordered_json::object();
   SweepDataset dataset = {};
   SweepSettings options = {};

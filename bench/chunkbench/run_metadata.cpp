@@ -1,21 +1,9 @@
 #include "chunkbench/run_metadata.hpp"
 
-#include <array>
-#include <ctime>
-
 #include "cli/disk_options.hpp"
 #include "harness/machine.hpp"
 
 namespace bench {
-
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
-}
 
 nlohmann::ordered_json machine_json(const std::string& folder) {
   const Machine machine = this_machine();

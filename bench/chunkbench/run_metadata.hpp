@@ -12,9 +12,6 @@
 
 namespace bench {
 
-/// Of Results::created. Thread-safe.
-[[nodiscard]] std::string now_text();
-
 /// Of Results::machine. \param folder  where the files are that are measured.
 [[nodiscard]] nlohmann::ordered_json machine_json(const std::string& folder);
 

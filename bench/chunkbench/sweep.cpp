@@ -235,8 +235,7 @@ class Sweep {
         [](const ChunkSize& a, const ChunkSize& b) { return a.samples < b.samples; });
     const ChunkFile& file = files_[static_cast<std::size_t>(largest - chunks_.begin())];
     measure_ceiling(
-        StorageCeiling::kName, [&] { return StorageCeiling(file, threads, settings_).measure(); },
-        &file);
+        kStorageCeiling, [&] { return measure_storage(file, threads, settings_); }, &file);
     measure_ceiling(MemoryCeiling::kName, [&]() -> std::optional<double> {
       if (!memory_) {
         memory_.emplace(files_[0].info.sample_bytes(), threads, settings_.seed,

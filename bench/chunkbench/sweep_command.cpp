@@ -1,5 +1,3 @@
-#include "chunkbench/sweep_command.hpp"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -16,8 +14,9 @@
 #include <chunkio/error.hpp>
 #include <chunkio/option_names.hpp>
 
+#include "chunkbench/commands.hpp"
 #include "chunkbench/confined.hpp"
-#include "chunkbench/reporting.hpp"
+#include "chunkbench/results.hpp"
 #include "chunkbench/sweep.hpp"
 #include "chunkbench/sweep_options.hpp"
 #include "cli/byte_size.hpp"
@@ -41,8 +40,6 @@ using chunkio::Error;
 using chunkio::ErrorCode;
 using chunkio::OrderMode;
 using cli::ExitCode;
-
-constexpr std::array<const char*, 5> kSources = {"mapped", "scatter", "direct", "hdf5", "h5dread"};
 
 [[noreturn]] void refuse(const std::string& option, const std::string& wanted,
                          const std::string& text) {
@@ -185,7 +182,9 @@ ExitCode run(SweepOptions options, std::int64_t throttle) {
       device.emplace(device_of(options.scratch), throttle);
       options.throttled_device = device->description();
     } catch (const NoControlGroup& error) {
-      notes.push_back(instead_of_throttling(error.what()));
+      notes.push_back(std::string("--throttle-device cannot be done (") + error.what() +
+                      "); instead only what chunkio and H5Dread read is slowed down to the same "
+                      "rate, as --limit-bandwidth does, and other programs are not");
       chunkio::DiskLimit limit = options.limit.value_or(chunkio::DiskLimit());
       const auto rate = static_cast<double>(throttle);
       limit.bytes_per_second =

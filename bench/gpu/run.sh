@@ -98,7 +98,7 @@ step() {
     timeout --kill-after=10 "$limit" "$@" >"$log" 2>&1 || status=$?
   else
     echo "no time was left" >"$log"
-    status=124
+    status=124 limit=0
   fi
   counts=$(sed -n 's/^\[ *\(PASSED\|SKIPPED\|FAILED\) *\] \([0-9]\+\) tests\?[.,].*/\2 \L\1/p' "$log" | paste -sd ,)
   case $status in

@@ -49,10 +49,4 @@ DeviceThrottle::DeviceThrottle(const BlockDevice& device, std::int64_t bytes_per
         return limit;
       })) {}
 
-std::string instead_of_throttling(const std::string& reason) {
-  return "--throttle-device cannot be done (" + reason +
-         "); instead only what chunkio and H5Dread read is slowed down to the same rate, as "
-         "--limit-bandwidth does, and other programs are not";
-}
-
 }  // namespace bench

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -36,9 +35,6 @@ class DeviceThrottle {
   /// \throws NoControlGroup that says why this cannot be.
   DeviceThrottle(const BlockDevice& device, std::int64_t bytes_per_second);
 
-  /// For run_child(): puts the calling process, and what it starts from then on, into the group.
-  [[nodiscard]] std::function<bool()> enter() const { return group_->enter(); }
-
   [[nodiscard]] const std::shared_ptr<ControlGroup>& group() const noexcept { return group_; }
 
   /// "vda (254:0) reads at most 10485760 bytes a second (blkio.throttle.read_bps_device)".
@@ -48,8 +44,5 @@ class DeviceThrottle {
   std::string description_;
   std::shared_ptr<ControlGroup> group_;
 };
-
-/// One line for the user: what is done if `reason` keeps a device from being throttled.
-[[nodiscard]] std::string instead_of_throttling(const std::string& reason);
 
 }  // namespace bench

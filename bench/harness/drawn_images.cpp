@@ -120,8 +120,8 @@ void draw_images(const ImageSize& size, std::int64_t first, std::span<std::byte>
 }
 
 void write_plain_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
-                      std::span<const std::byte> pixels) {
-  chunkio::DatasetWriter writer(path, spec_of(size, num_samples));
+                      std::span<const std::byte> pixels, std::int64_t chunk_samples) {
+  chunkio::DatasetWriter writer(path, spec_of(size, num_samples), {.chunk_samples = chunk_samples});
   for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
     const auto first = static_cast<std::size_t>(chunk * writer.chunk_bytes());
     writer.write_chunk(

@@ -23,9 +23,10 @@ inline constexpr ImageSize kImageSizes[] = {{"CelebA-sized", 218, 178, 3},
 /// a little grain. `bytes` holds whole images, the first of which has the given number.
 void draw_images(const ImageSize& size, std::int64_t first, std::span<std::byte> bytes);
 
-/// A file of the library's own, with all of `pixels`.
+/// A file of the library's own, with all of `pixels`. \param chunk_samples  0: the library's
+/// choice.
 void write_plain_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
-                      std::span<const std::byte> pixels);
+                      std::span<const std::byte> pixels, std::int64_t chunk_samples = 0);
 /// The same with noise that nobody needs to remember.
 void write_noise_file(const std::string& path, const ImageSize& size, std::int64_t num_samples);
 /// Chunks of about 4 MiB through HDF5's deflate filter, as h5py writes them with compression=4.

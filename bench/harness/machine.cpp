@@ -37,14 +37,16 @@ std::string load_average() {
   return minute + ", " + five;
 }
 
-std::string today() {
+}  // namespace
+
+std::string now_text() {
   const std::time_t now = std::time(nullptr);
-  std::array<char, 16> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d", std::gmtime(&now));
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text.data();
 }
-
-}  // namespace
 
 std::string gibibytes(std::int64_t bytes) {
   std::array<char, 32> text{};
@@ -88,8 +90,8 @@ std::string file_system_of(const std::string& path) {
 
 void describe_machine(Report& report) {
   const Machine machine = this_machine();
-  report.add_line(today() + "; " + machine.cpu + ", " + std::to_string(machine.cpus) +
-                  " CPUs, last-level cache " +
+  report.add_line(now_text().substr(0, 10) + "; " + machine.cpu + ", " +
+                  std::to_string(machine.cpus) + " CPUs, last-level cache " +
                   std::to_string(machine.last_level_cache_bytes >> 20) + " MiB, " +
                   gibibytes(machine.memory_bytes) + " of memory; " + machine.kernel +
                   "; load before (1 and 5 minutes) " + load_average());

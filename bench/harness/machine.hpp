@@ -8,6 +8,9 @@
 
 namespace bench {
 
+/// UTC, "2026-11-22T10:00:00Z". Thread-safe.
+[[nodiscard]] std::string now_text();
+
 /// "1.50 GiB".
 std::string gibibytes(std::int64_t bytes);
 

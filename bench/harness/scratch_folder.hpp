@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -21,7 +22,8 @@ class ScratchFolder {
       const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::string pattern = (parent / "chunkio-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
-      throw std::runtime_error("cannot make a folder in " + parent.string());
+      throw std::runtime_error("cannot make a folder in " + parent.string() + ": " +
+                               std::generic_category().message(errno));
     }
     path_ = pattern;
   }

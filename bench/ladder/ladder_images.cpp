@@ -9,8 +9,6 @@
 
 #include <hdf5.h>
 
-#include <chunkio/dataset_writer.hpp>
-
 #include "harness/hdf5_check.hpp"
 #include "harness/in_parallel.hpp"
 
@@ -37,21 +35,6 @@ void write_contiguous(const std::string& path, const ImageSize& size, std::int64
   H5Dclose(images);
   H5Sclose(space);
   check_hdf5(H5Fclose(file), "H5Fclose");
-}
-
-void write_chunked(const std::string& path, const ImageSize& size, std::int64_t count,
-                   std::int64_t chunk_samples, std::span<const std::byte> pixels) {
-  chunkio::DatasetWriter writer(
-      path,
-      {.num_samples = count, .height = size.height, .width = size.width, .channels = size.channels},
-      {.chunk_samples = chunk_samples});
-  for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
-    const std::int64_t first = chunk * writer.chunk_samples();
-    const std::int64_t rows = std::min(writer.chunk_samples(), count - first);
-    writer.write_chunk(chunk, pixels.subspan(static_cast<std::size_t>(first * size.bytes()),
-                                             static_cast<std::size_t>(rows * size.bytes())));
-  }
-  writer.close();
 }
 
 }  // namespace
@@ -97,7 +80,7 @@ LadderImages prepare_images(JpegFolder files, std::int64_t chunk_bytes,
   });
   images.chunk_samples = std::clamp<std::int64_t>(chunk_bytes / size.bytes(), 1, count);
   write_contiguous(images.contiguous, size, count, images.pixels);
-  write_chunked(images.chunked, size, count, images.chunk_samples, images.pixels);
+  write_plain_file(images.chunked, size, count, images.pixels, images.chunk_samples);
   return images;
 }
 

@@ -212,16 +212,6 @@ class SweepTest(CliTest):
                 elif cell["order"] == "sequential":
                     self.assertLess(amplification, 1)
 
-    def test_cold_trials_read_from_the_disk(self):
-        if not is_cold_possible(self.dir):
-            self.skipTest("the file system of the scratch folder cannot be made cold")
-        self.run_sweep(*SMALL, "--rounds", 1, "--sources", "scatter,h5dread", "--threads", 1, "-o", "r.json")
-        results = self.results()
-        self.check(results)
-        self.assertTrue(results["options"]["cold"])
-        for cell in results["cells"]:
-            self.assertIn(cell["status"], ("measured", "skipped"), cell["reason"])
-
     @unittest.skipUnless(os.access("/dev/shm", os.W_OK), "no file system in memory")
     def test_what_is_not_cold_is_no_cold_figure(self):
         before = set(os.listdir("/dev/shm"))
@@ -429,15 +419,8 @@ class SweepTest(CliTest):
                 ([*made, "--csv", "no/r.csv"], 1, ["no"]),
                 (["swoop"], 2, ["--help"])):
             with self.subTest(arguments):
-                if arguments == ["swoop"]:
-                    process = subprocess.run([CHUNKBENCH, *arguments], capture_output=True, text=True, check=False)
-                    self.assertEqual((process.returncode, len(process.stderr.splitlines())), (2, 1))
-                    continue
                 self.refused(arguments, code, names)
-        process = subprocess.run([CHUNKBENCH, *map(str, made), "--scratch", "none"], cwd=self.dir,
-                                 capture_output=True, text=True, check=False)
-        self.assertEqual(process.returncode, 1, process.stderr)
-        self.assertIn("--scratch", process.stderr)
+        self.refused(made, 1, ["--scratch"], scratch="none")
 
     def test_pictures_larger_than_a_chunk(self):
         _, errors = self.run_sweep("sweep", "--synthetic", "40x64x64x3", "--chunk-bytes", "1KiB,4KiB,20KiB,10MiB",
@@ -475,14 +458,17 @@ class SweepTest(CliTest):
         # Another disk is another sweep.
         self.refused([*arguments, "--simulate-disk", "hdd", "--continue"], 2, ["r.json", "limit of the disk"])
 
-    def test_a_throttled_device_is_slow_or_pretended_to_be(self):
+    def test_limits_of_device_and_memory_are_kept_or_said_not_to_be(self):
+        """Both at once, or a note each; never refused."""
         if not is_cold_possible(self.dir):
             self.skipTest("the file system of the scratch folder cannot be made cold")
         rate = 2_000_000
         _, errors = self.run_sweep(*SMALL, "--cold", "--rounds", 1, "--orders", "sequential", "--sources",
-                                   "scatter,h5dread", "--threads", 1, "--throttle-device", "2MB/s", "-o", "r.json")
+                                   "scatter,h5dread", "--threads", 1, "--throttle-device", "2MB/s", "--memory-limit",
+                                   f"{MEMORY_LIMIT_MIB}MiB", "-o", "r.json")
         results = self.results()
         self.check(results)
+        self.assertTrue(results["options"]["cold"])
         throttled = results["options"]["throttled_device"]
         if throttled is None:
             self.assertEqual(results["options"]["limit"]["bytes_per_second"], rate)
@@ -490,6 +476,9 @@ class SweepTest(CliTest):
         else:
             self.assertIn(str(rate), throttled)
             self.assertIsNone(results["options"]["limit"])
+        said = any("--memory-limit" in note for note in results["options"]["notes"])
+        self.assertEqual(results["options"]["memory_limit"], None if said else MEMORY_LIMIT_MIB << 20)
+        self.assertEqual("no --memory-limit: " in errors, said)
         for cell in results["cells"]:
             if cell["status"] != "skipped":
                 self.assertIn(cell["status"], DONE, cell["reason"])
@@ -520,19 +509,6 @@ class SweepTest(CliTest):
         self.assertRegex(errors.splitlines()[-1], "killed.*--memory-limit of 2.0 MiB; raise it.*--force")
         self.assertNotIn("--continue", errors)
         self.assertEqual(list((self.dir / "scratch").iterdir()), [])
-
-    def test_a_throttled_device_and_a_memory_limit(self):
-        """Both at once, or a note each; never refused."""
-        _, errors = self.run_sweep(*SMALL, "--warm", "--rounds", 1, "--sources", "scatter", "--orders", "sequential",
-                                   "--threads", 1, "--throttle-device", "100MB/s", "--memory-limit",
-                                   f"{MEMORY_LIMIT_MIB}MiB", "-o", "r.json")
-        results = self.results()
-        self.check(results)
-        said = any("--memory-limit" in note for note in results["options"]["notes"])
-        self.assertEqual(results["options"]["memory_limit"], None if said else MEMORY_LIMIT_MIB << 20)
-        self.assertEqual("no --memory-limit: " in errors, said)
-        self.assertEqual(results["options"]["throttled_device"] is None,
-                         "--throttle-device cannot be done" in errors)
 
 
 def cell_key(cell):

@@ -98,8 +98,8 @@ TEST(SweepResults, MembersThatAreNotKnownAreIgnored) {
 
 /// Whether `damage` may stand at `path` as well as `value` does.
 bool may_be(const std::string& path, const Json& value, const Json& damage) {
-  // What describes the machine is free.
-  if (path.starts_with("/machine/")) return true;
+  // What describes the machine and the versions is free.
+  if (path.starts_with("/machine/") || path.starts_with("/versions/")) return true;
   static const std::set<std::string> kOptional = {"/dataset/identity",
                                                   "/dataset/labels",
                                                   "/options/images_per_trial",

@@ -1,11 +1,10 @@
-#include "chunkbench/report.hpp"
-
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include <chunkio/error.hpp>
 
+#include "chunkbench/commands.hpp"
 #include "chunkbench/number_format.hpp"
 #include "chunkbench/report_page.hpp"
 #include "chunkbench/results.hpp"
