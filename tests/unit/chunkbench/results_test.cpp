@@ -64,18 +64,6 @@ TEST(SweepResults, ReadAgainTheyAreTheSame) {
             (Json{{"median", 2'000.0}, {"min", 2'000.0}, {"max", 2'000.0}, {"n", 1}}));
 }
 
-TEST(SweepResults, ARoundTakesTime) {
-  Json json = to_json(everything());
-  json["cells"][0]["rounds"][0]["seconds"] = 0;
-  try {
-    static_cast<void>(parse_results(json.dump(), "x"));
-    ADD_FAILURE() << "nothing was thrown";
-  } catch (const chunkio::Error& error) {
-    EXPECT_NE(std::string(error.what()).find("cells[0].rounds[0] takes no time"), std::string::npos)
-        << error.what();
-  }
-}
-
 TEST(SweepResults, WhatIsAbsentIsNull) {
   Results results = everything();
   results.ladder.clear();
