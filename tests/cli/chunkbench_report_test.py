@@ -402,6 +402,7 @@ class Command(ReportTest):
             (changed(lambda r: r["cells"][7].update(images_per_second=None)), "cells[7] is measured without"),
             (changed(lambda r: r["cells"][7]["images_per_second"].update(min=1e9)), "cells[7].images_per_second has a"),
             (changed(lambda r: r["cells"][7]["rounds"][0].update(seconds=-1)), "cells[7].rounds[0].seconds is no number"),
+            (changed(lambda r: r["cells"][7]["rounds"][0].update(seconds=0)), "cells[7].rounds[0] takes no time"),
             (changed(lambda r: r["cells"].append(r["cells"][7])), "two cells with the same settings, the second of which is cells[200]"),
             (changed(lambda r: r.update(machine={"a": {"b": 1}})), "machine has a member"),
         ]

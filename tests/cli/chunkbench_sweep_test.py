@@ -229,11 +229,6 @@ class SweepTest(CliTest):
                 self.assertRegex(cell["reason"], "not cold: .* page cache.*--scratch.*--warm")
                 self.assertNotIn("/dev/shm", cell["reason"])
         self.assertEqual([c["name"] for c in results["ceilings"]], ["memory, copy of the same rows"])
-        # Failed cells are tried again, and fail again.
-        process = self.start_sweep([*arguments, "-o", "r.json", "--continue"], scratch="/dev/shm")
-        _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
-        self.assertEqual(process.returncode, 1, errors)
-        self.assertIn("not cold", errors.splitlines()[-1])
         # The same, continued with what can be measured, is another sweep.
         self.refused([*arguments, "--warm", "-o", "r.json", "--continue"], 2, ["r.json", "--cold: there yes, now no"])
 
@@ -399,18 +394,13 @@ class SweepTest(CliTest):
                 ([*made, "--cache-bytes", "0"], 2, ["--cache-bytes", "at least 1 B"]),
                 ([*made, "--cache-bytes", "1MiB,1MiB"], 2, ["--cache-bytes", "twice"]),
                 ([*made, "--chunk-bytes", "1MiB,"], 2, ["--chunk-bytes"]),
-                ([*made, "--chunk-bytes", "large"], 2, ["--chunk-bytes", "large"]),
                 ([*made, "--orders", "any"], 2, ["--orders", "chunk_shuffled"]),
                 ([*made, "--sources", "mapped,tape"], 2, ["--sources", "tape"]),
                 ([*made, "--threads", "0"], 2, ["--threads"]),
                 ([*made, "--threads", "1,x"], 2, ["--threads"]),
                 ([*made, "--rounds", "0"], 2, ["--rounds"]),
                 ([*made, "--trial-seconds", "nan"], 2, ["--trial-seconds"]),
-                ([*made, "--filter", "zip"], 2, ["--filter", "zip"]),
                 ([*made, "--throttle-device", "0"], 2, ["--throttle-device"]),
-                ([*made, "--simulate-disk", "tape"], 2, ["--simulate-disk", "tape", "nvme"]),
-                ([*made, "--limit-bandwidth", "-1"], 2, ["--limit-bandwidth"]),
-                ([*made, "--limit-latency", "100s"], 2, ["--limit-latency"]),
                 ([*made, "--cold", "--warm"], 2, ["--cold", "--warm"]),
                 ([*made, "--force", "--continue"], 2, ["--force", "--continue"]),
                 (["sweep", "--synthetic", "10x4x4x3"], 2, ["--output"]),
@@ -423,11 +413,8 @@ class SweepTest(CliTest):
         self.refused(made, 1, ["--scratch"], scratch="none")
 
     def test_pictures_larger_than_a_chunk(self):
-        _, errors = self.run_sweep("sweep", "--synthetic", "40x64x64x3", "--chunk-bytes", "1KiB,4KiB,20KiB,10MiB",
-                                   "--cache-bytes", "1B,1MiB", "--rounds", 1, "--warm", "--trial-seconds", 0,
-                                   "--threads", 1, "-o", "r.json")
-        self.assertIn("chunks of 1.0 KiB do not hold an image of 12288 bytes; taken: 1 image", errors)
-        self.assertIn("chunks of 4.0 KiB would have 1 image like others, and are left out", errors)
+        self.run_sweep("sweep", "--synthetic", "40x64x64x3", "--chunk-bytes", "1KiB,4KiB,20KiB,10MiB", "--cache-bytes",
+                       "1B,1MiB", "--rounds", 1, "--warm", "--trial-seconds", 0, "--threads", 1, "-o", "r.json")
         results = self.results()
         self.check(results)
         self.assertEqual({(c["chunk_bytes"], c["chunk_samples"]) for c in results["cells"]},

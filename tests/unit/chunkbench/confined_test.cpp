@@ -42,15 +42,6 @@ TEST(RunConfined, SaysWhatCannotBeEnteredAndWhy) {
   EXPECT_EQ(code, 1);
 }
 
-TEST(RunConfined, TheSignalThatEndedTheWorkIsReturned) {
-  EXPECT_EQ(run_confined({},
-                         [] {
-                           ::raise(SIGKILL);
-                           return 0;
-                         }),
-            128 + SIGKILL);
-}
-
 TEST(RunConfined, SignalsAreHandedOn) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

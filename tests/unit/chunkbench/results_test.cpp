@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/errors.hpp"
+#include <chunkio/error.hpp>
 
 namespace {
 
@@ -62,14 +62,6 @@ TEST(SweepResults, ReadAgainTheyAreTheSame) {
   EXPECT_EQ(json["options"]["seed"], ~std::uint64_t{0});
   EXPECT_EQ(json["cells"][0]["images_per_second"],
             (Json{{"median", 2'000.0}, {"min", 2'000.0}, {"max", 2'000.0}, {"n", 1}}));
-}
-
-TEST(SweepResults, ARoundTakesTime) {
-  Json json = to_json(everything());
-  json["cells"][0]["rounds"][0]["seconds"] = 0;
-  chunkio::test::expect_error(chunkio::ErrorCode::corrupt_data,
-                              {"cells[0].rounds[0] takes no time"},
-                              [&] { static_cast<void>(parse_results(json.dump(), "x")); });
 }
 
 TEST(SweepResults, WhatIsAbsentIsNull) {
