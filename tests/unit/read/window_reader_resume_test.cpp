@@ -17,11 +17,6 @@
 namespace chunkio::read {
 namespace {
 
-using test::expect_batch;
-using test::expect_epoch;
-using test::expect_rest;
-using Case = test::ReaderCase;
-using Fixture = test::ReaderFixture;
 using Event = test::SourceScript::Event;
 
 TEST(WindowReaderResume, ContinuesAtEveryStepOfEveryOrder) {

@@ -34,8 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using chunkio::Dataset;
-using chunkio::ErrorCode;
-using chunkio::test::expect_error;
 using chunkio::test::PillowImages;
 using chunkio::test::read_bytes;
 using chunkio::test::write_bytes;
@@ -127,8 +125,7 @@ TEST_F(Packer, RowsOfEverythingFollowSourceIndex) {
   const auto source = read_int64(dataset, "source_index");
   EXPECT_EQ(source, shuffled_order(10, 5));
   const auto labels = read_int64(dataset, "labels");
-  const auto source_labels =
-      chunkio::test::field_values<std::int64_t>(listing_.splits[0], "labels");
+  const auto source_labels = field_values<std::int64_t>(listing_.splits[0], "labels");
   Bytes expected;
   for (std::size_t i = 0; i < source.size(); ++i) {
     const auto row = static_cast<std::size_t>(source[i]);
