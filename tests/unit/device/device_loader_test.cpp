@@ -1,5 +1,4 @@
 // What a DeviceLoader delivers.
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>

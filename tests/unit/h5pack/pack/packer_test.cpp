@@ -1,12 +1,9 @@
 /// Packing end to end: images in, files out, read back through the public Dataset.
 #include "h5pack/pack/packer.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <set>
