@@ -14,9 +14,9 @@ chunkio_add_unit_tests(
           ${PROJECT_SOURCE_DIR}/bench/harness/metered_driver.cpp)
 chunkio_add_unit_tests(
   dataset_writer_test
-  SOURCES unit/write/dataset_writer_resume_test.cpp
-          unit/write/dataset_writer_filter_test.cpp
+  SOURCES unit/write/dataset_writer_filter_test.cpp
           unit/write/dataset_writer_output_test.cpp
+          unit/write/dataset_writer_resume_test.cpp
           unit/write/dataset_writer_test.cpp
           unit/write/group_commit_test.cpp
           unit/write/journal_test.cpp)

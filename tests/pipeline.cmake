@@ -15,6 +15,7 @@ chunkio_add_unit_tests(
           unit/advice/stage_rates_test.cpp
           unit/base/option_names_test.cpp
           unit/write/chunk_verification_test.cpp
+          unit/write/shard_link_test.cpp
           unit/write/verify_test.cpp
           unit/read/window_reader_fault_test.cpp
           unit/read/window_reader_resume_test.cpp

@@ -1,6 +1,10 @@
-/// Damaged files read in every way: an error or the right pixels, nothing else.
+/// Damaged files, and what of them is noticed: read in every way, an error or the right pixels
+/// come.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -51,6 +55,25 @@ inline bool is_noticed(const std::string& path, const std::vector<std::byte>& pi
     }
   });
   return noticed;
+}
+
+/// Flips a bit of the file where it lies, so that who has it open sees it.
+inline void flip_bit(const std::string& path, std::int64_t offset, int bits = 1) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(offset);
+  const int value = file.get();
+  file.seekp(offset);
+  file.put(static_cast<char>(value ^ bits));
+  ASSERT_TRUE(file.flush());
+}
+
+/// Of image `row`, which is stored without a filter; and times of the file stay as they are.
+inline void damage_image(const std::string& path, std::int64_t row) {
+  const auto time = std::filesystem::last_write_time(path);
+  const Dataset dataset = Dataset::open(path);
+  flip_bit(path,
+           dataset.impl()->images->linear_offset.value() + row * dataset.info().sample_bytes() + 5);
+  std::filesystem::last_write_time(path, time);
 }
 
 /// Three ways in which a byte can be wrong: all bits, one bit, and zeroed (or not, if it was 0).

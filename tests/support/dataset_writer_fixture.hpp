@@ -1,12 +1,8 @@
 /// Files of small_spec() that DatasetWriter writes.
 #pragma once
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -31,22 +27,6 @@ inline void write_file(const std::string& path, const DatasetSpec& spec,
   write_pattern(writer, spec);
   writer.set_statistics(some_statistics(spec.num_samples));
   writer.close();
-}
-
-/// Runs `body` in a child process, which ends without any clean-up. \returns its wait status.
-inline int in_child(const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int status = 99;
-    try {
-      status = body();
-    } catch (...) {
-    }
-    ::_exit(status);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status;
 }
 
 struct RoundTrip {

@@ -1,6 +1,7 @@
 /// Small inputs for the tests of image sources.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,8 +13,14 @@
 
 #include "h5pack/sources/listing.hpp"
 #include "support/errors.hpp"
+#include "support/scratch.hpp"
 
-namespace chunkio::test {
+namespace h5pack {
+
+using chunkio::ErrorCode;
+using chunkio::test::expect_error;
+using Names = std::vector<std::string>;
+using Labels = std::vector<std::int64_t>;
 
 /// Writes a file, making its folders.
 inline void write_text(const std::filesystem::path& path, std::string_view text) {
@@ -25,9 +32,9 @@ inline void write_text(const std::filesystem::path& path, std::string_view text)
 
 /// The values of a field, in T.
 template <class T>
-std::vector<T> field_values(const h5pack::Split& split, std::string_view name) {
-  const FieldData* field = h5pack::find_field(split.fields, name);
-  if (field == nullptr || field->info.dtype != dtype_of<T>()) {
+std::vector<T> field_values(const Split& split, std::string_view name) {
+  const chunkio::FieldData* field = find_field(split.fields, name);
+  if (field == nullptr || field->info.dtype != chunkio::dtype_of<T>()) {
     ADD_FAILURE() << "no field " << name << " of that type";
     return {};
   }
@@ -37,8 +44,7 @@ std::vector<T> field_values(const h5pack::Split& split, std::string_view name) {
 }
 
 /// The paths of a split's images, relative to `root`.
-inline std::vector<std::string> relative_paths(const h5pack::Split& split,
-                                               const std::string& root) {
+inline std::vector<std::string> relative_paths(const Split& split, const std::string& root) {
   std::vector<std::string> paths;
   for (const std::string& path : split.images->files().paths) {
     EXPECT_EQ(path.substr(0, root.size() + 1), root + "/");
@@ -47,4 +53,12 @@ inline std::vector<std::string> relative_paths(const h5pack::Split& split,
   return paths;
 }
 
-}  // namespace chunkio::test
+/// A folder of such inputs.
+class SourceTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string root() const { return scratch_.path().string(); }
+
+  chunkio::test::ScratchFolder scratch_;
+};
+
+}  // namespace h5pack

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -221,3 +220,12 @@ inline void expect_epoch(ReaderFixture& fixture, const ReaderCase& setup, std::i
 }
 
 }  // namespace chunkio::test
+
+// The tests of the reader are about nothing else.
+namespace chunkio::read {
+using test::expect_batch;
+using test::expect_epoch;
+using test::expect_rest;
+using Case = test::ReaderCase;
+using Fixture = test::ReaderFixture;
+}  // namespace chunkio::read

@@ -33,7 +33,7 @@ ReadingPlan groups_of_ten() {
   return plan;
 }
 
-TEST(ThroughputModel, WithoutADiskCopyingLimits) {
+TEST(ThroughputModel, WithoutADiskCopyingLimitsAndAConsumerWithoutWorkOnlyWaits) {
   const Throughput found = predict_throughput(quick(), groups_of_ten());
   EXPECT_DOUBLE_EQ(found.loader_images_per_second, 10'000);
   EXPECT_DOUBLE_EQ(found.images_per_second, 10'000);
@@ -41,10 +41,6 @@ TEST(ThroughputModel, WithoutADiskCopyingLimits) {
   EXPECT_TRUE(std::isinf(found.disk_images_per_second));
   EXPECT_TRUE(std::isinf(found.decode_images_per_second));
   EXPECT_TRUE(std::isinf(found.bus_images_per_second));
-}
-
-TEST(ThroughputModel, AConsumerWithoutWorkOnlyWaits) {
-  const Throughput found = predict_throughput(quick(), groups_of_ten());
   EXPECT_DOUBLE_EQ(found.stall, 1);
   EXPECT_EQ(found.echo, 1);
 }

@@ -180,18 +180,25 @@ class TraceTest : public ::testing::Test {
     return loader.stats();
   }
 
+  [[nodiscard]] cuda::DeviceLoader device_loader(const std::string& path, LoaderOptions host,
+                                                 cuda::DeviceOptions options) const {
+    host.batch_size = 10;
+    options.normalize = {.mean = {0}, .std = {1}};
+    return cuda::internal::DeviceLoaderAccess::make(gpu_, Loader(Dataset::open(path), host),
+                                                    options);
+  }
   /// Of a dataset that is on the device; nothing is recorded yet.
-  [[nodiscard]] cuda::DeviceLoader resident_loader(std::shared_ptr<test::FakeGpu> gpu,
-                                                   std::int64_t num_epochs) const {
-    cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
-        std::move(gpu), Loader(Dataset::open(path_), {.batch_size = 10, .num_epochs = num_epochs}),
-        {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::require});
+  [[nodiscard]] cuda::DeviceLoader resident_loader(std::int64_t num_epochs) const {
+    cuda::DeviceLoader loader = device_loader(path_, {.num_epochs = num_epochs},
+                                              {.resident = cuda::DeviceResident::require});
     recorder().clear();
     return loader;
   }
 
   test::ScratchFolder folder_;
   std::string path_;
+  std::shared_ptr<test::FakeGpu> gpu_ = std::make_shared<test::FakeGpu>();
+  device::GpuStream stream_{gpu_};
 };
 
 TEST_F(TraceTest, EveryStageOfALoaderHasARangeForEachRowGroup) {
@@ -264,18 +271,12 @@ TEST_F(TraceTest, NormalizingOnTheCpuHasARange) {
 }
 
 TEST_F(TraceTest, TheWayToTheDeviceIsNamed) {
-  const auto gpu = std::make_shared<test::FakeGpu>();
-  gpu->before_copies([] { await(Stage::wait_for_copy); });
-  const device::GpuStream stream(gpu);
-  cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
-      gpu,
-      Loader(Dataset::open(path_),
-             {.batch_size = 10, .num_threads = 2, .max_held = 2, .num_epochs = 1}),
-      {.normalize = {.mean = {0}, .std = {1}},
-       .big_batch = 6,
-       .resident = cuda::DeviceResident::off});
+  gpu_->before_copies([] { await(Stage::wait_for_copy); });
+  cuda::DeviceLoader loader =
+      device_loader(path_, {.num_threads = 2, .max_held = 2, .num_epochs = 1},
+                    {.big_batch = 6, .resident = cuda::DeviceResident::off});
   std::int64_t batches = 0;
-  for (loader.start_epoch(0); auto batch = loader.next(stream.get());) ++batches;
+  for (loader.start_epoch(0); auto batch = loader.next(stream_.get());) ++batches;
   EXPECT_EQ(batches, 12);
   EXPECT_EQ(recorder().count(Stage::upload), batches);
   EXPECT_EQ(recorder().count(Stage::kernel), batches);
@@ -291,8 +292,6 @@ TEST_F(TraceTest, TheWayToTheDeviceIsNamed) {
 }
 
 TEST_F(TraceTest, TheWayOfAResidentDatasetIsNamed) {
-  const auto gpu = std::make_shared<test::FakeGpu>();
-  const device::GpuStream stream(gpu);
   // What reads it has batches of a 32nd of the memory budget.
   constexpr std::int64_t kSide = 64;
   constexpr std::int64_t kUploads = 12;
@@ -302,15 +301,13 @@ TEST_F(TraceTest, TheWayOfAResidentDatasetIsNamed) {
                             .width = kSide,
                             .chunk_samples = kSamples / kChunks});
   recorder().clear();
-  cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
-      gpu,
-      Loader(Dataset::open(path),
-             {.batch_size = 10,
-              .window_bytes = 1,
-              .num_threads = 2,
-              .memory_budget = 32 * (kSamples / kUploads) * (kSide * kSide * 3 + 8),
-              .num_epochs = 1}),
-      {.normalize = {.mean = {0}, .std = {1}}, .resident = cuda::DeviceResident::require});
+  cuda::DeviceLoader loader =
+      device_loader(path,
+                    {.window_bytes = 1,
+                     .num_threads = 2,
+                     .memory_budget = 32 * (kSamples / kUploads) * (kSide * kSide * 3 + 8),
+                     .num_epochs = 1},
+                    {.resident = cuda::DeviceResident::require});
   EXPECT_EQ(recorder().count(Stage::upload), kUploads);
   // For all but two of the copies one by one, and for the rest.
   EXPECT_EQ(recorder().count(Stage::wait_for_copy), kUploads - 1 + 1);
@@ -318,7 +315,7 @@ TEST_F(TraceTest, TheWayOfAResidentDatasetIsNamed) {
   recorder().clear();
 
   std::int64_t batches = 0;
-  for (loader.start_epoch(0); auto batch = loader.next(stream.get());) ++batches;
+  for (loader.start_epoch(0); auto batch = loader.next(stream_.get());) ++batches;
   EXPECT_EQ(batches, 12);
   EXPECT_EQ(recorder().count(Stage::plan), batches + 1) << "and the end";
   EXPECT_EQ(recorder().count(Stage::kernel), batches);
@@ -329,38 +326,31 @@ TEST_F(TraceTest, TheWayOfAResidentDatasetIsNamed) {
 }
 
 TEST_F(TraceTest, TheEpochAfterThatOfAResidentDatasetIsPlannedAhead) {
-  const auto gpu = std::make_shared<test::FakeGpu>();
-  const device::GpuStream stream(gpu);
-  cuda::DeviceLoader loader = resident_loader(gpu, 2);
+  cuda::DeviceLoader loader = resident_loader(2);
   std::int64_t batches = 0;
   for (const std::int64_t epoch : {0, 1}) {
-    for (loader.start_epoch(epoch); loader.next(stream.get());) ++batches;
+    for (loader.start_epoch(epoch); loader.next(stream_.get());) ++batches;
   }
   // Every batch and both ends are planned by themselves, and the second epoch as a whole.
   EXPECT_EQ(recorder().count(Stage::plan), batches + 2 + 1);
 }
 
 TEST_F(TraceTest, PlanningAnEpochOfAResidentDatasetIsPartOfItsStall) {
-  const auto gpu = std::make_shared<test::FakeGpu>();
-  const device::GpuStream stream(gpu);
-  cuda::DeviceLoader loader = resident_loader(gpu, 1);
+  cuda::DeviceLoader loader = resident_loader(1);
   loader.start_epoch(0);
   EXPECT_EQ(recorder().count(Stage::plan), 0) << "nobody counts how long start_epoch() takes";
-  EXPECT_TRUE(loader.next(stream.get()));
+  EXPECT_TRUE(loader.next(stream_.get()));
   EXPECT_EQ(recorder().count(Stage::plan), 1);
   EXPECT_GT(loader.stats().stall_seconds, 0);
 }
 
 TEST_F(TraceTest, WaitingForAnOutputBatchHasAName) {
-  const auto gpu = std::make_shared<test::FakeGpu>();
-  const device::GpuStream stream(gpu);
-  cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
-      gpu, Loader(Dataset::open(path_), {.batch_size = 10, .num_threads = 2}),
-      {.normalize = {.mean = {0}, .std = {1}}, .max_held = 1, .release_timeout_seconds = 0.001});
+  cuda::DeviceLoader loader =
+      device_loader(path_, {.num_threads = 2}, {.max_held = 1, .release_timeout_seconds = 0.001});
   loader.start_epoch(0);
-  const auto held = loader.next(stream.get());
+  const auto held = loader.next(stream_.get());
   EXPECT_EQ(recorder().count(Stage::wait_for_output), 1);
-  EXPECT_THROW(static_cast<void>(loader.next(stream.get())), Error);
+  EXPECT_THROW(static_cast<void>(loader.next(stream_.get())), Error);
   EXPECT_EQ(recorder().count(Stage::wait_for_output), 2);
 }
 

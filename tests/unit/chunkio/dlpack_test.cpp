@@ -16,6 +16,7 @@
 #include <chunkio/dlpack.hpp>
 #include <chunkio/loader.hpp>
 
+#include "support/damage.hpp"
 #include "support/errors.hpp"
 #include "support/leased_batches.hpp"
 
@@ -259,14 +260,7 @@ TEST_F(DlpackBatch, OutlivesItsLoader) {
 }
 
 TEST_F(DlpackBatch, WithoutRowsIsATensorWithoutElements) {
-  // Chunk 2 is batch 2.
-  std::vector<std::uint8_t> bytes = test::read_bytes(path_);
-  const auto damaged = test::image(20, file_.sample_bytes());
-  const auto at = std::search(bytes.begin(), bytes.end(), damaged.begin(), damaged.end(),
-                              [](std::uint8_t a, std::byte b) { return std::byte{a} == b; });
-  ASSERT_NE(at, bytes.end());
-  *at = static_cast<std::uint8_t>(~*at);
-  test::write_bytes(path_, bytes);
+  test::damage_image(path_, 20);  // of chunk 2, which is batch 2
   Loader source(Dataset::open(path_), {.batch_size = 9,
                                        .order = OrderMode::sequential,
                                        .verify = Verify::always,

@@ -1,7 +1,5 @@
 #include "device/augmentation.hpp"
 
-#include <cstdint>
-
 #include <gtest/gtest.h>
 
 #include "support/golden_vectors.hpp"

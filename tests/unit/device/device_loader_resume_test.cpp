@@ -1,6 +1,5 @@
 // States of a DeviceLoader, and what goes on from them.
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,5 +1,4 @@
 // What a DeviceLoader delivers.
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -12,6 +11,7 @@
 
 #include <chunkio/cuda/dlpack.hpp>
 
+#include "support/damage.hpp"
 #include "support/device_loader_fixture.hpp"
 #include "support/h5_files.hpp"
 
@@ -248,14 +248,7 @@ TEST_F(DeviceLoaderTest, BatchesCrossToOtherFrameworks) {
 
 TEST_F(DeviceLoaderTest, SkippedRowsAreLeftOutAndCounted) {
   gpu_->set_capacity(kLargeGpu);
-  // A byte of row 12 is another one.
-  std::vector<std::uint8_t> bytes = test::read_bytes(path_);
-  const std::vector<std::byte> image = test::image(12, 6 * 5 * 3);
-  const auto at = std::search(bytes.begin(), bytes.end(), image.begin(), image.end(),
-                              [](std::uint8_t a, std::byte b) { return std::byte{a} == b; });
-  ASSERT_NE(at, bytes.end());
-  *at ^= 1;
-  test::write_bytes(path_, bytes);
+  test::damage_image(path_, 12);
   LoaderOptions host = loader_options();
   host.verify = Verify::always;
   host.on_error = OnError::skip;

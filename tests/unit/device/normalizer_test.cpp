@@ -3,9 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>

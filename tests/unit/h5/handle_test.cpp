@@ -1,8 +1,5 @@
 #include "h5/handle.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -12,6 +9,7 @@
 
 #include "h5/error_stack.hpp"
 #include "h5/library.hpp"
+#include "support/child.hpp"
 #include "support/h5_files.hpp"
 
 namespace chunkio::h5 {
@@ -122,20 +120,17 @@ TEST(LibraryGuard, ALockLostByForkingIsAnErrorNotAHang) {
     while (!release) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   while (!held) std::this_thread::yield();
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = test::in_child([] {
     try {
       const auto guard = Library::lock();
     } catch (const Error& error) {
-      ::_exit(error.code() == ErrorCode::unsupported ? 0 : 1);
+      return error.code() == ErrorCode::unsupported ? 0 : 1;
     }
-    ::_exit(2);
-  }
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return 2;
+  });
   release = true;
   holder.join();
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(status, 0);
 }
 #endif
 

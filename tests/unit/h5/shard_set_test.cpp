@@ -1,13 +1,9 @@
-// Datasets of several files: opened, read, verified and linked as one.
-
+// Datasets of several files: opened, read and verified as one.
 #include "h5/shard_set.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -15,84 +11,26 @@
 
 #include <gtest/gtest.h>
 
-#include <chunkio/loader.hpp>
-#include <chunkio/shards.hpp>
 #include <chunkio/verify.hpp>
 
 #include "h5/dataset_impl.hpp"
+#include "support/damage.hpp"
 #include "support/errors.hpp"
-#include "support/packed_loader.hpp"
 #include "support/process_counts.hpp"
+#include "support/shard_fixture.hpp"
 
 namespace chunkio {
 namespace {
 
 namespace fs = std::filesystem;
 using test::expect_error;
+using test::kChunk;
+using test::kUneven;
+using test::kWhole;
 using test::Rows;
 using test::rows_of;
-
-constexpr std::int64_t kChunk = 7;
-/// Whole chunks but for the last file, as h5pack plans them.
-const Rows kWhole{21, 14, 28, 9};
-/// After images were left out; the second is a single chunk that is not full, the last a row.
-const Rows kUneven{20, 5, 27, 14, 1};
-
-class ShardsTest : public ::testing::Test {
- protected:
-  /// Files of a dataset, `rows` each.
-  std::string write(const Rows& rows, const std::string& name = "train.h5",
-                    test::PackedFile file = {}) {
-    const std::string path = scratch_.file(name);
-    const std::int64_t total = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
-    std::int64_t first = 0;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      file.num_samples = rows[i];
-      file.chunk_samples = std::min(kChunk, rows[i]);
-      const ShardInfo shard{.index = static_cast<std::int64_t>(i),
-                            .count = std::ssize(rows),
-                            .first_row = first,
-                            .total_rows = total,
-                            .set = "a set"};
-      write_shard(path, file, shard);
-      first += rows[i];
-    }
-    return shard_pattern(path, std::ssize(rows));
-  }
-  static void write_shard(const std::string& path, const test::PackedFile& file,
-                          const ShardInfo& shard) {
-    const std::string target = shard_path(path, shard.index, shard.count);
-    fs::remove(target);
-    test::write_packed(target, file, shard.first_row, shard);
-  }
-
-  static LoaderOptions small(std::int64_t batch_size = 8) {
-    // Windows of three chunks.
-    return {.batch_size = batch_size, .seed = 5, .window_bytes = 3 * kChunk * 60};
-  }
-
-  static Rows in_order(const Rows& files, const LoaderOptions& options, std::int64_t epoch) {
-    return rows_of(EpochOrder(RowGroups(kChunk, files),
-                              {.mode = options.order,
-                               .seed = options.seed,
-                               .batch_size = options.batch_size,
-                               .window_groups = 3,
-                               .rank = options.rank,
-                               .world_size = options.world_size},
-                              epoch));
-  }
-  static Rows sorted_rows(Loader& loader) {
-    Rows rows = rows_of(loader, 0);
-    std::sort(rows.begin(), rows.end());
-    return rows;
-  }
-
-  test::ScratchFolder scratch_;
-};
-
-std::int64_t sum(const Rows& rows) {
-  return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
-}
+using test::ShardsTest;
+using test::sum;
 
 TEST_F(ShardsTest, AreOneDataset) {
   const Dataset dataset = Dataset::open(write(kUneven));
@@ -270,14 +208,7 @@ TEST_F(ShardsTest, StatesContinueAndKnowTheirDataset) {
 TEST_F(ShardsTest, DamageIsNamedByFileAndRow) {
   const Dataset before = Dataset::open(write(kUneven));
   const std::string third = before.info().shards[2].path;
-  const std::int64_t offset = *Dataset::open(third).impl()->images->linear_offset;
-  {
-    std::fstream file(third, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(offset + kChunk * 60);  // the second chunk
-    const int value = file.get();
-    file.seekp(offset + kChunk * 60);
-    file.put(static_cast<char>(value ^ 1));
-  }
+  test::damage_image(third, kChunk);  // the first of the second chunk
   const Dataset dataset = Dataset::open(before.info().path);
   const VerifyResult result = verify_chunks(dataset);
   EXPECT_EQ(result.num_chunks, dataset.info().num_chunks);
@@ -428,93 +359,6 @@ TEST_F(ShardsTest, KeepThreeDescriptorsAFile) {
     EXPECT_LE(test::entries_of("/proc/self/fd"), before + 3 * std::ssize(kUneven));
   }
   EXPECT_EQ(test::entries_of("/proc/self/fd"), before);
-}
-
-class ShardLinkTest : public ShardsTest {
- protected:
-  /// Removes the attribute by which the library knows the links that it wrote.
-  static void as_written_by_others(const std::string& link) {
-    const h5::FileId file(H5Fopen(link.c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
-    ASSERT_GE(H5Adelete(file.get(), "shard_pattern"), 0);
-  }
-};
-
-TEST_F(ShardLinkTest, IsReadByOthersWhereverTheFolderIs) {
-  const std::string pattern = write(kUneven, "100%b train.h5");
-  const Dataset dataset = Dataset::open(pattern);
-  link_shards(dataset, scratch_.file("all.h5"));
-  const fs::path moved = scratch_.path().string() + " moved";
-  fs::rename(scratch_.path(), moved);
-  const std::string script =
-      "import h5py, numpy, sys; f = h5py.File(sys.argv[1]); n = 67; "
-      "rows = numpy.arange(n); "
-      "assert f['images'].shape == (n, 5, 4, 3) and f['images'].is_virtual; "
-      "assert (f['labels'][()] == (rows * 7 + 3) % 10).all(); "
-      "assert (f['weights'][()] == numpy.stack([rows, -rows], 1)).all(); "
-      "assert f['images'].attrs['class_names'][4] == b'class 4'; "
-      "assert 'shard_index' not in f.attrs and f.attrs['chunkio_format'] == 2; "
-      "assert all(not s.file_name.startswith('/') for s in f['images'].virtual_sources()); "
-      "f['images'][()].tofile(sys.argv[2])";
-  const std::string command = std::string("cd / && '") + CHUNKIO_H5PY_PYTHON + "' -c \"" + script +
-                              "\" '" + (moved / "all.h5").string() + "' '" +
-                              (moved / "pixels").string() + "'";
-  EXPECT_EQ(std::system(command.c_str()), 0);
-  const auto pixels = test::read_bytes((moved / "pixels").string());
-  fs::rename(moved, scratch_.path());
-  ASSERT_EQ(std::ssize(pixels), 67 * 60);
-  for (std::int64_t row = 0; row < 67; ++row) {
-    const auto expected = test::image(row, 60);
-    EXPECT_EQ(std::memcmp(pixels.data() + row * 60, expected.data(), expected.size()), 0);
-  }
-}
-
-TEST_F(ShardLinkTest, NamesThePatternToWhomeverOpensIt) {
-  const std::string pattern = write(kUneven);
-  const std::string link = scratch_.file("all.h5");
-  link_shards(Dataset::open(pattern), link);
-  for (const bool allow_external : {false, true}) {
-    expect_error(ErrorCode::refused_by_policy, {link, "open '" + pattern + "' instead"},
-                 [&] { (void)Dataset::open(link, {.allow_external = allow_external}); });
-  }
-  as_written_by_others(link);
-  const Dataset linked = Dataset::open(link, {.allow_external = true});
-  EXPECT_EQ(linked.size(), sum(kUneven));
-  EXPECT_EQ(linked.info().class_names.size(), 10U);
-  Loader loader(linked, small());
-  EXPECT_EQ(std::ssize(rows_of(loader, 0)), sum(kUneven));
-}
-
-TEST_F(ShardLinkTest, ReachesShardsInOtherFolders) {
-  fs::create_directory(scratch_.file("shards"));
-  fs::create_directory(scratch_.file("links"));
-  const std::string pattern = write(kWhole, "shards/train.h5");
-  const std::string link = scratch_.file("links/all.h5");
-  link_shards(Dataset::open(pattern), link);
-  expect_error(ErrorCode::refused_by_policy, {"/links/../shards/train-*-of-00004.h5"},
-               [&] { (void)Dataset::open(link); });
-  as_written_by_others(link);
-  const Dataset linked = Dataset::open(link, {.allow_external = true});
-  std::vector<std::byte> last(60);
-  linked.read_images(71, 1, last);
-  EXPECT_EQ(last, test::image(71, 60));
-}
-
-TEST_F(ShardLinkTest, ReplacesNothingUnasked) {
-  const Dataset dataset = Dataset::open(write(kWhole));
-  const std::string link = scratch_.file("all.h5");
-  test::write_bytes(link, {1, 2, 3});
-  expect_error(ErrorCode::output_exists, {link, "overwrite"}, [&] { link_shards(dataset, link); });
-  EXPECT_EQ(test::read_bytes(link).size(), 3U);
-  link_shards(dataset, link, {.overwrite = true});
-  EXPECT_EQ(test::read_bytes(link).at(1), 'H');
-  const std::string shard = dataset.info().shards[1].path;
-  expect_error(ErrorCode::invalid_argument, {shard, "one of the files to be linked"},
-               [&] { link_shards(dataset, shard, {.overwrite = true}); });
-  expect_error(ErrorCode::invalid_argument, {shard, "one file"},
-               [&] { link_shards(Dataset::open(shard), scratch_.file("x.h5")); });
-  expect_error(ErrorCode::not_found, {"nowhere"},
-               [&] { link_shards(dataset, scratch_.file("nowhere/all.h5")); });
-  EXPECT_EQ(scratch_.names().size(), 5U) << "something was left behind";
 }
 
 TEST(CombinedInfo, MoreThanCanBeCountedIsAnError) {

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "io/range_reader.hpp"
 #include "io/source_select.hpp"
 #include "support/cached_pages.hpp"
+#include "support/damage.hpp"
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
 #include "support/pixels.hpp"
@@ -27,20 +27,6 @@ class VerifyingSourceTest : public testing::Test {
   static constexpr std::int64_t kChunk = 8;
 
   VerifyingSourceTest() { test::write_packed(path_, file_); }
-
-  /// Flips a bit of `sample` and leaves size and times of the file alone.
-  void damage(std::int64_t sample) const {
-    const auto time = std::filesystem::last_write_time(path_);
-    const std::int64_t offset = *Dataset::open(path_).impl()->images->linear_offset;
-    auto bytes = test::read_bytes(path_);
-    bytes[static_cast<std::size_t>(offset + sample * file_.sample_bytes() + 5)] ^= 1;
-    // In place, so that who has it open sees it.
-    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
-    file.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    std::filesystem::last_write_time(path_, time);
-  }
 
   static VerifyingSource make(const Dataset& dataset, Verify verify,
                               SourceKind kind = SourceKind::scatter, bool direct_io = false) {
@@ -74,7 +60,7 @@ class VerifyingSourceTest : public testing::Test {
 };
 
 TEST_F(VerifyingSourceTest, DamageIsAnErrorOfItsChunkAndNoOther) {
-  damage(13);
+  test::damage_image(path_, 13);
   const Dataset dataset = Dataset::open(path_);
   for (const Verify verify : {Verify::first_epoch, Verify::always}) {
     for (const SourceKind kind : {SourceKind::scatter, SourceKind::mapped, SourceKind::hdf5}) {
@@ -92,7 +78,7 @@ TEST_F(VerifyingSourceTest, DamageIsAnErrorOfItsChunkAndNoOther) {
 }
 
 TEST_F(VerifyingSourceTest, GroupsSmallerThanAChunkAreCheckedByTheirWholeChunk) {
-  damage(13);
+  test::damage_image(path_, 13);
   const Dataset dataset = Dataset::open(path_);
   const VerifyingSource source = make(dataset, Verify::first_epoch);
   place(source, 0, 3, 2);
@@ -107,7 +93,7 @@ TEST_F(VerifyingSourceTest, AlwaysSeesWhatHappenedAfterTheFirstRead) {
   const VerifyingSource always = make(dataset, Verify::always);
   place(once, 8, kChunk, 0);
   place(always, 8, kChunk, 0);
-  damage(13);
+  test::damage_image(path_, 13);
   place(once, 8, kChunk, 0);
   expect_error(ErrorCode::digest_mismatch, {"rows 8 to 15"}, [&] { place(always, 8, kChunk, 0); });
 }
@@ -143,12 +129,7 @@ TEST_F(VerifyingSourceTest, FilteredChunksAreComparedWithWhatTheyDecodeTo) {
   }
   const std::array<std::int64_t, 4> coord = {1, 0, 0, 0};
   const std::int64_t at = Dataset::open(path).impl()->images->index->find(coord).file_offset + 100;
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(at);
-  const int byte = file.get();
-  file.seekp(at);
-  file.put(static_cast<char>(byte ^ 1));
-  file.close();
+  test::flip_bit(path, at);
   const Dataset dataset = Dataset::open(path);
   const VerifyingSource source = make(dataset, Verify::always, SourceKind::automatic);
   place(source, 0, kChunk, 0);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -116,25 +115,6 @@ TEST(EpochOrder, DropLastMayLeaveNothing) {
   const EpochOrder order(RowGroups(3, 10), {.batch_size = 11, .drop_last = true}, 0);
   EXPECT_EQ(order.num_steps(), 0);
   EXPECT_EQ(order.num_delivered(), 0);
-}
-
-TEST(EpochOrder, PlansTenBillionSamples) {
-  constexpr std::int64_t kSamples = 10'000'000'000;
-  const EpochOrder order(
-      RowGroups(36, kSamples),
-      {.seed = 1, .batch_size = 256, .window_groups = 64, .rank = 3, .world_size = 8}, 0);
-  EXPECT_EQ(order.num_steps(), (kSamples / 8 + 255) / 256);
-  for (const std::int64_t step : {std::int64_t{0}, order.num_steps() / 2, order.num_steps() - 1}) {
-    Rows rows = order.batch(step);
-    ASSERT_EQ(std::ssize(rows), order.batch_rows(step));
-    std::sort(rows.begin(), rows.end());
-    EXPECT_GE(rows.front(), 0);
-    EXPECT_LT(rows.back(), kSamples);
-    EXPECT_EQ(std::adjacent_find(rows.begin(), rows.end()), rows.end());
-    // 64 groups of a random order lie all over the data.
-    EXPECT_GT(rows.back() - rows.front(), kSamples / 4);
-  }
-  EXPECT_EQ(order.batch_rows(order.num_steps() - 1), kSamples / 8 % 256);
 }
 
 TEST(EpochOrder, ASelectionOfManyGroupsIsDeliveredOnce) {

@@ -2,10 +2,8 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>

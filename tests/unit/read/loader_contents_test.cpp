@@ -1,15 +1,13 @@
 /// What a Loader delivers beside plain images in order: large fields, some rows, checked or kept
 /// chunks.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include <chunkio/loader.hpp>
 
-#include "h5/dataset_impl.hpp"
+#include "support/damage.hpp"
 #include "support/delivered_rows.hpp"
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
@@ -185,10 +183,7 @@ class VerifiedTest : public testing::TestWithParam<SourceKind> {
     DatasetWriter writer(path_, spec, {.chunk_samples = 8});
     test::write_pattern(writer, spec);
     writer.close();
-    const std::int64_t offset = *Dataset::open(path_).impl()->images->linear_offset;
-    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(offset + 19 * 90 + 3);
-    file.put('\x7f');
+    test::damage_image(path_, 19);
   }
 
   test::ScratchFolder folder_;

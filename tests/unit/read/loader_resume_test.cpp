@@ -1,10 +1,6 @@
 // Loader::state(), restore() and resume() on a real file; forks; loaders that come and go.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <csignal>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -16,6 +12,7 @@
 
 #include <chunkio/loader.hpp>
 
+#include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/packed_loader.hpp"
 #include "support/process_counts.hpp"
@@ -260,22 +257,8 @@ TEST_F(LoaderResumeTest, ForkedChildrenAreToldAndTheParentGoesOn) {
     const auto expected = whole.next();
     ASSERT_TRUE(held && expected);
     if (held->size() < 4) continue;
-    const ::pid_t child = ::fork();  // the workers refill the ring meanwhile
-    ASSERT_GE(child, 0);
-    if (child == 0) ::_exit(use_inherited(loader, held));
-    int status = 0;
-    bool ended = false;
-    for (int i = 0; i < 2000 && !ended; ++i) {
-      ended = ::waitpid(child, &status, WNOHANG) == child;
-      if (!ended) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    if (!ended) {
-      ::kill(child, SIGKILL);
-      ::waitpid(child, &status, 0);
-      FAIL() << "the child hangs in round " << round;
-    }
-    ASSERT_TRUE(WIFEXITED(status));
-    ASSERT_EQ(WEXITSTATUS(status), 0);
+    // The workers refill the ring meanwhile.
+    ASSERT_EQ(test::in_child([&] { return use_inherited(loader, held); }), 0) << "round " << round;
     EXPECT_EQ(rows_of(*held), rows_of(*expected)) << "the parent is not harmed";
   }
 }

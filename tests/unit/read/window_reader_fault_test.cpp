@@ -1,11 +1,7 @@
 // What goes wrong while windows are in flight: errors, damage that is skipped, destruction, fork().
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <random>
 #include <string>
 #include <thread>
@@ -13,17 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "read/window_reader.hpp"
+#include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/scratch.hpp"
 #include "support/window_reader_fixture.hpp"
 
 namespace chunkio::read {
 namespace {
-
-using test::expect_batch;
-using test::expect_epoch;
-using Case = test::ReaderCase;
-using Fixture = test::ReaderFixture;
 
 TEST(WindowReaderFault, ErrorOfAnyCallReachesTheConsumerAndStays) {
   const Case setup;
@@ -279,23 +271,6 @@ TEST(WindowReaderFault, ReasonsAreCutToTheirBudget) {
   EXPECT_EQ(fixture.reader->skipped().front().reason.size(), WindowReader::kMaxReasonBytes);
 }
 
-/// The exit status of a forked child that runs `call`; -1 if it does not end within 20 seconds.
-template <class Call>
-int run_in_child(Call call) {
-  const ::pid_t child = ::fork();
-  if (child == 0) ::_exit(call());
-  int status = -1;
-  for (int i = 0; i < 2000; ++i) {
-    if (::waitpid(child, &status, WNOHANG) == child) {
-      return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, &status, 0);
-  return -1;
-}
-
 TEST(WindowReaderFault, ForkedChildIsToldAndNeverHangs) {
   const Case setup;
   Fixture fixture(setup);
@@ -303,7 +278,7 @@ TEST(WindowReaderFault, ForkedChildIsToldAndNeverHangs) {
   auto held = fixture.reader->next();
   // The worst moment: a thread that will not exist in the child holds the mutex.
   std::unique_lock lock(fixture.ring->mutex());
-  const int status = run_in_child([&] {
+  const int status = test::in_child([&] {
     int told = 0;
     const auto expect_told = [&](auto call) {
       try {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -17,11 +16,6 @@
 namespace chunkio::read {
 namespace {
 
-using test::expect_batch;
-using test::expect_epoch;
-using test::expect_rest;
-using Case = test::ReaderCase;
-using Fixture = test::ReaderFixture;
 using Event = test::SourceScript::Event;
 
 TEST(WindowReaderResume, ContinuesAtEveryStepOfEveryOrder) {

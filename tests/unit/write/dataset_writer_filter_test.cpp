@@ -11,6 +11,7 @@
 
 #include <chunkio/verify.hpp>
 
+#include "support/child.hpp"
 #include "support/dataset_writer_fixture.hpp"
 
 namespace chunkio {

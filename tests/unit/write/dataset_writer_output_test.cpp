@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 
 #include "base/positional_io.hpp"
+#include "support/child.hpp"
+#include "support/damage.hpp"
 #include "support/dataset_writer_fixture.hpp"
 
 namespace chunkio {
@@ -158,10 +160,7 @@ TEST_F(DatasetWriterTest, PixelsThatTheDiskLostAreNoticed) {
   DatasetWriter writer(path_, spec, {.chunk_samples = 16});
   test::write_pattern(writer, spec);
   const std::string partial = path_ + ".partial";
-  const std::int64_t offset = *Dataset::open(partial).impl()->images->linear_offset;
-  const base::FileDescriptor file(::open(partial.c_str(), O_RDWR | O_CLOEXEC));
-  base::write_at(file.get(), offset + 16 * 90 + 5, std::vector<std::byte>{std::byte{0xff}},
-                 partial);
+  test::damage_image(partial, 16);
   expect_error(ErrorCode::digest_mismatch, {"chunk 1"}, [&] { writer.close(); });
   EXPECT_TRUE(folder_.names().empty());
 }

@@ -1,5 +1,4 @@
 /// Writing in several runs: journal, resuming, and files that become shorter.
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -13,9 +12,9 @@
 #include <chunkio/pixel_statistics.hpp>
 #include <chunkio/verify.hpp>
 
-#include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
+#include "support/damage.hpp"
 #include "support/h5_files.hpp"
 #include "write/journal.hpp"
 
@@ -110,14 +109,6 @@ class DatasetWriterResume : public testing::Test {
     }
     EXPECT_EQ(dataset.info().digests_cover.size(), 1 + spec.fields.size());
     EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
-  }
-
-  void change_byte(const std::string& path, std::int64_t offset) const {
-    const base::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    std::vector<std::byte> byte(1);
-    base::read_at(file.get(), offset, byte, path);
-    byte[0] = ~byte[0];
-    base::write_at(file.get(), offset, byte, path);
   }
 
   test::ScratchFolder folder_;
@@ -296,8 +287,8 @@ TEST_F(DatasetWriterResume, AJournalThatDoesNotSayWhoseItIsIsNamed) {
 TEST_F(DatasetWriterResume, ChunksThatWereDamagedAreWrittenAgain) {
   interrupted_run({0, 1, 2, 6});
   const std::int64_t base = *Dataset::open(partial_).impl()->images->linear_offset;
-  change_byte(partial_, base + 1 * kChunkSamples * kSampleBytes + 5);
-  change_byte(partial_, base + 7 * kChunkSamples * kSampleBytes - 1);  // padding
+  test::flip_bit(partial_, base + 1 * kChunkSamples * kSampleBytes + 5);
+  test::flip_bit(partial_, base + 7 * kChunkSamples * kSampleBytes - 1);  // padding
   DatasetWriter writer(path_, small_spec(kSamples), resume());
   EXPECT_EQ(chunks_of(writer), (std::vector<std::int64_t>{0, 2}));
   finish(std::move(writer));
@@ -306,7 +297,7 @@ TEST_F(DatasetWriterResume, ChunksThatWereDamagedAreWrittenAgain) {
 TEST_F(DatasetWriterResume, TheLastRecordOfAChunkCounts) {
   interrupted_run({0, 1});
   const std::int64_t base = *Dataset::open(partial_).impl()->images->linear_offset;
-  change_byte(partial_, base);
+  test::flip_bit(partial_, base);
   {
     DatasetWriter writer(path_, small_spec(kSamples), resume());
     EXPECT_EQ(chunks_of(writer), (std::vector<std::int64_t>{1}));
@@ -320,11 +311,11 @@ TEST_F(DatasetWriterResume, TheLastRecordOfAChunkCounts) {
 
 TEST_F(DatasetWriterResume, ADamagedStructureIsAnErrorAndLosesNothing) {
   interrupted_run({0, 1});
-  change_byte(partial_, 300);
+  test::flip_bit(partial_, 300);
   expect_error(ErrorCode::corrupt_data, {partial_, "overwrite"},
                [&] { DatasetWriter(path_, small_spec(kSamples), resume()); });
   EXPECT_EQ(folder_.names(), kLeftover);
-  change_byte(partial_, 300);
+  test::flip_bit(partial_, 300);
   std::filesystem::resize_file(partial_, std::filesystem::file_size(partial_) + 1);
   expect_error(ErrorCode::corrupt_data, {partial_, "overwrite"},
                [&] { DatasetWriter(path_, small_spec(kSamples), resume()); });

@@ -1,7 +1,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <stop_token>
 #include <string>
@@ -20,6 +19,7 @@
 #include "h5/library.hpp"
 #include "io/range_reader.hpp"
 #include "support/cached_pages.hpp"
+#include "support/damage.hpp"
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
 #include "support/pixels.hpp"
@@ -47,13 +47,7 @@ class StoredPixels {
 
   /// Flips `bits` of one byte; twice is as before.
   void flip(std::int64_t chunk, std::int64_t byte, int bits) const {
-    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
-    const std::int64_t at = offset_ + chunk * chunk_bytes_ + byte;
-    file.seekg(at);
-    const int value = file.get();
-    file.seekp(at);
-    file.put(static_cast<char>(value ^ bits));
-    ASSERT_TRUE(file.flush());
+    test::flip_bit(path_, offset_ + chunk * chunk_bytes_ + byte, bits);
   }
 
   [[nodiscard]] std::vector<std::int64_t> damaged(std::int64_t threads = 0) const {

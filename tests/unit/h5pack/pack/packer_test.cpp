@@ -1,12 +1,9 @@
 /// Packing end to end: images in, files out, read back through the public Dataset.
 #include "h5pack/pack/packer.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -34,8 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using chunkio::Dataset;
-using chunkio::ErrorCode;
-using chunkio::test::expect_error;
 using chunkio::test::PillowImages;
 using chunkio::test::read_bytes;
 using chunkio::test::write_bytes;
@@ -127,8 +122,7 @@ TEST_F(Packer, RowsOfEverythingFollowSourceIndex) {
   const auto source = read_int64(dataset, "source_index");
   EXPECT_EQ(source, shuffled_order(10, 5));
   const auto labels = read_int64(dataset, "labels");
-  const auto source_labels =
-      chunkio::test::field_values<std::int64_t>(listing_.splits[0], "labels");
+  const auto source_labels = field_values<std::int64_t>(listing_.splits[0], "labels");
   Bytes expected;
   for (std::size_t i = 0; i < source.size(); ++i) {
     const auto row = static_cast<std::size_t>(source[i]);

@@ -7,21 +7,14 @@
 
 #include <gtest/gtest.h>
 
-#include "support/scratch.hpp"
 #include "support/source_files.hpp"
 
 namespace h5pack {
 namespace {
 
 namespace fs = std::filesystem;
-using chunkio::ErrorCode;
-using chunkio::test::expect_error;
-using chunkio::test::field_values;
-using chunkio::test::relative_paths;
-using chunkio::test::write_text;
-using Names = std::vector<std::string>;
 
-class CelebaSource : public ::testing::Test {
+class CelebaSource : public SourceTest {
  protected:
   CelebaSource() {
     for (const char* name : {"000001.jpg", "000002.jpg", "000003.jpg"}) {
@@ -32,7 +25,6 @@ class CelebaSource : public ::testing::Test {
           "3\nBald Smiling \n000003.jpg  1  1\n000001.jpg -1  1\n000002.jpg  1 -1\n");
   }
   [[nodiscard]] fs::path images() const { return scratch_.path() / "img_align_celeba"; }
-  [[nodiscard]] std::string root() const { return scratch_.path().string(); }
   void write(const std::string& name, const std::string& text) {
     write_text(scratch_.path() / name, text);
   }
@@ -40,8 +32,6 @@ class CelebaSource : public ::testing::Test {
   void expect_failure(ErrorCode code, const std::vector<std::string>& parts) const {
     expect_error(code, parts, [&] { (void)list(); });
   }
-
-  chunkio::test::ScratchFolder scratch_;
 };
 
 TEST_F(CelebaSource, AttributesAreJoinedByNameAndWithoutPartitionAllIsTrain) {

@@ -8,18 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "h5pack/sources/planar_images.hpp"
-#include "support/scratch.hpp"
 #include "support/source_files.hpp"
 
 namespace h5pack {
 namespace {
 
 namespace fs = std::filesystem;
-using chunkio::ErrorCode;
-using chunkio::test::expect_error;
-using chunkio::test::field_values;
-using chunkio::test::write_text;
-using Labels = std::vector<std::int64_t>;
 
 constexpr std::size_t kPixels = 3072;
 
@@ -36,7 +30,7 @@ std::string numbered_lines(int count) {
   return lines + "\n";
 }
 
-class CifarSource : public ::testing::Test {
+class CifarSource : public SourceTest {
  protected:
   void write_cifar10(const fs::path& folder) {
     for (int batch = 1; batch <= 5; ++batch) {
@@ -54,12 +48,9 @@ class CifarSource : public ::testing::Test {
     write_text(folder / "fine_label_names.txt", numbered_lines(100));
     write_text(folder / "coarse_label_names.txt", numbered_lines(20));
   }
-  [[nodiscard]] std::string root() const { return scratch_.path().string(); }
   void expect_failure(ErrorCode code, const std::vector<std::string>& parts) const {
     expect_error(code, parts, [&] { (void)list_cifar(root()); });
   }
-
-  chunkio::test::ScratchFolder scratch_;
 };
 
 TEST_F(CifarSource, Cifar10HasTwoSplitsInBatchOrder) {

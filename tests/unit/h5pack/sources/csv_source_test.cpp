@@ -7,19 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "h5pack/sources/csv_reader.hpp"
-#include "support/scratch.hpp"
 #include "support/source_files.hpp"
 
 namespace h5pack {
 namespace {
-
-using chunkio::ErrorCode;
-using chunkio::test::expect_error;
-using chunkio::test::field_values;
-using chunkio::test::relative_paths;
-using chunkio::test::write_text;
-using Names = std::vector<std::string>;
-using Labels = std::vector<std::int64_t>;
 
 std::vector<Names> parse(const std::string& text) {
   CsvReader reader(text, "t.csv");
@@ -63,13 +54,12 @@ TEST(CsvReader, MalformedQuotesAreLocated) {
                [] { (void)parse(std::string("a\nb\0c", 5)); });
 }
 
-class CsvSource : public ::testing::Test {
+class CsvSource : public SourceTest {
  protected:
   CsvSource() {
     for (const char* name : {"1.jpg", "sub/2.jpg", "with, comma.jpg"})
       write_text(scratch_.path() / name, "x");
   }
-  [[nodiscard]] std::string root() const { return scratch_.path().string(); }
   Listing list(const std::string& text, const CsvOptions& options = {}) {
     write_text(scratch_.path() / "list.csv", text);
     return list_csv(scratch_.file("list.csv"), options);
@@ -78,8 +68,6 @@ class CsvSource : public ::testing::Test {
                       const std::vector<std::string>& parts, const CsvOptions& options = {}) {
     expect_error(code, parts, [&] { (void)list(text, options); });
   }
-
-  chunkio::test::ScratchFolder scratch_;
 };
 
 TEST_F(CsvSource, NamesBecomeSortedClassesInFileOrder) {

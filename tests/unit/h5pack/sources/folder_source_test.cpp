@@ -4,32 +4,20 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "support/scratch.hpp"
 #include "support/source_files.hpp"
 
 namespace h5pack {
 namespace {
 
 namespace fs = std::filesystem;
-using chunkio::ErrorCode;
-using chunkio::test::expect_error;
-using chunkio::test::field_values;
-using chunkio::test::relative_paths;
-using chunkio::test::write_text;
-using Names = std::vector<std::string>;
-using Labels = std::vector<std::int64_t>;
 
-class FolderSource : public ::testing::Test {
+class FolderSource : public SourceTest {
  protected:
   void add(const std::string& name) { write_text(scratch_.path() / name, "x"); }
-  [[nodiscard]] std::string root() const { return scratch_.path().string(); }
   [[nodiscard]] Listing list() const { return list_folder(root()); }
-
-  chunkio::test::ScratchFolder scratch_;
 };
 
 TEST_F(FolderSource, ClassesAreSortedByBytesAndGiveLabels) {
