@@ -149,7 +149,7 @@ void measure_peers(const Case& images, Report& report) {
   compare(images, report, "", [&] { return seconds_of([&] { run_epochs(loader, 1); }); },
           {{"FFCV", "ffcv_raw.py", "ffcv", at_least(small ? 40.0 : 5.0)},
            {"h5py + DataLoader", "h5py_dataloader.py", "", at_least(small ? 60.0 : 25.0)},
-           {"whole-chunk h5py reads + NumPy gather", "whole_chunks.py", "", at_least(3.0)}});
+           {"whole-chunk h5py reads + NumPy gather", "h5py_whole_chunks.py", "", at_least(3.0)}});
 }
 
 void measure_python(const Case& images, Report& report) {
