@@ -335,7 +335,7 @@ class Writer {
   }
   template <class T>
   void optional(const char* key, const T& value, Bounds /*bounds*/ = {}) {
-    json_[key] = json_of(value);
+    field(key, value);
   }
   template <class T>
   void name(const char* key, const T& value, Names names) {

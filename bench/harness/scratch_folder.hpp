@@ -22,8 +22,9 @@ class ScratchFolder {
       const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::string pattern = (parent / "chunkio-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) {
+      const int error = errno;
       throw std::runtime_error("cannot make a folder in " + parent.string() + ": " +
-                               std::generic_category().message(errno));
+                               std::generic_category().message(error));
     }
     path_ = pattern;
   }

@@ -211,19 +211,14 @@ void add_smaller_images(Cures& cures, const Prediction& prediction) {
 
 void add_depth(Cures& cures, const LoaderStats& stats, const Prediction& prediction) {
   // With buffers for the longest burst the average rate counts: that of workers who never wait.
-  const WorkerTime time(stats);
-  const double idle = time.all > 0 ? stats.output_wait_seconds / time.all : 0;
-  const double rate = prediction.now() / std::max(1 - idle, 0.01);
-  const double used = std::min(rate, prediction.wanted());
-  const std::int64_t depth = 4 * std::max<std::int64_t>(stats.facts.prefetch_depth, 1);
-  cures.push_back({.option = "prefetch_depth = " + std::to_string(depth),
-                   .text = "Keep more batches ready (prefetch_depth = " + std::to_string(depth) +
-                           ", now " + std::to_string(stats.facts.prefetch_depth) +
-                           "; memory_budget must hold them), or release batches sooner.",
-                   .images_per_second = used,
-                   .stall = std::isfinite(prediction.wanted())
-                                ? std::max(0.0, 1 - used / prediction.wanted())
-                                : 1.0});
+  const double idle = WorkerTime(stats).share(stats.output_wait_seconds);
+  const std::string depth =
+      "prefetch_depth = " +
+      std::to_string(4 * std::max<std::int64_t>(stats.facts.prefetch_depth, 1));
+  cures.push_back(prediction.cure_at(
+      prediction.now() / std::max(1 - idle, 0.01), depth,
+      "Keep more batches ready (" + depth + ", now " + std::to_string(stats.facts.prefetch_depth) +
+          "; memory_budget must hold them), or release batches sooner."));
 }
 
 }  // namespace

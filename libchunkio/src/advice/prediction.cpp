@@ -96,10 +96,10 @@ Observed observe(const LoaderStats& stats) {
 
 Prediction::Prediction(const LoaderStats& stats, const std::optional<MachineRates>& measured)
     : observed_(observe(stats)),
+      measured_(measured.has_value()),
       now_(images_per_second(stats)),
       wanted_(wanted_per_second(stats)),
       num_cpus_(observed_.rates.num_cpus) {
-  measured_ = measured.has_value();
   if (measured) observed_.rates = *measured;
   const double bound = loader(observed_);
   efficiency_ = std::isfinite(bound) ? std::clamp(now_ / bound, 0.05, 1.0) : 1.0;
@@ -108,7 +108,11 @@ Prediction::Prediction(const LoaderStats& stats, const std::optional<MachineRate
 Cure Prediction::cure(std::string option, std::string text, const Observed& changed,
                       double echo) const {
   // A loader that delivers already is never predicted to become slower.
-  const double rate = std::max(efficiency_ * loader(changed), now_) * echo;
+  return cure_at(std::max(efficiency_ * loader(changed), now_) * echo, std::move(option),
+                 std::move(text));
+}
+
+Cure Prediction::cure_at(double rate, std::string option, std::string text) const {
   const double used = std::min(rate, wanted_);
   return {.option = std::move(option),
           .text = std::move(text),

@@ -72,12 +72,15 @@ class Prediction {
   [[nodiscard]] Cure cure(std::string option, std::string text, const Observed& changed,
                           double echo = 1) const;
 
+  /// Of a loader that would deliver `rate` images a second.
+  [[nodiscard]] Cure cure_at(double rate, std::string option, std::string text) const;
+
   /// Of the loader alone, were it to reach what the model says.
   [[nodiscard]] static double loader(const Observed& observed);
 
  private:
   Observed observed_;
-  bool measured_ = false;
+  bool measured_;
   double now_;
   double wanted_;
   std::int64_t num_cpus_;

@@ -91,9 +91,14 @@ class Disk {
   using Clock = io::DiskLimiter::Clock;
 
   /// \param limit  a slower disk that is meant; or none.
-  Disk(const Files& files, const std::optional<DiskLimit>& limit)
-      : files_(files), slower_(limit ? std::make_unique<io::DiskLimiter>(*limit) : nullptr) {
+  Disk(const Files& files, const std::optional<DiskLimit>& limit) : files_(files), limit_(limit) {
     for (const auto& file : files) readers_.emplace_back(file, true);
+    become_idle();
+  }
+
+  /// A simulated disk is no longer busy with what it was asked for.
+  void become_idle() {
+    if (limit_) slower_ = std::make_unique<io::DiskLimiter>(*limit_);
   }
 
   [[nodiscard]] bool direct() const {
@@ -128,6 +133,7 @@ class Disk {
 
  private:
   const Files& files_;
+  std::optional<DiskLimit> limit_;
   std::vector<io::RangeReader> readers_;
   std::unique_ptr<io::DiskLimiter> slower_;
 };
@@ -349,17 +355,18 @@ StageRates measure_stages(const Loader& loader, double seconds) {
       std::clamp(static_cast<std::int64_t>(group_bytes), kLeastRequest, kLargestRequest);
   if (rates.no_disk.empty()) {
     rates.cached_share = cached_share(files);
-    // One for each measurement: a simulated disk would still be busy with what the last one asked.
-    const auto disk = [&] { return Disk(files, loader.options().disk_limit); };
-    rates.disk_is_direct = disk().direct();
+    Disk disk(files, loader.options().disk_limit);
+    rates.disk_is_direct = disk.direct();
     rates.disk_bytes_per_second =
-        measure_bandwidth(disk(), seconds, rates.num_threads, rates.request_bytes);
+        measure_bandwidth(disk, seconds, rates.num_threads, rates.request_bytes);
     const std::int64_t large = std::min(kLargestRequest, least_file_bytes(files));
     if (large >= kMuchLarger * rates.request_bytes) {
       rates.large_request_bytes = large;
-      rates.large_bytes_per_second = measure_bandwidth(disk(), seconds, rates.num_threads, large);
+      disk.become_idle();
+      rates.large_bytes_per_second = measure_bandwidth(disk, seconds, rates.num_threads, large);
     }
-    measure_latency(disk(), seconds, rates);
+    disk.become_idle();
+    measure_latency(disk, seconds, rates);
   }
   measure_processors(loader, seconds, rates);
   return rates;

@@ -12,6 +12,7 @@
 #include <chunkio/cuda/device_loader.hpp>
 #include <chunkio/error.hpp>
 
+#include "base/require.hpp"
 #include "base/trace.hpp"
 #include "device/augmentation.hpp"
 #include "device/bounded_wait.hpp"
@@ -33,14 +34,11 @@
 namespace chunkio::cuda {
 namespace {
 
+using base::require;
 using device::BigBatch;
 using device::RowTask;
 using OutputSlot = internal::OutputSlot;
 using Place = chunkio::internal::LoaderAccess::Place;
-
-void require(bool condition, const std::string& message) {
-  if (!condition) throw Error(ErrorCode::invalid_argument, message);
-}
 
 }  // namespace
 

@@ -4,20 +4,17 @@
 #include <limits>
 #include <string>
 
-#include <chunkio/error.hpp>
-
 #include "base/checked_math.hpp"
+#include "base/require.hpp"
 
 namespace chunkio::device {
 namespace {
 
+using base::require;
+
 /// Far beyond use; it keeps sums in range.
 constexpr std::int64_t kMaxHeld = 1024;
 constexpr double kMaxTimeoutSeconds = 1e6;
-
-void require(bool condition, const std::string& message) {
-  if (!condition) throw Error(ErrorCode::invalid_argument, message);
-}
 
 }  // namespace
 
