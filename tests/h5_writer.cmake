@@ -4,9 +4,9 @@ chunkio_add_unit_tests(
   SOURCES unit/h5/chunk_index_test.cpp
           unit/h5/dataset_foreign_test.cpp
           unit/h5/dataset_test.cpp
-          unit/h5/deferring_driver_test.cpp
+          unit/h5/deferred_writes_test.cpp
           unit/h5/handle_test.cpp
-          unit/h5/hdf5_source_test.cpp
+          unit/sources/hdf5_source_test.cpp
           unit/harness/metered_driver_test.cpp
           property/chunk_cache_property_test.cpp
           fault/damaged_file_test.cpp

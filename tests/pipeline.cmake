@@ -3,6 +3,7 @@ find_package(nlohmann_json REQUIRED)
 chunkio_add_unit_tests(
   pipeline_test ALONE "StageRatesTest.*"
   SOURCES unit/advice/bottleneck_test.cpp
+          unit/chunkio/byte_source_test.cpp
           unit/chunkio/dlpack_test.cpp
           unit/advice/json_test.cpp
           unit/read/labels_test.cpp

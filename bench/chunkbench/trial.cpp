@@ -173,7 +173,7 @@ class H5DreadEpochs : public Epochs {
     if (settings.limit) limiter_.emplace(*settings.limit);
     const auto guard = chunkio::h5::Library::lock();
     access_ = chunkio::h5::ListId(H5Pcreate(H5P_FILE_ACCESS));
-    reads_.install(access_);
+    reads_.install(access_, path_);
   }
   ~H5DreadEpochs() override {
     const auto guard = chunkio::h5::Library::lock();

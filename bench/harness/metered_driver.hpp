@@ -1,18 +1,24 @@
-/// A file driver for libhdf5 that reads, and tells of every read.
+/// A file that libhdf5 reads, and that tells of every read.
 ///
 /// Tests count with it what libhdf5 asks of a file; benchmarks let libhdf5 read from a slower disk
-/// than there is. To libhdf5 it has the abilities of its own POSIX driver, so that it makes the
-/// same requests. All functions are called while Library::lock() is held, and so is what they tell.
+/// than there is. To libhdf5 it has the abilities of a file of its own POSIX driver, so that it
+/// makes the same requests. Used while Library::lock() is held.
 #pragma once
 
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
 #include <hdf5.h>
 
+#include "h5/file_driver.hpp"
 #include "h5/handle.hpp"
+#include "io/local_file.hpp"
 
 namespace bench {
 
@@ -23,33 +29,31 @@ struct MeteredRead {
   bool raw_data = false;  ///< Elements of datasets, rather than what describes them.
 };
 
-/// The reads of all files that are opened with it, read-only.
-class MeteredReads {
+class MeteredReads final : public chunkio::h5::DriverFile {
  public:
   /// \param report  called before each read. If it throws, the read fails, and so does the call of
   ///                libhdf5 that wanted it; see check().
   explicit MeteredReads(std::function<void(const MeteredRead&)> report)
       : report_(std::move(report)) {}
-  MeteredReads(const MeteredReads&) = delete;
-  MeteredReads& operator=(const MeteredReads&) = delete;
 
-  /// Makes `access` open files under this driver. They must be closed, as `access` must, before
-  /// this object is gone. \throws Error hdf5_failed.
-  void install(const chunkio::h5::ListId& access);
+  /// Makes `access` open `path`, any number of times but once at a time. The file must be closed,
+  /// as `access` must, before this object is gone.
+  /// \throws Error not_found, io_failed, unsupported, hdf5_failed.
+  void install(const chunkio::h5::ListId& access, const std::string& path);
 
   /// After a call of libhdf5 that failed: throws what made it fail, once, if that was not libhdf5.
-  /// \throws what `report` threw; Error not_found, io_failed, corrupt_data (the file ends early).
+  /// \throws what `report` threw; Error io_failed, corrupt_data (the file ends early).
   void check();
 
-  // For the driver.
-
-  void report(const MeteredRead& request) const { report_(request); }
-  void fail(std::exception_ptr error) noexcept;
+  [[nodiscard]] unsigned long features() const noexcept override;
+  [[nodiscard]] std::optional<std::int64_t> bytes() noexcept override { return file_->size(); }
+  [[nodiscard]] bool read(H5FD_mem_t type, std::int64_t offset,
+                          std::span<std::byte> out) noexcept override;
 
  private:
   std::function<void(const MeteredRead&)> report_;
+  std::unique_ptr<const chunkio::io::LocalFile> file_;
   std::exception_ptr failure_;  // the first
-  chunkio::h5::UniqueId<&H5FDunregister> driver_;
 };
 
 }  // namespace bench

@@ -259,7 +259,7 @@ class ByLibhdf5 final : public Epoch {
           if (disk_) disk_->transfer(read.bytes, {}, read.file_offset);
         }),
         access_(chunkio::h5::check_id(H5Pcreate(H5P_FILE_ACCESS), "open", path)) {
-    reads_.install(access_);
+    reads_.install(access_, path);
     images_.emplace(path, cache, access_.get());
     bytes_read_ = 0;
   }

@@ -27,8 +27,8 @@
 #include <chunkio/verify.hpp>
 
 #include "h5/dataset_impl.hpp"
-#include "io/range_reader.hpp"
-#include "io/source_select.hpp"
+#include "io/direct_file.hpp"
+#include "sources/source_select.hpp"
 #include "support/delivered_rows.hpp"
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
@@ -268,7 +268,7 @@ TEST(MappedFaultsTest, OnlyVisitsOfPagesThatAreGoneFail) {
   const Dataset dataset = Dataset::open(path);
   const std::int64_t sample_bytes = dataset.info().sample_bytes();
   const auto source =
-      io::select_source(dataset.impl(), dataset.impl()->images, {.kind = SourceKind::mapped})
+      sources::select_source(dataset.impl(), dataset.impl()->images, {.kind = SourceKind::mapped})
           .source;
   const auto place = [&](std::uint32_t row) {
     std::vector<std::byte> image(static_cast<std::size_t>(sample_bytes));
@@ -352,7 +352,7 @@ TEST_F(VerifyFaultsTest, OnlyWhatCannotBeReadIsDamaged) {
 
 TEST_F(VerifyFaultsTest, ThePageCacheDoesNotVouchForTheDisk) {
   const Dataset dataset = Dataset::open(path_);
-  if (!io::RangeReader(dataset.impl(), true).direct()) {
+  if (!io::open_direct(dataset.impl()->bytes)) {
     GTEST_SKIP() << "this file system has no O_DIRECT";
   }
   static_cast<void>(test::read_bytes(path_));  // now it is in the page cache

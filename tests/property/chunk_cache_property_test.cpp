@@ -305,7 +305,7 @@ class ChunkCacheTest : public ::testing::Test {
       if (found != chunks.end() && found->second == read.bytes) ++whole_chunks;
     });
     const h5::ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), kDoing, path));
-    reads.install(access);
+    reads.install(access, path);
     const h5::FileId file(
         check_id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), kDoing, path));
     const h5::ListId cache(check_id(H5Pcreate(H5P_DATASET_ACCESS), kDoing, path));

@@ -14,7 +14,7 @@
 #include <chunkio/loader.hpp>
 
 #include "h5/dataset_impl.hpp"
-#include "io/source_select.hpp"
+#include "sources/source_select.hpp"
 #include "support/h5_files.hpp"
 
 namespace chunkio::test {
@@ -42,8 +42,8 @@ inline bool is_noticed(const std::string& path, const std::vector<std::byte>& pi
          {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
       attempt([&] {
         const auto selected =
-            io::select_source(dataset.impl(), dataset.impl()->images,
-                              {.kind = kind, .group_samples = num_rows, .direct_io = false});
+            sources::select_source(dataset.impl(), dataset.impl()->images,
+                                   {.kind = kind, .group_samples = num_rows, .direct_io = false});
         std::vector<std::byte> memory(pixels.size());
         std::vector<RowTarget> rows;
         for (std::uint32_t row = 0; row < num_rows; ++row) {

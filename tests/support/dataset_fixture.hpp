@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
 #include "support/h5_files.hpp"
@@ -47,7 +46,7 @@ class DatasetTest : public testing::Test {
     if (const auto offset = dataset.impl()->images->linear_offset) {
       // What positional reads would deliver.
       std::vector<std::byte> bytes(expected.size());
-      base::read_at(dataset.impl()->descriptor.get(), *offset, bytes, "file");
+      dataset.impl()->bytes->read_at(*offset, bytes, {});
       EXPECT_TRUE(bytes == expected);
     }
   }

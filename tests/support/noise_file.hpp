@@ -1,4 +1,4 @@
-/// A file of noise, open as the file of a dataset is.
+/// A file of noise.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/positional_io.hpp"
-#include "h5/dataset_impl.hpp"
+#include "io/local_file.hpp"
 #include "support/cached_pages.hpp"
 #include "support/scratch.hpp"
 
@@ -20,17 +19,16 @@ struct NoiseFile {
     std::mt19937_64 random(1);
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
     write_bytes(path, bytes);
-    impl->info.path = path;
-    impl->descriptor = base::FileDescriptor::open_for_reading(path);
+    file = std::make_shared<io::LocalFile>(path);
   }
 
   [[nodiscard]] std::size_t cached_bytes() const {
-    return test::cached_bytes(impl->descriptor.get(), bytes.size());
+    return test::cached_bytes(file->fd(), bytes.size());
   }
-  void drop_from_cache() const { test::drop_from_cache(impl->descriptor.get()); }
+  void drop_from_cache() const { test::drop_from_cache(file->fd()); }
 
   std::vector<std::uint8_t> bytes;
-  std::shared_ptr<Dataset::Impl> impl = std::make_shared<Dataset::Impl>();
+  std::shared_ptr<const io::LocalFile> file;
 };
 
 }  // namespace chunkio::test

@@ -26,8 +26,8 @@ struct SourceScript {
     bool placed = false;  ///< Else prefetched.
     bool mask = false;    ///< Of the streamed field, not of the images.
     std::int64_t first_row = 0;
-    RowRange wanted = {};   ///< Of what is prefetched.
-    bool expected = false;  ///< Of what is placed: it was prefetched, or is about to be.
+    RowRange wanted = {};     ///< Of what is prefetched.
+    bool prefetched = false;  ///< Of what is placed.
   };
 
   std::atomic<std::int64_t> calls{0};
@@ -51,7 +51,33 @@ struct SourceScript {
 
   std::mutex mutex;
   std::vector<Event> log;
-  std::size_t forgotten = 0;  ///< Events before prefetched group reads were last given up.
+  std::atomic<std::int64_t> prefetched{0};  ///< What was prefetched and is not given up.
+};
+
+/// What FakeSource prefetched: it says of which rows.
+class FakePrefetched final : public ByteSource {
+ public:
+  FakePrefetched(std::shared_ptr<SourceScript> script, std::int64_t row)
+      : first_row(row), script_(std::move(script)) {
+    ++script_->prefetched;
+  }
+  FakePrefetched(const FakePrefetched&) = delete;
+  FakePrefetched& operator=(const FakePrefetched&) = delete;
+  ~FakePrefetched() override { --script_->prefetched; }
+
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] std::int64_t size() const noexcept override { return 0; }
+  [[nodiscard]] std::uint64_t version() const override { return 0; }
+  ReadTime read_at(std::int64_t /*offset*/, std::span<std::byte> /*out*/,
+                   const std::stop_token& /*stop*/) const override {
+    return {};
+  }
+
+  const std::int64_t first_row;
+
+ private:
+  std::shared_ptr<SourceScript> script_;
+  std::string name_;
 };
 
 /// Delivers image(row + salt) of `row_bytes` bytes.
@@ -66,7 +92,10 @@ class FakeSource final : public ChunkSource {
     script_->record({.placed = true,
                      .mask = salt_ != 0,
                      .first_row = group.first_row,
-                     .expected = group.prefetched});
+                     .prefetched = group.prefetched != nullptr});
+    if (group.prefetched != nullptr) {
+      EXPECT_EQ(dynamic_cast<const FakePrefetched&>(*group.prefetched).first_row, group.first_row);
+    }
     if (script_->at_call) script_->at_call(call);
     if (script_->at_rows) script_->at_rows(rows);
     std::size_t written = 0;
@@ -87,17 +116,15 @@ class FakeSource final : public ChunkSource {
     if (fails) throw Error(script_->fail_code, "call " + std::to_string(call));
     return {.bytes_read = static_cast<std::int64_t>(rows.size()) * row_bytes_};
   }
-  void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept override {
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
+      const RowGroup& group, const RowRange& wanted) const noexcept override {
     if (script_->at_prefetch) script_->at_prefetch();
     EXPECT_GE(wanted.begin, group.first_row);
     EXPECT_LT(wanted.begin, wanted.end);
     EXPECT_LE(wanted.end, group.first_row + group.num_rows);
     script_->record(
         {.placed = false, .mask = salt_ != 0, .first_row = group.first_row, .wanted = wanted});
-  }
-  void cancel_prefetch() const noexcept override {
-    const std::lock_guard lock(script_->mutex);
-    script_->forgotten = script_->log.size();
+    return std::make_unique<const FakePrefetched>(script_, group.first_row);
   }
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t) const noexcept override { return 0; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 // IWYU pragma: begin_exports
+#include <chunkio/byte_source.hpp>
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>

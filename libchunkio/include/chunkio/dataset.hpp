@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include <chunkio/byte_source.hpp>
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/export.hpp>
 #include <chunkio/tensor.hpp>
@@ -158,12 +159,17 @@ class CHUNKIO_EXPORT Dataset {
   ///
   /// A path such as `train-*-of-00008.h5` (shards.hpp) stands for all eight files, opened as one
   /// dataset whose rows are theirs, one file after the other. All of them must be there, fit
-  /// together and, if they say so, belong together. Three file descriptors a file stay open.
-  /// \throws Error not_found (no such file or dataset), corrupt_data (not HDF5, truncated or
+  /// together and, if they say so, belong together. A file descriptor a file stays open, and
+  /// another one where a Loader bypasses the page cache. \throws Error not_found (no such file or
+  /// dataset), corrupt_data (not HDF5, truncated or
   ///         inconsistent; a file of another dataset), unsupported (no suitable dataset: the
   ///         message lists what there is), io_failed, invalid_argument (layout cannot be told: the
   ///         message names the option), out_of_resources (more files than descriptors).
   static Dataset open(const std::string& path, const OpenOptions& options = {});
+  /// Opens one file, wherever its bytes come from. Options that ask something of the page cache or
+  /// of a local file (direct_io, the mapped source) do not concern it.
+  /// \throws Error as above, and what the source throws.
+  static Dataset open(std::shared_ptr<const ByteSource> bytes, const OpenOptions& options = {});
 
   [[nodiscard]] const DatasetInfo& info() const noexcept;
   [[nodiscard]] std::int64_t size() const noexcept { return info().num_samples; }

@@ -24,7 +24,9 @@
 #include "base/run_on_threads.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
+#include "io/direct_file.hpp"
 #include "io/disk_limiter.hpp"
+#include "io/local_file.hpp"
 #include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
 #include "read/open_arrays.hpp"
@@ -79,8 +81,11 @@ double cached_share(const Files& files) {
   Draws draws(1);
   std::int64_t cached = 0;
   for (std::int64_t i = 0; i < kSampledPages; ++i) {
-    const Dataset::Impl& file = *files[static_cast<std::size_t>(draws.below(std::ssize(files)))];
-    if (io::has_page(file.descriptor.get(), draws.below(file.file_bytes))) ++cached;
+    const ByteSource& bytes =
+        *files[static_cast<std::size_t>(draws.below(std::ssize(files)))]->bytes;
+    const std::int64_t place = draws.below(bytes.size());
+    const io::LocalFile* const file = io::as_local_file(bytes);
+    if (file != nullptr && io::has_page(file->fd(), place)) ++cached;
   }
   return static_cast<double>(cached) / static_cast<double>(kSampledPages);
 }
@@ -91,8 +96,12 @@ class Disk {
   using Clock = io::DiskLimiter::Clock;
 
   /// \param limit  a slower disk that is meant; or none.
-  Disk(const Files& files, const std::optional<DiskLimit>& limit) : files_(files), limit_(limit) {
-    for (const auto& file : files) readers_.emplace_back(file, true);
+  Disk(const Files& files, const std::optional<DiskLimit>& limit) : limit_(limit) {
+    for (const auto& file : files) {
+      const auto direct = io::open_direct(file->bytes);
+      direct_ = direct_ && direct != nullptr;
+      files_.push_back(direct ? direct : file->bytes);
+    }
     become_idle();
   }
 
@@ -101,16 +110,13 @@ class Disk {
     if (limit_) slower_ = std::make_unique<io::DiskLimiter>(*limit_);
   }
 
-  [[nodiscard]] bool direct() const {
-    return std::all_of(readers_.begin(), readers_.end(),
-                       [](const io::RangeReader& reader) { return reader.direct(); });
-  }
+  [[nodiscard]] bool direct() const noexcept { return direct_; }
 
   /// Of requests of `bytes` to any of the files.
   [[nodiscard]] std::size_t scratch_bytes(std::int64_t bytes) const {
     std::size_t most = 0;
-    for (const io::RangeReader& reader : readers_) {
-      most = std::max(most, reader.scratch_bytes(bytes));
+    for (const auto& file : files_) {
+      most = std::max(most, io::RangeReader(*file).scratch_bytes(bytes));
     }
     return most;
   }
@@ -120,21 +126,20 @@ class Disk {
   Clock::time_point read(std::int64_t bytes, std::int64_t alignment, Draws& draws,
                          std::span<std::byte> scratch, Clock::time_point end,
                          ReadCost& cost) const {
-    const auto number = static_cast<std::size_t>(draws.below(std::ssize(readers_)));
-    const std::int64_t file_bytes = files_[number]->file_bytes;
-    const std::int64_t size = std::min(bytes, file_bytes);
-    const std::int64_t place = draws.below(file_bytes - size + 1);
+    const ByteSource& file = *files_[static_cast<std::size_t>(draws.below(std::ssize(files_)))];
+    const std::int64_t size = std::min(bytes, file.size());
+    const std::int64_t place = draws.below(file.size() - size + 1);
     const std::int64_t offset = place / alignment * alignment;
     const Clock::time_point arrives = slower_ ? slower_->submit(size, offset) : Clock::now();
-    static_cast<void>(readers_[number].read(offset, size, scratch, cost));
+    static_cast<void>(io::RangeReader(file).read({offset, offset + size}, scratch, {}, cost));
     if (slower_) slower_->wait_until(std::min(arrives, end), {});
     return std::max(arrives, Clock::now());
   }
 
  private:
-  const Files& files_;
   std::optional<DiskLimit> limit_;
-  std::vector<io::RangeReader> readers_;
+  std::vector<std::shared_ptr<const ByteSource>> files_;
+  bool direct_ = true;  // they bypass the page cache
   std::unique_ptr<io::DiskLimiter> slower_;
 };
 
@@ -293,7 +298,7 @@ double stored_bytes_per_sample(const Loader& loader, const Files& files) {
 
 std::int64_t least_file_bytes(const Files& files) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (const auto& file : files) least = std::min(least, file->file_bytes);
+  for (const auto& file : files) least = std::min(least, file->bytes->size());
   return least;
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <stop_token>
 
+#include <chunkio/byte_source.hpp>
 #include <chunkio/epoch_order.hpp>
 
 #include "base/streaming_copy.hpp"
@@ -32,8 +33,9 @@ inline constexpr std::int64_t kMaxGapBytes = std::int64_t{64} << 10;
 struct RowGroup {
   std::int64_t first_row = 0;  ///< Row in the dataset.
   std::int64_t num_rows = 0;
-  /// Of place(): a prefetch() is for this group read. It may be under way still, or come only now.
-  bool prefetched = false;
+  /// Of place(): what prefetch() returned for this group read, through which its bytes come; or
+  /// null.
+  const ByteSource* prefetched = nullptr;
   /// Of place(): how rows that are stored as they are get to their targets. Advice.
   base::Stores stores = base::Stores::streaming;
 };
@@ -78,16 +80,15 @@ class ChunkSource {
   /// Says that rows of `group` will be placed soon, so that their bytes can be on their way from
   /// storage.
   /// \param wanted  rows of the dataset, within `group`, from the first to the last wanted one.
+  /// \returns what one place() is to be given (RowGroup::prefetched), or null. This outlives it.
   /// Advice: never fails, may do nothing, blocks no longer than it takes to queue the requests. May
   /// be called concurrently.
-  virtual void prefetch(const RowGroup& group, const RowRange& wanted) const noexcept {
+  [[nodiscard]] virtual std::unique_ptr<const ByteSource> prefetch(
+      const RowGroup& group, const RowRange& wanted) const noexcept {
     static_cast<void>(group);
     static_cast<void>(wanted);
+    return nullptr;
   }
-
-  /// Whatever was prefetched and not placed will not be: the group reads were given up. Not while
-  /// prefetch() or place() runs.
-  virtual void cancel_prefetch() const noexcept {}
 
   /// Bytes this source allocates for `threads` concurrent callers; part of the memory budget.
   [[nodiscard]] virtual std::int64_t memory_bytes(std::int64_t threads) const noexcept = 0;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include <chunkio/byte_source.hpp>
 #include <chunkio/error.hpp>
 
 namespace chunkio::base {
@@ -46,12 +47,6 @@ class FileDescriptor {
 /// \param path  for messages.
 /// \throws Error io_failed (errno), corrupt_data (end of file comes first).
 void read_at(int fd, std::int64_t offset, std::span<std::byte> out, const std::string& path);
-
-/// Where the time of a read went.
-struct ReadTime {
-  double waited_seconds = 0;  ///< For storage.
-  double copied_seconds = 0;  ///< Out of the page cache.
-};
 
 /// The same as read_at, and tells what it cost: what lies in the page cache is taken first
 /// (RWF_NOWAIT), and only the rest is waited for. Where the file system cannot tell the two apart,

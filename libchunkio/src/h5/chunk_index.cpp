@@ -1,15 +1,13 @@
 #include "h5/chunk_index.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,12 +18,11 @@
 
 #include "base/checked_math.hpp"
 #include "base/host_memory.hpp"
-#include "base/positional_io.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
-#include "h5/probe_driver.hpp"
+#include "h5/source_file.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -58,20 +55,8 @@ using Coord = std::array<std::int64_t, Shape::kMaxRank>;
 }  // namespace
 
 struct ChunkIndex::Impl {
-#if CHUNKIO_HAVE_CHUNK_ITER
-  Impl(int /*fd*/, const FileId& file, Target what)
-      : target(std::move(what)), dataset(open_dataset(file, target.dataset, target.path)) {
-    count_chunks();
-  }
-#else
-  Impl(int original, const FileId& /*file*/, Target what)
-      : target(std::move(what)), fd(::fcntl(original, F_DUPFD_CLOEXEC, 0)) {
-    if (!fd.valid()) throw base::system_error(errno, "open once more", target.path);
-    count_chunks();
-  }
-#endif
-
-  void count_chunks() {
+  Impl(std::shared_ptr<const ByteSource> bytes, Target what)
+      : target(std::move(what)), file(std::move(bytes), External::refused, probed_range()) {
     for (std::size_t axis = 0; axis < target.shape.rank(); ++axis) {
       grid[axis] = base::ceil_divide(target.shape[axis], target.chunk[axis]);
       const auto product = base::checked_multiply(num_chunks, grid[axis]);
@@ -220,12 +205,24 @@ struct ChunkIndex::Impl {
     return origin;
   }
 
+  [[nodiscard]] ProbedRange* probed_range() {
+#if CHUNKIO_HAVE_CHUNK_ITER
+    return nullptr;
+#else
+    return &probed;
+#endif
+  }
+  /// Opens the dataset, of a file that the chunk cache of others has nothing to do with. The
+  /// library and `mutex` are held. \throws Error corrupt_data, io_failed, hdf5_failed.
+  void open() {
+    if (dataset) return;
+    if (!file.id()) file.open();
+    dataset = open_dataset(file.id(), target.dataset, target.path);
+  }
+
   Target target;
   Coord grid{};
   std::int64_t num_chunks = 1;
-#if !CHUNKIO_HAVE_CHUNK_ITER
-  base::FileDescriptor fd;
-#endif
 
   std::mutex mutex;  // guards what follows; taken after Library::lock()
   base::HostBuffer slots;
@@ -234,8 +231,8 @@ struct ChunkIndex::Impl {
   bool listed = false;
 #else
   ProbedRange probed;
-  Probe probe;
 #endif
+  SourceFile file;  // libhdf5's own hold on it: what is looked up is not what is read
   DatasetId dataset;
 };
 
@@ -280,6 +277,7 @@ int collect_chunk(const hsize_t* offset, unsigned filter_mask, haddr_t address, 
 }  // namespace
 
 ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
+  open();
   unsigned filter_mask = 0;
   haddr_t address = HADDR_UNDEF;
   hsize_t size = 0;
@@ -292,6 +290,7 @@ ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
 
 void ChunkIndex::Impl::fill(std::span<const std::int64_t> coord) {
   if (!listed) {
+    open();
     Listing listing{.target = &target};
     const herr_t status = H5Dchunk_iter(dataset.get(), H5P_DEFAULT, &collect_chunk, &listing);
     if (listing.failed) throw std::bad_alloc();
@@ -313,20 +312,18 @@ void ChunkIndex::Impl::fill(std::span<const std::int64_t> coord) {
 ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
   probed = {};
   const auto failed = [&](const std::string& cause) {
-    if (probed.failure) {
-      return Error(probed.failure->code(),
-                   where(coord) + " cannot be looked up: " + probed.failure->what());
+    const std::optional<Error> failure = file.take_failure();
+    if (failure) {
+      return Error(failure->code(), where(coord) + " cannot be looked up: " + failure->what());
     }
     return Error(ErrorCode::corrupt_data, where(coord) + " cannot be looked up (libhdf5: " + cause +
                                               "); copy or download the file again");
   };
-  if (!dataset) {
-    try {
-      if (!probe.file) probe = open_probe(fd.get(), probed, target.path);
-      dataset = open_dataset(probe.file, target.dataset, target.path);
-    } catch (const Error& error) {
-      throw failed(error.what());
-    }
+  try {
+    open();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::hdf5_failed) throw failed(error.what());
+    throw Error(error.code(), where(coord) + " cannot be looked up: " + error.what());
   }
   const auto origin = origin_of(coord);
   std::uint32_t filter_mask = 0;
@@ -338,7 +335,7 @@ ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
     hsize_t stored_bytes = 0;
     const herr_t status = H5Dget_chunk_storage_size(dataset.get(), origin.data(), &stored_bytes);
     const bool unallocated =
-        !probed.failure &&
+        !file.failed() &&
         (status < 0 ? describe_error_stack().find("not allocated") != std::string::npos
                     : stored_bytes == 0);
     if (!unallocated) throw failed(cause);
@@ -356,8 +353,8 @@ void ChunkIndex::Impl::fill(std::span<const std::int64_t> coord) { keep(coord, l
 
 #endif
 
-ChunkIndex::ChunkIndex(int fd, const FileId& file, Target target)
-    : impl_(std::make_unique<Impl>(fd, file, std::move(target))) {}
+ChunkIndex::ChunkIndex(std::shared_ptr<const ByteSource> bytes, Target target)
+    : impl_(std::make_unique<Impl>(std::move(bytes), std::move(target))) {}
 ChunkIndex::~ChunkIndex() = default;
 
 ChunkEntry ChunkIndex::find(std::span<const std::int64_t> coord) const {
@@ -387,13 +384,8 @@ std::span<const std::int64_t> ChunkIndex::grid() const noexcept {
 std::int64_t ChunkIndex::num_chunks() const noexcept { return impl_->num_chunks; }
 
 std::int64_t ChunkIndex::memory_bytes() const noexcept {
-#if CHUNKIO_HAVE_CHUNK_ITER
-  constexpr std::int64_t kProbeBytes = 0;
-#else
-  constexpr std::int64_t kProbeBytes = kMetadataBytes;
-#endif
   return static_cast<std::int64_t>(base::HostBuffer::footprint(impl_->slots.bytes().size())) +
-         impl_->num_chunks * kRangeBytes + kProbeBytes;
+         impl_->num_chunks * kRangeBytes + kMetadataBytes;
 }
 
 }  // namespace chunkio::h5

@@ -3,10 +3,10 @@
 /// Problem. libhdf5 1.10.8 can list the addresses of n chunks only in time n^2
 /// (H5Dget_chunk_info walks the index from its start at each call) and reports them without the
 /// file's user block; H5Dchunk_iter came with 1.10.10 and 1.12.3. A lookup inside H5Dread_chunk,
-/// however, costs O(log n) whatever kind of index the file has. So a file driver that notes which
-/// bytes it is asked for, and returns without reading them, tells position and stored size of a
-/// chunk (probe_driver.hpp), user block included, and H5Dread_chunk itself returns the filter mask.
-/// Where there is H5Dchunk_iter, the first lookup lists all chunks with it.
+/// however, costs O(log n) whatever kind of index the file has. So a file that notes which bytes
+/// libhdf5 asks for, and returns without reading them, tells position and stored size of a chunk
+/// (SourceFile), user block included, and H5Dread_chunk itself returns the filter mask. Where there
+/// is H5Dchunk_iter, the first lookup lists all chunks with it.
 ///
 /// Entries are looked up as they are asked for and kept as long as the index. Each is checked:
 /// inside the file, of the only size there can be if nothing is filtered, overlapping no chunk
@@ -24,9 +24,20 @@
 #include <span>
 #include <string>
 
+#include <hdf5.h>
+
+#include <chunkio/byte_source.hpp>
 #include <chunkio/tensor.hpp>
 
-#include "h5/handle.hpp"
+// H5Dchunk_iter came with 1.10.10, 1.12.3 and 1.14.0; the one of 1.13 gave other offsets.
+#ifndef CHUNKIO_HAVE_CHUNK_ITER
+#if H5_VERSION_GE(1, 14, 0) || (H5_VERSION_GE(1, 12, 3) && !H5_VERSION_GE(1, 13, 0)) || \
+    (H5_VERSION_GE(1, 10, 10) && !H5_VERSION_GE(1, 11, 0))
+#define CHUNKIO_HAVE_CHUNK_ITER 1
+#else
+#define CHUNKIO_HAVE_CHUNK_ITER 0
+#endif
+#endif
 
 namespace chunkio::h5 {
 
@@ -60,12 +71,8 @@ class ChunkIndex {
   };
 
   /// Looks up nothing yet.
-  /// \param fd    the open file; duplicated.
-  /// \param file  the same, as libhdf5 has it open. Only what lies behind these two is looked at,
-  ///              never the path, which may lead to another file by now.
-  /// \throws Error io_failed, out_of_resources, corrupt_data (more chunks than can be counted),
-  ///         hdf5_failed.
-  ChunkIndex(int fd, const FileId& file, Target target);
+  /// \throws Error out_of_resources, corrupt_data (more chunks than can be counted).
+  ChunkIndex(std::shared_ptr<const ByteSource> bytes, Target target);
   ~ChunkIndex();
   ChunkIndex(const ChunkIndex&) = delete;
   ChunkIndex& operator=(const ChunkIndex&) = delete;

@@ -56,6 +56,11 @@ Dataset Dataset::open(const std::string& path, const OpenOptions& options) {
   return Dataset(h5::open_shards(*pattern, options));
 }
 
+Dataset Dataset::open(std::shared_ptr<const ByteSource> bytes, const OpenOptions& options) {
+  if (bytes == nullptr) throw Error(ErrorCode::invalid_argument, "there is no byte source to open");
+  return Dataset(h5::open_dataset_file(std::move(bytes), options));
+}
+
 const DatasetInfo& Dataset::info() const noexcept { return impl_->info; }
 
 void Dataset::read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const {

@@ -15,6 +15,9 @@ enum class LinkFiles { refused, opened };
 
 /// \throws Error as Dataset::open() does.
 [[nodiscard]] std::shared_ptr<const Dataset::Impl> open_dataset_file(
+    std::shared_ptr<const ByteSource> bytes, const OpenOptions& options,
+    LinkFiles link_files = LinkFiles::refused);
+[[nodiscard]] std::shared_ptr<const Dataset::Impl> open_dataset_file(
     const std::string& path, const OpenOptions& options, LinkFiles link_files = LinkFiles::refused);
 
 }  // namespace chunkio::h5

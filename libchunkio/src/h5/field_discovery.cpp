@@ -104,7 +104,7 @@ std::string why_no_labels(const DatasetInfo& info, const FileContents& contents,
 void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileContents& contents) {
   DatasetInfo& info = impl.info;
   const auto summary_of = [&](const std::string& name) {
-    return summarize(open_dataset(impl.file, name, info.path), name, info.path, impl.external);
+    return summarize(open_dataset(impl.file(), name, info.path), name, info.path, impl.external);
   };
   const auto labels_from = [&](const DatasetSummary& labels) {
     if (is_parallel(labels, info.num_samples) && is_oversized(labels)) {
@@ -114,7 +114,7 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
   };
   if (!options.labels.empty()) {
     const DatasetSummary labels =
-        summary_of(find_named(impl.file, options.labels, contents, info.path, impl.external));
+        summary_of(find_named(impl.file(), options.labels, contents, info.path, impl.external));
     if (!labels.refusal.empty()) throw refused(info.path, labels.describe());
     info.labels = labels_from(labels);
     if (!info.labels) {
@@ -126,12 +126,12 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
   std::string unfit;
   for (const char* name : {kLabels, "label"}) {
     std::string refusal;
-    const LinkState state = follow_links(impl.file, name, info.path, impl.external, refusal);
+    const LinkState state = follow_links(impl.file(), name, info.path, impl.external, refusal);
     // Images without their labels would be a surprise, so what looks like labels is not passed
     // over.
     if (state == LinkState::refused) throw refused(info.path, refusal);
     if (state == LinkState::absent) continue;
-    if (!is_dataset(impl.file, name, info.path)) {
+    if (!is_dataset(impl.file(), name, info.path)) {
       if (unfit.empty()) unfit = name + std::string(", which is no dataset,");
       continue;
     }
@@ -160,12 +160,12 @@ void find_digests(Dataset::Impl& impl) {
   DatasetInfo& info = impl.info;
   std::string refusal;
   if (!holds_digests(info, kSampleDigests) ||
-      follow_links(impl.file, kSampleDigests, info.path, External::refused, refusal) !=
+      follow_links(impl.file(), kSampleDigests, info.path, External::refused, refusal) !=
           LinkState::present ||
-      !is_dataset(impl.file, kSampleDigests, info.path)) {
+      !is_dataset(impl.file(), kSampleDigests, info.path)) {
     return;
   }
-  const DatasetId dataset = open_dataset(impl.file, kSampleDigests, info.path);
+  const DatasetId dataset = open_dataset(impl.file(), kSampleDigests, info.path);
   std::vector<std::string> names = read_covered_names(dataset.get(), info.path);
   if (names.empty()) return;
   const DatasetSummary digests = summarize(dataset, kSampleDigests, info.path, External::refused);
@@ -223,7 +223,7 @@ bool are_stored(const StoredArray& labels, const DatasetInfo& info) {
 /// less than a byte.
 bool is_large_enough(const Dataset::Impl& impl) {
   constexpr std::int64_t kAlwaysRead = std::int64_t{1} << 24;
-  return impl.info.num_samples <= std::max(kAlwaysRead, impl.file_bytes);
+  return impl.info.num_samples <= std::max(kAlwaysRead, impl.bytes->size());
 }
 
 /// Labels index class names, so one out of range would be read beyond a table.
@@ -244,7 +244,7 @@ void check_labels(const Dataset::Impl& impl, LinkFiles link_files) {
     throw Error(ErrorCode::corrupt_data,
                 info.path + ": " + printable(info.labels->name) + " has " +
                     std::to_string(info.num_samples) + " rows, the file only " +
-                    std::to_string(impl.file_bytes) + " bytes; write the file again");
+                    std::to_string(impl.bytes->size()) + " bytes; write the file again");
   }
   std::vector<std::int64_t> values(static_cast<std::size_t>(std::min(kPiece, info.num_samples)));
   for (std::int64_t first = 0; first < info.num_samples; first += kPiece) {

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <new>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "base/positional_io.hpp"
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 
@@ -128,52 +126,6 @@ std::string_view link_kind(H5L_type_t type) {
 }
 
 }  // namespace
-
-void limit_metadata_cache(const ListId& access, const std::string& path) {
-  // In stored bytes, of which nodes of a B-tree take the fivefold in memory.
-  constexpr std::size_t kStoredBytes = kMetadataBytes / 8;
-  H5AC_cache_config_t cache{};
-  cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
-  check_status(H5Pget_mdc_config(access.get(), &cache), "prepare to open", path);
-  cache.set_initial_size = true;
-  cache.initial_size = cache.min_size = cache.max_size = kStoredBytes;
-  cache.incr_mode = H5C_incr__off;
-  cache.flash_incr_mode = H5C_flash_incr__off;
-  cache.decr_mode = H5C_decr__off;
-  check_status(H5Pset_mdc_config(access.get(), &cache), "prepare to open", path);
-}
-
-FileId open_file(const std::string& path) {
-  ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "prepare to open", path));
-  check_status(H5Pset_fapl_sec2(access.get()), "prepare to open", path);
-  limit_metadata_cache(access, path);
-  FileId file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
-  if (file) return file;
-
-  const std::string cause = describe_error_stack();
-  if (cause.find("unable to lock file") != std::string::npos) {
-    throw Error(ErrorCode::io_failed,
-                "cannot open " + path +
-                    ": another process has it open for writing; wait until it is done, or set "
-                    "HDF5_USE_FILE_LOCKING=FALSE if the file system knows no locks");
-  }
-  if (cause.find("errno = " + std::to_string(EMFILE) + ",") != std::string::npos) {
-    throw base::system_error(EMFILE, "open", path);
-  }
-  if (cause.find("errno = ") != std::string::npos) {
-    throw Error(ErrorCode::io_failed, "cannot open " + path + " (libhdf5: " + cause + ")");
-  }
-  if (cause.find("truncated file") != std::string::npos) {
-    throw Error(ErrorCode::corrupt_data,
-                path + " is truncated (libhdf5: " + cause + "); copy or download it again");
-  }
-  if (cause.find("already open for") != std::string::npos) {
-    throw Error(ErrorCode::corrupt_data,
-                path + " is still being written, or its writer died; write it again");
-  }
-  throw Error(ErrorCode::corrupt_data,
-              path + " is a damaged HDF5 file (libhdf5: " + cause + "); copy or download it again");
-}
 
 std::string DatasetSummary::describe() const {
   std::string text = printable(name) + " " + type;

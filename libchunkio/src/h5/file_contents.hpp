@@ -1,4 +1,4 @@
-/// Opening files of unknown origin, and finding out which datasets they hold.
+/// Finding out which datasets a file of unknown origin holds.
 ///
 /// Unless External::allowed, only hard links are followed: soft links can loop, external links and
 /// user-defined links lead to other files; and datasets whose data lies elsewhere (external
@@ -15,24 +15,9 @@
 #include <chunkio/tensor.hpp>
 
 #include "h5/handle.hpp"
+#include "h5/source_file.hpp"
 
 namespace chunkio::h5 {
-
-/// Opens a file read-only with the plain POSIX driver, whatever the environment says.
-/// \throws Error corrupt_data (damaged, truncated, not closed by its writer), io_failed (locked by
-/// a writer).
-[[nodiscard]] FileId open_file(const std::string& path);
-
-/// What libhdf5 keeps of a file's metadata takes at most this much, whatever the number of chunks;
-/// of its own accord it would keep 32 MiB as they are stored.
-inline constexpr std::int64_t kMetadataBytes = std::int64_t{512} << 10;
-
-/// Says so in the access list of a file. \throws Error hdf5_failed.
-void limit_metadata_cache(const ListId& access, const std::string& path);
-
-/// Whether what a file borrows from elsewhere may be read: a file from a stranger could name any
-/// file of ours.
-enum class External { refused, allowed };
 
 /// What is known about a dataset without reading it.
 struct DatasetSummary {

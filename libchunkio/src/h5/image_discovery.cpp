@@ -206,10 +206,10 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted, bool o
 
 void open_images(Dataset::Impl& file, const FileContents& contents, const OpenOptions& options) {
   DatasetInfo& info = file.info;
-  info.images_path = find_images(file.file, options.images, contents, info.path, file.external);
-  const DatasetSummary images = summarize(open_dataset(file.file, info.images_path, info.path),
+  info.images_path = find_images(file.file(), options.images, contents, info.path, file.external);
+  const DatasetSummary images = summarize(open_dataset(file.file(), info.images_path, info.path),
                                           info.images_path, info.path, file.external);
-  const bool ours = has_format(file.file.get(), info.path);
+  const bool ours = has_format(file.file().get(), info.path);
   check_images(images, options.scale, ours, info.path);
   file.images = open_array(file, info.images_path, *images.shape, DType::uint8,
                            std::numeric_limits<std::int64_t>::max(), options.scale);

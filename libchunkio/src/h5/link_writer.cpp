@@ -11,7 +11,7 @@
 #include "base/uuid.hpp"
 #include "h5/attributes.hpp"
 #include "h5/dataset_impl.hpp"
-#include "h5/deferring_driver.hpp"
+#include "h5/deferred_writes.hpp"
 #include "h5/description_writer.hpp"
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
@@ -45,7 +45,7 @@ DatasetId create_virtual(const FileId& file, const FieldInfo& field, const Datas
   const std::string& name = field.name;
   const std::string action = "create virtual dataset " + printable(name) + " of";
   const Shape stored =
-      stored_shape(open_dataset(first.file, name, first.info.path), name,
+      stored_shape(open_dataset(first.file(), name, first.info.path), name,
                    field.row_shape.with_first_axis(first.info.num_samples), first.info.path);
   Extent dims;
   for (const std::int64_t dim : stored.dims()) dims.push_back(static_cast<hsize_t>(dim));

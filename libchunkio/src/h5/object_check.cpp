@@ -77,7 +77,7 @@ class ObjectCheck {
   std::vector<DamagedObject> run() {
     std::vector<DamagedObject> unopened;
     visit_objects(
-        file_.file, path_,
+        file_.file(), path_,
         [&](hid_t object, const std::string& name, H5I_type_t type) {
           attempt(name, [&] { inspect(object, name); });
           read_attributes(object, name);
@@ -195,7 +195,7 @@ class ObjectCheck {
       if (field.name == name) return read_field(field);
     }
     const DatasetSummary summary =
-        summarize(open_dataset(file_.file, name, path_), name, path_, file_.external);
+        summarize(open_dataset(file_.file(), name, path_), name, path_, file_.external);
     if (summary.refusal.empty()) read_elements(name, summary.shape);
   }
 
@@ -218,7 +218,7 @@ class ObjectCheck {
   /// \param shape  absent for more axes than the library reads.
   void read_elements(const std::string& name, const std::optional<Shape>& shape) {
     const std::string action = "read " + printable(name) + " of";
-    DatasetId dataset = open_dataset(file_.file, name, path_);
+    DatasetId dataset = open_dataset(file_.file(), name, path_);
     const TypeId type(check_id(H5Dget_type(dataset.get()), action, path_));
     const SpaceId space(check_id(H5Dget_space(dataset.get()), action, path_));
     const std::optional<Extent> dims = extent_of(space, action, path_);

@@ -17,14 +17,15 @@
 #include "base/digest.hpp"
 #include "h5/dataset_file.hpp"
 #include "h5/error_stack.hpp"
+#include "io/local_file.hpp"
 
 namespace chunkio::h5 {
 namespace {
 
 using File = std::shared_ptr<const Dataset::Impl>;
 
-/// Ours, libhdf5's and the chunk index's.
-constexpr std::int64_t kDescriptorsPerFile = 3;
+/// The file itself, and once more to bypass the page cache.
+constexpr std::int64_t kDescriptorsPerFile = 2;
 
 bool same_field(const FieldInfo& a, const FieldInfo& b) {
   return a.name == b.name && a.dtype == b.dtype && a.row_shape == b.row_shape;
@@ -180,7 +181,8 @@ void check_no_file_twice(std::span<const File> files) {
   for (const File& file : files) {
     struct stat status {};
     std::string identity = file->info.uuid;  // a third-party file has none
-    if (identity.empty() && ::fstat(file->descriptor.get(), &status) == 0) {
+    const io::LocalFile* local = io::as_local_file(*file->bytes);
+    if (identity.empty() && local != nullptr && ::fstat(local->fd(), &status) == 0) {
       identity = std::to_string(status.st_dev) + " " + std::to_string(status.st_ino);
     }
     const auto [before, is_new] = path_of.try_emplace(identity, &file->info.path);

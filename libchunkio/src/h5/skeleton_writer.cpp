@@ -10,7 +10,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/digest.hpp"
-#include "h5/deferring_driver.hpp"
+#include "h5/deferred_writes.hpp"
 #include "h5/description_reader.hpp"
 #include "h5/description_writer.hpp"
 #include "h5/element_type.hpp"
@@ -311,7 +311,7 @@ FileId create_file(DeferredWrites& writes, const std::string& path, const Datase
 
 ListId file_access(DeferredWrites& writes, const std::string& path) {
   ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), "prepare to write", path));
-  writes.install(access);
+  writes.install(access, path);
   check_status(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110),
                "set the format of", path);
   // Closing with objects open would silently leave the file open, and unwritten.

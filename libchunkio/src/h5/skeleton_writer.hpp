@@ -14,7 +14,7 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset_writer.hpp>
 
-#include "h5/deferring_driver.hpp"
+#include "h5/deferred_writes.hpp"
 #include "h5/handle.hpp"
 
 namespace chunkio::h5 {

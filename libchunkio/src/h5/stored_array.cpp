@@ -19,7 +19,6 @@
 #include "h5/file_contents.hpp"
 #include "h5/filters.hpp"
 #include "h5/library.hpp"
-#include "h5/probe_driver.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -194,12 +193,12 @@ class Inspection {
 #if H5_VERSION_GE(1, 12, 0)
     H5O_info2_t ours;
     H5O_info2_t theirs;
-    check_status(H5Oget_info3(file_.file.get(), &ours, H5O_INFO_BASIC), action_, path_);
+    check_status(H5Oget_info3(file_.file().get(), &ours, H5O_INFO_BASIC), action_, path_);
     check_status(H5Oget_info3(array_.dataset.get(), &theirs, H5O_INFO_BASIC), action_, path_);
 #else
     H5O_info_t ours;
     H5O_info_t theirs;
-    check_status(H5Oget_info2(file_.file.get(), &ours, H5O_INFO_BASIC), action_, path_);
+    check_status(H5Oget_info2(file_.file().get(), &ours, H5O_INFO_BASIC), action_, path_);
     check_status(H5Oget_info2(array_.dataset.get(), &theirs, H5O_INFO_BASIC), action_, path_);
 #endif
     return ours.fileno != theirs.fileno;
@@ -234,7 +233,7 @@ class Inspection {
   }
 
   [[nodiscard]] std::int64_t user_block() const {
-    const ListId creation(check_id(H5Fget_create_plist(file_.file.get()), action_, path_));
+    const ListId creation(check_id(H5Fget_create_plist(file_.file().get()), action_, path_));
     hsize_t bytes = 0;
     check_status(H5Pget_userblock(creation.get(), &bytes), action_, path_);
     return static_cast<std::int64_t>(bytes);
@@ -242,13 +241,13 @@ class Inspection {
 
   void make_index() {
     array_.index = std::make_unique<ChunkIndex>(
-        file_.descriptor.get(), file_.file,
+        file_.bytes,
         ChunkIndex::Target{.path = path_,
                            .dataset = array_.name,
                            .shape = array_.stored.shape,
                            .chunk = array_.stored.chunk_shape,
                            .first_byte = first_byte_,
-                           .file_bytes = file_.file_bytes,
+                           .file_bytes = file_.bytes->size(),
                            .raw_bytes = array_.filters.empty() ? array_.chunk_bytes : 0});
     if (array_.filters.empty() && array_.whole_rows()) find_implicit_base();
     if (array_.num_chunks <= ChunkIndex::kMaxChunks) return;
@@ -285,11 +284,11 @@ class Inspection {
       throw corrupt(name() + " begins at byte " + std::to_string(*array_.linear_offset) +
                     ", where the file's own superblock is; copy or download it again");
     }
-    if (!end || *end > file_.file_bytes) {
-      throw Error(ErrorCode::corrupt_data, path_ + " is truncated: " + name() + " ends at byte " +
-                                               (end ? std::to_string(*end) : "2^63") +
-                                               ", the file at " + std::to_string(file_.file_bytes) +
-                                               "; copy or download it again");
+    if (!end || *end > file_.bytes->size()) {
+      throw Error(ErrorCode::corrupt_data,
+                  path_ + " is truncated: " + name() + " ends at byte " +
+                      (end ? std::to_string(*end) : "2^63") + ", the file at " +
+                      std::to_string(file_.bytes->size()) + "; copy or download it again");
     }
   }
 
@@ -315,7 +314,7 @@ class Inspection {
                                     static_cast<std::size_t>(array_.chunk_cache_bytes), 1.0),
                  action_, path_);
     array_.dataset.reset();
-    array_.dataset = open_dataset(file_.file, array_.name, path_, access.get());
+    array_.dataset = open_dataset(file_.file(), array_.name, path_, access.get());
   }
 
   const Dataset::Impl& file_;
@@ -367,7 +366,7 @@ std::shared_ptr<const StoredArray> open_array(const Dataset::Impl& file, const s
   array->scale = scale;
   array->row_bytes =
       shape.without_first_axis().num_elements() * static_cast<std::int64_t>(size_of(dtype));
-  array->dataset = open_dataset(file.file, name, file.info.path);
+  array->dataset = open_dataset(file.file(), name, file.info.path);
   array->stored.shape = stored_shape(array->dataset, name, shape, file.info.path);
   Inspection(file, *array, max_cache_bytes).run();
   return array;

@@ -1,11 +1,12 @@
 #include "io/direct_ahead.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
-#include <utility>
 
 #include "base/stopwatch.hpp"
 #include "base/trace.hpp"
+#include "io/direct_file.hpp"
 
 namespace chunkio::io {
 namespace {
@@ -33,6 +34,74 @@ std::int64_t blocks_in(std::int64_t memory_bytes) {
 
 }  // namespace
 
+/// The blocks of some ranges, for the thread that reads them.
+class DirectAhead::Prefetched final : public WrappingSource {
+ public:
+  Prefetched(DirectAhead& ahead, std::shared_ptr<const ByteSource> source, Blocks blocks)
+      : WrappingSource(std::move(source)), ahead_(ahead), blocks_(std::move(blocks)) {}
+  ~Prefetched() override {
+    const std::lock_guard lock(ahead_.mutex_);
+    for (; next_ < blocks_.size(); ++next_) ahead_.give_back(*blocks_[next_]);
+  }
+  Prefetched(const Prefetched&) = delete;
+  Prefetched& operator=(const Prefetched&) = delete;
+
+  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token& stop) const override {
+    ReadTime time;
+    while (!out.empty()) {
+      const Block* const block = arrived(offset, time);
+      // Between blocks, and where a read ahead failed, the source says what is the matter.
+      const std::int64_t end = block != nullptr ? block->range.end : next_begin(offset);
+      const auto part = out.first(
+          static_cast<std::size_t>(std::min(static_cast<std::int64_t>(out.size()), end - offset)));
+      if (block != nullptr) {
+        base::Stopwatch watch;
+        std::memcpy(part.data(), block->memory + (offset - block->range.begin), part.size());
+        time.copied_seconds += watch.lap();
+      } else {
+        time += source()->read_at(offset, part, stop);
+      }
+      offset += static_cast<std::int64_t>(part.size());
+      out = out.subspan(part.size());
+    }
+    return time;
+  }
+  /// Bytes are in memory already.
+  [[nodiscard]] std::int64_t request_bytes() const noexcept override {
+    return ByteSource::request_bytes();
+  }
+
+ private:
+  /// The block that holds the byte at `offset`, once it is read; null if there is none. Those
+  /// before it are given back.
+  [[nodiscard]] const Block* arrived(std::int64_t offset, ReadTime& time) const {
+    base::Stopwatch watch;
+    std::unique_lock lock(ahead_.mutex_);
+    while (next_ < blocks_.size() && blocks_[next_]->range.end <= offset) {
+      ahead_.give_back(*blocks_[next_++]);
+    }
+    if (next_ == blocks_.size() || blocks_[next_]->range.begin > offset) return nullptr;
+    Block& block = *blocks_[next_];
+    ahead_.arrived_.wait(lock, [&block] { return block.state != State::reading; });
+    time.waited_seconds += watch.lap();
+    if (block.state == State::ready) return &block;
+    block.state = State::gone;
+    return nullptr;
+  }
+  /// Where the next block begins that may be read ahead.
+  [[nodiscard]] std::int64_t next_begin(std::int64_t offset) const noexcept {
+    for (std::size_t i = next_; i < blocks_.size(); ++i) {
+      if (blocks_[i]->range.begin > offset) return blocks_[i]->range.begin;
+    }
+    return size();
+  }
+
+  DirectAhead& ahead_;
+  Blocks blocks_;                 // ascending
+  mutable std::size_t next_ = 0;  // those before were given back
+};
+
 DirectAhead::DirectAhead(std::int64_t memory_bytes) : num_blocks_(blocks_in(memory_bytes)) {}
 
 std::int64_t DirectAhead::memory_bytes() const noexcept {
@@ -41,53 +110,31 @@ std::int64_t DirectAhead::memory_bytes() const noexcept {
       base::HostBuffer::footprint(static_cast<std::size_t>(num_blocks_ * kStride)));
 }
 
-void DirectAhead::prefetch(const Rows& rows, const std::shared_ptr<const RangeReader>& reader,
-                           std::span<const ByteRange> ranges) noexcept {
-  if (num_blocks_ == 0) return;
-  try {
-    Blocks blocks;
-    for (const ByteRange& range : ranges) {
-      for (std::int64_t begin = range.begin; begin < range.end;) {
-        const std::int64_t end = std::min(end_of_block(begin), range.end);
-        blocks.push_back(std::make_shared<Block>(Block{.reader = reader, .range = {begin, end}}));
-        begin = end;
-      }
+std::unique_ptr<const ByteSource> DirectAhead::prefetch(std::shared_ptr<const ByteSource> source,
+                                                        std::span<const ByteRange> ranges) noexcept
+    try {
+  if (num_blocks_ == 0) return nullptr;
+  const std::int64_t align = source->block_bytes();
+  Blocks blocks;
+  for (const ByteRange& range : ranges) {
+    const std::int64_t range_end =
+        std::min((range.end + align - 1) / align * align, std::max(range.end, source->size()));
+    for (std::int64_t begin = range.begin / align * align; begin < range_end;) {
+      const std::int64_t end = std::min(end_of_block(begin), range_end);
+      blocks.push_back(std::make_shared<Block>(Block{.source = source, .range = {begin, end}}));
+      begin = end;
     }
-    const std::lock_guard lock(mutex_);
-    start();
-    const Key key{rows.source, rows.rows.begin, rows.rows.end};
-    Prefetched& prefetched = prefetched_[key];
-    if (++prefetched.reads == 1) {
-      queue_.insert(queue_.end(), blocks.begin(), blocks.end());
-      prefetched.blocks = std::move(blocks);
-    } else if (prefetched.reads == 0) {
-      prefetched_.erase(key);
-    }
-  } catch (const std::exception&) {
-    return;  // the worker that needs the block reads it
   }
-  wake_.notify_all();
-}
-
-DirectAhead::GroupBlocks DirectAhead::blocks_of(const Rows& rows) {
-  if (num_blocks_ == 0) return {};
-  const std::lock_guard lock(mutex_);
-  const auto entry = prefetched_.try_emplace({rows.source, rows.rows.begin, rows.rows.end}).first;
-  Blocks blocks = std::exchange(entry->second.blocks, {});
-  if (--entry->second.reads == 0) prefetched_.erase(entry);
-  return {*this, std::move(blocks)};
-}
-
-void DirectAhead::cancel(const ChunkSource* source) noexcept {
+  auto prefetched = std::make_unique<const Prefetched>(*this, std::move(source), blocks);
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(prefetched_, [&](auto& entry) {
-      if (std::get<0>(entry.first) != source) return false;
-      for (const auto& block : entry.second.blocks) give_back(*block);
-      return true;
-    });
+    start();
+    queue_.insert(queue_.end(), blocks.begin(), blocks.end());
   }
   wake_.notify_all();
+  return prefetched;
+} catch (const std::exception&) {
+  return nullptr;  // the worker that needs the bytes reads them
 }
 
 void DirectAhead::start() {
@@ -117,22 +164,18 @@ void DirectAhead::serve(const std::stop_token& stop) {
     block->memory = free_.back();
     free_.pop_back();
     lock.unlock();
-    std::span<const std::byte> bytes;
+    bool read = true;
     try {
-      ReadCost cost;  // charged to the worker that takes the block
-      bytes = block->reader->read(block->range.begin, block->range.end - block->range.begin,
-                                  {block->memory, static_cast<std::size_t>(kStride)}, cost);
+      const auto bytes = static_cast<std::size_t>(block->range.end - block->range.begin);
+      const base::TraceRange range(base::Stage::read);
+      block->source->read_at(block->range.begin, {block->memory, bytes}, stop);
     } catch (const std::exception&) {
-      // The worker that needs the block reads it again, and reports the error.
+      read = false;  // the worker that needs the block reads it again, and reports the error
     }
     lock.lock();
-    if (block->state == State::reading && !bytes.empty()) {
-      block->bytes = bytes;
-      block->state = State::ready;
-    } else {
-      block->state = State::ready;
-      give_back(*block);
-    }
+    const bool wanted = block->state == State::reading;
+    block->state = State::ready;
+    if (!wanted || !read) give_back(*block);
     arrived_.notify_all();
   }
 }
@@ -144,69 +187,6 @@ void DirectAhead::give_back(Block& block) noexcept {
     wake_.notify_one();
   }
   block.state = State::gone;
-}
-
-DirectAhead::GroupBlocks::~GroupBlocks() {
-  if (blocks_.empty()) return;
-  const std::lock_guard lock(ahead_->mutex_);
-  for (; next_ < blocks_.size(); ++next_) ahead_->give_back(*blocks_[next_]);
-}
-
-std::span<const std::byte> DirectAhead::GroupBlocks::take(const ByteRange& range, ReadCost& cost) {
-  if (next_ == blocks_.size()) return {};
-  base::Stopwatch watch;
-  std::unique_lock lock(ahead_->mutex_);
-  const auto holds = [&](const std::shared_ptr<Block>& block) {
-    return block->range.begin <= range.begin && range.end <= block->range.end;
-  };
-  const auto found =
-      std::find_if(blocks_.begin() + static_cast<std::ptrdiff_t>(next_), blocks_.end(), holds);
-  if (found == blocks_.end()) return {};
-  for (; blocks_.begin() + static_cast<std::ptrdiff_t>(next_) != found; ++next_) {
-    ahead_->give_back(*blocks_[next_]);
-  }
-  Block& block = **found;
-  ahead_->arrived_.wait(lock, [&block] { return block.state != State::reading; });
-  if (block.state != State::ready) {
-    block.state = State::gone;
-    return {};
-  }
-  cost.read_seconds += watch.lap();
-  cost.bytes_read += range.end - range.begin;
-  return block.bytes.subspan(static_cast<std::size_t>(range.begin - block.range.begin),
-                             static_cast<std::size_t>(range.end - range.begin));
-}
-
-std::int64_t GroupReader::end_of_piece(const ByteRange& range, std::int64_t step) const noexcept {
-  return std::min(range.end, blocks_.empty() ? range.begin + step : end_of_block(range.begin));
-}
-
-std::span<const std::byte> GroupReader::read_piece(const ByteRange& piece,
-                                                   std::span<std::byte> scratch, ReadCost& cost) {
-  const std::span<const std::byte> bytes = blocks_.take(piece, cost);
-  return bytes.empty() ? reader_.read(piece.begin, piece.end - piece.begin, scratch, cost) : bytes;
-}
-
-std::span<const std::byte> GroupReader::read(const ByteRange& range, std::span<std::byte> scratch,
-                                             ReadCost& cost) {
-  // Where the reader itself would put the first byte: what it reads lies right there, too.
-  const std::int64_t origin = reader_.block_begin(range.begin);
-  for (std::int64_t begin = range.begin; begin < range.end;) {
-    const std::int64_t end = end_of_piece({begin, range.end}, range.end - range.begin);
-    const std::span<const std::byte> taken = blocks_.take({begin, end}, cost);
-    if (taken.empty()) {
-      reader_.read(begin, end - begin,
-                   scratch.subspan(static_cast<std::size_t>(reader_.block_begin(begin) - origin)),
-                   cost);
-    } else {
-      base::Stopwatch watch;
-      std::copy(taken.begin(), taken.end(), scratch.begin() + (begin - origin));
-      cost.copy_seconds += watch.lap();
-    }
-    begin = end;
-  }
-  return scratch.subspan(static_cast<std::size_t>(range.begin - origin),
-                         static_cast<std::size_t>(range.end - range.begin));
 }
 
 }  // namespace chunkio::io

@@ -39,7 +39,7 @@ bool read_folio(int fd, std::int64_t offset) noexcept {
 }  // namespace
 
 void ReadAhead::start(const File& file, std::int64_t begin, std::int64_t end) noexcept {
-  const int fd = file->descriptor.get();
+  const int fd = file->fd();
   if (begin >= end || has_pages(fd, begin, end)) return;
   if (end - begin < kFolioBytes || !has_folios_ || !enqueue(file, begin, end)) {
     read_ahead(fd, begin, end);
@@ -47,7 +47,7 @@ void ReadAhead::start(const File& file, std::int64_t begin, std::int64_t end) no
 }
 
 void ReadAhead::fetch(const File& file, std::int64_t begin, std::int64_t end) noexcept {
-  const int fd = file->descriptor.get();
+  const int fd = file->fd();
   if (begin >= end || has_pages(fd, begin, end)) return;
   if (end - begin < kFolioBytes) return read_ahead(fd, begin, end);
   for_each_folio(begin, end, [&](std::int64_t part_begin, std::int64_t part_end) {
@@ -89,7 +89,7 @@ void ReadAhead::serve(const std::stop_token& stop) {
 
 void ReadAhead::read(const Request& request) noexcept {
   const base::TraceRange range(base::Stage::read_ahead);
-  const int fd = request.file->descriptor.get();
+  const int fd = request.file->fd();
   // In the middle, since single pages may be there at the ends: a header, or what in_page_cache()
   // made the kernel read.
   const std::int64_t middle = request.begin + (request.end - request.begin) / 2;
@@ -100,6 +100,12 @@ void ReadAhead::read(const Request& request) noexcept {
   }
   if (has_pages(fd, request.begin, request.end)) return;
   read_ahead(fd, request.begin, request.end);
+}
+
+std::unique_ptr<const ByteSource> CachedFile::prefetch(
+    std::span<const ByteRange> ranges) const noexcept {
+  for (const ByteRange& range : ranges) read_ahead_->start(file_, range.begin, range.end);
+  return nullptr;
 }
 
 }  // namespace chunkio::io

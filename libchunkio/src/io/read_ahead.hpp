@@ -14,17 +14,22 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stop_token>
 #include <thread>
+#include <utility>
 
-#include "h5/dataset_impl.hpp"
+#include <chunkio/byte_source.hpp>
+
+#include "io/local_file.hpp"
+#include "io/wrapping_source.hpp"
 
 namespace chunkio::io {
 
 /// Thread-safe. Its own threads start with the first range that has to be read, and stop with it.
 class ReadAhead {
  public:
-  using File = std::shared_ptr<const Dataset::Impl>;
+  using File = std::shared_ptr<const LocalFile>;
 
   /// \param large_folios  read with threads where the kernel can; false, for files whose pages can
   ///                      vanish (on_local_file_system), to leave it all to the kernel.
@@ -62,6 +67,20 @@ class ReadAhead {
   std::condition_variable_any wake_;
   std::deque<Request> queue_;
   std::array<std::jthread, kNumThreads> threads_;  // last: joined before anything they use is gone
+};
+
+/// A local file, read through the page cache, which is filled ahead.
+class CachedFile final : public WrappingSource {
+ public:
+  CachedFile(const std::shared_ptr<const LocalFile>& file, std::shared_ptr<ReadAhead> read_ahead)
+      : WrappingSource(file), file_(file), read_ahead_(std::move(read_ahead)) {}
+
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
+      std::span<const ByteRange> ranges) const noexcept override;
+
+ private:
+  std::shared_ptr<const LocalFile> file_;
+  std::shared_ptr<ReadAhead> read_ahead_;
 };
 
 }  // namespace chunkio::io

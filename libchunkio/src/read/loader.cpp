@@ -316,7 +316,7 @@ struct Loader::Impl {
   std::optional<RowGroups> groups;
   SourceKind source_kind = SourceKind::automatic;
   std::string source_reason;
-  std::shared_ptr<const io::SourceTrials> trials;  // or none
+  std::shared_ptr<const sources::SourceTrials> trials;  // or none
   std::int64_t window_groups = 0;
   std::int64_t steps = 0;         // of this rank
   std::int64_t global_steps = 0;  // of the rank that has most

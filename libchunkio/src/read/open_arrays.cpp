@@ -16,13 +16,12 @@
 #include "h5/stored_array.hpp"
 #include "io/direct_ahead.hpp"
 #include "io/disk_limiter.hpp"
-#include "io/mapped_source.hpp"
+#include "io/local_file.hpp"
 #include "io/read_ahead.hpp"
-#include "io/resident_source.hpp"
-#include "io/sharded_source.hpp"
-#include "io/source_select.hpp"
-#include "io/throttled_source.hpp"
-#include "io/verifying_source.hpp"
+#include "sources/resident_source.hpp"
+#include "sources/sharded_source.hpp"
+#include "sources/source_select.hpp"
+#include "sources/verifying_source.hpp"
 
 namespace chunkio::read {
 namespace {
@@ -43,7 +42,7 @@ std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
                                             const LoaderOptions& options) {
   if (options.resident == Resident::none) return source;
   // Asked before the memory is reserved, so that the error is that of the budget.
-  const auto bytes = io::ResidentSource::kept_bytes(groups, row_bytes);
+  const auto bytes = sources::ResidentSource::kept_bytes(groups, row_bytes);
   if (!bytes || *bytes > options.memory_budget) {
     throw Error(ErrorCode::out_of_resources,
                 "resident = host keeps " + std::to_string(groups.num_samples()) + " rows of " +
@@ -51,7 +50,7 @@ std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
                     std::to_string(options.memory_budget) + "; raise it, or leave them in the file",
                 "resident = host", "memory_budget");
   }
-  return std::make_unique<io::ResidentSource>(groups, row_bytes, std::move(source));
+  return std::make_unique<sources::ResidentSource>(groups, row_bytes, std::move(source));
 }
 
 using Files = std::vector<std::shared_ptr<const Dataset::Impl>>;
@@ -60,38 +59,27 @@ using Arrays = std::vector<std::shared_ptr<const h5::StoredArray>>;
 /// One source for all rows of an array that lies in one file or several. What is said of it is said
 /// of the first file, and of others where it differs.
 /// \param verify  compare with stored digests; for the images.
-/// \param disk    a slower one that the files are to lie on; or none.
-io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
-                                  io::SourceRequest request, Verify verify,
-                                  const std::shared_ptr<io::DiskLimiter>& disk) {
+sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
+                                       sources::SourceRequest request, Verify verify) {
   const auto add_bytes = [](std::int64_t sum, const auto& array) {
     return base::checked_add(sum, array->stored_bytes)
         .value_or(std::numeric_limits<std::int64_t>::max());
   };
   const std::int64_t all_bytes =
       std::accumulate(arrays.begin(), arrays.end(), std::int64_t{0}, add_bytes);
-  io::SelectedSource selected;
-  std::vector<std::unique_ptr<ChunkSource>> sources;
+  sources::SelectedSource selected;
+  std::vector<std::unique_ptr<ChunkSource>> by_file;
   std::vector<std::int64_t> rows;
-  std::int64_t disk_offset = 0;  // of the file: there they lie one behind the other
   for (std::size_t i = 0; i < files.size(); ++i) {
     request.other_bytes = all_bytes - arrays[i]->stored_bytes;
-    io::SelectedSource one = io::select_source(files[i], arrays[i], request);
+    sources::SelectedSource one = sources::select_source(files[i], arrays[i], request);
     if (!request.trials) request.trials = one.trials;
     if (verify != Verify::off) {
-      one.source = std::make_unique<io::VerifyingSource>(files[i], verify, std::move(one.source),
-                                                         one.direct_io, request.scratch);
+      one.source = std::make_unique<sources::VerifyingSource>(
+          files[i], verify, std::move(one.source), one.bytes, request.scratch);
     }
-    if (disk) {
-      one.source = std::make_unique<io::ThrottledSource>(
-          files[i], arrays[i], std::move(one.source),
-          io::ThrottledSource::OnDisk{.disk = disk,
-                                      .offset = disk_offset,
-                                      .read_ahead = one.reads_ahead,
-                                      .raw_bytes = one.kind == SourceKind::hdf5});
-      disk_offset += files[i]->file_bytes;
-    }
-    sources.push_back(std::move(one.source));
+    request.disk_offset += files[i]->bytes->size();  // there they lie one behind the other
+    by_file.push_back(std::move(one.source));
     rows.push_back(files[i]->info.num_samples);
     if (i == 0) {
       selected = std::move(one);
@@ -99,10 +87,10 @@ io::SelectedSource select_sources(const Files& files, const Arrays& arrays,
       selected.reason += "; " + files[i]->info.path + ": " + std::string(to_string(one.kind));
     }
   }
-  if (sources.size() == 1) {
-    selected.source = std::move(sources.front());
+  if (by_file.size() == 1) {
+    selected.source = std::move(by_file.front());
   } else {
-    selected.source = std::make_unique<io::ShardedSource>(std::move(sources), rows);
+    selected.source = std::make_unique<sources::ShardedSource>(std::move(by_file), rows);
   }
   return selected;
 }
@@ -113,21 +101,21 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                          const LoaderOptions& options, const RingLayout& layout) {
   const Files files = h5::files_of(dataset.impl());
   const std::int64_t num_rows = dataset.size();
-  const bool local = std::all_of(files.begin(), files.end(),
-                                 [](const auto& file) { return io::on_local_file_system(*file); });
-  io::SourceRequest request{.kind = options.source,
-                            .group_samples = groups.group_samples(),
-                            .direct_io = options.direct_io,
-                            .read_ahead = std::make_shared<io::ReadAhead>(local),
-                            .direct_ahead = std::make_shared<io::DirectAhead>(
-                                std::min(kDirectAheadBytes, options.memory_budget / kSpareShare)),
-                            .spare_bytes = options.memory_budget / kSpareShare,
-                            .num_threads = options.num_threads};
-  const auto disk =
-      options.disk_limit ? std::make_shared<io::DiskLimiter>(*options.disk_limit) : nullptr;
+  const bool local = std::all_of(files.begin(), files.end(), [](const auto& file) {
+    return io::on_local_file_system(*file->bytes);
+  });
+  sources::SourceRequest request{.kind = options.source,
+                                 .group_samples = groups.group_samples(),
+                                 .direct_io = options.direct_io,
+                                 .read_ahead = std::make_shared<io::ReadAhead>(local),
+                                 .direct_ahead = std::make_shared<io::DirectAhead>(std::min(
+                                     kDirectAheadBytes, options.memory_budget / kSpareShare)),
+                                 .spare_bytes = options.memory_budget / kSpareShare,
+                                 .num_threads = options.num_threads};
+  if (options.disk_limit) request.disk = std::make_shared<io::DiskLimiter>(*options.disk_limit);
   Arrays images;
   for (const auto& file : files) images.push_back(file->images);
-  io::SelectedSource selected = select_sources(files, images, request, options.verify, disk);
+  sources::SelectedSource selected = select_sources(files, images, request, options.verify);
   OpenedArrays opened{.source = selected.kind,
                       .reason = std::move(selected.reason),
                       .direct_io = selected.direct_io,
@@ -149,7 +137,7 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                                       field.info.row_shape.with_first_axis(file->info.num_samples),
                                       field.info.dtype));
     }
-    io::SelectedSource source = select_sources(files, arrays, request, Verify::off, disk);
+    sources::SelectedSource source = select_sources(files, arrays, request, Verify::off);
     any_direct = any_direct || source.direct_io;
     opened.arrays.push_back({.source = keep_if_wanted(std::move(source.source),
                                                       arrays.front()->row_bytes, groups, options),

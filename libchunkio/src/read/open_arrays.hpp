@@ -10,9 +10,9 @@
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/loader.hpp>
 
-#include "io/trial_source.hpp"
 #include "read/ring.hpp"
 #include "read/window_reader.hpp"
+#include "sources/trial_source.hpp"
 
 namespace chunkio::read {
 
@@ -24,8 +24,8 @@ struct OpenedArrays {
   /// Storage is asked for prefetched images before a worker comes to them.
   bool reads_ahead = false;
   std::int64_t read_ahead_bytes = 0;  ///< Memory for that.
-  /// Of the images: see io::SelectedSource.
-  std::shared_ptr<const io::SourceTrials> trials = nullptr;
+  /// Of the images: see sources::SelectedSource.
+  std::shared_ptr<const sources::SourceTrials> trials = nullptr;
 };
 
 /// Chooses sources for the images and for every field of `layout` (labels excepted) whose rows

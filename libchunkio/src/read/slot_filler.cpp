@@ -1,6 +1,7 @@
 #include "read/slot_filler.hpp"
 
 #include <cstring>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -61,15 +62,33 @@ void SlotFiller::point_at(WindowRows& rows, std::size_t batch, const internal::B
 // branch: with images of 3 KiB, looking for their places would else take a tenth of the time of
 // copying them.
 
+Prefetched SlotFiller::prefetch(const RowGroup& group, const RowRange& wanted) const noexcept {
+  Prefetched all;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    auto one = arrays_[i].source->prefetch(group, wanted);
+    if (!one) continue;
+    try {
+      all.resize(arrays_.size());
+      all[i] = std::move(one);
+    } catch (const std::bad_alloc&) {
+      return {};  // the workers that need the bytes read them
+    }
+  }
+  return all;
+}
+
 void SlotFiller::fill(const plan::WindowPlan& plan, const WindowRows& rows,
-                      const plan::GroupRead& read, const RowGroup& group, Scratch& scratch,
-                      const std::stop_token& stop, ReadCost& cost) const {
+                      const plan::GroupRead& read, const RowGroup& group,
+                      const Prefetched& prefetched, Scratch& scratch, const std::stop_token& stop,
+                      ReadCost& cost) const {
   find_places(plan, read, scratch);
   fill_ids(rows, group.first_row, scratch);
   fill_cached(rows, group.first_row, scratch);
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     find_targets(rows, i, scratch);
-    cost += arrays_[i].source->place(group, scratch.targets_, stop);
+    RowGroup rows_of_array = group;
+    if (!prefetched.empty()) rows_of_array.prefetched = prefetched[i].get();
+    cost += arrays_[i].source->place(rows_of_array, scratch.targets_, stop);
   }
 }
 

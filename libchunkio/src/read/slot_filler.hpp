@@ -22,6 +22,10 @@
 
 namespace chunkio::read {
 
+/// What the sources of the streamed arrays returned of rows that were prefetched; empty if that is
+/// nothing.
+using Prefetched = std::vector<std::unique_ptr<const ByteSource>>;
+
 /// An array that is read row group by row group: the images, or a large field.
 struct StreamedArray {
   std::unique_ptr<ChunkSource> source;
@@ -80,13 +84,16 @@ class SlotFiller {
   void point_at(WindowRows& rows, std::size_t batch, const internal::BatchSlot& slot,
                 std::size_t first_row) const;
 
+  /// Says that rows `wanted` of `group` will be read soon: see ChunkSource::prefetch().
+  [[nodiscard]] Prefetched prefetch(const RowGroup& group, const RowRange& wanted) const noexcept;
   /// Does `read`, of which `group` are the rows. Blocks on storage.
   /// \param rows  of the window of `plan`.
+  /// \param prefetched  what prefetch() returned for it.
   /// \param cost  what the sources count is added to it, also if one of them throws.
   /// \throws what ChunkSource::place() does.
   void fill(const plan::WindowPlan& plan, const WindowRows& rows, const plan::GroupRead& read,
-            const RowGroup& group, Scratch& scratch, const std::stop_token& stop,
-            ReadCost& cost) const;
+            const RowGroup& group, const Prefetched& prefetched, Scratch& scratch,
+            const std::stop_token& stop, ReadCost& cost) const;
   /// Marks the rows of the group read that fill() has just failed at as skipped.
   void mark_skipped(const WindowRows& rows, const Scratch& scratch) const;
 

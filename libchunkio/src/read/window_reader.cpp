@@ -61,6 +61,7 @@ std::int64_t WindowReader::footprint(const EpochOrder& order, const WindowReader
 WindowReader::~WindowReader() {
   cancel_.request_stop();
   threads_.stop();
+  scheduler_.drop_prefetched();  // before the sources
   // Leases may outlive us; slots that were never handed out have no other owner.
 }
 
@@ -91,7 +92,6 @@ void WindowReader::reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch,
   cancel_.request_stop();
   threads_.wait_until_quiet(lock);
   rethrow_error();
-  for (const StreamedArray& array : filler_.arrays()) array.source->cancel_prefetch();
 
   statistics_.restart(Clock::now());
   scheduler_.reset(epoch, step);
@@ -279,10 +279,12 @@ bool WindowReader::prefetch_ahead(std::unique_lock<std::mutex>& lock) {
   if (num_ahead == 0) return false;
   threads_.run_unlocked(lock, [&] {
     const base::TraceRange range(base::Stage::prefetch);
-    for (const auto& [group, wanted] : std::span(ahead).first(num_ahead)) {
-      for (const StreamedArray& array : filler_.arrays()) array.source->prefetch(group, wanted);
+    for (WindowScheduler::Prefetch& one : std::span(ahead).first(num_ahead)) {
+      one.result = filler_.prefetch(one.group, one.wanted);
     }
   });
+  scheduler_.end_prefetches(std::span(ahead).first(num_ahead));
+  ring_->work_available().notify_all();
   return true;
 }
 
@@ -324,7 +326,7 @@ bool WindowReader::touch_slot(std::unique_lock<std::mutex>& lock) {
 
 void WindowReader::read_group(std::unique_lock<std::mutex>& lock, WindowTask& task,
                               SlotFiller::Scratch& scratch) {
-  const WindowScheduler::NextRead next = scheduler_.take_read(task);
+  WindowScheduler::NextRead next = scheduler_.take_read(task);
   const std::stop_token stop = cancel_.get_token();
   ReadCost cost;
   std::exception_ptr error;
@@ -333,7 +335,8 @@ void WindowReader::read_group(std::unique_lock<std::mutex>& lock, WindowTask& ta
     const Clock::time_point start = Clock::now();
     try {
       const base::TraceRange range(base::Stage::read_group);
-      filler_.fill(task.plan, task.rows, next.read, next.group, scratch, stop, cost);
+      filler_.fill(task.plan, task.rows, next.read, next.group, next.prefetched, scratch, stop,
+                   cost);
     } catch (...) {
       error = std::current_exception();
       if (options_.on_error == OnError::skip && !stop.stop_requested()) {
@@ -341,6 +344,7 @@ void WindowReader::read_group(std::unique_lock<std::mutex>& lock, WindowTask& ta
         if (skip_reason) filler_.mark_skipped(task.rows, scratch);
       }
     }
+    next.prefetched.clear();
     // What the sources do not count is filling in targets, ids and labels.
     cost.copy_seconds += std::max(
         seconds_since(start) - cost.read_seconds - cost.decode_seconds - cost.copy_seconds, 0.0);

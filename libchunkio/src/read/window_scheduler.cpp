@@ -94,6 +94,7 @@ std::int64_t WindowScheduler::image_bytes(const RowGroup& group) const noexcept 
 // ---- the consumer's side ----
 
 void WindowScheduler::reset(std::int64_t epoch, std::int64_t step) {
+  drop_prefetched();
   for (const Pending& pending : pending_) ring_.put_back(pending.slot);
   pending_.clear();
   for (auto& task : open_) keep_spare(std::move(task));
@@ -179,7 +180,8 @@ bool WindowScheduler::plan_window(WindowTask& task) {
       (cursor.epoch - start_epoch_) * num_steps_ + (best_extent.end_index - 1) / lane_batch_;
   task.next_read = 0;
   task.reads_left = task.plan.reads.size();
-  task.next_prefetch = 0;
+  task.next_prefetch = task.prefetched = 0;
+  task.ahead.clear();
   // In random order every group read wants a few rows of a group that comes again and again.
   const bool prefetches = order_options_.mode != OrderMode::random;
   task.prefetch_end =
@@ -271,40 +273,61 @@ void WindowScheduler::keep_spare(std::unique_ptr<WindowTask> task) {
 // ---- group reads ----
 
 std::size_t WindowScheduler::take_prefetches(std::span<Prefetch> room) {
+  if (prefetching_) return 0;
   std::size_t taken = 0;
   const auto take = [&](WindowTask& task) {
     while (task.next_prefetch < task.prefetch_end && ahead_bytes_ < kPrefetchBytes &&
            taken < room.size()) {
-      const plan::GroupRead& read = task.plan.reads[task.next_prefetch++];
+      const std::size_t number = task.next_prefetch++;
+      const plan::GroupRead& read = task.plan.reads[number];
       const RowGroup group = row_group(read.group);
       // Whatever is wanted of it: a filtered chunk is read whole.
       ahead_bytes_ += image_bytes(group);
-      room[taken++] = {group, wanted_rows(task, read)};
+      room[taken++] = {&task, number, group, wanted_rows(task, read)};
     }
   };
   for (const auto& task : open_) take(*task);
   if (planned_) take(*planned_);
+  prefetching_ = taken > 0;
   return taken;
+}
+
+void WindowScheduler::drop_prefetched() noexcept {
+  for (const auto& task : open_) task->ahead.clear();
+  if (planned_) planned_->ahead.clear();
+}
+
+void WindowScheduler::end_prefetches(std::span<Prefetch> taken) {
+  prefetching_ = false;
+  for (Prefetch& prefetch : taken) {
+    prefetch.task->prefetched = prefetch.read + 1;
+    if (prefetch.result.empty()) continue;
+    prefetch.task->ahead.emplace(prefetch.read, std::move(prefetch.result));
+  }
 }
 
 WindowTask* WindowScheduler::task_to_read() noexcept {
   for (const auto& task : open_) {
-    if (task->next_read < task->plan.reads.size()) return task.get();
+    if (task->next_read == task->plan.reads.size()) continue;
+    // It is being prefetched, or comes next.
+    const bool waits =
+        prefetching_ && task->next_read >= task->prefetched && task->next_read < task->prefetch_end;
+    if (!waits) return task.get();
   }
   return nullptr;
 }
 
-WindowScheduler::NextRead WindowScheduler::take_read(WindowTask& task) noexcept {
+WindowScheduler::NextRead WindowScheduler::take_read(WindowTask& task) {
   const std::size_t number = task.next_read++;
   const plan::GroupRead& read = task.plan.reads[number];
-  RowGroup group = row_group(read.group);
-  group.prefetched = number < task.next_prefetch;
-  if (group.prefetched) {
+  const RowGroup group = row_group(read.group);
+  if (number < task.next_prefetch) {
     ahead_bytes_ -= image_bytes(group);
   } else {
-    task.next_prefetch = number + 1;
+    task.next_prefetch = task.prefetched = number + 1;
   }
-  return {read, group};
+  const auto ahead = task.ahead.extract(number);
+  return {read, group, ahead ? std::move(ahead.mapped()) : Prefetched{}};
 }
 
 bool WindowScheduler::finish_read(WindowTask& task) {

@@ -50,7 +50,9 @@ struct WindowTask {
   std::size_t reads_left = 0;
   std::size_t next_prefetch = 0;  ///< The next group read to be prefetched, ...
   std::size_t prefetch_end = 0;   ///< ... before this one.
-  WindowRows rows;                ///< From the moment the window is open.
+  std::size_t prefetched = 0;     ///< Those before this one were prefetched, or never will be.
+  std::map<std::size_t, Prefetched> ahead;  ///< Of group reads, what that returned.
+  WindowRows rows;                          ///< From the moment the window is open.
 };
 
 class WindowScheduler {
@@ -61,13 +63,17 @@ class WindowScheduler {
   static constexpr std::int64_t kPrefetchBytes = std::int64_t{64} << 20;
 
   struct Prefetch {
-    RowGroup group;
-    RowRange wanted;  ///< From the first to the last row that the group read wants.
+    WindowTask* task = nullptr;
+    std::size_t read = 0;  ///< Its group read.
+    RowGroup group = {};
+    RowRange wanted = {};  ///< From the first to the last row that the group read wants.
+    Prefetched result = {};
   };
   /// The group read to be done next, of the task that was asked for it.
   struct NextRead {
     const plan::GroupRead& read;
     RowGroup group;
+    Prefetched prefetched;
   };
 
   /// Keeps `groups` and `ring`.
@@ -123,11 +129,16 @@ class WindowScheduler {
   /// it was touched.
   [[nodiscard]] std::optional<std::int64_t> take_untouched_slot();
 
-  /// The next group reads to be prefetched, in `room`; they count as prefetched from now on.
+  /// The next group reads to be prefetched, in `room`, by one thread at a time: nobody does them
+  /// before end_prefetches().
   [[nodiscard]] std::size_t take_prefetches(std::span<Prefetch> room);
-  /// An open window with a group read that nobody does yet; or null.
+  /// What was prefetched and not read will not be.
+  void drop_prefetched() noexcept;
+  /// With the results of those that were taken.
+  void end_prefetches(std::span<Prefetch> taken);
+  /// An open window with a group read that can be done and that nobody does yet; or null.
   [[nodiscard]] WindowTask* task_to_read() noexcept;
-  [[nodiscard]] NextRead take_read(WindowTask& task) noexcept;
+  [[nodiscard]] NextRead take_read(WindowTask& task);
   /// One group read is done. \returns whether it was the last of its window, which is closed then.
   bool finish_read(WindowTask& task);
 
@@ -188,7 +199,8 @@ class WindowScheduler {
   std::map<std::int64_t, EpochOrder> orders_;
 
   // Guarded by Ring::mutex().
-  bool planning_ = false;  // a thread has the planning role
+  bool planning_ = false;     // a thread has the planning role
+  bool prefetching_ = false;  // a thread has prefetches
   bool all_planned_ = false;
   std::int64_t next_batch_ = 0;  // number of pending_.front(), counted as WindowTask::first_batch
   std::deque<Pending> pending_;

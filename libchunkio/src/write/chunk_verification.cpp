@@ -12,6 +12,7 @@
 #include "base/digest.hpp"
 #include "base/run_on_threads.hpp"
 #include "io/direct_file.hpp"
+#include "io/local_file.hpp"
 #include "io/page_cache.hpp"
 
 namespace chunkio::write {
@@ -90,8 +91,8 @@ class Search {
 }  // namespace
 
 PieceReader::PieceReader(int fd, const std::string& path, const PieceSize& size)
-    : fd_(fd),
-      reader_(fd, path, true),
+    : bytes_(io::direct_if_possible(std::make_shared<const io::LocalFile>(fd, path))),
+      reader_(*bytes_),
       size_(size),
       scratch_(reader_.scratch_bytes(io::kDirectPieceBytes)),
       rows_(size.row_bytes) {}
@@ -109,13 +110,14 @@ std::size_t PieceReader::run_of(std::span<const ExpectedBytes> pieces) const noe
 
 bool PieceReader::read(std::int64_t offset, std::int64_t bytes) {
   // Else the cache would vouch for the disk.
-  if (!reader_.direct()) io::drop_pages(fd_, offset, offset + bytes);
+  const io::LocalFile* const cached = io::as_local_file(*bytes_);
+  if (cached != nullptr) io::drop_pages(cached->fd(), offset, offset + bytes);
   try {
     ReadCost cost;
     rows_.clear();
     for (std::int64_t done = 0; done < bytes; done += io::kDirectPieceBytes) {
-      rows_.add(reader_.read(offset + done, std::min(io::kDirectPieceBytes, bytes - done),
-                             scratch_.bytes(), cost));
+      const std::int64_t end = std::min(done + io::kDirectPieceBytes, bytes);
+      rows_.add(reader_.read({offset + done, offset + end}, scratch_.bytes(), {}, cost));
     }
     return true;
   } catch (const Error&) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -39,7 +40,7 @@ using TakeSound = std::function<void(std::size_t piece, std::span<const std::uin
 class PieceReader {
  public:
   /// \param fd  open for reading; must outlive this. \param path  for messages.
-  /// \throws Error out_of_resources.
+  /// \throws Error out_of_resources, io_failed.
   PieceReader(int fd, const std::string& path, const PieceSize& size);
 
   /// How many of `pieces`, from the first on, are read at once: those that lie one behind the other
@@ -54,7 +55,7 @@ class PieceReader {
  private:
   [[nodiscard]] bool read(std::int64_t offset, std::int64_t bytes);
 
-  int fd_;
+  std::shared_ptr<const ByteSource> bytes_;
   io::RangeReader reader_;
   PieceSize size_;
   base::HostBuffer scratch_;

@@ -13,10 +13,11 @@
 #include "base/run_on_threads.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
-#include "io/chunk_digests.hpp"
 #include "io/direct_file.hpp"
+#include "io/local_file.hpp"
 #include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
+#include "sources/chunk_digests.hpp"
 
 namespace chunkio {
 namespace {
@@ -51,7 +52,7 @@ bool is_damage(ErrorCode code) {
 }
 
 DamagedChunk damaged_chunk(std::int64_t chunk, const RowRange& rows, const Error& error) {
-  const auto* mismatch = dynamic_cast<const io::RowMismatch*>(&error);
+  const auto* mismatch = dynamic_cast<const sources::RowMismatch*>(&error);
   return {.chunk = chunk,
           .rows = rows,
           .damaged_rows = mismatch != nullptr ? mismatch->rows() : std::vector<RowRange>{rows},
@@ -65,13 +66,14 @@ class ChunkVerification {
   ChunkVerification(std::shared_ptr<const Dataset::Impl> file, const VerifyOptions& options)
       : file_(std::move(file)),
         options_(options),
-        digests_(file_, true),
-        reader_(file_, true),
+        bytes_(io::direct_if_possible(file_->bytes)),
+        digests_(file_, bytes_),
+        reader_(*bytes_),
         num_chunks_(digests_.num_chunks()),
         run_chunks_(digests_.linear()
                         ? std::max<std::int64_t>(io::kDirectPieceBytes / digests_.chunk_bytes(), 1)
                         : 1) {
-    drop_from_cache(0, file_->file_bytes);
+    drop_from_cache(0, file_->bytes->size());
     digests_.drop_from_cache();
   }
 
@@ -111,7 +113,7 @@ class ChunkVerification {
     try {
       ReadCost cost;
       const std::span<const std::byte> run =
-          reader_.read(offset, count * bytes, scratch.bytes(), cost);
+          reader_.read({offset, offset + count * bytes}, scratch.bytes(), options_.stop, cost);
       drop_from_cache(offset, count * bytes);
       bytes_read_ += cost.bytes_read;
       return digests_.matches(first, count, run);
@@ -124,7 +126,8 @@ class ChunkVerification {
   void check(std::int64_t chunk) {
     ReadCost cost;
     try {
-      digests_.check(chunk, options_.stop, cost, [](std::span<const std::byte>, std::int64_t) {});
+      digests_.check(chunk, nullptr, options_.stop, cost,
+                     [](std::span<const std::byte>, std::int64_t) {});
     } catch (const Error& error) {
       if (!is_damage(error.code())) throw;
       const std::lock_guard lock(mutex_);
@@ -139,12 +142,14 @@ class ChunkVerification {
 
   /// Where reads cannot bypass the page cache. What cannot be dropped is compared all the same.
   void drop_from_cache(std::int64_t offset, std::int64_t bytes) const noexcept {
-    if (!reader_.direct()) io::drop_pages(file_->descriptor.get(), offset, offset + bytes);
+    const io::LocalFile* const cached = io::as_local_file(*bytes_);
+    if (cached != nullptr) io::drop_pages(cached->fd(), offset, offset + bytes);
   }
 
   std::shared_ptr<const Dataset::Impl> file_;
   const VerifyOptions& options_;
-  io::ChunkDigests digests_;
+  std::shared_ptr<const ByteSource> bytes_;
+  sources::ChunkDigests digests_;
   io::RangeReader reader_;
   std::int64_t num_chunks_;
   std::int64_t run_chunks_;  ///< Read together.
@@ -240,7 +245,7 @@ VerifyResult for_each_file(const Dataset& dataset, Check check) {
 std::string why_not_verifiable(const Dataset& dataset) {
   const auto files = h5::files_of(dataset.impl());
   for (const auto& file : files) {
-    const std::string reason = io::ChunkDigests::why_not(*file);
+    const std::string reason = sources::ChunkDigests::why_not(*file);
     if (!reason.empty()) return (files.size() == 1 ? "" : "of " + file->info.path + ": ") + reason;
   }
   return {};

@@ -129,7 +129,7 @@ TEST_F(StageRatesTest, LimitedBandwidthIsNamedDisk) {
   LoaderOptions limited = options();
   // 44 ms for each batch: beside that a busy machine wakes the consumer soon.
   limited.disk_limit = DiskLimit{.bytes_per_second = 5e6};
-  limited.memory_budget = 12 << 20;  // so that keeping all images does not help
+  limited.memory_budget = 16 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({})), limited);
   const StageRates alone = measure_stages(loader, 0.1);
   EXPECT_LT(alone.disk_bytes_per_second, 7.5e6);
@@ -223,7 +223,7 @@ TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
   slow.direct_io = true;
   slow.num_threads = 1;
   slow.disk_limit = DiskLimit{.request_seconds = 0.02};
-  slow.memory_budget = 12 << 20;  // so that keeping all images does not help
+  slow.memory_budget = 16 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({})), slow);
   if (!loader.stats().facts.direct_io) GTEST_SKIP() << loader.source_reason();
   const StageRates alone = measure_stages(loader, 0.2);
@@ -247,7 +247,7 @@ TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
   LoaderOptions slow = options();
   slow.disk_limit =
       DiskLimit{.bytes_per_second = kBandwidth, .request_seconds = kLatency, .queue_depth = 1};
-  slow.memory_budget = 12 << 20;  // so that keeping all images does not help
+  slow.memory_budget = 16 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({}, 1)), slow);
   const StageRates alone = measure_stages(loader, 0.1);
   EXPECT_GT(alone.large_bytes_per_second, 3 * alone.disk_bytes_per_second);

@@ -19,7 +19,6 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
-#include "h5/probe_driver.hpp"
 #include "support/h5_files.hpp"
 
 namespace chunkio::h5 {
@@ -47,7 +46,7 @@ class ChunkIndexTest : public testing::Test {
       EXPECT_EQ(entry.filter_mask, 0U);
       const std::int64_t rows = std::min(k, dataset.size() - chunk * k);
       std::vector<std::byte> stored(static_cast<std::size_t>(rows * bytes));
-      base::read_at(dataset.impl()->descriptor.get(), entry.file_offset, stored, "file");
+      dataset.impl()->bytes->read_at(entry.file_offset, stored, {});
       ASSERT_TRUE(stored == test::pattern_rows(chunk * k, rows, bytes));
     }
   }
@@ -121,7 +120,7 @@ TEST_F(ChunkIndexTest, AHundredThousandChunksDoNotTakeQuadraticTime) {
   EXPECT_EQ(offsets.size(), 100'000U);
   EXPECT_LT(seconds.count(), 60);
   std::vector<std::byte> stored(4);
-  base::read_at(dataset.impl()->descriptor.get(), offsets[77'777], stored, path);
+  dataset.impl()->bytes->read_at(offsets[77'777], stored, {});
   EXPECT_EQ(stored, test::pattern_rows(77'777, 1, 4));
 }
 
@@ -258,8 +257,7 @@ TEST_F(ChunkIndexTest, AnyNumberOfComputedAddressesNeedsNoTable) {
   ASSERT_TRUE(images.linear_offset);
   for (const std::int64_t row : {std::int64_t{0}, std::int64_t{1}, dataset.size() - 1}) {
     std::vector<std::byte> stored(2);
-    base::read_at(dataset.impl()->descriptor.get(), *images.linear_offset + 2 * row, stored,
-                  "file");
+    dataset.impl()->bytes->read_at(*images.linear_offset + 2 * row, stored, {});
     EXPECT_EQ(stored, test::pattern_rows(row, 1, 2)) << row;
   }
 }
@@ -277,7 +275,7 @@ TEST_F(ChunkIndexTest, ChunksThatCannotBeCountedAreAnError) {
   const std::int64_t half = std::int64_t{1} << 32;
   const auto guard = Library::lock();
   expect_error(ErrorCode::corrupt_data, {path, "images has more chunks than can be counted"}, [&] {
-    ChunkIndex(dataset.impl()->descriptor.get(), dataset.impl()->file,
+    ChunkIndex(dataset.impl()->bytes,
                {.path = path, .dataset = "images", .shape = {half, half}, .chunk = {1, 1}});
   });
 }

@@ -1,8 +1,5 @@
 #include "io/direct_ahead.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -15,6 +12,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/chunk_source.hpp"
+#include "base/host_memory.hpp"
+#include "io/direct_file.hpp"
+#include "io/range_reader.hpp"
+#include "support/byte_sources.hpp"
+#include "support/errors.hpp"
 #include "support/noise_file.hpp"
 #include "support/scratch.hpp"
 
@@ -26,57 +29,40 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 class DirectAheadTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!reader_->direct()) GTEST_SKIP() << "this file system refuses O_DIRECT";
+    if (!open_direct(file_.file)) GTEST_SKIP() << "this file system refuses O_DIRECT";
+    source_ = std::make_shared<const test::CountingSource>(direct_if_possible(file_.file));
   }
 
-  [[nodiscard]] bool are_bytes_of(const ByteRange& range, std::span<const std::byte> bytes) const {
-    return std::ssize(bytes) == range.end - range.begin &&
+  [[nodiscard]] bool holds(const ByteSource& source, const ByteRange& range) const {
+    const RangeReader reader(source);
+    const base::HostBuffer scratch(reader.scratch_bytes(range.end - range.begin));
+    ReadCost cost;
+    const auto bytes = reader.read(range, scratch.bytes(), {}, cost);
+    return std::ssize(bytes) == range.end - range.begin && cost.bytes_read >= std::ssize(bytes) &&
            std::equal(bytes.begin(), bytes.end(),
                       reinterpret_cast<const std::byte*>(file_.bytes.data()) + range.begin);
   }
 
-  /// Reads prefetched ranges until one group read finds all its blocks, which takes a moment.
-  /// \returns false if none ever does.
+  /// Prefetches and reads `range` until all of it was read ahead, which takes a moment.
+  /// \returns false if it never is.
   [[nodiscard]] bool will_be_read(DirectAhead& ahead, const ByteRange& range) {
+    const std::int64_t blocks = (range.end - 1) / kMiB - range.begin / kMiB + 1;
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    for (std::int64_t row = 1'000'000; std::chrono::steady_clock::now() < patience; ++row) {
-      const DirectAhead::Rows rows{&source_, {row, row + 1}};
-      ahead.prefetch(rows, reader_, {{range}});
-      std::this_thread::sleep_for(std::chrono::milliseconds(row - 1'000'000));
-      DirectAhead::GroupBlocks blocks = ahead.blocks_of(rows);
-      std::int64_t begin = range.begin;
-      while (begin < range.end) {
-        const ByteRange piece{begin, std::min((begin / kMiB + 1) * kMiB, range.end)};
-        ReadCost cost;
-        const auto bytes = blocks.take(piece, cost);
-        if (bytes.empty()) break;
-        EXPECT_TRUE(are_bytes_of(piece, bytes));
-        EXPECT_EQ(cost.bytes_read, piece.end - piece.begin);
-        begin = piece.end;
-      }
-      if (begin >= range.end) return true;
+    for (int wait = 0; std::chrono::steady_clock::now() < patience; ++wait) {
+      source_->requests = 0;
+      const auto prefetched = ahead.prefetch(source_, {{range}});
+      if (!prefetched) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+      EXPECT_TRUE(holds(*prefetched, range));
+      // As many as there are blocks: none was read again.
+      if (source_->requests == blocks) return true;
     }
     return false;
   }
 
-  /// Prefetches are told apart by it alone.
-  class NoSource final : public ChunkSource {
-   public:
-    ReadCost place(const RowGroup& /*group*/, std::span<const RowTarget> /*rows*/,
-                   std::stop_token /*stop*/) const override {
-      return {};
-    }
-    [[nodiscard]] std::int64_t memory_bytes(std::int64_t /*threads*/) const noexcept override {
-      return 0;
-    }
-  };
-
   test::ScratchFolder folder_;
   test::NoiseFile file_{folder_.file("file"), 9 * kMiB + 5};
-  std::shared_ptr<const RangeReader> reader_ =
-      std::make_shared<const RangeReader>(file_.impl, true);
-  NoSource source_;
-  NoSource other_source_;
+  std::shared_ptr<const test::CountingSource> source_;
 };
 
 TEST_F(DirectAheadTest, BringsWhatIsPrefetchedToTheEndOfTheFile) {
@@ -93,92 +79,61 @@ TEST_F(DirectAheadTest, TakesTheMemoryThatItSaysAndNoneIfThatIsTooLittle) {
     EXPECT_LE(taken, memory);
     EXPECT_GT(taken, memory / 2);
   }
-  DirectAhead none(0);
-  none.prefetch({&source_, {0, 4}}, reader_, {{ByteRange{0, kMiB}}});
-  EXPECT_TRUE(none.blocks_of({&source_, {0, 4}}).empty());
+  EXPECT_EQ(DirectAhead(0).prefetch(source_, {{ByteRange{0, kMiB}}}), nullptr);
 }
 
 /// With memory for a few blocks: what is kept for nothing would soon leave none.
-TEST_F(DirectAheadTest, NothingIsKeptOfWhatNobodyTakes) {
+TEST_F(DirectAheadTest, NothingIsKeptOfWhatNobodyReads) {
   const auto range = [](std::int64_t i) { return ByteRange{i % 8 * kMiB, (i % 8 + 1) * kMiB}; };
   DirectAhead ahead(6 * kMiB);
   for (std::int64_t i = 0; i < 20; ++i) {
-    const DirectAhead::Rows rows{&source_, {i, i + 1}};
-    switch (i % 4) {
-      case 0:  // a group read that comes first
-        EXPECT_TRUE(ahead.blocks_of(rows).empty());
-        ahead.prefetch(rows, reader_, {{range(i)}});
-        break;
-      case 1:  // one that reads nothing
-        ahead.prefetch(rows, reader_, {{range(i)}});
-        EXPECT_FALSE(ahead.blocks_of(rows).empty());
-        break;
-      case 2:  // none
-        ahead.prefetch(rows, reader_, {{range(i)}});
-        ahead.cancel(&source_);
-        break;
-      default: {  // two of the same rows
-        ahead.prefetch(rows, reader_, {{range(i)}});
-        ahead.prefetch(rows, reader_, {{range(i)}});
-        const auto first = ahead.blocks_of(rows);
-        const auto second = ahead.blocks_of(rows);
-        EXPECT_FALSE(first.empty());
-        EXPECT_TRUE(second.empty());
-      }
+    const auto prefetched = ahead.prefetch(source_, {{range(i)}});
+    ASSERT_TRUE(prefetched);
+    // Given up at once, or when it has come, or read.
+    if (i % 3 == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (i % 3 == 2) {
+      EXPECT_TRUE(holds(*prefetched, range(i)));
     }
   }
   EXPECT_TRUE(will_be_read(ahead, {0, 4 * kMiB})) << "all four blocks at once";
 }
 
-TEST_F(DirectAheadTest, OneSourceForgetsWhatItPrefetchedItself) {
-  DirectAhead ahead(8 * kMiB);
-  ahead.prefetch({&source_, {0, 1}}, reader_, {{ByteRange{0, kMiB}}});
-  ahead.prefetch({&other_source_, {0, 1}}, reader_, {{ByteRange{kMiB, 2 * kMiB}}});
-  ahead.cancel(&source_);
-  EXPECT_TRUE(ahead.blocks_of({&source_, {0, 1}}).empty());
-  EXPECT_FALSE(ahead.blocks_of({&other_source_, {0, 1}}).empty());
-}
-
 TEST_F(DirectAheadTest, WhatCannotBeReadIsLeftToWhoeverComes) {
   DirectAhead ahead(8 * kMiB);
-  const DirectAhead::Rows rows{&source_, {0, 1}};
-  const ByteRange beyond{20 * kMiB, 20 * kMiB + 100};
+  const auto failing =
+      std::make_shared<const test::FailingSource>(source_, ByteRange{2 * kMiB, 2 * kMiB + 1});
   for (int i = 0; i < 20; ++i) {
-    ahead.prefetch(rows, reader_, {{beyond}});
-    GroupReader reader(*reader_, ahead.blocks_of(rows));
-    const base::HostBuffer scratch(reader_->scratch_bytes(100));
-    ReadCost cost;
-    EXPECT_THROW((void)reader.read_piece(beyond, scratch.bytes(), cost), Error);
-    EXPECT_EQ(cost.bytes_read, 0);
+    const auto prefetched = ahead.prefetch(failing, {{ByteRange{0, 4 * kMiB}}});
+    ASSERT_TRUE(prefetched);
+    EXPECT_TRUE(holds(*prefetched, {0, 2 * kMiB}));
+    test::expect_error(ErrorCode::io_failed, {"the disk has failed"}, [&] {
+      (void)holds(*prefetched, {2 * kMiB, 2 * kMiB + 100});
+    });
+    EXPECT_TRUE(holds(*prefetched, {3 * kMiB, 4 * kMiB}));
   }
   EXPECT_TRUE(will_be_read(ahead, {0, 4 * kMiB}));
 }
 
 /// Some blocks are there, some are not: the bytes are the same.
-TEST_F(DirectAheadTest, GroupReadsBringTheSameBytesWhateverIsThere) {
+TEST_F(DirectAheadTest, ReadsBringTheSameBytesWhateverIsThere) {
   DirectAhead ahead(6 * kMiB);
   const auto work = [&](std::uint64_t seed) {
     std::mt19937_64 random(seed);
     const auto below = [&](std::int64_t limit) {
       return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
     };
-    const base::HostBuffer scratch(reader_->scratch_bytes(4 * kMiB));
     for (std::int64_t i = 0; i < 60; ++i) {
       const std::int64_t begin = below(6 * kMiB);
       const ByteRange range{begin, begin + 1 + below(3 * kMiB)};
-      const auto row = static_cast<std::int64_t>(seed) * 1000 + i;
-      const DirectAhead::Rows rows{&source_, {row, row + 1}};
-      ahead.prefetch(rows, reader_, {{range}});
+      const auto prefetched = ahead.prefetch(source_, {{range}});
       if (below(2) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(below(4)));
-      GroupReader reader(*reader_, ahead.blocks_of(rows));
-      ReadCost cost;
       if (below(2) == 0) {
-        ASSERT_TRUE(are_bytes_of(range, reader.read(range, scratch.bytes(), cost)));
+        ASSERT_TRUE(holds(*prefetched, range));
         continue;
       }
       for (std::int64_t at = range.begin; at < range.end;) {
-        const ByteRange piece{at, reader.end_of_piece({at, range.end}, kMiB)};
-        ASSERT_TRUE(are_bytes_of(piece, reader.read_piece(piece, scratch.bytes(), cost)));
+        const ByteRange piece{at, std::min(range.end, at + 1 + below(kMiB))};
+        ASSERT_TRUE(holds(*prefetched, piece));
         at = piece.end + (below(3) == 0 ? below(100'000) : 0);  // a hole
       }
     }

@@ -34,8 +34,7 @@ class ReadAheadTest : public testing::TestWithParam<bool> {
 
   [[nodiscard]] bool is_cached(std::size_t begin, std::size_t end) const {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    const std::vector<bool> pages =
-        test::cached_pages(file_.impl->descriptor.get(), file_.bytes.size());
+    const std::vector<bool> pages = test::cached_pages(file_.file->fd(), file_.bytes.size());
     return std::all_of(pages.begin() + static_cast<std::ptrdiff_t>(begin / page),
                        pages.begin() + static_cast<std::ptrdiff_t>((end - 1) / page + 1),
                        [](bool cached) { return cached; });
@@ -56,7 +55,7 @@ class ReadAheadTest : public testing::TestWithParam<bool> {
 
 TEST_P(ReadAheadTest, BringsWhatIsAskedFor) {
   ReadAhead read_ahead(GetParam());
-  read_ahead.start(file_.impl, 3'000'000, 8'000'001);
+  read_ahead.start(file_.file, 3'000'000, 8'000'001);
   EXPECT_TRUE(will_be_cached(3'000'000, 8'000'001));
   EXPECT_LE(file_.cached_bytes(), 8 * kMiB) << "no more than the huge pages that hold it";
 }
@@ -64,34 +63,34 @@ TEST_P(ReadAheadTest, BringsWhatIsAskedFor) {
 TEST_P(ReadAheadTest, BringsTheEndOfTheFileToo) {
   ReadAhead read_ahead(GetParam());
   const auto end = static_cast<std::int64_t>(size_);
-  read_ahead.start(file_.impl, end - 3'000'000, end);
+  read_ahead.start(file_.file, end - 3'000'000, end);
   EXPECT_TRUE(will_be_cached(size_ - 3'000'000, size_));
 }
 
 TEST_P(ReadAheadTest, ReadsRoundWhatIsThereAlready) {
   std::byte byte{};
-  base::read_at(file_.impl->descriptor.get(), 4'000'000, {&byte, 1}, "file");
+  base::read_at(file_.file->fd(), 4'000'000, {&byte, 1}, "file");
   ReadAhead read_ahead(GetParam());
-  read_ahead.start(file_.impl, 2'500'000, 7'000'000);
+  read_ahead.start(file_.file, 2'500'000, 7'000'000);
   EXPECT_TRUE(will_be_cached(2'500'000, 7'000'000));
 }
 
 TEST_P(ReadAheadTest, ReadsWhatIsMissingBetweenEndsThatAreThere) {
-  ASSERT_EQ(::posix_fadvise(file_.impl->descriptor.get(), 0, 0, POSIX_FADV_RANDOM), 0);
+  ASSERT_EQ(::posix_fadvise(file_.file->fd(), 0, 0, POSIX_FADV_RANDOM), 0);
   std::byte byte{};
   for (const std::int64_t at : {1'000'000, 8'000'000}) {
-    base::read_at(file_.impl->descriptor.get(), at, {&byte, 1}, "file");
+    base::read_at(file_.file->fd(), at, {&byte, 1}, "file");
   }
   ASSERT_LT(file_.cached_bytes(), 5 * kMiB);
   ReadAhead read_ahead(GetParam());
-  read_ahead.start(file_.impl, 1'000'000, 8'000'001);
+  read_ahead.start(file_.file, 1'000'000, 8'000'001);
   EXPECT_TRUE(will_be_cached(1'000'000, 8'000'001));
 }
 
 TEST_P(ReadAheadTest, FetchingBringsTheSame) {
   ReadAhead read_ahead(GetParam());
   const std::int64_t threads = test::settled_threads();
-  read_ahead.fetch(file_.impl, 1'000'000, 9'000'000);
+  read_ahead.fetch(file_.file, 1'000'000, 9'000'000);
   EXPECT_EQ(test::settled_threads(), threads);
   EXPECT_TRUE(will_be_cached(1'000'000, 9'000'000));
 }
@@ -101,16 +100,16 @@ TEST_P(ReadAheadTest, HasThreadsOnlyForLargeFoliosThatAreMissing) {
   const std::int64_t threads = test::settled_threads();
   {
     ReadAhead read_ahead(GetParam());
-    read_ahead.start(file_.impl, 0, 100'000);
+    read_ahead.start(file_.file, 0, 100'000);
     EXPECT_EQ(test::settled_threads(), threads) << "a small range";
     ASSERT_TRUE(will_be_cached(0, 100'000));
-    read_ahead.start(file_.impl, 2'500'000, 7'000'000);
+    read_ahead.start(file_.file, 2'500'000, 7'000'000);
     EXPECT_EQ(test::settled_threads(), threads + (GetParam() ? 4 : 0));
     ASSERT_TRUE(will_be_cached(2'500'000, 7'000'000));
   }
   EXPECT_EQ(test::settled_threads(), threads);
   ReadAhead again(GetParam());
-  again.start(file_.impl, 2'500'000, 7'000'000);
+  again.start(file_.file, 2'500'000, 7'000'000);
   EXPECT_EQ(test::settled_threads(), threads) << "it is there";
 }
 
@@ -121,11 +120,11 @@ TEST_P(ReadAheadTest, EndsAtOnceHoweverMuchIsQueued) {
     ReadAhead read_ahead(GetParam());
     for (int i = 0; i < 100'000; ++i) {
       // Beyond the end of the file: never there, never read.
-      read_ahead.start(file_.impl, beyond, beyond + 5'000'000);
+      read_ahead.start(file_.file, beyond, beyond + 5'000'000);
     }
   }
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(20));
-  EXPECT_EQ(file_.impl.use_count(), 1);
+  EXPECT_EQ(file_.file.use_count(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Folios, ReadAheadTest, testing::Bool(),

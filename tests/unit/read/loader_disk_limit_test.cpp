@@ -45,8 +45,7 @@ class LoaderDiskLimitTest : public test::PackedLoaderTest {
 TEST_F(LoaderDiskLimitTest, TheBatchesAreThoseOfAnyOtherDisk) {
   for (const OrderMode order :
        {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
-    for (const SourceKind source :
-         {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
+    for (const SourceKind source : {SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
       for (const Verify verify : {Verify::off, Verify::first_epoch}) {
         LoaderOptions wanted = options(std::nullopt);
         wanted.order = order;
@@ -80,8 +79,7 @@ TEST_F(LoaderDiskLimitTest, ShardsLieOnOneDisk) {
 
 TEST_F(LoaderDiskLimitTest, BytesDoNotComeFasterThanTheDiskDeliversThem) {
   const DiskLimit limit{.bytes_per_second = 1e6};
-  for (const SourceKind source :
-       {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
+  for (const SourceKind source : {SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     LoaderOptions limited = options(limit);
     limited.source = source;
     Loader loader(Dataset::open(path_), limited);

@@ -48,7 +48,7 @@ class ReadBackTest : public testing::Test {
     std::mutex mutex;
     std::map<std::size_t, std::vector<std::uint64_t>> sound;
     const std::vector<std::size_t> damaged = find_damaged(
-        file_.impl->descriptor.get(), pieces_, kSize, file_.impl->info.path, {},
+        file_.file->fd(), pieces_, kSize, file_.file->name(), {},
         [&](std::size_t piece, std::span<const std::uint64_t> rows) {
           const std::lock_guard lock(mutex);
           EXPECT_TRUE(sound.emplace(piece, std::vector(rows.begin(), rows.end())).second);
@@ -82,7 +82,7 @@ TEST_F(ReadBackTest, TakesPiecesInAnyOrder) {
 
 /// Pieces that lie one behind the other are read at once, which fails for all of them.
 TEST_F(ReadBackTest, OneThatCannotBeReadTakesNoOthersWithIt) {
-  std::filesystem::resize_file(file_.impl->info.path,
+  std::filesystem::resize_file(file_.file->name(),
                                static_cast<std::uintmax_t>(kBegin + 7 * kSize.bytes() + 50));
   EXPECT_EQ(damaged(), (std::vector<std::size_t>{7, 8, 9}));
 }

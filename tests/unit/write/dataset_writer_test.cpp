@@ -55,8 +55,8 @@ TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
   const std::int64_t chunk_bytes = std::min(k, n) * 90;
   std::vector<std::byte> chunk(static_cast<std::size_t>(chunk_bytes));
   for (std::int64_t i = 0; i < dataset.info().num_chunks; ++i) {
-    base::read_at(dataset.impl()->descriptor.get(),
-                  *dataset.impl()->images->linear_offset + i * chunk_bytes, chunk, path_);
+    dataset.impl()->bytes->read_at(*dataset.impl()->images->linear_offset + i * chunk_bytes, chunk,
+                                   {});
   }
   const std::int64_t used = (n - (dataset.info().num_chunks - 1) * std::min(k, n)) * 90;
   EXPECT_TRUE(

@@ -173,8 +173,8 @@ TEST(Verify, GoesRoundThePageCache) {
       scratch.file("a.h5"),
       {.num_samples = 64, .height = 300, .width = 300, .channels = 3, .chunk_samples = 10});
   const Dataset dataset = Dataset::open(pixels.path());
-  const int fd = dataset.impl()->descriptor.get();
-  const auto size = static_cast<std::size_t>(dataset.impl()->file_bytes);
+  const int fd = io::as_local_file(*dataset.impl()->bytes)->fd();
+  const auto size = static_cast<std::size_t>(dataset.impl()->bytes->size());
   test::drop_from_cache(fd);
   if (test::cached_bytes(fd, size) > 0) GTEST_SKIP() << "this file system keeps its pages";
   EXPECT_TRUE(verify_chunks(dataset).damaged.empty());

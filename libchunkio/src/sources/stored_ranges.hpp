@@ -1,0 +1,85 @@
+/// Which bytes of a file hold given rows of an array, filtered or not, whether chunks cut rows or
+/// not.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#include <chunkio/byte_source.hpp>
+#include <chunkio/epoch_order.hpp>
+#include <chunkio/error.hpp>
+#include <chunkio/tensor.hpp>
+
+#include "h5/chunk_index.hpp"
+#include "h5/stored_array.hpp"
+
+namespace chunkio::sources {
+
+/// Calls visit(position) for the position in the grid of each chunk of row `chunk` of chunks.
+template <class Visit>
+void for_each_column(const h5::ChunkIndex& index, std::int64_t chunk, Visit visit) {
+  const std::span<const std::int64_t> grid = index.grid();
+  std::array<std::int64_t, Shape::kMaxRank> position{};
+  position[0] = chunk;
+  for (;;) {
+    visit(std::span<const std::int64_t>(position.data(), grid.size()));
+    std::size_t axis = grid.size() - 1;
+    for (; axis > 0; --axis) {
+      if (++position[axis] < grid[axis]) break;
+      position[axis] = 0;
+    }
+    if (axis == 0) return;
+  }
+}
+
+/// Calls visit(offset, bytes) for the ranges of the file that hold rows `wanted` of the dataset:
+/// whole chunks where they are filtered. None where nothing is stored, or where libhdf5 alone can
+/// tell. Stops at a chunk that cannot be found: reading it meets the error again, and
+/// reports it.
+template <class Visit>
+void for_each_stored_range(const h5::StoredArray& array, const RowRange& wanted, Visit visit) {
+  if (!array.needs_libhdf5.empty()) return;
+  if (array.linear_offset) {
+    visit(*array.linear_offset + wanted.begin * array.row_bytes,
+          (wanted.end - wanted.begin) * array.row_bytes);
+    return;
+  }
+  try {
+    const std::int64_t chunk_rows = array.stored.chunk_shape[0];
+    const std::int64_t row_bytes = array.chunk_bytes / chunk_rows;
+    for (std::int64_t chunk = wanted.begin / chunk_rows; chunk * chunk_rows < wanted.end; ++chunk) {
+      const std::int64_t chunk_row = chunk * chunk_rows;
+      for_each_column(*array.index, chunk, [&](std::span<const std::int64_t> position) {
+        const h5::ChunkEntry entry = array.index->find(position);
+        if (!entry.allocated()) return;
+        if (!array.stored_raw(position, entry.filter_mask)) {
+          visit(entry.file_offset, entry.stored_bytes);
+          return;
+        }
+        const std::int64_t begin = std::max(wanted.begin - chunk_row, std::int64_t{0});
+        const std::int64_t end = std::min(wanted.end - chunk_row, chunk_rows);
+        visit(entry.file_offset + begin * row_bytes, (end - begin) * row_bytes);
+      });
+    }
+  } catch (const Error&) {
+  }
+}
+
+/// Has those ranges prefetched. \returns as ByteSource::prefetch().
+[[nodiscard]] inline std::unique_ptr<const ByteSource> prefetch_rows(
+    const ByteSource& bytes, const h5::StoredArray& array, const RowRange& wanted) noexcept try {
+  std::vector<ByteRange> ranges;
+  for_each_stored_range(array, wanted, [&](std::int64_t offset, std::int64_t size) {
+    ranges.push_back({offset, offset + size});
+  });
+  return bytes.prefetch(ranges);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+}  // namespace chunkio::sources
