@@ -223,28 +223,6 @@ class CliTest(unittest.TestCase):
         """Beside out.h5 there is nothing that was left."""
         self.assertEqual(sorted(path.name for path in self.dir.glob("out*")), ["out.h5"])
 
-    def bring_through(self, command, reference, usual, chance, done=0):
-        """Runs `command`, which takes `usual` seconds, with --resume, and interrupts it until out.h5 is there.
-
-        Checks that it holds `reference` and removes it. Returns how many images the last run found packed.
-        """
-        for attempt in range(100):
-            process = self.start([*command, "-o", "out.h5", "--resume", "--json", "--threads", chance.choice((1, 2, 5))])
-            if attempt < 5:  # then it is left alone
-                time.sleep(chance.uniform(0, usual))
-                process.send_signal(chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)))
-            code, out, errors = self.end(process)
-            if code == done:
-                break
-            # A signal before there is anything to tidy up just kills.
-            self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
-            if (self.dir / "out.h5").exists():  # killed after it was published
-                assert_contents(self, self.dir / "out.h5", reference)
-        assert_contents(self, self.dir / "out.h5", reference)
-        self.assert_only_output()
-        (self.dir / "out.h5").unlink()
-        return json.loads(out)["outputs"][0].get("resumed_images", 0)
-
     def run_h5pack(self, *arguments, environment=None, unprivileged=False, **options):
         """Runs h5pack in the scratch folder; stdout and stderr as text."""
         command = [H5PACK, *map(str, arguments)]
