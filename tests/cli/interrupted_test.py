@@ -72,7 +72,7 @@ class InterruptedTest(CliTest):
         return json.loads(out)["outputs"][0].get("resumed_images", 0)
 
     def bring_through_often(self, command, done=0, resumes=True):
-        """Interrupts `command`, which ends with the code `done`, again and again: it comes to the same file each time."""
+        """Interrupts `command`, which ends with the code `done`, again and again: it comes to the same file."""
         command = [*command, "-o", "out.h5"]
         began = time.monotonic()
         reference = self.reference([*command, "--force"], done)

@@ -183,7 +183,8 @@ class StreamTest(CliTest):
     def test_rows_and_labels_are_chosen(self):
         self.pack()
         every = self.delivered("photos.h5")
-        cats, dogs = self.delivered("photos.h5", "--labels", "cat", "--batch", 7), self.delivered("photos.h5", "--labels", 1)
+        cats = self.delivered("photos.h5", "--labels", "cat", "--batch", 7)
+        dogs = self.delivered("photos.h5", "--labels", 1)
         self.assertEqual((cats.images, dogs.images, cats + dogs), (30, 30, every))
         chosen = self.delivered("photos.h5", "--rows", "0:10,17,40:60", "--batch", 8)
         others = self.delivered("photos.h5", "--rows", "18:40,10:17")

@@ -25,7 +25,7 @@ from PIL import Image
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "scripts"))
 import under_strace  # noqa: E402
-from h5_contents import assert_contents, datasets_and_attributes  # noqa: E402
+from h5_contents import datasets_and_attributes  # noqa: E402
 
 H5PACK = os.environ.get("H5PACK", "h5pack")
 TIMEOUT_SECONDS = 120

@@ -59,7 +59,8 @@ def test_consumers_of_dlpack_see_what_a_batch_holds(data, producer):
     for take in consumers():
         loader = chunkio.Loader(data, order="sequential", batch_size=100, fields=["weights"])
         for batch in loader:
-            tensors = [take(producer(tensor)) for tensor in (batch.images, batch.labels, batch["weights"], batch.sample_ids)]
+            held = batch.images, batch.labels, batch["weights"], batch.sample_ids
+            tensors = [take(producer(tensor)) for tensor in held]
             rows = ids(batch)
             wanted = [images_of(rows), labels_of(rows), np.outer(rows, [0.5, 2.0]).astype(np.float32), rows]
             for got, values in zip(tensors, wanted):
