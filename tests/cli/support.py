@@ -34,6 +34,10 @@ TIMEOUT_SECONDS = 120
 SKIPPED = 3
 STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
+# What launchers set; a test itself may run under one of them.
+LAUNCHERS = ("RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+             "SLURM_PROCID", "SLURM_NTASKS")
+
 # The user that owns nothing on Debian; root drops to it where file permissions are tested.
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -228,7 +232,7 @@ class CliTest(unittest.TestCase):
         command = [H5PACK, *map(str, arguments)]
         if unprivileged and os.geteuid() == 0:
             command = [*AS_NOBODY, binary_for_nobody(), *command[1:]]
-        variables = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
+        variables = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM", *LAUNCHERS)}
         variables.update(environment or {})
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
