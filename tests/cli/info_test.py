@@ -129,12 +129,6 @@ class InfoTest(CliTest):
         self.assertIsNone(info["why_no_labels"])
         self.assertEqual([entry["count"] for entry in info["classes"]], [2, 2, 2])
 
-    def test_choice_of_dataset_and_layout(self):
-        self.write_h5("two.h5", **{"left": np.zeros((5, 8, 8, 3), np.uint8), "deep/right": np.zeros((6, 3, 8, 3), np.uint8)})
-        info = self.h5pack_json("info", "two.h5", "--images", "deep/right", "--layout", "nchw")[0]
-        self.assertEqual((info["num_samples"], info["layout"]), (6, "nchw"))
-        self.assertEqual((info["channels"], info["height"], info["width"]), (3, 8, 3))
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -262,12 +262,6 @@ class VerifyTest(CliTest):
         report, _ = self.verify("foreign.h5", code=4)
         self.assertRegex(report["problems"][0], r"sparse.*claims more bytes")
 
-    def test_every_number_of_threads_finds_the_same(self):
-        flip(self.file, self.offset + 4 * self.chunk_bytes)
-        reports = [self.verify("out.h5", "--threads", threads, code=4)[0] for threads in (1, 3, 40)]
-        for report in reports:
-            self.assertEqual([d["chunk"] for d in report["damaged"]], [4])
-
 
 class AgainstTest(CliTest):
     """The source is decoded again, with the options that the file records."""
