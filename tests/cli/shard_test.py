@@ -189,26 +189,20 @@ class ShardTest(CliTest):
     def test_link(self):
         self.pack("whole.h5")
         self.pack_shards("train.h5", 3)
-        self.h5pack("link", "train-*-of-00003.h5", "-o", "all.h5")
-        moved = self.dir / "moved"
-        moved.mkdir()
-        for path in [*self.dir.glob("train-*"), self.dir / "all.h5"]:
-            path.rename(moved / path.name)
-        with h5py.File(moved / "all.h5") as link, h5py.File(self.dir / "whole.h5") as whole:
-            self.assertEqual(set(link), set(whole) - {"sample_digests"})
-            for name in link:
-                self.assertTrue(link[name].is_virtual)
-                np.testing.assert_array_equal(link[name][()], whole[name][()])
-            self.assertEqual(link.attrs["seed"], 3)
-            self.assertEqual(link.attrs["shard_pattern"], b"train-*-of-00003.h5")
-            np.testing.assert_array_equal(link["images"].attrs["class_names"], whole["images"].attrs["class_names"])
-        for option in ([], ["--allow-external"]):
-            self.assert_refused(["stream", "moved/all.h5", *option], 1, ["moved/all.h5"],
-                                "open 'moved/train-\\*-of-00003.h5' instead")
-        self.assert_refused(["link", "moved/train-*-of-00003.h5", "-o", "moved/all.h5"], 1, ["moved/all.h5"], "--force")
-        self.h5pack("link", "moved/train-*-of-00003.h5", "-o", "moved/all.h5", "--force")
+        link = ["link", "train-*-of-00003.h5", "-o", "all.h5"]
+        self.h5pack(*link)
+        with h5py.File(self.dir / "all.h5") as made, h5py.File(self.dir / "whole.h5") as whole:
+            self.assertEqual(set(made), set(whole) - {"sample_digests"})
+            for name in made:
+                self.assertTrue(made[name].is_virtual)
+                np.testing.assert_array_equal(made[name][()], whole[name][()])
+            self.assertEqual((made.attrs["seed"], made.attrs["shard_pattern"]), (3, b"train-*-of-00003.h5"))
+            np.testing.assert_array_equal(made["images"].attrs["class_names"], whole["images"].attrs["class_names"])
+        self.assert_refused(["stream", "all.h5", "--allow-external"], 1, ["all.h5"],
+                            "open 'train-\\*-of-00003.h5' instead")
+        self.assert_refused(link, 1, ["all.h5"], "--force")
+        self.h5pack(*link, "--force")
         self.assert_refused(["link", "whole.h5", "-o", "x.h5"], 2, ["whole.h5"], "several, as in")
-        self.assert_refused(["link", "train-*-of-00003.h5", "-o", "x.h5"], 1, ["3 of its 3 files"], "missing")
 
     def test_shards_of_a_launcher(self):
         self.pack("whole.h5")
