@@ -269,14 +269,13 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.returncode, code, result.stderr)
         return [json.loads(line) for line in result.stdout.splitlines()]
 
-    def assert_refused(self, arguments, code, names, way_out, watch=None, unprivileged=False):
+    def assert_refused(self, arguments, code, names, way_out, unprivileged=False):
         """h5pack must fail with exit code `code` and one clear line, and leave no trace.
 
         names: texts that must be in the line, above all the file. way_out: a regular expression for what the
-        person can do. watch: the folder that must stay as it is (default: the scratch folder).
+        person can do. Nothing in the scratch folder may change.
         """
-        watch = watch or self.dir
-        before = tree(watch)
+        before = tree(self.dir)
         result = self.run_h5pack(*arguments, "--quiet", unprivileged=unprivileged)
         message = result.stderr
         self.assertEqual(result.returncode, code, message)
@@ -287,7 +286,7 @@ class CliTest(unittest.TestCase):
         for name in names:
             self.assertIn(str(name), message)
         self.assertRegex(message, way_out)
-        self.assertEqual(tree(watch), before, "something was left behind or changed")
+        self.assertEqual(tree(self.dir), before, "something was left behind or changed")
 
         # The same as JSON: the error is an object on stdout, the line on stderr stays.
         result = self.run_h5pack(*arguments, "--quiet", "--json", unprivileged=unprivileged)
@@ -295,5 +294,5 @@ class CliTest(unittest.TestCase):
         error = json.loads(result.stdout)["error"]
         self.assertEqual(set(error), {"code", "message"})
         self.assertEqual(len(result.stderr.splitlines()), 1)
-        self.assertEqual(tree(watch), before, "something was left behind or changed")
+        self.assertEqual(tree(self.dir), before, "something was left behind or changed")
         return message
