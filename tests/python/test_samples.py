@@ -69,9 +69,12 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
     """A folder of class folders with PNG files."""
-    folder = tmp_path_factory.mktemp("photos")
+    return write_photos(tmp_path_factory.mktemp("photos"))
+
+
+def write_photos(folder):
     for index, (image, label) in enumerate(zip(*draw(range(96)))):
-        (folder / CLASSES[label]).mkdir(exist_ok=True)
+        (folder / CLASSES[label]).mkdir(exist_ok=True, parents=True)
         (folder / CLASSES[label] / f"{index}.png").write_bytes(png(image))
     return folder
 
