@@ -62,14 +62,6 @@ class InfoTest(CliTest):
                     file["images"].attrs[name] = value
                 self.assert_refused(["info", "out.h5"], 1, ["out.h5"], "mean_picture_std|source_size")
 
-    def test_the_h5py_line_can_be_pasted(self):
-        self.pack_photos()
-        text = self.h5pack("info", "photos.h5")
-        line = next(l for l in text.splitlines() if "h5py.File(" in l)
-        expression = line[line.index("h5py.File("):].replace('"photos.h5"', repr(str(self.dir / "photos.h5")))
-        with eval(expression) as file:  # our own output, that is the point
-            self.assertEqual(file["images"].shape, (8, 32, 32, 3))
-
     def test_badly_chunked_file(self):
         """The chunking of a script many have copied: it cuts images, and labels are one big chunk."""
         self.write_h5("celeba.h5", labels={"shape": (120,), "dtype": np.int64, "chunks": (120,)},

@@ -31,8 +31,9 @@ class RanksTest(CliTest):
 
     def test_exact_adds_up_over_four_processes(self):
         alone, = self.h5pack_json("stream", "data.h5", "--digest")
-        stream = ["stream", "data.h5", "--ranks-from-env", "--uneven", "exact", "--epochs", 3, "--batch", 16, "--digest"]
-        ranks = [self.h5pack_json(*stream, environment={"RANK": str(rank), "WORLD_SIZE": "4"}) for rank in range(4)]
+        run = ["stream", "data.h5", "--ranks-from-env", "--digest", "--uneven", "exact", "--epochs", 3, "--batch", 16]
+        ranks = [self.h5pack_json(*run, environment={"RANK": str(rank), "WORLD_SIZE": "4"})
+                 for rank in range(4)]
         for epoch, reports in enumerate(zip(*ranks, strict=True)):
             self.assertEqual([(r["epoch"], r["rank"], r["world_size"]) for r in reports],
                              [(epoch, rank, 4) for rank in range(4)])
@@ -48,11 +49,6 @@ class RanksTest(CliTest):
         rest = [self.of_rank(rank, 2, "--state-in", "state.0") for rank in range(2)]
         whole = [self.of_rank(rank, 2, "--lanes", 8, "--batch", 16) for rank in range(2)]
         self.assertEqual(digest(sum(first + rest, [])), digest(sum(whole, [])))
-        self.assert_refused(["stream", "data.h5", "--state-in", "state.0", "--world-size", 3], 2,
-                            ["state.0", "world_size 3"], r"use one")
-        self.assert_refused(["stream", "data.h5", "--world-size", 2, "--lanes", 3], 2, ["lanes", "3"],
-                            r"multiple|divide|use")
-        self.assert_refused(["stream", "data.h5", "--world-size", SAMPLES + 1], 2, [str(SAMPLES)], r"lanes")
 
     def test_ranks_come_from_the_environment(self):
         command = ["stream", "data.h5", "--ranks-from-env"]
