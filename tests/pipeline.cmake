@@ -33,28 +33,6 @@ endif()
 # It replaces pread.
 chunkio_add_unit_tests(read_faults_test SOURCES fault/read_faults_test.cpp)
 
-# Batches in Python, by way of a shared library that exports them. Python itself has no sanitizers, so it could
-# not load the library.
-if(NOT CHUNKIO_SANITIZE)
-  add_library(dlpack_exporter MODULE programs/dlpack_exporter.cpp)
-  target_link_libraries(dlpack_exporter PRIVATE chunkio::chunkio chunkio_warnings)
-  set(CHUNKIO_DLPACK_PYTHON "${CHUNKIO_H5PY_PYTHON}" CACHE FILEPATH "A Python 3 with h5py and a newer NumPy or PyTorch")
-  foreach(case numpy_legacy numpy_versioned torch)
-    set(python ${CHUNKIO_DLPACK_PYTHON})
-    execute_process(COMMAND ${python} -c "import importlib.util, sys; sys.exit(not importlib.util.find_spec('torch'))"
-                    RESULT_VARIABLE no_torch)
-    if(case STREQUAL "numpy_legacy" OR (case STREQUAL "torch" AND no_torch))
-      set(python ${CHUNKIO_H5PY_PYTHON})
-    endif()
-    add_test(NAME Dlpack.${case}
-             COMMAND ${python} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/dlpack_test.py
-                     $<TARGET_FILE:dlpack_exporter> ${case})
-    set_tests_properties(
-      Dlpack.${case} PROPERTIES LABELS short TIMEOUT 120 SKIP_RETURN_CODE 77
-                                FAIL_REGULAR_EXPRESSION "HDF5-DIAG" ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
-  endforeach()
-endif()
-
 # chunkio/torch.hpp, linked like a consumer's program.
 include(${PROJECT_SOURCE_DIR}/libchunkio/cmake/libtorch.cmake)
 if(NOT CHUNKIO_LIBTORCH_FOUND)

@@ -25,9 +25,6 @@ options=()
 if command -v ccache >/dev/null; then
   options=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi
-if "$python/bin/python" -c "import h5py, numpy" 2>/dev/null; then
-  options+=("-DCHUNKIO_DLPACK_PYTHON=$python/bin/python")
-fi
 if "$python/bin/python" -c "import nanobind, pytest" 2>/dev/null; then
   options+=(-DCHUNKIO_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$python/bin/python")
 fi

@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+from support import CliTest
+
 CHUNKBENCH = os.environ["CHUNKBENCH"]
 MEBIBYTE = 1 << 20
 READ_COLD = """
@@ -22,12 +24,7 @@ print(time.monotonic() - start)
 """
 
 
-class ConfineTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
-
+class ConfineTest(CliTest):
     def confine(self, *arguments):
         return subprocess.run([CHUNKBENCH, "confine", *map(str, arguments)], cwd=self.dir, text=True, capture_output=True,
                               timeout=120)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import pathlib
 import re
 import resource
 import shutil
@@ -17,6 +16,7 @@ import unittest
 from xml.etree import ElementTree
 
 import make_sweep_results
+from support import CliTest, tree
 
 CHUNKBENCH = os.environ.get("CHUNKBENCH", "chunkbench")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -74,11 +74,7 @@ class Page:
         return maps
 
 
-class ReportTest(unittest.TestCase):
-    def setUp(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="chunkbench-report-"))
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class ReportTest(CliTest):
     def run_report(self, *arguments, **options):
         return subprocess.run([CHUNKBENCH, "report", *map(str, arguments)], cwd=self.dir, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS, check=False,
@@ -335,14 +331,14 @@ class Command(ReportTest):
         self.assertLess(self.draw(make_sweep_results.make_results()).stat().st_size, 500_000)
 
     def assert_refused(self, arguments, code, *texts, **options):
-        before = {path.name: path.read_bytes() for path in self.dir.iterdir() if path.is_file()}
+        before = tree(self.dir)
         result = self.run_report(*arguments, **options)
         self.assertEqual(result.returncode, code, result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
         self.assertTrue(result.stderr.startswith("chunkbench: "), result.stderr)
         for text in texts:
             self.assertIn(text, result.stderr)
-        self.assertEqual({path.name: path.read_bytes() for path in self.dir.iterdir() if path.is_file()}, before)
+        self.assertEqual(tree(self.dir), before)
 
     def test_an_existing_page_is_replaced_only_by_force(self):
         self.write(make_sweep_results.make_results())
@@ -352,21 +348,18 @@ class Command(ReportTest):
         self.assertIn("<!DOCTYPE html>", (self.dir / "page.html").read_text(encoding="utf-8"))
         self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["page.html", "results.json"])
 
-    def test_results_are_never_replaced(self):
-        self.write(make_sweep_results.make_results())
-        (self.dir / "link.html").symlink_to("results.json")
-        self.assert_refused(["results.json", "-o", "results.json", "--force"], 2, "results.json")
-        self.assert_refused(["results.json", "-o", "link.html", "--force"], 2, "link.html")
-
     def test_wrong_usage(self):
         self.write(make_sweep_results.make_results())
-        self.assert_refused(["results.json"], 2, "--output")
-        self.assert_refused(["-o", "page.html"], 2, "RESULTS")
-        self.assert_refused(["results.json", "-o", "page.html", "--colour"], 2, "--colour")
-        self.assert_refused(["absent.json", "-o", "page.html"], 1, "absent.json")
-        self.assert_refused([".", "-o", "page.html"], 1, "'.'")
-        self.assert_refused(["results.json", "-o", "absent/page.html"], 1, "absent")
-        self.assert_refused(["results.json", "-o", "."], 1, ".")
+        (self.dir / "link.html").symlink_to("results.json")
+        for arguments, code, text in ((["results.json"], 2, "--output"), (["-o", "page.html"], 2, "RESULTS"),
+                                      (["results.json", "-o", "page.html", "--colour"], 2, "--colour"),
+                                      (["results.json", "-o", "results.json", "--force"], 2, "results.json"),
+                                      (["results.json", "-o", "link.html", "--force"], 2, "link.html"),
+                                      (["absent.json", "-o", "page.html"], 1, "absent.json"),
+                                      ([".", "-o", "page.html"], 1, "'.'"), (["results.json", "-o", "."], 1, "."),
+                                      (["results.json", "-o", "absent/page.html"], 1, "absent")):
+            with self.subTest(arguments):
+                self.assert_refused(arguments, code, text)
 
     def test_a_full_disk_leaves_nothing(self):
         self.write(make_sweep_results.make_results())

@@ -412,19 +412,6 @@ class SweepTest(CliTest):
                 self.refused(arguments, code, names)
         self.refused(made, 1, ["--scratch"], scratch="none")
 
-    def test_pictures_larger_than_a_chunk(self):
-        self.run_sweep("sweep", "--synthetic", "40x64x64x3", "--chunk-bytes", "1KiB,4KiB,20KiB,10MiB", "--cache-bytes",
-                       "1B,1MiB", "--rounds", 1, "--warm", "--trial-seconds", 0, "--threads", 1, "-o", "r.json")
-        results = self.results()
-        self.check(results)
-        self.assertEqual({(c["chunk_bytes"], c["chunk_samples"]) for c in results["cells"]},
-                         {(12288, 1), (10 << 20, 40)})
-        self.assertEqual(len(results["options"]["notes"]), 4)
-        for cell in results["cells"]:
-            if cell["status"] != "skipped":
-                self.assertIn(cell["status"], DONE, cell["reason"])
-                self.check_counts(cell)
-
     def test_a_slower_disk_is_slower_for_every_source(self):
         rate = 4_000_000
         arguments = ["64KiB" if a == "64KiB,256KiB" else a for a in SMALL]

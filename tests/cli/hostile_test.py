@@ -1,7 +1,6 @@
 """Files from strangers: what they point to is never opened, no code of them runs, and damage never becomes
 pixels. `info` and `stream` are the ways in."""
 
-import json
 import os
 import random
 import re
@@ -99,17 +98,6 @@ class HostileFileTest(CliTest):
         self.write_h5("plain.h5", images=pictures())
         self.assertEqual(self.pixel_digest("x.h5", "--allow-external"), self.pixel_digest("plain.h5"))
 
-    def test_soft_links_in_a_circle(self):
-        with h5py.File(self.dir / "x.h5", "w") as file:
-            file["images"] = h5py.SoftLink("/other")
-            file["other"] = h5py.SoftLink("/images")
-            file["group"] = h5py.SoftLink("/group/group")
-        self.refuse(1, ["images", "soft link"], r"allow-external")
-        for path in ("images", "other", "group/images"):
-            for command in self.reads("x.h5", "--images", path):
-                self.assert_refused(command, 1, ["x.h5", "soft link"], r"allow-external")
-                self.assert_refused([*command, "--allow-external"], 1, ["x.h5"], r"\w")
-
     # ---- Code ----
 
     def test_a_filter_plugin_does_not_run(self):
@@ -178,16 +166,6 @@ class HostileFileTest(CliTest):
                     rf"rows 0 to 39\) of {bombed} in .*x\.h5 is damaged: .* more than its {raw_bytes}",
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, limit))
                 self.assertNotIn("images/s", result.stdout)
-
-    def test_labels_that_somebody_compressed_are_read(self):
-        with h5py.File(self.dir / "x.h5", "w", libver=("earliest", "v110")) as file:
-            images = file.create_dataset("images", data=pictures(20))
-            file.create_dataset("labels", data=np.arange(20) % 2, chunks=(7,), compression="gzip")
-            file.attrs["chunkio_format"] = np.int64(1)
-            images.attrs["layout"] = np.bytes_("nhwc")
-            images.attrs["class_names"] = np.array([b"cat", b"dog"])
-        classes = self.h5pack_json("info", "x.h5")[0]["classes"]
-        self.assertEqual(classes, [{"name": "cat", "count": 10}, {"name": "dog", "count": 10}])
 
     def write_labels(self, rows, ours, labels):
         """Images of which none is stored, and what labels(file, rows) adds; of this format if `ours`."""
@@ -260,36 +238,6 @@ class HostileFileTest(CliTest):
                     self.assertNotIn("images/s", result.stdout)
         self.forge("labels", zlib.compress(bytes(319)))
         self.assert_fails(["stream", "x.h5", "--labels", "3"], r"x\.h5.*copy or download")
-
-    def test_damaged_lzf_streams(self):
-        expected = (np.arange(40 * 192) * 7 % 97 // 3).astype(np.uint8).reshape(40, 8, 8, 3)
-        for fletcher32 in (False, True):
-            with h5py.File(self.dir / "x.h5", "w") as file:
-                file.create_dataset("images", data=expected, chunks=expected.shape, compression="lzf",
-                                    fletcher32=fletcher32)
-                mask, stored = file["images"].id.read_direct_chunk((0, 0, 0, 0))
-            self.assertEqual(mask, 0)
-            intact, = self.h5pack_json("stream", "x.h5", "--digest")
-            rng = np.random.default_rng(1)
-            for i in range(25):
-                damaged = bytearray(stored if i % 2 else stored[:int(rng.integers(len(stored)))])
-                for at in rng.integers(len(damaged) or 1, size=min(len(damaged), 3)):
-                    damaged[at] ^= int(rng.integers(1, 256))
-                with h5py.File(self.dir / "x.h5", "r+") as file:
-                    file["images"].id.write_direct_chunk((0, 0, 0, 0), bytes(damaged))
-                seen = set()
-                for source in ("direct", "hdf5"):
-                    result = self.run_h5pack("stream", "x.h5", "--source", source, "--digest", "--json", "--quiet")
-                    self.assertIn(result.returncode, (0, 1), result.stderr)
-                    if result.returncode == 1:
-                        self.assertRegex(result.stderr, r"^h5pack: .*x\.h5.* is damaged: .*; copy or download")
-                    epochs = [json.loads(line) for line in result.stdout.splitlines()]
-                    seen.add(epochs[0].get("pixel_digest"))
-                self.assertEqual(len(seen), 1, "both sources see the same")
-                # Without a checksum, some damage is other pixels.
-                if fletcher32:
-                    self.assertNotIn(intact["pixel_digest"], seen)
-                    self.assertEqual(seen, {None})
 
     # ---- Files somebody else has open, or had when it died ----
 

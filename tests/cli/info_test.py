@@ -62,14 +62,6 @@ class InfoTest(CliTest):
                     file["images"].attrs[name] = value
                 self.assert_refused(["info", "out.h5"], 1, ["out.h5"], "mean_picture_std|source_size")
 
-    def test_the_h5py_line_can_be_pasted(self):
-        self.pack_photos()
-        text = self.h5pack("info", "photos.h5")
-        line = next(l for l in text.splitlines() if "h5py.File(" in l)
-        expression = line[line.index("h5py.File("):].replace('"photos.h5"', repr(str(self.dir / "photos.h5")))
-        with eval(expression) as file:  # our own output, that is the point
-            self.assertEqual(file["images"].shape, (8, 32, 32, 3))
-
     def test_badly_chunked_file(self):
         """The chunking of a script many have copied: it cuts images, and labels are one big chunk."""
         self.write_h5("celeba.h5", labels={"shape": (120,), "dtype": np.int64, "chunks": (120,)},
@@ -128,12 +120,6 @@ class InfoTest(CliTest):
         self.assertEqual(info["labels"], {"name": "targets", "dtype": "int64", "row_shape": []})
         self.assertIsNone(info["why_no_labels"])
         self.assertEqual([entry["count"] for entry in info["classes"]], [2, 2, 2])
-
-    def test_choice_of_dataset_and_layout(self):
-        self.write_h5("two.h5", **{"left": np.zeros((5, 8, 8, 3), np.uint8), "deep/right": np.zeros((6, 3, 8, 3), np.uint8)})
-        info = self.h5pack_json("info", "two.h5", "--images", "deep/right", "--layout", "nchw")[0]
-        self.assertEqual((info["num_samples"], info["layout"]), (6, "nchw"))
-        self.assertEqual((info["channels"], info["height"], info["width"]), (3, 8, 3))
 
 
 if __name__ == "__main__":

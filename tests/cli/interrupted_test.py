@@ -1,8 +1,9 @@
-"""repack and append that are killed or stopped at random moments, and run again until they are through.
+"""Packs, repack and append that are killed or stopped at random moments, and run again until they are through.
 
 CHUNKIO_TEST_ROUNDS: how often each is brought through (default 4). CHUNKIO_TEST_SEED repeats a run.
 """
 
+import json
 import os
 import random
 import signal
@@ -13,7 +14,7 @@ import h5py
 import numpy as np
 
 from h5_contents import assert_contents, contents
-from support import CliTest, STOPPED, make_class_folder
+from support import SKIPPED, STOPPED, CliTest, make_class_folder, make_photos_with_bad_names
 
 ROUNDS = int(os.environ.get("CHUNKIO_TEST_ROUNDS") or 4)
 SEED = int(os.environ.get("CHUNKIO_TEST_SEED") or time.time_ns() % 2**32)
@@ -27,9 +28,10 @@ class InterruptedTest(CliTest):
         pixels = np.random.default_rng(3).integers(0, 8, (1500, 40, 40, 3), np.uint8)
         self.write_h5("foreign.h5", images={"data": pixels, "chunks": (7, 40, 40, 3)}, labels=np.arange(1500) % 4)
 
-    def reference(self, command):
+    def reference(self, command, code=0):
         """What `command` makes of out.h5, which is gone again."""
-        self.h5pack(*command)
+        result = self.run_h5pack(*command)
+        self.assertEqual(result.returncode, code, result.stderr)
         found = contents(self.dir / "out.h5")
         (self.dir / "out.h5").unlink()
         return found
@@ -41,13 +43,56 @@ class InterruptedTest(CliTest):
         process.send_signal(number)
         return self.end(process)
 
-    def bring_through_often(self, command):
-        """Interrupts `command` again and again; each time it must come to the same file in the end."""
+    def report(self):
+        """What --report says of images that were left out."""
+        path = self.dir / "bad.jsonl"
+        return path.read_text() if path.exists() else None
+
+    def bring_through(self, command, reference, usual, done):
+        """Runs `command`, which takes `usual` seconds, with --resume, and interrupts it until out.h5 is there.
+
+        Checks that it holds `reference` and removes it. Returns how many images the last run found written.
+        """
+        chance = self.random
+        for attempt in range(100):
+            process = self.start([*command, "--resume", "--json", "--threads", chance.choice((1, 2, 5))])
+            if attempt < 5:  # then it is left alone
+                time.sleep(chance.uniform(0, usual))
+                process.send_signal(chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)))
+            code, out, errors = self.end(process)
+            if code == done:
+                break
+            # A signal before there is anything to tidy up just kills.
+            self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
+            if (self.dir / "out.h5").exists():  # killed after it was published
+                assert_contents(self, self.dir / "out.h5", reference)
+        assert_contents(self, self.dir / "out.h5", reference)
+        self.assert_only_output()
+        (self.dir / "out.h5").unlink()
+        return json.loads(out)["outputs"][0].get("resumed_images", 0)
+
+    def bring_through_often(self, command, done=0, resumes=True):
+        """Interrupts `command`, which ends with the code `done`, again and again: it comes to the same file."""
+        command = [*command, "-o", "out.h5"]
         began = time.monotonic()
-        self.h5pack(*command, "-o", "reference.h5", "--force")
+        reference = self.reference([*command, "--force"], done)
         usual = time.monotonic() - began
-        for _ in range(ROUNDS):
-            self.bring_through(command, contents(self.dir / "reference.h5"), usual, self.random)
+        report = self.report()
+        resumed = rounds = 0
+        # On a busy machine the signals of all may come before the first chunk is written.
+        while rounds < ROUNDS or (resumes and resumed == 0 and rounds < 60):
+            rounds += 1
+            resumed += self.bring_through(command, reference, usual, done)
+            self.assertEqual(self.report(), report)
+        self.assertEqual(resumed > 0, resumes, "what was written before")
+
+    def test_pack(self):
+        make_photos_with_bad_names(self.dir, 20, 15, (160, 120))
+        for options in (["--chunk", 3], ["--chunk", 64, "--order", "source", "--out-layout", "nchw"],
+                        ["--chunk", 1, "--seed", 5, "--resize", "200x300"]):
+            with self.subTest(options):
+                self.bring_through_often(["folder", "photos", "--on-error", "skip", "--report", "bad.jsonl", *options],
+                                         SKIPPED)
 
     def test_repack(self):
         for options in ([], ["--order", "shuffled", "--memory-budget", "6MiB"], ["--rows", "100:1400,1450"]):
@@ -55,7 +100,7 @@ class InterruptedTest(CliTest):
                 self.bring_through_often(["repack", "foreign.h5", "--chunk", 2, *options])
 
     def test_repack_with_a_filter(self):
-        self.bring_through_often(["repack", "foreign.h5", "--chunk", 5, "--filter", "deflate:9"])
+        self.bring_through_often(["repack", "foreign.h5", "--chunk", 5, "--filter", "deflate:9"], resumes=False)
 
     def make_append(self):
         """The command; its file has 500 rows, and 300 come behind them."""

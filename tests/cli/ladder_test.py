@@ -2,15 +2,15 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
 import numpy as np
 from PIL import Image
+
+from support import CliTest
 
 LADDER = os.environ["LADDER"]
 CHUNKBENCH = os.environ["CHUNKBENCH"]
@@ -19,11 +19,9 @@ SMALL = ("--pictures", 400, "--height", 40, "--width", 32, "--batch", 16, "--ste
          "--window-bytes", "500KiB")
 
 
-class LadderTest(unittest.TestCase):
+class LadderTest(CliTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
+        super().setUp()
         (self.dir / "scratch").mkdir()
 
     def ladder(self, *arguments):

@@ -117,20 +117,6 @@ class PackTest(CliTest):
         epoch = self.h5pack_json("stream", "out/train.h5", "--batch", 4, "--fields", "identity,landmarks")[0]
         self.assertEqual(epoch["images"], int((partition == 0).sum()))
 
-    def test_csv(self):
-        awkward = 'a, "b"\nc.png'
-        write_picture(self.dir / "data" / awkward, 1)
-        write_picture(self.dir / "data" / "two.png", 2)
-        quoted = awkward.replace('"', '""')
-        (self.dir / "list.csv").write_text(f'id,kind,file\r\n1,"zebra, striped","{quoted}"\r\n2,ant,two.png\r\n')
-        self.h5pack("csv", "list.csv", "-o", "out.h5", "--path-column", "file", "--label-column",
-                    "kind", "--root", "data", "--order", "source")
-        with h5py.File(self.dir / "out.h5") as file:
-            self.assertEqual(self.names(file), ["ant", "zebra, striped"])
-            self.assertEqual(list(file["labels"]), [1, 0])
-            np.testing.assert_array_equal(file["images"][0], picture(1))
-            np.testing.assert_array_equal(file["images"][1], picture(2))
-
     def test_csv_through_standard_input(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 3)
         text = "path,label\n" + "".join(f"photos/{name}/{i:03d}.jpg,{name}\n" for name in ("cat", "dog") for i in range(3))

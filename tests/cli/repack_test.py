@@ -35,37 +35,29 @@ class RepackTest(CliTest):
             self.filters = [plist.get_filter(i)[3].decode() for i in range(plist.get_nfilters())]
         return datasets_and_attributes(self.dir / name)
 
-    def split_by_class(self, labels, *options):
-        """Samples of each class in each part, and the rows of each part."""
-        labels = np.asarray(labels)
-        self.write_h5("in.h5", images=np.zeros((len(labels), 2, 2, 3), np.uint8), labels=labels)
-        parts = [arrays(self.dir / output["path"])
-                 for output in self.repack("in.h5", "-o", "split", "--stratify", *options)]
-        counts = [np.bincount(part["labels"], minlength=labels.max() + 1) for part in parts]
-        rows = [np.sort(part["source_index"]) for part in parts]
-        shutil.rmtree(self.dir / "split")
-        self.assertEqual(sorted(np.concatenate(rows)), list(range(len(labels))))
-        return np.stack(counts), rows
-
     def test_stratified_parts_have_the_sizes_asked_for(self):
         cases = [([per_class] * 1000, split, 0) for per_class, split in (
             (6, (9, 1)), (4, (9, 1)), (1, (9, 1)), (6, (8, 1, 1)), (3, (8, 1, 1)), (7, (1, 1, 1)))]
         for seed in range(20):
             chance = np.random.default_rng(seed)
             cases.append((chance.integers(1, 30, 40), chance.integers(1, 9, chance.integers(2, 4)), seed))
+        cases.append(([20] * 30, (1, 1), 0))
         for sizes, split, seed in cases:
             with self.subTest(sizes=sizes[:3], split=split, seed=seed):
-                counts, _ = self.split_by_class(np.repeat(np.arange(len(sizes)), sizes), "--seed", seed, "--split",
-                                                ":".join(map(str, split)))
+                labels = np.repeat(np.arange(len(sizes)), sizes)
+                self.write_h5("in.h5", images=np.zeros((len(labels), 2, 2, 3), np.uint8), labels=labels)
+                outputs = self.repack("in.h5", "-o", "split", "--stratify", "--force", "--seed", seed, "--split",
+                                      ":".join(map(str, split)))
+                parts = [arrays(self.dir / output["path"]) for output in outputs]
+                rows = np.concatenate([part["source_index"] for part in parts])
+                self.assertEqual(sorted(rows), list(range(len(labels))))
+                counts = np.stack([np.bincount(part["labels"], minlength=len(sizes)) for part in parts])
                 shares = np.array(split) / sum(split)
                 self.assertLess(np.abs(counts.sum(axis=1) - sum(sizes) * shares).max(), 1)
                 self.assertLess(np.abs(counts - shares[:, None] * sizes).max(), 1 + 1e-9)
-
-    def test_classes_are_split_independently(self):
-        per_class, classes = 20, 30
-        _, (_, test) = self.split_by_class(np.repeat(np.arange(classes), per_class), "--split", "1:1")
-        chosen = {tuple(row - c * per_class for row in test if row // per_class == c) for c in range(classes)}
-        self.assertEqual(len(chosen), classes)
+        # Each class is split on its own: of the last case no two alike.
+        rows = np.sort(parts[1]["source_index"])
+        self.assertEqual(len({tuple(rows[rows // 20 == c] % 20) for c in range(30)}), 30)
 
     def test_labels_that_are_none_are_carried_or_refused(self):
         def write(labels, name="labels"):
@@ -141,45 +133,34 @@ class RepackTest(CliTest):
                     self.assertEqual(list(attributes["class_counts"]), np.bincount(labels).tolist())
 
     def test_scaling(self):
+        """dataset_foreign_test.cpp has all kinds of numbers."""
         images = pictures()
-        plain = images[..., 0]
-        for case, (numbers, scale) in {
-            "unit": (images / np.float32(255), "0..1"),
-            "signed": (images / 127.5 - 1, "-1..1"),
-            "percent": (images.astype(np.float16).astype(">f4") / 2.55, "0..100"),
-            "inverted": (1 - plain / 255, "1..0"),
-            "integers": (images.astype(np.uint16) * 257, "0..65535"),
-        }.items():
-            with self.subTest(case):
+        gray = 1 - images[..., 0] / 255
+        colour = images.astype(np.float16).astype(">f4") / 2.55
+        for numbers, scale, wanted in ((gray, "1..0", images[..., :1]), (colour, "0..100", images)):
+            with self.subTest(scale):
                 self.write_h5("f.h5", images={"data": numbers, "chunks": (20, *numbers.shape[1:]), "compression": "gzip"},
                               labels=np.arange(N) % 3)
                 self.repack("f.h5", "-o", "out.h5", "--scale", scale, "--rows", "7:90", "--order", "shuffled", "--force")
                 found, said, _ = self.read("out.h5")
                 rows = found["source_index"]
-                self.assertEqual(found["images"].dtype, np.uint8)
-                np.testing.assert_array_equal(found["images"].reshape(len(rows), *numbers.shape[1:]),
-                                              (plain if numbers.ndim == 3 else images)[rows])
+                np.testing.assert_array_equal(found["images"], wanted[rows])
                 np.testing.assert_array_equal(found["labels"], rows % 3)
-        self.assertEqual(json.loads(said["options"])["scale"], {"black": 0, "white": 65535, "clip": False})
+        self.assertEqual(json.loads(said["options"])["scale"], {"black": 0, "white": 100, "clip": False})
 
     def test_what_cannot_be_scaled(self):
         images = np.zeros((N, 12, 10), np.float32)
         scale = ["repack", "f.h5", "-o", "out.h5", "--scale", "0..1", "--force"]
-        for bad, clipped in ((1.5, 255), (-0.1, 0), (np.inf, 255), (np.nan, None)):
-            with self.subTest(bad):
-                images[77, 5, 5] = bad
-                self.write_h5("f.h5", images=images)
-                if clipped is None:
-                    self.assert_fails([*scale, "--clip"], "f.h5: row 77 of images has a NaN")
-                    continue
-                self.assert_fails(scale, "f.h5: row 77 of images has the number .*--clip")
-                self.repack(*scale[1:], "--clip", "--order", "source")
-                found, said, _ = self.read("out.h5")
-                self.assertEqual(found["images"][77, 5, 5, 0], clipped)
-                self.assertTrue(json.loads(said["options"])["scale"]["clip"])
+        images[77, 5, 5] = 1.5
+        self.write_h5("f.h5", images=images)
+        self.assert_fails(scale, "f.h5: row 77 of images has the number 1.5.*--clip")
+        self.repack(*scale[1:], "--clip", "--order", "source")
+        found, said, _ = self.read("out.h5")
+        self.assertEqual(found["images"][77, 5, 5, 0], 255)
+        self.assertTrue(json.loads(said["options"])["scale"]["clip"])
         for command in (["stream", "f.h5"], ["info", "f.h5"], ["repack", "f.h5", "-o", "new.h5"]):
             self.assert_refused(command, 1, ["f.h5", "float32 [150,12,10]"], r"h5pack repack .*scale = 0\.\.1")
-        for text in ("0", "0..", "..1", "0..1x", "a..b", "1..1", "0..inf", ""):
+        for text in ("0", "..1", "0..1x", "1..1", ""):
             self.assert_refused(["repack", "f.h5", "-o", "out.h5", "--scale", text, "--force"], 2, ["--scale"], "two|0..1")
         self.assert_refused(["repack", "f.h5", "-o", "out.h5", "--clip", "--force"], 2, ["--clip"], "--scale")
         self.write_h5("f.h5", images=pictures(4))
@@ -381,17 +362,6 @@ class RepackTest(CliTest):
         self.repack("a.h5", "-o", "all.h5", "--force")
         np.testing.assert_array_equal(self.read("all.h5")[1]["mean_picture_std"], expected)
 
-    def test_large_fields_are_streamed(self):
-        """Much more of fields than the budget: contiguous, and in chunks."""
-        masks = np.random.default_rng(1).integers(0, 256, (2000, 64, 64), np.uint8)
-        self.write_h5("f.h5", images=pictures(2000, 8, 6), mask=masks,
-                      tight={"data": masks, "chunks": (9, 64, 64), "compression": "gzip", "compression_opts": 1})
-        for order in ("stored", "shuffled"):
-            self.repack("f.h5", "-o", "out.h5", "--order", order, "--memory-budget", "4MiB", "--force")
-            found, _, _ = self.read("out.h5")
-            for name in ("mask", "tight"):
-                np.testing.assert_array_equal(found[name], masks[found["source_index"]])
-
     def test_splits(self):
         self.packed(per_class=30)
         before, _, _ = self.read("in.h5")
@@ -466,7 +436,6 @@ class RefusedTest(CliTest):
         self.write_h5("no-labels.h5", images=pictures(9))
         for options, names, way_out in (
                 (["--rows", "0:21"], ["20 rows", "number 20"], "--rows"),
-                (["--rows", "5:5"], ["5:5"], "FIRST:END"),
                 (["--labels", "cow"], ["'cow'"], "cat, dog"),
                 (["--rows", "0:1", "--split", "1:1"], ["no sample for t"], "--split"),
                 (["--split", "1:x"], ["'1:x'"], "two or three"),

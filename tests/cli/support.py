@@ -25,7 +25,7 @@ from PIL import Image
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "scripts"))
 import under_strace  # noqa: E402
-from h5_contents import assert_contents, datasets_and_attributes  # noqa: E402
+from h5_contents import datasets_and_attributes  # noqa: E402
 
 H5PACK = os.environ.get("H5PACK", "h5pack")
 TIMEOUT_SECONDS = 120
@@ -33,6 +33,10 @@ TIMEOUT_SECONDS = 120
 # Exit codes.
 SKIPPED = 3
 STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+# What launchers set; a test itself may run under one of them.
+LAUNCHERS = ("RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+             "SLURM_PROCID", "SLURM_NTASKS")
 
 # The user that owns nothing on Debian; root drops to it where file permissions are tested.
 NOBODY = 65534
@@ -223,34 +227,12 @@ class CliTest(unittest.TestCase):
         """Beside out.h5 there is nothing that was left."""
         self.assertEqual(sorted(path.name for path in self.dir.glob("out*")), ["out.h5"])
 
-    def bring_through(self, command, reference, usual, chance, done=0):
-        """Runs `command`, which takes `usual` seconds, with --resume, and interrupts it until out.h5 is there.
-
-        Checks that it holds `reference` and removes it. Returns how many images the last run found packed.
-        """
-        for attempt in range(100):
-            process = self.start([*command, "-o", "out.h5", "--resume", "--json", "--threads", chance.choice((1, 2, 5))])
-            if attempt < 5:  # then it is left alone
-                time.sleep(chance.uniform(0, usual))
-                process.send_signal(chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM)))
-            code, out, errors = self.end(process)
-            if code == done:
-                break
-            # A signal before there is anything to tidy up just kills.
-            self.assertIn(code, (130, 143, -signal.SIGKILL, -signal.SIGINT, -signal.SIGTERM), errors)
-            if (self.dir / "out.h5").exists():  # killed after it was published
-                assert_contents(self, self.dir / "out.h5", reference)
-        assert_contents(self, self.dir / "out.h5", reference)
-        self.assert_only_output()
-        (self.dir / "out.h5").unlink()
-        return json.loads(out)["outputs"][0].get("resumed_images", 0)
-
     def run_h5pack(self, *arguments, environment=None, unprivileged=False, **options):
         """Runs h5pack in the scratch folder; stdout and stderr as text."""
         command = [H5PACK, *map(str, arguments)]
         if unprivileged and os.geteuid() == 0:
             command = [*AS_NOBODY, binary_for_nobody(), *command[1:]]
-        variables = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
+        variables = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM", *LAUNCHERS)}
         variables.update(environment or {})
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("stderr", subprocess.PIPE)
@@ -287,14 +269,13 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.returncode, code, result.stderr)
         return [json.loads(line) for line in result.stdout.splitlines()]
 
-    def assert_refused(self, arguments, code, names, way_out, watch=None, unprivileged=False):
+    def assert_refused(self, arguments, code, names, way_out, unprivileged=False):
         """h5pack must fail with exit code `code` and one clear line, and leave no trace.
 
         names: texts that must be in the line, above all the file. way_out: a regular expression for what the
-        person can do. watch: the folder that must stay as it is (default: the scratch folder).
+        person can do. Nothing in the scratch folder may change.
         """
-        watch = watch or self.dir
-        before = tree(watch)
+        before = tree(self.dir)
         result = self.run_h5pack(*arguments, "--quiet", unprivileged=unprivileged)
         message = result.stderr
         self.assertEqual(result.returncode, code, message)
@@ -305,7 +286,7 @@ class CliTest(unittest.TestCase):
         for name in names:
             self.assertIn(str(name), message)
         self.assertRegex(message, way_out)
-        self.assertEqual(tree(watch), before, "something was left behind or changed")
+        self.assertEqual(tree(self.dir), before, "something was left behind or changed")
 
         # The same as JSON: the error is an object on stdout, the line on stderr stays.
         result = self.run_h5pack(*arguments, "--quiet", "--json", unprivileged=unprivileged)
@@ -313,5 +294,5 @@ class CliTest(unittest.TestCase):
         error = json.loads(result.stdout)["error"]
         self.assertEqual(set(error), {"code", "message"})
         self.assertEqual(len(result.stderr.splitlines()), 1)
-        self.assertEqual(tree(watch), before, "something was left behind or changed")
+        self.assertEqual(tree(self.dir), before, "something was left behind or changed")
         return message

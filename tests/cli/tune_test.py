@@ -1,6 +1,5 @@
 """h5pack tune: sources and files of all kinds, its lines pasted, disks assumed, named and measured."""
 
-import json
 import os
 import pathlib
 import re
@@ -157,34 +156,10 @@ class TuneTest(CliTest):
         self.assertIn('{.images = "b", .layout = chunkio::Layout::nhwc, .allow_external = true}',
                       report["commands"]["cpp"])
 
-
     def test_the_h5py_line_says_what_order_it_is_for(self):
         self.foreign_file("file.h5", (50, 64, 64, 3))
         for command in ("tune", "info"):
             self.assertRegex(self.h5pack(command, "file.h5"), r"rdcc_w0=1.*\n.*random order.*rdcc_w0=0.75")
-
-    def test_memory_is_what_is_available(self):
-        def available():
-            return 1024 * int(re.search(r"MemAvailable: +(\d+)", pathlib.Path("/proc/meminfo").read_text())[1])
-        before = available()
-        machine = self.h5pack_json("tune", "10x32x32x3")[0]["machine"]
-        self.assertLessEqual(machine["cache_bytes"], 1.01 * max(before, available()) / 2)
-        self.assertLessEqual(machine["memory_bytes"], max(4 << 30, machine["cache_bytes"]))
-
-    def test_the_budget_is_one_the_loader_takes(self):
-        self.foreign_file("wide.h5", (20, 64, 64, 3), count=3000)
-        for batch in (1, 7, 256, 3000):
-            for memory in ("64MiB", "100MiB", "1GiB"):
-                with self.subTest(batch=batch, memory=memory):
-                    result = self.run_h5pack("tune", "wide.h5", "--batch", batch, "--memory-budget", memory, "--json",
-                                             *MACHINE)
-                    if result.returncode != 0:
-                        self.assertIn("--memory-budget", result.stderr)
-                        continue
-                    advice = json.loads(result.stdout)["as_stored"]
-                    self.h5pack("stream", "wide.h5", "--batch", batch, "--window-bytes", advice["window_bytes"],
-                                "--threads", advice["num_threads"], "--prefetch", advice["prefetch_depth"],
-                                "--memory-budget", advice["memory_budget"], "--resident", advice["resident"])
 
     def test_a_good_file_is_kept(self):
         self.pack_photos(per_class=10)

@@ -27,10 +27,7 @@ def test_listings_run(section, tmp_path, request):
     for name in ("train.h5", "data.h5"):
         test_samples.write(tmp_path / name, range(400))
     h5pack = request.config.getoption("--h5pack")
-    for index, (image, label) in enumerate(zip(*test_samples.draw(range(96)))):
-        folder = tmp_path / "photos" / test_samples.CLASSES[label]
-        folder.mkdir(exist_ok=True, parents=True)
-        (folder / f"{index}.png").write_bytes(test_samples.png(image))
+    test_samples.write_photos(tmp_path / "photos")
     if h5pack:
         command = [h5pack, "folder", "photos", "-o", "photos.h5", "--resize", "64", "--center-crop", "64x64"]
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)

@@ -69,9 +69,12 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
     """A folder of class folders with PNG files."""
-    folder = tmp_path_factory.mktemp("photos")
+    return write_photos(tmp_path_factory.mktemp("photos"))
+
+
+def write_photos(folder):
     for index, (image, label) in enumerate(zip(*draw(range(96)))):
-        (folder / CLASSES[label]).mkdir(exist_ok=True)
+        (folder / CLASSES[label]).mkdir(exist_ok=True, parents=True)
         (folder / CLASSES[label] / f"{index}.png").write_bytes(png(image))
     return folder
 
@@ -191,13 +194,33 @@ def test_jax(files, run):
     assert accuracy(output) > 60, output
 
 
-def packed_by(run, request, photos, folder, command, **variables):
-    """What a packing script makes is what h5pack makes at once."""
+def by_mpi(photos, out, h5pack):
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is not installed")
+    mpirun = ["mpirun", "--oversubscribe", "-n", 3, "bash", SAMPLES / "pack_mpi.sh", photos, out]
+    return [mpirun, mpirun], {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def by_slurm(photos, out, h5pack):
+    """Slurm is not needed: this sets what it sets for the tasks of an array."""
+    script = ["bash", SAMPLES / "pack_slurm.sh", photos, out]
+    return [["env", f"SLURM_ARRAY_TASK_ID={task}", *script] for task in (2, 0, 1, 1)], {"SLURM_ARRAY_TASK_COUNT": "3"}
+
+
+def by_ray(photos, out, h5pack):
+    needs("ray")
+    return [[sys.executable, sample("pack_ray.py"), photos, out, "--shards", 3, "--h5pack", h5pack]], {}
+
+
+@pytest.mark.parametrize("commands_of", [by_mpi, by_slurm, pytest.param(by_ray, marks=pytest.mark.long)])
+def test_packing_scripts_make_what_h5pack_makes_at_once(run, request, photos, tmp_path, commands_of):
     h5pack = request.config.getoption("--h5pack")
     if not h5pack:
         pytest.skip("h5pack was not built")
+    folder = tmp_path / "out"
     folder.mkdir()
-    for words in command(h5pack):
+    commands, variables = commands_of(photos, folder / "train.h5", h5pack)
+    for words in commands:
         run(*words, "--chunk", 16, H5PACK=h5pack, **variables)
     run(h5pack, "folder", photos, "-o", folder / "whole.h5", "--chunk", 16)
     whole, parts = chunkio.Dataset(folder / "whole.h5"), chunkio.Dataset(folder / "train-*-of-00003.h5")
@@ -206,33 +229,7 @@ def packed_by(run, request, photos, folder, command, **variables):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_pack_with_mpi(run, request, photos, tmp_path):
-    if shutil.which("mpirun") is None:
-        pytest.skip("mpirun is not installed")
-    out = tmp_path / "out"
-    script = [SAMPLES / "pack_mpi.sh", photos, out / "train.h5"]
-    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    mpirun = ["mpirun", "--oversubscribe", "-n", 3, "bash", *script]
-    packed_by(run, request, photos, out, lambda _: [mpirun, mpirun], **root)
-
-
-def test_pack_with_slurm(run, request, photos, tmp_path):
-    """Slurm is not needed: this sets what it sets for the tasks of an array."""
-    out = tmp_path / "out"
-    script = ["bash", SAMPLES / "pack_slurm.sh", photos, out / "train.h5"]
-    tasks = [["env", f"SLURM_ARRAY_TASK_ID={task}", *script] for task in (2, 0, 1, 1)]
-    packed_by(run, request, photos, out, lambda _: tasks, SLURM_ARRAY_TASK_COUNT="3")
-
-
 @pytest.mark.parametrize("script", ["pack_mpi.sh", "pack_slurm.sh"])
 def test_packing_scripts_say_how_they_are_used(script):
     done = subprocess.run(["bash", SAMPLES / script], capture_output=True, text=True)
     assert done.returncode == 2 and script in done.stderr and "set -euo" not in done.stderr
-
-
-@pytest.mark.long
-def test_pack_with_ray(run, request, photos, tmp_path):
-    needs("ray")
-    out = tmp_path / "out"
-    command = [sys.executable, sample("pack_ray.py"), photos, out / "train.h5", "--shards", 3]
-    packed_by(run, request, photos, out, lambda h5pack: [[*command, "--h5pack", h5pack]])

@@ -1,8 +1,9 @@
 import gc
+import importlib.util
 
 import numpy as np
 import pytest
-from conftest import images_of, ids
+from conftest import ids, images_of, labels_of
 
 import chunkio
 
@@ -30,6 +31,41 @@ def test_dlpack(batch):
     assert "dltensor_versioned" in repr(batch.images.__dlpack__(max_version=(1, 0)))
     with pytest.raises(BufferError, match="host memory"):
         batch.images.__dlpack__(dl_device=(2, 0))
+
+
+class Legacy:
+    """What a producer from before DLPack 1.0 answers, and a consumer from then asks for."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **_):
+        return self.tensor.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+def consumers():
+    yield np.from_dlpack
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        yield torch.from_dlpack
+
+
+@pytest.mark.parametrize("producer", [Legacy, lambda tensor: tensor])
+def test_consumers_of_dlpack_see_what_a_batch_holds(data, producer):
+    for take in consumers():
+        loader = chunkio.Loader(data, order="sequential", batch_size=100, fields=["weights"])
+        for batch in loader:
+            held = batch.images, batch.labels, batch["weights"], batch.sample_ids
+            tensors = [take(producer(tensor)) for tensor in held]
+            rows = ids(batch)
+            wanted = [images_of(rows), labels_of(rows), np.outer(rows, [0.5, 2.0]).astype(np.float32), rows]
+            for got, values in zip(tensors, wanted):
+                np.testing.assert_array_equal(np.asarray(got), values)
+    assert producer is Legacy or not np.from_dlpack(batch.images).flags.writeable
 
 
 def test_arrays_outlive_everything(data):

@@ -159,22 +159,6 @@ def test_two_packages(tmp_path, module, first):
     run(tmp_path, modules, uses([module]) + textwrap.dedent(program))
 
 
-@pytest.mark.parametrize("place", ["first", "in the middle", "last"])
-def test_all_packages(tmp_path, place):
-    others = [module for module in USES if not obstacle(module)]
-    index = {"first": 0, "in the middle": len(others) // 2, "last": len(others)}[place]
-    modules = [*others[:index], "chunkio", *others[index:]]
-    calls = "\n".join(f"            use_{module}(name)" for module in others)
-    program = f"""
-write(other)
-for name in path, other:
-    for source in "direct", "hdf5":
-        for _ in use_chunkio(name, source=source):
-{calls}
-"""
-    run(tmp_path, modules, uses(others) + program)
-
-
 @pytest.mark.parametrize("modules", BOTH_ORDERS, ids="-".join)
 def test_a_loop_amid_reads_of_h5py(tmp_path, modules):
     # One file is open in both, and a second thread reads through h5py all the while.

@@ -229,15 +229,12 @@ def test_pack_takes_attributes_and_goes_on(tmp_path):
     assert not (tmp_path / "few.h5").exists()
 
 
-def test_pack_takes_pictures_of_pillow(tmp_path):
+def test_pack_takes_pictures_of_pillow_and_arrays_of_one_class_number(tmp_path):
     image = pytest.importorskip("PIL.Image")
-    chunkio.pack([(image.fromarray(images_of([row])[0]), 1) for row in ROWS], tmp_path / "out.h5")
-    np.testing.assert_array_equal(chunkio.Dataset(tmp_path / "out.h5")[0:100][0], images_of(ROWS))
-
-
-def test_pack_takes_arrays_of_one_class_number(tmp_path):
-    chunkio.pack([(images_of([row])[0], np.array([row])) for row in ROWS], tmp_path / "out.h5")
-    np.testing.assert_array_equal(chunkio.Dataset(tmp_path / "out.h5")[:][1], np.arange(100))
+    chunkio.pack([(image.fromarray(images_of([row])[0]), np.array([row])) for row in ROWS], tmp_path / "out.h5")
+    images, labels = chunkio.Dataset(tmp_path / "out.h5")[:]
+    np.testing.assert_array_equal(images, images_of(ROWS))
+    np.testing.assert_array_equal(labels, np.arange(100))
 
 
 def test_pack_wants_as_many_as_were_asked_for(tmp_path):

@@ -7,6 +7,7 @@
 cache compare with the numbers, so that versions which are not installed are compared, too.
 """
 
+import io
 import json
 import os
 import random
@@ -16,34 +17,16 @@ import h5py
 import numpy
 
 
-class CountingFile:
+class CountingFile(io.FileIO):
     """A file for h5py's fileobj driver that notes what is read."""
 
     def __init__(self, path):
-        self.file = open(path, "rb", buffering=0)
+        super().__init__(path)
         self.reads = []
 
-    def seek(self, offset, whence=0):
-        return self.file.seek(offset, whence)
-
-    def tell(self):
-        return self.file.tell()
-
     def readinto(self, buffer):
-        self.reads.append((self.file.tell(), len(buffer)))
-        return self.file.readinto(buffer)
-
-    def read(self, size=-1):
-        raise NotImplementedError
-
-    def write(self, data):
-        raise NotImplementedError
-
-    def flush(self):
-        pass
-
-    def truncate(self, size=None):
-        pass
+        self.reads.append((self.tell(), len(buffer)))
+        return super().readinto(buffer)
 
 
 def random_case(rng):

@@ -8,7 +8,6 @@ mistake would have to be made twice to go unseen.
     epoch_order_reference.py --check DIR    fail if DIR does not hold exactly these vectors
 """
 
-import argparse
 import json
 import pathlib
 import sys
@@ -471,20 +470,13 @@ def vectors():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", type=pathlib.Path, metavar="DIR")
-    action.add_argument("--check", type=pathlib.Path, metavar="DIR")
-    arguments = parser.parse_args()
-    failed = False
+    action, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     for name, text in vectors():
-        if arguments.write:
-            (arguments.write / name).write_text(text)
-        elif (arguments.check / name).read_text() != text:
-            print(f"{arguments.check / name} is not what this script makes; see --write", file=sys.stderr)
-            failed = True
-    return 1 if failed else 0
+        if action == "--write":
+            (folder / name).write_text(text)
+        elif (folder / name).read_text() != text:
+            sys.exit(f"{folder / name} is not what this script makes; see --write")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,5 +1,5 @@
-"""bench/gpu/run.sh and fetch-deps.sh in a copied tree, with programs that only pretend: what they are asked for, and what
-becomes of failures. No GPU is needed, and nothing is built.
+"""bench/gpu/run.sh in a copied tree, with programs that only pretend: what they are asked for, and what becomes of
+failures. No GPU is needed, and nothing is built.
 
     gpu_scripts_test.py BENCH_GPU_FOLDER
 """
@@ -51,7 +51,7 @@ pathlib.Path(sys.argv[sys.argv.index("--markdown") + 1]).write_text("# Figures o
 '''
 
 
-class Scripts(unittest.TestCase):
+class RunTest(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -59,28 +59,24 @@ class Scripts(unittest.TestCase):
         self.tree = self.dir / "tree"
         gpu = self.tree / "bench" / "gpu"
         gpu.mkdir(parents=True)
-        for name in ("run.sh", "fetch-deps.sh"):
-            shutil.copy(SCRIPTS / name, gpu / name)
+        shutil.copy(SCRIPTS / "run.sh", gpu)
         (gpu / "compare_torch.py").write_text(COMPARE_TORCH)
         (gpu / "compare_loaders.py").write_text(COMPARE_LOADERS)
         self.fake = self.dir / "fake"
         for name, text in (("cmake", CMAKE), ("device_test", TEST), ("cuda_test", TEST), ("figures", FIGURES),
                            ("compute-sanitizer", SANITIZER), ("nvidia-smi", NVIDIA_SMI)):
-            self.program(name, text)
+            path = self.fake / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+            path.chmod(0o755)
         (self.fake / "torch.py").write_text("class utils:\n    cmake_prefix_path = '/nowhere'\n")
         self.out = self.dir / "out"
 
-    def program(self, name, text):
-        path = self.fake / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
-
-    def script(self, name, *arguments, code=0, broken="", time_limit="540"):
+    def script(self, *arguments, code=0, broken="", time_limit="540"):
         environment = {**os.environ, "PATH": f"{self.fake}:{os.environ['PATH']}", "PYTHONPATH": str(self.fake), "JOBS": "1",
                        "FAKE": str(self.fake), "FAKE_OUT": str(self.out), "BROKEN": broken, "TIME_LIMIT": time_limit}
-        result = subprocess.run(["bash", self.tree / "bench" / "gpu" / name, *map(str, arguments)], cwd=self.dir, text=True,
-                                capture_output=True, check=False, timeout=120, env=environment)
+        result = subprocess.run(["bash", self.tree / "bench" / "gpu" / "run.sh", *map(str, arguments)], cwd=self.dir,
+                                text=True, capture_output=True, check=False, timeout=120, env=environment)
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
         return result
 
@@ -88,27 +84,25 @@ class Scripts(unittest.TestCase):
         path = self.fake / f"{name}.log"
         return path.read_text().splitlines() if path.exists() else []
 
-
-class RunTest(Scripts):
     def run_sh(self, *arguments, **options):
         """The page, and its steps with their results."""
-        self.script("run.sh", "--out", self.out, *arguments, **options)
+        self.script("--out", self.out, *arguments, **options)
         text = (self.out / "RESULTS-gpu.md").read_text()
         self.assertNotIn(str(self.dir), text, "it may be committed")
         rows = [line.split("|") for line in text.splitlines() if line.count("|") == 4]
         return text, {row[1].strip(): row[2].strip() for row in rows[2:]}
 
     def test_help_and_wrong_options(self):
-        usage = self.script("run.sh", "--help").stdout
+        usage = self.script("--help").stdout
         for word in ("--deps", "--out", "--only", "TIME_LIMIT", "RESULTS-gpu.md"):
             self.assertIn(word, usage)
         self.assertNotIn("set -e", usage)
         for arguments in (["--wrong"], ["--deps"], ["--out"], ["--only"], ["--only", ""], ["folder"]):
-            result = self.script("run.sh", *arguments, code=2)
+            result = self.script(*arguments, code=2)
             self.assertEqual((result.stdout, result.stderr), ("", usage), arguments)
         for arguments, words in ((["--deps", self.dir / "none"], ["no folder", "none", "fetch-deps.sh"]),
                                  (["--only", "tests,figs"], ["'figs'", "tests,figures,sanitizers,trainers"])):
-            error = self.script("run.sh", "--out", self.out, *arguments, code=2).stderr
+            error = self.script("--out", self.out, *arguments, code=2).stderr
             self.assertEqual(len(error.splitlines()), 1, error)
             for word in words:
                 self.assertIn(word, error)
@@ -159,32 +153,6 @@ class RunTest(Scripts):
         text, steps = self.run_sh("--only", "figures,trainers")
         self.assertEqual(list(steps), ["configure", "build", "PyTorch", "figures", "configure trainers", "build trainers",
                                        "trainers"])
-
-
-class FetchDepsTest(Scripts):
-    def test_help_and_wrong_options(self):
-        self.assertIn("fetch-deps.sh FOLDER", self.script("fetch-deps.sh", "--help").stdout)
-        for arguments in ([], [""], ["--wrong"], ["a", "b"]):
-            result = self.script("fetch-deps.sh", *arguments, code=2)
-            self.assertEqual(result.stdout, "")
-            self.assertRegex(result.stderr, r"^usage: .*fetch-deps.sh FOLDER\n$")
-
-    def test_what_cannot_be_fetched_is_said(self):
-        # No package lists at all, then some that lead nowhere.
-        for apt_cache, words in (("#!/bin/bash\n", "no package lists; run apt-get update first"),
-                                 ("#!/bin/bash\nprintf 'Package: bash\\nEssential: yes\\n\\n'\n", "apt-get: E: no such package")):
-            self.program("apt-cache", apt_cache)
-            self.program("apt-get", "#!/bin/bash\necho 'E: no such package' >&2\nexit 100\n")
-            self.program("dpkg", "#!/bin/bash\n")
-            folder = self.dir / "packages"
-            result = self.script("fetch-deps.sh", folder, code=1)
-            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-            self.assertTrue(result.stderr.startswith("fetch-deps.sh: "), result.stderr)
-            self.assertIn(words, result.stderr)
-            self.assertEqual(list(folder.iterdir()), [])
-        (self.dir / "file").write_text("")
-        error = self.script("fetch-deps.sh", self.dir / "file" / "packages", code=1).stderr
-        self.assertIn("fetch-deps.sh: cannot make the folder", error)
 
 
 if __name__ == "__main__":

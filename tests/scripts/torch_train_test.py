@@ -22,8 +22,6 @@ ENVIRONMENT = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 
 CLASS_COUNT = 600  # a fifth of them held out
 ATTRIBUTE_COUNT = 260
-EPOCH = re.compile(r"epoch (\d+): (\d+) images/s, stalled ([\d.]+) ms \(([\d.]+) %\), GPU n/a, loss ([\d.]+), "
-                   r"accuracy ([\d.]+) %(?:; held out: loss ([\d.]+), accuracy ([\d.]+) %)?$", re.MULTILINE)
 CIFAR = ["--width", "8", "--batch", "32", "--lr", "0.4"]
 CELEBA = ["--width", "8", "--batch", "16", "--lr", "0.4"]
 
@@ -70,27 +68,18 @@ class TrainersTest(unittest.TestCase):
         cls.attributes = [cls.dir / "attributes" / "train.h5", cls.dir / "attributes" / "test.h5"]
 
     def train(self, trainer, files, *options):
-        """What the lines of its epochs say, as tuples of numbers, and its JSON: the epochs, and all of them."""
+        """Its JSON: the epochs, and all of them. That of an epoch says what its line says (epoch_report_test.cpp)."""
         lines = self.dir / "lines.json"
         text = run(trainer, *files, "--json", lines, *options).stdout
-        epochs = [tuple(float(value) if value else None for value in match) for match in EPOCH.findall(text)]
         records = [json.loads(line) for line in lines.read_text().splitlines()]
-        self.assertEqual([record["kind"] for record in records], ["epoch"] * len(epochs) + ["all"], text)
-        for (epoch, speed, stall_ms, stall_percent, loss, accuracy, *held_out), record in zip(epochs, records):
-            self.assertEqual(record["epoch"], epoch)
-            self.assertAlmostEqual(record["images_per_second"], speed, delta=0.51)
-            self.assertAlmostEqual(record["images"] / record["seconds"], record["images_per_second"], delta=0.01 * speed)
-            self.assertAlmostEqual(record["stall_ms"], stall_ms, delta=0.051)
-            self.assertAlmostEqual(record["stall_percent"], stall_percent, delta=0.0051)
+        shown = re.findall(r"^epoch \d+: (\d+) images/s, stalled .*, GPU n/a, loss .*$", text, re.MULTILINE)
+        self.assertEqual([record["kind"] for record in records], ["epoch"] * len(shown) + ["all"], text)
+        for speed, record in zip(shown, records):
+            self.assertAlmostEqual(record["images_per_second"], float(speed), delta=0.51)
+            self.assertAlmostEqual(record["images"] / record["seconds"], float(speed), delta=0.01 * float(speed))
             self.assertAlmostEqual(record["stall_ms"] / 10 / record["seconds"], record["stall_percent"], delta=0.01)
-            self.assertTrue(0 < stall_percent < 100, text)
-            self.assertAlmostEqual(record["loss"], loss, delta=0.0001)
-            self.assertAlmostEqual(100 * record["accuracy"], accuracy, delta=0.0051)
+            self.assertTrue(0 < record["stall_percent"] < 100, text)
             self.assertIsNone(record["gpu_percent"])
-            if held_out[1] is None:
-                self.assertIsNone(record["held_out_accuracy"])
-            else:
-                self.assertAlmostEqual(100 * record["held_out_accuracy"], held_out[1], delta=0.0051)
         return records[:-1], records[-1]
 
     def refuse(self, code, pattern, *command):
