@@ -5,15 +5,22 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <tbb/version.h>
+
+#include <chunkio/error.hpp>
+#include <chunkio/version.hpp>
 
 #include "cli/command.hpp"
 #include "cli/help.hpp"
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"
+#include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/old_spellings.hpp"
-#include "h5pack/commands/versions.hpp"
+#include "h5pack/image/image_codecs.hpp"
 
 namespace {
 
@@ -87,6 +94,29 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
          (meant.empty() ? "" : " (did you mean " + meant + "?)");
 }
 
+/// What --version prints: a line each on h5pack, its libraries and its image formats. Loads the
+/// codecs.
+std::string versions_text() {
+  std::vector<chunkio::LibraryVersion> libraries = chunkio::library_versions();
+  const auto cuda = std::find_if(libraries.begin(), libraries.end(),
+                                 [](const auto& library) { return library.name == "CUDA"; });
+  const std::string cuda_version = cuda == libraries.end() ? "none" : cuda->version;
+  if (cuda != libraries.end()) libraries.erase(cuda);
+  // What runs may be newer than what this was built with.
+  libraries.push_back({.name = "oneTBB", .version = TBB_runtime_version()});
+  for (chunkio::LibraryVersion& library : h5pack::image_libraries()) {
+    libraries.push_back(std::move(library));
+  }
+  std::string text = "h5pack " + std::string(chunkio::version()) + "\n";
+  for (const auto& [name, version] : libraries) text += cli::labelled(name, version, false);
+  text += cli::labelled("CUDA", cuda_version, false);
+  try {
+    return text + cli::labelled("images", h5pack::image_formats_text(), false);
+  } catch (const chunkio::Error& error) {
+    return text + cli::labelled("images", std::string("JPEG; ") + error.what(), false);
+  }
+}
+
 ExitCode parse_and_run(h5pack::Program& program, int argc, char** argv, bool json) {
   CLI::App& app = program.app();
   try {
@@ -100,7 +130,7 @@ ExitCode parse_and_run(h5pack::Program& program, int argc, char** argv, bool jso
   } catch (const CLI::CallForAllHelp&) {
     cli::print(app.help("", CLI::AppFormatMode::All));
   } catch (const CLI::CallForVersion&) {
-    cli::print(h5pack::versions_text());
+    cli::print(versions_text());
   } catch (const CLI::ParseError& error) {
     cli::print_failure(
         "usage", usage_problem(app, error) + "; see '" + command_name(app) + " --help'", json);

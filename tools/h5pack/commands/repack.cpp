@@ -41,7 +41,6 @@
 #include "h5pack/pack/run_fingerprint.hpp"
 #include "h5pack/report/render_json.hpp"
 #include "h5pack/report/render_text.hpp"
-#include "h5pack/sources/file_identity.hpp"
 #include "h5pack/sources/file_stamps.hpp"
 #include "h5pack/sources/stored_rows.hpp"
 

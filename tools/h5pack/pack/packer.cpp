@@ -25,7 +25,7 @@
 #include "cli/progress.hpp"
 #include "cli/resume_hint.hpp"
 #include "cli/stop_signal.hpp"
-#include "h5pack/image/image_libraries.hpp"
+#include "h5pack/image/image_codecs.hpp"
 #include "h5pack/pack/chunk_assembler.hpp"
 #include "h5pack/pack/chunk_record.hpp"
 #include "h5pack/pack/chunk_write_thread.hpp"
@@ -192,7 +192,8 @@ class ChunkPipeline {
  public:
   ChunkPipeline(const Images& images, const PackPlan& plan, const std::vector<std::int64_t>& order,
                 const PackOptions& options, chunkio::DatasetWriter& writer, ErrorBudget& budget,
-                PackTotals& totals, MisnamedImages& misnamed, cli::Progress& progress)
+                PackTotals& totals, std::optional<MisnamedImages>& misnamed,
+                cli::Progress& progress)
       : images_(images),
         plan_(plan),
         order_(order),
@@ -285,7 +286,7 @@ class ChunkPipeline {
               outcome = reader.read(row, place, {plan_.size, plan_.size_row},
                                     {block.pixels.get() + i * sample_bytes, sample_bytes});
               const auto held = reader.misnamed();
-              if (held && std::holds_alternative<ImageSize>(outcome)) misnamed_.add(row, *held);
+              if (held && std::holds_alternative<ImageSize>(outcome)) add_misnamed(row, *held);
             }
             progress_.add(1);
           }
@@ -295,6 +296,14 @@ class ChunkPipeline {
     if (tbb::is_current_task_group_canceling()) {
       throw Error(ErrorCode::cancelled, "the pack was cancelled");
     }
+  }
+
+  void add_misnamed(std::int64_t row, ImageFormat format) {
+    const std::lock_guard lock(misnamed_mutex_);
+    if (!misnamed_ || row < misnamed_->first_row) {
+      misnamed_ = {misnamed_ ? misnamed_->count : 0, row, format};
+    }
+    ++misnamed_->count;
   }
 
   /// Copies the stored rows of the block, as many at a time as follow each other.
@@ -340,7 +349,8 @@ class ChunkPipeline {
   PixelStatistics no_pixels_;
   ErrorBudget& budget_;
   PackTotals& totals_;
-  MisnamedImages& misnamed_;
+  std::mutex misnamed_mutex_;  ///< Guards the next.
+  std::optional<MisnamedImages>& misnamed_;
   cli::Progress& progress_;
   tbb::enumerable_thread_specific<ImageReader> readers_;
   BufferPool buffers_;
@@ -370,7 +380,8 @@ std::vector<std::int64_t> without(const std::vector<std::int64_t>& order,
 void pack_remaining(const Split& split, const PackPlan& plan,
                     const std::vector<std::int64_t>& order, const PackOptions& options,
                     const std::vector<PendingRange>& ranges, chunkio::DatasetWriter& writer,
-                    ErrorBudget& budget, PackTotals& totals, MisnamedImages& misnamed) {
+                    ErrorBudget& budget, PackTotals& totals,
+                    std::optional<MisnamedImages>& misnamed) {
   std::int64_t places = 0;
   for (const PendingRange& range : ranges) places += range.end_place - range.first_place;
   if (places == 0) return;
@@ -426,17 +437,15 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
   chunkio::DatasetWriter writer(path, make_spec(listing, split, plan, order, options),
                                 options.writer);
   PackResult result;
-  MisnamedImages misnamed;
   cli::run_with_resume_hint(writer, path, [&] {
     PackTotals totals(PixelStatistics(plan.channels, options.image.layout));
     const std::vector<PendingRange> ranges = remaining(writer, plan, options, budget, totals);
     result.num_resumed = totals.num_rows();
-    pack_remaining(split, plan, order, options, ranges, writer, budget, totals, misnamed);
+    pack_remaining(split, plan, order, options, ranges, writer, budget, totals, result.misnamed);
     cli::StopSignal::check();
     split.images->check_unchanged();
     finish(listing, split, plan, order, totals, options, writer, result);
   });
-  result.misnamed = misnamed.summary();
   result.path = path;
   result.read_back_seconds = writer.read_back_seconds();
   result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
