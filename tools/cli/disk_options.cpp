@@ -13,6 +13,7 @@
 
 #include "cli/byte_size.hpp"
 #include "cli/escape.hpp"
+#include "cli/parse_number.hpp"
 
 namespace cli {
 namespace {
@@ -123,14 +124,11 @@ void add_disk_limit(CLI::App& app, DiskOptions& options) {
       });
   add("--limit-queue", "N", "Requests that it serves at once; 0: no limit",
       [](DiskOptions& disk, Name name, Text text) {
-        std::int64_t depth = 0;
-        const char* const end = text.data() + text.size();
-        const auto [stop, status] = std::from_chars(text.data(), end, depth);
-        if (status != std::errc() || stop != end) {
+        disk.queue_depth = parse_number<std::int64_t>(text);
+        if (!disk.queue_depth) {
           refuse(name + " must be a whole number, not '" + escape(text) + "'");
         }
-        chunkio::require_valid({.queue_depth = depth});
-        disk.queue_depth = depth;
+        chunkio::require_valid({.queue_depth = *disk.queue_depth});
       });
 }
 

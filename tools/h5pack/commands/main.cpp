@@ -5,7 +5,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <tbb/version.h>
@@ -97,19 +96,22 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
 /// What --version prints: a line each on h5pack, its libraries and its image formats. Loads the
 /// codecs.
 std::string versions_text() {
-  std::vector<chunkio::LibraryVersion> libraries = chunkio::library_versions();
-  const auto cuda = std::find_if(libraries.begin(), libraries.end(),
-                                 [](const auto& library) { return library.name == "CUDA"; });
-  const std::string cuda_version = cuda == libraries.end() ? "none" : cuda->version;
-  if (cuda != libraries.end()) libraries.erase(cuda);
-  // What runs may be newer than what this was built with.
-  libraries.push_back({.name = "oneTBB", .version = TBB_runtime_version()});
-  for (chunkio::LibraryVersion& library : h5pack::image_libraries()) {
-    libraries.push_back(std::move(library));
-  }
   std::string text = "h5pack " + std::string(chunkio::version()) + "\n";
-  for (const auto& [name, version] : libraries) text += cli::labelled(name, version, false);
-  text += cli::labelled("CUDA", cuda_version, false);
+  std::string cuda = "none";
+  const auto add = [&](const chunkio::LibraryVersion& library) {
+    text += cli::labelled(library.name, library.version, false);
+  };
+  for (const chunkio::LibraryVersion& library : chunkio::library_versions()) {
+    if (library.name == "CUDA") {
+      cuda = library.version;
+    } else {
+      add(library);
+    }
+  }
+  // What runs may be newer than what this was built with.
+  add({.name = "oneTBB", .version = TBB_runtime_version()});
+  for (const chunkio::LibraryVersion& library : h5pack::image_libraries()) add(library);
+  add({.name = "CUDA", .version = cuda});
   try {
     return text + cli::labelled("images", h5pack::image_formats_text(), false);
   } catch (const chunkio::Error& error) {

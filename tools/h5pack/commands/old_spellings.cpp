@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "cli/text_layout.hpp"
+
 namespace h5pack {
 namespace {
 
@@ -94,11 +96,8 @@ CommandLine with_todays_spellings(std::vector<std::string> arguments) {
 std::string with_todays_names(std::string text) {
   for (const Renamed& renamed : kRenamed) {
     if (renamed.commands != kPack) continue;
-    const std::string old = '"' + std::string(renamed.option) + '"';
-    const std::string now = '"' + std::string(renamed.now) + '"';
-    for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += now.size()) {
-      text.replace(at, old.size(), now);
-    }
+    text = cli::replaced(std::move(text), '"' + std::string(renamed.option) + '"',
+                         '"' + std::string(renamed.now) + '"');
   }
   return text;
 }

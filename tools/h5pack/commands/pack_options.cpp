@@ -14,13 +14,6 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
-std::string interpolation_name(Interpolation interpolation) {
-  for (const auto& [name, value] : interpolations()) {
-    if (value == interpolation) return name;
-  }
-  return "";
-}
-
 void add_image_options(CLI::App& app, PackRequest& command) {
   const cli::Heading heading(app, "Images");
   ImageOptions& image = command.options.image;
@@ -128,7 +121,6 @@ void finish_options(PackRequest& command) {
     throw Error(ErrorCode::invalid_argument, "--shrink-on-load is a part of --resize; add that");
   }
   command.source.keep_missing = command.options.on_error == OnError::skip;
-  command.interpolation = interpolation_name(image.interpolation);
   if (command.shard_from_env) command.options.shard = shard_from_environment();
   cli::check_output(command.output);
   command.options.threads = static_cast<int>(command.threads);

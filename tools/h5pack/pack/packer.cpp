@@ -4,9 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <deque>
 #include <filesystem>
-#include <iterator>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -160,33 +159,6 @@ std::vector<PendingRange> remaining(const chunkio::DatasetWriter& writer, const 
   return ranges;
 }
 
-/// Hands out blocks of at most one chunk, in pack order.
-class BlockCursor {
- public:
-  BlockCursor(const std::vector<PendingRange>& ranges, std::int64_t block_samples)
-      : range_(ranges.begin()), end_(ranges.end()), block_samples_(block_samples) {
-    if (range_ != end_) place_ = range_->first_place;
-  }
-
-  /// The next block without its images, and how many they are; none at the end.
-  std::optional<std::pair<DecodedBlock, std::int64_t>> next() {
-    while (range_ != end_ && place_ >= range_->end_place) {
-      if (++range_ != end_) place_ = range_->first_place;
-    }
-    if (range_ == end_) return std::nullopt;
-    const std::int64_t count = std::min(block_samples_, range_->end_place - place_);
-    DecodedBlock block{.range = &*range_, .first_place = place_};
-    place_ += count;
-    return std::pair(std::move(block), count);
-  }
-
- private:
-  std::vector<PendingRange>::const_iterator range_;
-  std::vector<PendingRange>::const_iterator end_;
-  std::int64_t block_samples_;
-  std::int64_t place_ = 0;
-};
-
 /// Packs all that is left: `plan.threads` threads decode, those of a ChunkWriteThread write.
 class ChunkPipeline {
  public:
@@ -208,7 +180,15 @@ class ChunkPipeline {
         writing_(writer, plan.sample_bytes(), plan.queued_chunks, buffers_) {}
 
   void run(const std::vector<PendingRange>& ranges) {
-    BlockCursor cursor(ranges, plan_.chunk_samples);
+    std::vector<Item> items;
+    for (const PendingRange& range : ranges) {
+      for (std::int64_t first = range.first_place; first < range.end_place;
+           first += plan_.chunk_samples) {
+        items.push_back({.block = {.range = &range, .first_place = first},
+                         .count = std::min(plan_.chunk_samples, range.end_place - first)});
+      }
+    }
+    auto next = items.begin();
     // Without this, TBB starts no more threads than there are CPUs, whatever the arena asks for.
     const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
                                           static_cast<std::size_t>(plan_.threads));
@@ -216,27 +196,25 @@ class ChunkPipeline {
     arena.execute([&] {
       tbb::parallel_pipeline(
           static_cast<std::size_t>(plan_.chunks_in_flight),
-          tbb::make_filter<void, InFlight*>(tbb::filter_mode::serial_in_order,
-                                            [&](tbb::flow_control& control) -> InFlight* {
-                                              auto block = cursor.next();
-                                              if (block) return begin(std::move(*block));
-                                              control.stop();
-                                              return nullptr;
-                                            }) &
-              tbb::make_filter<InFlight*, InFlight*>(tbb::filter_mode::parallel,
-                                                     [&](InFlight* item) {
-                                                       decode(item->block, item->count);
-                                                       return item;
-                                                     }) &
-              tbb::make_filter<InFlight*, InFlight*>(tbb::filter_mode::serial_in_order,
-                                                     [&](InFlight* item) {
-                                                       item->chunk =
-                                                           assembled(std::move(item->block));
-                                                       return item;
-                                                     }) &
-              tbb::make_filter<InFlight*, void>(tbb::filter_mode::parallel, [&](InFlight* item) {
+          tbb::make_filter<void, Item*>(tbb::filter_mode::serial_in_order,
+                                        [&](tbb::flow_control& control) -> Item* {
+                                          if (next != items.end()) return &*next++;
+                                          control.stop();
+                                          return nullptr;
+                                        }) &
+              tbb::make_filter<Item*, Item*>(tbb::filter_mode::parallel,
+                                             [&](Item* item) {
+                                               decode(item->block, item->count);
+                                               return item;
+                                             }) &
+              tbb::make_filter<Item*, Item*>(tbb::filter_mode::serial_in_order,
+                                             [&](Item* item) {
+                                               item->chunk = assembled(std::move(item->block));
+                                               return item;
+                                             }) &
+              tbb::make_filter<Item*, void>(tbb::filter_mode::parallel, [&](Item* item) {
                 if (item->chunk) write(std::move(*item->chunk));
-                end(item);
+                item->chunk.reset();
               }));
       // Skipped images behind the last good one belong to no chunk, and still count.
       write(assembler_.finish(plan_.num_samples));
@@ -245,28 +223,13 @@ class ChunkPipeline {
   }
 
  private:
-  /// What passes through the pipeline, which gets a pointer: what TBB holds itself when an
-  /// exception ends it is never destroyed.
-  struct InFlight {
+  /// A block of at most one chunk, and the chunk that it made full. The pipeline gets a pointer:
+  /// what TBB holds itself when an exception ends it is never destroyed.
+  struct Item {
     DecodedBlock block = {};
     std::int64_t count = 0;
-    std::optional<PackedChunk> chunk = {};
+    std::unique_ptr<PackedChunk> chunk = {};
   };
-
-  InFlight* begin(std::pair<DecodedBlock, std::int64_t> next) {
-    const std::lock_guard lock(in_flight_mutex_);
-    if (idle_.empty()) idle_.push_back(&in_flight_.emplace_back());
-    InFlight* const item = idle_.back();
-    idle_.pop_back();
-    item->block = std::move(next.first);
-    item->count = next.second;
-    return item;
-  }
-
-  void end(InFlight* item) {
-    const std::lock_guard lock(in_flight_mutex_);
-    idle_.push_back(item);
-  }
 
   void decode(DecodedBlock& block, std::int64_t count) {
     block.pixels = buffers_.take();
@@ -324,14 +287,15 @@ class ChunkPipeline {
   }
 
   /// In pack order, so that what ends the pack does not depend on the threads.
-  std::optional<PackedChunk> assembled(DecodedBlock block) {
+  std::unique_ptr<PackedChunk> assembled(DecodedBlock block) {
     for (const auto& outcome : block.outcomes) {
       const auto* const skipped = std::get_if<SkippedImage>(&outcome);
       if (skipped == nullptr) continue;
       budget_.spend(*skipped);
       progress_.add_skipped(1);
     }
-    return assembler_.add(std::move(block));
+    auto full = assembler_.add(std::move(block));
+    return full ? std::make_unique<PackedChunk>(*std::move(full)) : nullptr;
   }
 
   void write(PackedChunk chunk) {
@@ -355,9 +319,6 @@ class ChunkPipeline {
   tbb::enumerable_thread_specific<ImageReader> readers_;
   BufferPool buffers_;
   ChunkAssembler assembler_;
-  std::mutex in_flight_mutex_;  ///< Guards the two that follow, not what the items hold.
-  std::deque<InFlight> in_flight_;
-  std::vector<InFlight*> idle_;
   ChunkWriteThread writing_;
 };
 

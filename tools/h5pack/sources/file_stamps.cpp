@@ -22,9 +22,9 @@
 
 #include <chunkio/error.hpp>
 
-#include "cli/digest_text.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
+#include "cli/text_layout.hpp"
 
 namespace h5pack {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/checked_file.hpp"
+#include "cli/file_bytes.hpp"
 #include "h5pack/sources/images.hpp"
 
 namespace h5pack {
