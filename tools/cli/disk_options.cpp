@@ -12,7 +12,7 @@
 #include <chunkio/error.hpp>
 
 #include "cli/byte_size.hpp"
-#include "cli/escape.hpp"
+#include "cli/options.hpp"
 #include "cli/parse_number.hpp"
 
 namespace cli {
@@ -42,16 +42,6 @@ std::string_view profile_name(const DiskLimit& limit) {
       std::find_if(profiles.begin(), profiles.end(),
                    [&](const DiskProfile& profile) { return profile.limit == limit; });
   return found == profiles.end() ? "custom" : found->name;
-}
-
-/// Names the option in what `parse` throws.
-template <class Parse>
-auto of_option(const std::string& name, const Parse& parse) {
-  try {
-    return parse();
-  } catch (const chunkio::Error& error) {
-    throw chunkio::Error(error.code(), name + ": " + error.what());
-  }
 }
 
 }  // namespace

@@ -62,11 +62,7 @@ void check_output(const std::string& output) {
 CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t& target,
                            const std::string& description, std::int64_t smallest) {
   const auto set = [&target, name, smallest](const std::string& text) {
-    try {
-      target = parse_byte_size(text);
-    } catch (const chunkio::Error& error) {
-      throw error.with_message(name + ": " + error.what());
-    }
+    target = of_option(name, [&] { return parse_byte_size(text); });
     if (target < smallest) refuse(name, "at least " + format_bytes(smallest), text);
   };
   return app.add_option_function<std::string>(name, set, description)
@@ -125,11 +121,7 @@ CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::
 
 CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& target) {
   const auto set = [&target](const std::string& text) {
-    try {
-      target = parse_row_list(text);
-    } catch (const chunkio::Error& error) {
-      throw error.with_message(std::string("--rows: ") + error.what());
-    }
+    target = of_option("--rows", [&] { return parse_row_list(text); });
   };
   return app
       .add_option_function<std::string>("--rows", set,

@@ -94,12 +94,8 @@ void add_source_options(CLI::App& app, const SourceKind& kind, SourceRequest& re
 
 void finish_options(PackRequest& command) {
   ImageOptions& image = command.options.image;
-  const auto parse = [](const std::string& option, const std::string& text, const auto& parser) {
-    try {
-      return parser(text);
-    } catch (const Error& error) {
-      throw error.with_message(option + ": " + error.what());
-    }
+  const auto parse = [](const char* option, const std::string& text, const auto& parser) {
+    return cli::of_option(option, [&] { return parser(text); });
   };
   if (!command.resize.empty()) image.resize = parse("--resize", command.resize, parse_resize);
   if (!command.center_crop.empty()) {
