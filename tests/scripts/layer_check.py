@@ -51,7 +51,7 @@ _add("libchunkio/include/chunkio/cuda", [])
 _add("libchunkio/python/src", [], ("nanobind", "JSON"))
 _add("tools/cli", [], ("CLI11", "JSON"))
 for _i, (_room, _parties) in enumerate({
-        "image": ("OpenCV", "libjpeg"), "sources": ("JSON", "TBB", "XXH3"), "dataset": ("JSON",), "pack": ("JSON", "TBB"),
+        "image": ("OpenCV", "libjpeg", "codecs"), "sources": ("JSON", "TBB", "XXH3"), "dataset": ("JSON",), "pack": ("JSON", "TBB"),
         "tune": (), "report": ("JSON",), "commands": ("CLI11", "JSON", "TBB", "XXH3")}.items()):
     _add(f"tools/h5pack/{_room}", ["tools/cli", *(f"tools/h5pack/{room}" for room in H5PACK[:_i])], _parties)
 _add("bench/harness", [*INNER, "tools/h5pack/image"], ("HDF5", "codecs", "libjpeg", "CLI11", "JSON"))

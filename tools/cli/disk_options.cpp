@@ -12,7 +12,8 @@
 #include <chunkio/error.hpp>
 
 #include "cli/byte_size.hpp"
-#include "cli/escape.hpp"
+#include "cli/options.hpp"
+#include "cli/parse_number.hpp"
 
 namespace cli {
 namespace {
@@ -41,16 +42,6 @@ std::string_view profile_name(const DiskLimit& limit) {
       std::find_if(profiles.begin(), profiles.end(),
                    [&](const DiskProfile& profile) { return profile.limit == limit; });
   return found == profiles.end() ? "custom" : found->name;
-}
-
-/// Names the option in what `parse` throws.
-template <class Parse>
-auto of_option(const std::string& name, const Parse& parse) {
-  try {
-    return parse();
-  } catch (const chunkio::Error& error) {
-    throw chunkio::Error(error.code(), name + ": " + error.what());
-  }
 }
 
 }  // namespace
@@ -123,14 +114,11 @@ void add_disk_limit(CLI::App& app, DiskOptions& options) {
       });
   add("--limit-queue", "N", "Requests that it serves at once; 0: no limit",
       [](DiskOptions& disk, Name name, Text text) {
-        std::int64_t depth = 0;
-        const char* const end = text.data() + text.size();
-        const auto [stop, status] = std::from_chars(text.data(), end, depth);
-        if (status != std::errc() || stop != end) {
+        disk.queue_depth = parse_number<std::int64_t>(text);
+        if (!disk.queue_depth) {
           refuse(name + " must be a whole number, not '" + escape(text) + "'");
         }
-        chunkio::require_valid({.queue_depth = depth});
-        disk.queue_depth = depth;
+        chunkio::require_valid({.queue_depth = *disk.queue_depth});
       });
 }
 

@@ -1,4 +1,4 @@
-/// Reads a whole file into memory that the next file uses again.
+/// Reads source files, and tells whether one changed.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,41 @@
 #include <span>
 #include <string>
 
-#include "cli/checked_file.hpp"
-
 namespace cli {
+
+/// Size and time of a file: they show whether it changed.
+struct FileStamp {
+  std::int64_t size = -1;  ///< Bytes; -1: unknown.
+  std::int64_t mtime_ns = 0;
+
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+/// The stamp of what `path` leads to; with size -1 if that does not exist. Blocks on I/O.
+[[nodiscard]] FileStamp file_stamp(const std::string& path) noexcept;
+
+/// Everything blocks on I/O, but never on a pipe or device. const functions are thread-safe.
+class SourceFile {
+ public:
+  /// \param path  must outlive this.
+  /// \throws Error not_found, io_failed, out_of_resources.
+  explicit SourceFile(const std::string& path);
+  SourceFile(const SourceFile&) = delete;
+  SourceFile& operator=(const SourceFile&) = delete;
+  ~SourceFile();
+
+  /// \throws Error unsupported: no regular file; io_failed.
+  [[nodiscard]] FileStamp stamp() const;
+  /// \throws Error io_failed if the file is not what it was when it was listed; as stamp().
+  void check_unchanged(const FileStamp& listed) const;
+  /// Fills `bytes` from `offset` on.
+  /// \throws Error io_failed, also if the file ends before.
+  void read_at(std::int64_t offset, std::span<std::uint8_t> bytes) const;
+
+ private:
+  const std::string* path_;
+  int fd_;
+};
 
 /// Holds the contents of the file read last and keeps its memory for the next one. Not thread-safe.
 class FileBytes {
@@ -36,5 +68,13 @@ class FileBytes {
   std::size_t capacity_ = 0;
   std::size_t size_ = 0;
 };
+
+/// All of `path`, as text. Blocks on I/O. \throws Error as FileBytes::read().
+[[nodiscard]] std::string read_text(const std::string& path);
+
+/// Standard input to its end, or its first bytes if it is longer than `most`. Blocks on I/O.
+/// \param what  is read, for messages.
+/// \throws Error io_failed.
+[[nodiscard]] std::string read_standard_input(const std::string& what, std::size_t most);
 
 }  // namespace cli

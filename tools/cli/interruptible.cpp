@@ -29,8 +29,7 @@ ExitCode run_interruptible(const GlobalOptions& global, const Leavings& left,
     if (error.code() != chunkio::ErrorCode::cancelled || StopSignal::received() == 0) throw;
     const std::string stopped =
         with_flags(error) + (left.stopped.empty() ? "" : "; " + left.stopped);
-    print_error(stopped);
-    if (global.json) print(error_json(to_string(error.code()), stopped));
+    print_failure(to_string(error.code()), stopped, global.json);
     return static_cast<ExitCode>(128 + StopSignal::received());
   }
 }
@@ -40,15 +39,9 @@ void run_until_signal(const GlobalOptions& global, const std::string& what,
   const StopSignal stop("");
   const StopSignalToken stopping;
   const std::stop_callback end(stopping.token(), [&] {
-    const std::string stopped = what + " was stopped";
     // The line of a progress display has no end.
     if (!global.quiet && ::isatty(STDERR_FILENO) == 1) std::fputs("\n", stderr);
-    print_error(stopped);
-    try {
-      if (global.json) print(error_json(to_string(chunkio::ErrorCode::cancelled), stopped));
-    } catch (const chunkio::Error&) {
-      // Nobody reads it.
-    }
+    print_failure(to_string(chunkio::ErrorCode::cancelled), what + " was stopped", global.json);
     // Without destructors: other threads are at work.
     std::_Exit(128 + StopSignal::received());
   });

@@ -1,11 +1,12 @@
 #include "cli/options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
+#include <limits>
 #include <optional>
 
 #include "cli/byte_size.hpp"
+#include "cli/parse_number.hpp"
 #include "cli/row_list.hpp"
 
 namespace cli {
@@ -17,21 +18,29 @@ namespace {
                        name + " must be " + wanted + ", not '" + escape(text) + "'");
 }
 
-template <class T>
-std::optional<T> parse_number(const std::string& text) {
-  T value{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  if (status != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
-
 /// Without zeros at the end.
 std::string shortest(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
   return text;
+}
+
+/// A number from `lowest` to `highest`, which `wanted` says in words.
+template <class T>
+CLI::Option* add_number(CLI::App& app, const std::string& name, T& target,
+                        const std::string& description, const char* type_name, T lowest, T highest,
+                        const std::string& wanted, const std::string& shown_default) {
+  const std::string long_name = name.substr(name.find("--"));
+  const auto set = [&target, long_name, lowest, highest, wanted](const std::string& text) {
+    const std::optional<T> value = parse_number<T>(text);
+    // Written so that NaN is refused, too.
+    if (!value || !(*value >= lowest && *value <= highest)) refuse(long_name, wanted, text);
+    target = *value;
+  };
+  return app.add_option_function<std::string>(name, set, description)
+      ->type_name(type_name)
+      ->default_str(shown_default);
 }
 
 }  // namespace
@@ -53,11 +62,7 @@ void check_output(const std::string& output) {
 CLI::Option* add_byte_size(CLI::App& app, const std::string& name, std::int64_t& target,
                            const std::string& description, std::int64_t smallest) {
   const auto set = [&target, name, smallest](const std::string& text) {
-    try {
-      target = parse_byte_size(text);
-    } catch (const chunkio::Error& error) {
-      throw error.with_message(name + ": " + error.what());
-    }
+    target = of_option(name, [&] { return parse_byte_size(text); });
     if (target < smallest) refuse(name, "at least " + format_bytes(smallest), text);
   };
   return app.add_option_function<std::string>(name, set, description)
@@ -77,59 +82,28 @@ void check_threads(std::int64_t threads) {
 
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,
                          std::int64_t smallest, const std::string& description) {
-  const std::string long_name = name.substr(name.find("--"));
-  const auto set = [&target, long_name, smallest](const std::string& text) {
-    const std::optional<std::int64_t> value = parse_number<std::int64_t>(text);
-    if (!value || *value < smallest) {
-      refuse(long_name, "a whole number, " + std::to_string(smallest) + " or more", text);
-    }
-    target = *value;
-  };
-  return app.add_option_function<std::string>(name, set, description)
-      ->type_name("N")
-      ->default_str(std::to_string(target));
+  return add_number(
+      app, name, target, description, "N", smallest, std::numeric_limits<std::int64_t>::max(),
+      "a whole number, " + std::to_string(smallest) + " or more", std::to_string(target));
 }
 
 CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& target,
                       const std::string& description) {
-  const auto set = [&target, name](const std::string& text) {
-    const std::optional<std::uint64_t> value = parse_number<std::uint64_t>(text);
-    if (!value) refuse(name, "a whole number from 0 to 2^64 - 1", text);
-    target = *value;
-  };
-  return app.add_option_function<std::string>(name, set, description)
-      ->type_name("N")
-      ->default_str(std::to_string(target));
+  return add_number(app, name, target, description, "N", std::uint64_t{0},
+                    std::numeric_limits<std::uint64_t>::max(), "a whole number from 0 to 2^64 - 1",
+                    std::to_string(target));
 }
 
 CLI::Option* add_milliseconds(CLI::App& app, const std::string& name, double& target,
                               const std::string& description) {
-  const auto set = [&target, name](const std::string& text) {
-    constexpr double kHour = 3'600'000;
-    const std::optional<double> value = parse_number<double>(text);
-    // Written so that NaN is refused, too.
-    if (!value || !(*value >= 0 && *value <= kHour)) {
-      refuse(name, "a number of milliseconds from 0 to 3600000", text);
-    }
-    target = *value;
-  };
-  return app.add_option_function<std::string>(name, set, description)
-      ->type_name("MS")
-      ->default_str("0");
+  return add_number(app, name, target, description, "MS", 0.0, 3'600'000.0,
+                    "a number of milliseconds from 0 to 3600000", "0");
 }
 
 CLI::Option* add_seconds(CLI::App& app, const std::string& name, double& target,
                          const std::string& description, double lowest) {
-  const auto set = [&target, name, lowest](const std::string& text) {
-    const std::optional<double> value = parse_number<double>(text);
-    if (!value || !(*value >= lowest && *value <= 60)) {
-      refuse(name, "a number of seconds from " + shortest(lowest) + " to 60", text);
-    }
-    target = *value;
-  };
-  return app.add_option_function<std::string>(name, set, description)
-      ->type_name("S")
-      ->default_str(shortest(target));
+  return add_number(app, name, target, description, "S", lowest, 60.0,
+                    "a number of seconds from " + shortest(lowest) + " to 60", shortest(target));
 }
 
 CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::string>& target,
@@ -147,11 +121,7 @@ CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::
 
 CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& target) {
   const auto set = [&target](const std::string& text) {
-    try {
-      target = parse_row_list(text);
-    } catch (const chunkio::Error& error) {
-      throw error.with_message(std::string("--rows: ") + error.what());
-    }
+    target = of_option("--rows", [&] { return parse_row_list(text); });
   };
   return app
       .add_option_function<std::string>("--rows", set,

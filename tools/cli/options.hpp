@@ -36,6 +36,16 @@ class Heading {
   std::string before_;
 };
 
+/// What `parse` returns, or its error with the option named.
+template <class Parse>
+auto of_option(const std::string& name, const Parse& parse) {
+  try {
+    return parse();
+  } catch (const chunkio::Error& error) {
+    throw error.with_message(name + ": " + error.what());
+  }
+}
+
 /// A text that must be given: what a command reads, or its output.
 /// \param type_name  what the help shows for its value; empty: nothing.
 CLI::Option* add_required(CLI::App& app, const std::string& name, std::string& target,

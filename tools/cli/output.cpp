@@ -34,11 +34,6 @@ void prepare_standard_streams() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-std::string error_json(std::string_view code, std::string_view message) {
-  const nlohmann::ordered_json json = {{"error", {{"code", code}, {"message", message}}}};
-  return json_text(json) + "\n";
-}
-
 void print(std::string_view text) {
   while (!text.empty()) {
     const ::ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
@@ -64,8 +59,9 @@ void print_failure(std::string_view code, std::string_view message, bool json,
                    std::string_view program) {
   print_error(message, program);
   if (!json) return;
+  const nlohmann::ordered_json object = {{"error", {{"code", code}, {"message", message}}}};
   try {
-    print(error_json(code, message));
+    print(json_text(object) + "\n");
   } catch (const chunkio::Error&) {
     // stdout may be the very thing that failed; the line on stderr and the exit code remain.
   }
@@ -79,10 +75,6 @@ bool use_colour(std::FILE* stream) {
   const char* terminal = std::getenv("TERM");
   if (terminal == nullptr || std::strcmp(terminal, "dumb") == 0) return false;
   return ::isatty(::fileno(stream)) == 1;
-}
-
-std::string bold(const std::string& text, bool colour) {
-  return colour ? "\x1b[1m" + text + "\x1b[0m" : text;
 }
 
 }  // namespace cli

@@ -20,21 +20,17 @@ void print(std::string_view text);
 /// "PROGRAM: MESSAGE" on stderr, control characters escaped, always one line.
 void print_error(std::string_view message, std::string_view program = "h5pack");
 
-/// The error as its reader wants it: print_error() and, with --json, an object on stdout.
+/// The error as its reader wants it: print_error() and, with --json, an object on stdout:
+/// {"error": {"code": ..., "message": ...}}. Bytes of the message that are no UTF-8 become U+FFFD
+/// there.
 /// \param code  as chunkio::to_string(ErrorCode), or "usage".
 void print_failure(std::string_view code, std::string_view message, bool json,
                    std::string_view program = "h5pack");
-
-/// {"error": {"code": ..., "message": ...}}, a line. Bytes that are no UTF-8 become U+FFFD. Pure.
-[[nodiscard]] std::string error_json(std::string_view code, std::string_view message);
 
 /// print_error() with "warning: " before the message: the command goes on.
 void print_warning(std::string_view message);
 
 /// True if `stream` is a terminal that takes colours and NO_COLOR is unset or empty.
 bool use_colour(std::FILE* stream);
-
-/// `text` in bold if `colour`.
-std::string bold(const std::string& text, bool colour);
 
 }  // namespace cli

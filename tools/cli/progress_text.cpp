@@ -66,6 +66,10 @@ std::string format_count(std::int64_t count) {
   return digits;
 }
 
+std::string counted(std::int64_t count, const std::string& singular) {
+  return format_count(count) + " " + singular + (count == 1 ? "" : "s");
+}
+
 std::string format_duration(double seconds) {
   // The number must fit, and nobody waits for more than 99 days.
   const auto total = static_cast<std::int64_t>(std::ceil(std::clamp(seconds, 0.0, 8.64e6)));

@@ -26,6 +26,9 @@ std::string progress_line(const ProgressState& state);
 /// "1,234,567".
 std::string format_count(std::int64_t count);
 
+/// "1 image", "1,234 images". \param singular  takes an s.
+std::string counted(std::int64_t count, const std::string& singular);
+
 /// "0:03", "12:34", "1:02:03"; rounded up to whole seconds.
 std::string format_duration(double seconds);
 

@@ -1,7 +1,6 @@
 #include "cli/row_list.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include <chunkio/error.hpp>
 
+#include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 
 namespace cli {
@@ -19,12 +19,8 @@ namespace {
 
 /// A row, or the end of a range. Below the largest number, so that one more is a number, too.
 std::optional<std::int64_t> parse_row(std::string_view text) {
-  std::int64_t row = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, row);
-  const bool number = status == std::errc() && stop == end && row >= 0;
-  return number && row < std::numeric_limits<std::int64_t>::max() ? std::optional(row)
-                                                                  : std::nullopt;
+  const auto row = parse_number<std::int64_t>(text);
+  return row && *row >= 0 && *row < std::numeric_limits<std::int64_t>::max() ? row : std::nullopt;
 }
 
 std::optional<chunkio::RowRange> parse_part(std::string_view text) {

@@ -29,15 +29,7 @@ std::string shell_word(std::string_view text) {
            std::string_view("/._-+=:,@%").find(static_cast<char>(c)) != std::string_view::npos;
   });
   if (plain) return std::string(text);
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return escape(out + "'");
+  return escape("'" + replaced(std::string(text), "'", "'\\''") + "'");
 }
 
 std::string h5py_line(const std::string& path, const chunkio::ChunkCacheSettings& cache) {

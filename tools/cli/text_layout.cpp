@@ -4,18 +4,12 @@
 #include <array>
 #include <cstdio>
 
-#include "cli/output.hpp"
-
 namespace cli {
 
 std::string labelled(const std::string& label, const std::string& text, bool colour) {
   const std::size_t used = std::min(label.size(), kLabelColumns - 1);
-  std::string out = bold(label, colour) + std::string(kLabelColumns - used, ' ');
-  for (const char c : text) {
-    out += c;
-    if (c == '\n') out += std::string(kLabelColumns, ' ');
-  }
-  return out + "\n";
+  return (colour ? "\x1b[1m" + label + "\x1b[0m" : label) + std::string(kLabelColumns - used, ' ') +
+         replaced(text, "\n", "\n" + std::string(kLabelColumns, ' ')) + "\n";
 }
 
 std::string wrap(const std::string& text, std::size_t columns) {
@@ -44,7 +38,20 @@ std::string decimals(double value, int digits) {
   return buffer.data();
 }
 
+std::string hex(std::uint64_t value) {
+  std::array<char, 17> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%016llx", static_cast<unsigned long long>(value));
+  return buffer.data();
+}
+
 std::string percent(double fraction, int digits) { return decimals(100 * fraction, digits) + " %"; }
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
 
 std::string right_aligned(const std::string& text, std::size_t columns) {
   return text.size() < columns ? std::string(columns - text.size(), ' ') + text : text;

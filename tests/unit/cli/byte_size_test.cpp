@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -11,41 +13,34 @@
 namespace cli {
 namespace {
 
-TEST(ParseByteSize, PlainNumbersAreBytes) {
-  EXPECT_EQ(parse_byte_size("0"), 0);
-  EXPECT_EQ(parse_byte_size("65536"), 65536);
-  EXPECT_EQ(parse_byte_size("512B"), 512);
-  EXPECT_EQ(parse_byte_size("9223372036854775807"), std::numeric_limits<std::int64_t>::max());
-}
+constexpr std::int64_t kKiB = 1024, kMiB = kKiB << 10, kGiB = kKiB << 20, kTiB = kKiB << 30;
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-TEST(ParseByteSize, BinaryUnitsArePowersOf1024) {
-  EXPECT_EQ(parse_byte_size("64KiB"), 65536);
-  EXPECT_EQ(parse_byte_size("64MiB"), 67108864);
-  EXPECT_EQ(parse_byte_size("3GiB"), std::int64_t{3} << 30);
-  EXPECT_EQ(parse_byte_size("2TiB"), std::int64_t{2} << 40);
-  EXPECT_EQ(parse_byte_size("512k"), 524288);
-  EXPECT_EQ(parse_byte_size("1G"), std::int64_t{1} << 30);
-}
-
-TEST(ParseByteSize, DecimalUnitsArePowersOf1000) {
-  EXPECT_EQ(parse_byte_size("1KB"), 1000);
-  EXPECT_EQ(parse_byte_size("1GB"), 1'000'000'000);
-  EXPECT_EQ(parse_byte_size("2TB"), 2'000'000'000'000);
-}
-
-TEST(ParseByteSize, CaseAndBlanksDoNotMatter) {
-  EXPECT_EQ(parse_byte_size("4 MiB"), 4194304);
-  EXPECT_EQ(parse_byte_size("4mib"), 4194304);
-  EXPECT_EQ(parse_byte_size("4\tmB"), 4'000'000);
-}
-
-TEST(ParseByteSize, FractionsAreExactAndRoundDown) {
-  EXPECT_EQ(parse_byte_size("1.5GiB"), std::int64_t{3} << 29);
-  EXPECT_EQ(parse_byte_size("0.29KB"), 290);
-  EXPECT_EQ(parse_byte_size("1.1GB"), 1'100'000'000);
-  EXPECT_EQ(parse_byte_size("0.0001KiB"), 0);
-  EXPECT_EQ(parse_byte_size("2.0"), 2);
-  EXPECT_EQ(parse_byte_size("0.9999999999999999999999TiB"), 1099511627776 * 999999 / 1000000);
+TEST(ParseByteSize, TakesUnitsOf1024AndOf1000InAnyCaseAndRoundsFractionsDown) {
+  const std::vector<std::pair<std::string, std::int64_t>> cases = {
+      {"0", 0},
+      {"65536", 65536},
+      {"512B", 512},
+      {"9223372036854775807", kLargest},
+      {"64KiB", 64 * kKiB},
+      {"64MiB", 64 * kMiB},
+      {"3GiB", 3 * kGiB},
+      {"2TiB", 2 * kTiB},
+      {"512k", 512 * kKiB},
+      {"1G", kGiB},
+      {"1KB", 1000},
+      {"1GB", 1'000'000'000},
+      {"2TB", 2'000'000'000'000},
+      {"4 MiB", 4 * kMiB},
+      {"4mib", 4 * kMiB},
+      {"4\tmB", 4'000'000},
+      {"1.5GiB", 3 * kGiB / 2},
+      {"0.29KB", 290},
+      {"1.1GB", 1'100'000'000},
+      {"0.0001KiB", 0},
+      {"2.0", 2},
+      {"0.9999999999999999999999TiB", kTiB * 999999 / 1000000}};
+  for (const auto& [text, bytes] : cases) EXPECT_EQ(parse_byte_size(text), bytes) << text;
 }
 
 TEST(ParseByteSize, RefusesNonsenseAndNamesItInOneLine) {
@@ -60,13 +55,10 @@ TEST(ParseByteSize, RefusesNonsenseAndNamesItInOneLine) {
 }
 
 TEST(FormatBytes, ChoosesTheUnitThatReadsWell) {
-  EXPECT_EQ(format_bytes(0), "0 B");
-  EXPECT_EQ(format_bytes(1023), "1023 B");
-  EXPECT_EQ(format_bytes(1024), "1.0 KiB");
-  EXPECT_EQ(format_bytes(4 << 20), "4.0 MiB");
-  EXPECT_EQ(format_bytes(std::int64_t{1} << 30), "1.0 GiB");
-  EXPECT_EQ(format_bytes((std::int64_t{1} << 20) - 1), "1.0 MiB");
-  EXPECT_EQ(format_bytes(std::numeric_limits<std::int64_t>::max()), "8.0 EiB");
+  const std::vector<std::pair<std::int64_t, std::string>> cases = {
+      {0, "0 B"},        {1023, "1023 B"},      {kKiB, "1.0 KiB"},    {4 * kMiB, "4.0 MiB"},
+      {kGiB, "1.0 GiB"}, {kMiB - 1, "1.0 MiB"}, {kLargest, "8.0 EiB"}};
+  for (const auto& [bytes, text] : cases) EXPECT_EQ(format_bytes(bytes), text);
 }
 
 TEST(FormatBytes, WholeSizesSurviveTheRoundTrip) {

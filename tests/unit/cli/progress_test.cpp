@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -29,35 +30,17 @@ TEST(FormatDuration, ShowsHoursOnlyWhenThereAreSome) {
   EXPECT_EQ(format_duration(1e300), "2400:00:00");
 }
 
-TEST(ProgressText, LineSaysShareRateAndRest) {
-  const ProgressState half{
-      .label = "packing train", .unit = "images", .total = 50000, .done = 25000, .seconds = 2};
-  EXPECT_EQ(progress_line(half),
-            "packing train: 50% (25,000 of 50,000 images), 12,500 images/s, 0:02 left");
-}
-
-TEST(ProgressText, TellsWhatWasSkipped) {
-  const ProgressState state{.label = "packing",
-                            .unit = "images",
-                            .total = 50'000,
-                            .done = 22'500,
-                            .skipped = 1'002,
-                            .seconds = 2};
-  EXPECT_EQ(progress_line(state),
-            "packing: 45% (22,500 of 50,000 images), 11,250 images/s, 0:03 left, 1,002 skipped");
-  EXPECT_NE(progress_bar(state, 120).find("0:03 left, 1,002 skipped"), std::string::npos);
-}
-
-TEST(ProgressText, BeforeTheFirstUnitThereIsNoRate) {
-  const ProgressState none{.label = "x", .unit = "images", .total = 10, .done = 0, .seconds = 1};
-  EXPECT_EQ(progress_line(none), "x: 0% (0 of 10 images)");
-}
-
-TEST(ProgressText, HundredPercentOnlyWhenDone) {
-  ProgressState state{.label = "x", .unit = "u", .total = 1000, .done = 999, .seconds = 0};
-  EXPECT_EQ(progress_line(state), "x: 99% (999 of 1,000 u)");
-  state.done = 1000;
-  EXPECT_EQ(progress_line(state), "x: 100% (1,000 of 1,000 u)");
+TEST(ProgressText, LineSaysWhatIsKnown) {
+  const std::vector<std::pair<ProgressState, std::string>> cases = {
+      {{"packing train", "images", 50'000, 25'000, 0, 2},
+       "packing train: 50% (25,000 of 50,000 images), 12,500 images/s, 0:02 left"},
+      {{"packing", "images", 50'000, 22'500, 1'002, 2},
+       "packing: 45% (22,500 of 50,000 images), 11,250 images/s, 0:03 left, 1,002 skipped"},
+      {{"x", "images", 10, 0, 0, 1}, "x: 0% (0 of 10 images)"},  // No rate before the first.
+      {{"x", "u", 1000, 999, 0, 0}, "x: 99% (999 of 1,000 u)"},  // 100 % only when all is done.
+      {{"x", "u", 1000, 1000, 0, 0}, "x: 100% (1,000 of 1,000 u)"}};
+  for (const auto& [state, line] : cases) EXPECT_EQ(progress_line(state), line);
+  EXPECT_NE(progress_bar(cases[1].first, 120).find("0:03 left, 1,002 skipped"), std::string::npos);
 }
 
 TEST(ProgressText, BarFitsEveryWidth) {
@@ -71,20 +54,10 @@ TEST(ProgressText, BarFitsEveryWidth) {
   EXPECT_NE(wide.find(" 45% 22,500/50,000 images"), std::string::npos) << wide;
 }
 
-TEST(Progress, QuietPrintsNothing) {
+TEST(Progress, NothingIsWrittenIntoALogOfWhatIsQuietOrShort) {
   testing::internal::CaptureStderr();
-  {
-    Progress progress("packing", "images", 10, true);
-    progress.add(10);
-    progress.finish();
-  }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-}
-
-TEST(Progress, ShortWorkWritesNothingIntoALog) {
-  testing::internal::CaptureStderr();
-  {
-    Progress progress("packing", "images", 10, false);
+  for (const bool quiet : {true, false}) {
+    Progress progress("packing", "images", 10, quiet);
     progress.add(10);
     progress.finish();
     progress.finish();

@@ -16,7 +16,6 @@
 #include "cli/quote.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"
-#include "h5pack/commands/pack_run.hpp"
 #include "h5pack/dataset/structure_check.hpp"
 #include "h5pack/pack/pack_request.hpp"
 #include "h5pack/sources/appended_source.hpp"
@@ -45,30 +44,6 @@ struct AppendCommand {
   bool chunk = false;
 };
 
-/// Resizing and the like as the file records it.
-void take_recorded_transform(PackRequest& pack, const chunkio::DatasetInfo& before) {
-  const Json recorded = Json::parse(before.options_json, nullptr, false);
-  if (!recorded.is_object() || !recorded.contains("color")) return;
-  const ImageOptions options = recorded_image_options(before);
-  ImageOptions& image = pack.options.image;
-  image.resize = options.resize;
-  image.interpolation = options.interpolation;
-  image.shrink_on_load = options.shrink_on_load;
-  image.center_crop = options.center_crop;
-  image.pad = options.pad;
-  pack.resize = recorded.value("resize", "");
-  pack.interpolation = recorded.value("interpolation", pack.interpolation);
-  pack.center_crop = recorded.value("center_crop", "");
-  pack.pad = recorded.value("pad", "");
-}
-
-void take_recorded_orientation(PackRequest& pack, const chunkio::DatasetInfo& before) {
-  const Json recorded = Json::parse(before.options_json, nullptr, false);
-  if (!recorded.is_object() || !recorded.contains("orientation")) return;
-  pack.options.image.orientation =
-      recorded["orientation"] == "apply" ? OrientationMode::apply : OrientationMode::ignore;
-}
-
 /// Settles what depends on the file.
 /// \throws Error unsupported.
 void settle_options(AppendCommand& command, const chunkio::DatasetInfo& before) {
@@ -84,10 +59,26 @@ void settle_options(AppendCommand& command, const chunkio::DatasetInfo& before) 
                     " is compressed, and its rows can only be copied in their order: leave out "
                     "--order shuffled, or undo that first with h5pack repack --filter none");
   }
+  const Json recorded = Json::parse(before.options_json, nullptr, false);
+  const auto records = [&](const char* name) {
+    return recorded.is_object() && recorded.contains(name);
+  };
+  if (!command.transform && records("color")) {
+    ImageOptions image = recorded_image_options(before);
+    image.orientation = options.image.orientation;
+    image.max_pixels = options.image.max_pixels;
+    options.image = image;
+    PackRequest& pack = command.pack;
+    pack.resize = recorded.value("resize", "");
+    pack.center_crop = recorded.value("center_crop", "");
+    pack.pad = recorded.value("pad", "");
+  }
+  if (!command.orientation && records("orientation")) {
+    options.image.orientation =
+        recorded["orientation"] == "apply" ? OrientationMode::apply : OrientationMode::ignore;
+  }
   options.image.color = before.channels == 1 ? ColorMode::gray : ColorMode::rgb;
   options.image.layout = before.layout;
-  if (!command.transform) take_recorded_transform(command.pack, before);
-  if (!command.orientation) take_recorded_orientation(command.pack, before);
   const bool whole_rows = before.stored.chunked && before.stored.chunk_shape.without_first_axis() ==
                                                        before.stored.shape.without_first_axis();
   if (!command.chunk && whole_rows) options.writer.chunk_samples = before.stored.chunk_shape[0];

@@ -11,7 +11,7 @@
 #include "cli/output.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/stream_options.hpp"
-#include "h5pack/report/doctor_text.hpp"
+#include "h5pack/report/report.hpp"
 #include "h5pack/tune/doctor_run.hpp"
 
 namespace h5pack {

@@ -38,8 +38,7 @@
 #include "h5pack/dataset/structure_check.hpp"
 #include "h5pack/image/decode.hpp"
 #include "h5pack/image/png_encoder.hpp"
-#include "h5pack/report/render_json.hpp"
-#include "h5pack/report/render_text.hpp"
+#include "h5pack/report/report.hpp"
 #include "h5pack/sources/csv_source.hpp"
 
 namespace h5pack {

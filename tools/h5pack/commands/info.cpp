@@ -12,7 +12,7 @@
 #include "cli/output.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/dataset/structure_check.hpp"
-#include "h5pack/report/render_text.hpp"
+#include "h5pack/report/report.hpp"
 
 namespace h5pack {
 namespace {

@@ -7,13 +7,19 @@
 #include <string_view>
 #include <vector>
 
+#include <tbb/version.h>
+
+#include <chunkio/error.hpp>
+#include <chunkio/version.hpp>
+
 #include "cli/command.hpp"
 #include "cli/help.hpp"
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"
+#include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/old_spellings.hpp"
-#include "h5pack/commands/versions.hpp"
+#include "h5pack/image/image_codecs.hpp"
 
 namespace {
 
@@ -87,6 +93,32 @@ std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
          (meant.empty() ? "" : " (did you mean " + meant + "?)");
 }
 
+/// What --version prints: a line each on h5pack, its libraries and its image formats. Loads the
+/// codecs.
+std::string versions_text() {
+  std::string text = "h5pack " + std::string(chunkio::version()) + "\n";
+  std::string cuda = "none";
+  const auto add = [&](const chunkio::LibraryVersion& library) {
+    text += cli::labelled(library.name, library.version, false);
+  };
+  for (const chunkio::LibraryVersion& library : chunkio::library_versions()) {
+    if (library.name == "CUDA") {
+      cuda = library.version;
+    } else {
+      add(library);
+    }
+  }
+  // What runs may be newer than what this was built with.
+  add({.name = "oneTBB", .version = TBB_runtime_version()});
+  for (const chunkio::LibraryVersion& library : h5pack::image_libraries()) add(library);
+  add({.name = "CUDA", .version = cuda});
+  try {
+    return text + cli::labelled("images", h5pack::image_formats_text(), false);
+  } catch (const chunkio::Error& error) {
+    return text + cli::labelled("images", std::string("JPEG; ") + error.what(), false);
+  }
+}
+
 ExitCode parse_and_run(h5pack::Program& program, int argc, char** argv, bool json) {
   CLI::App& app = program.app();
   try {
@@ -100,7 +132,7 @@ ExitCode parse_and_run(h5pack::Program& program, int argc, char** argv, bool jso
   } catch (const CLI::CallForAllHelp&) {
     cli::print(app.help("", CLI::AppFormatMode::All));
   } catch (const CLI::CallForVersion&) {
-    cli::print(h5pack::versions_text());
+    cli::print(versions_text());
   } catch (const CLI::ParseError& error) {
     cli::print_failure(
         "usage", usage_problem(app, error) + "; see '" + command_name(app) + " --help'", json);

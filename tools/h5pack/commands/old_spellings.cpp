@@ -5,33 +5,34 @@
 #include <cstddef>
 #include <utility>
 
+#include "cli/text_layout.hpp"
+
 namespace h5pack {
 namespace {
 
 struct Renamed {
   std::string_view commands;  ///< Separated by spaces.
-  std::string_view option;
-  std::string_view value;  ///< Empty: the option itself has another name.
-  std::string_view now;    ///< Of the option, or of its value.
+  std::string_view old;       ///< An option, or an option and its value.
+  std::string_view now;       ///< Of the option, or of its value.
 };
 
 constexpr std::string_view kPack = "folder cifar celeba csv";
 
 constexpr std::array kRenamed{
-    Renamed{kPack, "--color", "", "--channels"},
-    Renamed{kPack, "--layout", "", "--out-layout"},
-    Renamed{"append", "--order", "appended", "stored"},
-    Renamed{"preview", "--columns", "", "--grid-columns"},
-    Renamed{"preview", "--rows", "", "--grid-rows"},
-    Renamed{"stream", "--consume-ms", "", "--step-ms"},
-    Renamed{"stream", "--on-error", "raise", "fail"},
-    Renamed{"stream doctor", "--order", "chunk_shuffled", "chunk-shuffled"},
-    Renamed{"stream doctor", "--profile", "", "--simulate-disk"},
-    Renamed{"stream doctor", "--verify", "first_epoch", "first-epoch"},
-    Renamed{"tune", "--color", "", "--channels"},
-    Renamed{"tune", "--cpus", "", "--threads"},
-    Renamed{"tune", "--memory", "", "--memory-budget"},
-    Renamed{"tune", "--profile", "", "--disk"},
+    Renamed{kPack, "--color", "--channels"},
+    Renamed{kPack, "--layout", "--out-layout"},
+    Renamed{"append", "--order appended", "stored"},
+    Renamed{"preview", "--columns", "--grid-columns"},
+    Renamed{"preview", "--rows", "--grid-rows"},
+    Renamed{"stream", "--consume-ms", "--step-ms"},
+    Renamed{"stream", "--on-error raise", "fail"},
+    Renamed{"stream doctor", "--order chunk_shuffled", "chunk-shuffled"},
+    Renamed{"stream doctor", "--profile", "--simulate-disk"},
+    Renamed{"stream doctor", "--verify first_epoch", "first-epoch"},
+    Renamed{"tune", "--color", "--channels"},
+    Renamed{"tune", "--cpus", "--threads"},
+    Renamed{"tune", "--memory", "--memory-budget"},
+    Renamed{"tune", "--profile", "--disk"},
 };
 
 bool is_of(std::string_view command, std::string_view commands) {
@@ -43,12 +44,10 @@ bool is_of(std::string_view command, std::string_view commands) {
   return false;
 }
 
-const Renamed* renamed_as(std::string_view command, std::string_view option,
-                          std::string_view value) {
-  const auto* const found =
-      std::find_if(kRenamed.begin(), kRenamed.end(), [&](const Renamed& each) {
-        return each.option == option && each.value == value && is_of(command, each.commands);
-      });
+const Renamed* renamed_as(std::string_view command, std::string_view old) {
+  const auto* const found = std::find_if(
+      kRenamed.begin(), kRenamed.end(),
+      [&](const Renamed& each) { return each.old == old && is_of(command, each.commands); });
   return found == kRenamed.end() ? nullptr : found;
 }
 
@@ -69,24 +68,20 @@ CommandLine with_todays_spellings(std::vector<std::string> arguments) {
     if (!at->starts_with("--")) continue;
     const std::size_t equals = at->find('=');
     const std::string option = at->substr(0, equals);
-    if (const Renamed* const renamed = renamed_as(name, option, "")) {
+    if (const Renamed* const renamed = renamed_as(name, option)) {
       at->replace(0, option.size(), renamed->now);
       line.warnings.push_back(warning(option, std::string(renamed->now)));
       continue;
     }
     const auto next = at + 1;
     if (equals == std::string::npos && next == line.arguments.end()) continue;
-    const std::string value = equals == std::string::npos ? *next : at->substr(equals + 1);
-    // An empty value stands for the option itself.
-    const Renamed* const renamed = value.empty() ? nullptr : renamed_as(name, option, value);
-    if (renamed == nullptr) continue;
-    const std::string now(renamed->now);
-    if (equals == std::string::npos) {
-      *next = now;
-    } else {
-      at->replace(equals + 1, std::string::npos, now);
+    std::string& word = equals == std::string::npos ? *next : *at;
+    const std::size_t begin = equals == std::string::npos ? 0 : equals + 1;
+    const std::string old = option + " " + word.substr(begin);
+    if (const Renamed* const renamed = renamed_as(name, old)) {
+      word.replace(begin, std::string::npos, renamed->now);
+      line.warnings.push_back(warning(old, option + " " + std::string(renamed->now)));
     }
-    line.warnings.push_back(warning(option + " " + value, option + " " + now));
   }
   return line;
 }
@@ -94,11 +89,8 @@ CommandLine with_todays_spellings(std::vector<std::string> arguments) {
 std::string with_todays_names(std::string text) {
   for (const Renamed& renamed : kRenamed) {
     if (renamed.commands != kPack) continue;
-    const std::string old = '"' + std::string(renamed.option) + '"';
-    const std::string now = '"' + std::string(renamed.now) + '"';
-    for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += now.size()) {
-      text.replace(at, old.size(), now);
-    }
+    text = cli::replaced(std::move(text), '"' + std::string(renamed.old) + '"',
+                         '"' + std::string(renamed.now) + '"');
   }
   return text;
 }

@@ -8,7 +8,6 @@
 #include "cli/options.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"
-#include "h5pack/commands/pack_run.hpp"
 #include "h5pack/pack/pack_request.hpp"
 #include "h5pack/sources/source_kind.hpp"
 

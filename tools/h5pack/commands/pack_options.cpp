@@ -14,13 +14,6 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
-std::string interpolation_name(Interpolation interpolation) {
-  for (const auto& [name, value] : interpolations()) {
-    if (value == interpolation) return name;
-  }
-  return "";
-}
-
 void add_image_options(CLI::App& app, PackRequest& command) {
   const cli::Heading heading(app, "Images");
   ImageOptions& image = command.options.image;
@@ -101,12 +94,8 @@ void add_source_options(CLI::App& app, const SourceKind& kind, SourceRequest& re
 
 void finish_options(PackRequest& command) {
   ImageOptions& image = command.options.image;
-  const auto parse = [](const std::string& option, const std::string& text, const auto& parser) {
-    try {
-      return parser(text);
-    } catch (const Error& error) {
-      throw error.with_message(option + ": " + error.what());
-    }
+  const auto parse = [](const char* option, const std::string& text, const auto& parser) {
+    return cli::of_option(option, [&] { return parser(text); });
   };
   if (!command.resize.empty()) image.resize = parse("--resize", command.resize, parse_resize);
   if (!command.center_crop.empty()) {
@@ -128,7 +117,6 @@ void finish_options(PackRequest& command) {
     throw Error(ErrorCode::invalid_argument, "--shrink-on-load is a part of --resize; add that");
   }
   command.source.keep_missing = command.options.on_error == OnError::skip;
-  command.interpolation = interpolation_name(image.interpolation);
   if (command.shard_from_env) command.options.shard = shard_from_environment();
   cli::check_output(command.output);
   command.options.threads = static_cast<int>(command.threads);

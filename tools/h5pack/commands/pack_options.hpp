@@ -1,8 +1,9 @@
-/// Options that all packing commands have, append included.
+/// Options that all packing commands have, append included; and what runs them.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
+#include "cli/command.hpp"
 #include "h5pack/pack/pack_request.hpp"
 
 namespace h5pack {
@@ -21,5 +22,10 @@ void add_source_options(CLI::App& app, const SourceKind& kind, SourceRequest& re
 /// Turns texts into options and finds contradictions; nothing has been touched yet.
 /// \throws chunkio::Error invalid_argument.
 void finish_options(PackRequest& command);
+
+/// Lists the source, plans all splits, then packs one after the other; prints the result.
+/// \returns ok; skipped if images were skipped; the signal's code if one stopped it.
+/// \throws chunkio::Error why it could not.
+cli::ExitCode run_pack(PackRequest& command, const cli::GlobalOptions& global);
 
 }  // namespace h5pack

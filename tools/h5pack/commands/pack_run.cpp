@@ -1,5 +1,3 @@
-#include "h5pack/commands/pack_run.hpp"
-
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -21,6 +19,7 @@
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/commands/old_spellings.hpp"
+#include "h5pack/commands/pack_options.hpp"
 #include "h5pack/image/decode.hpp"
 #include "h5pack/pack/output_files.hpp"
 #include "h5pack/pack/packer.hpp"

@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
-#include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
@@ -15,18 +18,21 @@
 
 #include "cli/atomic_file.hpp"
 #include "cli/command.hpp"
+#include "cli/escape.hpp"
 #include "cli/help.hpp"
+#include "cli/json_text.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/progress_text.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/dataset/class_labels.hpp"
 #include "h5pack/image/contact_sheet.hpp"
-#include "h5pack/report/render_json.hpp"
-#include "h5pack/report/render_text.hpp"
+#include "h5pack/pack/row_order.hpp"
 
 namespace h5pack {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct PreviewOptions {
   std::string file = {};
@@ -45,79 +51,43 @@ constexpr std::size_t kMaxAttributesShown = 3;
 /// Labels with more distinct values than this are ids, not classes.
 constexpr std::size_t kMaxClasses = 20'000;
 
-/// Unbiased draws that are the same on every platform, unlike the standard library's distributions.
-class RandomRows {
- public:
-  explicit RandomRows(std::uint64_t seed) : engine_(seed) {}
-  /// Uniform in [0, bound), bound >= 1.
-  std::int64_t below(std::int64_t bound) {
-    const auto range = static_cast<std::uint64_t>(bound);
-    const std::uint64_t excess = (0 - range) % range;  // 2^64 mod range
-    std::uint64_t draw = engine_();
-    while (draw < excess) draw = engine_();
-    return static_cast<std::int64_t>(draw % range);
-  }
+using Rows = std::vector<std::int64_t>;
 
- private:
-  std::mt19937_64 engine_;
-};
-
-/// A uniform choice of `capacity` rows (or labels) out of however many are offered, in one pass.
-class Reservoir {
- public:
-  void offer(std::int64_t row, std::size_t capacity, RandomRows& random) {
-    ++offered_;
-    if (rows_.size() < capacity) {
-      rows_.push_back(row);
-      return;
-    }
-    const std::int64_t place = random.below(offered_);
-    if (place < static_cast<std::int64_t>(capacity)) rows_[static_cast<std::size_t>(place)] = row;
-  }
-  [[nodiscard]] const std::vector<std::int64_t>& rows() const { return rows_; }
-
- private:
-  std::vector<std::int64_t> rows_;
-  std::int64_t offered_ = 0;
-};
-
-/// Random rows of each class, keyed by label; all rows under one key if the labels are no classes.
-std::map<std::int64_t, Reservoir> sample_classes(const chunkio::Dataset& dataset,
-                                                 std::size_t images, std::uint64_t seed) {
-  std::map<std::int64_t, Reservoir> classes;
-  RandomRows random(seed);
+/// At most `most` random rows of each class, in the order of labels; of all rows together if the
+/// labels are no classes.
+std::vector<Rows> sample_classes(const chunkio::Dataset& dataset, std::size_t most,
+                                 std::uint64_t seed) {
+  Rows labels;
   bool classified = true;
   for_each_label_block(dataset, [&](const chunkio::LabelBlock& block) {
     classified = classified && !block.classes.empty();
-    for (std::size_t i = 0; classified && i < block.classes.size(); ++i) {
-      // A class can be asked for all the images if the others are few.
-      const std::int64_t row = block.first_row + static_cast<std::int64_t>(i);
-      classes[block.classes[i]].offer(row, images, random);
-      classified = classes.size() <= kMaxClasses;
-    }
+    labels.insert(labels.end(), block.classes.begin(), block.classes.end());
   });
-  if (classified && !classes.empty()) return classes;
-  classes.clear();
-  for (std::int64_t row = 0; row < dataset.size(); ++row) classes[0].offer(row, images, random);
-  return classes;
+  std::map<std::int64_t, Rows> classes;
+  if (!classified || labels.empty() ||
+      std::set<std::int64_t>(labels.begin(), labels.end()).size() > kMaxClasses) {
+    labels.assign(static_cast<std::size_t>(dataset.size()), 0);
+  }
+  for (const std::int64_t row : shuffled_order(dataset.size(), seed)) {
+    Rows& rows = classes[labels[static_cast<std::size_t>(row)]];
+    // A class can be asked for all the images if the others are few.
+    if (rows.size() < most) rows.push_back(row);
+  }
+  std::vector<Rows> chosen;
+  for (auto& [label, rows] : classes) chosen.push_back(std::move(rows));
+  return chosen;
 }
 
 /// Deals the classes out in turn, so that each is shown equally often until it runs out; a random
 /// choice of classes if there are more than images.
-std::vector<std::int64_t> deal(const std::map<std::int64_t, Reservoir>& classes, std::size_t images,
-                               std::uint64_t seed) {
-  std::vector<std::int64_t> labels;
-  for (const auto& [label, reservoir] : classes) labels.push_back(label);
-  RandomRows random(seed);
-  Reservoir chosen;
-  for (const std::int64_t label : labels) chosen.offer(label, images, random);
-  labels = chosen.rows();
-  std::sort(labels.begin(), labels.end());
-
-  std::vector<std::int64_t> rows;
+Rows deal(const std::vector<Rows>& classes, std::size_t images, std::uint64_t seed) {
+  Rows places = shuffled_order(std::ssize(classes), seed);
+  places.resize(std::min(places.size(), images));
+  std::sort(places.begin(), places.end());
+  Rows rows;
   for (std::size_t turn = 0; turn < images && rows.size() < images; ++turn) {
-    for (const std::int64_t label : labels) {
-      const std::vector<std::int64_t>& of_class = classes.at(label).rows();
+    for (const std::int64_t place : places) {
+      const Rows& of_class = classes[static_cast<std::size_t>(place)];
       if (turn < of_class.size() && rows.size() < images) rows.push_back(of_class[turn]);
     }
   }
@@ -158,7 +128,7 @@ std::string image_extension(const std::string& output) {
                        "the output " + cli::escape(output) + " must end in .png or .jpg");
 }
 
-PreviewReport preview(const PreviewOptions& options) {
+cli::ExitCode preview(const PreviewOptions& options, const cli::GlobalOptions& global) {
   const std::string extension = image_extension(options.output);
   cli::check_atomic_file(options.output, options.force);
   const chunkio::Dataset dataset = chunkio::Dataset::open(options.file, options.open);
@@ -197,12 +167,19 @@ PreviewReport preview(const PreviewOptions& options) {
   }
   const EncodedSheet drawn = draw_contact_sheet(sheet, extension);
   cli::write_atomic_file(options.output, drawn.bytes, options.force);
-  return {.output = options.output,
-          .rows = (images + sheet.columns - 1) / sheet.columns,
-          .columns = sheet.columns,
-          .images = images,
-          .width = drawn.width,
-          .height = drawn.height};
+  if (global.json) {
+    cli::print(cli::json_text(Json{{"output", options.output},
+                                   {"images", images},
+                                   {"rows", (images + sheet.columns - 1) / sheet.columns},
+                                   {"columns", sheet.columns},
+                                   {"width", drawn.width},
+                                   {"height", drawn.height}}) +
+               "\n");
+  } else {
+    cli::print(cli::escape(options.output) + ": " + cli::format_count(images) + " images, " +
+               std::to_string(drawn.width) + " x " + std::to_string(drawn.height) + " pixels\n");
+  }
+  return cli::ExitCode::ok;
 }
 
 }  // namespace
@@ -223,11 +200,7 @@ void add_preview_command(CLI::App& app, const cli::GlobalOptions& global, cli::A
   cli::set_help(*command, {"h5pack preview train.h5 -o sheet.png",
                            "h5pack preview train.h5 -o sheet.png --grid-rows 10 --seed 1"});
   command->callback([&global, &action, options] {
-    action = [&global, options] {
-      const PreviewReport report = preview(*options);
-      cli::print(global.json ? preview_json(report) : preview_text(report));
-      return cli::ExitCode::ok;
-    };
+    action = [&global, options] { return preview(*options, global); };
   });
 }
 

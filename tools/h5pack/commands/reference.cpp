@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cli/help.hpp"
+#include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 
 namespace h5pack {
@@ -65,24 +66,17 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
   return text;
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
 /// Between single quotes of a shell.
 std::string in_shell_quotes(const std::string& text, const std::string& quote = "'\\''") {
-  return "'" + replaced(text, "'", quote) + "'";
+  return "'" + cli::replaced(text, "'", quote) + "'";
 }
 
 // ---- Manual pages ----
 
 /// Text of a manual page: no character of it means anything to troff.
 std::string roff(const std::string& text) {
-  std::string safe = replaced(replaced(text, "\\", "\\e"), "-", "\\-");
-  safe = replaced(safe, "\n", "\n\\&");
+  std::string safe = cli::replaced(cli::replaced(text, "\\", "\\e"), "-", "\\-");
+  safe = cli::replaced(safe, "\n", "\n\\&");
   return safe.starts_with('.') || safe.starts_with('\'') ? "\\&" + safe : safe;
 }
 
@@ -237,12 +231,12 @@ complete -o bashdefault -o default -F _h5pack h5pack
 std::string zsh_completion(const CLI::App& program) {
   // In a description brackets end it; in a value's name a colon does.
   const auto described = [](const std::string& text) {
-    return replaced(replaced(replaced(text, "[", "("), "]", ")"), ":", "\\:");
+    return cli::replaced(cli::replaced(cli::replaced(text, "[", "("), "]", ")"), ":", "\\:");
   };
   std::string text = "#compdef h5pack\n# zsh completion of h5pack, made from its parser\n\n";
   for (const Node& node : nodes_of(program)) {
     std::string function = "_h5pack" + (node.path.empty() ? "" : "_" + node.path);
-    function = replaced(function, " ", "_");
+    function = cli::replaced(function, " ", "_");
     text += function + "() {\n  local line state\n  _arguments -C \\\n";
     for (const CLI::Option* const option : options_of(*node.app)) {
       std::string value;
@@ -295,7 +289,7 @@ std::string fish_completion(const CLI::App& program) {
     if (!node.path.empty()) {
       const std::string above = node.path.substr(0, node.path.find(' '));
       here = "__fish_seen_subcommand_from " +
-             replaced(node.path, " ", "; and __fish_seen_subcommand_from ");
+             cli::replaced(node.path, " ", "; and __fish_seen_subcommand_from ");
       // append has commands of the same names.
       if (above == node.path && above != "append") {
         here += "; and not __fish_seen_subcommand_from append";

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +27,7 @@
 #include "cli/json_text.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/commands/commands.hpp"
@@ -39,9 +39,7 @@
 #include "h5pack/pack/repack_rows.hpp"
 #include "h5pack/pack/repacker.hpp"
 #include "h5pack/pack/run_fingerprint.hpp"
-#include "h5pack/report/render_json.hpp"
-#include "h5pack/report/render_text.hpp"
-#include "h5pack/sources/file_identity.hpp"
+#include "h5pack/report/report.hpp"
 #include "h5pack/sources/file_stamps.hpp"
 #include "h5pack/sources/stored_rows.hpp"
 
@@ -125,12 +123,8 @@ Json scale_json(const chunkio::PixelScale& scale) {
 /// A..B. \throws Error invalid_argument.
 chunkio::PixelScale parse_scale(const std::string& text) {
   const auto number = [&](const std::string& part) {
-    std::size_t used = 0;
-    try {
-      const double value = std::stod(part, &used);
-      if (used == part.size() && std::isfinite(value)) return value;
-    } catch (const std::logic_error&) {
-    }
+    const auto value = cli::parse_number<double>(part);
+    if (value && std::isfinite(*value)) return *value;
     throw Error(ErrorCode::invalid_argument,
                 "--scale must be two numbers such as 0..1 or -1..1, not " + cli::quote(text));
   };

@@ -2,9 +2,7 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -27,26 +25,11 @@ constexpr std::size_t kMaxBytes = std::size_t{64} << 10;
 // How every state begins: Loader::state().
 constexpr std::string_view kBeginning = "{\"chunkio_state\"";
 
-std::string read_standard_input() {
-  std::string text(kMaxBytes + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), stdin));
-  if (std::ferror(stdin) != 0) {
-    throw Error(ErrorCode::io_failed, "cannot read the loader state from standard input");
-  }
-  return text;
-}
-
-std::string read_file(const std::string& path) {
-  cli::FileBytes file;
-  file.read(path);
-  const std::span<const std::uint8_t> bytes = file.bytes();
-  return {bytes.begin(), bytes.end()};
-}
-
 }  // namespace
 
 std::string read_state(const std::string& path) {
-  std::string text = path == "-" ? read_standard_input() : read_file(path);
+  std::string text = path == "-" ? cli::read_standard_input("the loader state", kMaxBytes + 1)
+                                 : cli::read_text(path);
   if (text.empty() || text.size() > kMaxBytes) {
     throw Error(ErrorCode::corrupt_data,
                 (path == "-" ? "standard input" : cli::quote(path)) +

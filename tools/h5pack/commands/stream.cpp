@@ -30,8 +30,7 @@
 #include "h5pack/dataset/class_labels.hpp"
 #include "h5pack/dataset/shuffle_quality.hpp"
 #include "h5pack/dataset/structure_check.hpp"
-#include "h5pack/report/render_json.hpp"
-#include "h5pack/report/stream_text.hpp"
+#include "h5pack/report/report.hpp"
 #include "h5pack/sources/source_provenance.hpp"
 
 namespace h5pack {
@@ -53,20 +52,6 @@ class OrderDigest {
 
  private:
   XXH3_state_t state_{};
-};
-
-/// What a sample was called in its source: `source_index` if the file has it, else the row itself.
-/// So files packed in different orders from the same source have the same pixel digest.
-class SourceIds {
- public:
-  explicit SourceIds(const chunkio::Dataset& dataset)
-      : ids_(source_rows(dataset, {0, dataset.size()})) {}
-  [[nodiscard]] std::uint64_t of(std::int64_t row) const {
-    return static_cast<std::uint64_t>(ids_.empty() ? row : ids_[static_cast<std::size_t>(row)]);
-  }
-
- private:
-  std::vector<std::int64_t> ids_;
 };
 
 /// A run through the file: one for the figures and, if asked for, one more that looks at what is
@@ -154,21 +139,27 @@ EpochReport run_epoch(StreamRun& run, std::int64_t epoch, const StreamOptions& o
   return report;
 }
 
-/// Adds up digests of the samples of one array of the batches.
+/// Adds up digests of the samples of one array of the batches, with what each was called in its
+/// source: `source_index` if the file has it, else the row itself. So files packed in different
+/// orders from the same source have the same pixel digest.
 class SampleDigests {
  public:
-  explicit SampleDigests(const SourceIds& source_ids) : source_ids_(source_ids) {}
+  /// \param source_ids  of all rows, or empty. Must outlive this.
+  explicit SampleDigests(const std::vector<std::int64_t>& source_ids) : source_ids_(&source_ids) {}
   void add(std::span<const std::int64_t> rows, const chunkio::TensorView& view) {
     if (rows.empty()) return;
     const std::size_t row_bytes = view.size_bytes() / rows.size();
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      sum_ += XXH3_64bits_withSeed(view.data() + i * row_bytes, row_bytes, source_ids_.of(rows[i]));
+      const std::int64_t id =
+          source_ids_->empty() ? rows[i] : (*source_ids_)[static_cast<std::size_t>(rows[i])];
+      sum_ += XXH3_64bits_withSeed(view.data() + i * row_bytes, row_bytes,
+                                   static_cast<std::uint64_t>(id));
     }
   }
   [[nodiscard]] std::uint64_t sum() const noexcept { return sum_; }
 
  private:
-  const SourceIds& source_ids_;
+  const std::vector<std::int64_t>* source_ids_;
   std::uint64_t sum_ = 0;
 };
 
@@ -177,7 +168,7 @@ class SampleDigests {
 /// the figures would flatter it.
 void inspect(const chunkio::Dataset& dataset, const StreamOptions& options, bool quiet,
              const std::string& state, std::vector<EpochReport>& reports) {
-  const SourceIds source_ids(dataset);
+  const std::vector<std::int64_t> source_ids = source_rows(dataset, {0, dataset.size()});
   const std::optional<chunkio::FieldInfo>& labels = dataset.info().labels;
   StreamRun run(dataset, options, quiet, state);
   std::optional<chunkio::LabelSummary> label_summary;

@@ -1,11 +1,9 @@
 /// h5pack verify: whether a file still is what was packed, and which images are lost if not.
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,6 +17,7 @@
 #include "cli/interruptible.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/parse_number.hpp"
 #include "cli/progress.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
@@ -27,8 +26,7 @@
 #include "h5pack/dataset/structure_check.hpp"
 #include "h5pack/image/decode.hpp"
 #include "h5pack/pack/source_comparison.hpp"
-#include "h5pack/report/render_json.hpp"
-#include "h5pack/report/render_text.hpp"
+#include "h5pack/report/report.hpp"
 #include "h5pack/sources/source_provenance.hpp"
 
 namespace h5pack {
@@ -207,15 +205,13 @@ cli::ExitCode run_verify(const VerifyCommand& command, const cli::GlobalOptions&
 /// A number of images, or all of them.
 CLI::Option* add_sample(CLI::App& app, std::int64_t& target) {
   const auto set = [&target](const std::string& text) {
-    const char* const end = text.data() + text.size();
-    std::int64_t value = -1;
-    const auto [stop, status] = std::from_chars(text.data(), end, value);
-    if (text != "all" && (status != std::errc() || stop != end || value < 1)) {
+    const auto value = cli::parse_number<std::int64_t>(text);
+    if (text != "all" && (!value || *value < 1)) {
       throw chunkio::Error(
           chunkio::ErrorCode::invalid_argument,
           "--sample must be a whole number, 1 or more, or all, not " + cli::quote(text));
     }
-    target = text == "all" ? -1 : value;
+    target = value.value_or(-1);
   };
   return app
       .add_option_function<std::string>("--sample", set, "How many images --against compares")

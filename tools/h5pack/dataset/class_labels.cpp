@@ -1,7 +1,6 @@
 #include "h5pack/dataset/class_labels.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <numeric>
 #include <optional>
@@ -10,7 +9,9 @@
 
 #include <chunkio/error.hpp>
 
+#include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
+#include "cli/text_layout.hpp"
 
 namespace h5pack {
 namespace {
@@ -36,17 +37,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) {
-    text += (i == 0 ? "" : ", ") + cli::escape(names[i]);
-  }
-  if (names.size() > kNamesShown) {
-    text += " and " + std::to_string(names.size() - kNamesShown) + " more";
-  }
-  return text;
-}
-
 /// What the person may have meant, as the end of a sentence.
 std::string suggestion(const std::vector<std::string>& class_names, const std::string& name) {
   if (class_names.empty()) return "the file has no class names: use numbers";
@@ -56,20 +46,13 @@ std::string suggestion(const std::vector<std::string>& class_names, const std::s
     // A third of the letters may differ: "cot" is close to "cat", and "dog" is not.
     if (distance <= std::max<std::size_t>(name.size() / 3, 1)) close.emplace_back(distance, other);
   }
-  if (close.empty()) return "the file has " + listed(class_names);
+  if (close.empty()) return "the file has " + cli::listed(class_names, kNamesShown, cli::escape);
   std::stable_sort(close.begin(), close.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
   names.reserve(close.size());
   for (auto& [distance, other] : close) names.push_back(std::move(other));
-  return "did you mean " + listed(names) + "?";
-}
-
-std::optional<std::int64_t> parse_label(const std::string& text) {
-  std::int64_t label = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, label);
-  return status == std::errc() && stop == end ? std::optional(label) : std::nullopt;
+  return "did you mean " + cli::listed(names, kNamesShown, cli::escape) + "?";
 }
 
 }  // namespace
@@ -84,8 +67,9 @@ std::vector<std::int64_t> labels_of(const chunkio::DatasetInfo& info,
   std::vector<std::int64_t> labels;
   for (const std::string& name : names) {
     const auto found = std::find(info.class_names.begin(), info.class_names.end(), name);
-    const std::optional<std::int64_t> label =
-        found != info.class_names.end() ? found - info.class_names.begin() : parse_label(name);
+    const std::optional<std::int64_t> label = found != info.class_names.end()
+                                                  ? found - info.class_names.begin()
+                                                  : cli::parse_number<std::int64_t>(name);
     if (!label) {
       throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
                            "--labels: " + cli::escape(info.path) + " has no class " +

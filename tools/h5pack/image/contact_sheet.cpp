@@ -1,7 +1,6 @@
 #include "h5pack/image/contact_sheet.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <opencv2/core.hpp>
@@ -9,6 +8,7 @@
 
 #include <chunkio/error.hpp>
 
+#include "h5pack/image/axis_order.hpp"
 #include "h5pack/image/image_codecs.hpp"
 
 namespace h5pack {
@@ -58,23 +58,19 @@ cv::Mat to_mat(const ContactSheet& sheet, const SheetImage& image) {
   const int height = static_cast<int>(sheet.height);
   const int width = static_cast<int>(sheet.width);
   const int channels = static_cast<int>(sheet.channels);
-  const std::size_t plane = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  if (channels == 3 || channels == 4) {
+    cv::Mat all(height, width, CV_8UC(channels));
+    reorder_axes(image.pixels, {sheet.height, sheet.width}, channels, sheet.layout,
+                 chunkio::Layout::nhwc,
+                 {reinterpret_cast<std::byte*>(all.data), image.pixels.size()});
+    cv::cvtColor(all, all, channels == 3 ? cv::COLOR_RGB2BGR : cv::COLOR_RGBA2BGR);
+    return all;
+  }
   // OpenCV takes no const pixels; they are only read.
   auto* const pixels =
       const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(image.pixels.data()));
-  const auto channel = [&](int index) {
-    cv::Mat out;
-    if (sheet.layout == chunkio::Layout::nchw) {
-      return cv::Mat(height, width, CV_8UC1, pixels + static_cast<std::size_t>(index) * plane);
-    }
-    const cv::Mat all(static_cast<int>(plane), channels, CV_8UC1, pixels);
-    all.col(index).copyTo(out);
-    return out.reshape(1, height);
-  };
-  if (channels != 3 && channels != 4) return channel(0).clone();
-  cv::Mat bgr;
-  cv::merge(std::array<cv::Mat, 3>{channel(2), channel(1), channel(0)}, bgr);
-  return bgr;
+  if (sheet.layout == chunkio::Layout::nchw) return cv::Mat(height, width, CV_8UC1, pixels).clone();
+  return cv::Mat(height * width, channels, CV_8UC1, pixels).col(0).clone().reshape(1, height);
 }
 
 /// The size an image is drawn at.

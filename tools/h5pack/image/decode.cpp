@@ -37,16 +37,7 @@ void convert(const cv::Mat& bgr, ColorMode color, std::uint8_t* target) {
   for (int y = 0; y < bgr.rows; ++y) {
     const Sample* pixel = bgr.ptr<Sample>(y);
     for (int x = 0; x < bgr.cols; ++x, pixel += 3) {
-      const std::uint8_t red = high_byte(pixel[2]);
-      const std::uint8_t green = high_byte(pixel[1]);
-      const std::uint8_t blue = high_byte(pixel[0]);
-      if (color == ColorMode::gray) {
-        *target++ = luma(red, green, blue);
-      } else {
-        *target++ = red;
-        *target++ = green;
-        *target++ = blue;
-      }
+      put_pixel(high_byte(pixel[2]), high_byte(pixel[1]), high_byte(pixel[0]), color, target);
     }
   }
 }

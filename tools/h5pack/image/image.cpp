@@ -1,9 +1,10 @@
 #include "h5pack/image/image.hpp"
 
-#include <charconv>
 #include <string_view>
 
 #include <chunkio/error.hpp>
+
+#include "cli/parse_number.hpp"
 
 namespace h5pack {
 
@@ -12,12 +13,8 @@ namespace {
 constexpr std::int64_t kMaxSide = 65535;
 
 std::optional<std::int64_t> parse_side(std::string_view text) {
-  std::int64_t side = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), side);
-  if (status != std::errc{} || end != text.data() + text.size() || side < 1 || side > kMaxSide) {
-    return std::nullopt;
-  }
-  return side;
+  const auto side = cli::parse_number<std::int64_t>(text);
+  return side && *side >= 1 && *side <= kMaxSide ? side : std::nullopt;
 }
 
 std::optional<ImageSize> parse_sides(std::string_view text) {
@@ -48,6 +45,13 @@ Resize parse_resize(const std::string& text) {
                        "'" + text +
                            "' is neither a shorter side, such as 256, nor HEIGHTxWIDTH, "
                            "such as 218x178");
+}
+
+std::string to_string(Interpolation interpolation) {
+  for (const auto& [name, value] : interpolations()) {
+    if (value == interpolation) return name;
+  }
+  return "";
 }
 
 const std::vector<std::pair<std::string, Interpolation>>& interpolations() {

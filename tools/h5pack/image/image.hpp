@@ -31,6 +31,8 @@ enum class ColorMode : std::uint8_t { rgb, gray };
 enum class OrientationMode : std::uint8_t { ignore, apply };
 enum class Interpolation : std::uint8_t { nearest, bilinear, bicubic, area, lanczos };
 
+/// "area".
+[[nodiscard]] std::string to_string(Interpolation interpolation);
 /// The words for them.
 [[nodiscard]] const std::vector<std::pair<std::string, Interpolation>>& interpolations();
 
@@ -75,6 +77,18 @@ struct ImageOptions {
 [[nodiscard]] constexpr std::uint8_t luma(std::uint8_t red, std::uint8_t green,
                                           std::uint8_t blue) noexcept {
   return static_cast<std::uint8_t>((red * 19595U + green * 38470U + blue * 7471U + 0x8000U) >> 16);
+}
+
+/// Writes a pixel in the wanted colour, and moves `target` behind it.
+constexpr void put_pixel(std::uint8_t red, std::uint8_t green, std::uint8_t blue, ColorMode color,
+                         std::uint8_t*& target) noexcept {
+  if (color == ColorMode::gray) {
+    *target++ = luma(red, green, blue);
+  } else {
+    *target++ = red;
+    *target++ = green;
+    *target++ = blue;
+  }
 }
 
 }  // namespace h5pack

@@ -2,6 +2,15 @@
 
 #include <dlfcn.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <utility>
+
+// jpeglib.h uses FILE without including what declares it.
+#include <jpeglib.h>
+#include <opencv2/core/utility.hpp>
+
 #include <chunkio/error.hpp>
 
 #include "h5pack/image/codecs_module.hpp"
@@ -9,6 +18,17 @@
 namespace h5pack {
 
 namespace {
+
+#define H5PACK_TEXT_OF(value) #value
+#define H5PACK_TEXT(value) H5PACK_TEXT_OF(value)
+
+#ifdef LIBJPEG_TURBO_VERSION
+constexpr const char* kJpegName = "libjpeg-turbo";
+constexpr const char* kJpegVersion = H5PACK_TEXT(LIBJPEG_TURBO_VERSION);
+#else
+constexpr const char* kJpegName = "libjpeg";
+constexpr const char* kJpegVersion = H5PACK_TEXT(JPEG_LIB_VERSION);
+#endif
 
 struct Codecs {
   decltype(&h5pack_decode_image) decode = nullptr;
@@ -56,6 +76,21 @@ bool encode_image(const std::string& extension, const cv::Mat& image,
   return codecs().encode(extension, image, bytes);
 }
 
-bool has_codec(const std::string& extension) { return codecs().has(extension); }
+std::vector<chunkio::LibraryVersion> image_libraries() {
+  return {{.name = kJpegName, .version = kJpegVersion},
+          {.name = "OpenCV", .version = cv::getVersionString()}};
+}
+
+std::string image_formats_text() {
+  std::string text = "JPEG";
+  static constexpr std::array<std::pair<const char*, const char*>, 5> kFormats{
+      {{"PNG", ".png"}, {"PNM", ".ppm"}, {"BMP", ".bmp"}, {"TIFF", ".tif"}, {"WebP", ".webp"}}};
+  for (const auto& [format, extension] : kFormats) {
+    if (codecs().has(extension)) text += std::string(", ") + format;
+  }
+  return text;
+}
+
+void use_one_thread_an_image() { cv::setNumThreads(1); }
 
 }  // namespace h5pack

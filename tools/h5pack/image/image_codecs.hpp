@@ -1,4 +1,4 @@
-/// OpenCV's codecs, loaded when the first image needs them.
+/// OpenCV's codecs, loaded when the first image needs them; and the libraries behind images.
 ///
 /// They come with more than a hundred shared libraries, which take a tenth of a second and fifty
 /// megabytes to load: longer than h5pack info takes altogether, and a fifth of what packing
@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <opencv2/core.hpp>
+
+#include <chunkio/version.hpp>
 
 namespace h5pack {
 
@@ -21,8 +23,15 @@ void decode_image(const cv::Mat& bytes, int flags, cv::Mat& image);
 bool encode_image(const std::string& extension, const cv::Mat& image,
                   std::vector<unsigned char>& bytes);
 
-/// Whether OpenCV was built with what `extension` (".webp") stands for. Thread-safe.
-/// \throws as decode_image().
-bool has_codec(const std::string& extension);
+/// libjpeg-turbo and OpenCV. Pure.
+[[nodiscard]] std::vector<chunkio::LibraryVersion> image_libraries();
+
+/// "JPEG, PNG, ...": what can be decoded. Thread-safe.
+/// \throws chunkio::Error out_of_resources if OpenCV's codecs cannot be loaded.
+[[nodiscard]] std::string image_formats_text();
+
+/// Keeps OpenCV from starting threads of its own: images are decoded in parallel, each on one
+/// thread. For the whole process.
+void use_one_thread_an_image();
 
 }  // namespace h5pack

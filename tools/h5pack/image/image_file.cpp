@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include <libdeflate.h>
+
 #include <chunkio/error.hpp>
 
 #include "cli/quote.hpp"
@@ -46,34 +48,6 @@ std::uint32_t big_endian(Bytes bytes, std::size_t position) {
          std::uint32_t{bytes[position + 2]} << 8 | bytes[position + 3];
 }
 
-// CRC-32 as PNG uses it, four bytes a step (tables for 0..3 bytes of lookahead).
-constexpr auto kCrcTables = [] {
-  std::array<std::array<std::uint32_t, 256>, 4> tables{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xEDB88320U : 0U);
-    tables[0][i] = crc;
-  }
-  for (std::size_t t = 1; t < tables.size(); ++t) {
-    for (std::size_t i = 0; i < 256; ++i) {
-      tables[t][i] = (tables[t - 1][i] >> 8) ^ tables[0][tables[t - 1][i] & 0xFF];
-    }
-  }
-  return tables;
-}();
-
-std::uint32_t crc32(Bytes bytes) {
-  std::uint32_t crc = 0xFFFFFFFFU;
-  std::size_t i = 0;
-  for (; i + 4 <= bytes.size(); i += 4) {
-    crc ^= little_endian(bytes, i, 4);
-    crc = kCrcTables[3][crc & 0xFF] ^ kCrcTables[2][(crc >> 8) & 0xFF] ^
-          kCrcTables[1][(crc >> 16) & 0xFF] ^ kCrcTables[0][crc >> 24];
-  }
-  for (; i < bytes.size(); ++i) crc = (crc >> 8) ^ kCrcTables[0][(crc ^ bytes[i]) & 0xFF];
-  return ~crc;
-}
-
 ImageFile examine_png(Bytes bytes, const std::string& path) {
   constexpr std::size_t kSignatureBytes = 8;
   constexpr std::size_t kFrameBytes = 12;  // Length, type and CRC around a chunk's data.
@@ -88,7 +62,8 @@ ImageFile examine_png(Bytes bytes, const std::string& path) {
     }
     const Bytes type_and_data = bytes.subspan(position + 4, length + 4);
     const Bytes data = type_and_data.subspan(4);
-    if (crc32(type_and_data) != big_endian(bytes, position + 8 + length)) {
+    if (libdeflate_crc32(0, type_and_data.data(), type_and_data.size()) !=
+        big_endian(bytes, position + 8 + length)) {
       throw_damaged(path, "wrong PNG checksum");
     }
     if (position == kSignatureBytes) {

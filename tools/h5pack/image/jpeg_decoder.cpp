@@ -73,13 +73,7 @@ void convert_row(const std::uint8_t* row, std::int64_t width, bool cmyk, ColorMo
       blue = ink_to_light(blue, row[3]);
     }
     row += cmyk ? 4 : 3;
-    if (color == ColorMode::gray) {
-      *target++ = luma(red, green, blue);
-    } else {
-      *target++ = red;
-      *target++ = green;
-      *target++ = blue;
-    }
+    put_pixel(red, green, blue, color, target);
   }
 }
 
@@ -116,21 +110,11 @@ struct JpegDecoder::Impl {
     if (setjmp(errors.jump) != 0) return false;
     jpeg_start_decompress(&info);
     const std::size_t stride = std::size_t{info.output_width} * (color == ColorMode::rgb ? 3 : 1);
-    if (direct(color)) {
-      std::array<JSAMPROW, 16> rows{};
-      while (info.output_scanline < info.output_height) {
-        const JDIMENSION count =
-            std::min<JDIMENSION>(rows.size(), info.output_height - info.output_scanline);
-        for (JDIMENSION i = 0; i < count; ++i) {
-          rows[i] = target + (std::size_t{info.output_scanline} + i) * stride;
-        }
-        jpeg_read_scanlines(&info, rows.data(), count);
-      }
-    } else {
-      JSAMPROW scanline = row.data();
-      while (info.output_scanline < info.output_height) {
-        std::uint8_t* const out = target + std::size_t{info.output_scanline} * stride;
-        jpeg_read_scanlines(&info, &scanline, 1);
+    while (info.output_scanline < info.output_height) {
+      std::uint8_t* const out = target + std::size_t{info.output_scanline} * stride;
+      JSAMPROW scanline = direct(color) ? out : row.data();
+      jpeg_read_scanlines(&info, &scanline, 1);
+      if (!direct(color)) {
         convert_row(scanline, info.output_width, info.num_components == 4, color, out);
       }
     }

@@ -27,7 +27,7 @@ class PngEncoder {
 
  private:
   ImageSize size_;
-  std::size_t channels_;
+  std::int64_t channels_;
   chunkio::Layout layout_;
   std::vector<unsigned char> interleaved_;  // [H,W,C] in the order the encoder wants
   std::vector<unsigned char> file_;

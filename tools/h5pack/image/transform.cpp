@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include <opencv2/core.hpp>
 #include <opencv2/imgproc.hpp>
@@ -9,6 +10,7 @@
 #include <chunkio/error.hpp>
 
 #include "cli/quote.hpp"
+#include "h5pack/image/axis_order.hpp"
 
 namespace h5pack {
 
@@ -47,15 +49,6 @@ cv::Mat view(const std::uint8_t* pixels, ImageSize size, std::int64_t channels) 
 
 bool fits(ImageSize inner, ImageSize outer) noexcept {
   return inner.height <= outer.height && inner.width <= outer.width;
-}
-
-/// Copies a rectangle of `size` between two [H,W,C] images.
-void copy_rectangle(const std::uint8_t* source, std::int64_t source_stride, std::uint8_t* target,
-                    std::int64_t target_stride, std::int64_t rows, std::int64_t row_bytes) {
-  for (std::int64_t y = 0; y < rows; ++y) {
-    std::memcpy(target + y * target_stride, source + y * source_stride,
-                static_cast<std::size_t>(row_bytes));
-  }
 }
 
 }  // namespace
@@ -145,27 +138,26 @@ void ImageTransform::apply(const std::uint8_t* in, ImageSize decoded, ImageSize 
   }
   if (framing) {
     std::uint8_t* const out = output(framed_, last, !planar);
-    const std::int64_t from_stride = middle.width * channels;
-    const std::int64_t to_stride = last.width * channels;
+    const cv::Mat from = view(pixels, middle, channels);
+    cv::Mat to = view(out, last, channels);
+    const auto rectangle = [](std::int64_t left, std::int64_t top, const cv::Mat& of) {
+      return cv::Rect(static_cast<int>(left), static_cast<int>(top), of.cols, of.rows);
+    };
     if (options_.center_crop) {
-      const std::int64_t top = half_to_even(middle.height - last.height);
-      const std::int64_t left = half_to_even(middle.width - last.width);
-      copy_rectangle(pixels + top * from_stride + left * channels, from_stride, out, to_stride,
-                     last.height, to_stride);
+      from(rectangle(half_to_even(middle.width - last.width),
+                     half_to_even(middle.height - last.height), to))
+          .copyTo(to);
     } else {
-      std::memset(out, 0, static_cast<std::size_t>(last.pixels() * channels));
-      const std::int64_t top = (last.height - middle.height) / 2;
-      const std::int64_t left = (last.width - middle.width) / 2;
-      copy_rectangle(pixels, from_stride, out + top * to_stride + left * channels, to_stride,
-                     middle.height, from_stride);
+      to.setTo(cv::Scalar::all(0));
+      from.copyTo(
+          to(rectangle((last.width - middle.width) / 2, (last.height - middle.height) / 2, from)));
     }
     pixels = out;
   }
   if (planar) {
-    const std::int64_t plane = last.pixels();
-    for (std::int64_t i = 0; i < plane; ++i) {
-      for (std::int64_t c = 0; c < channels; ++c) target[c * plane + i] = pixels[i * channels + c];
-    }
+    const auto bytes = static_cast<std::size_t>(last.pixels() * channels);
+    reorder_axes(std::as_bytes(std::span(pixels, bytes)), last, channels, chunkio::Layout::nhwc,
+                 chunkio::Layout::nchw, std::as_writable_bytes(std::span(target, bytes)));
   } else if (pixels == in) {
     std::memcpy(target, in, static_cast<std::size_t>(last.pixels() * channels));
   }

@@ -8,24 +8,6 @@
 
 namespace h5pack {
 
-BufferPool::Buffer BufferPool::take() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
-      Buffer buffer = std::move(free_.back());
-      free_.pop_back();
-      return buffer;
-    }
-  }
-  return std::make_unique_for_overwrite<std::uint8_t[]>(bytes_);
-}
-
-void BufferPool::give_back(Buffer buffer) {
-  if (!buffer) return;
-  const std::lock_guard lock(mutex_);
-  free_.push_back(std::move(buffer));
-}
-
 ChunkAssembler::ChunkAssembler(std::int64_t chunk_samples, std::int64_t sample_bytes,
                                PixelStatistics no_pixels, BufferPool& pool)
     : chunk_samples_(chunk_samples),

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
+
+#include <tbb/concurrent_queue.h>
 
 #include "h5pack/image/image.hpp"
 #include "h5pack/pack/chunk_record.hpp"
@@ -23,13 +25,18 @@ class BufferPool {
   using Buffer = std::unique_ptr<std::uint8_t[]>;
 
   explicit BufferPool(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {}
-  [[nodiscard]] Buffer take();
-  void give_back(Buffer buffer);
+  [[nodiscard]] Buffer take() {
+    Buffer buffer;
+    return free_.try_pop(buffer) ? std::move(buffer)
+                                 : std::make_unique_for_overwrite<std::uint8_t[]>(bytes_);
+  }
+  void give_back(Buffer buffer) {
+    if (buffer) free_.push(std::move(buffer));
+  }
 
  private:
   std::size_t bytes_;
-  std::mutex mutex_;  // Guards free_.
-  std::vector<Buffer> free_;
+  tbb::concurrent_queue<Buffer> free_;
 };
 
 /// Consecutive places in pack order that are still to be packed, and the chunks they go to: a gap

@@ -17,7 +17,6 @@ struct PackRequest {
   SourceRequest source = {};
   std::string output = {};
   std::string resize = {}, center_crop = {}, pad = {};  ///< As written.
-  std::string interpolation = {};                       ///< Its name.
   PackOptions options = {};
   std::int64_t threads = 0;
   std::int64_t max_errors = -1;  ///< -1: any number.

@@ -4,9 +4,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <deque>
 #include <filesystem>
-#include <iterator>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -25,7 +24,7 @@
 #include "cli/progress.hpp"
 #include "cli/resume_hint.hpp"
 #include "cli/stop_signal.hpp"
-#include "h5pack/image/image_libraries.hpp"
+#include "h5pack/image/image_codecs.hpp"
 #include "h5pack/pack/chunk_assembler.hpp"
 #include "h5pack/pack/chunk_record.hpp"
 #include "h5pack/pack/chunk_write_thread.hpp"
@@ -160,39 +159,13 @@ std::vector<PendingRange> remaining(const chunkio::DatasetWriter& writer, const 
   return ranges;
 }
 
-/// Hands out blocks of at most one chunk, in pack order.
-class BlockCursor {
- public:
-  BlockCursor(const std::vector<PendingRange>& ranges, std::int64_t block_samples)
-      : range_(ranges.begin()), end_(ranges.end()), block_samples_(block_samples) {
-    if (range_ != end_) place_ = range_->first_place;
-  }
-
-  /// The next block without its images, and how many they are; none at the end.
-  std::optional<std::pair<DecodedBlock, std::int64_t>> next() {
-    while (range_ != end_ && place_ >= range_->end_place) {
-      if (++range_ != end_) place_ = range_->first_place;
-    }
-    if (range_ == end_) return std::nullopt;
-    const std::int64_t count = std::min(block_samples_, range_->end_place - place_);
-    DecodedBlock block{.range = &*range_, .first_place = place_};
-    place_ += count;
-    return std::pair(std::move(block), count);
-  }
-
- private:
-  std::vector<PendingRange>::const_iterator range_;
-  std::vector<PendingRange>::const_iterator end_;
-  std::int64_t block_samples_;
-  std::int64_t place_ = 0;
-};
-
 /// Packs all that is left: `plan.threads` threads decode, those of a ChunkWriteThread write.
 class ChunkPipeline {
  public:
   ChunkPipeline(const Images& images, const PackPlan& plan, const std::vector<std::int64_t>& order,
                 const PackOptions& options, chunkio::DatasetWriter& writer, ErrorBudget& budget,
-                PackTotals& totals, MisnamedImages& misnamed, cli::Progress& progress)
+                PackTotals& totals, std::optional<MisnamedImages>& misnamed,
+                cli::Progress& progress)
       : images_(images),
         plan_(plan),
         order_(order),
@@ -207,7 +180,15 @@ class ChunkPipeline {
         writing_(writer, plan.sample_bytes(), plan.queued_chunks, buffers_) {}
 
   void run(const std::vector<PendingRange>& ranges) {
-    BlockCursor cursor(ranges, plan_.chunk_samples);
+    std::vector<Item> items;
+    for (const PendingRange& range : ranges) {
+      for (std::int64_t first = range.first_place; first < range.end_place;
+           first += plan_.chunk_samples) {
+        items.push_back({.block = {.range = &range, .first_place = first},
+                         .count = std::min(plan_.chunk_samples, range.end_place - first)});
+      }
+    }
+    auto next = items.begin();
     // Without this, TBB starts no more threads than there are CPUs, whatever the arena asks for.
     const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
                                           static_cast<std::size_t>(plan_.threads));
@@ -215,27 +196,25 @@ class ChunkPipeline {
     arena.execute([&] {
       tbb::parallel_pipeline(
           static_cast<std::size_t>(plan_.chunks_in_flight),
-          tbb::make_filter<void, InFlight*>(tbb::filter_mode::serial_in_order,
-                                            [&](tbb::flow_control& control) -> InFlight* {
-                                              auto block = cursor.next();
-                                              if (block) return begin(std::move(*block));
-                                              control.stop();
-                                              return nullptr;
-                                            }) &
-              tbb::make_filter<InFlight*, InFlight*>(tbb::filter_mode::parallel,
-                                                     [&](InFlight* item) {
-                                                       decode(item->block, item->count);
-                                                       return item;
-                                                     }) &
-              tbb::make_filter<InFlight*, InFlight*>(tbb::filter_mode::serial_in_order,
-                                                     [&](InFlight* item) {
-                                                       item->chunk =
-                                                           assembled(std::move(item->block));
-                                                       return item;
-                                                     }) &
-              tbb::make_filter<InFlight*, void>(tbb::filter_mode::parallel, [&](InFlight* item) {
+          tbb::make_filter<void, Item*>(tbb::filter_mode::serial_in_order,
+                                        [&](tbb::flow_control& control) -> Item* {
+                                          if (next != items.end()) return &*next++;
+                                          control.stop();
+                                          return nullptr;
+                                        }) &
+              tbb::make_filter<Item*, Item*>(tbb::filter_mode::parallel,
+                                             [&](Item* item) {
+                                               decode(item->block, item->count);
+                                               return item;
+                                             }) &
+              tbb::make_filter<Item*, Item*>(tbb::filter_mode::serial_in_order,
+                                             [&](Item* item) {
+                                               item->chunk = assembled(std::move(item->block));
+                                               return item;
+                                             }) &
+              tbb::make_filter<Item*, void>(tbb::filter_mode::parallel, [&](Item* item) {
                 if (item->chunk) write(std::move(*item->chunk));
-                end(item);
+                item->chunk.reset();
               }));
       // Skipped images behind the last good one belong to no chunk, and still count.
       write(assembler_.finish(plan_.num_samples));
@@ -244,28 +223,13 @@ class ChunkPipeline {
   }
 
  private:
-  /// What passes through the pipeline, which gets a pointer: what TBB holds itself when an
-  /// exception ends it is never destroyed.
-  struct InFlight {
+  /// A block of at most one chunk, and the chunk that it made full. The pipeline gets a pointer:
+  /// what TBB holds itself when an exception ends it is never destroyed.
+  struct Item {
     DecodedBlock block = {};
     std::int64_t count = 0;
-    std::optional<PackedChunk> chunk = {};
+    std::unique_ptr<PackedChunk> chunk = {};
   };
-
-  InFlight* begin(std::pair<DecodedBlock, std::int64_t> next) {
-    const std::lock_guard lock(in_flight_mutex_);
-    if (idle_.empty()) idle_.push_back(&in_flight_.emplace_back());
-    InFlight* const item = idle_.back();
-    idle_.pop_back();
-    item->block = std::move(next.first);
-    item->count = next.second;
-    return item;
-  }
-
-  void end(InFlight* item) {
-    const std::lock_guard lock(in_flight_mutex_);
-    idle_.push_back(item);
-  }
 
   void decode(DecodedBlock& block, std::int64_t count) {
     block.pixels = buffers_.take();
@@ -285,7 +249,7 @@ class ChunkPipeline {
               outcome = reader.read(row, place, {plan_.size, plan_.size_row},
                                     {block.pixels.get() + i * sample_bytes, sample_bytes});
               const auto held = reader.misnamed();
-              if (held && std::holds_alternative<ImageSize>(outcome)) misnamed_.add(row, *held);
+              if (held && std::holds_alternative<ImageSize>(outcome)) add_misnamed(row, *held);
             }
             progress_.add(1);
           }
@@ -295,6 +259,14 @@ class ChunkPipeline {
     if (tbb::is_current_task_group_canceling()) {
       throw Error(ErrorCode::cancelled, "the pack was cancelled");
     }
+  }
+
+  void add_misnamed(std::int64_t row, ImageFormat format) {
+    const std::lock_guard lock(misnamed_mutex_);
+    if (!misnamed_ || row < misnamed_->first_row) {
+      misnamed_ = {misnamed_ ? misnamed_->count : 0, row, format};
+    }
+    ++misnamed_->count;
   }
 
   /// Copies the stored rows of the block, as many at a time as follow each other.
@@ -315,14 +287,15 @@ class ChunkPipeline {
   }
 
   /// In pack order, so that what ends the pack does not depend on the threads.
-  std::optional<PackedChunk> assembled(DecodedBlock block) {
+  std::unique_ptr<PackedChunk> assembled(DecodedBlock block) {
     for (const auto& outcome : block.outcomes) {
       const auto* const skipped = std::get_if<SkippedImage>(&outcome);
       if (skipped == nullptr) continue;
       budget_.spend(*skipped);
       progress_.add_skipped(1);
     }
-    return assembler_.add(std::move(block));
+    auto full = assembler_.add(std::move(block));
+    return full ? std::make_unique<PackedChunk>(*std::move(full)) : nullptr;
   }
 
   void write(PackedChunk chunk) {
@@ -340,14 +313,12 @@ class ChunkPipeline {
   PixelStatistics no_pixels_;
   ErrorBudget& budget_;
   PackTotals& totals_;
-  MisnamedImages& misnamed_;
+  std::mutex misnamed_mutex_;  ///< Guards the next.
+  std::optional<MisnamedImages>& misnamed_;
   cli::Progress& progress_;
   tbb::enumerable_thread_specific<ImageReader> readers_;
   BufferPool buffers_;
   ChunkAssembler assembler_;
-  std::mutex in_flight_mutex_;  ///< Guards the two that follow, not what the items hold.
-  std::deque<InFlight> in_flight_;
-  std::vector<InFlight*> idle_;
   ChunkWriteThread writing_;
 };
 
@@ -370,7 +341,8 @@ std::vector<std::int64_t> without(const std::vector<std::int64_t>& order,
 void pack_remaining(const Split& split, const PackPlan& plan,
                     const std::vector<std::int64_t>& order, const PackOptions& options,
                     const std::vector<PendingRange>& ranges, chunkio::DatasetWriter& writer,
-                    ErrorBudget& budget, PackTotals& totals, MisnamedImages& misnamed) {
+                    ErrorBudget& budget, PackTotals& totals,
+                    std::optional<MisnamedImages>& misnamed) {
   std::int64_t places = 0;
   for (const PendingRange& range : ranges) places += range.end_place - range.first_place;
   if (places == 0) return;
@@ -426,17 +398,15 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
   chunkio::DatasetWriter writer(path, make_spec(listing, split, plan, order, options),
                                 options.writer);
   PackResult result;
-  MisnamedImages misnamed;
   cli::run_with_resume_hint(writer, path, [&] {
     PackTotals totals(PixelStatistics(plan.channels, options.image.layout));
     const std::vector<PendingRange> ranges = remaining(writer, plan, options, budget, totals);
     result.num_resumed = totals.num_rows();
-    pack_remaining(split, plan, order, options, ranges, writer, budget, totals, misnamed);
+    pack_remaining(split, plan, order, options, ranges, writer, budget, totals, result.misnamed);
     cli::StopSignal::check();
     split.images->check_unchanged();
     finish(listing, split, plan, order, totals, options, writer, result);
   });
-  result.misnamed = misnamed.summary();
   result.path = path;
   result.read_back_seconds = writer.read_back_seconds();
   result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));

@@ -13,21 +13,28 @@
 
 #include <chunkio/dataset_writer.hpp>
 
+#include "h5pack/image/image_file.hpp"
 #include "h5pack/pack/pack_plan.hpp"
 #include "h5pack/sources/listing.hpp"
-#include "h5pack/sources/misnamed_images.hpp"
 #include "h5pack/sources/skipped_image.hpp"
 
 namespace h5pack {
+
+/// Images whose contents are not what the file extension says.
+struct MisnamedImages {
+  std::int64_t count = 0;
+  std::int64_t first_row = 0;  ///< The least source row of them.
+  ImageFormat first_format = ImageFormat::jpeg;
+};
 
 struct PackResult {
   std::string path;
   std::int64_t file_bytes = 0;
   std::int64_t num_samples = 0;  ///< That the file holds.
   std::int64_t num_chunks = 0;
-  std::int64_t num_resumed = 0;            ///< Samples of these that an earlier run packed.
-  std::vector<SkippedImage> skipped = {};  ///< In pack order. Found = packed + skipped.
-  std::optional<MisnamedImages::Summary> misnamed = {};  ///< Of those packed now.
+  std::int64_t num_resumed = 0;                 ///< Samples of these that an earlier run packed.
+  std::vector<SkippedImage> skipped = {};       ///< In pack order. Found = packed + skipped.
+  std::optional<MisnamedImages> misnamed = {};  ///< Of those packed now.
   chunkio::DatasetStatistics statistics;
   double seconds = 0;
   double read_back_seconds = 0;  ///< Of these, those that were only spent on reading it back.

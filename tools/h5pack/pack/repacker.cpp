@@ -196,25 +196,19 @@ class Repacking {
                    .memory_budget = options_.memory_budget});
     loader.start_epoch(0);
     // By pointer: what TBB holds itself when an exception ends it is never destroyed.
-    std::vector<chunkio::Batch> batches(static_cast<std::size_t>(in_flight));
-    std::mutex mutex;  // Guards idle.
-    std::vector<chunkio::Batch*> idle;
-    for (chunkio::Batch& batch : batches) idle.push_back(&batch);
-    tbb::parallel_pipeline(batches.size(),
+    std::vector<chunkio::Batch> batches(chunks_.size());
+    auto next = batches.begin();
+    tbb::parallel_pipeline(static_cast<std::size_t>(in_flight),
                            tbb::make_filter<void, chunkio::Batch*>(
                                tbb::filter_mode::serial_in_order,
                                [&](tbb::flow_control& control) -> chunkio::Batch* {
                                  cli::StopSignal::check();
-                                 std::optional<chunkio::Batch> batch = loader.next();
-                                 if (!batch) {
-                                   control.stop();
-                                   return nullptr;
+                                 if (std::optional<chunkio::Batch> batch = loader.next()) {
+                                   *next = *std::move(batch);
+                                   return &*next++;
                                  }
-                                 const std::lock_guard lock(mutex);
-                                 chunkio::Batch* const place = idle.back();
-                                 idle.pop_back();
-                                 *place = *std::move(batch);
-                                 return place;
+                                 control.stop();
+                                 return nullptr;
                                }) &
                                tbb::make_filter<chunkio::Batch*, void>(
                                    tbb::filter_mode::parallel, [&](chunkio::Batch* batch) {
@@ -222,8 +216,6 @@ class Repacking {
                                                  batch->images(), batch->size());
                                      progress.add(batch->size());
                                      *batch = {};  // The loader needs its place in the ring.
-                                     const std::lock_guard lock(mutex);
-                                     idle.push_back(batch);
                                    }));
   }
 

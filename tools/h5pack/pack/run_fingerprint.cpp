@@ -75,7 +75,7 @@ json run_fingerprint(const PackRequest& command, const Listing& listing, const S
                      {"--layout", std::string(to_string(image.layout))},
                      {"--orientation", orientation_name(image.orientation)},
                      {"--resize", or_none(command.resize)},
-                     {"--interpolation", command.interpolation},
+                     {"--interpolation", to_string(image.interpolation)},
                      {"--center-crop", or_none(command.center_crop)},
                      {"--pad", or_none(command.pad)},
                      {"--shrink-on-load", image.shrink_on_load},
@@ -109,7 +109,7 @@ std::string options_json(const PackRequest& command, const Listing& listing, con
   if (options.shuffled) stored["seed"] = options.seed;
   if (image.resize) {
     stored["resize"] = command.resize;
-    stored["interpolation"] = command.interpolation;
+    stored["interpolation"] = to_string(image.interpolation);
     stored["shrink_on_load"] = image.shrink_on_load;
   }
   if (image.center_crop) stored["center_crop"] = to_string(*image.center_crop);

@@ -1,15 +1,14 @@
 #include "h5pack/pack/shard.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include <chunkio/error.hpp>
 #include <chunkio/ranks.hpp>
 #include <chunkio/shards.hpp>
 
+#include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 
 namespace h5pack {
@@ -17,13 +16,6 @@ namespace {
 
 using chunkio::Error;
 using chunkio::ErrorCode;
-
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 bool is_possible(const Shard& shard) {
   return shard.count >= 1 && shard.count <= chunkio::kMaxShards && shard.index >= 0 &&
@@ -36,9 +28,11 @@ std::string Shard::text() const { return std::to_string(index) + "/" + std::to_s
 
 Shard parse_shard(const std::string& text) {
   const std::size_t slash = std::min(text.find('/'), text.size());
-  const auto index = parse_number(std::string_view(text).substr(0, slash));
+  const auto index = cli::parse_number<std::int64_t>(std::string_view(text).substr(0, slash));
   const auto count =
-      slash == text.size() ? std::nullopt : parse_number(std::string_view(text).substr(slash + 1));
+      slash == text.size()
+          ? std::nullopt
+          : cli::parse_number<std::int64_t>(std::string_view(text).substr(slash + 1));
   if (index && count && is_possible({*index, *count})) return {*index, *count};
   throw Error(ErrorCode::invalid_argument,
               "--shard must be I/N, N from 1 to " + std::to_string(chunkio::kMaxShards) +

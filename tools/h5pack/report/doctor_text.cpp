@@ -1,5 +1,3 @@
-#include "h5pack/report/doctor_text.hpp"
-
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include "cli/option_flags.hpp"
 #include "cli/progress_text.hpp"
 #include "cli/text_layout.hpp"
+#include "h5pack/report/report.hpp"
 
 namespace h5pack {
 namespace {
@@ -38,11 +37,8 @@ std::string stage_line(const std::optional<double>& images_per_second, const std
   const std::string number =
       cli::right_aligned(images_per_second ? images(*images_per_second) : "-", kRateColumns);
   const std::string indent(kRateColumns + 2, ' ');
-  std::string text = cli::wrap(how, kTextColumns - indent.size());
-  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
-    text.insert(at + 1, indent);
-  }
-  return number + "  " + text;
+  return number + "  " +
+         cli::replaced(cli::wrap(how, kTextColumns - indent.size()), "\n", "\n" + indent);
 }
 
 std::string disk_alone_text(const DoctorReport& report) {
@@ -98,33 +94,24 @@ std::string doctor_text(const DoctorReport& report, bool colour) {
           (report.options.disk_limit ? ", limited to " + cli::disk_text(*report.options.disk_limit)
                                      : ""));
   text += "\n" + cli::labelled("alone", cli::right_aligned("images/s", kRateColumns), colour);
-  text += cli::labelled(
-      "  disk", stage_line(report.disk_images_per_second(), disk_alone_text(report)), false);
-  text += cli::labelled("  decode",
-                        stage_line(report.decode_images_per_second(),
-                                   alone.decode_bytes_per_second > 0
-                                       ? a_thread(alone.decode_bytes_per_second, alone.busy_threads)
-                                       : "nothing to decode or to check"),
-                        false);
-  text += cli::labelled("  copy",
-                        stage_line(report.copy_images_per_second(),
-                                   a_thread(alone.copy_bytes_per_second, alone.busy_threads)),
-                        false);
-  text +=
-      cli::labelled("  bus", stage_line(report.bus_images_per_second(), bus_text(report)), false);
-  text += cli::labelled("  consumer",
-                        stage_line(report.consumer_images_per_second(),
-                                   cli::decimals(report.step_ms, 3) + " ms a batch"),
-                        false);
+  const auto stage = [&](const std::string& label, const std::optional<double>& rate,
+                         const std::string& how) {
+    text += cli::labelled("  " + label, stage_line(rate, how), false);
+  };
+  stage("disk", report.disk_images_per_second(), disk_alone_text(report));
+  stage("decode", report.decode_images_per_second(),
+        alone.decode_bytes_per_second > 0
+            ? a_thread(alone.decode_bytes_per_second, alone.busy_threads)
+            : "nothing to decode or to check");
+  stage("copy", report.copy_images_per_second(),
+        a_thread(alone.copy_bytes_per_second, alone.busy_threads));
+  stage("bus", report.bus_images_per_second(), bus_text(report));
+  stage("consumer", report.consumer_images_per_second(),
+        cli::decimals(report.step_ms, 3) + " ms a batch");
   text += cli::labelled("together", cli::right_aligned("images/s", kRateColumns), colour);
-  text +=
-      cli::labelled("  no consumer",
-                    stage_line(report.loader_images_per_second, "the stages of the host"), false);
-  text += cli::labelled(
-      "  all",
-      stage_line(report.images_per_second, cli::percent(found.stall, 1) + " of " +
-                                               cli::decimals(report.seconds, 1) + " s stall"),
-      false);
+  stage("no consumer", report.loader_images_per_second, "the stages of the host");
+  stage("all", report.images_per_second,
+        cli::percent(found.stall, 1) + " of " + cli::decimals(report.seconds, 1) + " s stall");
   text += "\n" + cli::labelled("bottleneck", std::string(to_string(found.bound)), colour);
   for (std::size_t i = 0; i < found.evidence.size(); ++i) {
     text += paragraph(i == 0 ? "evidence" : "", found.evidence[i]);

@@ -1,5 +1,3 @@
-#include "h5pack/report/render_json.hpp"
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -8,9 +6,10 @@
 
 #include <chunkio/json.hpp>
 
-#include "cli/digest_text.hpp"
 #include "cli/disk_options.hpp"
 #include "cli/json_text.hpp"
+#include "cli/text_layout.hpp"
+#include "h5pack/report/report.hpp"
 
 namespace h5pack {
 namespace {
@@ -97,15 +96,6 @@ std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   return line(json);
 }
 
-std::string preview_json(const PreviewReport& report) {
-  return line({{"output", report.output},
-               {"images", report.images},
-               {"rows", report.rows},
-               {"columns", report.columns},
-               {"width", report.width},
-               {"height", report.height}});
-}
-
 std::string verify_json(const VerifyReport& report) {
   Json damaged = Json::array();
   for (const DamageReport& damage : report.damaged) {
@@ -163,36 +153,27 @@ std::string export_json(const ExportReport& report) {
 std::string repack_json(const RepackReport& report) {
   Json outputs = Json::array();
   for (const RepackResult& output : report.outputs) {
+    Json json = {{"path", output.path}, {"images", output.num_samples}};
     if (output.complete_already) {
-      outputs.push_back(
-          {{"path", output.path}, {"images", output.num_samples}, {"complete_already", true}});
+      json["complete_already"] = true;
+      outputs.push_back(std::move(json));
       continue;
     }
-    if (output.planned) {
-      outputs.push_back({{"path", output.path},
-                         {"images", output.num_samples},
-                         {"filter", output.filter.to_string()},
-                         {"chunk_samples", output.chunk_samples},
-                         {"chunk_bytes", output.chunk_bytes},
-                         {"chunks", output.num_chunks},
-                         {"estimated_bytes", output.file_bytes},
-                         {"class_counts", output.statistics.class_counts}});
-      continue;
+    if (!output.planned) json["resumed_images"] = output.num_resumed;
+    json["filter"] = output.filter.to_string();
+    json["chunk_samples"] = output.chunk_samples;
+    json["chunk_bytes"] = output.chunk_bytes;
+    json["chunks"] = output.num_chunks;
+    json[output.planned ? "estimated_bytes" : "bytes"] = output.file_bytes;
+    json["class_counts"] = output.statistics.class_counts;
+    if (!output.planned) {
+      json["mean"] = output.statistics.channels.mean;
+      json["std"] = output.statistics.channels.std;
+      json["mean_picture_std"] = output.statistics.mean_picture_std;
+      json["seconds"] = output.seconds;
+      json["read_back_seconds"] = output.read_back_seconds;
     }
-    outputs.push_back({{"path", output.path},
-                       {"images", output.num_samples},
-                       {"resumed_images", output.num_resumed},
-                       {"filter", output.filter.to_string()},
-                       {"chunk_samples", output.chunk_samples},
-                       {"chunk_bytes", output.chunk_bytes},
-                       {"chunks", output.num_chunks},
-                       {"bytes", output.file_bytes},
-                       {"class_counts", output.statistics.class_counts},
-                       {"mean", output.statistics.channels.mean},
-                       {"std", output.statistics.channels.std},
-                       {"mean_picture_std", output.statistics.mean_picture_std},
-                       {"seconds", output.seconds},
-                       {"read_back_seconds", output.read_back_seconds}});
+    outputs.push_back(std::move(json));
   }
   const bool planned = !report.outputs.empty() && report.outputs.front().planned;
   return line({{"command", "repack"},

@@ -1,5 +1,3 @@
-#include "h5pack/report/render_text.hpp"
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -13,6 +11,7 @@
 #include "cli/quote.hpp"
 #include "cli/snippets.hpp"
 #include "cli/text_layout.hpp"
+#include "h5pack/report/report.hpp"
 #include "h5pack/sources/listing.hpp"
 
 namespace h5pack {
@@ -28,15 +27,8 @@ std::string field_text(const chunkio::FieldInfo& field) {
 }
 
 std::string left_out_text(const std::vector<std::string>& left_out) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(left_out.size(), kMaxLeftOutListed); ++i) {
-    text += (i == 0 ? "" : ", ") + cli::escape(left_out[i]);
-  }
-  if (left_out.size() > kMaxLeftOutListed) {
-    text +=
-        " and " + std::to_string(left_out.size() - kMaxLeftOutListed) + " more (--json lists all)";
-  }
-  return text;
+  return cli::listed(left_out, kMaxLeftOutListed, cli::escape) +
+         (left_out.size() > kMaxLeftOutListed ? " (--json lists all)" : "");
 }
 
 std::string named_counts_text(const std::vector<std::string>& names,
@@ -64,10 +56,10 @@ std::string storage_text(const chunkio::Inspection& report) {
   for (const std::string& filter : info.stored.filters) {
     filters += (filters.empty() ? "" : " + ") + cli::escape(filter);
   }
-  std::string text =
-      cli::format_count(info.num_chunks) + (info.num_chunks == 1 ? " chunk of " : " chunks of ") +
-      info.stored.chunk_shape.to_string() + ", " + cli::format_bytes(report.chunk_bytes) +
-      " each, " + (filters.empty() ? "unfiltered" : "filtered by " + filters);
+  std::string text = cli::counted(info.num_chunks, "chunk") + " of " +
+                     info.stored.chunk_shape.to_string() + ", " +
+                     cli::format_bytes(report.chunk_bytes) + " each, " +
+                     (filters.empty() ? "unfiltered" : "filtered by " + filters);
   text += "\n" + cli::format_bytes(info.stored_bytes) + " in the file";
   if (!filters.empty()) text += " for " + cli::format_bytes(raw_bytes) + " of pixels";
   return text;
@@ -77,17 +69,6 @@ std::string numbers_text(const std::vector<double>& values) {
   std::string text;
   for (const double value : values) text += (text.empty() ? "" : ", ") + cli::decimals(value, 4);
   return "[" + text + "]";
-}
-
-/// "17, 4, 99 and 97 more".
-std::string numbers_shown(const std::vector<std::int64_t>& numbers) {
-  constexpr std::size_t kShown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(numbers.size(), kShown); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(numbers[i]);
-  }
-  if (numbers.size() > kShown) text += " and " + std::to_string(numbers.size() - kShown) + " more";
-  return text;
 }
 
 /// "class cat (3), dog (1)": how many there are of each, most first.
@@ -213,11 +194,6 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
   return out;
 }
 
-std::string preview_text(const PreviewReport& report) {
-  return cli::escape(report.output) + ": " + cli::format_count(report.images) + " images, " +
-         std::to_string(report.width) + " x " + std::to_string(report.height) + " pixels\n";
-}
-
 std::string verify_text(const VerifyReport& report) {
   std::string text = cli::escape(report.dataset.path) + ": ";
   if (!report.not_compared.empty()) {
@@ -247,7 +223,10 @@ std::string verify_text(const VerifyReport& report) {
     if (!damage.files.empty()) {
       text += "    made from " + first_few(damage.files) + "\n";
     } else if (!damage.source_rows.empty()) {
-      text += "    made from source rows " + numbers_shown(damage.source_rows) + "\n";
+      text +=
+          "    made from source rows " +
+          cli::listed(damage.source_rows, 3, [](std::int64_t row) { return std::to_string(row); }) +
+          "\n";
     }
   }
   if (report.source) {
@@ -270,8 +249,7 @@ std::string export_text(const ExportReport& report) {
   std::string text =
       cli::escape(report.output) + ": " + cli::format_count(report.images) + " images";
   if (folders > 0) {
-    text +=
-        " in " + cli::format_count(folders) + (folders == 1 ? " class folder" : " class folders");
+    text += " in " + cli::counted(folders, "class folder");
   }
   text += ", " + cli::decimals(report.seconds, 1) + " s\n";
   if (!report.left_out.empty()) {
@@ -286,14 +264,11 @@ std::string repack_text(const RepackReport& report) {
   for (const RepackResult& output : report.outputs) {
     if (output.complete_already) {
       text += cli::escape(output.path) + ": complete already, " +
-              cli::format_count(output.num_samples) +
-              (output.num_samples == 1 ? " image\n" : " images\n");
+              cli::counted(output.num_samples, "image") + "\n";
       continue;
     }
-    text += cli::escape(output.path) + ": " + cli::format_count(output.num_samples) +
-            (output.num_samples == 1 ? " image in " : " images in ") +
-            cli::format_count(output.num_chunks) +
-            (output.num_chunks == 1 ? " chunk of " : " chunks of ") +
+    text += cli::escape(output.path) + ": " + cli::counted(output.num_samples, "image") + " in " +
+            cli::counted(output.num_chunks, "chunk") + " of " +
             cli::format_count(output.chunk_samples) + " (" + cli::format_bytes(output.chunk_bytes) +
             "), " + (output.planned ? "about " : "") + cli::format_bytes(output.file_bytes) +
             (output.filter.deflate_level > 0 ? " with " + output.filter.to_string() : "") +

@@ -1,4 +1,7 @@
-/// The results of the reporting commands, before they become text or JSON.
+/// The results of the reporting commands, and their text and JSON.
+///
+/// Text is for people: file and class names come out escaped. JSON is one object a line, names as
+/// in the text; bytes that are no UTF-8 become U+FFFD.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +11,14 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
+#include <chunkio/inspection.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/verify.hpp>
 
 #include "h5pack/dataset/shuffle_quality.hpp"
 #include "h5pack/pack/repacker.hpp"
 #include "h5pack/pack/source_comparison.hpp"
+#include "h5pack/tune/doctor_run.hpp"
 
 namespace h5pack {
 
@@ -75,14 +80,6 @@ struct EpochReport {
   std::int64_t epochs = 1;
 };
 
-/// `h5pack preview`.
-struct PreviewReport {
-  std::string output = {};
-  std::int64_t rows = 0, columns = 0;
-  std::int64_t images = 0;             ///< Images on the sheet.
-  std::int64_t width = 0, height = 0;  ///< Pixels of the sheet.
-};
-
 /// A chunk that `h5pack verify` found damaged, and what was in it.
 struct DamageReport {
   chunkio::DamagedChunk chunk = {};
@@ -124,5 +121,27 @@ struct RepackReport {
   std::vector<std::string> notes = {};  ///< What is carried under another name, or left behind.
   std::vector<RepackResult> outputs = {};
 };
+
+std::string info_text(const chunkio::Inspection& report, bool colour);
+std::string verify_text(const VerifyReport& report);
+std::string verify_json(const VerifyReport& report);
+std::string export_text(const ExportReport& report);
+std::string export_json(const ExportReport& report);
+std::string repack_text(const RepackReport& report);
+std::string repack_json(const RepackReport& report);
+/// Its text, like that of the stream below, has at most 80 columns.
+std::string doctor_text(const DoctorReport& report, bool colour);
+std::string doctor_json(const DoctorReport& report);
+
+/// What is streamed, and how; before the first epoch.
+std::string stream_head_text(const StreamSetup& setup, bool colour);
+/// One epoch.
+std::string epoch_text(const StreamSetup& setup, const EpochReport& report, bool colour);
+std::string epoch_json(const StreamSetup& setup, const EpochReport& report);
+/// After the last epoch: all of them together if they were several, the source if more is known of
+/// it now, what would help, and what was skipped.
+/// \param reason_at_first  for the source, before the first epoch.
+std::string stream_end_text(const StreamSetup& setup, const EpochReport& total,
+                            const std::string& reason_at_first, bool colour);
 
 }  // namespace h5pack

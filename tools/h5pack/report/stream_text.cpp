@@ -1,5 +1,3 @@
-#include "h5pack/report/stream_text.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,12 +6,12 @@
 #include <string_view>
 
 #include "cli/byte_size.hpp"
-#include "cli/digest_text.hpp"
 #include "cli/disk_options.hpp"
 #include "cli/escape.hpp"
 #include "cli/option_flags.hpp"
 #include "cli/progress_text.hpp"
 #include "cli/text_layout.hpp"
+#include "h5pack/report/report.hpp"
 
 namespace h5pack {
 namespace {
@@ -23,13 +21,9 @@ constexpr std::size_t kTextColumns = kColumns - cli::kLabelColumns;
 constexpr std::size_t kStageColumns = 10;
 constexpr std::size_t kSkippedShown = 10;
 
-std::string counted(std::int64_t count, const std::string& singular) {
-  return cli::format_count(count) + " " + singular + (count == 1 ? "" : "s");
-}
-
 std::string rate_text(const EpochReport& report) {
   const chunkio::LoaderStats& stats = report.stats;
-  return counted(stats.images, "image") + " in " + cli::decimals(report.seconds, 3) +
+  return cli::counted(stats.images, "image") + " in " + cli::decimals(report.seconds, 3) +
          " s: " + cli::format_count(std::llround(report.images_per_second())) + " images/s, " +
          cli::decimals(report.bytes_per_second() / 1e9, 3) + " GB/s";
 }
@@ -121,7 +115,7 @@ std::string block(const std::string& label, const StreamSetup& setup, const Epoc
   text += cli::labelled("  chunk loads", loads_text(setup, report), false);
   text += cli::labelled("  workers", stages_text(stats), false);
   if (stats.skipped_images > 0) {
-    text += cli::labelled("  skipped", counted(stats.skipped_images, "image"), false);
+    text += cli::labelled("  skipped", cli::counted(stats.skipped_images, "image"), false);
   }
   if (report.shuffle) text += cli::labelled("  shuffle", quality_text(*report.shuffle), false);
   if (report.pixel_digest) {
@@ -163,7 +157,7 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
   if (setup.num_samples != info.num_samples) {
     images += ", " + cli::format_count(setup.num_samples) + " of them chosen,";
   }
-  images += " in " + counted(setup.num_groups, "row group") + " of " +
+  images += " in " + cli::counted(setup.num_groups, "row group") + " of " +
             cli::format_count(setup.group_samples);
   std::string how =
       "source " + source_text(setup) + ", order " + std::string(to_string(options.order));
@@ -171,8 +165,8 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
     how += " in windows of " + cli::format_count(setup.window_groups);
   }
   how += ", batches of " + cli::format_count(options.batch_size) + ", " +
-         counted(options.num_threads, "thread") + ", " + cli::format_bytes(setup.memory_bytes) +
-         " of memory";
+         cli::counted(options.num_threads, "thread") + ", " +
+         cli::format_bytes(setup.memory_bytes) + " of memory";
   if (options.verify != chunkio::Verify::off) {
     how += ", verify " + std::string(to_string(options.verify));
   }
@@ -182,7 +176,7 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
   if (options.disk_limit) how += ", limited to " + cli::disk_text(*options.disk_limit);
   if (options.world_size > 1 || options.lanes > 1) {
     how += ", rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
-           ", " + counted(options.lanes, "lane") + ", uneven " +
+           ", " + cli::counted(options.lanes, "lane") + ", uneven " +
            std::string(to_string(options.uneven));
   }
   std::string text = cli::labelled("images", cli::wrap(images, kTextColumns), colour);

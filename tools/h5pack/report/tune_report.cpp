@@ -44,8 +44,7 @@ std::string tuned_disk_text(const TuneReport& report) {
 
 std::string settings_text(const TuneReport& report) {
   const chunkio::Tuning& advice = report.advice();
-  std::string text = "chunks of " + cli::format_count(advice.chunk_samples) +
-                     (advice.chunk_samples == 1 ? " image (" : " images (") +
+  std::string text = "chunks of " + cli::counted(advice.chunk_samples, "image") + " (" +
                      cli::format_bytes(advice.chunk_bytes) + "), windows of " +
                      cli::format_bytes(advice.window_bytes) + ", " +
                      std::to_string(advice.num_threads) +

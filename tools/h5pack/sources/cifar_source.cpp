@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <span>
+#include <sstream>
 
 #include <chunkio/error.hpp>
 
@@ -25,16 +26,19 @@ constexpr std::int64_t kPixelBytes = 3 * kSide * kSide;
 /// About 200 KiB, which stay in a processor's cache.
 constexpr std::int64_t kRecordsAtATime = 64;
 
+/// Records in all training files for each record in the test file, and in that, of both datasets.
+constexpr std::int64_t kTrainRatio = 5;
+constexpr std::int64_t kUsualTestRecords = 10'000;
+
 /// The differences between the two datasets.
 struct CifarKind {
   std::string name;
   std::string folder;  // As the archive unpacks.
   std::vector<std::string> train_files;
   std::string test_file;
-  std::int64_t label_bytes;
-  /// Records in all training files for each record in the test file.
-  std::int64_t train_ratio;
-  std::int64_t usual_test_records;
+  std::vector<std::int64_t> label_ends;  // Of each byte before the pixels; coarse comes first.
+
+  [[nodiscard]] std::int64_t record_bytes() const { return std::ssize(label_ends) + kPixelBytes; }
 };
 
 const CifarKind& cifar10() {
@@ -43,15 +47,13 @@ const CifarKind& cifar10() {
                               {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                "data_batch_4.bin", "data_batch_5.bin"},
                               "test_batch.bin",
-                              1,
-                              5,
-                              10000};
+                              {10}};
   return kind;
 }
 
 const CifarKind& cifar100() {
-  static const CifarKind kind{"CIFAR-100", "cifar-100-binary", {"train.bin"}, "test.bin", 2, 5,
-                              10000};
+  static const CifarKind kind{
+      "CIFAR-100", "cifar-100-binary", {"train.bin"}, "test.bin", {20, 100}};
   return kind;
 }
 
@@ -99,23 +101,12 @@ void require(const std::string& path, const CifarKind& kind) {
 
 /// One name a line; blank lines at the end do not count.
 std::vector<std::string> read_names(const std::string& path, std::size_t expected) {
-  cli::FileBytes file;
-  file.read(path);
+  std::istringstream lines(cli::read_text(path));
   std::vector<std::string> names;
-  std::string line;
-  const auto finish_line = [&] {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
     if (!line.empty()) names.push_back(line);
-    line.clear();
-  };
-  for (const std::uint8_t byte : file.bytes()) {
-    if (byte == '\n') {
-      finish_line();
-    } else {
-      line += static_cast<char>(byte);
-    }
   }
-  finish_line();
   if (names.size() != expected) {
     throw Error(ErrorCode::corrupt_data, cli::quote(path) + " holds " +
                                              std::to_string(names.size()) +
@@ -127,9 +118,8 @@ std::vector<std::string> read_names(const std::string& path, std::size_t expecte
 
 /// Appends one batch file to a split.
 void add_batch(const std::string& path, const CifarKind& kind,
-               const std::vector<std::int64_t>& label_ends,
                std::vector<std::vector<std::int64_t>>& labels, PlanarImages& images) {
-  const auto batch = std::make_shared<const RecordFile>(path, kind.label_bytes + kPixelBytes);
+  const auto batch = std::make_shared<const RecordFile>(path, kind.record_bytes());
   const std::int64_t count = batch->num_records();
   if (images.count() > 0 && count != images.records_per_file()) {
     throw Error(ErrorCode::corrupt_data,
@@ -147,11 +137,11 @@ void add_batch(const std::string& path, const CifarKind& kind,
       for (std::size_t i = 0; i < labels.size(); ++i) {
         const std::int64_t offset = r * record + static_cast<std::int64_t>(i);
         const std::int64_t label = piece[static_cast<std::size_t>(offset)];
-        if (label >= label_ends[i]) {
+        if (label >= kind.label_ends[i]) {
           throw Error(ErrorCode::corrupt_data,
                       cli::quote(path) + " has label " + std::to_string(label) + " at byte " +
                           std::to_string(first * record + offset) + ", above " +
-                          std::to_string(label_ends[i] - 1) + "; unpack the archive again");
+                          std::to_string(kind.label_ends[i] - 1) + "; unpack the archive again");
         }
         labels[i].push_back(label);
       }
@@ -164,20 +154,10 @@ Split read_split(const std::string& name, const std::string& dir, const CifarKin
   auto images = std::make_unique<PlanarImages>(ImageSize{kSide, kSide});
   Split split;
   split.name = name;
-  if (kind.label_bytes == 1) {
-    std::vector<std::vector<std::int64_t>> labels(1);
-    for (const std::string& file : files) {
-      add_batch(dir + "/" + file, kind, {10}, labels, *images);
-    }
-    split.fields.push_back(make_field("labels", labels[0]));
-  } else {
-    std::vector<std::vector<std::int64_t>> labels(2);  // Coarse comes first in a record.
-    for (const std::string& file : files) {
-      add_batch(dir + "/" + file, kind, {20, 100}, labels, *images);
-    }
-    split.fields.push_back(make_field("labels", labels[1]));
-    split.fields.push_back(make_field("coarse_labels", labels[0]));
-  }
+  std::vector<std::vector<std::int64_t>> labels(kind.label_ends.size());
+  for (const std::string& file : files) add_batch(dir + "/" + file, kind, labels, *images);
+  split.fields.push_back(make_field("labels", labels.back()));
+  if (labels.size() > 1) split.fields.push_back(make_field("coarse_labels", labels.front()));
   split.images = std::move(images);
   return split;
 }
@@ -218,16 +198,16 @@ Listing list_cifar(const std::string& dir) {
   // missing.
   const std::int64_t train = listing.splits[0].images->count();
   const std::int64_t test = listing.splits[1].images->count();
-  if (train != kind.train_ratio * test) {
+  if (train != kTrainRatio * test) {
     throw Error(ErrorCode::corrupt_data, cli::quote(folder) + " holds " + std::to_string(train) +
                                              " training and " + std::to_string(test) +
                                              " test images; " + kind.name + " has " +
-                                             std::to_string(kind.train_ratio) +
+                                             std::to_string(kTrainRatio) +
                                              " training images for each test image, so a batch "
                                              "is cut short; unpack the archive again");
   }
-  if (test != kind.usual_test_records) {
-    listing.notes.push_back(kind.name + " has " + std::to_string(kind.usual_test_records) +
+  if (test != kUsualTestRecords) {
+    listing.notes.push_back(kind.name + " has " + std::to_string(kUsualTestRecords) +
                             " test images; this copy holds " + std::to_string(test));
   }
   return listing;

@@ -1,12 +1,9 @@
 #include "h5pack/sources/csv_source.hpp"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -14,6 +11,7 @@
 #include <chunkio/error.hpp>
 
 #include "cli/file_bytes.hpp"
+#include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 #include "h5pack/image/image_file.hpp"
 #include "h5pack/sources/csv_reader.hpp"
@@ -42,13 +40,6 @@ std::optional<std::size_t> find_column(const std::vector<std::string>& header,
                                                "); its columns are " + columns);
 }
 
-std::optional<std::int64_t> parse_integer(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 void check_image(const std::string& path, const std::string& place) {
   struct ::stat status {};
   if (::stat(path.c_str(), &status) != 0) {
@@ -73,37 +64,7 @@ bool names_image(const std::vector<std::string>& first_line, const fs::path& roo
 }
 
 bool is_fraction(const std::string& text) {
-  double value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return status == std::errc{} && end == text.data() + text.size() && !parse_integer(text);
-}
-
-std::string read_file(const std::string& path) {
-  cli::FileBytes contents;
-  contents.read(path);
-  const auto bytes = contents.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// Blocks until the other side has closed it.
-std::string read_standard_input() {
-  std::string text;
-  std::array<char, std::size_t{1} << 16> block{};
-  while (true) {
-    const ::ssize_t count = ::read(STDIN_FILENO, block.data(), block.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      throw Error(ErrorCode::io_failed, "cannot read the list of images from standard input: " +
-                                            std::generic_category().message(errno));
-    }
-    if (count == 0) break;
-    text.append(block.data(), static_cast<std::size_t>(count));
-  }
-  if (text.empty()) {
-    throw Error(ErrorCode::corrupt_data,
-                "standard input is empty: pipe a CSV file into h5pack, or name one");
-  }
-  return text;
+  return cli::parse_number<double>(text) && !cli::parse_number<std::int64_t>(text);
 }
 
 /// Labels of names or numbers, as list_csv() documents.
@@ -112,7 +73,7 @@ std::vector<std::int64_t> encode_labels(const std::vector<std::string>& texts,
   std::vector<std::int64_t> labels;
   labels.reserve(texts.size());
   for (const std::string& text : texts) {
-    const auto value = parse_integer(text);
+    const auto value = cli::parse_number<std::int64_t>(text);
     if (!value) break;
     labels.push_back(*value);
   }
@@ -133,7 +94,12 @@ std::vector<std::int64_t> encode_labels(const std::vector<std::string>& texts,
 Listing list_csv(const std::string& path, const CsvOptions& options) {
   const bool piped = path == kStandardInput;
   const std::string file = piped ? "standard input" : path;
-  const std::string text = piped ? read_standard_input() : read_file(path);
+  const std::string text = piped ? cli::read_standard_input("the list of images", std::string::npos)
+                                 : cli::read_text(path);
+  if (text.empty()) {
+    throw Error(ErrorCode::corrupt_data,
+                "standard input is empty: pipe a CSV file into h5pack, or name one");
+  }
   CsvReader reader(text, file);
   std::vector<std::string> header;
   if (!reader.next(header)) {
@@ -230,9 +196,9 @@ Listing list_recorded_csv(const RecordedOrigin& origin) {
                                           " was packed from a list on standard input; name that "
                                           "list with --against");
   }
-  return list_csv(origin.path, {.path_column = origin.text("path_column"),
-                                .label_column = origin.text("label_column"),
-                                .root = origin.text("root")});
+  return list_csv(origin.path, {.path_column = recorded_text(origin.source, "path_column"),
+                                .label_column = recorded_text(origin.source, "label_column"),
+                                .root = recorded_text(origin.source, "root")});
 }
 
 }  // namespace

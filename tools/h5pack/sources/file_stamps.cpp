@@ -22,9 +22,9 @@
 
 #include <chunkio/error.hpp>
 
-#include "cli/digest_text.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
+#include "cli/text_layout.hpp"
 
 namespace h5pack {
 
@@ -151,6 +151,18 @@ std::string fields_digest(const Listing& listing, const Split& split) {
     digest.add({reinterpret_cast<const char*>(field.values.data()), field.values.size()});
   }
   return digest.text();
+}
+
+std::string file_identity(const chunkio::DatasetInfo& info) {
+  if (!info.uuid.empty()) return "uuid " + info.uuid;
+  std::string text;
+  for (const chunkio::ShardFile& shard : info.shards) {
+    const cli::FileStamp stamp = cli::file_stamp(shard.path);
+    text += std::to_string(stamp.size) + " " + std::to_string(stamp.mtime_ns) + "\n";
+  }
+  if (!text.empty()) return "files " + text_digest(text);
+  const cli::FileStamp stamp = cli::file_stamp(info.path);
+  return std::to_string(stamp.size) + " bytes, changed at " + std::to_string(stamp.mtime_ns);
 }
 
 }  // namespace h5pack

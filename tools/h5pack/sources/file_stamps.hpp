@@ -1,4 +1,4 @@
-/// Sizes, times and digests of the files of a source, which show that one changed.
+/// Sizes, times and digests of the files of a source, which show that one changed or is another.
 #pragma once
 
 #include <cstdint>
@@ -28,5 +28,9 @@ void stamp_files(Listing& listing, OnError on_error);
 [[nodiscard]] std::string text_digest(std::string_view text);
 /// The same of labels and whatever else the source says of each image.
 [[nodiscard]] std::string fields_digest(const Listing& listing, const Split& split);
+
+/// Tells one HDF5 file from another: "uuid ..." of a file of this format, which is new for each
+/// file written; of another file its size and time of change. Blocks on I/O.
+[[nodiscard]] std::string file_identity(const chunkio::DatasetInfo& info);
 
 }  // namespace h5pack

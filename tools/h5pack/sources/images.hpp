@@ -15,7 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/checked_file.hpp"
+#include "cli/file_bytes.hpp"
 #include "h5pack/image/decode.hpp"
 #include "h5pack/image/image.hpp"
 #include "h5pack/image/image_sizes.hpp"

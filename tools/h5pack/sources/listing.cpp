@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/quote.hpp"
+#include "cli/text_layout.hpp"
 
 namespace h5pack {
 
@@ -14,13 +15,7 @@ const chunkio::FieldData* find_field(std::span<const chunkio::FieldData> fields,
 }
 
 std::string first_few(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
-    text += (i == 0 ? "" : ", ") + cli::quote(names[i]);
-  }
-  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
-  return text;
+  return cli::listed(names, 3, cli::quote);
 }
 
 }  // namespace h5pack

@@ -32,10 +32,10 @@ struct RecordedOrigin {
   nlohmann::json source;  ///< Listing::source of then.
   std::string path;       ///< Where the source is now.
   bool moved = false;     ///< `path` is not the recorded one.
-
-  /// Text under `name` in `source`; empty if there is none.
-  [[nodiscard]] std::string text(const char* name) const;
 };
+
+/// Text under `name` in what a file records; empty if there is none.
+[[nodiscard]] std::string recorded_text(const nlohmann::json& recorded, const char* name);
 
 /// An option that one kind of source has, whose value is a text.
 struct SourceOption {

@@ -37,9 +37,9 @@ std::vector<std::string> SourceKind::flags() const {
   return flags;
 }
 
-std::string RecordedOrigin::text(const char* name) const {
-  const auto found = source.find(name);
-  return found != source.end() && found->is_string() ? found->get<std::string>() : "";
+std::string recorded_text(const nlohmann::json& recorded, const char* name) {
+  const auto found = recorded.find(name);
+  return found != recorded.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 }  // namespace h5pack

@@ -21,12 +21,6 @@ using chunkio::Error;
 using chunkio::ErrorCode;
 using Json = nlohmann::json;
 
-/// Text under `name`; empty if there is none.
-std::string text(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 /// \param options  of a file, or of what was appended to it.
 Listing list_again(const chunkio::DatasetInfo& info, const Json& options, const std::string& path) {
   RecordedOrigin origin{.file = info.path,
@@ -34,7 +28,7 @@ Listing list_again(const chunkio::DatasetInfo& info, const Json& options, const 
                         .path = path,
                         .moved = !path.empty()};
   if (!origin.source.is_object()) origin.source = Json::object();
-  const SourceKind* const kind = find_source_kind(origin.text("kind"));
+  const SourceKind* const kind = find_source_kind(recorded_text(origin.source, "kind"));
   if (kind == nullptr) {
     std::string kinds;
     for (const SourceKind* each : source_kinds()) {
@@ -45,7 +39,7 @@ Listing list_again(const chunkio::DatasetInfo& info, const Json& options, const 
                 cli::quote(info.path) +
                     " does not say what it was packed from; only files of h5pack " + kinds + " do");
   }
-  if (!origin.moved) origin.path = origin.text("path");
+  if (!origin.moved) origin.path = recorded_text(origin.source, "path");
   return kind->list_again(origin);
 }
 
@@ -103,14 +97,15 @@ SourceProvenance::SourceProvenance(const chunkio::DatasetInfo& info, const std::
   const Json options = Json::parse(info.options_json, nullptr, false);
   Listing first = list_again(info, options, path);
   std::string split =
-      first.splits.size() > 1 ? text(options["source"], "split") : first.splits[0].name;
+      first.splits.size() > 1 ? recorded_text(options["source"], "split") : first.splits[0].name;
   if (first.splits.size() > 1 && split.empty()) split = info.split;
   add_part(info, std::move(first), split, 0);
   if (!options.is_object() || !options.contains("appended")) return;
   for (const Json& step : options["appended"]) {
     Listing listing = list_again(info, step, "");
     const bool splits = listing.splits.size() > 1;
-    const std::string part = splits ? text(step["source"], "split") : listing.splits[0].name;
+    const std::string part =
+        splits ? recorded_text(step["source"], "split") : listing.splits[0].name;
     const Json first_row = step.value("first_source_row", Json());
     add_part(info, std::move(listing), part,
              first_row.is_number_integer() ? first_row.get<std::int64_t>() : -1);

@@ -6,7 +6,7 @@
 #include "cli/escape.hpp"
 #include "cli/progress.hpp"
 #include "cli/quote.hpp"
-#include "h5pack/sources/file_identity.hpp"
+#include "h5pack/sources/file_stamps.hpp"
 
 namespace h5pack {
 

@@ -25,52 +25,45 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Takes batches for about `seconds`, counted from the second one on: that the first comes late is
-/// no matter of how fast the pipeline is. `take` is called with each batch, `stats` gives what is
-/// counted.
-template <class Next, class StartEpoch, class Stats>
-auto run_for(double seconds, const StartEpoch& start_epoch, const Next& next, const Stats& stats) {
+/// Takes batches for about `seconds`, each for a step of `step_ms`, counted from the second one on:
+/// that the first comes late is no matter of how fast the pipeline is.
+/// \returns what the loader counted until then, and at the end.
+template <class AnyLoader, class Next>
+auto run_for(AnyLoader& loader, double seconds, double step_ms, const Next& next) {
+  const std::chrono::duration<double, std::milli> step(step_ms);
+  const auto take = [&] {
+    const bool any = next().has_value();
+    if (any && step_ms > 0) std::this_thread::sleep_for(step);
+    return any;
+  };
   std::int64_t epoch = 0;
-  start_epoch(epoch);
-  static_cast<void>(next());
-  const auto first = stats();
+  loader.start_epoch(epoch);
+  take();
+  const auto first = loader.stats();
   const Clock::time_point start = Clock::now();
   for (std::int64_t batches = 0; batches < kLeastBatches || seconds_since(start) < seconds;) {
-    if (next()) {
+    if (take()) {
       ++batches;
     } else {
-      start_epoch(++epoch);
+      loader.start_epoch(++epoch);
     }
   }
-  return std::pair(first, stats());
+  return std::pair(first, loader.stats());
 }
 
-LoaderStats run_loader(Loader& loader, double seconds, double step_ms) {
-  const std::chrono::duration<double, std::milli> step(step_ms);
-  const auto [first, last] = run_for(
-      seconds, [&](std::int64_t epoch) { loader.start_epoch(epoch); },
-      [&] {
-        const bool any = loader.next().has_value();
-        if (any && step_ms > 0) std::this_thread::sleep_for(step);
-        return any;
-      },
-      [&] { return loader.stats(); });
+/// The loader's way, without a device. Sets report.source, which may be found out while it is read.
+LoaderStats run_loader(const DoctorOptions& options, const chunkio::Dataset& dataset,
+                       double step_ms, DoctorReport& report) {
+  Loader loader(dataset, options.loader);
+  const auto [first, last] =
+      run_for(loader, options.seconds, step_ms, [&] { return loader.next(); });
+  report.source = loader.source();
+  report.source_reason = loader.source_reason();
   return last.since(first);
 }
 
-/// The same by way of a device, whose statistics are of the whole run.
-chunkio::cuda::DeviceStats run_device(chunkio::cuda::DeviceLoader& loader, double seconds,
-                                      double step_ms) {
-  const std::chrono::duration<double, std::milli> step(step_ms);
-  return run_for(
-             seconds, [&](std::int64_t epoch) { loader.start_epoch(epoch); },
-             [&] {
-               const bool any = loader.next(nullptr).has_value();
-               if (any && step_ms > 0) std::this_thread::sleep_for(step);
-               return any;
-             },
-             [&] { return loader.stats(); })
-      .second;
+double images_per_second(const LoaderStats& stats) {
+  return stats.seconds > 0 ? static_cast<double>(stats.images) / stats.seconds : 0;
 }
 
 /// A device's way, if there is one. Sets report.bus or report.no_bus.
@@ -87,7 +80,10 @@ std::optional<chunkio::cuda::DeviceStats> try_device(const DoctorOptions& option
                                         .normalize = {.mean = {0}, .std = {1}},
                                         .pin_memory = chunkio::cuda::PinMemory::prefer,
                                         .resident = chunkio::cuda::DeviceResident::off});
-    const auto stats = run_device(loader, options.seconds, options.step_ms);
+    // Its statistics are of the whole run.
+    const auto stats = run_for(loader, options.seconds, options.step_ms, [&] {
+                         return loader.next(nullptr);
+                       }).second;
     report.bus = BusReport{
         .bytes_per_second = stats.upload_seconds > 0
                                 ? static_cast<double>(stats.bytes_uploaded) / stats.upload_seconds
@@ -145,15 +141,7 @@ DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
     report.alone = chunkio::measure_stages(idle, options.seconds / 4);
   }
   progress.add(1);
-  {
-    Loader loader(dataset, options.loader);
-    const LoaderStats stats = run_loader(loader, options.seconds, 0);
-    report.loader_images_per_second =
-        stats.seconds > 0 ? static_cast<double>(stats.images) / stats.seconds : 0;
-    // Which it is may be found out while it is read.
-    report.source = loader.source();
-    report.source_reason = loader.source_reason();
-  }
+  report.loader_images_per_second = images_per_second(run_loader(options, dataset, 0, report));
   progress.add(1);
   const auto device = try_device(options, dataset, report);
   progress.add(1);
@@ -162,15 +150,10 @@ DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
     report.seconds = device->seconds;
     report.images_per_second = static_cast<double>(device->images) / device->seconds;
   } else {
-    Loader loader(dataset, options.loader);
-    const LoaderStats stats = run_loader(loader, options.seconds, options.step_ms);
+    const LoaderStats stats = run_loader(options, dataset, options.step_ms, report);
     report.diagnosis = chunkio::diagnose(stats, report.alone);
     report.seconds = stats.seconds;
-    report.images_per_second =
-        stats.seconds > 0 ? static_cast<double>(stats.images) / stats.seconds : 0;
-    // Which it is may be found out while it is read.
-    report.source = loader.source();
-    report.source_reason = loader.source_reason();
+    report.images_per_second = images_per_second(stats);
   }
   progress.add(1);
   return report;

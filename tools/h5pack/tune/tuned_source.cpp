@@ -142,8 +142,6 @@ OpenedSource open_file(const std::string& path, const chunkio::OpenOptions& open
   source.channels = info.channels;
   source.row_bytes = row_bytes(info);
   source.stored = chunkio::stored_groups(info);
-  source.stored_bytes = info.stored_bytes;
-  source.filtered = !info.stored.filters.empty();
   source.several_files = !info.shards.empty();
   if (info.stored.chunked && !source.several_files) {
     const std::int64_t chunk_bytes = info.stored.chunk_shape.num_elements() *

@@ -27,8 +27,6 @@ struct TunedSource {
   std::int64_t height = 0, width = 0, channels = 0;
   std::int64_t row_bytes = 0;                               ///< Of labels and fields of a sample.
   std::optional<chunkio::StoredGroups> stored = {};         ///< Of a file.
-  std::int64_t stored_bytes = 0;                            ///< Likewise.
-  bool filtered = false;                                    ///< Likewise.
   bool several_files = false;                               ///< Shards.
   std::optional<chunkio::Hdf5Reads> random_h5py = {};       ///< Of a chunked file: random order and
                                                             ///< the default cache of HDF5 1.x.

@@ -1,9 +1,8 @@
-#include "h5pack/report/stream_text.hpp"
-
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "h5pack/report/report.hpp"
 #include "support/waiting_stats.hpp"
 
 namespace h5pack {
