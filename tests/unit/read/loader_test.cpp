@@ -169,6 +169,7 @@ TEST_F(LoaderTest, NonsenseOptionsAreRefused) {
   refused([](LoaderOptions& o) { o.rank = 1; });
   refused([](LoaderOptions& o) { o.lanes = 3; });
   refused([](LoaderOptions& o) { o.memory_budget = 0; });
+  refused([](LoaderOptions& o) { o.disk_limit = DiskLimit{.request_seconds = -1}; });
 }
 
 TEST_F(LoaderTest, KeepsPrefetchDepthBatchesCompleteAhead) {

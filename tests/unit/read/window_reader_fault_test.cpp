@@ -1,4 +1,4 @@
-// What goes wrong while windows are in flight: errors, damage that is skipped, destruction, fork().
+// What goes wrong while windows are in flight: errors, damage that is skipped, destruction.
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "read/window_reader.hpp"
-#include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/scratch.hpp"
 #include "support/window_reader_fixture.hpp"
@@ -269,40 +268,6 @@ TEST(WindowReaderFault, ReasonsAreCutToTheirBudget) {
   }
   ASSERT_EQ(fixture.reader->skipped().size(), 1U);
   EXPECT_EQ(fixture.reader->skipped().front().reason.size(), WindowReader::kMaxReasonBytes);
-}
-
-TEST(WindowReaderFault, ForkedChildIsToldAndNeverHangs) {
-  const Case setup;
-  Fixture fixture(setup);
-  fixture.reader->start(0);
-  auto held = fixture.reader->next();
-  // The worst moment: a thread that will not exist in the child holds the mutex.
-  std::unique_lock lock(fixture.ring->mutex());
-  const int status = test::in_child([&] {
-    int told = 0;
-    const auto expect_told = [&](auto call) {
-      try {
-        call();
-      } catch (const Error& error) {
-        told += error.code() == ErrorCode::unsupported &&
-                std::string(error.what()).find("fork()") != std::string::npos;
-      }
-    };
-    expect_told([&] { (void)fixture.reader->next(); });
-    expect_told([&] { fixture.reader->start(0); });
-    expect_told([&] { (void)fixture.reader->position(); });
-    expect_told([&] { (void)fixture.reader->stats(); });
-    expect_told([&] { (void)fixture.reader->epoch_stats(0); });
-    expect_told([&] { (void)fixture.reader->skipped(); });
-    held.reset();
-    return told;
-  });
-  lock.unlock();
-  EXPECT_EQ(status, 6) << "calls that threw the error";
-  EXPECT_EQ(fixture.ring->num_leased(), 1) << "the child's release is not the parent's";
-  while (fixture.reader->next()) {
-  }
-  expect_batch(*held, fixture.order.batch(0));
 }
 
 }  // namespace

@@ -237,30 +237,6 @@ TEST(WindowReader, ReadsEachGroupOnceAnEpochAndNothingBeyondTheLast) {
   EXPECT_EQ(fixture.script->calls, 2 * groups);
 }
 
-TEST(WindowReader, PrefetchesTheNextEpochWhileOneDrains) {
-  const Case setup;
-  Fixture fixture(setup);
-  expect_epoch(fixture, setup, 0);
-  const std::int64_t groups = setup.groups().num_groups();
-  while (fixture.script->calls <= groups) std::this_thread::yield();
-  expect_epoch(fixture, setup, 1);
-  EXPECT_EQ(fixture.reader->epoch_stats(1).chunk_loads, groups);
-}
-
-TEST(WindowReader, HeldBatchIsNeverOverwritten) {
-  const Case setup;
-  Fixture fixture(setup);
-  fixture.reader->start(0);
-  const auto held = fixture.reader->next();
-  const std::vector<std::int64_t> samples = fixture.order.batch(0);
-  for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
-    if (epoch > 0) fixture.reader->start(epoch);
-    while (fixture.reader->next()) {
-    }
-    expect_batch(*held, samples);
-  }
-}
-
 TEST(WindowReader, BatchesMayBeReleasedOnOtherThreads) {
   const Case setup;
   Fixture fixture(setup);
