@@ -31,6 +31,7 @@
 
 #include "device/gpu.hpp"
 #include "device/image_transform.hpp"
+#include "device/normalize_tile.hpp"
 
 namespace chunkio::test {
 
@@ -421,25 +422,10 @@ class FakeGpu : public device::Gpu {
       writer.write_rows(
           reinterpret_cast<const std::uint8_t*>(work.images) + task.row * plan.image_bytes(),
           task.crop, 0, plan.crop.height, work.output + i * plan.output_bytes());
-      for (std::int64_t v = 0; v < labels.values; ++v) {
-        copy_label(labels, work, task.row * labels.values + v, i * labels.values + v);
-      }
-    }
-  }
-
-  static void copy_label(const device::LabelPlan& labels, const device::BatchWork& work,
-                         std::int64_t from, std::int64_t to) {
-    std::int64_t value = 0;
-    if (labels.input == DType::uint8) {
-      value = static_cast<std::int64_t>(work.labels[from]);
-    } else {
-      std::memcpy(&value, work.labels + from * 8, sizeof value);
-    }
-    if (labels.output == DType::int64) {
-      std::memcpy(work.output_labels + to * 8, &value, sizeof value);
-    } else {
-      const auto number = static_cast<float>(value);
-      std::memcpy(work.output_labels + to * 4, &number, sizeof number);
+      device::Tile tile{};
+      tile.sample = i;
+      tile.row = task.row;
+      device::write_labels(labels, tile, work, 0, 1);
     }
   }
 
