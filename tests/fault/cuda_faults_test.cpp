@@ -100,7 +100,7 @@ class Members {
       : gpu_(gpu),
         memory_(gpu.allocate(4096)),
         stream_(gpu.create_stream()),
-        event_(gpu.create_waited_timer()) {
+        event_(gpu.create_event(EventUse::waited_timer)) {
     plan_.crop = {.image_height = 8, .image_width = 8, .height = 8, .width = 8};
     plan_.channels.assign(3, {.scale = 1, .bias = 0});
   }
@@ -131,7 +131,7 @@ class Members {
         {"cudaStreamCreateWithFlags", "create a stream",
          [this] { gpu_.destroy_stream(gpu_.create_stream()); }},
         {"cudaEventCreateWithFlags", "create an event",
-         [this] { gpu_.destroy_event(gpu_.create_event()); }},
+         [this] { gpu_.destroy_event(gpu_.create_event(EventUse::order)); }},
         {"cudaEventRecord", "record an event", [this] { gpu_.record(event_, stream_); }},
         {"cudaStreamWaitEvent", "make a stream wait", [this] { gpu_.wait(stream_, event_); }},
         {"cudaEventQuery", "look at an event", [this] { (void)gpu_.is_done(event_); }},

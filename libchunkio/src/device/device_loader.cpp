@@ -78,7 +78,7 @@ struct DeviceLoader::Impl {
     std::optional<device::ResidentDataset> uploaded = keep ? upload(loader, whole) : std::nullopt;
     if (uploaded) {
       counted.resident = true;
-      counted.pinned = uploaded->pinned();
+      counted.pinned = uploaded->pinned;
       feed = std::make_unique<device::ResidentFeed>(std::move(loader), big, std::move(*uploaded));
     } else {
       fed.require_room();  // Not asked yet if the dataset was to be kept.

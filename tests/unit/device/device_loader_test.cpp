@@ -281,8 +281,6 @@ TEST_F(DeviceLoaderTest, AnyCallMayFail) {
                                          "allocate_pinned",
                                          "create_stream",
                                          "create_event",
-                                         "create_timer",
-                                         "create_waited_timer",
                                          "record",
                                          "wait",
                                          "is_done",
