@@ -79,19 +79,6 @@ TEST(WindowReader, DeliversSelectionsOfRows) {
   }
 }
 
-TEST(WindowReader, StreamedFieldsAreReadAtTheSameGroupReads) {
-  Case setup;
-  setup.masks = true;
-  setup.num_epochs = 1;
-  Fixture fixture(setup);
-  expect_epoch(fixture, setup, 0);
-  const LoaderStats stats = fixture.reader->stats();
-  EXPECT_EQ(stats.chunk_loads, setup.groups().num_groups());
-  EXPECT_EQ(fixture.script->calls, 2 * setup.groups().num_groups());
-  EXPECT_EQ(stats.bytes_read, setup.num_samples * (kSampleBytes + Fixture::kMaskBytes));
-  EXPECT_EQ(stats.bytes_delivered, stats.bytes_read);
-}
-
 TEST(WindowReader, CountsItsTime) {
   Case setup;
   setup.num_epochs = 2;
@@ -220,21 +207,25 @@ TEST(WindowReader, AnEpochBegunAgainCountsAnew) {
 }
 
 TEST(WindowReader, ReadsEachGroupOnceAnEpochAndNothingBeyondTheLast) {
-  Case setup;
-  setup.num_epochs = 2;
-  Fixture fixture(setup);
-  for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
-  const std::int64_t groups = setup.groups().num_groups();
-  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
-    const LoaderStats stats = fixture.reader->epoch_stats(epoch);
-    EXPECT_EQ(stats.chunk_loads, groups);
-    EXPECT_EQ(stats.images, setup.num_samples);
-    EXPECT_EQ(stats.batches, fixture.order.num_steps());
-    EXPECT_EQ(stats.bytes_read, setup.num_samples * kSampleBytes);
-    EXPECT_EQ(stats.bytes_delivered, setup.num_samples * kSampleBytes);
+  for (const bool masks : {false, true}) {  // which are read with their images
+    Case setup;
+    setup.num_epochs = 2;
+    setup.masks = masks;
+    Fixture fixture(setup);
+    for (std::int64_t epoch = 0; epoch < 2; ++epoch) expect_epoch(fixture, setup, epoch);
+    const std::int64_t groups = setup.groups().num_groups();
+    for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+      const LoaderStats stats = fixture.reader->epoch_stats(epoch);
+      EXPECT_EQ(stats.chunk_loads, groups);
+      EXPECT_EQ(stats.images, setup.num_samples);
+      EXPECT_EQ(stats.batches, fixture.order.num_steps());
+      EXPECT_EQ(stats.bytes_read,
+                setup.num_samples * (kSampleBytes + (masks ? Fixture::kMaskBytes : 0)));
+      EXPECT_EQ(stats.bytes_delivered, stats.bytes_read);
+    }
+    EXPECT_EQ(fixture.reader->stats().chunk_loads, 2 * groups);
+    EXPECT_EQ(fixture.script->calls, (masks ? 4 : 2) * groups);
   }
-  EXPECT_EQ(fixture.reader->stats().chunk_loads, 2 * groups);
-  EXPECT_EQ(fixture.script->calls, 2 * groups);
 }
 
 TEST(WindowReader, BatchesMayBeReleasedOnOtherThreads) {
