@@ -181,8 +181,7 @@ TEST(WindowReaderFault, SkippedGroupsSayHowManyOfTheirRowsWereSelected) {
     Fixture fixture(setup);
     fixture.script->damaged = [](std::int64_t first_row, bool) { return first_row % 2 == 0; };
     fixture.reader->start(0);
-    while (fixture.reader->next()) {
-    }
+    fixture.drain();
     std::int64_t selected = 0;
     for (const SkippedRows& skipped : fixture.reader->skipped()) {
       EXPECT_LT(skipped.num_selected, skipped.num_rows);
@@ -198,10 +197,8 @@ TEST(WindowReaderFault, SkippedGroupIsTriedAgainInTheNextEpoch) {
   setup.on_error = OnError::skip;
   Fixture fixture(setup);
   fixture.script->fail_at = 3;  // once
-  const EpochOrder order = setup.order_of(0);
   fixture.reader->start(0);
-  while (fixture.reader->next()) {
-  }
+  fixture.drain();
   ASSERT_EQ(fixture.reader->skipped().size(), 1U);
   EXPECT_EQ(fixture.reader->epoch_stats(0).skipped_images,
             fixture.reader->skipped().front().num_rows);
@@ -227,10 +224,7 @@ TEST(WindowReaderFault, OnlyDamageOfStoredBytesIsSkipped) {
       fixture.script->fail_at = 0;
       fixture.script->fail_code = code;
       fixture.reader->start(0);
-      const auto drain = [&] {
-        while (fixture.reader->next()) {
-        }
-      };
+      const auto drain = [&] { fixture.drain(); };
       if (skipped && on_error == OnError::skip) {
         EXPECT_NO_THROW(drain());
         EXPECT_EQ(fixture.reader->skipped().size(), 1U);
@@ -249,10 +243,7 @@ TEST(WindowReaderFault, NothingIsSkippedOfAFileThatIsBrokenAsAWhole) {
   Fixture fixture(setup);
   fixture.script->fail_at = 1;
   fixture.reader->start(0);
-  test::expect_error(ErrorCode::corrupt_data, {"the file was changed"}, [&] {
-    while (fixture.reader->next()) {
-    }
-  });
+  test::expect_error(ErrorCode::corrupt_data, {"the file was changed"}, [&] { fixture.drain(); });
 }
 
 TEST(WindowReaderFault, ReasonsAreCutToTheirBudget) {
@@ -264,8 +255,7 @@ TEST(WindowReaderFault, ReasonsAreCutToTheirBudget) {
     if (call == 0) throw Error(ErrorCode::io_failed, std::string(5000, 'x'));
   };
   fixture.reader->start(0);
-  while (fixture.reader->next()) {
-  }
+  fixture.drain();
   ASSERT_EQ(fixture.reader->skipped().size(), 1U);
   EXPECT_EQ(fixture.reader->skipped().front().reason.size(), WindowReader::kMaxReasonBytes);
 }
