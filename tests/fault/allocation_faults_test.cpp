@@ -238,20 +238,6 @@ TEST_F(AllocationFaultsTest, GoingOnWithAFileKeepsWhatIsThere) {
   });
 }
 
-TEST_F(AllocationFaultsTest, WritingAFile) {
-  const std::string target = folder_.file("new.h5");
-  const std::vector<std::byte> rows(4 * 48);
-  const DatasetSpec spec{.num_samples = 20, .height = 4, .width = 4, .channels = 3};
-  sweep([&] {
-    DatasetWriter writer(target, spec,
-                         {.chunk_samples = 4, .overwrite = true, .identity = kIdentity});
-    for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
-      writer.write_chunk(chunk, rows);
-    }
-    writer.close();
-  });
-}
-
 TEST_F(AllocationFaultsTest, ALoaderOnADevice) {
   const Dataset dataset = Dataset::open(path_);
   for (const auto resident : {cuda::DeviceResident::off, cuda::DeviceResident::require}) {

@@ -4,19 +4,13 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <chunkio/cuda/device_loader.hpp>
-#include <chunkio/loader.hpp>
-
 #include "device/gpu.hpp"
 #include "fault/fake_cuda_runtime.hpp"
-#include "harness/scratch_folder.hpp"
 #include "support/errors.hpp"
-#include "support/pixels.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -33,8 +27,8 @@ class CudaFaultsTest : public ::testing::Test {
     g_last = cudaSuccess;
   }
 
-  static void expect_all_given_back(const std::string& when = {}) {
-    for (const auto& [what, count] : g_runtime.given) EXPECT_EQ(count, 0) << what << when;
+  static void expect_all_given_back() {
+    for (const auto& [what, count] : g_runtime.given) EXPECT_EQ(count, 0) << what;
   }
 };
 
@@ -106,7 +100,7 @@ class Members {
       : gpu_(gpu),
         memory_(gpu.allocate(4096)),
         stream_(gpu.create_stream()),
-        event_(gpu.create_waited_timer()) {
+        event_(gpu.create_event(EventUse::waited_timer)) {
     plan_.crop = {.image_height = 8, .image_width = 8, .height = 8, .width = 8};
     plan_.channels.assign(3, {.scale = 1, .bias = 0});
   }
@@ -137,7 +131,7 @@ class Members {
         {"cudaStreamCreateWithFlags", "create a stream",
          [this] { gpu_.destroy_stream(gpu_.create_stream()); }},
         {"cudaEventCreateWithFlags", "create an event",
-         [this] { gpu_.destroy_event(gpu_.create_event()); }},
+         [this] { gpu_.destroy_event(gpu_.create_event(EventUse::order)); }},
         {"cudaEventRecord", "record an event", [this] { gpu_.record(event_, stream_); }},
         {"cudaStreamWaitEvent", "make a stream wait", [this] { gpu_.wait(stream_, event_); }},
         {"cudaEventQuery", "look at an event", [this] { (void)gpu_.is_done(event_); }},
@@ -251,6 +245,10 @@ TEST_F(CudaFaultsTest, MemoryThatIsRefusedIsAnErrorOfResources) {
     expect_error(ErrorCode::out_of_resources, {"page-locked", cudaGetErrorName(refusal)},
                  [&] { static_cast<void>(gpu->allocate_pinned(5000)); });
   }
+  // But a device that is lost is no matter of locking, which one can do without.
+  g_runtime.failing["cudaHostRegister"] = cudaErrorIllegalAddress;
+  expect_error(ErrorCode::cuda_failed, {"page-lock", "the device is lost"},
+               [&] { gpu->pin(memory); });
   EXPECT_EQ(g_last, cudaSuccess);
   g_runtime.failing.clear();
   expect_all_given_back();
@@ -321,10 +319,7 @@ TEST_F(CudaFaultsTest, ADeviceThatIsLostIsSaidToBeAndDestructorsKeepQuiet) {
       Members members(*gpu);
       std::vector<std::byte> memory(4096);
       gpu->pin(memory);
-      // Not even the device can be selected.
-      g_runtime.fail_at = 1;
-      g_runtime.fail_with = status;
-      g_runtime.fails_forever = true;
+      g_runtime.lost = status;  // Not even the device can be selected.
       for (const Members::Member& member : members.all()) {
         expect_error(
             ErrorCode::cuda_failed,
@@ -334,114 +329,6 @@ TEST_F(CudaFaultsTest, ADeviceThatIsLostIsSaidToBeAndDestructorsKeepQuiet) {
       gpu->unpin(memory);
     }
     expect_all_given_back();
-  }
-}
-
-/// A few batches from a file, as a trainer takes them.
-class LoaderFaultsTest : public CudaFaultsTest {
- protected:
-  void SetUp() override {
-    CudaFaultsTest::SetUp();
-    path_ = folder_.file("train.h5");
-    test::write_packed(path_, {.num_samples = 11, .height = 6, .width = 5, .chunk_samples = 4});
-  }
-
-  /// Whether there was a batch. An error is neither forgotten nor hidden by what fails after it.
-  static bool next(cuda::DeviceLoader& loader) {
-    try {
-      return loader.next(nullptr).has_value();
-    } catch (const Error& first) {
-      try {
-        static_cast<void>(loader.next(nullptr));
-        ADD_FAILURE() << "the error is gone: " << first.what();
-      } catch (const Error& again) {
-        EXPECT_STREQ(again.what(), first.what());
-      }
-      throw;
-    }
-  }
-  /// \returns batches of two epochs.
-  std::int64_t run(const cuda::DeviceOptions& options) {
-    cuda::DeviceLoader loader(
-        Loader(Dataset::open(path_), {.batch_size = 4, .seed = 3, .num_threads = 1}), options);
-    std::int64_t batches = 0;
-    for (const std::int64_t epoch : {0, 1}) {
-      loader.start_epoch(epoch);
-      while (next(loader)) ++batches;
-    }
-    return batches;
-  }
-  /// Runs that fail with `status` at their first call, at their second, ... or from it on.
-  /// \returns how many of them were an error, and how many runs there were.
-  template <class Check>
-  std::pair<int, int> fail_at_every_call(const cuda::DeviceOptions& options, cudaError_t status,
-                                         bool forever, Check check) {
-    g_runtime = {};
-    EXPECT_EQ(run(options), 6);
-    expect_all_given_back();
-    const int calls = static_cast<int>(g_runtime.calls.size());
-    int failed = 0;
-    for (int n = 1; n <= calls && !HasFailure(); ++n) {
-      SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
-      g_runtime = {};
-      g_runtime.fail_at = n;
-      g_runtime.fail_with = status;
-      g_runtime.fails_forever = forever;
-      try {
-        EXPECT_EQ(run(options), 6);  // It did not matter, or all was delivered.
-      } catch (const Error& error) {
-        ++failed;
-        check(error);
-      }
-      expect_all_given_back();
-    }
-    return {failed, calls};
-  }
-  [[nodiscard]] static cuda::DeviceOptions options(cuda::DeviceResident resident) {
-    return {.device = 1, .normalize = {.mean = {0}, .std = {1}}, .resident = resident};
-  }
-
-  test::ScratchFolder folder_;
-  std::string path_;
-};
-
-TEST_F(LoaderFaultsTest, ALostDeviceIsNotAMatterOfLocking) {
-  cuda::DeviceOptions chosen = options(cuda::DeviceResident::off);
-  for (const cuda::PinMemory pin : {cuda::PinMemory::require, cuda::PinMemory::prefer}) {
-    g_runtime.failing["cudaHostRegister"] = cudaErrorIllegalAddress;
-    chosen.pin_memory = pin;
-    try {
-      static_cast<void>(run(chosen));
-      ADD_FAILURE() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::cuda_failed);
-      EXPECT_EQ(std::string(error.what()).find("ulimit"), std::string::npos) << error.what();
-    }
-  }
-  expect_all_given_back();
-}
-
-TEST_F(LoaderFaultsTest, ADeviceLostAtAnyCallIsOneErrorAndNothingIsKept) {
-  for (const auto resident : {cuda::DeviceResident::off, cuda::DeviceResident::require}) {
-    const auto [failed, calls] = fail_at_every_call(
-        options(resident), cudaErrorIllegalAddress, true, [](const Error& error) {
-          EXPECT_EQ(error.code(), ErrorCode::cuda_failed) << error.what();
-          EXPECT_NE(std::string(error.what()).find("(cudaErrorIllegalAddress); the device is lost"),
-                    std::string::npos)
-              << error.what();
-        });
-    EXPECT_GT(failed, calls / 2);
-  }
-}
-
-TEST_F(LoaderFaultsTest, MemoryRefusedAtAnyCallLeavesNothingBehind) {
-  for (const auto resident : {cuda::DeviceResident::off, cuda::DeviceResident::automatic}) {
-    const auto [refused, calls] = fail_at_every_call(
-        options(resident), cudaErrorMemoryAllocation, false, [](const Error& error) {
-          EXPECT_EQ(error.code(), ErrorCode::out_of_resources) << error.what();
-          EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-        });
-    EXPECT_GT(refused, 0) << "of " << calls;
   }
 }
 

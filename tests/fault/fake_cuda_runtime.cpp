@@ -31,11 +31,7 @@ cudaError_t enter(const char* function, bool count = true) {
   cudaError_t status = cudaSuccess;
   const auto found = g_runtime.failing.find(function);
   if (found != g_runtime.failing.end()) status = found->second;
-  const int number = static_cast<int>(g_runtime.calls.size());
-  const bool reached =
-      g_runtime.fail_at > 0 && (g_runtime.fails_forever ? number >= g_runtime.fail_at
-                                                        : count && number == g_runtime.fail_at);
-  if (reached) status = g_runtime.fail_with;
+  if (g_runtime.lost != cudaSuccess) status = g_runtime.lost;
   if (status != cudaSuccess) g_last = status;
   return status;
 }

@@ -26,9 +26,7 @@ struct Runtime {
   int driver = CUDART_VERSION;
   std::string missing = {};                         // A function that the driver does not have.
   std::map<std::string, cudaError_t> failing = {};  // Every call of a function.
-  int fail_at = 0;                                  // This call on a device, counted from 1 ...
-  cudaError_t fail_with = cudaSuccess;              // ... and, if it is lost, all later ones.
-  bool fails_forever = false;
+  cudaError_t lost = cudaSuccess;                   // Every call of any function.
 
   std::vector<Call> calls = {};           // On a device.
   std::map<std::string, int> given = {};  // Handles and memory of a function, not given back.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -45,11 +44,8 @@ struct Case {
   Numbers chunk;
   std::int64_t element_bytes = 1;
   Filter filter = Filter::none;
-  bool filter_edge_chunks = true;
   bool resizable = false;      // needed for chunks larger than the dataset
   bool newest_format = false;  // other chunk indexes
-  bool absent_chunks = false;  // half of the dataset is never written
-  bool never_fills = false;
   ChunkCacheSettings settings;
   std::string order;
   std::vector<Box> reads;
@@ -60,11 +56,8 @@ struct Case {
   [[nodiscard]] std::string text() const {
     return "shape " + Shape(shape).to_string() + " chunks " + Shape(chunk).to_string() + " of " +
            std::to_string(element_bytes) + " bytes, filter " +
-           std::to_string(static_cast<int>(filter)) +
-           (filter_edge_chunks ? "" : " (not at the edge)") +
-           (absent_chunks ? " absent chunks" : "") + (never_fills ? " never filled" : "") +
-           (newest_format ? " newest format" : "") + ", cache of " +
-           std::to_string(settings.rdcc_nslots) + " slots, " +
+           std::to_string(static_cast<int>(filter)) + (newest_format ? " newest format" : "") +
+           ", cache of " + std::to_string(settings.rdcc_nslots) + " slots, " +
            std::to_string(settings.rdcc_nbytes) + " bytes, w0 " + std::to_string(settings.rdcc_w0) +
            ", order " + order;
   }
@@ -103,9 +96,6 @@ class ChunkCacheTest : public ::testing::Test {
     made.filter = one_of<Filter>(
         {Filter::none, Filter::none, Filter::deflate, Filter::shuffle_deflate, Filter::fletcher32});
     made.newest_format = once_in(2);
-    made.filter_edge_chunks = !(made.newest_format && once_in(3));
-    made.absent_chunks = once_in(8);
-    made.never_fills = made.absent_chunks && once_in(2);
 
     const std::int64_t chunk_bytes = made.chunk_bytes();
     std::int64_t num_chunks = 1;
@@ -232,16 +222,6 @@ class ChunkCacheTest : public ::testing::Test {
     const h5::ListId create(check_id(H5Pcreate(H5P_DATASET_CREATE), kDoing, path));
     const int rank = static_cast<int>(made.shape.size());
     check_status(H5Pset_chunk(create.get(), rank, as_sizes(made.chunk).data()), kDoing, path);
-    if (!made.filter_edge_chunks) {
-      check_status(H5Pset_chunk_opts(create.get(), H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS), kDoing,
-                   path);
-    }
-    if (made.never_fills) {
-      check_status(H5Pset_fill_time(create.get(), H5D_FILL_TIME_NEVER), kDoing, path);
-    }
-    if (made.absent_chunks) {
-      check_status(H5Pset_alloc_time(create.get(), H5D_ALLOC_TIME_INCR), kDoing, path);
-    }
     if (made.filter == Filter::shuffle_deflate) {
       check_status(H5Pset_shuffle(create.get()), kDoing, path);
     }
@@ -258,20 +238,11 @@ class ChunkCacheTest : public ::testing::Test {
     const h5::DatasetId dataset(check_id(H5Dcreate2(file.get(), "images", type(made), space.get(),
                                                     H5P_DEFAULT, create.get(), H5P_DEFAULT),
                                          kDoing, path));
-    Numbers written = made.shape;
-    if (made.absent_chunks) written[0] = (written[0] + 1) / 2;
-    const std::vector<hsize_t> first(made.shape.size(), 0);
-    check_status(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, first.data(), nullptr,
-                                     as_sizes(written).data(), nullptr),
-                 kDoing, path);
-    const h5::SpaceId memory(
-        check_id(H5Screate_simple(rank, as_sizes(written).data(), nullptr), kDoing, path));
-    std::vector<std::uint8_t> values(static_cast<std::size_t>(
-        std::accumulate(written.begin(), written.end(), made.element_bytes, std::multiplies<>())));
+    std::vector<std::uint8_t> values(static_cast<std::size_t>(std::accumulate(
+        made.shape.begin(), made.shape.end(), made.element_bytes, std::multiplies<>())));
     for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(between(0, 3));
-    check_status(
-        H5Dwrite(dataset.get(), type(made), memory.get(), space.get(), H5P_DEFAULT, values.data()),
-        kDoing, path);
+    check_status(H5Dwrite(dataset.get(), type(made), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+                 kDoing, path);
   }
 
   static hid_t type(const Case& made) {
@@ -315,14 +286,11 @@ class ChunkCacheTest : public ::testing::Test {
     const h5::DatasetId dataset(
         check_id(H5Dopen2(file.get(), "images", cache.get()), kDoing, path));
 
-    StoredGeometry geometry{.shape = Shape(made.shape),
-                            .chunk_shape = Shape(made.chunk),
-                            .element_bytes = made.element_bytes,
-                            .filtered = made.filter != Filter::none,
-                            .filter_edge_chunks = made.filter_edge_chunks,
-                            .stored_bytes = {},
-                            .fills_absent_chunks = !made.never_fills};
-    geometry.stored_bytes = stored_bytes(made, dataset, path, chunks);
+    const StoredGeometry geometry{.shape = Shape(made.shape),
+                                  .chunk_shape = Shape(made.chunk),
+                                  .element_bytes = made.element_bytes,
+                                  .filtered = made.filter != Filter::none,
+                                  .stored_bytes = stored_bytes(made, dataset, path, chunks)};
     CacheSimulator simulated(geometry, made.settings);
 
     const h5::SpaceId space(check_id(H5Dget_space(dataset.get()), kDoing, path));
@@ -349,12 +317,12 @@ class ChunkCacheTest : public ::testing::Test {
     if (counts.piece_reads == 0) {
       EXPECT_EQ(counts.loads, whole_chunks) << made.text();
     }
-    EXPECT_EQ(counts.visits, counts.hits + counts.loads + counts.piece_reads + counts.absent);
+    EXPECT_EQ(counts.visits, counts.hits + counts.loads + counts.piece_reads);
     EXPECT_EQ(counts.reads, std::ssize(made.reads));
     return counts;
   }
 
-  /// Of each chunk, by its number; 0: absent.
+  /// Of each chunk, by its number.
   static Numbers stored_bytes(const Case& made, const h5::DatasetId& dataset,
                               const std::string& path,
                               std::map<std::int64_t, std::int64_t>& chunks) {
@@ -366,10 +334,8 @@ class ChunkCacheTest : public ::testing::Test {
       hsize_t size = 0;
       check_status(H5Dget_chunk_info_by_coord(dataset.get(), at.data(), &mask, &address, &size),
                    kDoing, path);
-      found.push_back(address == HADDR_UNDEF ? 0 : static_cast<std::int64_t>(size));
-      if (address != HADDR_UNDEF) {
-        chunks[static_cast<std::int64_t>(address)] = static_cast<std::int64_t>(size);
-      }
+      found.push_back(static_cast<std::int64_t>(size));
+      chunks[static_cast<std::int64_t>(address)] = static_cast<std::int64_t>(size);
       std::size_t axis = made.shape.size();
       while (axis > 0 && at[axis - 1] + static_cast<hsize_t>(made.chunk[axis - 1]) >=
                              static_cast<hsize_t>(made.shape[axis - 1])) {
@@ -392,19 +358,13 @@ class ChunkCacheTest : public ::testing::Test {
       all.hits += counts.hits;
       all.loads += counts.loads;
       all.piece_reads += counts.piece_reads;
-      all.absent += counts.absent;
       all.evictions += counts.evictions;
       ++orders[made.order];
       ++filters[made.filter];
     }
-    std::printf("%lld hits, %lld loads, %lld pieces, %lld absent, %lld evictions\n",
-                static_cast<long long>(all.hits), static_cast<long long>(all.loads),
-                static_cast<long long>(all.piece_reads), static_cast<long long>(all.absent),
-                static_cast<long long>(all.evictions));
     EXPECT_GT(all.hits, cases);
     EXPECT_GT(all.loads, cases);
     EXPECT_GT(all.piece_reads, cases);
-    EXPECT_GT(all.absent, 0);
     EXPECT_GT(all.evictions, cases);
     EXPECT_EQ(orders.size(), 8U);
     EXPECT_EQ(filters.size(), 4U);
@@ -419,25 +379,6 @@ TEST_F(ChunkCacheTest, CountsOf400RandomCasesAreThoseOfLibhdf5) { compare_many(4
 using EveryChunkCache = ChunkCacheTest;
 
 TEST_F(EveryChunkCache, CountsOf3000RandomCasesAreThoseOfLibhdf5) { compare_many(3000, 120, 300); }
-
-TEST_F(ChunkCacheTest, DefaultsAreThoseOfThisVersionOfLibhdf5) {
-  const auto guard = h5::Library::lock();
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  check_status(H5get_libversion(&major, &minor, &release), kDoing, "libhdf5");
-  const h5::ListId access(check_id(H5Pcreate(H5P_FILE_ACCESS), kDoing, "libhdf5"));
-  int unused = 0;
-  std::size_t slots = 0;
-  std::size_t bytes = 0;
-  double w0 = 0;
-  check_status(H5Pget_cache(access.get(), &unused, &slots, &bytes, &w0), kDoing, "libhdf5");
-  const ChunkCacheSettings expected = default_chunk_cache(
-      {static_cast<int>(major), static_cast<int>(minor), static_cast<int>(release)});
-  EXPECT_EQ(slots, expected.rdcc_nslots);
-  EXPECT_EQ(bytes, expected.rdcc_nbytes);
-  EXPECT_EQ(w0, expected.rdcc_w0);
-}
 
 }  // namespace
 }  // namespace chunkio::plan

@@ -326,9 +326,10 @@ TEST_F(EpochOrderProperty, APlanCutAnywhereDeliversTheRestOfIt) {
     const std::int64_t window = between(0, num_windows(order, lane) - 1);
     WindowPlan full;
     plan_window(order, lane, window, full);
-    for (std::int64_t index = full.first_index; index <= full.end_index; ++index) {
+    for (std::int64_t wanted = full.first_index - 1; wanted <= full.end_index + 1; ++wanted) {
+      const std::int64_t index = std::clamp(wanted, full.first_index, full.end_index);
       WindowPlan rest = full;
-      drop_before(rest, index);
+      drop_before(rest, wanted);
       ASSERT_EQ(rest.lane, lane);
       ASSERT_EQ(rest.window, window);
       ASSERT_EQ(rest.first_index, index);

@@ -31,6 +31,7 @@
 
 #include "device/gpu.hpp"
 #include "device/image_transform.hpp"
+#include "device/normalize_tile.hpp"
 
 namespace chunkio::test {
 
@@ -146,17 +147,11 @@ class FakeGpu : public device::Gpu {
     }
     delete &of(stream);
   }
-  device::EventHandle create_event() override {
+  device::EventHandle create_event(device::EventUse use) override {
     count("create_event");
-    return make_event({});
-  }
-  device::EventHandle create_timer() override {
-    count("create_timer");
-    return make_event({.timed = true});
-  }
-  device::EventHandle create_waited_timer() override {
-    count("create_waited_timer");
-    return make_event({.timed = true, .waited = true});
+    auto* const event = new std::shared_ptr<Event>(std::make_shared<Event>(use));
+    add_live(1);
+    return reinterpret_cast<device::EventHandle>(event);
   }
   void destroy_event(device::EventHandle event) noexcept override {
     add_live(-1);
@@ -184,7 +179,7 @@ class FakeGpu : public device::Gpu {
   }
   void synchronize(device::EventHandle handle) override {
     count_synchronize();
-    if (!of(handle)->use().waited) {
+    if (of(handle)->use() != device::EventUse::waited_timer) {
       throw Error(ErrorCode::cuda_failed, "who waits for this event does not sleep");
     }
     of(handle)->wait(of(handle)->last());
@@ -244,14 +239,9 @@ class FakeGpu : public device::Gpu {
  private:
   using Clock = std::chrono::steady_clock;
 
-  struct EventUse {
-    bool timed = false;
-    bool waited = false;
-  };
-
   class Event {
    public:
-    explicit Event(EventUse use) : use_(use) {}
+    explicit Event(device::EventUse use) : use_(use) {}
     std::int64_t issue() {
       const std::lock_guard lock(mutex_);
       return ++issued_;
@@ -266,13 +256,13 @@ class FakeGpu : public device::Gpu {
     }
     [[nodiscard]] std::optional<Clock::time_point> done_at() {
       const std::lock_guard lock(mutex_);
-      if (!use_.timed || issued_ == 0) {
+      if (use_ == device::EventUse::order || issued_ == 0) {
         throw Error(ErrorCode::cuda_failed, "the time of an event that has none");
       }
       if (done_ < issued_) return std::nullopt;
       return done_at_;
     }
-    [[nodiscard]] EventUse use() const noexcept { return use_; }
+    [[nodiscard]] device::EventUse use() const noexcept { return use_; }
     void finish(std::int64_t ticket) {
       const std::lock_guard lock(mutex_);
       done_ = std::max(done_, ticket);  // one that was never recorded may be finished first
@@ -290,7 +280,7 @@ class FakeGpu : public device::Gpu {
     std::int64_t issued_ = 0;
     std::int64_t done_ = 0;
     Clock::time_point done_at_ = {};
-    const EventUse use_;
+    const device::EventUse use_;
   };
 
   class Stream {
@@ -326,11 +316,6 @@ class FakeGpu : public device::Gpu {
     std::jthread thread_{[this](std::stop_token stop) { run(std::move(stop)); }};
   };
 
-  device::EventHandle make_event(EventUse use) {
-    auto* const event = new std::shared_ptr<Event>(std::make_shared<Event>(use));
-    add_live(1);
-    return reinterpret_cast<device::EventHandle>(event);
-  }
   static Stream& of(device::StreamHandle stream) { return *reinterpret_cast<Stream*>(stream); }
   /// Shared with the work that waits for it: an event may be destroyed before.
   static std::shared_ptr<Event>& of(device::EventHandle event) {
@@ -421,25 +406,10 @@ class FakeGpu : public device::Gpu {
       writer.write_rows(
           reinterpret_cast<const std::uint8_t*>(work.images) + task.row * plan.image_bytes(),
           task.crop, 0, plan.crop.height, work.output + i * plan.output_bytes());
-      for (std::int64_t v = 0; v < labels.values; ++v) {
-        copy_label(labels, work, task.row * labels.values + v, i * labels.values + v);
-      }
-    }
-  }
-
-  static void copy_label(const device::LabelPlan& labels, const device::BatchWork& work,
-                         std::int64_t from, std::int64_t to) {
-    std::int64_t value = 0;
-    if (labels.input == DType::uint8) {
-      value = static_cast<std::int64_t>(work.labels[from]);
-    } else {
-      std::memcpy(&value, work.labels + from * 8, sizeof value);
-    }
-    if (labels.output == DType::int64) {
-      std::memcpy(work.output_labels + to * 8, &value, sizeof value);
-    } else {
-      const auto number = static_cast<float>(value);
-      std::memcpy(work.output_labels + to * 4, &number, sizeof number);
+      device::Tile tile{};
+      tile.sample = i;
+      tile.row = task.row;
+      device::write_labels(labels, tile, work, 0, 1);
     }
   }
 

@@ -1,6 +1,10 @@
-/// What a loader whose consumer waits for it has counted.
+/// What a loader whose consumer waits for it has counted, and what is found to help.
 #pragma once
 
+#include <algorithm>
+#include <string>
+
+#include <chunkio/diagnosis.hpp>
 #include <chunkio/loader.hpp>
 
 namespace chunkio::test {
@@ -24,6 +28,15 @@ inline LoaderStats waiting_stats() {
                  .image_bytes = 1'000'000'000,
                  .spare_bytes = 500'000'000};
   return stats;
+}
+
+/// The first cure that names `part` in its option or text; null without one.
+inline const Cure* find_cure(const Diagnosis& diagnosis, const std::string& part) {
+  const auto found =
+      std::find_if(diagnosis.cures.begin(), diagnosis.cures.end(), [&](const Cure& cure) {
+        return (cure.option + ": " + cure.text).find(part) != std::string::npos;
+      });
+  return found == diagnosis.cures.end() ? nullptr : &*found;
 }
 
 }  // namespace chunkio::test

@@ -196,6 +196,12 @@ struct ReaderFixture {
         std::move(arrays), std::move(cached), ring);
   }
 
+  /// The rest of an epoch, which nobody looks at.
+  void drain() const {
+    while (reader->next()) {
+    }
+  }
+
   EpochOrder order;            ///< Of epoch 0.
   std::int64_t num_slots = 0;  ///< Of the ring.
   std::shared_ptr<SourceScript> script = std::make_shared<SourceScript>();

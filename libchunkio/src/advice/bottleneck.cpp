@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "advice/cures.hpp"
 #include "advice/prediction.hpp"
@@ -45,9 +46,9 @@ std::string bound_evidence(Bound bound, const LoaderStats& stats, const Predicti
                              ? "Reading through libhdf5 limits: it delivered "
                              : "Storage limits: it delivered ";
       text += byte_rate(read);
-      if (std::isfinite(prediction.wanted())) {
+      if (std::isfinite(prediction.rates().wanted)) {
         text += ", and the consumer would take " +
-                byte_rate(read * prediction.wanted() / prediction.now());
+                byte_rate(read * prediction.rates().wanted / prediction.rates().now);
       }
       return text + ".";
     }
@@ -81,16 +82,11 @@ Diagnosis diagnose_run(const LoaderStats& stats, const std::optional<MachineRate
     return found;
   }
 
-  struct Stage {
-    Bound bound;
-    double seconds;
-  };
+  using Stage = std::pair<Bound, double>;
   const std::array stages{
       Stage{Bound::disk, stats.read_seconds}, Stage{Bound::decode, stats.decode_seconds},
       Stage{Bound::copy, stats.copy_seconds}, Stage{Bound::plan, stats.plan_seconds}};
-  found.bound = std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
-                  return a.seconds < b.seconds;
-                })->bound;
+  found.bound = std::ranges::max_element(stages, {}, &Stage::second)->first;
   if (stats.output_wait_seconds > kMostlyWaiting * WorkerTime(stats).all) {
     found.bound = Bound::buffers;
   }

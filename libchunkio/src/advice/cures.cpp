@@ -167,9 +167,10 @@ void add_faster_disk(Cures& cures, const Prediction& prediction) {
   if (observed.rates.disk.bytes_per_second <= 0 && observed.rates.disk.request_seconds <= 0) return;
   Observed changed = observed;
   // As fast as the consumer, or twice as fast as it is if the consumer takes whatever comes.
-  const double factor = std::isfinite(prediction.wanted())
-                            ? std::clamp(1.1 * prediction.wanted() / prediction.now(), 1.1, 1000.0)
-                            : 2.0;
+  const double factor =
+      std::isfinite(prediction.rates().wanted)
+          ? std::clamp(1.1 * prediction.rates().wanted / prediction.rates().now, 1.1, 1000.0)
+          : 2.0;
   changed.rates.disk.bytes_per_second =
       std::min(factor * changed.rates.disk.bytes_per_second, kNoLimit);
   changed.rates.disk.request_seconds /= factor;
@@ -188,8 +189,8 @@ void add_faster_disk(Cures& cures, const Prediction& prediction) {
 }
 
 void add_echo(Cures& cures, const Prediction& prediction) {
-  if (!std::isfinite(prediction.wanted()) || prediction.now() <= 0) return;
-  const double uses = std::ceil(prediction.wanted() / prediction.now() - kLeastGain);
+  if (!std::isfinite(prediction.rates().wanted) || prediction.rates().now <= 0) return;
+  const double uses = std::ceil(prediction.rates().wanted / prediction.rates().now - kLeastGain);
   if (!may_echo(uses, prediction.observed().plan.step_seconds)) return;
   const std::string echo = number("%.0f", uses);
   cures.push_back(prediction.cure(
@@ -215,10 +216,11 @@ void add_depth(Cures& cures, const LoaderStats& stats, const Prediction& predict
   const std::string depth =
       "prefetch_depth = " +
       std::to_string(4 * std::max<std::int64_t>(stats.facts.prefetch_depth, 1));
-  cures.push_back(prediction.cure_at(
-      prediction.now() / std::max(1 - idle, 0.01), depth,
+  cures.push_back(prediction.rates().cure(
+      depth,
       "Keep more batches ready (" + depth + ", now " + std::to_string(stats.facts.prefetch_depth) +
-          "; memory_budget must hold them), or release batches sooner."));
+          "; memory_budget must hold them), or release batches sooner.",
+      prediction.rates().now / std::max(1 - idle, 0.01)));
 }
 
 }  // namespace
@@ -273,7 +275,7 @@ Cures find_cures(Bound bound, const LoaderStats& stats, const Prediction& predic
     default:
       break;
   }
-  sort_cures(cures, prediction.now());
+  sort_cures(cures, prediction.rates().now);
   return cures;
 }
 

@@ -1,5 +1,12 @@
-#include "advice/device_bottleneck.hpp"
-
+/// What a DeviceLoader's consumer waits for: the loader, the bus, the kernel, or nothing.
+///
+/// Method. The consumer stalls while next() waits for images (host) and while its stream has
+/// nothing to do because a batch is not made yet (device, by events). If it hardly does, it is the
+/// limit. Otherwise the three stages before it are compared by the share of the time in which they
+/// were at work: the loader, for which the thread that feeds the device waited; the bus, by the
+/// events around each copy; the kernel, by the events around it. Stages that overlap are all at
+/// work at the same time; the one that never rests is what limits. Where that is the loader, its
+/// own counters say why (advice/bottleneck.hpp).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,8 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include <chunkio/cuda/device_loader.hpp>
+
 #include "advice/bottleneck.hpp"
 #include "advice/cures.hpp"
+#include "advice/prediction.hpp"
 #include "advice/quantities.hpp"
 
 namespace chunkio::advice {
@@ -18,25 +28,6 @@ namespace {
 using cuda::DeviceStats;
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
-
-/// What the cures are computed from: images a second to the consumer, now and if it never waited.
-struct Rates {
-  explicit Rates(const DeviceStats& stats)
-      : now(static_cast<double>(stats.images) / stats.seconds),
-        wanted(static_cast<double>(stats.images) /
-               std::max(stats.seconds - stats.stall_seconds - stats.device_stall_seconds, 0.0)) {}
-
-  [[nodiscard]] Cure cure(std::string option, std::string text, double rate) const {
-    const double used = std::clamp(rate, now, std::max(wanted, now));
-    return {.option = std::move(option),
-            .text = std::move(text),
-            .images_per_second = used,
-            .stall = std::isfinite(wanted) ? std::max(0.0, 1 - used / wanted) : 1.0};
-  }
-
-  double now;
-  double wanted;
-};
 
 /// How often each image would have to be used, where storage limits. The bus, too, would have
 /// less to carry, but has cures that keep samples new.
@@ -143,7 +134,9 @@ Diagnosis diagnose_run(const DeviceStats& stats) {
             .evidence = {"Batches come fast enough (the consumer waited " + percent(stall) +
                          " of the time): nothing to gain here."}};
   }
-  const Rates rates(stats);
+  const auto images = static_cast<double>(stats.images);
+  const double used = stats.seconds - stats.stall_seconds - stats.device_stall_seconds;
+  const Rates rates{.now = images / stats.seconds, .wanted = images / std::max(used, 0.0)};
   const double kernel = share(stats.kernel_seconds, stats.seconds);
   const double bus = share(stats.upload_seconds, stats.seconds);
   const double loader = share(stats.loader.stall_seconds, stats.loader.seconds);
@@ -168,18 +161,15 @@ Diagnosis diagnose_run(const DeviceStats& stats) {
 }
 
 }  // namespace
-
-Diagnosis diagnose(const DeviceStats& stats) {
-  if (stats.batches == 0 || !(stats.seconds > 0)) return {};
-  Diagnosis found = diagnose_run(stats);
-  if (!found.too_short) say_if_too_short(found, stats.seconds);
-  return found;
-}
-
 }  // namespace chunkio::advice
 
 namespace chunkio::cuda {
 
-Diagnosis DeviceStats::diagnosis() const { return advice::diagnose(*this); }
+Diagnosis DeviceStats::diagnosis() const {
+  if (batches == 0 || !(seconds > 0)) return {};
+  Diagnosis found = advice::diagnose_run(*this);
+  if (!found.too_short) advice::say_if_too_short(found, seconds);
+  return found;
+}
 
 }  // namespace chunkio::cuda

@@ -15,10 +15,6 @@ constexpr double kLeastShare = 0.005;
 // The longest latency that a DiskLimit can have.
 constexpr double kMaxRequestSeconds = 60;
 
-double images_per_second(const LoaderStats& stats) {
-  return static_cast<double>(stats.images) / stats.seconds;
-}
-
 /// What the consumer would take if it never had to wait; infinite if it does nothing but wait, as a
 /// loop does that only counts batches.
 double wanted_per_second(const LoaderStats& stats) {
@@ -94,30 +90,30 @@ Observed observe(const LoaderStats& stats) {
   return observed;
 }
 
+Cure Rates::cure(std::string option, std::string text, double rate) const {
+  const double used = std::min(rate, wanted);
+  return {.option = std::move(option),
+          .text = std::move(text),
+          .images_per_second = used,
+          .stall = std::isfinite(wanted) ? std::max(0.0, 1 - used / wanted) : 1.0};
+}
+
 Prediction::Prediction(const LoaderStats& stats, const std::optional<MachineRates>& measured)
     : observed_(observe(stats)),
       measured_(measured.has_value()),
-      now_(images_per_second(stats)),
-      wanted_(wanted_per_second(stats)),
+      rates_{.now = static_cast<double>(stats.images) / stats.seconds,
+             .wanted = wanted_per_second(stats)},
       num_cpus_(observed_.rates.num_cpus) {
   if (measured) observed_.rates = *measured;
   const double bound = loader(observed_);
-  efficiency_ = std::isfinite(bound) ? std::clamp(now_ / bound, 0.05, 1.0) : 1.0;
+  efficiency_ = std::isfinite(bound) ? std::clamp(rates_.now / bound, 0.05, 1.0) : 1.0;
 }
 
 Cure Prediction::cure(std::string option, std::string text, const Observed& changed,
                       double echo) const {
   // A loader that delivers already is never predicted to become slower.
-  return cure_at(std::max(efficiency_ * loader(changed), now_) * echo, std::move(option),
-                 std::move(text));
-}
-
-Cure Prediction::cure_at(double rate, std::string option, std::string text) const {
-  const double used = std::min(rate, wanted_);
-  return {.option = std::move(option),
-          .text = std::move(text),
-          .images_per_second = used,
-          .stall = std::isfinite(wanted_) ? std::max(0.0, 1 - used / wanted_) : 1.0};
+  return rates_.cure(std::move(option), std::move(text),
+                     std::max(efficiency_ * loader(changed), rates_.now) * echo);
 }
 
 double Prediction::loader(const Observed& observed) {

@@ -51,6 +51,15 @@ struct WorkerTime {
   double all;
 };
 
+/// Images a second to the consumer: as it is, and if it never waited.
+struct Rates {
+  double now = 0;
+  double wanted = 0;
+
+  /// Of something that would deliver `rate` images a second.
+  [[nodiscard]] Cure cure(std::string option, std::string text, double rate) const;
+};
+
 /// Stages that are computed with the rates of this run, and those of it that are changed.
 class Prediction {
  public:
@@ -60,8 +69,7 @@ class Prediction {
   [[nodiscard]] const Observed& observed() const noexcept { return observed_; }
   /// Whether the rates are those of stages alone.
   [[nodiscard]] bool measured() const noexcept { return measured_; }
-  [[nodiscard]] double now() const noexcept { return now_; }
-  [[nodiscard]] double wanted() const noexcept { return wanted_; }
+  [[nodiscard]] const Rates& rates() const noexcept { return rates_; }
   [[nodiscard]] std::int64_t num_cpus() const noexcept { return num_cpus_; }
   /// Each worker waits for requests of its own, and for each at least this long.
   [[nodiscard]] bool waits_for_requests() const noexcept {
@@ -72,17 +80,13 @@ class Prediction {
   [[nodiscard]] Cure cure(std::string option, std::string text, const Observed& changed,
                           double echo = 1) const;
 
-  /// Of a loader that would deliver `rate` images a second.
-  [[nodiscard]] Cure cure_at(double rate, std::string option, std::string text) const;
-
   /// Of the loader alone, were it to reach what the model says.
   [[nodiscard]] static double loader(const Observed& observed);
 
  private:
   Observed observed_;
   bool measured_;
-  double now_;
-  double wanted_;
+  Rates rates_;
   std::int64_t num_cpus_;
   double efficiency_ = 1;
 };

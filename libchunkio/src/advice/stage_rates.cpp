@@ -48,17 +48,12 @@ constexpr double kMaxRequestSeconds = 60;    // likewise
 /// Of the file, to be asked whether the page cache has them.
 constexpr std::int64_t kSampledPages = 1024;
 
-/// Random numbers below `bound`, the same in every run.
-class Draws {
- public:
-  explicit Draws(std::uint64_t stream) : random_(stream) {}
-  std::int64_t below(std::int64_t bound) {
-    return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(bound));
-  }
+/// The same in every run.
+using Random = std::mt19937_64;
 
- private:
-  std::mt19937_64 random_;
-};
+std::int64_t draw_below(Random& random, std::int64_t bound) {
+  return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
+}
 
 /// Calls `work(thread, is_over)` on `num_threads` threads, until `seconds` are over or one of them
 /// has thrown. \returns the wall time.
@@ -78,12 +73,12 @@ double on_threads(std::int64_t num_threads, double seconds,
 using Files = std::vector<std::shared_ptr<const Dataset::Impl>>;
 
 double cached_share(const Files& files) {
-  Draws draws(1);
+  Random random(1);
   std::int64_t cached = 0;
   for (std::int64_t i = 0; i < kSampledPages; ++i) {
     const ByteSource& bytes =
-        *files[static_cast<std::size_t>(draws.below(std::ssize(files)))]->bytes;
-    const std::int64_t place = draws.below(bytes.size());
+        *files[static_cast<std::size_t>(draw_below(random, std::ssize(files)))]->bytes;
+    const std::int64_t place = draw_below(random, bytes.size());
     const io::LocalFile* const file = io::as_local_file(bytes);
     if (file != nullptr && io::has_page(file->fd(), place)) ++cached;
   }
@@ -123,12 +118,12 @@ class Disk {
 
   /// One request, at a multiple of `alignment`. Waits for it, but not beyond `end`.
   /// \returns when it is there, which may be later. Thread-safe.
-  Clock::time_point read(std::int64_t bytes, std::int64_t alignment, Draws& draws,
+  Clock::time_point read(std::int64_t bytes, std::int64_t alignment, Random& random,
                          std::span<std::byte> scratch, Clock::time_point end,
                          ReadCost& cost) const {
-    const ByteSource& file = *files_[static_cast<std::size_t>(draws.below(std::ssize(files_)))];
+    const ByteSource& file = *files_[static_cast<std::size_t>(draw_below(random, std::ssize(files_)))];
     const std::int64_t size = std::min(bytes, file.size());
-    const std::int64_t place = draws.below(file.size() - size + 1);
+    const std::int64_t place = draw_below(random, file.size() - size + 1);
     const std::int64_t offset = place / alignment * alignment;
     const Clock::time_point arrives = slower_ ? slower_->submit(size, offset) : Clock::now();
     static_cast<void>(io::RangeReader(file).read({offset, offset + size}, scratch, {}, cost));
@@ -161,11 +156,11 @@ double measure_bandwidth(const Disk& disk, double seconds, std::int64_t num_thre
   std::int64_t bytes = 0;
   Disk::Clock::time_point last = start;
   on_threads(num_threads, seconds, [&](std::int64_t thread, const std::function<bool()>& is_over) {
-    Draws draws(static_cast<std::uint64_t>(thread) + 2);
+    Random random(static_cast<std::uint64_t>(thread) + 2);
     const base::HostBuffer scratch(disk.scratch_bytes(request_bytes));
     do {
       ReadCost cost;
-      const auto there = disk.read(request_bytes, 1, draws, scratch.bytes(), end, cost);
+      const auto there = disk.read(request_bytes, 1, random, scratch.bytes(), end, cost);
       const std::lock_guard lock(mutex);
       bytes += cost.bytes_read;
       last = std::max(last, there);
@@ -177,14 +172,14 @@ double measure_bandwidth(const Disk& disk, double seconds, std::int64_t num_thre
 /// \pre the bandwidth is measured.
 void measure_latency(const Disk& disk, double seconds, StageRates& rates) {
   const auto end = in_seconds(seconds);
-  Draws draws(1);
+  Random random(1);
   const base::HostBuffer scratch(disk.scratch_bytes(kPage));
   double sum = 0;
   std::int64_t requests = 0;
   do {
     ReadCost cost;
     const auto begin = Disk::Clock::now();
-    sum += seconds_between(begin, disk.read(kPage, kPage, draws, scratch.bytes(), end, cost));
+    sum += seconds_between(begin, disk.read(kPage, kPage, random, scratch.bytes(), end, cost));
     ++requests;
   } while (Disk::Clock::now() < end);
   const double transfer = static_cast<double>(kPage) /
@@ -199,12 +194,12 @@ class Placement {
       : groups_(loader.row_groups()),
         sample_bytes_(loader.dataset().info().sample_bytes()),
         source_(open_source(loader)) {
-    Draws draws(0);
+    Random random(0);
     const std::int64_t group_bytes = groups_.group_samples() * sample_bytes_;
     const std::int64_t wanted =
         std::clamp<std::int64_t>(kPixelBytes / group_bytes, 1, groups_.num_groups());
     for (std::int64_t i = 0; i < wanted; ++i) {
-      chosen_.push_back(draws.below(groups_.num_groups()));
+      chosen_.push_back(draw_below(random, groups_.num_groups()));
     }
   }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <chunkio/error.hpp>
 #include <chunkio/throughput.hpp>
@@ -119,17 +120,12 @@ Throughput predict_throughput(const MachineRates& rates, const ReadingPlan& plan
     found.echo = static_cast<std::int64_t>(std::min(
         std::ceil(found.consumer_images_per_second / found.loader_images_per_second), kMostEcho));
   }
-  struct Stage {
-    Bound bound;
-    double images_per_second;
-  };
+  using Stage = std::pair<Bound, double>;
   const std::array stages{Stage{Bound::disk, found.disk_images_per_second},
                           Stage{Bound::decode, found.decode_images_per_second},
                           Stage{Bound::copy, found.copy_images_per_second},
                           Stage{Bound::bus, found.bus_images_per_second}};
-  found.bound = std::min_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
-                  return a.images_per_second < b.images_per_second;
-                })->bound;
+  found.bound = std::ranges::min_element(stages, {}, &Stage::second)->first;
   return found;
 }
 

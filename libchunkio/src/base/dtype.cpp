@@ -28,40 +28,6 @@ std::size_t size_of(DType dtype) noexcept {
   return 0;
 }
 
-std::string_view to_string(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::uint8:
-      return "uint8";
-    case DType::int8:
-      return "int8";
-    case DType::uint16:
-      return "uint16";
-    case DType::int16:
-      return "int16";
-    case DType::uint32:
-      return "uint32";
-    case DType::int32:
-      return "int32";
-    case DType::uint64:
-      return "uint64";
-    case DType::int64:
-      return "int64";
-    case DType::float32:
-      return "float32";
-    case DType::float64:
-      return "float64";
-    case DType::float16:
-      return "float16";
-    case DType::bfloat16:
-      return "bfloat16";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Layout layout) noexcept {
-  return layout == Layout::nhwc ? "nhwc" : "nchw";
-}
-
 Shape::Shape(std::initializer_list<std::int64_t> dims)
     : Shape(std::span<const std::int64_t>(dims.begin(), dims.size())) {}
 

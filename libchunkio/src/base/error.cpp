@@ -1,37 +1,18 @@
+#include <array>
+#include <cstddef>
+
 #include <chunkio/error.hpp>
 
 namespace chunkio {
 
 std::string_view to_string(ErrorCode code) noexcept {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return "invalid_argument";
-    case ErrorCode::not_found:
-      return "not_found";
-    case ErrorCode::unsupported:
-      return "unsupported";
-    case ErrorCode::refused_by_policy:
-      return "refused_by_policy";
-    case ErrorCode::corrupt_data:
-      return "corrupt_data";
-    case ErrorCode::digest_mismatch:
-      return "digest_mismatch";
-    case ErrorCode::io_failed:
-      return "io_failed";
-    case ErrorCode::no_space:
-      return "no_space";
-    case ErrorCode::output_exists:
-      return "output_exists";
-    case ErrorCode::hdf5_failed:
-      return "hdf5_failed";
-    case ErrorCode::cuda_failed:
-      return "cuda_failed";
-    case ErrorCode::out_of_resources:
-      return "out_of_resources";
-    case ErrorCode::cancelled:
-      return "cancelled";
-  }
-  return "unknown";
+  // By number.
+  static constexpr std::array<std::string_view, 14> kNames{
+      "unknown",      "invalid_argument", "not_found",        "unsupported", "refused_by_policy",
+      "corrupt_data", "digest_mismatch",  "io_failed",        "no_space",    "output_exists",
+      "hdf5_failed",  "cuda_failed",      "out_of_resources", "cancelled"};
+  const auto number = static_cast<std::size_t>(code);
+  return kNames[number < kNames.size() ? number : 0];
 }
 
 Error::Error(ErrorCode code, const std::string& message, std::string_view option,

@@ -8,168 +8,73 @@
 namespace chunkio {
 namespace {
 
-/// Enumerators that are numbered from 0 up to `last`.
-template <class Option, Option last>
-constexpr auto numbered() {
-  std::array<Option, static_cast<std::size_t>(last) + 1> values{};
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Option>(i);
-  return values;
+using namespace std::string_view_literals;
+
+// The names of all values by their numbers, which count from 0.
+constexpr auto names(OrderMode) {
+  return std::array{"chunk_shuffled"sv, "sequential"sv, "random"sv};
+}
+constexpr auto names(Uneven) { return std::array{"pad"sv, "drop"sv, "exact"sv}; }
+constexpr auto names(SourceKind) {
+  return std::array{"auto"sv, "scatter"sv, "hdf5"sv, "mapped"sv, "direct"sv};
+}
+constexpr auto names(Verify) { return std::array{"off"sv, "first_epoch"sv, "always"sv}; }
+constexpr auto names(OnError) { return std::array{"raise"sv, "skip"sv}; }
+constexpr auto names(Resident) { return std::array{"none"sv, "host"sv}; }
+constexpr auto names(WhenHeld) { return std::array{"raise"sv, "copy"sv}; }
+constexpr auto names(Layout) { return std::array{"nhwc"sv, "nchw"sv}; }
+constexpr auto names(DType) {
+  return std::array{"uint8"sv,  "int8"sv,  "uint16"sv,  "int16"sv,   "uint32"sv,  "int32"sv,
+                    "uint64"sv, "int64"sv, "float32"sv, "float64"sv, "float16"sv, "bfloat16"sv};
+}
+constexpr auto names(cuda::PinMemory) { return std::array{"require"sv, "prefer"sv, "off"sv}; }
+constexpr auto names(cuda::DeviceResident) { return std::array{"auto"sv, "off"sv, "require"sv}; }
+constexpr auto names(Bound) {
+  return std::array{"none"sv, "disk"sv,     "decode"sv,  "copy"sv,  "plan"sv,
+                    "bus"sv,  "consumer"sv, "buffers"sv, "kernel"sv};
 }
 
-template <class Option, Option last>
-constexpr auto kNumbered = numbered<Option, last>();
+template <class Option>
+std::string_view name_of(Option option) noexcept {
+  static constexpr auto kNames = names(Option{});
+  const auto number = static_cast<std::size_t>(option);
+  return number < kNames.size() ? kNames[number] : "unknown";
+}
 
 }  // namespace
 
-template <>
-std::span<const OrderMode> values_of() noexcept {
-  return kNumbered<OrderMode, OrderMode::random>;
+template <class Option>
+std::span<const Option> values_of() noexcept {
+  static constexpr auto kValues = [] {
+    std::array<Option, names(Option{}).size()> values{};
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Option>(i);
+    return values;
+  }();
+  return kValues;
 }
-template <>
-std::span<const Uneven> values_of() noexcept {
-  return kNumbered<Uneven, Uneven::exact>;
-}
-template <>
-std::span<const SourceKind> values_of() noexcept {
-  return kNumbered<SourceKind, SourceKind::direct>;
-}
-template <>
-std::span<const Verify> values_of() noexcept {
-  return kNumbered<Verify, Verify::always>;
-}
-template <>
-std::span<const OnError> values_of() noexcept {
-  return kNumbered<OnError, OnError::skip>;
-}
-template <>
-std::span<const Resident> values_of() noexcept {
-  return kNumbered<Resident, Resident::host>;
-}
-template <>
-std::span<const WhenHeld> values_of() noexcept {
-  return kNumbered<WhenHeld, WhenHeld::copy>;
-}
-template <>
-std::span<const Layout> values_of() noexcept {
-  return kNumbered<Layout, Layout::nchw>;
-}
-template <>
-std::span<const DType> values_of() noexcept {
-  return kNumbered<DType, DType::bfloat16>;
-}
-template <>
-std::span<const cuda::PinMemory> values_of() noexcept {
-  return kNumbered<cuda::PinMemory, cuda::PinMemory::off>;
-}
-template <>
-std::span<const cuda::DeviceResident> values_of() noexcept {
-  return kNumbered<cuda::DeviceResident, cuda::DeviceResident::require>;
-}
+template std::span<const OrderMode> values_of() noexcept;
+template std::span<const Uneven> values_of() noexcept;
+template std::span<const SourceKind> values_of() noexcept;
+template std::span<const Verify> values_of() noexcept;
+template std::span<const OnError> values_of() noexcept;
+template std::span<const Resident> values_of() noexcept;
+template std::span<const WhenHeld> values_of() noexcept;
+template std::span<const Layout> values_of() noexcept;
+template std::span<const DType> values_of() noexcept;
+template std::span<const cuda::PinMemory> values_of() noexcept;
+template std::span<const cuda::DeviceResident> values_of() noexcept;
 
-std::string_view to_string(SourceKind kind) noexcept {
-  switch (kind) {
-    case SourceKind::automatic:
-      return "auto";
-    case SourceKind::scatter:
-      return "scatter";
-    case SourceKind::hdf5:
-      return "hdf5";
-    case SourceKind::mapped:
-      return "mapped";
-    case SourceKind::direct:
-      return "direct";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Verify verify) noexcept {
-  switch (verify) {
-    case Verify::off:
-      return "off";
-    case Verify::first_epoch:
-      return "first_epoch";
-    case Verify::always:
-      return "always";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(OnError on_error) noexcept {
-  switch (on_error) {
-    case OnError::raise:
-      return "raise";
-    case OnError::skip:
-      return "skip";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Resident resident) noexcept {
-  switch (resident) {
-    case Resident::none:
-      return "none";
-    case Resident::host:
-      return "host";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(WhenHeld when_held) noexcept {
-  switch (when_held) {
-    case WhenHeld::raise:
-      return "raise";
-    case WhenHeld::copy:
-      return "copy";
-  }
-  return "unknown";
-}
-
-std::string_view cuda::to_string(PinMemory pin_memory) noexcept {
-  switch (pin_memory) {
-    case PinMemory::require:
-      return "require";
-    case PinMemory::prefer:
-      return "prefer";
-    case PinMemory::off:
-      return "off";
-  }
-  return "unknown";
-}
-
-std::string_view cuda::to_string(DeviceResident resident) noexcept {
-  switch (resident) {
-    case DeviceResident::automatic:
-      return "auto";
-    case DeviceResident::off:
-      return "off";
-    case DeviceResident::require:
-      return "require";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Bound bound) noexcept {
-  switch (bound) {
-    case Bound::none:
-      return "none";
-    case Bound::disk:
-      return "disk";
-    case Bound::decode:
-      return "decode";
-    case Bound::copy:
-      return "copy";
-    case Bound::plan:
-      return "plan";
-    case Bound::bus:
-      return "bus";
-    case Bound::consumer:
-      return "consumer";
-    case Bound::buffers:
-      return "buffers";
-    case Bound::kernel:
-      return "kernel";
-  }
-  return "unknown";
-}
+std::string_view to_string(OrderMode mode) noexcept { return name_of(mode); }
+std::string_view to_string(Uneven uneven) noexcept { return name_of(uneven); }
+std::string_view to_string(SourceKind kind) noexcept { return name_of(kind); }
+std::string_view to_string(Verify verify) noexcept { return name_of(verify); }
+std::string_view to_string(OnError on_error) noexcept { return name_of(on_error); }
+std::string_view to_string(Resident resident) noexcept { return name_of(resident); }
+std::string_view to_string(WhenHeld when_held) noexcept { return name_of(when_held); }
+std::string_view to_string(Layout layout) noexcept { return name_of(layout); }
+std::string_view to_string(DType dtype) noexcept { return name_of(dtype); }
+std::string_view cuda::to_string(PinMemory pin_memory) noexcept { return name_of(pin_memory); }
+std::string_view cuda::to_string(DeviceResident resident) noexcept { return name_of(resident); }
+std::string_view to_string(Bound bound) noexcept { return name_of(bound); }
 
 }  // namespace chunkio

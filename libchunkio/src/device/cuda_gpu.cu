@@ -274,10 +274,16 @@ class CudaGpu final : public Gpu {
   void destroy_stream(StreamHandle stream) noexcept override {
     give_back([&] { return cudaStreamDestroy(stream); });
   }
-  EventHandle create_event() override { return create_event_with(cudaEventDisableTiming); }
-  EventHandle create_timer() override { return create_event_with(cudaEventDefault); }
-  // The CPUs have images to read meanwhile.
-  EventHandle create_waited_timer() override { return create_event_with(cudaEventBlockingSync); }
+  EventHandle create_event(EventUse use) override {
+    const CurrentDevice current(context_);
+    // Who waits sleeps: the CPUs have images to read meanwhile.
+    const unsigned flags = use == EventUse::order   ? cudaEventDisableTiming
+                           : use == EventUse::timer ? cudaEventDefault
+                                                    : cudaEventBlockingSync;
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, flags), "create an event");
+    return event;
+  }
   void destroy_event(EventHandle event) noexcept override {
     give_back([&] { return cudaEventDestroy(event); });
   }
@@ -346,12 +352,6 @@ class CudaGpu final : public Gpu {
   }
 
  private:
-  [[nodiscard]] EventHandle create_event_with(unsigned flags) {
-    const CurrentDevice current(context_);
-    cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, flags), "create an event");
-    return event;
-  }
   // The device may be lost before all is given back, or the context gone (cudaDeviceReset(), the
   // end of the program). Then the call would be made in the caller's, or make one.
   template <class Call>

@@ -53,8 +53,10 @@ struct DeviceLoader::Impl {
         num_batches(loader.num_steps()),
         plan(supported(device::make_normalize_plan(dataset.info(), options.normalize))),
         side(device::SidePlan::of(loader, options.label_dtype)),
-        free_bytes(gpu->memory().free_bytes),
-        dataset_bytes(device::ResidentDataset::footprint(loader, side)),
+        counted{.echo = options.echo,
+                .dtype = plan.dtype,
+                .dataset_bytes = device::ResidentDataset::footprint(loader, side),
+                .free_device_bytes = gpu->memory().free_bytes},
         stream(gpu) {
     const std::int64_t big = device::big_batch_of(loader, options);
     const auto restored = chunkio::internal::LoaderAccess::restored_place(loader);
@@ -66,7 +68,7 @@ struct DeviceLoader::Impl {
     const std::string state = restored ? loader.state() : std::string();
     const device::MemoryNeeds fed =
         needs_with(device::Uploader::footprint(loader, big, side), false);
-    const device::MemoryNeeds whole = needs_with(dataset_bytes, true);
+    const device::MemoryNeeds whole = needs_with(counted.dataset_bytes, true);
     const bool keep =
         fits_device(loader) && (whole.fit() || options.resident == DeviceResident::require);
     (keep ? whole : fed).require_room();
@@ -75,14 +77,14 @@ struct DeviceLoader::Impl {
                                              side, options.pin_memory, keep ? whole : fed);
     std::optional<device::ResidentDataset> uploaded = keep ? upload(loader, whole) : std::nullopt;
     if (uploaded) {
-      resident = true;
-      pins = uploaded->pinned();
+      counted.resident = true;
+      counted.pinned = uploaded->pinned;
       feed = std::make_unique<device::ResidentFeed>(std::move(loader), big, std::move(*uploaded));
     } else {
       fed.require_room();  // Not asked yet if the dataset was to be kept.
       // Nothing is read into the ring of a loader whose dataset is resident.
       pinned = device::PinnedRing::of(gpu, loader, options.pin_memory);
-      pins = pinned != nullptr;
+      counted.pinned = pinned != nullptr;
       feed = std::make_unique<device::Uploader>(gpu, std::move(loader), big, side, fed);
     }
     if (restored) go_to(*restored, 0, state);
@@ -105,7 +107,7 @@ struct DeviceLoader::Impl {
     return {.output_bytes = device::OutputRing::footprint(options.max_held,
                                                           loader_options.batch_size, plan, side),
             .input_bytes = input_bytes,
-            .free_bytes = free_bytes,
+            .free_bytes = counted.free_device_bytes,
             .batch_size = loader_options.batch_size,
             .max_held = options.max_held,
             .big_batch = options.big_batch,
@@ -131,15 +133,15 @@ struct DeviceLoader::Impl {
   [[nodiscard]] bool fits_device(const Loader& loader) const {
     if (options.resident == DeviceResident::off) return false;
     const std::int64_t rows = loader.row_groups().num_samples();
-    const double limit = options.resident_share * static_cast<double>(free_bytes);
+    const double limit = options.resident_share * static_cast<double>(counted.free_device_bytes);
     if (rows <= std::numeric_limits<std::int32_t>::max() &&
-        static_cast<double>(dataset_bytes) <= limit) {
+        static_cast<double>(counted.dataset_bytes) <= limit) {
       return true;
     }
     if (options.resident == DeviceResident::automatic) return false;
     throw Error(ErrorCode::out_of_resources,
-                dataset.info().path + " takes " + std::to_string(dataset_bytes) +
-                    " bytes on the device, where " + std::to_string(free_bytes) +
+                dataset.info().path + " takes " + std::to_string(counted.dataset_bytes) +
+                    " bytes on the device, where " + std::to_string(counted.free_device_bytes) +
                     " are free; raise resident_share, or set resident to automatic");
   }
 
@@ -181,10 +183,10 @@ struct DeviceLoader::Impl {
       ++within;
       if (within == std::ssize(current->batch_rows) * options.echo) drop_current();
       const std::lock_guard lock(mutex);
-      ++batches;
-      images += std::ssize(slot.sample_ids);
-      stall_seconds += std::exchange(waited_seconds, 0);
-      seconds = std::chrono::duration<double>(Clock::now() - *first_started).count();
+      ++counted.batches;
+      counted.images += std::ssize(slot.sample_ids);
+      counted.stall_seconds += std::exchange(waited_seconds, 0);
+      counted.seconds = std::chrono::duration<double>(Clock::now() - *first_started).count();
       return &slot;
     } catch (const device::TimedOut&) {
       throw;  // No failure: what is late may come.
@@ -322,9 +324,9 @@ struct DeviceLoader::Impl {
     const auto kernel = gpu->seconds_between(slot.begun.get(), slot.computed.get());
     const auto idle = gpu->seconds_between(slot.wait_begun.get(), slot.wait_ended.get());
     const std::lock_guard lock(mutex);
-    kernel_seconds += kernel.value();
+    counted.kernel_seconds += kernel.value();
     // A stream that has not come there yet has other work, so it does not stand idle.
-    device_stall_seconds += idle.value_or(0);
+    counted.device_stall_seconds += idle.value_or(0);
   }
 
   void deal(std::int64_t pass) {
@@ -438,10 +440,9 @@ struct DeviceLoader::Impl {
   std::int64_t num_batches = 0;
   device::NormalizePlan plan;
   device::SidePlan side;
-  std::int64_t free_bytes = 0;     // Of the device, before anything was allocated.
-  std::int64_t dataset_bytes = 0;  // What the dataset takes there.
-  bool resident = false;
-  bool pins = false;  // Copies come from page-locked memory.
+
+  std::mutex mutex;     // Guards `counted` once there are batches.
+  DeviceStats counted;  // Without what the feed counts.
 
   // In this order: a member is destroyed before what it uses.
   std::unique_ptr<device::PinnedRing> pinned;
@@ -465,14 +466,6 @@ struct DeviceLoader::Impl {
   double waited_seconds = 0;  // for images of the batch that is handed out next
 
   std::optional<Clock::time_point> first_started;
-
-  mutable std::mutex mutex;  // Guards what follows.
-  std::int64_t batches = 0;
-  std::int64_t images = 0;
-  double seconds = 0;
-  double stall_seconds = 0;
-  double device_stall_seconds = 0;
-  double kernel_seconds = 0;
 };
 
 DeviceLoader::DeviceLoader(Loader loader, DeviceOptions options)
@@ -510,25 +503,13 @@ std::vector<SkippedRows> DeviceLoader::skipped() const { return impl().feed->ski
 std::int64_t DeviceLoader::num_steps() const { return impl().num_batches * impl().options.echo; }
 
 DeviceStats DeviceLoader::stats() const {
-  DeviceStats stats{.loader = impl().feed->loader_stats(),
-                    .pinned = impl().pins,
-                    .resident = impl().resident,
-                    .echo = impl().options.echo,
-                    .dtype = impl().plan.dtype,
-                    .dataset_bytes = impl().dataset_bytes,
-                    .free_device_bytes = impl().free_bytes};
+  std::unique_lock lock(impl().mutex);
+  DeviceStats stats = impl().counted;
+  lock.unlock();
+  stats.loader = impl().feed->loader_stats();
   const device::BatchFeed::Uploads uploads = impl().feed->uploads();
   stats.bytes_uploaded = uploads.bytes;
   stats.upload_seconds = uploads.seconds;
-  {
-    const std::lock_guard lock(impl().mutex);
-    stats.batches = impl().batches;
-    stats.images = impl().images;
-    stats.seconds = impl().seconds;
-    stats.stall_seconds = impl().stall_seconds;
-    stats.device_stall_seconds = impl().device_stall_seconds;
-    stats.kernel_seconds = impl().kernel_seconds;
-  }
   return stats;
 }
 

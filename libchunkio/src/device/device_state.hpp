@@ -2,8 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "read/state_members.hpp"
 
 namespace chunkio::device {
 
@@ -17,9 +22,36 @@ struct DeviceState {
   std::int64_t step = 0;
 };
 
+inline constexpr const char* kDeviceStateVersion = "chunkio_device_state";
+
 /// One line of JSON.
-[[nodiscard]] std::string to_json(const DeviceState& state);
+[[nodiscard]] inline std::string to_json(const DeviceState& state) {
+  return nlohmann::json{{kDeviceStateVersion, 1},
+                        {"loader", nlohmann::json::parse(state.loader)},
+                        {"big_batch", state.big_batch},
+                        {"echo", state.echo},
+                        {"rank", state.rank},
+                        {"world_size", state.world_size},
+                        {"step", state.step}}
+      .dump();
+}
+
 /// \throws Error invalid_argument: not what to_json() writes.
-[[nodiscard]] DeviceState parse_device_state(std::string_view text);
+[[nodiscard]] inline DeviceState parse_device_state(std::string_view text) {
+  constexpr read::StateKind kKind{
+      .what = "a state of a DeviceLoader", .from = "a DeviceLoader", .max_bytes = 8192};
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  read::StateMembers members(text, kKind);
+  if (members.number(kDeviceStateVersion, 1, kMax) != 1)
+    throw members.refusal("its version is not known");
+  DeviceState state{.loader = members.object("loader"),
+                    .big_batch = members.number("big_batch", 1, kMax),
+                    .echo = members.number("echo", 1, kMax),
+                    .rank = members.number("rank", 0, kMax),
+                    .world_size = members.number("world_size", 1, kMax),
+                    .step = members.number("step", 0, kMax)};
+  members.require_none_left();
+  return state;
+}
 
 }  // namespace chunkio::device

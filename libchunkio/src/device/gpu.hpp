@@ -71,6 +71,14 @@ struct GatherWork {
   std::byte* target = nullptr;
 };
 
+/// What an event is for. CUDA's documentation says that streams and is_done() are fastest with
+/// events that neither wake threads nor take the time.
+enum class EventUse : std::uint8_t {
+  order,         ///< For streams to wait for, and to be looked at.
+  timer,         ///< Also takes the time, see Gpu::seconds_between().
+  waited_timer,  ///< A timer that synchronize() sleeps on.
+};
+
 struct DeviceMemory {
   std::int64_t free_bytes = 0;
   std::int64_t total_bytes = 0;
@@ -95,13 +103,7 @@ class Gpu {
 
   [[nodiscard]] virtual StreamHandle create_stream() = 0;
   virtual void destroy_stream(StreamHandle stream) noexcept = 0;
-  /// For streams to wait for, and to be looked at.
-  [[nodiscard]] virtual EventHandle create_event() = 0;
-  /// One that also takes the time, see seconds_between().
-  [[nodiscard]] virtual EventHandle create_timer() = 0;
-  /// A timer that synchronize() sleeps on. CUDA's documentation says that streams and is_done() are
-  /// fastest with events that neither wake threads nor take the time.
-  [[nodiscard]] virtual EventHandle create_waited_timer() = 0;
+  [[nodiscard]] virtual EventHandle create_event(EventUse use) = 0;
   virtual void destroy_event(EventHandle event) noexcept = 0;
 
   /// The event is done when all that was put into `stream` before is.
@@ -142,14 +144,14 @@ class Gpu {
 [[nodiscard]] std::shared_ptr<Gpu> open_gpu(int device);
 
 /// Memory, a stream or an event of a Gpu, which lives as long.
-template <class Handle, auto kCreate, auto kDestroy>
+template <class Handle, auto kCreate, auto kDestroy, auto... kUse>
 class GpuResource {
  public:
   GpuResource() = default;
   /// \throws Error as Gpu's function.
   template <class... Arguments>
   explicit GpuResource(std::shared_ptr<Gpu> gpu, Arguments... arguments)
-      : gpu_(std::move(gpu)), handle_((gpu_.get()->*kCreate)(arguments...)) {}
+      : gpu_(std::move(gpu)), handle_((gpu_.get()->*kCreate)(kUse..., arguments...)) {}
   GpuResource(GpuResource&& other) noexcept
       : gpu_(std::move(other.gpu_)), handle_(std::exchange(other.handle_, nullptr)) {}
   GpuResource& operator=(GpuResource&& other) noexcept {
@@ -172,8 +174,10 @@ class GpuResource {
 using DeviceBuffer = GpuResource<std::byte*, &Gpu::allocate, &Gpu::free>;
 using PinnedBuffer = GpuResource<std::byte*, &Gpu::allocate_pinned, &Gpu::free_pinned>;
 using GpuStream = GpuResource<StreamHandle, &Gpu::create_stream, &Gpu::destroy_stream>;
-using GpuEvent = GpuResource<EventHandle, &Gpu::create_event, &Gpu::destroy_event>;
-using GpuTimer = GpuResource<EventHandle, &Gpu::create_timer, &Gpu::destroy_event>;
-using GpuWaitedTimer = GpuResource<EventHandle, &Gpu::create_waited_timer, &Gpu::destroy_event>;
+template <EventUse use>
+using EventOf = GpuResource<EventHandle, &Gpu::create_event, &Gpu::destroy_event, use>;
+using GpuEvent = EventOf<EventUse::order>;
+using GpuTimer = EventOf<EventUse::timer>;
+using GpuWaitedTimer = EventOf<EventUse::waited_timer>;
 
 }  // namespace chunkio::device

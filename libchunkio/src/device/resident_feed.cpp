@@ -53,18 +53,18 @@ std::int64_t ResidentDataset::footprint(const Loader& loader, const SidePlan& si
 ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader,
                                  const SidePlan& side, cuda::PinMemory pin_memory,
                                  const MemoryNeeds& needs)
-    : device_bytes_(footprint(loader, side)) {
+    : device_bytes(footprint(loader, side)) {
   const std::int64_t rows = loader.row_groups().num_samples();
   const std::int64_t sample_bytes = loader.dataset().info().sample_bytes();
   const auto image_bytes = static_cast<std::size_t>(rows * sample_bytes);
-  images_ = allocate(gpu, image_bytes + kKernelSlack, needs);
+  images = allocate(gpu, image_bytes + kKernelSlack, needs);
   const auto allocate_rows = [&](std::int64_t row_bytes) {
     return row_bytes == 0 ? DeviceBuffer()
                           : allocate(gpu, static_cast<std::size_t>(rows * row_bytes), needs);
   };
-  labels_ = allocate_rows(side.labels.input_bytes());
+  labels = allocate_rows(side.labels.input_bytes());
   for (const read::RingField& field : side.fields) {
-    fields_.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
+    fields.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
   }
 
   struct Copying {
@@ -73,10 +73,10 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
   };
   Loader reader(loader.dataset(), sequential(loader.options(), sample_bytes + side.input_bytes()));
   const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
-  pinned_ = ring != nullptr;
+  pinned = ring != nullptr;
   const GpuStream stream(gpu);
   // The kernel reads whole words, and behind the last image nobody else writes.
-  gpu->clear(images_.get() + image_bytes, kKernelSlack, stream.get());
+  gpu->clear(images.get() + image_bytes, kKernelSlack, stream.get());
   std::deque<Copying> copying;
   std::vector<std::int64_t> ids;
   const auto copy = [&](const TensorView& values, const DeviceBuffer& target,
@@ -85,7 +85,7 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
     if (bytes == 0) return;
     gpu->copy_to_device(target.get() + std::ssize(ids) * row_bytes, values.data(), bytes,
                         stream.get());
-    bytes_uploaded_ += static_cast<std::int64_t>(bytes);
+    bytes_uploaded += static_cast<std::int64_t>(bytes);
   };
   try {
     for (const Batch& batch : reader.epoch(0)) {
@@ -93,12 +93,11 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
         const base::TraceRange range(base::Stage::upload);
         // Held first: a batch must outlive its copy, whatever is thrown.
         const Copying& last = copying.emplace_back(Copying{batch, GpuWaitedTimer(gpu)});
-        copy(batch.images(), images_, sample_bytes);
-        copy(batch.labels(), labels_, side.labels.input_bytes());
-        for (std::size_t i = 0; i < fields_.size(); ++i) {
+        copy(batch.images(), images, sample_bytes);
+        copy(batch.labels(), labels, side.labels.input_bytes());
+        for (std::size_t i = 0; i < fields.size(); ++i) {
           const read::RingField& field = side.fields[i];
-          copy(batch.field(field.info.name), fields_[i],
-               static_cast<std::int64_t>(field.row_bytes));
+          copy(batch.field(field.info.name), fields[i], static_cast<std::int64_t>(field.row_bytes));
         }
         ids.insert(ids.end(), batch.sample_ids().begin(), batch.sample_ids().end());
         gpu->record(last.done.get(), stream.get());
@@ -116,23 +115,23 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
     const base::TraceRange range(base::Stage::wait_for_copy);
     gpu->synchronize(stream.get());
   }
-  stats_ = reader.stats();
-  skipped_ = reader.skipped();
-  if (std::ssize(ids) != loader.dataset().size()) sample_ids_ = std::move(ids);
+  stats = reader.stats();
+  skipped = reader.skipped();
+  if (std::ssize(ids) != loader.dataset().size()) sample_ids = std::move(ids);
 }
 
 std::optional<std::int32_t> ResidentDataset::device_row(std::int64_t sample_id) const {
-  if (is_whole()) return static_cast<std::int32_t>(sample_id);
-  const auto found = std::lower_bound(sample_ids_->begin(), sample_ids_->end(), sample_id);
-  if (found == sample_ids_->end() || *found != sample_id) return std::nullopt;
-  return static_cast<std::int32_t>(found - sample_ids_->begin());
+  if (!sample_ids) return static_cast<std::int32_t>(sample_id);
+  const auto found = std::lower_bound(sample_ids->begin(), sample_ids->end(), sample_id);
+  if (found == sample_ids->end() || *found != sample_id) return std::nullopt;
+  return static_cast<std::int32_t>(found - sample_ids->begin());
 }
 
 ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset dataset)
     : loader_(std::move(loader)), batches_(batches), dataset_(std::move(dataset)) {
-  big_batch_.images = dataset_.images();
-  big_batch_.labels = dataset_.labels();
-  for (const DeviceBuffer& field : dataset_.fields()) big_batch_.fields.push_back(field.get());
+  big_batch_.images = dataset_.images.get();
+  big_batch_.labels = dataset_.labels.get();
+  for (const DeviceBuffer& field : dataset_.fields) big_batch_.fields.push_back(field.get());
   big_batch_.reserve(batches_, batches_ * loader_.options().batch_size);
 }
 
@@ -190,7 +189,7 @@ void ResidentFeed::append_batch(std::int64_t step) {
   rows_->append_batch(step, ids);
   rows.resize(ids.size());
   std::size_t kept = begin;
-  if (dataset_.is_whole()) {
+  if (!dataset_.sample_ids) {
     for (; kept < ids.size(); ++kept) rows[kept] = static_cast<std::int32_t>(ids[kept]);
   } else {
     // What could not be read (OnError::skip) is not there.

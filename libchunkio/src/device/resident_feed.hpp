@@ -18,8 +18,7 @@
 namespace chunkio::device {
 
 /// All rows that a loader delivers, on the device as uint8.
-class ResidentDataset {
- public:
+struct ResidentDataset {
   /// Device memory that it would take.
   [[nodiscard]] static std::int64_t footprint(const Loader& loader, const SidePlan& side);
 
@@ -28,33 +27,19 @@ class ResidentDataset {
   ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& loader, const SidePlan& side,
                   cuda::PinMemory pin_memory, const MemoryNeeds& needs);
 
-  [[nodiscard]] const std::byte* images() const noexcept { return images_.get(); }
-  [[nodiscard]] const std::byte* labels() const noexcept { return labels_.get(); }
-  /// One for each of SidePlan::fields.
-  [[nodiscard]] const std::vector<DeviceBuffer>& fields() const noexcept { return fields_; }
-  [[nodiscard]] std::int64_t device_bytes() const noexcept { return device_bytes_; }
-  [[nodiscard]] std::int64_t bytes_uploaded() const noexcept { return bytes_uploaded_; }
-  /// Whether it was copied from page-locked memory.
-  [[nodiscard]] bool pinned() const noexcept { return pinned_; }
-  /// Of the loader that read it.
-  [[nodiscard]] const LoaderStats& stats() const noexcept { return stats_; }
-  [[nodiscard]] const std::vector<SkippedRows>& skipped() const noexcept { return skipped_; }
-  /// All rows of the file are there, at their row numbers.
-  [[nodiscard]] bool is_whole() const noexcept { return !sample_ids_; }
   /// Where a row of the file is; nowhere, if it could not be read (OnError::skip).
   [[nodiscard]] std::optional<std::int32_t> device_row(std::int64_t sample_id) const;
 
- private:
-  std::int64_t device_bytes_;
-  std::int64_t bytes_uploaded_ = 0;
-  DeviceBuffer images_;
-  DeviceBuffer labels_;
-  std::vector<DeviceBuffer> fields_;
-  bool pinned_ = false;
-  LoaderStats stats_;
-  std::vector<SkippedRows> skipped_;
-  /// Of the rows on the device, ascending; absent: all rows of the file.
-  std::optional<std::vector<std::int64_t>> sample_ids_;
+  std::int64_t device_bytes;
+  std::int64_t bytes_uploaded = 0;
+  DeviceBuffer images;
+  DeviceBuffer labels;
+  std::vector<DeviceBuffer> fields;  ///< One for each of SidePlan::fields.
+  bool pinned = false;               ///< It was copied from page-locked memory.
+  LoaderStats stats;                 ///< Of the loader that read it.
+  std::vector<SkippedRows> skipped;
+  /// Of the rows on the device, ascending; absent: all rows of the file, at their row numbers.
+  std::optional<std::vector<std::int64_t>> sample_ids;
 };
 
 /// Nothing is read or copied, only planned, and that by the caller of next(): planning a batch
@@ -73,11 +58,11 @@ class ResidentFeed final : public BatchFeed {
   void release(BigBatch*) override {}
 
   [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }
-  [[nodiscard]] LoaderStats loader_stats() const override { return dataset_.stats(); }
-  [[nodiscard]] std::vector<SkippedRows> skipped() const override { return dataset_.skipped(); }
-  [[nodiscard]] Uploads uploads() const override { return {.bytes = dataset_.bytes_uploaded()}; }
+  [[nodiscard]] LoaderStats loader_stats() const override { return dataset_.stats; }
+  [[nodiscard]] std::vector<SkippedRows> skipped() const override { return dataset_.skipped; }
+  [[nodiscard]] Uploads uploads() const override { return {.bytes = dataset_.bytes_uploaded}; }
   [[nodiscard]] std::int64_t device_bytes() const noexcept override {
-    return dataset_.device_bytes();
+    return dataset_.device_bytes;
   }
 
  private:

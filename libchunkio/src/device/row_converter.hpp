@@ -48,8 +48,6 @@ class RowConverter {
   void convert_plane(std::size_t channel, std::span<const std::uint8_t> values, bool reversed,
                      Stores stores, std::byte* output) const noexcept;
 
-  [[nodiscard]] DType dtype() const noexcept { return dtype_; }
-
  private:
   /// Scales of values in a row: twice, so that a line can begin with any of them.
   struct Pattern {

@@ -38,13 +38,6 @@ std::int64_t run_elements(std::span<const std::int64_t> box, std::span<const std
 
 }  // namespace
 
-ChunkCacheSettings default_chunk_cache(Hdf5Version version) {
-  if (version >= Hdf5Version{2, 0, 0}) {
-    return {.rdcc_nslots = 8191, .rdcc_nbytes = 8 << 20, .rdcc_w0 = 0.75};
-  }
-  return {.rdcc_nslots = 521, .rdcc_nbytes = 1 << 20, .rdcc_w0 = 0.75};
-}
-
 double CacheCounts::hit_rate() const {
   if (visits == 0) return 0;
   return 1 - static_cast<double>(loads + piece_reads) / static_cast<double>(visits);
@@ -132,7 +125,6 @@ void CacheSimulator::read(std::int64_t first, std::int64_t count) {
     counts_.read_bytes += bytes;
     visit({.chunk = chunk,
            .hash = static_cast<std::uint64_t>(chunk),
-           .at_edge = (chunk + 1) * chunk_shape_[0] > shape_[0],
            .wanted_bytes = bytes,
            .runs = 1});
     return;
@@ -176,7 +168,6 @@ void CacheSimulator::read_box(std::span<const std::int64_t> first,
       box[axis] = std::min(end, first[axis] + count[axis]) - std::max(begin, first[axis]);
       elements *= box[axis];
       made.chunk += at[axis] * grid_strides_[axis];
-      made.at_edge = made.at_edge || end > shape_[axis];
       if (axis > 0) {
         made.hash = (made.hash << hash_bits_[axis]) ^ static_cast<std::uint64_t>(at[axis]);
       }
@@ -215,19 +206,11 @@ void CacheSimulator::visit(const Visit& made) {
     }
   }
 
-  const std::int64_t stored = stored_bytes(made.chunk);
-  if (stored == 0 && !geometry_.fills_absent_chunks) {
-    ++counts_.absent;
-    return;
-  }
-  const bool filtered = geometry_.filtered && (geometry_.filter_edge_chunks || !made.at_edge);
   const bool fits = num_slots_ > 0 && static_cast<std::uint64_t>(chunk_bytes_) <= limit_bytes_;
-  if (stored == 0) {
-    ++counts_.absent;
-  } else if (filtered || fits) {
+  if (geometry_.filtered || fits) {
     ++counts_.loads;
     ++counts_.requests;
-    counts_.file_bytes += stored;
+    counts_.file_bytes += stored_bytes(made.chunk);
   } else {
     ++counts_.piece_reads;
     counts_.requests += made.runs;

@@ -22,10 +22,10 @@
 ///
 /// Learnt from the sources of versions 1.10.8 and 1.14.5 (H5D__chunk_hash_val, H5D__chunk_lock,
 /// H5D__chunk_cache_prune, H5D__chunk_cacheable in H5Dchunk.c), and compared with the requests that
-/// 1.10.8, 1.12.2, 1.14.6 and 2.0.0 make to their file driver: all of them agree. They differ in
-/// their defaults only, which default_chunk_cache() knows.
+/// 1.10.8, 1.12.2, 1.14.6 and 2.0.0 make to their file driver: all of them agree.
 ///
-/// Not simulated: writing, page buffers, several datasets read by one call.
+/// Not simulated: writing, page buffers, several datasets read by one call, chunks that were never
+/// written, filters that leave out chunks at the edge.
 #pragma once
 
 #include <array>
@@ -38,32 +38,14 @@
 
 namespace chunkio::plan {
 
-/// A version of libhdf5.
-struct Hdf5Version {
-  int major = 1, minor = 10, release = 8;
-
-  friend auto operator<=>(const Hdf5Version&, const Hdf5Version&) = default;
-};
-
-/// What libhdf5 takes where a program sets nothing: 521 slots and 1 MiB before version 2.0, 8191
-/// slots and 8 MiB since, 0.75 in all.
-[[nodiscard]] ChunkCacheSettings default_chunk_cache(Hdf5Version version);
-
 /// How a chunked dataset lies in its file.
 struct StoredGeometry {
   Shape shape = {};        ///< [N, ...]; 1 to 8 axes, each >= 1.
   Shape chunk_shape = {};  ///< As many axes, each >= 1. May be larger than the dataset.
   std::int64_t element_bytes = 1;
   bool filtered = false;
-  /// False for datasets made with H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS: chunks that the dataset
-  /// does not fill are stored without filters.
-  bool filter_edge_chunks = true;
-  /// Bytes of each chunk in the file, row-major by grid position; 0: never written. Empty: all
-  /// bytes of each chunk.
+  /// Bytes of each chunk in the file, row-major by grid position. Empty: all bytes of each chunk.
   std::vector<std::int64_t> stored_bytes = {};
-  /// Whether a chunk that was never written reads as the fill value, and so takes part in the
-  /// cache; false if the file says never to fill (H5D_FILL_TIME_NEVER).
-  bool fills_absent_chunks = true;
 };
 
 /// What reads came to. Sums; all start with 0.
@@ -73,7 +55,6 @@ struct CacheCounts {
   std::int64_t hits = 0;         ///< Visits that found their chunk in the cache.
   std::int64_t loads = 0;        ///< Visits that read their chunk whole from the file.
   std::int64_t piece_reads = 0;  ///< Visits that read only the bytes asked for from the file.
-  std::int64_t absent = 0;       ///< Visits of a chunk neither in the cache nor in the file.
   std::int64_t evictions = 0;    ///< Chunks that others pushed out of the cache.
   std::int64_t requests = 0;     ///< Read requests for raw data to the file.
   std::int64_t file_bytes = 0;   ///< Raw data read from the file.
@@ -107,9 +88,6 @@ class CacheSimulator {
   void read_each(std::span<const std::int64_t> samples);
 
   [[nodiscard]] const CacheCounts& counts() const noexcept { return counts_; }
-  /// Chunks now in the cache; their bytes in memory.
-  [[nodiscard]] std::int64_t chunks_held() const noexcept { return num_held_; }
-  [[nodiscard]] std::int64_t bytes_held() const noexcept { return num_held_ * chunk_bytes_; }
 
  private:
   using Position = std::array<std::int64_t, Shape::kMaxRank>;
@@ -127,7 +105,6 @@ class CacheSimulator {
   struct Visit {
     std::int64_t chunk = 0;
     std::uint64_t hash = 0;
-    bool at_edge = false;  // the dataset does not fill the chunk
     std::int64_t wanted_bytes = 0;
     std::int64_t runs = 1;  // of wanted bytes without a gap in the chunk and in memory
   };

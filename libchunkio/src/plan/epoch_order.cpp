@@ -126,30 +126,6 @@ std::int64_t lane_begin(std::int64_t lane, std::int64_t num_samples, std::int64_
 
 }  // namespace
 
-std::string_view to_string(OrderMode mode) noexcept {
-  switch (mode) {
-    case OrderMode::chunk_shuffled:
-      return "chunk_shuffled";
-    case OrderMode::sequential:
-      return "sequential";
-    case OrderMode::random:
-      return "random";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Uneven uneven) noexcept {
-  switch (uneven) {
-    case Uneven::pad:
-      return "pad";
-    case Uneven::drop:
-      return "drop";
-    case Uneven::exact:
-      return "exact";
-  }
-  return "unknown";
-}
-
 namespace plan {
 
 SlotStarts::SlotStarts(const RowGroups& groups, const base::KeyedPermutation* permutation)

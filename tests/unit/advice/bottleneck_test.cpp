@@ -11,6 +11,7 @@
 namespace chunkio::advice {
 namespace {
 
+using test::find_cure;
 using test::waiting_stats;
 
 void expect_bound(const LoaderStats& stats, Bound bound, const std::string& part) {
@@ -21,13 +22,6 @@ void expect_bound(const LoaderStats& stats, Bound bound, const std::string& part
   EXPECT_EQ(advice.back(), '.') << "sentences";
   EXPECT_EQ(advice.find('\n'), std::string::npos);
   EXPECT_DOUBLE_EQ(found.stall, stats.stall_seconds / stats.seconds);
-}
-
-const Cure* find_cure(const Diagnosis& diagnosis, const std::string& part) {
-  const auto found =
-      std::find_if(diagnosis.cures.begin(), diagnosis.cures.end(),
-                   [&](const Cure& cure) { return cure.text.find(part) != std::string::npos; });
-  return found == diagnosis.cures.end() ? nullptr : &*found;
 }
 
 bool sorted_by_gain(const Diagnosis& diagnosis) {

@@ -1,5 +1,3 @@
-#include "advice/device_bottleneck.hpp"
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,12 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chunkio/cuda/device_loader.hpp>
+
 #include "support/waiting_stats.hpp"
 
-namespace chunkio::advice {
+namespace chunkio::cuda {
 namespace {
 
-using cuda::DeviceStats;
+using test::find_cure;
 
 /// Ten seconds, half of which the consumer waited: 100 batches of 100 images of 100 kB, by way of
 /// page-locked memory, of a dataset for which the device has no room.
@@ -34,16 +34,9 @@ DeviceStats waiting_stats() {
   return stats;
 }
 
-const Cure* find_cure(const Diagnosis& diagnosis, const std::string& option) {
-  const auto found =
-      std::find_if(diagnosis.cures.begin(), diagnosis.cures.end(),
-                   [&](const Cure& cure) { return cure.option.starts_with(option); });
-  return found == diagnosis.cures.end() ? nullptr : &*found;
-}
-
 TEST(DeviceBottleneck, NothingDeliveredSaysNothing) {
-  EXPECT_EQ(diagnose(DeviceStats{}).bound, Bound::none);
-  EXPECT_TRUE(diagnose(DeviceStats{}).evidence.empty());
+  EXPECT_EQ(DeviceStats{}.diagnosis().bound, Bound::none);
+  EXPECT_TRUE(DeviceStats{}.diagnosis().evidence.empty());
 }
 
 TEST(DeviceBottleneck, HalfASecondIsTooShortToJudge) {
@@ -53,8 +46,8 @@ TEST(DeviceBottleneck, HalfASecondIsTooShortToJudge) {
     stats.seconds = stats.loader.seconds = 0.49;
     stats.stall_seconds = stats.loader.stall_seconds = 0.3;
     stats.device_stall_seconds = 0;
-    const std::vector<std::string> evidence = diagnose(stats).evidence;
-    EXPECT_TRUE(diagnose(stats).too_short);
+    const std::vector<std::string> evidence = stats.diagnosis().evidence;
+    EXPECT_TRUE(stats.diagnosis().too_short);
     EXPECT_EQ(std::count_if(evidence.begin(), evidence.end(),
                             [](const std::string& sentence) {
                               return sentence.find("0.49 s, too short to judge") !=
@@ -62,7 +55,7 @@ TEST(DeviceBottleneck, HalfASecondIsTooShortToJudge) {
                             }),
               1);
     stats.seconds = stats.loader.seconds = 0.51;
-    EXPECT_FALSE(diagnose(stats).too_short);
+    EXPECT_FALSE(stats.diagnosis().too_short);
   }
 }
 
@@ -71,10 +64,10 @@ TEST(DeviceBottleneck, ConsumerThatHardlyWaitsIsTheLimit) {
   stats.upload_seconds = 10;  // busy all the same
   stats.stall_seconds = 0.19;
   stats.device_stall_seconds = 0.1;
-  EXPECT_EQ(diagnose(stats).bound, Bound::consumer);
-  EXPECT_TRUE(diagnose(stats).cures.empty());
+  EXPECT_EQ(stats.diagnosis().bound, Bound::consumer);
+  EXPECT_TRUE(stats.diagnosis().cures.empty());
   stats.stall_seconds = 0.21;  // 3.1 % with the wait of the device
-  EXPECT_EQ(diagnose(stats).bound, Bound::bus);
+  EXPECT_EQ(stats.diagnosis().bound, Bound::bus);
 }
 
 TEST(DeviceBottleneck, StageThatNeverRestsIsTheLimit) {
@@ -82,12 +75,12 @@ TEST(DeviceBottleneck, StageThatNeverRestsIsTheLimit) {
   stats.upload_seconds = 6;
   stats.kernel_seconds = 5;
   stats.loader.stall_seconds = 4;
-  EXPECT_EQ(diagnose(stats).bound, Bound::bus);
+  EXPECT_EQ(stats.diagnosis().bound, Bound::bus);
   stats.kernel_seconds = 7;
-  EXPECT_EQ(diagnose(stats).bound, Bound::kernel);
+  EXPECT_EQ(stats.diagnosis().bound, Bound::kernel);
   stats.loader.stall_seconds = 8;
-  EXPECT_EQ(diagnose(stats).bound, Bound::disk) << "what the loader waits for";
-  EXPECT_DOUBLE_EQ(diagnose(stats).stall, 0.5) << "of the device's consumer, not of the feed";
+  EXPECT_EQ(stats.diagnosis().bound, Bound::disk) << "what the loader waits for";
+  EXPECT_DOUBLE_EQ(stats.diagnosis().stall, 0.5) << "of the device's consumer, not of the feed";
 }
 
 TEST(DeviceBottleneck, AmongEqualsTheBusComesFirstAndTheLoaderLast) {
@@ -95,15 +88,15 @@ TEST(DeviceBottleneck, AmongEqualsTheBusComesFirstAndTheLoaderLast) {
   stats.upload_seconds = 6;
   stats.kernel_seconds = 6;
   stats.loader.stall_seconds = 6;
-  EXPECT_EQ(diagnose(stats).bound, Bound::bus) << "it has cures that keep the program as it is";
+  EXPECT_EQ(stats.diagnosis().bound, Bound::bus) << "it has cures that keep the program as it is";
   stats.upload_seconds = 5;
-  EXPECT_EQ(diagnose(stats).bound, Bound::kernel) << "the loader has to be busier to be named";
+  EXPECT_EQ(stats.diagnosis().bound, Bound::kernel) << "the loader has to be busier to be named";
 }
 
 TEST(DeviceBottleneck, EchoThatIsThereIsMultiplied) {
   DeviceStats stats = waiting_stats();
   stats.loader.stall_seconds = 9;
-  const Diagnosis once = diagnose(stats);
+  const Diagnosis once = stats.diagnosis();
   const Cure* const first = find_cure(once, "echo");
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->option, "echo = 2");
@@ -111,7 +104,7 @@ TEST(DeviceBottleneck, EchoThatIsThereIsMultiplied) {
   EXPECT_NEAR(first->stall, 0, 0.001);
 
   stats.echo = 3;
-  const Diagnosis more = diagnose(stats);
+  const Diagnosis more = stats.diagnosis();
   ASSERT_NE(find_cure(more, "echo"), nullptr);
   EXPECT_EQ(find_cure(more, "echo")->option, "echo = 6") << "three uses are twice too few";
 }
@@ -119,18 +112,18 @@ TEST(DeviceBottleneck, EchoThatIsThereIsMultiplied) {
 TEST(DeviceBottleneck, EchoIsProposedOnlyWhereStorageLimitsAndTheStepIsKnown) {
   DeviceStats stats = waiting_stats();
   stats.loader.stall_seconds = 9;
-  EXPECT_EQ(diagnose(stats).bound, Bound::disk);
-  EXPECT_NE(find_cure(diagnose(stats), "echo"), nullptr);
+  EXPECT_EQ(stats.diagnosis().bound, Bound::disk);
+  EXPECT_NE(find_cure(stats.diagnosis(), "echo"), nullptr);
   stats.batches = 10'000;  // half a millisecond each: nobody trains so fast
-  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+  EXPECT_EQ(find_cure(stats.diagnosis(), "echo"), nullptr);
   stats.batches = 100;
   std::swap(stats.loader.read_seconds, stats.loader.decode_seconds);
-  EXPECT_EQ(diagnose(stats).bound, Bound::decode);
-  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+  EXPECT_EQ(stats.diagnosis().bound, Bound::decode);
+  EXPECT_EQ(find_cure(stats.diagnosis(), "echo"), nullptr);
   std::swap(stats.loader.read_seconds, stats.loader.decode_seconds);
   stats.upload_seconds = 9;
-  EXPECT_EQ(diagnose(stats).bound, Bound::bus);
-  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+  EXPECT_EQ(stats.diagnosis().bound, Bound::bus);
+  EXPECT_EQ(find_cure(stats.diagnosis(), "echo"), nullptr);
 }
 
 TEST(DeviceBottleneck, CuresOfTheLoaderCountImagesOfTheConsumer) {
@@ -144,7 +137,7 @@ TEST(DeviceBottleneck, CuresOfTheLoaderCountImagesOfTheConsumer) {
   stats.loader.batches = 25;
   stats.loader.chunk_loads = 25;
   stats.loader.facts.spare_bytes = stats.loader.facts.image_bytes;
-  const Diagnosis found = diagnose(stats);
+  const Diagnosis found = stats.diagnosis();
   EXPECT_EQ(found.bound, Bound::disk);
   const Cure* const resident = find_cure(found, "resident = host");
   ASSERT_NE(resident, nullptr);
@@ -163,26 +156,27 @@ TEST(DeviceBottleneck, ResidentDatasetsWaitForKernelOrOrder) {
   stats.upload_seconds = 0;
   stats.kernel_seconds = 1;
   stats.loader.stall_seconds = 10;  // when it was read
-  EXPECT_EQ(diagnose(stats).bound, Bound::plan) << "next() was waited for";
-  EXPECT_TRUE(diagnose(stats).cures.empty());
+  EXPECT_EQ(stats.diagnosis().bound, Bound::plan) << "next() was waited for";
+  EXPECT_TRUE(stats.diagnosis().cures.empty());
   stats.stall_seconds = 1;
   stats.device_stall_seconds = 4;
-  const Diagnosis found = diagnose(stats);
+  const Diagnosis found = stats.diagnosis();
   EXPECT_EQ(found.bound, Bound::kernel);
   EXPECT_NE(find_cure(found, "normalize.dtype = float16"), nullptr);
   EXPECT_EQ(find_cure(found, "resident"), nullptr) << "it is on the device";
   stats.dtype = DType::bfloat16;
-  EXPECT_EQ(find_cure(diagnose(stats), "normalize.dtype"), nullptr) << "it is small already";
+  EXPECT_EQ(find_cure(stats.diagnosis(), "normalize.dtype"), nullptr) << "it is small already";
 }
 
 TEST(DeviceBottleneck, WhatWouldHelpTheBusDependsOnTheDevice) {
   DeviceStats stats = waiting_stats();
   stats.upload_seconds = 9;
-  EXPECT_EQ(find_cure(diagnose(stats), "pin_memory"), nullptr) << "it is locked";
-  EXPECT_EQ(find_cure(diagnose(stats), "resident"), nullptr) << "there is no room";
+  EXPECT_NE(stats.diagnosis().evidence.front().find("page-locked"), std::string::npos);
+  EXPECT_EQ(find_cure(stats.diagnosis(), "pin_memory"), nullptr) << "it is locked";
+  EXPECT_EQ(find_cure(stats.diagnosis(), "resident"), nullptr) << "there is no room";
   stats.pinned = false;
   stats.free_device_bytes = stats.dataset_bytes;  // just enough
-  const Diagnosis found = diagnose(stats);
+  const Diagnosis found = stats.diagnosis();
   EXPECT_NE(find_cure(found, "pin_memory = require"), nullptr);
   EXPECT_NE(find_cure(found, "resident = require"), nullptr);
   for (const Cure& cure : found.cures) {
@@ -192,4 +186,4 @@ TEST(DeviceBottleneck, WhatWouldHelpTheBusDependsOnTheDevice) {
 }
 
 }  // namespace
-}  // namespace chunkio::advice
+}  // namespace chunkio::cuda

@@ -18,6 +18,7 @@
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
 #include "support/packed_loader.hpp"
+#include "support/waiting_stats.hpp"
 
 namespace chunkio {
 namespace {
@@ -81,15 +82,6 @@ class StageRatesTest : public ::testing::Test {
     return stats.since({});
   }
 
-  /// The cure of an option that begins with `option`, or whose text has `text`; null without one.
-  static const Cure* find_cure(const Diagnosis& found, const std::string& option,
-                               const std::string& text = {}) {
-    const auto cure = std::find_if(found.cures.begin(), found.cures.end(), [&](const Cure& one) {
-      return one.option.starts_with(option) && one.text.find(text) != std::string::npos;
-    });
-    EXPECT_NE(cure, found.cures.end()) << option << text << " in: " << describe(found);
-    return cure == found.cures.end() ? nullptr : &*cure;
-  }
   static std::string describe(const Diagnosis& found) {
     std::string text(to_string(found.bound));
     for (const std::string& line : found.evidence) text += "\n" + line;
@@ -120,7 +112,7 @@ TEST_F(StageRatesTest, HeavyFilterIsNamedDecode) {
   const LoaderStats stats = without_lateness(run(loader, 200, [](std::int64_t) {}));
   for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
     EXPECT_EQ(to_string(found.bound), "decode") << describe(found);
-    EXPECT_TRUE(find_cure(found, "", "without a filter"));
+    EXPECT_TRUE(test::find_cure(found, "without a filter")) << describe(found);
   }
   EXPECT_EQ(stats.diagnosis().bound, Bound::decode);
 }
@@ -143,29 +135,11 @@ TEST_F(StageRatesTest, LimitedBandwidthIsNamedDisk) {
   for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
     EXPECT_EQ(to_string(found.bound), "disk") << describe(found);
     EXPECT_GT(found.stall, 0.2) << describe(found);
-    const Cure* const echo = find_cure(found, "echo = ");
-    ASSERT_TRUE(echo);
+    const Cure* const echo = test::find_cure(found, "echo = ");
+    ASSERT_TRUE(echo) << describe(found);
     EXPECT_LT(echo->stall, 0.05);
-    EXPECT_TRUE(find_cure(found, "", "disk that delivers"));
+    EXPECT_TRUE(test::find_cure(found, "disk that delivers")) << describe(found);
   }
-}
-
-TEST_F(StageRatesTest, OneThreadIsToldOfTheOthers) {
-  if (base::usable_cpus() < 2) GTEST_SKIP() << "there is one CPU";
-  LoaderOptions one = options();
-  one.num_threads = 1;
-  one.memory_budget = 16 << 20;  // so that keeping all images does not help
-  Loader loader(Dataset::open(make_file({.deflate_level = 9})), one);
-  const LoaderStats stats = without_lateness(run(loader, 100, [](std::int64_t) {}));
-  const Diagnosis found = stats.diagnosis();
-  EXPECT_EQ(to_string(found.bound), "decode") << describe(found);
-  const auto cpus = static_cast<double>(base::usable_cpus());
-  const Cure* const threads =
-      find_cure(found, "num_threads = " + std::to_string(base::usable_cpus()));
-  ASSERT_TRUE(threads);
-  // All that is done is done by workers, so there are as many times the images as workers.
-  const double now = static_cast<double>(stats.images) / stats.seconds;
-  EXPECT_NEAR(threads->images_per_second / now, cpus, 0.2 * cpus) << describe(found);
 }
 
 TEST_F(StageRatesTest, SlowConsumerIsTheLimit) {
@@ -233,12 +207,12 @@ TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
   const LoaderStats stats = run(loader, 20, [](std::int64_t) {});
   for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
     EXPECT_EQ(to_string(found.bound), "disk") << describe(found);
-    const Cure* const threads = find_cure(found, "num_threads = ");
-    ASSERT_TRUE(threads);
+    const Cure* const threads = test::find_cure(found, "num_threads = ");
+    ASSERT_TRUE(threads) << describe(found);
     const double now = static_cast<double>(stats.images) / stats.seconds;
     EXPECT_GT(threads->images_per_second, 2 * now) << describe(found);
   }
-  EXPECT_TRUE(find_cure(diagnose(stats, alone), "", "in chunks of"));
+  EXPECT_TRUE(test::find_cure(diagnose(stats, alone), "in chunks of"));
 }
 
 TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
@@ -254,8 +228,8 @@ TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
 
   const LoaderStats stats = run(loader, 60, [](std::int64_t) {});
   const Diagnosis found = diagnose(stats, alone);
-  const Cure* const chunks = find_cure(found, "", "in chunks of");
-  ASSERT_TRUE(chunks);
+  const Cure* const chunks = test::find_cure(found, "in chunks of");
+  ASSERT_TRUE(chunks) << describe(found);
   // What the disk brings in chunks of 4 MiB, each after one wait.
   constexpr double kChunk = 4 << 20;
   const double best = kChunk / (kSide * kSide * 3) / (kLatency + kChunk / kBandwidth);

@@ -69,13 +69,6 @@ TEST(Ranks, ComeFromEachLauncher) {
   }
 }
 
-TEST(Ranks, AreOneReaderUnlessAsked) {
-  const Ranks ranks;
-  EXPECT_EQ(ranks.rank, 0);
-  EXPECT_EQ(ranks.world_size, 1);
-  EXPECT_TRUE(ranks.origin.empty());
-}
-
 TEST(Ranks, TheFirstLauncherOfTheListWins) {
   std::map<std::string, std::string> variables;
   // From the last to the first, each with ranks of its own.
@@ -87,14 +80,6 @@ TEST(Ranks, TheFirstLauncherOfTheListWins) {
     EXPECT_EQ(ranks.rank, static_cast<std::int64_t>(i));
     EXPECT_EQ(ranks.world_size, static_cast<std::int64_t>(10 + i));
   }
-}
-
-TEST(Ranks, TorchrunInASlurmTaskCounts) {
-  const Environment environment(
-      {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}});
-  const Ranks ranks = Ranks::from_environment();
-  EXPECT_EQ(ranks.rank, 5);
-  EXPECT_EQ(ranks.world_size, 8);
 }
 
 TEST(Ranks, NoneIsAnErrorThatNamesWhatWouldDo) {

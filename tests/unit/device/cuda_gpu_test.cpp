@@ -4,8 +4,8 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -35,61 +35,97 @@ class CudaGpuTest : public ::testing::Test {
       GTEST_SKIP() << "no CUDA device: " << cudaGetErrorString(status);
     }
     gpu_ = open_gpu(0);
+    stream_ = GpuStream(gpu_);
+  }
+
+  template <class Value>
+  [[nodiscard]] DeviceBuffer put(const std::vector<Value>& values) const {
+    const std::size_t bytes = values.size() * sizeof(Value);
+    DeviceBuffer memory(gpu_, bytes);
+    gpu_->copy_to_device(memory.get(), reinterpret_cast<const std::byte*>(values.data()), bytes,
+                         stream_.get());
+    gpu_->synchronize(stream_.get());
+    return memory;
+  }
+  /// When all that was put into the stream is done.
+  template <class Value>
+  [[nodiscard]] std::vector<Value> get(const DeviceBuffer& memory, std::size_t size) const {
+    gpu_->synchronize(stream_.get());
+    std::vector<Value> values(size);
+    EXPECT_EQ(cudaMemcpy(values.data(), memory.get(), size * sizeof(Value), cudaMemcpyDeviceToHost),
+              cudaSuccess);
+    return values;
+  }
+
+  /// Runs both on the same images and tasks, and compares every byte of the output.
+  void expect_equal_to_cpu(const NormalizePlan& plan, std::mt19937& random) const {
+    constexpr std::int64_t kRows = 9;
+    const test::KernelBatch batch = test::kernel_batch(plan, kRows, random);
+    // Or a checker of memory would complain of words that reach beyond the last image.
+    std::vector<std::byte> padded = batch.images;
+    padded.resize(padded.size() + kKernelSlack);
+    // Marks behind the output, and everywhere in it, show what is not written and what should not
+    // be.
+    std::vector<std::byte> wanted(batch.output.size() + 64, std::byte{0xA5});
+    const DeviceBuffer images = put(padded);
+    const DeviceBuffer labels = put(batch.labels);
+    const DeviceBuffer tasks = put(batch.tasks);
+    const DeviceBuffer output = put(wanted);
+    const DeviceBuffer output_labels(gpu_, batch.output_labels.size() * sizeof(float));
+    gpu_->normalize(plan, test::KernelBatch::label_plan(),
+                    {.images = images.get(),
+                     .labels = labels.get(),
+                     .tasks = reinterpret_cast<const RowTask*>(tasks.get()),
+                     .num_rows = kRows,
+                     .output = output.get(),
+                     .output_labels = output_labels.get()},
+                    stream_.get());
+    std::copy(batch.output.begin(), batch.output.end(), wanted.begin());
+    ASSERT_EQ(get<std::byte>(output, wanted.size()), wanted);
+    ASSERT_EQ(get<float>(output_labels, batch.output_labels.size()), batch.output_labels);
+  }
+
+  /// Three labels of each of four images, as the kernel writes them for images 2, 0, 3.
+  template <class Input, class Output>
+  void expect_labels(DType input, DType output, const std::vector<Input>& values) const {
+    const NormalizePlan plan =
+        test::kernel_case({.image_height = 2, .image_width = 2, .height = 2, .width = 2}, 1,
+                          Layout::nhwc, Layout::nchw, DType::float32);
+    const std::vector<std::int32_t> rows{2, 0, 3};
+    std::vector<RowTask> tasks;
+    for (const std::int32_t row : rows) {
+      tasks.push_back({row, crop_of(plan.crop, augmentation_key(1, 0), row, 0)});
+    }
+    const DeviceBuffer images = put(
+        std::vector<std::byte>(static_cast<std::size_t>(4 * plan.image_bytes()) + kKernelSlack));
+    const DeviceBuffer labels = put(values);
+    const DeviceBuffer device_tasks = put(tasks);
+    const DeviceBuffer made(gpu_, static_cast<std::size_t>(3 * plan.output_bytes()));
+    const DeviceBuffer made_labels(gpu_, 9 * sizeof(Output));
+    gpu_->normalize(plan, {.values = 3, .input = input, .output = output},
+                    {.images = images.get(),
+                     .labels = labels.get(),
+                     .tasks = reinterpret_cast<const RowTask*>(device_tasks.get()),
+                     .num_rows = 3,
+                     .output = made.get(),
+                     .output_labels = made_labels.get()},
+                    stream_.get());
+    const std::vector<Output> got = get<Output>(made_labels, 9);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const auto from = static_cast<std::size_t>(rows[i / 3]) * 3 + i % 3;
+      ASSERT_EQ(got[i], static_cast<Output>(values[from])) << i;
+    }
   }
 
   std::shared_ptr<Gpu> gpu_;
+  GpuStream stream_;
 };
-
-/// Runs both on the same images and tasks, and compares every byte of the output.
-void expect_equal_to_cpu(Gpu& gpu, const NormalizePlan& plan, std::mt19937& random) {
-  constexpr std::int64_t kRows = 9;
-  const test::KernelBatch expected = test::kernel_batch(plan, kRows, random);
-  const std::size_t output_bytes = expected.output.size();
-  const std::size_t label_bytes = expected.output_labels.size() * sizeof(float);
-  std::byte* const images = gpu.allocate(expected.images.size() + kKernelSlack);
-  std::byte* const labels = gpu.allocate(expected.labels.size());
-  std::byte* const tasks = gpu.allocate(expected.tasks.size() * sizeof(RowTask));
-  // Marks behind the output, and everywhere in it, show what is not written and what should not be.
-  std::byte* const output = gpu.allocate(output_bytes + 64);
-  std::byte* const output_labels = gpu.allocate(label_bytes);
-  ASSERT_EQ(cudaMemset(output, 0xA5, output_bytes + 64), cudaSuccess);
-  // Or a checker of memory would complain of words that reach beyond the last image.
-  ASSERT_EQ(cudaMemset(images + expected.images.size(), 0, kKernelSlack), cudaSuccess);
-  // They may still be under way, and streams that do not block do not wait for them.
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  const StreamHandle stream = gpu.create_stream();
-  gpu.copy_to_device(images, expected.images.data(), expected.images.size(), stream);
-  gpu.copy_to_device(labels, expected.labels.data(), expected.labels.size(), stream);
-  gpu.copy_to_device(tasks, reinterpret_cast<const std::byte*>(expected.tasks.data()),
-                     expected.tasks.size() * sizeof(RowTask), stream);
-  gpu.normalize(plan, test::KernelBatch::label_plan(),
-                {.images = images,
-                 .labels = labels,
-                 .tasks = reinterpret_cast<const RowTask*>(tasks),
-                 .num_rows = kRows,
-                 .output = output,
-                 .output_labels = output_labels},
-                stream);
-  gpu.synchronize(stream);
-  std::vector<std::byte> got(output_bytes + 64);
-  ASSERT_EQ(cudaMemcpy(got.data(), output, got.size(), cudaMemcpyDeviceToHost), cudaSuccess);
-  std::vector<float> got_labels(expected.output_labels.size());
-  ASSERT_EQ(cudaMemcpy(got_labels.data(), output_labels, label_bytes, cudaMemcpyDeviceToHost),
-            cudaSuccess);
-  gpu.destroy_stream(stream);
-  for (std::byte* memory : {images, labels, tasks, output, output_labels}) gpu.free(memory);
-
-  for (std::size_t i = output_bytes; i < got.size(); ++i) ASSERT_EQ(got[i], std::byte{0xA5});
-  got.resize(output_bytes);
-  ASSERT_EQ(got, expected.output);
-  ASSERT_EQ(got_labels, expected.output_labels);
-}
 
 TEST_F(CudaGpuTest, TheKernelGivesTheBitsOfTheCpu) {
   std::mt19937 random(1);
   for (const CropPlan& crop : test::kernel_crops()) {
     test::for_each_kernel_case(
-        crop, [&](const NormalizePlan& plan) { expect_equal_to_cpu(*gpu_, plan, random); });
+        crop, [&](const NormalizePlan& plan) { expect_equal_to_cpu(plan, random); });
     if (HasFatalFailure()) return;
   }
 }
@@ -97,59 +133,8 @@ TEST_F(CudaGpuTest, TheKernelGivesTheBitsOfTheCpu) {
 // Every form of the kernel on little data: tools that follow each access are slow.
 TEST_F(CudaGpuTest, EveryFormGivesTheBitsOfTheCpuOnSmallImages) {
   std::mt19937 random(3);
-  test::for_each_kernel_case(test::small_kernel_crop(), [&](const NormalizePlan& plan) {
-    expect_equal_to_cpu(*gpu_, plan, random);
-  });
-}
-
-/// Three labels of each of four images, as the kernel writes them for images 2, 0, 3.
-template <class Input, class Output>
-void expect_labels(Gpu& gpu, DType input, DType output, const std::vector<Input>& values) {
-  const NormalizePlan plan =
-      test::kernel_case({.image_height = 2, .image_width = 2, .height = 2, .width = 2}, 1,
-                        Layout::nhwc, Layout::nchw, DType::float32);
-  const LabelPlan labels{.values = 3, .input = input, .output = output};
-  const std::vector<std::int32_t> rows{2, 0, 3};
-  std::vector<RowTask> tasks;
-  for (const std::int32_t row : rows) {
-    tasks.push_back({row, crop_of(plan.crop, augmentation_key(1, 0), row, 0)});
-  }
-  const auto shared = [&gpu](std::size_t bytes) {
-    return std::shared_ptr<std::byte>(gpu.allocate(bytes), [&gpu](std::byte* p) { gpu.free(p); });
-  };
-  const auto images = shared(static_cast<std::size_t>(4 * plan.image_bytes()) + kKernelSlack);
-  const auto device_labels = shared(values.size() * sizeof(Input));
-  const auto device_tasks = shared(tasks.size() * sizeof(RowTask));
-  const auto made = shared(static_cast<std::size_t>(3 * plan.output_bytes()));
-  const auto made_labels = shared(9 * sizeof(Output));
-  // Or a checker of memory would complain of images that nobody wrote.
-  ASSERT_EQ(
-      cudaMemset(images.get(), 0, static_cast<std::size_t>(4 * plan.image_bytes()) + kKernelSlack),
-      cudaSuccess);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  const StreamHandle stream = gpu.create_stream();
-  gpu.copy_to_device(device_labels.get(), reinterpret_cast<const std::byte*>(values.data()),
-                     values.size() * sizeof(Input), stream);
-  gpu.copy_to_device(device_tasks.get(), reinterpret_cast<const std::byte*>(tasks.data()),
-                     tasks.size() * sizeof(RowTask), stream);
-  gpu.normalize(plan, labels,
-                {.images = images.get(),
-                 .labels = device_labels.get(),
-                 .tasks = reinterpret_cast<const RowTask*>(device_tasks.get()),
-                 .num_rows = 3,
-                 .output = made.get(),
-                 .output_labels = made_labels.get()},
-                stream);
-  gpu.synchronize(stream);
-  gpu.destroy_stream(stream);
-  std::vector<Output> got(9);
-  ASSERT_EQ(cudaMemcpy(got.data(), made_labels.get(), got.size() * sizeof(Output),
-                       cudaMemcpyDeviceToHost),
-            cudaSuccess);
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const auto from = static_cast<std::size_t>(rows[i / 3]) * 3 + i % 3;
-    ASSERT_EQ(got[i], static_cast<Output>(values[from])) << i;
-  }
+  test::for_each_kernel_case(test::small_kernel_crop(),
+                             [&](const NormalizePlan& plan) { expect_equal_to_cpu(plan, random); });
 }
 
 TEST_F(CudaGpuTest, LabelsAreConvertedBetweenAllTypes) {
@@ -157,50 +142,38 @@ TEST_F(CudaGpuTest, LabelsAreConvertedBetweenAllTypes) {
   const std::vector<std::int64_t> classes{
       0, 1, -1, 9, 1000, 16'777'217, -5, 33'554'433, 1 << 30, 3, 2, (std::int64_t{1} << 40) + 1};
   const std::vector<std::uint8_t> attributes{0, 1, 255, 127, 128, 1, 0, 0, 1, 7, 254, 3};
-  expect_labels<std::int64_t, std::int64_t>(*gpu_, DType::int64, DType::int64, classes);
-  expect_labels<std::int64_t, float>(*gpu_, DType::int64, DType::float32, classes);
-  expect_labels<std::uint8_t, std::int64_t>(*gpu_, DType::uint8, DType::int64, attributes);
-  expect_labels<std::uint8_t, float>(*gpu_, DType::uint8, DType::float32, attributes);
+  expect_labels<std::int64_t, std::int64_t>(DType::int64, DType::int64, classes);
+  expect_labels<std::int64_t, float>(DType::int64, DType::float32, classes);
+  expect_labels<std::uint8_t, std::int64_t>(DType::uint8, DType::int64, attributes);
+  expect_labels<std::uint8_t, float>(DType::uint8, DType::float32, attributes);
 }
 
 TEST_F(CudaGpuTest, RowsOfFieldsAreGatheredWhateverTheirLength) {
   const std::vector<std::int32_t> rows{2, 0, 3, 3, 1};
   std::vector<RowTask> tasks;
   for (const std::int32_t row : rows) tasks.push_back({.row = row});
-  const StreamHandle stream = gpu_->create_stream();
-  const auto shared = [this](std::size_t bytes) {
-    return std::shared_ptr<std::byte>(gpu_->allocate(bytes),
-                                      [this](std::byte* p) { gpu_->free(p); });
-  };
-  const auto device_tasks = shared(tasks.size() * sizeof(RowTask));
-  gpu_->copy_to_device(device_tasks.get(), reinterpret_cast<const std::byte*>(tasks.data()),
-                       tasks.size() * sizeof(RowTask), stream);
+  const DeviceBuffer device_tasks = put(tasks);
   for (const std::size_t row_bytes : {1U, 3U, 4U, 8U, 12U, 16U, 48U, 700U, 38804U}) {
     std::vector<std::byte> field(4 * row_bytes);
-    for (std::size_t i = 0; i < field.size(); ++i)
+    for (std::size_t i = 0; i < field.size(); ++i) {
       field[i] = static_cast<std::byte>(i * 7 + i / 251);
-    const auto source = shared(field.size());
-    const auto target = shared(rows.size() * row_bytes);
-    gpu_->copy_to_device(source.get(), field.data(), field.size(), stream);
+    }
+    const DeviceBuffer source = put(field);
+    const DeviceBuffer target(gpu_, rows.size() * row_bytes);
     gpu_->gather({.source = source.get(),
                   .row_bytes = static_cast<std::int64_t>(row_bytes),
                   .tasks = reinterpret_cast<const RowTask*>(device_tasks.get()),
                   .num_rows = std::ssize(rows),
                   .target = target.get()},
-                 stream);
-    gpu_->synchronize(stream);
-    std::vector<std::byte> got(rows.size() * row_bytes);
-    ASSERT_EQ(cudaMemcpy(got.data(), target.get(), got.size(), cudaMemcpyDeviceToHost),
-              cudaSuccess);
+                 stream_.get());
     std::vector<std::byte> wanted;
     for (const std::int32_t row : rows) {
       const auto begin =
           field.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * row_bytes);
       wanted.insert(wanted.end(), begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
     }
-    EXPECT_EQ(got, wanted) << row_bytes;
+    EXPECT_EQ(get<std::byte>(target, wanted.size()), wanted) << row_bytes;
   }
-  gpu_->destroy_stream(stream);
 }
 
 TEST_F(CudaGpuTest, TheLongestLinesAreRightAndLongerOnesRefused) {
@@ -209,7 +182,7 @@ TEST_F(CudaGpuTest, TheLongestLinesAreRightAndLongerOnesRefused) {
     for (std::size_t channels = 1; channels <= 4; ++channels) {
       const std::int32_t width = test::widest_line(channels, input);
       SCOPED_TRACE(width);
-      expect_equal_to_cpu(*gpu_, test::line_case(width, channels, input), random);
+      expect_equal_to_cpu(test::line_case(width, channels, input), random);
       gpu_->require_supported(test::line_case(width, channels, input));
       test::expect_error(ErrorCode::unsupported, {"too long", "crop"}, [&] {
         gpu_->require_supported(test::line_case(width + 1, channels, input));

@@ -22,22 +22,6 @@ using test::Delivered;
 using test::DeviceLoaderTest;
 using test::expect_error;
 
-TEST_F(DeviceLoaderTest, DeliversWhatLoaderAndNormalizerDo) {
-  for (const DType dtype : {DType::float32, DType::bfloat16}) {
-    for (const std::int64_t big_batch : {1, 2, 5, 100}) {
-      DeviceOptions options{.normalize = augmented(), .big_batch = big_batch};
-      options.normalize.dtype = dtype;
-      options.label_dtype = dtype == DType::float32 ? DType::int64 : DType::float32;
-      DeviceLoader loader = device_loader(options);
-      EXPECT_EQ(loader.num_steps(), 12);
-      for (const std::int64_t epoch : {0, 1, 2}) {
-        EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch)) << big_batch << " " << epoch;
-      }
-      EXPECT_FALSE(loader.next(stream_)) << "the epoch is over";
-    }
-  }
-}
-
 TEST_F(DeviceLoaderTest, EveryFormOfInputAndOutputIsTheNormalizers) {
   struct Case {
     std::string name;
@@ -79,7 +63,11 @@ TEST_F(DeviceLoaderTest, EveryFormOfInputAndOutputIsTheNormalizers) {
     for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
       gpu_->set_capacity(kLargeGpu);
       const DeviceOptions options{
-          .normalize = tried.normalize, .big_batch = 3, .echo = 2, .resident = resident};
+          .normalize = tried.normalize,
+          .label_dtype = tried.normalize.dtype == DType::float32 ? DType::int64 : DType::float32,
+          .big_batch = 3,
+          .echo = 2,
+          .resident = resident};
       DeviceLoader loader = device_loader(options);
       EXPECT_EQ(epoch_of(loader, 1), expected(options, 1));
       loader.start_epoch(1);
@@ -293,8 +281,6 @@ TEST_F(DeviceLoaderTest, AnyCallMayFail) {
                                          "allocate_pinned",
                                          "create_stream",
                                          "create_event",
-                                         "create_timer",
-                                         "create_waited_timer",
                                          "record",
                                          "wait",
                                          "is_done",
@@ -325,11 +311,13 @@ TEST_F(DeviceLoaderTest, AnyCallMayFail) {
         // A failure that goes away again was one all the same: what came after it is not right.
         gpu_->fail_from(member, 1 << 30);
         if (loader) {
-          EXPECT_THROW(
-              {
-                for (int i = 0; i < 100; ++i) static_cast<void>(loader->next(stream_));
-              },
-              Error);
+          try {
+            for (int i = 0; i < 100; ++i) static_cast<void>(loader->next(stream_));
+            ADD_FAILURE() << "the error is gone: " << error.what();
+          } catch (const Error& again) {
+            const std::string told = again.what();
+            EXPECT_TRUE(told == error.what() || told.find("no epoch was started") == 0) << told;
+          }
         }
       }
       loader.reset();

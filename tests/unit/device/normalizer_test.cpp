@@ -12,9 +12,7 @@
 
 #include <chunkio/chunkio.hpp>
 
-#include "base/host_memory.hpp"
 #include "device/augmentation.hpp"
-#include "device/image_transform.hpp"
 #include "device/normalizer_access.hpp"
 #include "device/value.hpp"
 #include "harness/scratch_folder.hpp"
@@ -216,42 +214,6 @@ TEST(Normalizer, ImagesAreSplitAndGroupedIntoPiecesOfWork) {
       std::vector<std::int64_t> many(301);
       std::iota(many.begin(), many.end(), std::int64_t{0});
       expect_normalized({7, 11, 3, input}, options, many, 0, 0);
-    }
-  }
-}
-
-TEST(Normalizer, StreamingStoresGiveTheSameBits) {
-  // Planes of 17 KiB and more are streamed wherever they begin; of 64 x 64 they are cache lines.
-  for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{96, 93}, {64, 64}}) {
-    for (std::int64_t channels = 1; channels <= 4; ++channels) {
-      for (const Layout input : {Layout::nhwc, Layout::nchw}) {
-        const Images images{height, width, channels, input};
-        const std::vector<std::byte> image = images.rows({4});
-        for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
-          for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-            NormalizeOptions options{
-                .dtype = dtype, .layout = layout, .padding = 5, .random_crop = true};
-            const device::ImageTransform writer(
-                device::make_normalize_plan(images.info(), options));
-            const auto bytes = static_cast<std::size_t>(writer.plan().output_bytes());
-            for (const device::Crop& crop : {device::Crop{.top = 0, .left = 0, .flipped = false},
-                                             device::Crop{.top = 0, .left = 0, .flipped = true},
-                                             device::Crop{.top = -3, .left = 0, .flipped = false},
-                                             device::Crop{.top = 2, .left = -4, .flipped = true}}) {
-              const auto write = [&](device::Stores stores, std::size_t offset) {
-                base::HostBuffer output(bytes + offset);  // begins with a page
-                writer.write_rows(reinterpret_cast<const std::uint8_t*>(image.data()), crop, 0,
-                                  height, output.data() + offset, stores);
-                return std::vector<std::byte>(output.data() + offset,
-                                              output.data() + offset + bytes);
-              };
-              const auto expected = write(device::Stores::cached, 0);
-              EXPECT_EQ(write(device::Stores::streaming, 0), expected);
-              EXPECT_EQ(write(device::Stores::streaming, size_of(dtype)), expected);
-            }
-          }
-        }
-      }
     }
   }
 }

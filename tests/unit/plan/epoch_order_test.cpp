@@ -9,6 +9,7 @@
 
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
+#include <chunkio/option_names.hpp>
 
 #include "support/errors.hpp"
 #include "support/golden_vectors.hpp"
@@ -38,20 +39,6 @@ Rows all_rows(const EpochOrder& order) {
   return rows;
 }
 
-OrderMode mode_named(const std::string& name) {
-  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
-    if (name == to_string(mode)) return mode;
-  }
-  throw std::invalid_argument(name);
-}
-
-Uneven uneven_named(const std::string& name) {
-  for (const auto uneven : {Uneven::pad, Uneven::drop, Uneven::exact}) {
-    if (name == to_string(uneven)) return uneven;
-  }
-  throw std::invalid_argument(name);
-}
-
 RowGroups groups_of(const nlohmann::json& entry) {
   const Rows files = entry["files"];
   if (!entry.contains("select")) return RowGroups(entry["k"], files);
@@ -62,14 +49,14 @@ RowGroups groups_of(const nlohmann::json& entry) {
 
 EpochOrder order_of(const nlohmann::json& entry, std::int64_t rank) {
   return EpochOrder(groups_of(entry),
-                    {.mode = mode_named(entry["mode"]),
+                    {.mode = from_string<OrderMode>(entry["mode"].get<std::string>()),
                      .seed = entry["seed"],
                      .batch_size = entry["batch_size"],
                      .window_groups = entry["window_groups"],
                      .rank = rank,
                      .world_size = entry["world_size"],
                      .lanes = entry["lanes"],
-                     .uneven = uneven_named(entry["uneven"]),
+                     .uneven = from_string<Uneven>(entry["uneven"].get<std::string>()),
                      .drop_last = entry["drop_last"]},
                     entry["epoch"]);
 }

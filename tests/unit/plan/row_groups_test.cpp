@@ -117,15 +117,6 @@ TEST(RowGroups, ASelectionOfAllRowsIsNone) {
   EXPECT_EQ(groups.length(4), 2);
 }
 
-TEST(RowGroups, SayHowManyBytesASelectionTakes) {
-  Rows even;
-  for (std::int64_t row = 0; row < 100'000; row += 2) even.push_back(row);
-  const RowGroups groups(100, 100'000, RowSelection::of(even));
-  // 24 bytes a range, 16 a group.
-  EXPECT_GE(groups.memory_bytes(), 24 * 50'000 + 16 * 1000);
-  EXPECT_LE(groups.memory_bytes(), 24 * 50'000 + 16 * 1000 + 1000);
-}
-
 TEST(RowGroups, SelectionsOfManyMoreGroupsCostOnlyTheirOwn) {
   const std::int64_t rows = 10'000'000'000;
   const RowGroups groups(100, rows, RowSelection({{5, 6}, {rows - 1, rows}}));

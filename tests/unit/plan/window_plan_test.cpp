@@ -135,34 +135,5 @@ TEST(WindowPlan, ASelectionNeedsNoMoreThanItsLongestGroups) {
   EXPECT_EQ(max_window_samples(order, 50), 100);
 }
 
-TEST(WindowPlan, AWindowOfTenBillionSamplesIsFound) {
-  for (const auto mode : {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
-    const EpochOrder order(
-        RowGroups(36, 10'000'000'000),
-        {.mode = mode, .batch_size = 256, .window_groups = 64, .rank = 0, .world_size = 8}, 0);
-    for (const std::int64_t index :
-         {std::int64_t{0}, std::int64_t{777'777'777}, lane_delivered(order, 5) - 1}) {
-      const WindowExtent extent = window_extent(order, 5, window_of(order, 5, index));
-      EXPECT_LE(extent.first_index, index);
-      EXPECT_GT(extent.end_index, index);
-    }
-  }
-}
-
-TEST(WindowPlan, DroppingNothingOrEverythingIsFine) {
-  const EpochOrder order(RowGroups(10, 1000), {.seed = 6, .batch_size = 32, .window_groups = 3}, 0);
-  const WindowPlan full = plan_of(order, 0, 2);
-  ASSERT_EQ(full.first_index, 60);
-  WindowPlan plan = full;
-  drop_before(plan, 0);
-  EXPECT_EQ(plan.first_index, 60);
-  EXPECT_EQ(plan.rows.size(), 30U);
-  drop_before(plan, 1000);
-  EXPECT_EQ(plan.first_index, 90);
-  EXPECT_EQ(plan.end_index, 90);
-  EXPECT_TRUE(plan.reads.empty());
-  EXPECT_TRUE(plan.rows.empty());
-}
-
 }  // namespace
 }  // namespace chunkio

@@ -10,7 +10,6 @@
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/loader.hpp>
 
-#include "support/errors.hpp"
 #include "support/packed_loader.hpp"
 
 namespace chunkio {
@@ -123,12 +122,6 @@ TEST_F(LoaderDiskLimitTest, NobodyWaitsForASlowDiskToEnd) {
   Loader loader(Dataset::open(path_), options(DiskLimit{.bytes_per_second = 1}));
   loader.start_epoch(0);
   loader.start_epoch(1);
-}
-
-TEST_F(LoaderDiskLimitTest, LimitsThatNoDiskCanHaveAreRefused) {
-  test::expect_error(ErrorCode::invalid_argument, {"request_seconds must be"}, [&] {
-    Loader(Dataset::open(path_), options(DiskLimit{.request_seconds = -1}));
-  });
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <chrono>
-#include <filesystem>
 #include <limits>
 #include <set>
 #include <thread>
@@ -104,38 +103,6 @@ TEST_F(LoaderTest, FileWithoutLabelsHasEmptyLabels) {
   }
 }
 
-TEST_F(LoaderTest, TruncationWhileStreamingIsAnErrorForEverySourceAlsoIfSkippingIsAllowed) {
-  for (const auto& [source, on_error] :
-       std::vector<std::pair<SourceKind, OnError>>{{SourceKind::mapped, OnError::raise},
-                                                   {SourceKind::scatter, OnError::raise},
-                                                   {SourceKind::direct, OnError::raise},
-                                                   {SourceKind::hdf5, OnError::raise},
-                                                   {SourceKind::automatic, OnError::skip}}) {
-    const std::string path = scratch_.file(std::string(to_string(source)) + ".h5");
-    test::write_packed(path, file_);
-    LoaderOptions options = small(4);
-    options.source = source;
-    options.on_error = on_error;
-    Loader loader(Dataset::open(path), options);
-    loader.start_epoch(0);
-    std::optional<Batch> batch = loader.next();
-    ASSERT_TRUE(batch);
-    // Somewhere among the images, inside a page.
-    std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2 + 123);
-    bool failed = false;
-    try {
-      for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
-        if (epoch > 0) loader.start_epoch(epoch);
-        for (; batch; batch = loader.next()) (void)rows_of(*batch);
-      }
-    } catch (const Error& error) {
-      failed = error.code() == ErrorCode::corrupt_data || error.code() == ErrorCode::io_failed;
-      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
-    }
-    EXPECT_TRUE(failed) << to_string(source);
-  }
-}
-
 TEST_F(LoaderTest, StatisticsNameTheBoundOnceSomethingWasDelivered) {
   Loader loader(Dataset::open(path_), small());
   EXPECT_EQ(loader.stats().diagnosis().bound, Bound::none);
@@ -169,6 +136,7 @@ TEST_F(LoaderTest, NonsenseOptionsAreRefused) {
   refused([](LoaderOptions& o) { o.rank = 1; });
   refused([](LoaderOptions& o) { o.lanes = 3; });
   refused([](LoaderOptions& o) { o.memory_budget = 0; });
+  refused([](LoaderOptions& o) { o.disk_limit = DiskLimit{.request_seconds = -1}; });
 }
 
 TEST_F(LoaderTest, KeepsPrefetchDepthBatchesCompleteAhead) {

@@ -1,4 +1,4 @@
-// What goes wrong while windows are in flight: errors, damage that is skipped, destruction, fork().
+// What goes wrong while windows are in flight: errors, damage that is skipped, destruction.
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "read/window_reader.hpp"
-#include "support/child.hpp"
 #include "support/errors.hpp"
 #include "support/scratch.hpp"
 #include "support/window_reader_fixture.hpp"
@@ -182,8 +181,7 @@ TEST(WindowReaderFault, SkippedGroupsSayHowManyOfTheirRowsWereSelected) {
     Fixture fixture(setup);
     fixture.script->damaged = [](std::int64_t first_row, bool) { return first_row % 2 == 0; };
     fixture.reader->start(0);
-    while (fixture.reader->next()) {
-    }
+    fixture.drain();
     std::int64_t selected = 0;
     for (const SkippedRows& skipped : fixture.reader->skipped()) {
       EXPECT_LT(skipped.num_selected, skipped.num_rows);
@@ -199,10 +197,8 @@ TEST(WindowReaderFault, SkippedGroupIsTriedAgainInTheNextEpoch) {
   setup.on_error = OnError::skip;
   Fixture fixture(setup);
   fixture.script->fail_at = 3;  // once
-  const EpochOrder order = setup.order_of(0);
   fixture.reader->start(0);
-  while (fixture.reader->next()) {
-  }
+  fixture.drain();
   ASSERT_EQ(fixture.reader->skipped().size(), 1U);
   EXPECT_EQ(fixture.reader->epoch_stats(0).skipped_images,
             fixture.reader->skipped().front().num_rows);
@@ -228,10 +224,7 @@ TEST(WindowReaderFault, OnlyDamageOfStoredBytesIsSkipped) {
       fixture.script->fail_at = 0;
       fixture.script->fail_code = code;
       fixture.reader->start(0);
-      const auto drain = [&] {
-        while (fixture.reader->next()) {
-        }
-      };
+      const auto drain = [&] { fixture.drain(); };
       if (skipped && on_error == OnError::skip) {
         EXPECT_NO_THROW(drain());
         EXPECT_EQ(fixture.reader->skipped().size(), 1U);
@@ -250,10 +243,7 @@ TEST(WindowReaderFault, NothingIsSkippedOfAFileThatIsBrokenAsAWhole) {
   Fixture fixture(setup);
   fixture.script->fail_at = 1;
   fixture.reader->start(0);
-  test::expect_error(ErrorCode::corrupt_data, {"the file was changed"}, [&] {
-    while (fixture.reader->next()) {
-    }
-  });
+  test::expect_error(ErrorCode::corrupt_data, {"the file was changed"}, [&] { fixture.drain(); });
 }
 
 TEST(WindowReaderFault, ReasonsAreCutToTheirBudget) {
@@ -265,44 +255,9 @@ TEST(WindowReaderFault, ReasonsAreCutToTheirBudget) {
     if (call == 0) throw Error(ErrorCode::io_failed, std::string(5000, 'x'));
   };
   fixture.reader->start(0);
-  while (fixture.reader->next()) {
-  }
+  fixture.drain();
   ASSERT_EQ(fixture.reader->skipped().size(), 1U);
   EXPECT_EQ(fixture.reader->skipped().front().reason.size(), WindowReader::kMaxReasonBytes);
-}
-
-TEST(WindowReaderFault, ForkedChildIsToldAndNeverHangs) {
-  const Case setup;
-  Fixture fixture(setup);
-  fixture.reader->start(0);
-  auto held = fixture.reader->next();
-  // The worst moment: a thread that will not exist in the child holds the mutex.
-  std::unique_lock lock(fixture.ring->mutex());
-  const int status = test::in_child([&] {
-    int told = 0;
-    const auto expect_told = [&](auto call) {
-      try {
-        call();
-      } catch (const Error& error) {
-        told += error.code() == ErrorCode::unsupported &&
-                std::string(error.what()).find("fork()") != std::string::npos;
-      }
-    };
-    expect_told([&] { (void)fixture.reader->next(); });
-    expect_told([&] { fixture.reader->start(0); });
-    expect_told([&] { (void)fixture.reader->position(); });
-    expect_told([&] { (void)fixture.reader->stats(); });
-    expect_told([&] { (void)fixture.reader->epoch_stats(0); });
-    expect_told([&] { (void)fixture.reader->skipped(); });
-    held.reset();
-    return told;
-  });
-  lock.unlock();
-  EXPECT_EQ(status, 6) << "calls that threw the error";
-  EXPECT_EQ(fixture.ring->num_leased(), 1) << "the child's release is not the parent's";
-  while (fixture.reader->next()) {
-  }
-  expect_batch(*held, fixture.order.batch(0));
 }
 
 }  // namespace

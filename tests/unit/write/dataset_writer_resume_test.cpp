@@ -138,10 +138,6 @@ TEST_F(DatasetWriterResume, StoppedWhileReadingBackAllCanBeResumed) {
   finish(std::move(writer));
 }
 
-TEST_F(DatasetWriterResume, AJournalledRunEndsAsAnyOther) {
-  finish(DatasetWriter(path_, small_spec(kSamples), fresh()));
-}
-
 TEST_F(DatasetWriterResume, GoesOnWhereTheLastGroupWasCommitted) {
   {
     DatasetWriter writer(path_, small_spec(kSamples), fresh());
@@ -157,18 +153,6 @@ TEST_F(DatasetWriterResume, GoesOnWhereTheLastGroupWasCommitted) {
   EXPECT_EQ(chunks_of(writer), (std::vector<std::int64_t>{1, 4}));
   EXPECT_TRUE(writer.committed());
   expect_error(ErrorCode::invalid_argument, {"written twice"}, [&] { write(writer, 4); });
-  finish(std::move(writer));
-}
-
-TEST_F(DatasetWriterResume, ManyRunsAddUp) {
-  for (std::int64_t chunk = 0; chunk < 7; ++chunk) {
-    DatasetWriter writer(path_, small_spec(kSamples), resume());
-    EXPECT_EQ(chunks_of(writer).size(), static_cast<std::size_t>(chunk));
-    write(writer, 6 - chunk);
-    writer.commit();
-  }
-  DatasetWriter writer(path_, small_spec(kSamples), resume());
-  EXPECT_EQ(chunks_of(writer).size(), 7U);
   finish(std::move(writer));
 }
 

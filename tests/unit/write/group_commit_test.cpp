@@ -21,19 +21,6 @@ class GroupCommitTest : public testing::Test {
   Journal journal_ = Journal::create(folder_.file("journal"), {});
 };
 
-TEST_F(GroupCommitTest, AGroupIsHandedOnWhenItIsComplete) {
-  std::vector<std::int64_t> committed;
-  GroupCommit groups(pixels_, journal_, 10, false, [&](std::span<const ChunkRecord> group) {
-    for (const ChunkRecord& chunk : group) committed.push_back(chunk.chunk);
-  });
-  groups.add(record(4), 9);
-  EXPECT_FALSE(groups.committed());
-  EXPECT_TRUE(committed.empty());
-  groups.add(record(2), 1);
-  EXPECT_TRUE(groups.committed());
-  EXPECT_EQ(committed, (std::vector<std::int64_t>{4, 2}));
-}
-
 TEST_F(GroupCommitTest, AGroupThatNobodyTakesEndsTheRun) {
   GroupCommit groups(pixels_, journal_, 1, false,
                      [](std::span<const ChunkRecord>) { throw std::bad_alloc(); });
