@@ -1,14 +1,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +21,6 @@
 #include "cli/quote.hpp"
 #include "harness/control_group.hpp"
 #include "harness/device_throttle.hpp"
-#include "harness/memory_limit.hpp"
 
 namespace bench {
 namespace {
@@ -62,23 +59,20 @@ ExitCode confine(const ConfineCommand& command) {
     throw Error(ErrorCode::invalid_argument,
                 "say what the program is limited to: --throttle-device RATE, --memory-limit BYTES");
   }
-  std::optional<DeviceThrottle> device;
-  std::optional<MemoryLimit> memory;
+  DeviceThrottle device;
+  std::shared_ptr<ControlGroup> memory;
   try {
     if (command.throttle > 0) {
-      device.emplace(device_of(command.disk_of), command.throttle);
-      std::fprintf(stderr, "chunkbench: %s\n", device->description().c_str());
+      device = throttle_device(device_of(command.disk_of), command.throttle);
+      std::fprintf(stderr, "chunkbench: %s\n", device.description.c_str());
     }
-    if (command.memory_limit > 0) {
-      memory.emplace(command.memory_limit, device ? device->group() : nullptr);
-    }
+    if (command.memory_limit > 0) memory = limit_memory(command.memory_limit, device.group);
   } catch (const NoControlGroup& error) {
     throw Error(ErrorCode::unsupported, std::string(error.what()) + "; " +
                                             cli::quote(command.program.front()) + " was not run");
   }
-  const std::vector<Confinement> groups = confinements(
-      std::array{device ? device->group() : nullptr, memory ? memory->group() : nullptr});
-  return static_cast<ExitCode>(run_confined(groups, [&] { return become(command.program); }));
+  return static_cast<ExitCode>(
+      run_confined(confinements({device.group, memory}), [&] { return become(command.program); }));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <new>
 #include <string>
-#include <utility>
 
 #include "base/positional_io.hpp"
 #include "h5/error_stack.hpp"
@@ -49,7 +48,6 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t /*end*
     file->driver.end_of_file = static_cast<haddr_t>(status.st_size);
     return &file->driver.base;
   } catch (...) {
-    (*reads)->fail(std::current_exception());
     delete file;
     return nullptr;
   }
@@ -82,7 +80,6 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t address, 
                            {static_cast<std::byte*>(buffer), size}, ours.path);
     return 0;
   } catch (...) {
-    ours.reads->fail(std::current_exception());
     return -1;
   }
 }
@@ -109,14 +106,6 @@ void MeteredReads::install(const ListId& access) {
   MeteredReads* const self = this;
   check_status(H5Pset_driver(access.get(), driver_.get(), &self), "prepare to count the reads of",
                "a file");
-}
-
-void MeteredReads::check() {
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-}
-
-void MeteredReads::fail(std::exception_ptr error) noexcept {
-  if (!failure_) failure_ = std::move(error);
 }
 
 }  // namespace bench

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <utility>
 
@@ -26,8 +25,7 @@ struct MeteredRead {
 /// The reads of all files that are opened with it, read-only.
 class MeteredReads {
  public:
-  /// \param report  called before each read. If it throws, the read fails, and so does the call of
-  ///                libhdf5 that wanted it; see check().
+  /// \param report  called before each read; does not throw.
   explicit MeteredReads(std::function<void(const MeteredRead&)> report)
       : report_(std::move(report)) {}
   MeteredReads(const MeteredReads&) = delete;
@@ -37,18 +35,11 @@ class MeteredReads {
   /// this object is gone. \throws Error hdf5_failed.
   void install(const chunkio::h5::ListId& access);
 
-  /// After a call of libhdf5 that failed: throws what made it fail, once, if that was not libhdf5.
-  /// \throws what `report` threw; Error not_found, io_failed, corrupt_data (the file ends early).
-  void check();
-
-  // For the driver.
-
+  /// For the driver.
   void report(const MeteredRead& request) const { report_(request); }
-  void fail(std::exception_ptr error) noexcept;
 
  private:
   std::function<void(const MeteredRead&)> report_;
-  std::exception_ptr failure_;  // the first
   chunkio::h5::UniqueId<&H5FDunregister> driver_;
 };
 
