@@ -17,7 +17,6 @@
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 
-#include "base/checked_math.hpp"
 #include "cli/byte_size.hpp"
 #include "cli/progress.hpp"
 #include "cli/quote.hpp"
@@ -124,22 +123,18 @@ std::vector<ChunkSize> choose_chunks(std::span<const std::int64_t> bytes, std::i
 
 Images::Images(const SweepOptions& options) {
   if (options.file.empty()) {
-    const auto height_width = chunkio::base::checked_multiply(options.height, options.width);
-    const auto image = height_width
-                           ? chunkio::base::checked_multiply(*height_width, options.channels)
-                           : std::nullopt;
-    const auto all =
-        image ? chunkio::base::checked_multiply(*image, options.num_samples) : std::nullopt;
-    if (!all || *image > std::int64_t{1} << 30 || *all > std::int64_t{1} << 50) {
+    const double image = static_cast<double>(options.height) * static_cast<double>(options.width) *
+                         static_cast<double>(options.channels);
+    if (image > 0x1p30 || image * static_cast<double>(options.num_samples) > 0x1p50) {
       throw Error(ErrorCode::invalid_argument,
                   "--synthetic " + std::to_string(options.num_samples) + "x" +
                       size_text(options.height, options.width, options.channels) +
                       " is too large: an image has at most 1 GiB, all of them 1 PiB");
     }
-    sample_bytes_ = *image;
+    sample_bytes_ = options.height * options.width * options.channels;
     description_ = {.name = "synthetic",
                     .shape = {options.num_samples, options.height, options.width, options.channels},
-                    .bytes = *all,
+                    .bytes = options.num_samples * sample_bytes_,
                     .identity = "synthetic 1",
                     .labels = "10 classes, sorted"};
   } else {
