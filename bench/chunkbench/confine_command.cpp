@@ -19,6 +19,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/quote.hpp"
+#include "harness/child_process.hpp"
 #include "harness/control_group.hpp"
 #include "harness/device_throttle.hpp"
 
@@ -39,9 +40,7 @@ struct ConfineCommand {
 /// In the child, in place of this program. As env(1): 127 if there is no such program, 126 if it
 /// cannot be run.
 int become(const std::vector<std::string>& program) {
-  std::vector<char*> words;
-  for (const std::string& word : program) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = exec_words(program);
   // What is ignored stays so in the program, which does not expect it.
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_DFL);

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -23,7 +22,6 @@
 #include "cli/stop_signal.hpp"
 #include "h5pack/pack/repacker.hpp"
 #include "harness/drawn_images.hpp"
-#include "harness/in_parallel.hpp"
 #include "harness/noise.hpp"
 
 namespace bench {
@@ -186,28 +184,21 @@ void Images::write(const std::string& path, std::int64_t chunk_samples,
   chunkio::DatasetWriter writer(path, spec, writer_options(chunk_samples, options));
   cli::Progress progress("writing chunks of " + format_bytes(chunk_samples * sample_bytes_),
                          "images", num_samples(), options.quiet);
-  const std::int64_t threads = std::max(1U, std::thread::hardware_concurrency());
-  in_parallel(writer.num_chunks(), threads, [&] {
-    return [&, pixels = std::vector<std::byte>()](std::int64_t chunk) mutable {
-      cli::StopSignal::check();
-      const std::int64_t first = chunk * chunk_samples;
-      const std::int64_t rows = std::min(chunk_samples, num_samples() - first);
-      pixels.resize(static_cast<std::size_t>(rows * sample_bytes_));
-      if (options.filter.deflate_level > 0) {
-        draw_images(size, first, pixels);
-      } else {
-        // Sample by sample, so that the images are the same in chunks of every size.
-        const auto bytes = static_cast<std::size_t>(sample_bytes_);
-        for (std::int64_t row = 0; row < rows; ++row) {
-          fill_with_noise(std::span(pixels).subspan(static_cast<std::size_t>(row) * bytes, bytes),
-                          static_cast<std::uint64_t>(first + row));
-        }
+  write_chunks(writer, num_samples(), [&](std::int64_t first, std::span<std::byte> pixels) {
+    cli::StopSignal::check();
+    const auto bytes = static_cast<std::size_t>(sample_bytes_);
+    const auto rows = static_cast<std::int64_t>(pixels.size() / bytes);
+    if (options.filter.deflate_level > 0) {
+      draw_images(size, first, pixels);
+    } else {
+      // Sample by sample, so that the images are the same in chunks of every size.
+      for (std::int64_t row = 0; row < rows; ++row) {
+        fill_with_noise(pixels.subspan(static_cast<std::size_t>(row) * bytes, bytes),
+                        static_cast<std::uint64_t>(first + row));
       }
-      writer.write_chunk(chunk, pixels);
-      progress.add(rows);
-    };
+    }
+    progress.add(rows);
   });
-  writer.close();
 }
 
 ScratchFiles::ScratchFiles(const Images& images, std::span<const ChunkSize> chunks,

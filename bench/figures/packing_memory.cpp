@@ -65,11 +65,7 @@ void measure_pack_memory(PackingCase& packing, Report& report) {
 }
 
 int peak_of_main(const std::vector<std::string>& arguments) {
-  std::vector<char*> words;
-  for (const std::string& argument : arguments) {
-    words.push_back(const_cast<char*>(argument.c_str()));
-  }
-  words.push_back(nullptr);
+  const std::vector<char*> words = exec_words(arguments);
   const pid_t child = ::fork();
   if (child < 0) return 126;
   if (child == 0) {

@@ -40,12 +40,16 @@ std::string ChildResult::complaint() const {
   return error.substr(first, last + 1 - first);
 }
 
+std::vector<char*> exec_words(const std::vector<std::string>& arguments) {
+  std::vector<char*> words;
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  return words;
+}
+
 ChildResult run_child(const std::vector<std::string>& arguments,
                       const std::function<bool()>& before_exec) {
-  std::vector<char*> words;
-  for (const std::string& argument : arguments)
-    words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = exec_words(arguments);
   const Output out = make_output();
   const Output error = make_output();
   const pid_t child = ::fork();

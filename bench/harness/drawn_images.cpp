@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <thread>
+#include <vector>
 
 #include <hdf5.h>
 
 #include <chunkio/chunk_layout.hpp>
+#include <chunkio/version.hpp>
 
 #include "h5/error_stack.hpp"
 #include "h5/handle.hpp"
@@ -65,34 +67,37 @@ void draw_images(const ImageSize& size, std::int64_t first, std::span<std::byte>
   }
 }
 
-void write_images_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
-                       std::span<const std::byte> pixels, const chunkio::WriterOptions& options) {
-  chunkio::DatasetWriter writer(path, spec_of(size, num_samples), options);
+void write_chunks(chunkio::DatasetWriter& writer, std::int64_t num_samples, const Fill& fill) {
+  const auto bytes = static_cast<std::size_t>(writer.chunk_bytes());
   in_parallel(
       writer.num_chunks(), std::max(1u, std::thread::hardware_concurrency()),
       [&] {
-        return [&](std::int64_t chunk) {
-          const auto bytes = static_cast<std::size_t>(writer.chunk_bytes());
-          const auto rest = pixels.subspan(static_cast<std::size_t>(chunk) * bytes);
-          writer.write_chunk(chunk, rest.first(std::min(bytes, rest.size())));
+        return [&, pixels = std::vector<std::byte>(bytes)](std::int64_t chunk) mutable {
+          const std::int64_t first = chunk * writer.chunk_samples();
+          const std::int64_t rows = std::min(writer.chunk_samples(), num_samples - first);
+          const auto part = std::span(pixels).first(
+              static_cast<std::size_t>(rows * (writer.chunk_bytes() / writer.chunk_samples())));
+          fill(first, part);
+          writer.write_chunk(chunk, part);
         };
       },
       1);
   writer.close();
 }
 
+void write_images_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
+                       std::span<const std::byte> pixels, const chunkio::WriterOptions& options) {
+  chunkio::DatasetWriter writer(path, spec_of(size, num_samples), options);
+  write_chunks(writer, num_samples, [&](std::int64_t first, std::span<std::byte> bytes) {
+    std::copy_n(pixels.begin() + first * size.bytes(), bytes.size(), bytes.begin());
+  });
+}
+
 void write_noise_file(const std::string& path, const ImageSize& size, std::int64_t num_samples) {
   chunkio::DatasetWriter writer(path, spec_of(size, num_samples));
-  std::vector<std::byte> pixels(static_cast<std::size_t>(writer.chunk_bytes()));
-  for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
-    const std::int64_t rows =
-        std::min(writer.chunk_samples(), num_samples - chunk * writer.chunk_samples());
-    const std::span<std::byte> part =
-        std::span(pixels).first(static_cast<std::size_t>(rows * size.bytes()));
-    fill_with_noise(part, static_cast<std::uint64_t>(chunk));
-    writer.write_chunk(chunk, part);
-  }
-  writer.close();
+  write_chunks(writer, num_samples, [](std::int64_t first, std::span<std::byte> bytes) {
+    fill_with_noise(bytes, static_cast<std::uint64_t>(first));
+  });
 }
 
 void write_hollow_file(const std::string& path, const ImageSize& size, std::int64_t num_samples) {
@@ -115,12 +120,6 @@ void write_hollow_file(const std::string& path, const ImageSize& size, std::int6
                                   "create", path));
 }
 
-std::string hdf5_version() {
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  H5get_libversion(&major, &minor, &release);
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
-}
+std::string hdf5_version() { return chunkio::library_versions().front().version; }
 
 }  // namespace bench

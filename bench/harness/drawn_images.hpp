@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -23,6 +24,11 @@ inline constexpr ImageSize kImageSizes[] = {{"CelebA-sized", 218, 178, 3},
 /// Images that compress about as photographs do: two colours that run into each other, a disc and
 /// a little grain. `bytes` holds whole images, the first of which has the given number.
 void draw_images(const ImageSize& size, std::int64_t first, std::span<std::byte> bytes);
+
+/// Makes whole images, the first of which has that number. Called by several threads.
+using Fill = std::function<void(std::int64_t first, std::span<std::byte> bytes)>;
+/// Writes all chunks, as fast as the CPUs fill them, and closes the writer.
+void write_chunks(chunkio::DatasetWriter& writer, std::int64_t num_samples, const Fill& fill);
 
 /// A file of the library's own, with all of `pixels`.
 void write_images_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,

@@ -12,13 +12,13 @@
 #include <system_error>
 #include <utility>
 
+#include "harness/child_process.hpp"
+
 namespace bench {
 
 PeerProcess::PeerProcess(const std::vector<std::string>& arguments, std::string log)
     : log_(std::move(log)) {
-  std::vector<char*> words;
-  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = exec_words(arguments);
   std::array<int, 2> in{};
   std::array<int, 2> out{};
   if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0) {

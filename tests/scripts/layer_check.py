@@ -54,7 +54,7 @@ for _i, (_room, _parties) in enumerate({
         "image": ("OpenCV", "libjpeg"), "sources": ("JSON", "TBB", "XXH3"), "dataset": ("JSON",), "pack": ("JSON", "TBB"),
         "tune": (), "report": ("JSON",), "commands": ("CLI11", "JSON", "TBB", "XXH3")}.items()):
     _add(f"tools/h5pack/{_room}", ["tools/cli", *(f"tools/h5pack/{room}" for room in H5PACK[:_i])], _parties)
-_add("bench/harness", [*INNER, "tools/h5pack/image"], ("HDF5", "codecs", "libjpeg", "CLI11", "JSON"))
+_add("bench/harness", [*INNER, "tools/h5pack/image"], ("HDF5", "libjpeg", "CLI11", "JSON"))
 _add("bench/gpu", [*INNER, "bench/harness"], ("CUDA", "CLI11", "JSON"))
 _add("bench/figures", [*INNER, "bench/harness", "bench/gpu"], ("HDF5", "codecs", "CLI11", "JSON"))
 _add("bench/chunkbench", [*INNER, "bench/harness", "tools/cli", "tools/h5pack/dataset", "tools/h5pack/pack"],
