@@ -117,7 +117,6 @@ void parse_synthetic(const std::string& text, SweepOptions& options) {
 struct SweepCommand {
   SweepOptions options = {};
   std::string synthetic = {};
-  std::int64_t images = 0;
   bool cold = false;
   bool warm = false;
   cli::DiskOptions disk = {};
@@ -131,9 +130,8 @@ void finish(SweepCommand& command) {
     throw Error(ErrorCode::invalid_argument,
                 "name FILE, or --synthetic NxHxWxC for made-up images, and not both");
   }
-  options.num_samples = command.images;
   if (!command.synthetic.empty()) {
-    if (command.images > 0) {
+    if (options.num_samples > 0) {
       throw Error(ErrorCode::invalid_argument,
                   "--pictures is for FILE; --synthetic says how many there are");
     }
@@ -231,7 +229,7 @@ void add_sweep_command(CLI::App& app, cli::Action& action) {
   command->add_option("FILE", options.file, "HDF5 file whose images are measured")->type_name("");
   command->add_option("--synthetic", chosen->synthetic, "Measure made-up images instead")
       ->type_name("NxHxWxC");
-  cli::add_integer(*command, "--pictures", chosen->images, 1,
+  cli::add_integer(*command, "--pictures", options.num_samples, 1,
                    "Only the first N images of FILE (default: all)");
   cli::add_open_options(*command, options.open);
   cli::add_filter(*command, options.filter);
