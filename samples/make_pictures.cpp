@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -279,22 +278,6 @@ cv::Mat make_image(const ImageClass& kind, cv::Size size, Random random) {
   return bytes;
 }
 
-/// "64x48": height 64, width 48.
-cv::Size parse_size(const std::string& text) {
-  int height = 0;
-  int width = 0;
-  const char* end = text.data() + text.size();
-  const auto [cross, error] = std::from_chars(text.data(), end, height);
-  if (error == std::errc{} && cross != end && *cross == 'x') {
-    const auto [last, width_error] = std::from_chars(cross + 1, end, width);
-    if (width_error == std::errc{} && last == end && std::min(height, width) >= 8 &&
-        std::max(height, width) <= 2048) {
-      return {width, height};
-    }
-  }
-  throw std::invalid_argument("--size " + text + ": expected HEIGHTxWIDTH, each 8 to 2048");
-}
-
 void write_image(const std::filesystem::path& path, const cv::Mat& image) {
   if (!cv::imwrite(path.string(), image, {cv::IMWRITE_JPEG_QUALITY, 90})) {
     throw std::runtime_error("cannot write " + path.string() +
@@ -333,7 +316,7 @@ int main(int argc, char** argv) {
   std::string out;
   int count = 3000;
   std::uint64_t seed = 1;
-  std::string size = "64x64";
+  std::array<int, 2> size = {64, 64};  // height, width
   CLI::App app(
       "Draws a labelled folder of small images: OUT/train/CLASS/*.jpg and OUT/test/CLASS/*.jpg.",
       "chunkio-make-pictures");
@@ -342,16 +325,16 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(kTestEvery * static_cast<int>(kClasses.size()), 999'990))
       ->capture_default_str();
   app.add_option("--seed", seed, "Another seed draws other images")->capture_default_str();
-  app.add_option("--size", size, "HEIGHTxWIDTH in pixels")->capture_default_str();
+  app.add_option("--size", size, "HEIGHTxWIDTH in pixels")
+      ->delimiter('x')
+      ->check(CLI::Range(8, 2048))
+      ->default_str("64x64");
   try {
     app.parse(argc, argv);
-    run(out, count, seed, parse_size(size));
+    run(out, count, seed, {size[1], size[0]});
     return 0;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "chunkio-make-pictures: %s\n", error.what());
-    return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "chunkio-make-pictures: %s\n", error.what());
     return 1;

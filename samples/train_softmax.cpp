@@ -31,58 +31,48 @@ constexpr std::int64_t kMaxClasses = 65536;
 /// Images are averaged down to at most this many cells a side.
 constexpr std::int64_t kMaxCells = 16;
 
+constexpr std::int64_t kBatch = 64;
+constexpr double kRate = 10;
+
 constexpr std::string_view kUsage =
-    "usage: chunkio-train-softmax TRAIN.h5 [TEST.h5] [--epochs N] [--batch N] [--lr X] [--seed N]\n"
-    "                             [--shuffle-labels]\n"
+    "usage: chunkio-train-softmax TRAIN.h5 [TEST.h5] [--epochs N] [--seed N] [--shuffle-labels]\n"
     "  --epochs N         passes over the training images (default 5)\n"
-    "  --batch N          images a step (default 64)\n"
-    "  --lr X             step size (default 10)\n"
     "  --seed N           of the order and of --shuffle-labels (default 0)\n"
     "  --shuffle-labels   deal all labels anew, at random: accuracy must fall to chance\n";
 
 struct Options {
   std::vector<std::string> files;
   std::int64_t epochs = 5;
-  std::int64_t batch = 64;
-  double learning_rate = 10;
   std::uint64_t seed = 0;
   bool shuffle_labels = false;
 };
 
 template <class T>
-T parse_number(const std::string& option, std::string_view text, T lowest) {
-  T value{};
+void parse_number(const std::string& option, std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= lowest)) {
-    throw std::invalid_argument(option + " " + std::string(text) + ": not a number in range");
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    throw std::invalid_argument(option + " " + std::string(text) + ": not a number");
   }
-  return value;
 }
 
 Options parse(std::span<char*> arguments) {
   Options options;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string argument = arguments[i];
-    const auto value = [&]() -> std::string_view {
-      if (++i == arguments.size()) throw std::invalid_argument(argument + " needs a value");
-      return arguments[i];
-    };
-    if (argument == "--epochs") {
-      options.epochs = parse_number<std::int64_t>(argument, value(), 1);
-    } else if (argument == "--batch") {
-      options.batch = parse_number<std::int64_t>(argument, value(), 1);
-    } else if (argument == "--lr") {
-      options.learning_rate = parse_number<double>(argument, value(), 0);
-    } else if (argument == "--seed") {
-      options.seed = parse_number<std::uint64_t>(argument, value(), 0);
-    } else if (argument == "--shuffle-labels") {
+    const std::string_view next = i + 1 < arguments.size() ? arguments[i + 1] : "";
+    if (argument == "--shuffle-labels") {
       options.shuffle_labels = true;
+    } else if (argument == "--epochs" || argument == "--seed") {
+      if (argument == "--seed") parse_number(argument, next, options.seed);
+      if (argument == "--epochs") parse_number(argument, next, options.epochs);
+      ++i;
     } else if (argument.starts_with("--")) {
       throw std::invalid_argument("unknown option " + argument);
     } else {
       options.files.push_back(argument);
     }
   }
+  if (options.epochs < 1) throw std::invalid_argument("--epochs must be at least 1");
   if (options.files.empty() || options.files.size() > 2) {
     throw std::invalid_argument("expected TRAIN.h5 and, if you have one, TEST.h5");
   }
@@ -179,7 +169,9 @@ class SoftmaxRegression {
       : num_features_(static_cast<std::size_t>(num_features)),
         num_classes_(static_cast<std::size_t>(num_classes)),
         weights_(num_features_ * num_classes_),
-        biases_(num_classes_) {}
+        biases_(num_classes_),
+        weight_gradient_(weights_.size()),
+        bias_gradient_(biases_.size()) {}
 
   /// Index of the highest score.
   [[nodiscard]] std::int64_t predict(std::span<const float> features) const {
@@ -187,32 +179,33 @@ class SoftmaxRegression {
     return std::max_element(scores.begin(), scores.end()) - scores.begin();
   }
 
-  /// One step on `labels.size()` rows of features. Returns the summed loss before the step.
-  double train(std::span<const float> features, std::span<const std::int64_t> labels, double rate) {
-    double loss = 0;
-    std::vector<float> weight_gradient(weights_.size());
-    std::vector<float> bias_gradient(biases_.size());
-    for (std::size_t n = 0; n < labels.size(); ++n) {
-      const auto row = features.subspan(n * num_features_, num_features_);
-      std::vector<float> scores = compute_scores(row);
-      const float highest = *std::max_element(scores.begin(), scores.end());
-      float sum = 0;
-      for (float& score : scores) sum += score = std::exp(score - highest);
-      const auto label = static_cast<std::size_t>(labels[n]);
-      loss -= std::log(std::max(scores[label] / sum, 1e-30F));
-      for (std::size_t k = 0; k < num_classes_; ++k) {
-        const float error = scores[k] / sum - (k == label ? 1.0F : 0.0F);
-        bias_gradient[k] += error;
-        float* gradient = &weight_gradient[k * num_features_];
-        for (std::size_t f = 0; f < num_features_; ++f) gradient[f] += error * row[f];
-      }
+  /// Takes an image into the next step. Returns its loss.
+  double add(std::span<const float> features, std::int64_t label) {
+    std::vector<float> scores = compute_scores(features);
+    const float highest = *std::max_element(scores.begin(), scores.end());
+    float sum = 0;
+    for (float& score : scores) sum += score = std::exp(score - highest);
+    const auto right = static_cast<std::size_t>(label);
+    for (std::size_t k = 0; k < num_classes_; ++k) {
+      const float error = scores[k] / sum - (k == right ? 1.0F : 0.0F);
+      bias_gradient_[k] += error;
+      float* gradient = &weight_gradient_[k * num_features_];
+      for (std::size_t f = 0; f < num_features_; ++f) gradient[f] += error * features[f];
     }
-    const auto step = static_cast<float>(rate / static_cast<double>(labels.size()));
-    for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] -= step * weight_gradient[i];
+    ++added_;
+    return -std::log(std::max(scores[right] / sum, 1e-30F));
+  }
+
+  void step(double rate) {
+    if (added_ == 0) return;
+    const auto size = static_cast<float>(rate / static_cast<double>(added_));
+    for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] -= size * weight_gradient_[i];
     // Biases see an input of 1 where a feature is 1/sqrt(num_features): a smaller step keeps them
     // stable.
-    for (std::size_t k = 0; k < num_classes_; ++k) biases_[k] -= 0.1F * step * bias_gradient[k];
-    return loss;
+    for (std::size_t k = 0; k < num_classes_; ++k) biases_[k] -= 0.1F * size * bias_gradient_[k];
+    std::fill(weight_gradient_.begin(), weight_gradient_.end(), 0.0F);
+    std::fill(bias_gradient_.begin(), bias_gradient_.end(), 0.0F);
+    added_ = 0;
   }
 
  private:
@@ -229,29 +222,23 @@ class SoftmaxRegression {
   std::size_t num_classes_;
   std::vector<float> weights_;  // [classes, features]
   std::vector<float> biases_;   // [classes]
+  std::vector<float> weight_gradient_;
+  std::vector<float> bias_gradient_;
+  std::int64_t added_ = 0;
 };
 
-/// The rows of a batch that `keep(sample id)` selects, as features [B,F] and labels [B].
-struct Selection {
-  std::vector<float> features;
-  std::vector<std::int64_t> labels;
-};
-
-template <class Keep>
-void select(const chunkio::Batch& batch, const std::vector<std::int64_t>& labels,
-            const Features& features, Keep keep, Selection& out) {
+/// Calls use(features, label) for each image of a batch whose sample id `keep` selects.
+template <class Keep, class Use>
+void for_each(const chunkio::Batch& batch, const std::vector<std::int64_t>& labels,
+              const Features& features, Keep keep, Use use) {
   const auto pixels = batch.images().values<std::uint8_t>();
   const auto ids = batch.sample_ids();
   const std::size_t image_bytes = pixels.size() / ids.size();
-  const auto num_features = static_cast<std::size_t>(features.size());
-  out.features.resize(ids.size() * num_features);
-  out.labels.clear();
+  std::vector<float> values(static_cast<std::size_t>(features.size()));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!keep(ids[i])) continue;
-    features.compute(
-        pixels.subspan(i * image_bytes, image_bytes),
-        std::span(out.features).subspan(out.labels.size() * num_features, num_features));
-    out.labels.push_back(labels[static_cast<std::size_t>(ids[i])]);
+    features.compute(pixels.subspan(i * image_bytes, image_bytes), values);
+    use(values, labels[static_cast<std::size_t>(ids[i])]);
   }
 }
 
@@ -288,8 +275,8 @@ void run(const Options& options) {
   };
 
   chunkio::Loader train_loader(
-      train_set, {.batch_size = options.batch, .seed = options.seed, .num_epochs = options.epochs});
-  chunkio::Loader test_loader(test_set, {.batch_size = options.batch,
+      train_set, {.batch_size = kBatch, .seed = options.seed, .num_epochs = options.epochs});
+  chunkio::Loader test_loader(test_set, {.batch_size = kBatch,
                                          .order = chunkio::OrderMode::sequential,
                                          .num_epochs = options.epochs});
 
@@ -298,7 +285,6 @@ void run(const Options& options) {
   std::printf("%lld classes, %lld features from images of %s\n",
               static_cast<long long>(num_classes), static_cast<long long>(features.size()),
               train_set.info().sample_shape().to_string().c_str());
-  Selection selected;
   std::int64_t correct = 0;
   std::int64_t tested = 0;
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
@@ -306,23 +292,23 @@ void run(const Options& options) {
     double loss = 0;
     std::int64_t trained = 0;
     for (const chunkio::Batch& batch : train_loader.epoch(epoch)) {
-      select(batch, train_labels, features, trained_on, selected);
-      if (selected.labels.empty()) continue;
-      loss += model.train(selected.features, selected.labels, options.learning_rate);
-      trained += static_cast<std::int64_t>(selected.labels.size());
+      for_each(batch, train_labels, features, trained_on,
+               [&](std::span<const float> values, std::int64_t label) {
+                 loss += model.add(values, label);
+                 ++trained;
+               });
+      model.step(kRate);
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     const chunkio::LoaderStats stats = train_loader.epoch_stats(epoch);
 
     correct = tested = 0;
     for (const chunkio::Batch& batch : test_loader.epoch(epoch)) {
-      select(batch, test_labels, features, held_out, selected);
-      for (std::size_t i = 0; i < selected.labels.size(); ++i) {
-        const auto num_features = static_cast<std::size_t>(features.size());
-        const auto row = std::span(selected.features).subspan(i * num_features, num_features);
-        correct += model.predict(row) == selected.labels[i] ? 1 : 0;
-        ++tested;
-      }
+      for_each(batch, test_labels, features, held_out,
+               [&](std::span<const float> values, std::int64_t label) {
+                 correct += model.predict(values) == label ? 1 : 0;
+                 ++tested;
+               });
     }
     std::printf(
         "epoch %lld: loss %.3f, %.0f images/s, stalled %.1f %% of the time, held-out accuracy %.1f "

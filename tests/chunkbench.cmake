@@ -4,7 +4,6 @@ chunkio_add_unit_tests(
   chunkbench_test
   SOURCES unit/chunkbench/cells_test.cpp
           unit/chunkbench/confined_test.cpp
-          unit/chunkbench/markup_test.cpp
           unit/chunkbench/number_format_test.cpp
           unit/chunkbench/pruning_test.cpp
           unit/chunkbench/results_test.cpp

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the figures of the documentation as SVG: three from the tables of bench/RESULTS.md, a timeline, and a diagram.
+"""Draws the figures of the documentation as SVG: three from the tables of bench/RESULTS.md, a session, and a timeline.
 
     bench/charts/draw.py [FOLDER]        # FOLDER: where the files go; default: the folder of this script
 
@@ -8,7 +8,6 @@
     accuracy.svg       accuracy and label entropy over window sizes, from "Figures of accuracy"
     terminal.svg       a session of h5pack, from terminal.txt, which bench/charts/record.py writes
     timeline.svg       when a training loop waits, from timeline.json, which bench/charts/timeline.py writes
-    how-it-works.svg   the way of an image from the file to the GPU; no data
 
 No figure is written here: change RESULTS.md, then run this again. A title that the tables no longer support is an error. The
 same tables give the same bytes; draw_test.py compares them with the committed files. Needs nothing but Python 3.9.
@@ -338,91 +337,7 @@ def terminal(_):
     return drawing
 
 
-# The diagram. Rows of the file in the order in which they are read, and the 16 images of the first window (chunk in the order
-# of reading, image of the chunk) in the order of batches.
-READ_ORDER = [5, 2, 7, 0, 3, 6, 1, 4]
-BATCHES = [[(1, 2), (0, 0), (3, 1), (2, 3)], [(2, 0), (3, 3), (0, 2), (1, 1)],
-           [(0, 3), (2, 1), (1, 0), (3, 0)], [(3, 2), (1, 3), (2, 2), (0, 1)]]
-CELL, PITCH = 17, 20
-
-
-def row_of_images(drawing, x, y, kinds):
-    for i, kind in enumerate(kinds):
-        drawing.rect(x + i * PITCH, y, CELL, CELL, kind, 2.5)
-
-
-def curve(x0, y0, x1, y1):
-    middle = short((x0 + x1) / 2)
-    return f"M{short(x0)} {short(y0)}C{middle} {short(y0)} {middle} {short(y1)} {short(x1)} {short(y1)}"
-
-
-def how_it_works(_):
-    title = "Each chunk is read once an epoch, straight into batches"
-    drawing = Drawing(900, 422, title, "A file holds images in chunks. An epoch reads its chunks in random order, each once. "
-                      "The images of a window of several chunks are shuffled: each is copied from its chunk straight to its "
-                      "place in a batch. Batches form a ring in page-locked memory. They are uploaded to the GPU as uint8, "
-                      "where one kernel crops, flips and normalises them.")
-    drawing.text(24, 42, title, 24, "ink bold")
-    columns = [24, 222, 456, 700]
-    names = ["HDF5 file", "Window", "Ring of batches", "GPU"]
-    captions = [["holds images", "in chunks"], ["several chunks in", "random order, then", "the next window"],
-                ["images shuffled", "over a window, in", "page-locked memory"],
-                ["uint8 upload;", "one kernel crops,", "flips, normalises"]]
-    for x, name, lines in zip(columns, names, captions):
-        drawing.text(x, 88, name, 22, "ink bold")
-        for i, line in enumerate(lines):
-            drawing.text(x, 346 + 27 * i, line, 21, "soft")
-    top, gap = 108, 25
-
-    def kind(place):
-        return str(place) if place < 4 else "later"
-
-    file_x, read_x, ring_x, gpu_x = 36, 240, 476, 700
-    read_y = [top + 6 + gap * place + (8 if place >= 4 else 0) for place in range(8)]
-    # From the file to the order of reading. Ways of the window lie above the others.
-    for place, row in sorted(enumerate(READ_ORDER), reverse=True):
-        ends = (file_x + 4 * PITCH + 2, top + 10 + gap * row + CELL / 2, read_x - 9, read_y[place] + CELL / 2)
-        drawing.path(curve(*ends), "way" + kind(place), 2)
-        for x, y in (file_x, top + 10 + gap * row), (read_x, read_y[place]):
-            row_of_images(drawing, x, y, ["hue" + kind(place) if place < 4 else "later"] * 4)
-    drawing.path(f"M24 {top}h80l14 14v{8 * gap - 4}h-94z", "edge", 2)
-    drawing.rect(read_x - 8, top - 2, 4 * PITCH + 13, 4 * gap + 7, "edge", 6, ' stroke-width="2.5"')
-    # From the window to the batches, image by image.
-    slot_y = [top + 2 + 54 * batch for batch in range(4)]
-    for batch, images in enumerate(BATCHES):
-        for i, (chunk, image) in enumerate(images):
-            start_y = read_y[chunk] + CELL / 2 + (image - 1.5) * 3.5
-            drawing.path(curve(read_x + 4 * PITCH + 6, start_y, ring_x - 10, slot_y[batch] + 17 + (i - 1.5) * 5),
-                         f"way{chunk}", 1.6, ' stroke-opacity="0.75"')
-    # The ring: a loop that leads through its batches, and back.
-    drawing.path(f"M{ring_x + 40} {slot_y[0] + 17}V{slot_y[3] + 17}M{ring_x + 87} {slot_y[3] + 17}h14q14 0 14 -14"
-                 f"V{slot_y[0] + 41}q0 -14 -14 -14", "edge", 2)
-    drawing.arrow(ring_x + 88, slot_y[0] + 27, turn=180)
-    drawing.text(ring_x + 124, slot_y[2] - 4, "reused", 20, "soft")
-    for batch, images in enumerate(BATCHES):
-        drawing.rect(ring_x - 10, slot_y[batch], 4 * PITCH + 17, 34, "page", 6)
-        drawing.rect(ring_x - 10, slot_y[batch], 4 * PITCH + 17, 34, "edge", 6, ' stroke-width="2"')
-        row_of_images(drawing, ring_x, slot_y[batch] + 8.5, [f"hue{chunk}" for chunk, _ in images])
-    # The GPU.
-    drawing.rect(gpu_x, top - 8, 180, 212, "track", 12)
-    drawing.rect(gpu_x, top - 8, 180, 212, "edge", 12, ' stroke-width="2"')
-    first = [f"hue{chunk}" for chunk, _ in BATCHES[0]]
-    drawing.path(f"M{ring_x + 88} {top + 13}H{gpu_x + 40}", "edge", 2.5)
-    drawing.arrow(gpu_x + 44, top + 13)
-    row_of_images(drawing, gpu_x + 50, top + 4.5, first)
-    drawing.text(gpu_x + 90, top + 42, "uint8", 20, "ink", "middle")
-    drawing.path(f"M{gpu_x + 90} {top + 50}v22", "edge", 2.5)
-    drawing.rect(gpu_x + 28, top + 76, 124, 38, "own", 8)
-    drawing.text(gpu_x + 90, top + 101, "one kernel", 19, "page bold", "middle")
-    drawing.path(f"M{gpu_x + 90} {top + 114}v16", "edge", 2.5)
-    drawing.arrow(gpu_x + 90, top + 140, turn=90)
-    row_of_images(drawing, gpu_x + 50, top + 146, first)
-    drawing.text(gpu_x + 90, top + 188, "float batch", 20, "ink", "middle")
-    return drawing
-
-
-FIGURES = {"loaders.svg": loaders, "ladder.svg": ladder, "accuracy.svg": accuracy, "terminal.svg": terminal, "timeline.svg": timeline,
-           "how-it-works.svg": how_it_works}
+FIGURES = {"loaders.svg": loaders, "ladder.svg": ladder, "accuracy.svg": accuracy, "terminal.svg": terminal, "timeline.svg": timeline}
 
 
 def main():

@@ -31,28 +31,29 @@ class Figures(unittest.TestCase):
         cls.committed = figures(HERE)
 
     def test_committed_files_are_what_is_drawn(self):
-        self.assertEqual(sorted(self.committed), sorted(self.drawn))
+        # Nothing draws the diagram: it has no data.
+        self.assertEqual(sorted(self.committed), sorted([*self.drawn, "how-it-works.svg"]))
         for name, drawn in self.drawn.items():
             self.assertTrue(self.committed[name] == drawn, f"{name} is out of date: run bench/charts/draw.py")
 
     def test_files_are_small(self):
-        for name, drawn in self.drawn.items():
+        for name, drawn in self.committed.items():
             self.assertLess(len(drawn), MAX_BYTES, name)
 
     def test_files_are_svg_with_a_title_and_a_description(self):
-        for name, drawn in self.drawn.items():
+        for name, drawn in self.committed.items():
             root = ElementTree.fromstring(drawn)
             self.assertEqual(root.tag, SVG + "svg", name)
             for tag in "title", "desc":
                 self.assertTrue(root.find(SVG + tag).text, f"{name}: {tag}")
 
     def test_files_need_nothing_else(self):
-        for name, drawn in self.drawn.items():
+        for name, drawn in self.committed.items():
             for word in b"<script", b"href", b"url(", b"@import", b"<image", b"<foreignObject":
                 self.assertNotIn(word, drawn, name)
 
     def test_text_is_large_enough(self):
-        for name, drawn in self.drawn.items():
+        for name, drawn in self.committed.items():
             root = ElementTree.fromstring(drawn)
             scale = SHOWN_WIDTH / float(root.get("width"))
             for text in root.iter(SVG + "text"):

@@ -17,11 +17,6 @@ COLOURS = {
     "track": ("fill", "#eaeef2", "#1f262e"),
     "edge": ("stroke", "#59636e", "#9aa4af"),
     "rule": ("stroke", "#1f2328", "#e6edf3"),
-    "hue0": ("fill", "#0b62c4", "#58a6ff"), "way0": ("stroke", "#0b62c4", "#58a6ff"),
-    "hue1": ("fill", "#c4550a", "#f0883e"), "way1": ("stroke", "#c4550a", "#f0883e"),
-    "hue2": ("fill", "#0f7f5b", "#3fb98a"), "way2": ("stroke", "#0f7f5b", "#3fb98a"),
-    "hue3": ("fill", "#8a44b5", "#c297ff"), "way3": ("stroke", "#8a44b5", "#c297ff"),
-    "later": ("fill", "#b6bec7", "#4b545e"), "waylater": ("stroke", "#b6bec7", "#4b545e"),
 }
 
 
@@ -42,7 +37,7 @@ class Drawing:
     def style(self):
         used = [name for name in COLOURS if any(f'class="{name}' in p for p in self.parts) or name == "page"]
         light, dark = (" ".join(f".{name}{{{COLOURS[name][0]}:{COLOURS[name][i]}}}" for name in used) for i in (1, 2))
-        return (f"text{{font-family:{FONT}}} .bold{{font-weight:600}} .mono{{font-family:{MONO};white-space:pre}} .edge,.rule,[class^=way]{{fill:none}}\n{light}\n"
+        return (f"text{{font-family:{FONT}}} .bold{{font-weight:600}} .mono{{font-family:{MONO};white-space:pre}} .edge,.rule{{fill:none}}\n{light}\n"
                 f"@media (prefers-color-scheme: dark){{{dark}}}")
 
     def text(self, x, y, text, size=18, kind="ink", anchor="start"):
@@ -55,11 +50,6 @@ class Drawing:
 
     def path(self, points, kind, width=1.5, more=""):
         self.parts.append(f'<path class="{kind}" d="{points}" stroke-width="{short(width)}"{more}/>')
-
-    def arrow(self, x, y, kind="soft", turn=0):
-        """An arrow head whose tip is at x, y; turn 0 points right, 90 down."""
-        self.parts.append(f'<path class="{kind}" d="M0 0l-12 -7v14z" transform="translate({short(x)} {short(y)}) '
-                          f'rotate({turn})"/>')
 
     def heading(self, title, subtitle):
         """Lines of a title and of a subtitle. Returns the y below them."""

@@ -33,10 +33,6 @@ constexpr double kSeconds = 1;
 /// More than a last-level cache holds.
 constexpr std::int64_t kCopyBytes = std::int64_t{256} << 20;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 }  // namespace
 
 std::optional<double> measure_storage(const ChunkFile& measured, std::int64_t threads,

@@ -1,14 +1,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +19,9 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/quote.hpp"
+#include "harness/child_process.hpp"
 #include "harness/control_group.hpp"
 #include "harness/device_throttle.hpp"
-#include "harness/memory_limit.hpp"
 
 namespace bench {
 namespace {
@@ -42,9 +40,7 @@ struct ConfineCommand {
 /// In the child, in place of this program. As env(1): 127 if there is no such program, 126 if it
 /// cannot be run.
 int become(const std::vector<std::string>& program) {
-  std::vector<char*> words;
-  for (const std::string& word : program) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = exec_words(program);
   // What is ignored stays so in the program, which does not expect it.
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_DFL);
@@ -62,23 +58,20 @@ ExitCode confine(const ConfineCommand& command) {
     throw Error(ErrorCode::invalid_argument,
                 "say what the program is limited to: --throttle-device RATE, --memory-limit BYTES");
   }
-  std::optional<DeviceThrottle> device;
-  std::optional<MemoryLimit> memory;
+  DeviceThrottle device;
+  std::shared_ptr<ControlGroup> memory;
   try {
     if (command.throttle > 0) {
-      device.emplace(device_of(command.disk_of), command.throttle);
-      std::fprintf(stderr, "chunkbench: %s\n", device->description().c_str());
+      device = throttle_device(device_of(command.disk_of), command.throttle);
+      std::fprintf(stderr, "chunkbench: %s\n", device.description.c_str());
     }
-    if (command.memory_limit > 0) {
-      memory.emplace(command.memory_limit, device ? device->group() : nullptr);
-    }
+    if (command.memory_limit > 0) memory = limit_memory(command.memory_limit, device.group);
   } catch (const NoControlGroup& error) {
     throw Error(ErrorCode::unsupported, std::string(error.what()) + "; " +
                                             cli::quote(command.program.front()) + " was not run");
   }
-  const std::vector<Confinement> groups = confinements(
-      std::array{device ? device->group() : nullptr, memory ? memory->group() : nullptr});
-  return static_cast<ExitCode>(run_confined(groups, [&] { return become(command.program); }));
+  return static_cast<ExitCode>(
+      run_confined(confinements({device.group, memory}), [&] { return become(command.program); }));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -40,13 +39,10 @@ bool entered(std::span<const Confinement> groups) {
 
 }  // namespace
 
-std::vector<Confinement> confinements(std::span<const std::shared_ptr<ControlGroup>> groups) {
+std::vector<Confinement> confinements(const std::vector<std::shared_ptr<ControlGroup>>& groups) {
   std::vector<Confinement> found;
-  std::vector<const ControlGroup*> known;
   for (const std::shared_ptr<ControlGroup>& group : groups) {
-    if (!group || std::find(known.begin(), known.end(), group.get()) != known.end()) continue;
-    known.push_back(group.get());
-    found.push_back({"control group " + group->path().string(), group->enter()});
+    if (group) found.push_back({"control group " + group->path().string(), group->enter()});
   }
   return found;
 }

@@ -18,9 +18,9 @@ struct Confinement {
       enter;  ///< Puts the calling process into it; false, with errno set, if not.
 };
 
-/// What enters these groups, which may be null or the same one.
+/// What enters these groups, which may be null.
 [[nodiscard]] std::vector<Confinement> confinements(
-    std::span<const std::shared_ptr<ControlGroup>> groups);
+    const std::vector<std::shared_ptr<ControlGroup>>& groups);
 
 /// Forks; the child enters every one of `groups` and then calls `work`, and ends with the code that
 /// it returns. Waits for it, and hands on SIGINT, SIGTERM and SIGHUP; the child is told to end if

@@ -5,7 +5,7 @@ namespace bench {
 
 /// Light by default and on paper, dark where a screen asks for it. Text has a contrast of at least
 /// 4.5:1 in both, lines and marks that carry meaning 3:1. Colours of values are not here but in
-/// colour_scale.hpp.
+/// heat_maps.cpp.
 inline constexpr const char* kReportStyle = R"css(
 :root{color-scheme:light;--bg:#fff;--card:#f6f7f9;--ink:#1b1f24;--muted:#57606a;--line:#d5dae1;--grid:#e4e8ed;
 --accent:#1f5fb4;--warn-bg:#fff6dc;--warn-line:#b98900;--bad:#b3261e}

@@ -12,6 +12,7 @@
 
 #include <chunkio/error.hpp>
 
+#include "cli/disk_options.hpp"
 #include "cli/file_bytes.hpp"
 #include "cli/quote.hpp"
 
@@ -419,6 +420,15 @@ Results read_results(const std::string& path) {
                 cli::quote(path) + " is larger than 64 MiB; no result of chunkbench is");
   }
   return parse_results({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
+
+std::optional<ShapedDisk> shaped(const std::optional<chunkio::DiskLimit>& limit) {
+  if (!limit) return std::nullopt;
+  ShapedDisk disk = {.profile = cli::disk_json(limit).at("profile").get<std::string>()};
+  if (limit->bytes_per_second > 0) disk.bytes_per_second = limit->bytes_per_second;
+  if (limit->request_seconds > 0) disk.request_seconds = limit->request_seconds;
+  if (limit->queue_depth > 0) disk.queue_depth = limit->queue_depth;
+  return disk;
 }
 
 nlohmann::ordered_json to_json(const Results& results) {

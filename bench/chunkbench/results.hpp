@@ -14,6 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chunkio/disk_limit.hpp>
+
 #include "harness/spread.hpp"
 
 namespace bench {
@@ -167,6 +169,9 @@ struct Results {
 /// Blocks on I/O. \throws chunkio::Error as parse_results; not_found, io_failed, unsupported (a
 /// folder, a device, or above 64 MiB).
 [[nodiscard]] Results read_results(const std::string& path);
+
+/// In a DiskLimit 0 stands for no limit, which is absent in the results.
+[[nodiscard]] std::optional<ShapedDisk> shaped(const std::optional<chunkio::DiskLimit>& limit);
 
 /// Version 1 of the format.
 [[nodiscard]] nlohmann::ordered_json to_json(const Results& results);

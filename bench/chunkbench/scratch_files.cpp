@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -17,14 +16,12 @@
 #include <chunkio/error.hpp>
 #include <chunkio/loader.hpp>
 
-#include "base/checked_math.hpp"
 #include "cli/byte_size.hpp"
 #include "cli/progress.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/pack/repacker.hpp"
 #include "harness/drawn_images.hpp"
-#include "harness/in_parallel.hpp"
 #include "harness/noise.hpp"
 
 namespace bench {
@@ -124,22 +121,18 @@ std::vector<ChunkSize> choose_chunks(std::span<const std::int64_t> bytes, std::i
 
 Images::Images(const SweepOptions& options) {
   if (options.file.empty()) {
-    const auto height_width = chunkio::base::checked_multiply(options.height, options.width);
-    const auto image = height_width
-                           ? chunkio::base::checked_multiply(*height_width, options.channels)
-                           : std::nullopt;
-    const auto all =
-        image ? chunkio::base::checked_multiply(*image, options.num_samples) : std::nullopt;
-    if (!all || *image > std::int64_t{1} << 30 || *all > std::int64_t{1} << 50) {
+    const double image = static_cast<double>(options.height) * static_cast<double>(options.width) *
+                         static_cast<double>(options.channels);
+    if (image > 0x1p30 || image * static_cast<double>(options.num_samples) > 0x1p50) {
       throw Error(ErrorCode::invalid_argument,
                   "--synthetic " + std::to_string(options.num_samples) + "x" +
                       size_text(options.height, options.width, options.channels) +
                       " is too large: an image has at most 1 GiB, all of them 1 PiB");
     }
-    sample_bytes_ = *image;
+    sample_bytes_ = options.height * options.width * options.channels;
     description_ = {.name = "synthetic",
                     .shape = {options.num_samples, options.height, options.width, options.channels},
-                    .bytes = *all,
+                    .bytes = options.num_samples * sample_bytes_,
                     .identity = "synthetic 1",
                     .labels = "10 classes, sorted"};
   } else {
@@ -191,28 +184,21 @@ void Images::write(const std::string& path, std::int64_t chunk_samples,
   chunkio::DatasetWriter writer(path, spec, writer_options(chunk_samples, options));
   cli::Progress progress("writing chunks of " + format_bytes(chunk_samples * sample_bytes_),
                          "images", num_samples(), options.quiet);
-  const std::int64_t threads = std::max(1U, std::thread::hardware_concurrency());
-  in_parallel(writer.num_chunks(), threads, [&] {
-    return [&, pixels = std::vector<std::byte>()](std::int64_t chunk) mutable {
-      cli::StopSignal::check();
-      const std::int64_t first = chunk * chunk_samples;
-      const std::int64_t rows = std::min(chunk_samples, num_samples() - first);
-      pixels.resize(static_cast<std::size_t>(rows * sample_bytes_));
-      if (options.filter.deflate_level > 0) {
-        draw_images(size, first, pixels);
-      } else {
-        // Sample by sample, so that the images are the same in chunks of every size.
-        const auto bytes = static_cast<std::size_t>(sample_bytes_);
-        for (std::int64_t row = 0; row < rows; ++row) {
-          fill_with_noise(std::span(pixels).subspan(static_cast<std::size_t>(row) * bytes, bytes),
-                          static_cast<std::uint64_t>(first + row));
-        }
+  write_chunks(writer, num_samples(), [&](std::int64_t first, std::span<std::byte> pixels) {
+    cli::StopSignal::check();
+    const auto bytes = static_cast<std::size_t>(sample_bytes_);
+    const auto rows = static_cast<std::int64_t>(pixels.size() / bytes);
+    if (options.filter.deflate_level > 0) {
+      draw_images(size, first, pixels);
+    } else {
+      // Sample by sample, so that the images are the same in chunks of every size.
+      for (std::int64_t row = 0; row < rows; ++row) {
+        fill_with_noise(pixels.subspan(static_cast<std::size_t>(row) * bytes, bytes),
+                        static_cast<std::uint64_t>(first + row));
       }
-      writer.write_chunk(chunk, pixels);
-      progress.add(rows);
-    };
+    }
+    progress.add(rows);
   });
-  writer.close();
 }
 
 ScratchFiles::ScratchFiles(const Images& images, std::span<const ChunkSize> chunks,

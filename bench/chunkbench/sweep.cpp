@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
@@ -16,13 +15,13 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/stopwatch.hpp"
 #include "chunkbench/ceilings.hpp"
 #include "chunkbench/cells.hpp"
 #include "chunkbench/continuation.hpp"
 #include "chunkbench/pruning.hpp"
 #include "chunkbench/ranking.hpp"
 #include "chunkbench/results_files.hpp"
-#include "chunkbench/run_metadata.hpp"
 #include "chunkbench/trial.hpp"
 #include "chunkbench/window_quality.hpp"
 #include "cli/atomic_file.hpp"
@@ -43,38 +42,25 @@ using chunkio::Error;
 using chunkio::ErrorCode;
 using chunkio::OrderMode;
 using cli::format_bytes;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void say(const std::string& note) {
   std::fputs(("chunkbench: note: " + cli::escape(note) + "\n").c_str(), stderr);
 }
 
-TrialSettings trial_settings(const SweepOptions& options, std::int64_t sample_bytes) {
-  const std::int64_t largest =
-      *std::max_element(options.cache_bytes.begin(), options.cache_bytes.end());
-  TrialSettings settings = {.cold = options.cold,
-                            .batch_size = options.batch_size,
-                            .seed = options.seed,
-                            .images = options.images_per_trial,
-                            .random_images = options.random_images,
-                            .seconds = options.trial_seconds,
-                            .limit = options.limit,
-                            .memory_limit = options.memory_limit};
-  if (settings.images == 0) {
-    settings.images = std::max((2 * largest + sample_bytes - 1) / sample_bytes, options.batch_size);
+/// What was not asked for.
+void set_defaults(TrialSettings& trial, std::int64_t largest_window, std::int64_t sample_bytes) {
+  if (trial.images == 0) {
+    trial.images =
+        std::max((2 * largest_window + sample_bytes - 1) / sample_bytes, trial.batch_size);
   }
-  if (settings.random_images == 0) {
-    settings.random_images = std::min(8 * options.batch_size, settings.images);
+  if (trial.random_images == 0) {
+    trial.random_images = std::min(8 * trial.batch_size, trial.images);
   }
-  return settings;
 }
 
 Results describe(const Images& images, std::span<const ChunkSize> chunks,
-                 const SweepOptions& options, const TrialSettings& settings) {
+                 const SweepOptions& options) {
+  const TrialSettings& settings = options.trial;
   Results results;
   results.created = now_text();
   results.versions = {
@@ -88,8 +74,8 @@ Results describe(const Images& images, std::span<const ChunkSize> chunks,
                      .images_per_trial = settings.images,
                      .random_images = settings.random_images,
                      .trial_seconds = settings.seconds,
-                     .limit = shaped(options.limit),
-                     .memory_limit = options.memory_limit};
+                     .limit = shaped(settings.limit),
+                     .memory_limit = settings.memory_limit};
   if (!options.throttled_device.empty()) {
     results.options.throttled_device = options.throttled_device;
   }
@@ -139,16 +125,14 @@ void refuse_same_files(const SweepOptions& options, std::span<const std::string>
 /// The rest of a sweep, once its files are there.
 class Sweep {
  public:
-  Sweep(const SweepOptions& options, const TrialSettings& settings,
-        std::span<const ChunkSize> chunks, const ScratchFiles& scratch, Results& results,
-        ResultsFiles& outputs)
+  Sweep(const SweepOptions& options, std::span<const ChunkSize> chunks, const ScratchFiles& scratch,
+        Results& results, ResultsFiles& outputs)
       : options_(options),
-        settings_(settings),
+        settings_(options.trial),
         chunks_(chunks),
         files_(scratch.files()),
         results_(results),
         outputs_(outputs),
-        total_before_(results.time.seconds_total),
         times_first_(results.cells.size()) {}
 
   void run() {
@@ -182,7 +166,7 @@ class Sweep {
     return files_[static_cast<std::size_t>(found - chunks_.begin())];
   }
 
-  void keep_time() { results_.time.seconds_total = total_before_ + seconds_since(begin_); }
+  void keep_time() { results_.time.seconds_total += watch_.lap(); }
 
   /// What is timed delivers the same images, whatever the source and the chunks.
   void check_sources() {
@@ -239,7 +223,7 @@ class Sweep {
     measure_ceiling(MemoryCeiling::kName, [&]() -> std::optional<double> {
       if (!memory_) {
         memory_.emplace(files_[0].info.sample_bytes(), threads, settings_.seed,
-                        options_.memory_limit.value_or(this_machine().memory_bytes));
+                        settings_.memory_limit.value_or(this_machine().memory_bytes));
       }
       return memory_->measure();
     });
@@ -356,8 +340,7 @@ class Sweep {
   std::span<const ChunkFile> files_;
   Results& results_;
   ResultsFiles& outputs_;
-  double total_before_;
-  Clock::time_point begin_ = Clock::now();
+  chunkio::base::Stopwatch watch_;
   std::optional<MemoryCeiling> memory_;
   std::set<std::string> given_up_;  // ceilings
   std::vector<std::int64_t> times_first_;
@@ -398,7 +381,7 @@ std::string summary(const Results& results, const std::string& output) {
 
 }  // namespace
 
-std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> notes) {
+std::size_t run_sweep(SweepOptions options, std::vector<std::string> notes) {
   refuse_same_files(options, std::vector<std::string>(options.file.empty() ? 0 : 1, options.file));
   const bool there = std::filesystem::exists(options.output);
   cli::check_atomic_file(options.output, options.force || options.go_on);
@@ -411,8 +394,10 @@ std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> note
   const std::vector<ChunkSize> chunks =
       choose_chunks(options.chunk_bytes, images.sample_bytes(), images.num_samples(),
                     options.filter.deflate_level > 0, notes);
-  const TrialSettings settings = trial_settings(options, images.sample_bytes());
-  Results results = describe(images, chunks, options, settings);
+  set_defaults(options.trial,
+               *std::max_element(options.cache_bytes.begin(), options.cache_bytes.end()),
+               images.sample_bytes());
+  Results results = describe(images, chunks, options);
   for (const std::string& note : notes) say(note);
   if (before) {
     continue_from(*before, options.output, results);
@@ -429,12 +414,12 @@ std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> note
   // Of this sweep; with --force there may be those of another one.
   bool kept = before.has_value();
   try {
-    const Clock::time_point start = Clock::now();
+    chunkio::base::Stopwatch watch;
     const ScratchFiles scratch(images, chunks, options);
-    results.time.seconds_preparing += seconds_since(start);
+    results.time.seconds_preparing += watch.lap();
     outputs.save(results);
     kept = true;
-    Sweep(options, settings, chunks, scratch, results, outputs).run();
+    Sweep(options, chunks, scratch, results, outputs).run();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::cancelled) throw;
     const std::string name = cli::quote(options.output);

@@ -20,6 +20,6 @@ namespace bench {
 /// \throws chunkio::Error cancelled (the message says what of it the results keep, and how to go
 ///         on); invalid_argument (an output is the file itself, or the other output); and whatever
 ///         keeps all of it from being done.
-std::size_t run_sweep(const SweepOptions& options, std::vector<std::string> notes);
+std::size_t run_sweep(SweepOptions options, std::vector<std::string> notes);
 
 }  // namespace bench

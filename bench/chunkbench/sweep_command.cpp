@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <csignal>
 #include <cstddef>
@@ -30,7 +29,6 @@
 #include "cli/stop_signal.hpp"
 #include "harness/control_group.hpp"
 #include "harness/device_throttle.hpp"
-#include "harness/memory_limit.hpp"
 #include "harness/scratch_folder.hpp"
 
 namespace bench {
@@ -119,7 +117,6 @@ void parse_synthetic(const std::string& text, SweepOptions& options) {
 struct SweepCommand {
   SweepOptions options = {};
   std::string synthetic = {};
-  std::int64_t images = 0;
   bool cold = false;
   bool warm = false;
   cli::DiskOptions disk = {};
@@ -133,9 +130,8 @@ void finish(SweepCommand& command) {
     throw Error(ErrorCode::invalid_argument,
                 "name FILE, or --synthetic NxHxWxC for made-up images, and not both");
   }
-  options.num_samples = command.images;
   if (!command.synthetic.empty()) {
-    if (command.images > 0) {
+    if (options.num_samples > 0) {
       throw Error(ErrorCode::invalid_argument,
                   "--pictures is for FILE; --synthetic says how many there are");
     }
@@ -144,10 +140,10 @@ void finish(SweepCommand& command) {
   if (command.cold && command.warm) {
     throw Error(ErrorCode::invalid_argument, "choose --cold or --warm");
   }
-  options.limit = command.disk.limit();
+  options.trial.limit = command.disk.limit();
   // The disk that is simulated stands for the one that there is.
-  options.cold = command.cold || (!command.warm && !options.limit);
-  if (command.memory_limit > 0) options.memory_limit = command.memory_limit;
+  options.trial.cold = command.cold || (!command.warm && !options.trial.limit);
+  if (command.memory_limit > 0) options.trial.memory_limit = command.memory_limit;
   if (options.go_on && options.force) {
     throw Error(ErrorCode::invalid_argument,
                 "--continue goes on from the results and --force replaces them; choose one");
@@ -176,34 +172,34 @@ ExitCode sweep(const SweepOptions& options, std::vector<std::string> notes) {
 
 ExitCode run(SweepOptions options, std::int64_t throttle) {
   std::vector<std::string> notes;
-  std::optional<DeviceThrottle> device;
+  std::shared_ptr<ControlGroup> device;
   if (throttle > 0) {
     try {
-      device.emplace(device_of(options.scratch), throttle);
-      options.throttled_device = device->description();
+      const DeviceThrottle made = throttle_device(device_of(options.scratch), throttle);
+      device = made.group;
+      options.throttled_device = made.description;
     } catch (const NoControlGroup& error) {
       notes.push_back(std::string("--throttle-device cannot be done (") + error.what() +
                       "); instead only what chunkio and H5Dread read is slowed down to the same "
                       "rate, as --limit-bandwidth does, and other programs are not");
-      chunkio::DiskLimit limit = options.limit.value_or(chunkio::DiskLimit());
+      chunkio::DiskLimit limit = options.trial.limit.value_or(chunkio::DiskLimit());
       const auto rate = static_cast<double>(throttle);
       limit.bytes_per_second =
           limit.bytes_per_second > 0 ? std::min(limit.bytes_per_second, rate) : rate;
-      options.limit = limit;
+      options.trial.limit = limit;
     }
   }
-  std::optional<MemoryLimit> memory;
-  if (options.memory_limit) {
+  std::shared_ptr<ControlGroup> memory;
+  if (options.trial.memory_limit) {
     try {
-      memory.emplace(*options.memory_limit, device ? device->group() : nullptr);
+      memory = limit_memory(*options.trial.memory_limit, device);
     } catch (const NoControlGroup& error) {
       notes.push_back(std::string("no --memory-limit: ") + error.what() +
                       "; instead, the page cache may use all memory");
-      options.memory_limit.reset();
+      options.trial.memory_limit.reset();
     }
   }
-  const std::vector<Confinement> groups = confinements(
-      std::array{device ? device->group() : nullptr, memory ? memory->group() : nullptr});
+  const std::vector<Confinement> groups = confinements({device, memory});
   if (groups.empty()) return sweep(options, std::move(notes));
   // Made and removed out here, since the sweep may be killed.
   const chunkio::test::ScratchFolder scratch(options.scratch);
@@ -211,10 +207,10 @@ ExitCode run(SweepOptions options, std::int64_t throttle) {
   const int code = run_confined(groups, [&] {
     return static_cast<int>(cli::run_or_report([&] { return sweep(options, notes); }, kChunkbench));
   });
-  if (code == 128 + SIGKILL && options.memory_limit) {
+  if (code == 128 + SIGKILL && options.trial.memory_limit) {
     throw Error(ErrorCode::out_of_resources,
                 "the sweep was killed, as the kernel does beyond a --memory-limit of " +
-                    cli::format_bytes(*options.memory_limit) +
+                    cli::format_bytes(*options.trial.memory_limit) +
                     "; raise it, or choose smaller --cache-bytes or --chunk-bytes, and begin anew "
                     "with --force");
   }
@@ -233,7 +229,7 @@ void add_sweep_command(CLI::App& app, cli::Action& action) {
   command->add_option("FILE", options.file, "HDF5 file whose images are measured")->type_name("");
   command->add_option("--synthetic", chosen->synthetic, "Measure made-up images instead")
       ->type_name("NxHxWxC");
-  cli::add_integer(*command, "--pictures", chosen->images, 1,
+  cli::add_integer(*command, "--pictures", options.num_samples, 1,
                    "Only the first N images of FILE (default: all)");
   cli::add_open_options(*command, options.open);
   cli::add_filter(*command, options.filter);
@@ -261,13 +257,13 @@ void add_sweep_command(CLI::App& app, cli::Action& action) {
   cli::add_disk_limit(*command, chosen->disk);
   cli::add_integer(*command, "--rounds", options.rounds, 1,
                    "Trials of each cell; 5 or more for a figure to quote");
-  cli::add_integer(*command, "--batch-size", options.batch_size, 1, "Images a batch");
-  cli::add_seed(*command, "--seed", options.seed, "Of the orders");
-  cli::add_integer(*command, "--trial-images", options.images_per_trial, 1,
+  cli::add_integer(*command, "--batch-size", options.trial.batch_size, 1, "Images a batch");
+  cli::add_seed(*command, "--seed", options.trial.seed, "Of the orders");
+  cli::add_integer(*command, "--trial-images", options.trial.images, 1,
                    "Images an epoch of a trial delivers (default: two of the largest windows)");
-  cli::add_integer(*command, "--random-trial-images", options.random_images, 1,
+  cli::add_integer(*command, "--random-trial-images", options.trial.random_images, 1,
                    "The same in random order (default: 8 batches)");
-  cli::add_seconds(*command, "--trial-seconds", options.trial_seconds,
+  cli::add_seconds(*command, "--trial-seconds", options.trial.seconds,
                    "Timed seconds of a trial at least, in whole epochs; 0: one epoch", 0);
   cli::add_throttle_device(
       *command, chosen->throttle,

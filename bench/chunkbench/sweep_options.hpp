@@ -2,14 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
-#include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
+
+#include "chunkbench/trial.hpp"
 
 namespace bench {
 
@@ -29,15 +29,9 @@ struct SweepOptions {
   std::vector<std::int64_t> threads = {};
 
   // How it is measured.
-  bool cold = true;
   std::int64_t rounds = 5;
-  std::int64_t batch_size = 256;
-  std::uint64_t seed = 7;
-  std::int64_t images_per_trial = 0;  ///< 0: two of the largest windows.
-  std::int64_t random_images = 0;     ///< In random order; 0: eight batches.
-  double trial_seconds = 4;
-  std::optional<chunkio::DiskLimit> limit = {};
-  std::optional<std::int64_t> memory_limit = {};
+  /// 0 images: two of the largest windows; 0 random images: eight batches.
+  TrialSettings trial = {.seed = 7, .seconds = 4};
   std::string throttled_device = {};  ///< What was done to the device; empty: nothing.
 
   // Where things go.

@@ -46,10 +46,6 @@ constexpr std::int64_t kEpoch = 0;
 /// Page cache that a cold epoch may find: some of the file's metadata.
 constexpr std::int64_t kMetadataBytes = 16 << 10;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 /// `count` different numbers below `total`, as a global shuffle begins.
 std::vector<std::int64_t> draw(std::int64_t count, std::int64_t total, std::uint64_t seed) {
   return EpochOrder(RowGroups(1, total),

@@ -8,6 +8,7 @@
 /// no unused bytes are read ahead, and what is counted is exact.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,10 @@ struct TrialSettings {
   /// Bytes that this process and its page cache may take, if that is limited.
   std::optional<std::int64_t> memory_limit = {};
 };
+
+[[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 /// A trial that takes longer is cut in the middle of an epoch, where that is fair: one H5Dread a
 /// sample, and random order.

@@ -26,7 +26,7 @@ void measure_cold(const Case& images, Report& report) {
   const std::string row = "cold, source as chosen by default / fio";
   const std::string no_fio = reason_without_fio();
   if (!no_fio.empty()) {
-    report.add_missing(size, {{row, at_least(0.95)}}, no_fio, false);
+    report.add({row, size, {}, at_least(0.95), no_fio});
     return;
   }
   struct Way {
@@ -77,16 +77,16 @@ void measure_cold(const Case& images, Report& report) {
       ratios[name].push_back(rate / std::max(direct, buffered));
     }
   }
-  report.add({row, size, at_least(0.95), ratios.at("automatic"), reason_of("automatic")});
-  report.add({"cold, as files larger than memory are read / fio", size, at_least(0.95),
-              ratios.at("direct, O_DIRECT")});
+  report.add({row, size, ratios.at("automatic"), at_least(0.95), reason_of("automatic")});
+  report.add({"cold, as files larger than memory are read / fio", size,
+              ratios.at("direct, O_DIRECT"), at_least(0.95)});
   for (const auto& [name, values] : ratios) {
-    report.add({"cold, " + name + " / fio", size, {}, values});
+    report.add({"cold, " + name + " / fio", size, values});
   }
   for (const auto& [name, values] : rates) {
     std::vector<double> gigabytes;
     for (const double value : values) gigabytes.push_back(value / 1e9);
-    report.add({"cold " + name + ", GB/s", size, {}, gigabytes});
+    report.add({"cold " + name + ", GB/s", size, gigabytes});
   }
   nlohmann::ordered_json detail;
   for (const auto& [name, values] : rates) detail[name] = to_json(spread_of(values));

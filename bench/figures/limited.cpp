@@ -11,9 +11,9 @@
 
 #include "figures/reading_suite.hpp"
 #include "harness/cold_file.hpp"
+#include "harness/control_group.hpp"
 #include "harness/epoch_child.hpp"
 #include "harness/fio.hpp"
-#include "harness/memory_limit.hpp"
 #include "harness/spread.hpp"
 
 namespace bench {
@@ -23,14 +23,14 @@ void measure_limited(const Case& images, Report& report) {
   const std::string row = "data 4x a memory limit, default source / fio under the same limit";
   std::string reason = reason_without_fio();
   const std::int64_t limit_bytes = images.options.limited_bytes / 4;
-  std::unique_ptr<MemoryLimit> limit;
+  std::shared_ptr<ControlGroup> limit;
   try {
-    limit = std::make_unique<MemoryLimit>(limit_bytes);
+    limit = limit_memory(limit_bytes);
   } catch (const std::runtime_error& error) {
     reason = error.what();
   }
   if (!reason.empty()) {
-    report.add_missing(size, {{row, at_least(0.9)}}, reason, false);
+    report.add({row, size, {}, at_least(0.9), reason});
     return;
   }
   const std::string path = images.scratch.file(size + "-limited.h5");
@@ -58,11 +58,11 @@ void measure_limited(const Case& images, Report& report) {
     for (const Way& way : ways) {
       drop_from_page_cache(path);
       const nlohmann::ordered_json result =
-          run_epoch_in_child({.path = path,
-                              .source = way.source,
-                              .direct_io = way.direct_io,
-                              .threads = images.options.threads,
-                              .batch_size = images.options.batch_size},
+          run_epoch_in_child({{"path", path},
+                              {"source", way.source},
+                              {"direct_io", way.direct_io},
+                              {"threads", images.options.threads},
+                              {"batch_size", images.options.batch_size}},
                              limit->enter());
       if (result.at("images") != num_samples) throw std::runtime_error("samples were left out");
       if (way.source == "auto") chosen = result.at("source").get<std::string>();
@@ -71,10 +71,10 @@ void measure_limited(const Case& images, Report& report) {
       ratios[way.name].push_back(rate / fio.higher());
     }
   }
-  report.add({row, size, at_least(0.9), ratios["default"], "default: " + chosen});
+  report.add({row, size, ratios["default"], at_least(0.9), "default: " + chosen});
   for (const Way& way : ways) {
     if (way.source != "auto") {
-      report.add({"data 4x a memory limit, " + way.name + " / fio", size, {}, ratios[way.name]});
+      report.add({"data 4x a memory limit, " + way.name + " / fio", size, ratios[way.name]});
     }
   }
   nlohmann::ordered_json detail;

@@ -13,12 +13,12 @@ void add_load_figures(const std::string& size, const std::string& of_file,
   const bool plain = of_file.empty();
   report.add({plain ? "chunk loads per epoch / chunks" : of_file + ": chunk loads / chunks",
               size,
-              at_most(1.0),
-              {static_cast<double>(stats.chunk_loads) / static_cast<double>(info.num_chunks)}});
+              {static_cast<double>(stats.chunk_loads) / static_cast<double>(info.num_chunks)},
+              at_most(1.0)});
   report.add({(plain ? "" : of_file + ": ") + "bytes read / bytes stored",
               size,
-              at_most(1.01),
-              {static_cast<double>(stats.bytes_read) / static_cast<double>(info.stored_bytes)}});
+              {static_cast<double>(stats.bytes_read) / static_cast<double>(info.stored_bytes)},
+              at_most(1.01)});
 }
 
 void measure_loads(const Case& images, Report& report) {

@@ -15,13 +15,13 @@
 #include "figures/packing_case.hpp"
 #endif
 #ifdef FIGURES_OF_GPU
-#include "gpu/gpu_suite.hpp"
+#include "gpu/gpu_case.hpp"
 #endif
 
 int main(int argc, char** argv) {
   // What experiments start this program for.
   const std::string child = argc > 1 ? argv[1] : "";
-  if (child == bench::kEpochChild) return bench::epoch_child_main({argv + 2, argv + argc});
+  if (child == bench::kEpochChild && argc == 3) return bench::epoch_child_main(argv[2]);
 #ifdef FIGURES_OF_PACKING
   if (child == bench::kPeakOf) return bench::peak_of_main({argv + 2, argv + argc});
 #endif

@@ -37,13 +37,11 @@ void measure_memory(const Case& images, Report& report) {
       const std::string path = images.scratch.file(size + "-hollow.h5");
       write_hollow_file(path, images.size, num_samples);
       const nlohmann::ordered_json result =
-          run_epoch_in_child({.path = path,
-                              .source = "scatter",
-                              .threads = images.options.threads,
-                              .batch_size = images.options.batch_size,
-                              .memory_budget = -1,
-                              .watch_memory = true,
-                              .num_epochs = i == 0 ? 16 : 1});
+          run_epoch_in_child({{"path", path},
+                              {"source", "scatter"},
+                              {"threads", images.options.threads},
+                              {"batch_size", images.options.batch_size},
+                              {"watch_epochs", i == 0 ? 16 : 1}});
       if (result.at("images") != 16 * smaller) throw std::runtime_error("samples were left out");
       peak[i] = result.at("peak_bytes").get<double>();
       beyond.push_back((peak[i] - result.at("memory_budget").get<double>()) / kMiB);
@@ -53,8 +51,8 @@ void measure_memory(const Case& images, Report& report) {
     }
     growth.push_back((peak[1] - peak[0]) / kMiB);
   }
-  report.add({"peak RssAnon + RssShmem beyond the budget, MiB", size, at_most(32), beyond});
-  report.add({"its growth from N to 16 N, MiB (none, to 1)", size, at_most(1), growth});
+  report.add({"peak RssAnon + RssShmem beyond the budget, MiB", size, beyond, at_most(32)});
+  report.add({"its growth from N to 16 N, MiB (none, to 1)", size, growth, at_most(1)});
   report.add_detail(size, "memory", detail);
 }
 

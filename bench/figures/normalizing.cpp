@@ -36,6 +36,7 @@
 #include "base/host_memory.hpp"
 #include "base/streaming_copy.hpp"
 #include "figures/suites.hpp"
+#include "harness/copies.hpp"
 #include "harness/drawn_images.hpp"
 #include "harness/epoch_case.hpp"
 #include "harness/figure.hpp"
@@ -177,8 +178,6 @@ void check(const Setting& setting, const std::uint8_t* images, std::int64_t coun
   }
 }
 
-std::string layout_word(Layout layout) { return std::string(to_string(layout)); }
-
 class Measurement {
  public:
   Measurement(const NormalizingOptions& options, const Setting& setting, const HostBuffer& images)
@@ -233,22 +232,18 @@ class Measurement {
     };
     const std::string name = setting_.name();
     const std::vector<double> images(normalizer.size(), static_cast<double>(num_images_));
-    report.add({"normalizing, images/s", name, {}, ratios(images, normalizer)});
-    report.add({"normalizing, bytes in + out, GB/s",
-                name,
-                {},
+    report.add({"normalizing, images/s", name, ratios(images, normalizer)});
+    report.add({"normalizing, bytes in + out, GB/s", name,
                 gigabytes_per_second(static_cast<double>(moved_bytes_), normalizer)});
-    report.add({"normalizing / memcpy of as many bytes", name, {}, ratio(plain)});
-    report.add({"normalizing / non-temporal copy of as many bytes", name, {}, ratio(streaming)});
-    report.add({"normalizing / loop over pixels (one thread)", name, {}, ratio(loops)});
+    report.add({"normalizing / memcpy of as many bytes", name, ratio(plain)});
+    report.add({"normalizing / non-temporal copy of as many bytes", name, ratio(streaming)});
+    report.add({"normalizing / loop over pixels (one thread)", name, ratio(loops)});
     if (bare) {
-      report.add({"bare conversion, non-temporal / ordinary stores",
-                  name,
-                  {},
+      report.add({"bare conversion, non-temporal / ordinary stores", name,
                   ratios(ordinary, non_temporal)});
-      report.add({"normalizing / bare conversion, ordinary stores", name, {}, ratio(ordinary)});
+      report.add({"normalizing / bare conversion, ordinary stores", name, ratio(ordinary)});
     }
-    if (peer) report.add({"normalizing / PyTorch", name, {}, ratio(torch)});
+    if (peer) report.add({"normalizing / PyTorch", name, ratio(torch)});
     nlohmann::ordered_json detail = {{"pictures", num_images_},
                                      {"bytes", moved_bytes_},
                                      {"seconds",
@@ -264,12 +259,6 @@ class Measurement {
   }
 
  private:
-  using Copy = void (*)(std::byte*, const std::byte*, std::size_t) noexcept;
-
-  static void plain_copy(std::byte* target, const std::byte* source, std::size_t size) noexcept {
-    std::memcpy(target, source, size);
-  }
-
   [[nodiscard]] const std::uint8_t* bytes() const {
     return reinterpret_cast<const std::uint8_t*>(images_.data());
   }
@@ -352,12 +341,13 @@ class Measurement {
     if (options_.torch.empty()) return nullptr;
     const auto number = [](std::int64_t value) { return std::to_string(value); };
     return std::make_unique<PeerProcess>(
-        std::vector<std::string>{
-            options_.torch, std::string(CHUNKIO_PEER_SCRIPTS) + "/normalize_torch.py",
-            number(setting_.size.height), number(setting_.size.width),
-            number(setting_.size.channels), number(num_images_), "--batch",
-            number(options_.batch_size), "--threads", number(setting_.threads), "--dtype",
-            std::string(to_string(setting_.dtype)), "--layout", layout_word(setting_.layout)},
+        std::vector<std::string>{options_.torch,
+                                 std::string(CHUNKIO_PEER_SCRIPTS) + "/normalize_torch.py",
+                                 number(setting_.size.height), number(setting_.size.width),
+                                 number(setting_.size.channels), number(num_images_), "--batch",
+                                 number(options_.batch_size), "--threads", number(setting_.threads),
+                                 "--dtype", std::string(to_string(setting_.dtype)), "--layout",
+                                 std::string(to_string(setting_.layout))},
         (std::filesystem::temp_directory_path() / "normalize_torch.log").string());
   }
 

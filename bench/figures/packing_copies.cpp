@@ -61,10 +61,10 @@ void compare(PackingCase& packing, Report& report, const Comparison& comparison)
   }
   for (const std::string& output : comparison.outputs) fs::remove(output);
   const std::string size = comparison.size.name;
-  report.add({comparison.row + " / cp + fsync, read-back excluded", size, at_least(0.7), ratios});
-  report.add({comparison.row + " / cp + fsync, with read-back", size, {}, with_read_back});
-  report.add({comparison.row + ", read-back excluded, GB/s", size, {}, packed});
-  report.add({comparison.row + ": cp + fsync, GB/s", size, {}, copied});
+  report.add({comparison.row + " / cp + fsync, read-back excluded", size, ratios, at_least(0.7)});
+  report.add({comparison.row + " / cp + fsync, with read-back", size, with_read_back});
+  report.add({comparison.row + ", read-back excluded, GB/s", size, packed});
+  report.add({comparison.row + ": cp + fsync, GB/s", size, copied});
   report.add_detail(size, comparison.row, runs);
 }
 

@@ -59,12 +59,11 @@ void compare(PackingCase& packing, Report& report, const Comparison& comparison)
   }
   std::filesystem::remove(output);
   const std::string size = comparison.size.name;
-  report.add({comparison.row, size, at_least(0.9), ratios});
-  report.add({comparison.row + ", read-back excluded", size, {}, without_read_back});
-  report.add(
-      {"the same / the slower of that loop and cp + fsync of the result", size, {}, of_limit});
-  report.add({"h5pack folder, images/s", size, {}, packed});
-  report.add({comparison.loop_name + ", images/s", size, {}, decoded});
+  report.add({comparison.row, size, ratios, at_least(0.9)});
+  report.add({comparison.row + ", read-back excluded", size, without_read_back});
+  report.add({"the same / the slower of that loop and cp + fsync of the result", size, of_limit});
+  report.add({"h5pack folder, images/s", size, packed});
+  report.add({comparison.loop_name + ", images/s", size, decoded});
   report.add_detail(size, comparison.loop_name, runs);
 }
 

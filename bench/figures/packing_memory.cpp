@@ -59,17 +59,13 @@ void measure_pack_memory(PackingCase& packing, Report& report) {
   const auto files = [](std::int64_t count) { return std::to_string(count) + " files"; };
   report.add({"peak RSS growth from " + files(options.few_files) + " to " +
                   files(options.many_files) + ", MiB",
-              size, at_most(64), growth});
-  report.add({"peak RSS, " + files(options.few_files) + ", MiB", size, {}, peak_few});
-  report.add({"peak RSS, " + files(options.many_files) + ", MiB", size, {}, peak_many});
+              size, growth, at_most(64)});
+  report.add({"peak RSS, " + files(options.few_files) + ", MiB", size, peak_few});
+  report.add({"peak RSS, " + files(options.many_files) + ", MiB", size, peak_many});
 }
 
 int peak_of_main(const std::vector<std::string>& arguments) {
-  std::vector<char*> words;
-  for (const std::string& argument : arguments) {
-    words.push_back(const_cast<char*>(argument.c_str()));
-  }
-  words.push_back(nullptr);
+  const std::vector<char*> words = exec_words(arguments);
   const pid_t child = ::fork();
   if (child < 0) return 126;
   if (child == 0) {

@@ -6,7 +6,6 @@
 
 #include <signal.h>
 
-#include <exception>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -18,13 +17,6 @@
 
 namespace bench {
 namespace {
-
-struct Peer {
-  std::string name;
-  std::string script;
-  std::string module;  ///< As reason_without_peer() takes it.
-  double target;
-};
 
 void compare(PackingCase& packing, Report& report, const Peer& peer, const JpegFolder& images) {
   const PackingOptions& options = packing.options;
@@ -53,11 +45,11 @@ void compare(PackingCase& packing, Report& report, const Peer& peer, const JpegF
   }
   std::filesystem::remove(output);
   const std::string best = process.about().at("best").get<std::string>();
-  report.add({"h5pack folder, images/s / " + peer.name, size, at_least(peer.target), ratios,
-              "its best: " + best});
-  report.add({"the same, " + peer.name + " and sync", size, at_least(peer.target), on_disk});
-  report.add({peer.name + ", images/s", size, {}, rates});
-  report.add({"h5pack folder beside " + peer.name + ", images/s", size, {}, our_rates});
+  report.add(
+      {"h5pack folder, images/s / " + peer.name, size, ratios, peer.target, "its best: " + best});
+  report.add({"the same, " + peer.name + " and sync", size, on_disk, peer.target});
+  report.add({peer.name + ", images/s", size, rates});
+  report.add({"h5pack folder beside " + peer.name + ", images/s", size, our_rates});
   report.add_detail(size, peer.script, {{"about", process.about()}});
 }
 
@@ -65,22 +57,12 @@ void compare(PackingCase& packing, Report& report, const Peer& peer, const JpegF
 
 void measure_pack_peers(PackingCase& packing, Report& report) {
   ::signal(SIGPIPE, SIG_IGN);  // a peer that died shows in its answer
-  const std::vector<Peer> peers = {{"FFCV's DatasetWriter", "pack_ffcv.py", "ffcv", 2.0},
-                                   {"an h5py script", "pack_h5py.py", "", 3.0}};
+  const std::vector<Peer> peers = {{"FFCV's DatasetWriter", "pack_ffcv.py", "ffcv", at_least(2.0)},
+                                   {"an h5py script", "pack_h5py.py", "", at_least(3.0)}};
   for (const ImageSize& size : kImageSizes) {
     for (const Peer& peer : peers) {
-      const std::string row = "h5pack folder, images/s / " + peer.name;
-      const std::string reason = reason_without_peer(packing.options.peers, peer.module);
-      if (!reason.empty()) {
-        report.add_missing(size.name, {{row, at_least(peer.target)}}, reason, false);
-        continue;
-      }
-      try {
-        compare(packing, report, peer, packing.images(size));
-      } catch (const std::exception& error) {
-        report.add_missing(size.name, {{row, at_least(peer.target)}},
-                           peer.script + " " + error.what(), true);
-      }
+      try_peer(peer, packing.options.peers, {"h5pack folder, images/s / " + peer.name, size.name},
+               report, [&] { compare(packing, report, peer, packing.images(size)); });
     }
   }
 }

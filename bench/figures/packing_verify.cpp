@@ -20,7 +20,7 @@ void measure_verify(PackingCase& packing, Report& report) {
   const std::string row = "h5pack verify / fio sequential, cold";
   const std::string no_fio = reason_without_fio();
   if (!no_fio.empty()) {
-    report.add_missing(size, {{row, at_least(0.9)}}, no_fio, false);
+    report.add({row, size, {}, at_least(0.9), no_fio});
     return;
   }
   const std::string path = packing.scratch.file("verify.h5");
@@ -44,10 +44,10 @@ void measure_verify(PackingCase& packing, Report& report) {
     fio_rates.push_back(fio / 1e9);
   }
   std::filesystem::remove(path);
-  report.add({row, size, at_least(0.9), ratios});
-  report.add({row + ", without starting the program", size, {}, by_its_clock});
-  report.add({"h5pack verify, GB/s", size, {}, rates});
-  report.add({"fio sequential, GB/s", size, {}, fio_rates});
+  report.add({row, size, ratios, at_least(0.9)});
+  report.add({row + ", without starting the program", size, by_its_clock});
+  report.add({"h5pack verify, GB/s", size, rates});
+  report.add({"fio sequential, GB/s", size, fio_rates});
   report.add_detail(size, "verify",
                     {{"bytes", bytes},
                      {"fio_version", fio_version()},

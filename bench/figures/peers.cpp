@@ -6,11 +6,7 @@
 #include <signal.h>
 
 #include <chrono>
-#include <exception>
-#include <filesystem>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -26,13 +22,6 @@ namespace {
 /// Threads of a peer may spin for a while after its epoch.
 constexpr std::chrono::milliseconds kSettle{300};
 
-struct Peer {
-  std::string name;
-  std::string script;
-  std::string module;  ///< What setup.sh installs for it; empty: nothing that could be missing.
-  std::optional<Target> target = {};
-};
-
 const std::vector<Peer> kPythonPeers = {
     {"FFCV", "ffcv_raw.py", "ffcv"},
     {"MosaicML Streaming", "mosaicml_streaming.py", "streaming"},
@@ -46,94 +35,69 @@ const std::vector<Peer> kNormalizingPeers = {
     {"h5py + DataLoader + torchvision, float32", "torchvision_normalized.py", ""},
 };
 
-/// `folder` is for the copies that the peer makes of its data.
-std::unique_ptr<PeerProcess> start(const Case& images, const Peer& peer,
-                                   const std::string& folder) {
-  const Options& options = images.options;
-  std::filesystem::create_directories(folder);
-  return std::make_unique<PeerProcess>(
-      std::vector<std::string>{options.peers + "/bin/python",
-                               options.peer_scripts + "/" + peer.script, images.path, "--batch",
-                               std::to_string(options.batch_size), "--threads",
-                               std::to_string(options.threads), "--dir", folder},
-      images.scratch.file(peer.script + ".log"));
-}
+/// A peer at work, and the copies that it makes of its data.
+struct RunningPeer {
+  RunningPeer(const Case& run_images, const Peer& peer)
+      : images(run_images),
+        folder(images.scratch.path()),
+        process(
+            {images.options.peers + "/bin/python", images.options.peer_scripts + "/" + peer.script,
+             images.path, "--batch", std::to_string(images.options.batch_size), "--threads",
+             std::to_string(images.options.threads), "--dir", folder.path().string()},
+            images.scratch.file(peer.script + ".log")) {}
 
-double epoch_seconds(PeerProcess& process, const Case& images) {
-  const PeerProcess::Epoch epoch = process.run_epoch();
-  if (epoch.images != images.num_samples) throw std::runtime_error("left out images");
-  return epoch.seconds;
-}
+  double epoch_seconds() {
+    const PeerProcess::Epoch epoch = process.run_epoch();
+    if (epoch.images != images.num_samples) throw std::runtime_error("left out images");
+    return epoch.seconds;
+  }
 
-void add_missing(const Case& images, Report& report, const Peer& peer, const std::string& reason,
-                 bool failed) {
-  report.add({.row = "images/s / " + peer.name,
-              .size = images.size.name,
-              .target = peer.target,
-              .note = reason,
-              .failed = failed});
-}
+  const Case& images;
+  ScratchFolder folder;
+  PeerProcess process;
+};
 
 /// Interleaves each peer with epochs of chunkio, which `our_seconds` runs and times. `ours` is its
 /// name in the table.
 void compare(const Case& images, Report& report, const std::string& ours,
              const std::function<double()>& our_seconds, const std::vector<Peer>& peers) {
-  const Options& options = images.options;
   const std::string size = images.size.name;
   const auto num_samples = static_cast<double>(images.num_samples);
   for (const Peer& peer : peers) {
-    const std::string reason = reason_without_peer(options.peers, peer.module);
-    if (!reason.empty()) {
-      add_missing(images, report, peer, reason, false);
-      continue;
-    }
-    const std::string folder = images.scratch.file(peer.script + ".data");
-    try {
+    try_peer(peer, images.options.peers, {"images/s / " + peer.name, size}, report, [&] {
       // One at a time: all peers and their caches would not fit beside each other everywhere.
-      const std::unique_ptr<PeerProcess> process = start(images, peer, folder);
+      RunningPeer running(images, peer);
       std::vector<double> our_rates;
       std::vector<double> rates;
-      std::vector<double> ratios;
       our_seconds();
-      for (std::int64_t round = 0; round < options.rounds; ++round) {
+      for (std::int64_t round = 0; round < images.options.rounds; ++round) {
         our_rates.push_back(num_samples / our_seconds());
-        rates.push_back(num_samples / epoch_seconds(*process, images));
-        ratios.push_back(our_rates.back() / rates.back());
+        rates.push_back(num_samples / running.epoch_seconds());
         std::this_thread::sleep_for(kSettle);
       }
-      const std::string best = process->about().at("best").get<std::string>();
-      report.add(
-          {ours + "images/s / " + peer.name, size, peer.target, ratios, "its best: " + best});
-      report.add({peer.name + ", images/s", size, {}, rates});
-      report.add({ours + "chunkio beside " + peer.name + ", images/s", size, {}, our_rates});
+      const nlohmann::ordered_json& about = running.process.about();
+      report.add({ours + "images/s / " + peer.name, size, ratios(our_rates, rates), peer.target,
+                  "its best: " + about.at("best").get<std::string>()});
+      report.add({peer.name + ", images/s", size, rates});
+      report.add({ours + "chunkio beside " + peer.name + ", images/s", size, our_rates});
       report.add_detail(size, ours + peer.script,
-                        {{"about", process->about()},
+                        {{"about", about},
                          {"images_per_second", to_json(spread_of(rates))},
                          {"chunkio_images_per_second", to_json(spread_of(our_rates))}});
-    } catch (const std::exception& error) {
-      add_missing(images, report, peer, peer.script + " " + error.what(), true);
-    }
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    });
   }
 }
 
 /// The same where chunkio, too, is a process of Python.
 void compare_in_python(const Case& images, Report& report, const Peer& chunkio,
                        const std::vector<Peer>& peers) {
-  const std::string reason = reason_without_peer(images.options.peers, chunkio.module);
-  if (!reason.empty()) return add_missing(images, report, chunkio, reason, false);
-  const std::string folder = images.scratch.file(chunkio.script + ".data");
-  try {
-    const std::unique_ptr<PeerProcess> process = start(images, chunkio, folder);
-    report.add_detail(images.size.name, chunkio.script, {{"about", process->about()}});
-    compare(
-        images, report, "from Python, ", [&] { return epoch_seconds(*process, images); }, peers);
-  } catch (const std::exception& error) {
-    add_missing(images, report, chunkio, chunkio.script + " " + error.what(), true);
-  }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
+  try_peer(
+      chunkio, images.options.peers, {"images/s / " + chunkio.name, images.size.name}, report, [&] {
+        RunningPeer running(images, chunkio);
+        report.add_detail(images.size.name, chunkio.script, {{"about", running.process.about()}});
+        compare(
+            images, report, "from Python, ", [&] { return running.epoch_seconds(); }, peers);
+      });
 }
 
 }  // namespace

@@ -120,31 +120,28 @@ void measure_warm(const Case& images, Report& report) {
   };
   const std::string size = images.size.name;
   const bool small = images.size.bytes() < 16384;
-  report.add({"warm, source as chosen by default / faster of both copies", size, at_least(0.95),
-              speed("automatic", "faster copy"), loaders[0].second.source_reason()});
-  report.add({"warm mapped / non-temporal copy", size, {}, speed("mapped", "streaming")});
-  report.add({"warm mapped, one epoch alone / non-temporal copy",
-              size,
-              {},
+  report.add({"warm, source as chosen by default / faster of both copies", size,
+              speed("automatic", "faster copy"), at_least(0.95),
+              loaders[0].second.source_reason()});
+  report.add({"warm mapped / non-temporal copy", size, speed("mapped", "streaming")});
+  report.add({"warm mapped, one epoch alone / non-temporal copy", size,
               speed("mapped, one epoch", "streaming")});
   // Nothing is faster than the faster of both copies.
   constexpr double kFaster = 1.2;
   const bool possible = spread_of(speed("streaming", "memcpy")).median >= kFaster;
-  report.add({"warm mapped / memcpy", size,
-              possible ? std::optional(at_least(kFaster)) : std::nullopt, speed("mapped", "memcpy"),
+  report.add({"warm mapped / memcpy", size, speed("mapped", "memcpy"),
+              possible ? std::optional(at_least(kFaster)) : std::nullopt,
               possible ? "" : "no target: a non-temporal copy is not so much faster here"});
   report.add(
-      {"warm scatter / memcpy", size, at_least(small ? 1.0 : 0.8), speed("scatter", "memcpy")});
+      {"warm scatter / memcpy", size, speed("scatter", "memcpy"), at_least(small ? 1.0 : 0.8)});
   report.add(
-      {"warm direct, unfiltered file / memcpy", size, at_least(0.7), speed("direct", "memcpy")});
-  report.add({"warm mapped / H5Dread of each image", size, {}, speed("mapped", "h5dread")});
-  report.add({"warm scatter / H5Dread of each image", size, {}, speed("scatter", "h5dread")});
+      {"warm direct, unfiltered file / memcpy", size, speed("direct", "memcpy"), at_least(0.7)});
+  report.add({"warm mapped / H5Dread of each image", size, speed("mapped", "h5dread")});
+  report.add({"warm scatter / H5Dread of each image", size, speed("scatter", "h5dread")});
 
   for (const char* name :
        {"automatic", "mapped", "scatter", "direct", "memcpy", "streaming", "h5dread"}) {
-    report.add({std::string("warm ") + name + ", GB/s",
-                size,
-                {},
+    report.add({std::string("warm ") + name + ", GB/s", size,
                 gigabytes_per_second(images.total_bytes(), seconds[name])});
   }
 

@@ -15,6 +15,7 @@
 #include "device/normalize_plan.hpp"
 #include "harness/epoch_case.hpp"
 #include "harness/figure.hpp"
+#include "harness/suite.hpp"
 
 namespace bench {
 
@@ -69,5 +70,8 @@ void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report);
 void measure_uploads(const GpuRun& run, const Case& images, Report& report);
 /// DeviceLoader against the slower of reading alone and uploading alone.
 void measure_file_to_device(const GpuRun& run, const Case& images, Report& report);
+
+/// All of them.
+[[nodiscard]] Suite gpu_suite();
 
 }  // namespace bench

@@ -1,8 +1,6 @@
 // The table of figures about the GPU path. What is timed was compared with the CPU first, bit for
 // bit. See gpu_case.hpp for the experiments.
 
-#include "gpu/gpu_suite.hpp"
-
 #include <filesystem>
 #include <fstream>
 #include <memory>

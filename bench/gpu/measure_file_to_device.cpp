@@ -131,11 +131,11 @@ void measure(const GpuRun& run, const Case& images, SourceKind source, std::opti
   }
   const std::string of = std::string(", ") + std::string(to_string(source));
   const std::string size = images.size.name;
-  report.add({"file to device / slower of reading and uploading" + of, size, target,
-              ratios(all_rates, limits)});
+  report.add({"file to device / slower of reading and uploading" + of, size,
+              ratios(all_rates, limits), target});
   const auto add_rates = [&](const std::string& what, std::vector<double> rates) {
     for (double& rate : rates) rate /= 1e9;
-    report.add({what + of + ", GB/s", size, {}, std::move(rates)});
+    report.add({what + of + ", GB/s", size, std::move(rates)});
   };
   add_rates("file to device", all_rates);
   add_rates("reading alone", read_rates);
@@ -203,7 +203,7 @@ void measure_residency(const GpuRun& run, const Case& images, std::int64_t batch
   }
   report.add({"resident epochs / epochs from the page cache, loader alone, batches of " +
                   std::to_string(batch_size),
-              images.size.name, target, ratios(fed_seconds, resident_seconds)});
+              images.size.name, ratios(fed_seconds, resident_seconds), target});
   report.add_detail(images.size.name, "residency",
                     {{"pictures", std::min(images.num_samples, kResidentImages)},
                      {"batch", options.batch_size},

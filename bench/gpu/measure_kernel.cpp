@@ -252,13 +252,15 @@ std::vector<double> microseconds(std::vector<double> seconds) {
 
 void add_torch(const GpuRun& run, const ImageSize& size, const Kind& kind, std::int64_t batch,
                const Seconds& seconds, Report& report) {
-  const std::vector<std::pair<std::string, Target>> rows = {
-      {"PyTorch's operations one by one / kernel, " + kind.name(), at_least(4)},
-      {"torchvision.transforms.v2 / kernel, " + kind.name(), at_least(4)}};
-  if (run.torch.is_null()) {
-    report.add_missing(size.name, rows, "compare_torch.py was not run", /*failed=*/false);
-    return;
-  }
+  const std::string by_operations = "PyTorch's operations one by one / kernel, " + kind.name();
+  const std::string by_transforms = "torchvision.transforms.v2 / kernel, " + kind.name();
+  const Target target = at_least(4);
+  const auto add_missing = [&](const std::string& reason, bool failed) {
+    for (const std::string& row : {by_operations, by_transforms}) {
+      report.add({row, size.name, {}, target, reason, failed});
+    }
+  };
+  if (run.torch.is_null()) return add_missing("compare_torch.py was not run", false);
   for (const auto& entry : run.torch.at("cases")) {
     if (entry.at("size") != size.name || entry.at("dtype") != to_string(kind.dtype) ||
         entry.at("layout") != to_string(kind.layout) || entry.at("batch") != batch) {
@@ -273,20 +275,20 @@ void add_torch(const GpuRun& run, const ImageSize& size, const Kind& kind, std::
         (with_torchvision ? "torchvision " + run.torch.at("torchvision").get<std::string>()
                           : "no torchvision") +
         ", a process of its own before this one";
-    report.add({rows[0].first, size.name, rows[0].second, ratio_of("chain_seconds"), note});
+    report.add({by_operations, size.name, ratio_of("chain_seconds"), target, note});
     if (with_torchvision) {
-      report.add({rows[1].first, size.name, rows[1].second, ratio_of("transforms_seconds"), note});
+      report.add({by_transforms, size.name, ratio_of("transforms_seconds"), target, note});
     } else {
-      report.add_missing(size.name, {rows[1]}, "there was no torchvision", /*failed=*/false);
+      report.add({by_transforms, size.name, {}, target, "there was no torchvision"});
     }
     report.add({"PyTorch's copy of as many bytes / kernel, " + kind.name(),
                 size.name,
-                {},
                 ratio_of("copy_seconds"),
+                {},
                 note});
     return;
   }
-  report.add_missing(size.name, rows, "compare_torch.py has no such case", /*failed=*/true);
+  add_missing("compare_torch.py has no such case", true);
 }
 
 }  // namespace
@@ -301,15 +303,11 @@ void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report) {
     batches.check(stream.get());
     const Seconds seconds = time_launches(stream, batches, run.options.rounds);
     report.add({"kernel / copy in device memory, " + kind.name(), size.name,
-                kind.augmented ? std::optional<Target>() : at_least(0.85),
-                ratios(seconds.copy, seconds.kernel)});
-    report.add({"kernel, GB/s read and written, " + kind.name(),
-                size.name,
-                {},
+                ratios(seconds.copy, seconds.kernel),
+                kind.augmented ? std::optional<Target>() : at_least(0.85)});
+    report.add({"kernel, GB/s read and written, " + kind.name(), size.name,
                 gigabytes_per_second(batches.bytes(), seconds.kernel)});
-    report.add({"copy, GB/s read and written, " + kind.name(),
-                size.name,
-                {},
+    report.add({"copy, GB/s read and written, " + kind.name(), size.name,
                 gigabytes_per_second(batches.bytes(), seconds.copy)});
     if (!kind.augmented) add_torch(run, size, kind, batch, seconds, report);
     report.add_detail(size.name, "kernel, " + kind.name(),
@@ -330,11 +328,9 @@ void measure_kernel(const GpuRun& run, const ImageSize& size, Report& report) {
     const Seconds seconds = in_graph ? time_graphs(stream, batches, run.options.rounds)
                                      : time_launches(stream, batches, run.options.rounds);
     const std::string how = in_graph ? of + ", in a CUDA graph" : of;
-    report.add({"kernel / copy in device memory" + how,
-                size.name,
-                {},
-                ratios(seconds.copy, seconds.kernel)});
-    report.add({"kernel, microseconds a batch" + how, size.name, {}, microseconds(seconds.kernel)});
+    report.add(
+        {"kernel / copy in device memory" + how, size.name, ratios(seconds.copy, seconds.kernel)});
+    report.add({"kernel, microseconds a batch" + how, size.name, microseconds(seconds.kernel)});
   }
 }
 

@@ -21,13 +21,11 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <chunkio/dataset_writer.hpp>
 
 #include "harness/drawn_images.hpp"
-#include "harness/in_parallel.hpp"
 #include "harness/noise.hpp"
 
 namespace bench {
@@ -121,24 +119,13 @@ void write_file(bool classes, const std::string& path, std::int64_t count, std::
     spec.fields.push_back(field("labels", DType::uint8, {kAttributes}, labels));
   }
   chunkio::DatasetWriter writer(path, spec, {.overwrite = true});
-  in_parallel(
-      writer.num_chunks(), std::max(1u, std::thread::hardware_concurrency()),
-      [&] {
-        return [&, rows = std::vector<std::byte>(static_cast<std::size_t>(writer.chunk_bytes()))](
-                   std::int64_t chunk) mutable {
-          const auto bytes = static_cast<std::size_t>(size.bytes());
-          const std::int64_t row = chunk * writer.chunk_samples();
-          const std::int64_t num_rows = std::min(writer.chunk_samples(), count - row);
-          const auto all = std::span(rows).first(static_cast<std::size_t>(num_rows) * bytes);
-          for (std::int64_t i = 0; i < num_rows; ++i) {
-            draw_image(size, classes, first + row + i,
-                       all.subspan(static_cast<std::size_t>(i) * bytes, bytes));
-          }
-          writer.write_chunk(chunk, all);
-        };
-      },
-      1);
-  writer.close();
+  write_chunks(writer, count, [&](std::int64_t row, std::span<std::byte> rows) {
+    const auto bytes = static_cast<std::size_t>(size.bytes());
+    for (std::size_t i = 0; i < rows.size() / bytes; ++i) {
+      draw_image(size, classes, first + row + static_cast<std::int64_t>(i),
+                 rows.subspan(i * bytes, bytes));
+    }
+  });
 }
 
 std::int64_t parse_number(std::string_view text, std::int64_t lowest) {

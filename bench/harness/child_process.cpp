@@ -1,40 +1,33 @@
 #include "harness/child_process.hpp"
 
-#include <poll.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
+#include <memory>
 #include <system_error>
 
 namespace bench {
 namespace {
 
-struct Pipe {
-  Pipe() {
-    if (::pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() {
-    close_end(0);
-    close_end(1);
-  }
-  void close_end(std::size_t end) {
-    if (ends[end] >= 0) ::close(ends[end]);
-    ends[end] = -1;
-  }
-  std::array<int, 2> ends{-1, -1};
+struct CloseFile {
+  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
 };
+/// Takes what the child says, and is gone when it is closed.
+using Output = std::unique_ptr<std::FILE, CloseFile>;
 
-/// Whether there may be more.
-bool read_some(int descriptor, std::string& text) {
-  std::array<char, 1 << 16> buffer{};
-  const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
-  if (got < 0) return errno == EINTR;
-  text.append(buffer.data(), static_cast<std::size_t>(got));
-  return got > 0;
+Output make_output() {
+  Output file(std::tmpfile());
+  if (!file) throw std::system_error(errno, std::generic_category(), "a temporary file");
+  return file;
+}
+
+std::string text_of(std::FILE* file) {
+  std::string text(static_cast<std::size_t>(::lseek(::fileno(file), 0, SEEK_END)), '\0');
+  std::rewind(file);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  return text;
 }
 
 }  // namespace
@@ -47,41 +40,33 @@ std::string ChildResult::complaint() const {
   return error.substr(first, last + 1 - first);
 }
 
+std::vector<char*> exec_words(const std::vector<std::string>& arguments) {
+  std::vector<char*> words;
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  return words;
+}
+
 ChildResult run_child(const std::vector<std::string>& arguments,
                       const std::function<bool()>& before_exec) {
-  std::vector<char*> words;
-  for (const std::string& argument : arguments)
-    words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  Pipe out;
-  Pipe error;
+  const std::vector<char*> words = exec_words(arguments);
+  const Output out = make_output();
+  const Output error = make_output();
   const pid_t child = ::fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (child == 0) {
-    ::dup2(out.ends[1], STDOUT_FILENO);
-    ::dup2(error.ends[1], STDERR_FILENO);
-    for (const int end : {out.ends[0], out.ends[1], error.ends[0], error.ends[1]}) ::close(end);
+    ::dup2(::fileno(out.get()), STDOUT_FILENO);
+    ::dup2(::fileno(error.get()), STDERR_FILENO);
     if (before_exec && !before_exec()) ::_exit(126);
     ::execvp(words[0], words.data());
     ::_exit(127);
   }
-  out.close_end(1);
-  error.close_end(1);
-  ChildResult result;
-  std::array<pollfd, 2> streams{pollfd{out.ends[0], POLLIN, 0}, pollfd{error.ends[0], POLLIN, 0}};
-  while (streams[0].fd >= 0 || streams[1].fd >= 0) {
-    if (::poll(streams.data(), streams.size(), -1) < 0) {
-      if (errno == EINTR) continue;
-      break;
-    }
-    if (streams[0].revents != 0 && !read_some(streams[0].fd, result.out)) streams[0].fd = -1;
-    if (streams[1].revents != 0 && !read_some(streams[1].fd, result.error)) streams[1].fd = -1;
-  }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return result;
+  return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+          .out = text_of(out.get()),
+          .error = text_of(error.get())};
 }
 
 }  // namespace bench

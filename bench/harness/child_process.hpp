@@ -16,6 +16,9 @@ struct ChildResult {
   [[nodiscard]] std::string complaint() const;
 };
 
+/// As execvp() takes them, which changes none of them.
+[[nodiscard]] std::vector<char*> exec_words(const std::vector<std::string>& arguments);
+
 /// Runs `arguments[0]`, found along PATH, and waits for it.
 /// \param before_exec  called in the child; must only make system calls. False: exit code 126.
 /// \throws std::system_error if no process can be made.

@@ -169,4 +169,15 @@ std::shared_ptr<ControlGroup> make_group(
   throw NoControlGroup(reason);
 }
 
+std::shared_ptr<ControlGroup> limit_memory(std::int64_t bytes,
+                                           const std::shared_ptr<ControlGroup>& beside) {
+  return make_group(
+      "memory",
+      [bytes](const Hierarchy& hierarchy) {
+        return ControlGroup::Limit{hierarchy.version == 1 ? "memory.limit_in_bytes" : "memory.max",
+                                   std::to_string(bytes)};
+      },
+      beside);
+}
+
 }  // namespace bench

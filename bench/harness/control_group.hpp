@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -77,5 +78,10 @@ class ControlGroup {
     const std::string& controller,
     const std::function<ControlGroup::Limit(const Hierarchy&)>& limit_in,
     const std::shared_ptr<ControlGroup>& beside = {}, const std::filesystem::path& proc = "/proc");
+
+/// A group whose processes have so much memory, page cache included. \param beside  as
+/// make_group().
+[[nodiscard]] std::shared_ptr<ControlGroup> limit_memory(
+    std::int64_t bytes, const std::shared_ptr<ControlGroup>& beside = {});
 
 }  // namespace bench

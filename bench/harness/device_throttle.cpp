@@ -37,16 +37,19 @@ BlockDevice device_of(unsigned major, unsigned minor, const std::string& what,
   return disk;
 }
 
-DeviceThrottle::DeviceThrottle(const BlockDevice& device, std::int64_t bytes_per_second)
-    : group_(make_group("io", [&](const Hierarchy& hierarchy) {
-        const std::string rate = std::to_string(bytes_per_second);
-        const ControlGroup::Limit limit =
-            hierarchy.version == 1
-                ? ControlGroup::Limit{"blkio.throttle.read_bps_device", device.number + " " + rate}
-                : ControlGroup::Limit{"io.max", device.number + " rbps=" + rate};
-        description_ = device.name + " (" + device.number + ") reads at most " + rate +
+DeviceThrottle throttle_device(const BlockDevice& device, std::int64_t bytes_per_second) {
+  const std::string rate = std::to_string(bytes_per_second);
+  DeviceThrottle made;
+  made.group = make_group("io", [&](const Hierarchy& hierarchy) {
+    const ControlGroup::Limit limit =
+        hierarchy.version == 1
+            ? ControlGroup::Limit{"blkio.throttle.read_bps_device", device.number + " " + rate}
+            : ControlGroup::Limit{"io.max", device.number + " rbps=" + rate};
+    made.description = device.name + " (" + device.number + ") reads at most " + rate +
                        " bytes a second (" + limit.file + ")";
-        return limit;
-      })) {}
+    return limit;
+  });
+  return made;
+}
 
 }  // namespace bench

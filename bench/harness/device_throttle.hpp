@@ -30,19 +30,14 @@ struct BlockDevice {
 [[nodiscard]] BlockDevice device_of(unsigned major, unsigned minor, const std::string& what,
                                     const std::filesystem::path& devices);
 
-class DeviceThrottle {
- public:
-  /// \throws NoControlGroup that says why this cannot be.
-  DeviceThrottle(const BlockDevice& device, std::int64_t bytes_per_second);
-
-  [[nodiscard]] const std::shared_ptr<ControlGroup>& group() const noexcept { return group_; }
-
+struct DeviceThrottle {
+  std::shared_ptr<ControlGroup> group;
   /// "vda (254:0) reads at most 10485760 bytes a second (blkio.throttle.read_bps_device)".
-  [[nodiscard]] const std::string& description() const noexcept { return description_; }
-
- private:
-  std::string description_;
-  std::shared_ptr<ControlGroup> group_;
+  std::string description;
 };
+
+/// \throws NoControlGroup that says why this cannot be.
+[[nodiscard]] DeviceThrottle throttle_device(const BlockDevice& device,
+                                             std::int64_t bytes_per_second);
 
 }  // namespace bench

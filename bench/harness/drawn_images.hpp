@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
-#include <vector>
+
+#include <chunkio/dataset_writer.hpp>
 
 namespace bench {
 
@@ -23,21 +25,20 @@ inline constexpr ImageSize kImageSizes[] = {{"CelebA-sized", 218, 178, 3},
 /// a little grain. `bytes` holds whole images, the first of which has the given number.
 void draw_images(const ImageSize& size, std::int64_t first, std::span<std::byte> bytes);
 
-/// A file of the library's own, with all of `pixels`. \param chunk_samples  0: the library's
-/// choice.
-void write_plain_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
-                      std::span<const std::byte> pixels, std::int64_t chunk_samples = 0);
+/// Makes whole images, the first of which has that number. Called by several threads.
+using Fill = std::function<void(std::int64_t first, std::span<std::byte> bytes)>;
+/// Writes all chunks, as fast as the CPUs fill them, and closes the writer.
+void write_chunks(chunkio::DatasetWriter& writer, std::int64_t num_samples, const Fill& fill);
+
+/// A file of the library's own, with all of `pixels`.
+void write_images_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
+                       std::span<const std::byte> pixels,
+                       const chunkio::WriterOptions& options = {});
 /// The same with noise that nobody needs to remember.
 void write_noise_file(const std::string& path, const ImageSize& size, std::int64_t num_samples);
-/// Chunks of about 4 MiB through HDF5's deflate filter, as h5py writes them with compression=4.
-void write_deflate_file(const std::string& path, const ImageSize& size, std::int64_t num_samples,
-                        std::span<const std::byte> pixels);
 /// Chunks of about 4 MiB that were allocated and never written: a file full of holes, which reads
 /// as zeros and takes no disk.
 void write_hollow_file(const std::string& path, const ImageSize& size, std::int64_t num_samples);
-
-/// The stored bytes of every chunk.
-std::vector<std::vector<std::byte>> read_stored_chunks(const std::string& path);
 
 std::string hdf5_version();
 

@@ -21,7 +21,7 @@ Case make_case(const Options& options, const ScratchFolder& scratch, const Image
             .pixels = HostBuffer(static_cast<std::size_t>(num_samples * size.bytes())),
             .order = {}};
   fill_with_noise(made.pixels.bytes());
-  write_plain_file(made.path, size, num_samples, made.pixels.bytes());
+  write_images_file(made.path, size, num_samples, made.pixels.bytes());
   chunkio::Loader loader(chunkio::Dataset::open(made.path),
                          made.loader_options(chunkio::SourceKind::automatic));
   made.order = check_epoch(loader, made.pixels.bytes());

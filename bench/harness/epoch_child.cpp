@@ -13,19 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include <chunkio/option_names.hpp>
+
 #include "harness/child_process.hpp"
 #include "harness/epoch_case.hpp"
 
 namespace bench {
 namespace {
-
-chunkio::SourceKind parse_source(const std::string& name) {
-  for (const chunkio::SourceKind kind : {chunkio::SourceKind::mapped, chunkio::SourceKind::scatter,
-                                         chunkio::SourceKind::direct, chunkio::SourceKind::hdf5}) {
-    if (chunkio::to_string(kind) == name) return kind;
-  }
-  return chunkio::SourceKind::automatic;
-}
 
 /// RssAnon + RssShmem of this process, in bytes.
 std::int64_t allocated_bytes() {
@@ -59,33 +53,27 @@ void run_holding_epochs(chunkio::Loader& loader, std::int64_t num_epochs) {
 
 }  // namespace
 
-nlohmann::ordered_json run_epoch_in_child(const ChildEpoch& epoch,
+nlohmann::ordered_json run_epoch_in_child(const nlohmann::ordered_json& asked,
                                           const std::function<bool()>& before_exec) {
-  const ChildResult result =
-      run_child({"/proc/self/exe", kEpochChild, epoch.path, epoch.source,
-                 epoch.direct_io ? "1" : "0", std::to_string(epoch.threads),
-                 std::to_string(epoch.batch_size), std::to_string(epoch.memory_budget),
-                 epoch.watch_memory ? "1" : "0", std::to_string(epoch.num_epochs)},
-                before_exec);
+  const ChildResult result = run_child({"/proc/self/exe", kEpochChild, asked.dump()}, before_exec);
   if (result.exit_code != 0) throw std::runtime_error(result.complaint());
   return nlohmann::ordered_json::parse(result.out);
 }
 
-int epoch_child_main(const std::vector<std::string>& arguments) {
+int epoch_child_main(const std::string& asked) {
   try {
-    const std::string& path = arguments.at(0);
-    chunkio::LoaderOptions options{.batch_size = std::stoll(arguments.at(4)),
-                                   .seed = 7,
-                                   .num_threads = std::stoll(arguments.at(3)),
-                                   .source = parse_source(arguments.at(1)),
-                                   .direct_io = arguments.at(2) == "1"};
-    const std::int64_t budget = std::stoll(arguments.at(5));
-    const bool watch = arguments.at(6) == "1";
-    const std::int64_t num_epochs = std::stoll(arguments.at(7));
-    options.num_epochs = kEpoch + num_epochs;
-    const chunkio::Dataset dataset = chunkio::Dataset::open(path);
-    if (budget > 0) options.memory_budget = budget;
-    if (budget < 0) options.memory_budget = chunkio::Loader(dataset, options).memory_bytes();
+    const auto wanted = nlohmann::ordered_json::parse(asked);
+    const std::int64_t num_epochs = wanted.value("watch_epochs", std::int64_t{1});
+    const bool watch = wanted.contains("watch_epochs");
+    chunkio::LoaderOptions options{
+        .batch_size = wanted.at("batch_size").get<std::int64_t>(),
+        .seed = 7,
+        .num_threads = wanted.at("threads").get<std::int64_t>(),
+        .source = chunkio::from_string<chunkio::SourceKind>(wanted.at("source").get<std::string>()),
+        .direct_io = wanted.value("direct_io", false),
+        .num_epochs = kEpoch + num_epochs};
+    const chunkio::Dataset dataset = chunkio::Dataset::open(wanted.at("path").get<std::string>());
+    if (watch) options.memory_budget = chunkio::Loader(dataset, options).memory_bytes();
 
     std::atomic<std::int64_t> peak{0};
     std::jthread watcher;

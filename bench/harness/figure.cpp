@@ -83,12 +83,6 @@ void Report::add(Figure figure) {
   figures_.push_back(std::move(figure));
 }
 
-void Report::add_missing(const std::string& size,
-                         const std::vector<std::pair<std::string, Target>>& rows,
-                         const std::string& reason, bool failed) {
-  for (const auto& [row, target] : rows) add({row, size, target, {}, reason, failed});
-}
-
 void Report::add_detail(const std::string& size, const std::string& experiment, Json detail) {
   details_[size][experiment] = std::move(detail);
 }

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -31,8 +30,8 @@ constexpr Target at_most(double value, const char* unit = "") {
 struct Figure {
   std::string row;
   std::string size;                   ///< Name of the image size.
-  std::optional<Target> target = {};  ///< Absent: for information.
   std::vector<double> values = {};    ///< One for each round; empty: not measured, `note` says why.
+  std::optional<Target> target = {};  ///< Absent: for information.
   std::string note = {};
   bool failed = false;  ///< Not measured because something that should work did not.
 
@@ -47,9 +46,6 @@ class Report {
  public:
   /// Also prints it.
   void add(Figure figure);
-  /// Something that was not measured, for all of `rows`.
-  void add_missing(const std::string& size, const std::vector<std::pair<std::string, Target>>& rows,
-                   const std::string& reason, bool failed);
   /// Raw measurements and settings behind the figures of one experiment.
   void add_detail(const std::string& size, const std::string& experiment,
                   nlohmann::ordered_json detail);

@@ -4,11 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 
+#include <hdf5.h>
+
 #include <chunkio/chunk_layout.hpp>
+
+#include "h5/handle.hpp"
 
 namespace bench {
 
@@ -17,21 +20,20 @@ namespace bench {
 class H5DreadBaseline {
  public:
   /// \param access  a file access list of libhdf5's, or its default.
-  /// \throws std::runtime_error.
+  /// \throws chunkio::Error.
   H5DreadBaseline(const std::string& path, const chunkio::ChunkCacheSettings& cache,
-                  std::int64_t access = 0);
-  H5DreadBaseline(const H5DreadBaseline&) = delete;
-  H5DreadBaseline& operator=(const H5DreadBaseline&) = delete;
-  ~H5DreadBaseline();
+                  hid_t access = H5P_DEFAULT);
 
-  /// Reads a row to `out`, as many bytes as a sample has. \throws std::runtime_error.
+  /// Reads a row to `out`, as many bytes as a sample has. \throws chunkio::Error.
   void read(std::int64_t row, std::byte* out);
 
  private:
-  struct Ids;
-
-  std::unique_ptr<Ids> ids_;
-  std::array<std::uint64_t, 4> one_{};  // shape of one sample's selection
+  chunkio::h5::FileId file_;  // closed last
+  std::string path_;
+  chunkio::h5::DatasetId images_;
+  chunkio::h5::SpaceId space_;
+  chunkio::h5::SpaceId memory_;
+  std::array<hsize_t, 4> one_{};  // shape of one sample's selection
 };
 
 /// Reads rows in the given order, each to its place in the ring, in a file opened anew.

@@ -37,6 +37,30 @@ std::string load_average() {
   return minute + ", " + five;
 }
 
+/// "ext4 on /dev/vda1": what a path lies on.
+std::string file_system_of(const std::string& path) {
+  // The mount with the longest name that `path` lies below: "ID PARENT MAJOR:MINOR ROOT POINT
+  // OPTIONS [TAGS] - TYPE SOURCE ...", see proc(5).
+  std::error_code error;
+  const std::string target = std::filesystem::canonical(path, error).string();
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string found = "unknown file system";
+  std::size_t longest = 0;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream fields(line);
+    std::string skipped, point, type, source;
+    fields >> skipped >> skipped >> skipped >> skipped >> point;
+    while (fields >> skipped && skipped != "-") {
+    }
+    if (!(fields >> type >> source)) continue;
+    const bool below = point == "/" || target == point || target.starts_with(point + "/");
+    if (!below || point.size() < longest) continue;
+    longest = point.size();
+    found = type + " on " + source;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string now_text() {
@@ -65,27 +89,14 @@ Machine this_machine() {
           .kernel = std::string("Linux ") + kernel.release};
 }
 
-std::string file_system_of(const std::string& path) {
-  // The mount with the longest name that `path` lies below: "ID PARENT MAJOR:MINOR ROOT POINT
-  // OPTIONS [TAGS] - TYPE SOURCE ...", see proc(5).
-  std::error_code error;
-  const std::string target = std::filesystem::canonical(path, error).string();
-  std::ifstream mounts("/proc/self/mountinfo");
-  std::string found = "unknown file system";
-  std::size_t longest = 0;
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream fields(line);
-    std::string skipped, point, type, source;
-    fields >> skipped >> skipped >> skipped >> skipped >> point;
-    while (fields >> skipped && skipped != "-") {
-    }
-    if (!(fields >> type >> source)) continue;
-    const bool below = point == "/" || target == point || target.starts_with(point + "/");
-    if (!below || point.size() < longest) continue;
-    longest = point.size();
-    found = type + " on " + source;
-  }
-  return found;
+nlohmann::ordered_json machine_json(const std::string& folder) {
+  const Machine machine = this_machine();
+  return {{"cpu", machine.cpu},
+          {"cpus", machine.cpus},
+          {"last_level_cache_bytes", machine.last_level_cache_bytes},
+          {"memory_bytes", machine.memory_bytes},
+          {"kernel", machine.kernel},
+          {"data_on", file_system_of(folder)}};
 }
 
 void describe_machine(Report& report) {

@@ -23,8 +23,8 @@ struct Machine {
 };
 [[nodiscard]] Machine this_machine();
 
-/// "ext4 on /dev/vda1": what a path lies on.
-[[nodiscard]] std::string file_system_of(const std::string& path);
+/// Of this machine, for the results. \param folder  where the files are that are measured.
+[[nodiscard]] nlohmann::ordered_json machine_json(const std::string& folder);
 
 /// Date, processor, memory, kernel and load; versions of HDF5, fio and the compiler.
 void describe_machine(Report& report);

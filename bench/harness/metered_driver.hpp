@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,8 +30,7 @@ struct MeteredRead {
 
 class MeteredReads final : public chunkio::h5::DriverFile {
  public:
-  /// \param report  called before each read. If it throws, the read fails, and so does the call of
-  ///                libhdf5 that wanted it; see check().
+  /// \param report  called before each read; does not throw.
   explicit MeteredReads(std::function<void(const MeteredRead&)> report)
       : report_(std::move(report)) {}
 
@@ -40,10 +38,6 @@ class MeteredReads final : public chunkio::h5::DriverFile {
   /// as `access` must, before this object is gone.
   /// \throws Error not_found, io_failed, unsupported, hdf5_failed.
   void install(const chunkio::h5::ListId& access, const std::string& path);
-
-  /// After a call of libhdf5 that failed: throws what made it fail, once, if that was not libhdf5.
-  /// \throws what `report` threw; Error io_failed, corrupt_data (the file ends early).
-  void check();
 
   [[nodiscard]] unsigned long features() const noexcept override;
   [[nodiscard]] std::optional<std::int64_t> bytes() noexcept override { return file_->size(); }
@@ -53,7 +47,6 @@ class MeteredReads final : public chunkio::h5::DriverFile {
  private:
   std::function<void(const MeteredRead&)> report_;
   std::unique_ptr<const chunkio::io::LocalFile> file_;
-  std::exception_ptr failure_;  // the first
 };
 
 }  // namespace bench

@@ -12,13 +12,13 @@
 #include <system_error>
 #include <utility>
 
+#include "harness/child_process.hpp"
+
 namespace bench {
 
 PeerProcess::PeerProcess(const std::vector<std::string>& arguments, std::string log)
     : log_(std::move(log)) {
-  std::vector<char*> words;
-  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = exec_words(arguments);
   std::array<int, 2> in{};
   std::array<int, 2> out{};
   if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0) {
@@ -80,13 +80,24 @@ PeerProcess::Epoch PeerProcess::run_epoch() {
   return {answer.at("seconds").get<double>(), answer.at("images").get<std::int64_t>()};
 }
 
-std::string reason_without_peer(const std::string& environment, const std::string& module) {
-  if (environment.empty()) return "no --peers; bench/peers/setup.sh makes the environment";
-  if (module.empty()) return {};
-  std::ifstream file(environment + "/" + module + "-reason.txt");
-  std::string reason;
-  std::getline(file, reason);
-  return reason;
+void try_peer(const Peer& peer, const std::string& environment, Figure row, Report& report,
+              const std::function<void()>& measure) {
+  row.target = peer.target;
+  if (environment.empty()) {
+    row.note = "no --peers; bench/peers/setup.sh makes the environment";
+  } else if (!peer.module.empty()) {
+    std::ifstream file(environment + "/" + peer.module + "-reason.txt");
+    std::getline(file, row.note);
+  }
+  if (row.note.empty()) {
+    try {
+      return measure();
+    } catch (const std::exception& error) {
+      row.note = peer.script + " " + error.what();
+      row.failed = true;
+    }
+  }
+  report.add(std::move(row));
 }
 
 }  // namespace bench

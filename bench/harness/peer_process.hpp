@@ -4,11 +4,15 @@
 #include <sys/types.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "harness/figure.hpp"
 
 namespace bench {
 
@@ -44,9 +48,18 @@ class PeerProcess {
   nlohmann::ordered_json about_;
 };
 
-/// Why bench/peers/setup.sh could not make the peer run that it installs `module` for; empty if
-/// nothing is known against it. \param environment  what setup.sh made; empty: none.
-[[nodiscard]] std::string reason_without_peer(const std::string& environment,
-                                              const std::string& module);
+/// A script of bench/peers.
+struct Peer {
+  std::string name;
+  std::string script;
+  std::string module;  ///< What setup.sh installs for it; empty: nothing that could be missing.
+  std::optional<Target> target = {};
+};
+
+/// Calls `measure`, unless bench/peers/setup.sh could not make the peer run. What keeps it from
+/// that, or what `measure` throws, becomes the note of `row`, which is then added. \param
+/// environment  what setup.sh made; empty: none.
+void try_peer(const Peer& peer, const std::string& environment, Figure row, Report& report,
+              const std::function<void()>& measure);
 
 }  // namespace bench

@@ -28,7 +28,6 @@
 #include "chunkbench/report_page.hpp"
 #include "chunkbench/results.hpp"
 #include "chunkbench/results_files.hpp"
-#include "chunkbench/run_metadata.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/command.hpp"
 #include "cli/disk_options.hpp"

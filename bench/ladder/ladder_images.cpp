@@ -1,6 +1,7 @@
 #include "ladder/ladder_images.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 #include <stdexcept>
@@ -9,32 +10,31 @@
 
 #include <hdf5.h>
 
-#include "harness/hdf5_check.hpp"
+#include "h5/error_stack.hpp"
+#include "h5/handle.hpp"
 #include "harness/in_parallel.hpp"
 
 namespace bench {
 namespace {
 
 constexpr const char* kWayOut =
-    "; the ladder needs JPEG images of one size, 3 channels, in class folders: leave --folder "
-    "out "
+    "; the ladder needs JPEG images of one size, 3 channels, in class folders: leave --folder out "
     "to have some drawn";
 
 void write_contiguous(const std::string& path, const ImageSize& size, std::int64_t count,
                       std::span<const std::byte> pixels) {
-  const hid_t file =
-      check_hdf5(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT), "H5Fcreate");
-  const hsize_t shape[4] = {static_cast<hsize_t>(count), static_cast<hsize_t>(size.height),
-                            static_cast<hsize_t>(size.width), static_cast<hsize_t>(size.channels)};
-  const hid_t space = check_hdf5(H5Screate_simple(4, shape, nullptr), "H5Screate_simple");
-  const hid_t images = check_hdf5(
-      H5Dcreate2(file, "images", H5T_NATIVE_UINT8, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-      "H5Dcreate2");
-  check_hdf5(H5Dwrite(images, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data()),
-             "H5Dwrite");
-  H5Dclose(images);
-  H5Sclose(space);
-  check_hdf5(H5Fclose(file), "H5Fclose");
+  using namespace chunkio::h5;
+  const std::array shape{static_cast<hsize_t>(count), static_cast<hsize_t>(size.height),
+                         static_cast<hsize_t>(size.width), static_cast<hsize_t>(size.channels)};
+  const FileId file(
+      check_id(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT), "create", path));
+  const SpaceId space(H5Screate_simple(4, shape.data(), nullptr));
+  const DatasetId images(H5Dcreate2(file.get(), "images", H5T_NATIVE_UINT8, space.get(),
+                                    H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  check_status(
+      H5Dwrite(images.get(), H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data()),
+      "write", path);
+  check_status(H5Fflush(file.get(), H5F_SCOPE_LOCAL), "write", path);
 }
 
 }  // namespace
@@ -80,7 +80,8 @@ LadderImages prepare_images(JpegFolder files, std::int64_t chunk_bytes,
   });
   images.chunk_samples = std::clamp<std::int64_t>(chunk_bytes / size.bytes(), 1, count);
   write_contiguous(images.contiguous, size, count, images.pixels);
-  write_plain_file(images.chunked, size, count, images.pixels, images.chunk_samples);
+  write_images_file(images.chunked, size, count, images.pixels,
+                    {.chunk_samples = images.chunk_samples});
   return images;
 }
 

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
+#include <atomic>
 #include <cstring>
-#include <deque>
 #include <exception>
-#include <mutex>
+#include <future>
+#include <iterator>
+#include <semaphore>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -18,7 +19,6 @@
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/loader.hpp>
 
-#include "h5/error_stack.hpp"
 #include "h5/handle.hpp"
 #include "harness/h5dread_baseline.hpp"
 #include "harness/metered_driver.hpp"
@@ -169,62 +169,39 @@ class FilesWithWorkers final : public Epoch {
         images_(images),
         as_float_(as_float),
         num_workers_(settings.threads),
-        ahead_(settings.threads + settings.prefetch_depth),
-        disk_(disk_of(settings)) {}
+        disk_(disk_of(settings)),
+        room_(settings.threads + settings.prefetch_depth),
+        made_(static_cast<std::size_t>(order_.num_steps())) {}
   ~FilesWithWorkers() override {
     for (std::jthread& worker : workers_) worker.request_stop();
+    room_.release(num_workers_);
   }
 
   std::optional<LadderBatch> next() override {
-    if (workers_.empty()) start_workers();
-    std::unique_lock lock(mutex_);
-    if (delivered_ == order_.num_steps()) return std::nullopt;
-    changed_.wait(lock,
-                  [this] { return failure_ || (!made_.empty() && made_.front().has_value()); });
-    if (failure_) std::rethrow_exception(failure_);
-    now_ = std::move(*made_.front());
-    made_.pop_front();
-    ++delivered_;
+    for (std::int64_t i = std::ssize(workers_); i < num_workers_; ++i) {
+      workers_.emplace_back([this](const std::stop_token& stop) {
+        work(FileBatches(images_, disk_.get(), as_float_), stop);
+      });
+    }
+    if (delivered_ == made_.size()) return std::nullopt;
+    now_ = made_[delivered_++].get_future().get();
+    room_.release();
     bytes_read_ += now_.bytes_read;
-    changed_.notify_all();
     return now_.batch();
   }
   [[nodiscard]] std::optional<std::int64_t> bytes_read() const override { return bytes_read_; }
 
  private:
-  void start_workers() {
-    for (std::int64_t i = 0; i < num_workers_; ++i) {
-      workers_.emplace_back([this](const std::stop_token& stop) {
-        work(FileBatches(images_, disk_.get(), as_float_), stop);
-      });
-    }
-  }
-
   void work(FileBatches files, const std::stop_token& stop) {
-    try {
-      for (;;) {
-        std::int64_t step = 0;
-        {
-          std::unique_lock lock(mutex_);
-          const bool room = changed_.wait(lock, stop, [this] {
-            return static_cast<std::int64_t>(made_.size()) < ahead_ || next_ == order_.num_steps();
-          });
-          if (!room || stop.stop_requested() || next_ == order_.num_steps()) return;
-          step = next_++;
-          made_.emplace_back();
-        }
-        Delivery delivery = files.read(batch_of(order_, step), stop);
-        if (stop.stop_requested()) return;
-        {
-          const std::lock_guard lock(mutex_);
-          made_[static_cast<std::size_t>(step - delivered_)] = std::move(delivery);
-        }
-        changed_.notify_all();
+    for (;;) {
+      room_.acquire();
+      const std::size_t step = next_++;
+      if (stop.stop_requested() || step >= made_.size()) return;
+      try {
+        made_[step].set_value(files.read(batch_of(order_, static_cast<std::int64_t>(step)), stop));
+      } catch (...) {
+        made_[step].set_exception(std::current_exception());
       }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
-      changed_.notify_all();
     }
   }
 
@@ -232,25 +209,22 @@ class FilesWithWorkers final : public Epoch {
   const LadderImages& images_;
   const bool as_float_;
   const std::int64_t num_workers_;
-  const std::int64_t ahead_;
   std::unique_ptr<DiskLimiter> disk_;
   Delivery now_;                 // the consumer's
   std::int64_t bytes_read_ = 0;  // the consumer's
+  std::size_t delivered_ = 0;    // the consumer's
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable_any changed_;
-  std::deque<std::optional<Delivery>> made_;  // from step delivered_ on
-  std::int64_t next_ = 0;
-  std::int64_t delivered_ = 0;
-  std::exception_ptr failure_;
-  std::vector<std::jthread> workers_;  // last: joined before anything they use is gone
+  std::counting_semaphore<> room_;  // for batches that are made or to be delivered
+  std::atomic<std::size_t> next_ = 0;
+  std::vector<std::promise<Delivery>> made_;  // all of the epoch
+  std::vector<std::jthread> workers_;         // last: joined before anything they use is gone
 };
 
 /// One H5Dread an image by the consumer, as h5py does it.
 class ByLibhdf5 final : public Epoch {
  public:
-  ByLibhdf5(const LadderImages& images, const LadderSettings& settings, const std::string& path,
-            const chunkio::ChunkCacheSettings& cache, OrderMode mode)
+  ByLibhdf5(const LadderImages& images, const LadderSettings& settings, OrderMode mode,
+            bool chunked, const chunkio::ChunkCacheSettings& cache)
       : image_bytes_(images.image_bytes()),
         order_(order_of(images, settings, mode)),
         disk_(disk_of(settings)),
@@ -258,7 +232,8 @@ class ByLibhdf5 final : public Epoch {
           bytes_read_ += read.bytes;
           if (disk_) disk_->transfer(read.bytes, {}, read.file_offset);
         }),
-        access_(chunkio::h5::check_id(H5Pcreate(H5P_FILE_ACCESS), "open", path)) {
+        access_(H5Pcreate(H5P_FILE_ACCESS)) {
+    const std::string& path = chunked ? images.chunked : images.contiguous;
     reads_.install(access_, path);
     images_.emplace(path, cache, access_.get());
     bytes_read_ = 0;
@@ -333,41 +308,33 @@ class ByLoader final : public Epoch {
   std::optional<chunkio::Batch> batch_;
 };
 
-template <OrderMode Mode, bool Chunked, bool Large>
-std::unique_ptr<Epoch> start_libhdf5(const LadderImages& images, const LadderSettings& settings) {
-  return std::make_unique<ByLibhdf5>(images, settings, Chunked ? images.chunked : images.contiguous,
-                                     Large ? kLargeCache : kDefaultCache, Mode);
-}
-
-template <int Echo>
-std::unique_ptr<Epoch> start_loader(const LadderImages& images, const LadderSettings& settings) {
-  return std::make_unique<ByLoader>(images, settings, Echo);
-}
-
-template <bool AsFloat>
-std::unique_ptr<Epoch> start_workers(const LadderImages& images, const LadderSettings& settings) {
-  return std::make_unique<FilesWithWorkers>(images, settings, AsFloat);
-}
-
-template <class MeasuredVariant>
-std::unique_ptr<Epoch> start(const LadderImages& images, const LadderSettings& settings) {
-  return std::make_unique<MeasuredVariant>(images, settings);
+template <class Way, class... More>
+auto start(More... more) {
+  return [=](const LadderImages& images, const LadderSettings& settings) {
+    return std::make_unique<Way>(images, settings, more...);
+  };
 }
 
 }  // namespace
 
 const std::vector<Variant>& variants() {
+  constexpr bool kAsFloat = true;
+  constexpr bool kChunked = true;
   static const std::vector<Variant> all = {
-      {"one file per image, read on demand, float32", start<FilesOnDemand>},
-      {"all images in memory, float32", start<InMemory>},
-      {"files with workers and prefetch, float32", start_workers<true>},
-      {"the same, uint8 instead of float32", start_workers<false>},
-      {"contiguous HDF5, random reads", start_libhdf5<OrderMode::random, false, false>},
-      {"chunked HDF5, default cache, random reads", start_libhdf5<OrderMode::random, true, false>},
-      {"the same, rdcc 11213 slots, 1 GiB, w0 = 1", start_libhdf5<OrderMode::random, true, true>},
-      {"the same, chunk-ordered shuffle", start_libhdf5<OrderMode::chunk_shuffled, true, true>},
-      {"chunk-ordered shuffle, scatter reads", start_loader<1>},
-      {"the same, echo factor 2", start_loader<2>}};
+      {"one file per image, read on demand, float32", start<FilesOnDemand>()},
+      {"all images in memory, float32", start<InMemory>()},
+      {"files with workers and prefetch, float32", start<FilesWithWorkers>(kAsFloat)},
+      {"the same, uint8 instead of float32", start<FilesWithWorkers>(!kAsFloat)},
+      {"contiguous HDF5, random reads",
+       start<ByLibhdf5>(OrderMode::random, !kChunked, kDefaultCache)},
+      {"chunked HDF5, default cache, random reads",
+       start<ByLibhdf5>(OrderMode::random, kChunked, kDefaultCache)},
+      {"the same, rdcc 11213 slots, 1 GiB, w0 = 1",
+       start<ByLibhdf5>(OrderMode::random, kChunked, kLargeCache)},
+      {"the same, chunk-ordered shuffle",
+       start<ByLibhdf5>(OrderMode::chunk_shuffled, kChunked, kLargeCache)},
+      {"chunk-ordered shuffle, scatter reads", start<ByLoader>(1)},
+      {"the same, echo factor 2", start<ByLoader>(2)}};
   return all;
 }
 

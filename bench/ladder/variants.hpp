@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,7 +51,7 @@ struct Variant {
   std::string name;
   /// Opens what there is to open. Images are read, also ahead, from the first next() on, so that
   /// the clock of the epoch misses nothing.
-  std::unique_ptr<Epoch> (*start)(const LadderImages& images, const LadderSettings& settings);
+  std::function<std::unique_ptr<Epoch>(const LadderImages&, const LadderSettings&)> start;
 };
 
 [[nodiscard]] const std::vector<Variant>& variants();

@@ -7,31 +7,20 @@ and cache are RANDOM with os_cache. The fastest is timed.
 
 import functools
 import importlib.metadata
-import os
 
 import h5py
 import numpy as np
 import torch
-from ffcv.fields import IntField, RGBImageField
 from ffcv.fields.decoders import IntDecoder, SimpleRGBImageDecoder
 from ffcv.loader import Loader, OrderOption
 from ffcv.transforms import NormalizeImage, ToTensor, ToTorchImage
-from ffcv.writer import DatasetWriter
 
-import h5py_dataloader
+import ffcv_raw
 import normalized
 import rounds
 
-NAME = "train.beton"
 MEAN = 255 * np.array(normalized.MEAN)
 STD = 255 * np.array(normalized.STD)
-
-
-def write_beton(options, folder):
-    writer = DatasetWriter(os.path.join(folder, NAME),
-                           {"image": RGBImageField(write_mode="raw"), "row": IntField()},
-                           num_workers=1)
-    writer.from_indexed_dataset(h5py_dataloader.Pictures(options.file))
 
 
 class Batches:
@@ -61,13 +50,13 @@ WAYS = {
 
 def main():
     options = rounds.parse_options(__doc__)
-    folder = rounds.packed(options, ".ffcv", functools.partial(write_beton, options))
+    beton = ffcv_raw.packed(options)
     torch.set_num_threads(options.threads)
 
     def make(operations, normalize):
         pipelines = {"image": [SimpleRGBImageDecoder(), *operations()],
                      "row": [IntDecoder(), ToTensor()]}
-        loader = Loader(os.path.join(folder, NAME), batch_size=options.batch,
+        loader = Loader(beton, batch_size=options.batch,
                         num_workers=options.threads, os_cache=True, order=OrderOption.RANDOM,
                         seed=7, drop_last=False, pipelines=pipelines)
         return Batches(loader, normalize)

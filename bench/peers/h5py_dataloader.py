@@ -5,6 +5,8 @@ The file is opened in the worker, with a chunk cache of 1 GiB; workers are persi
 workers are tried, and the fastest is timed.
 """
 
+import functools
+
 import h5py
 import torch
 
@@ -45,39 +47,17 @@ class Pictures(torch.utils.data.Dataset):
 
 def main():
     options = rounds.parse_options(__doc__)
-    reference = rounds.load_reference(options.file)
-    num_images = len(reference)
 
     def make(workers):
         return torch.utils.data.DataLoader(
             Pictures(options.file), batch_size=options.batch, shuffle=True, num_workers=workers,
             persistent_workers=workers > 0)
 
-    def epoch_of(loader):
-        def run():
-            return sum(len(rows) for _, rows in loader)
-        return run
-
-    rates = {}
-    for workers in WORKERS:
-        name = f"{workers} workers"
-        loader = make(workers)
-        if workers == WORKERS[0]:
-            rounds.check_epoch(loader, reference, name)
-        else:
-            epoch_of(loader)()  # fills the caches
-        rates |= rounds.fastest({name: epoch_of(loader)}, num_images, options.cold_files)[1]
-        del loader
-    best = max(rates, key=rates.get)
-    loader = make(int(best.split()[0]))
-    rounds.check_epoch(loader, reference, best)
-    del reference
-    rounds.serve("h5py + DataLoader", {"h5py": h5py.__version__,
-                                       "hdf5": h5py.version.hdf5_version,
-                                       "torch": torch.__version__},
-                 {"rdcc_nbytes": CACHE_BYTES, "rdcc_nslots": cache_slots(options.file),
-                  "batch": options.batch, "order": "shuffle=True"},
-                 best, rates, epoch_of(loader), options)
+    ways = {f"{workers} workers": functools.partial(make, workers) for workers in WORKERS}
+    rounds.compete("h5py + DataLoader", {"h5py": h5py.__version__, "hdf5": h5py.version.hdf5_version,
+                                         "torch": torch.__version__},
+                   {"rdcc_nbytes": CACHE_BYTES, "rdcc_nslots": cache_slots(options.file),
+                    "batch": options.batch, "order": "shuffle=True"}, ways, options)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ the windows and hand over batches in shared memory. Each with h5py's read_direct
 so that nothing is copied twice) and with read_direct_chunk. The fastest is timed.
 """
 
+import functools
 import multiprocessing
-import multiprocessing.shared_memory
 import queue
 import threading
 
@@ -121,33 +121,25 @@ class ReadingThread:
 class Processes:
     """Each process reads and gathers windows of its own into shared memory."""
 
-    def __init__(self, options, raw, count):
-        chunks = Chunks(options.file, raw)
-        self.chunks = chunks
-        self.batch = options.batch
+    def __init__(self, options, raw):
+        self.chunks = Chunks(options.file, raw)
         self.random = np.random.default_rng(7)
-        self.picture = chunks.shape[1:]
-        self.slot_bytes = options.batch * int(np.prod(self.picture))
         context = multiprocessing.get_context("spawn")
         self.wanted = context.Queue()
         self.full = context.Queue()
         self.shared = []
         self.free = []
-        for number in range(count):
-            memory = multiprocessing.shared_memory.SharedMemory(
-                create=True, size=SLOTS * self.slot_bytes)
+        shape = (SLOTS, options.batch, *self.chunks.shape[1:])
+        for number in range(options.threads):
+            memory = context.RawArray("B", int(np.prod(shape)))
             free = context.Queue()
             for slot in range(SLOTS):
                 free.put(slot)
-            self.shared.append(memory)
+            self.shared.append(np.frombuffer(memory, np.uint8).reshape(shape))
             self.free.append(free)
             context.Process(target=work_on_windows, daemon=True,
-                            args=(options.file, raw, options.batch, number, memory.name,
-                                  self.wanted, self.full, free)).start()
-
-    def slot(self, number, slot, size):
-        return np.ndarray((size,) + self.picture, np.uint8, self.shared[number].buf,
-                          slot * self.slot_bytes)
+                            args=(options.file, raw, shape, number, memory, self.wanted, self.full,
+                                  free)).start()
 
     def __iter__(self):
         windows = self.chunks.windows(self.random)
@@ -156,20 +148,15 @@ class Processes:
         left = self.chunks.shape[0]
         while left > 0:
             number, slot, rows = self.full.get()
-            yield self.slot(number, slot, len(rows)), rows
+            yield self.shared[number][slot, :len(rows)], rows
             self.free[number].put(slot)
             left -= len(rows)
 
-    def close(self):
-        for memory in self.shared:
-            memory.unlink()
 
-
-def work_on_windows(path, raw, batch, number, name, wanted, full, free):
+def work_on_windows(path, raw, shape, number, memory, wanted, full, free):
     chunks = Chunks(path, raw)
     window = chunks.new_window()
-    memory = multiprocessing.shared_memory.SharedMemory(name=name)
-    slot_bytes = batch * int(np.prod(chunks.shape[1:]))
+    slots = np.frombuffer(memory, np.uint8).reshape(shape)
     random = np.random.default_rng(number)
     while True:
         rows = chunks.read(wanted.get(), window)
@@ -177,41 +164,25 @@ def work_on_windows(path, raw, batch, number, name, wanted, full, free):
 
         def target(size):
             taken.append(free.get())
-            return np.ndarray((size,) + chunks.shape[1:], np.uint8, memory.buf,
-                              taken[-1] * slot_bytes)
+            return slots[taken[-1], :size]
 
-        for _, picked in gather(window, rows, random, batch, target):
+        for _, picked in gather(window, rows, random, shape[1], target):
             full.put((number, taken[-1], picked))
 
 
 def main():
     options = rounds.parse_options(__doc__)
-    reference = rounds.load_reference(options.file)
     ways = {}
     for raw in (False, True):
         how = "read_direct_chunk" if raw else "read_direct"
-        ways[f"{how}, one thread"] = OneThread(options, raw)
+        ways[f"{how}, one thread"] = functools.partial(OneThread, options, raw)
         if options.threads > 1:
-            ways[f"{how}, a reading thread"] = ReadingThread(options, raw)
-            ways[f"{how}, {options.threads} processes"] = Processes(options, raw, options.threads)
-
-    def epoch_of(way):
-        def run():
-            return sum(len(rows) for _, rows in way)
-        return run
-
-    for name, way in ways.items():
-        rounds.check_epoch(way, reference, name)
-    best, rates = rounds.fastest({name: epoch_of(way) for name, way in ways.items()},
-                                 len(reference), options.cold_files)
-    for way in ways.values():
-        if isinstance(way, Processes):
-            way.close()  # the names; the memory stays until the last user is gone
-    del reference
-    rounds.serve("whole chunks + NumPy", {"h5py": h5py.__version__,
-                                          "hdf5": h5py.version.hdf5_version},
-                 {"window_bytes": WINDOW_BYTES, "batch": options.batch, "rdcc_nbytes": 0},
-                 best, rates, epoch_of(ways[best]), options)
+            ways[f"{how}, a reading thread"] = functools.partial(ReadingThread, options, raw)
+            ways[f"{how}, {options.threads} processes"] = functools.partial(Processes, options, raw)
+    rounds.compete("whole chunks + NumPy", {"h5py": h5py.__version__,
+                                            "hdf5": h5py.version.hdf5_version},
+                   {"window_bytes": WINDOW_BYTES, "batch": options.batch, "rdcc_nbytes": 0},
+                   ways, options)
 
 
 if __name__ == "__main__":

@@ -23,18 +23,7 @@ namespace {
 /// be all of one class.
 chunkio::RowSelection spread_rows(std::int64_t count, std::int64_t size) {
   std::vector<std::int64_t> rows;
-  rows.reserve(static_cast<std::size_t>(count));
-  std::int64_t row = 0;
-  std::int64_t remainder = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    rows.push_back(row);
-    row += size / count;
-    remainder += size % count;
-    if (remainder >= count) {
-      remainder -= count;
-      ++row;
-    }
-  }
+  for (std::int64_t i = 0; i < count; ++i) rows.push_back(i * size / count);
   return chunkio::RowSelection::of(rows);
 }
 

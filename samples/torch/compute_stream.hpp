@@ -20,7 +20,7 @@ CUstream_st* current_cuda_stream(torch::Device device);
 /// All that was put into the current stream is done when it returns.
 void wait_for_stream(torch::Device device);
 
-/// "0000:3B:00.0", by which NVML knows it; empty if the driver does not say.
+/// "0000:3B:00.0", by which nvidia-smi knows it; empty if the driver does not say.
 std::string pci_bus_id(torch::Device device);
 
 }  // namespace trainer

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 namespace trainer {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 /// Printf, to a string.
 template <class... Values>
@@ -25,9 +28,6 @@ std::string speed_of(const EpochReport& report) {
               static_cast<double>(report.images) / report.seconds, 1e3 * report.stall_seconds,
               100 * report.stall_share(), gpu.c_str());
 }
-
-/// A JSON number; null for what is not one.
-std::string number(double value) { return std::isfinite(value) ? text("%.9g", value) : "null"; }
 
 }  // namespace
 
@@ -84,25 +84,29 @@ void Reporter::write_json(const char* kind, const EpochReport& report) {
   if (!json_.is_open()) return;
   const std::optional<std::int64_t> needed =
       std::string_view(kind) == "all" ? echo_needed() : std::nullopt;
-  // All words are the trainers' own: nothing has to be escaped.
-  std::ostringstream line;
-  line << "{\"kind\": \"" << kind << "\", \"program\": \"" << program_ << "\", \"loader\": \""
-       << to_string(loader_) << "\", \"order\": \"" << chunkio::to_string(options_.order)
-       << "\", \"seed\": " << options_.seed << ", \"batch\": " << options_.batch
-       << ", \"width\": " << options_.width << ", \"echo\": " << options_.echo
-       << ", \"epochs\": " << options_.epochs << ", \"epoch\": " << report.epoch
-       << ", \"images\": " << report.images << ", \"seconds\": " << number(report.seconds)
-       << ", \"images_per_second\": " << number(static_cast<double>(report.images) / report.seconds)
-       << ", \"stall_ms\": " << number(1e3 * report.stall_seconds)
-       << ", \"stall_percent\": " << number(100 * report.stall_share())
-       << ", \"gpu_percent\": " << (report.gpu_percent ? number(*report.gpu_percent) : "null")
-       << ", \"loss\": " << number(report.training.loss)
-       << ", \"accuracy\": " << number(report.training.accuracy)
-       << ", \"held_out_loss\": " << (report.held_out ? number(report.held_out->loss) : "null")
-       << ", \"held_out_accuracy\": "
-       << (report.held_out ? number(report.held_out->accuracy) : "null")
-       << ", \"echo_needed\": " << (needed ? std::to_string(*needed) : "null") << "}\n";
-  json_ << line.str() << std::flush;
+  const Json line = {
+      {"kind", kind},
+      {"program", program_},
+      {"loader", to_string(loader_)},
+      {"order", chunkio::to_string(options_.order)},
+      {"seed", options_.seed},
+      {"batch", options_.batch},
+      {"width", options_.width},
+      {"echo", options_.echo},
+      {"epochs", options_.epochs},
+      {"epoch", report.epoch},
+      {"images", report.images},
+      {"seconds", report.seconds},
+      {"images_per_second", static_cast<double>(report.images) / report.seconds},
+      {"stall_ms", 1e3 * report.stall_seconds},
+      {"stall_percent", 100 * report.stall_share()},
+      {"gpu_percent", report.gpu_percent ? Json(*report.gpu_percent) : Json()},
+      {"loss", report.training.loss},
+      {"accuracy", report.training.accuracy},
+      {"held_out_loss", report.held_out ? Json(report.held_out->loss) : Json()},
+      {"held_out_accuracy", report.held_out ? Json(report.held_out->accuracy) : Json()},
+      {"echo_needed", needed ? Json(*needed) : Json()}};
+  json_ << line.dump() << std::endl;
   if (!json_) throw std::runtime_error("cannot write " + options_.json + ": is the disk full?");
 }
 

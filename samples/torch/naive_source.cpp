@@ -9,12 +9,6 @@
 #include <chunkio/error.hpp>
 
 namespace trainer {
-namespace {
-
-/// Batches made ahead, as PyTorch's DataLoader does for each of its workers.
-constexpr std::size_t kAhead = 2;
-
-}  // namespace
 
 NaiveSource::NaiveSource(chunkio::Dataset dataset, chunkio::LoaderOptions options,
                          chunkio::NormalizeOptions normalize, const BatchRequest& request)
@@ -22,7 +16,7 @@ NaiveSource::NaiveSource(chunkio::Dataset dataset, chunkio::LoaderOptions option
       options_(std::move(options)),
       normalize_(std::move(normalize)),
       request_(request),
-      num_steps_(order_of(0).num_steps()) {}
+      order_(order_of(0)) {}
 
 chunkio::EpochOrder NaiveSource::order_of(std::int64_t epoch) const {
   const chunkio::DatasetInfo& info = dataset_.info();
@@ -40,56 +34,28 @@ chunkio::EpochOrder NaiveSource::order_of(std::int64_t epoch) const {
 }
 
 void NaiveSource::start_epoch(std::int64_t epoch) {
-  worker_ = {};  // Stops and joins the one before.
-  ready_.clear();
-  ended_ = false;
-  worker_ = std::jthread([this, epoch](std::stop_token stop) { work(std::move(stop), epoch); });
+  if (ahead_.valid()) ahead_.wait();  // Of an epoch that was left.
+  order_ = order_of(epoch);
+  step_ = 0;
+  random_.seed(options_.seed * 1'000'003 + static_cast<std::uint64_t>(epoch));
+  ahead_ = read_ahead();
 }
 
 std::optional<TrainingBatch> NaiveSource::next() {
-  Waiting first;
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ || !ready_.empty(); });
-    if (ready_.empty()) return {};
-    first = std::move(ready_.front());
-    ready_.pop_front();
-  }
-  changed_.notify_all();
-  if (first.error) std::rethrow_exception(first.error);
+  if (!ahead_.valid()) return {};
+  const TrainingBatch batch = ahead_.get();
+  ahead_ = read_ahead();
   // Waits for the copy, as copies from pageable memory do.
-  return TrainingBatch{first.batch.images.to(request_.device),
-                       first.batch.labels.to(request_.device)};
+  return TrainingBatch{batch.images.to(request_.device), batch.labels.to(request_.device)};
 }
 
-std::int64_t NaiveSource::num_steps() const { return num_steps_; }
-
-void NaiveSource::work(std::stop_token stop, std::int64_t epoch) {
-  const auto hand_over = [&](Waiting waiting) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [&] { return ready_.size() < kAhead; });
-    ready_.push_back(std::move(waiting));
-    lock.unlock();
-    changed_.notify_all();
-  };
-  try {
-    const chunkio::EpochOrder order = order_of(epoch);
-    std::mt19937_64 random(options_.seed * 1'000'003 + static_cast<std::uint64_t>(epoch));
-    for (std::int64_t step = 0; step < num_steps_ && !stop.stop_requested(); ++step) {
-      hand_over({.batch = read(order.batch(step), random), .error = {}});
-    }
-  } catch (...) {
-    hand_over({.batch = {}, .error = std::current_exception()});
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_all();
+std::future<TrainingBatch> NaiveSource::read_ahead() {
+  if (step_ == num_steps()) return {};
+  return std::async(std::launch::async,
+                    [this, rows = order_.batch(step_++)] { return read(rows); });
 }
 
-TrainingBatch NaiveSource::read(const std::vector<std::int64_t>& rows,
-                                std::mt19937_64& random) const {
+TrainingBatch NaiveSource::read(const std::vector<std::int64_t>& rows) {
   const chunkio::DatasetInfo& info = dataset_.info();
   const std::int64_t height = info.height;
   const std::int64_t width = info.width;
@@ -119,9 +85,9 @@ TrainingBatch NaiveSource::read(const std::vector<std::int64_t>& rows,
     bool flip = false;
     if (normalize_.random_crop) {
       const auto places = static_cast<std::uint64_t>(2 * normalize_.padding + 1);
-      down = static_cast<std::int64_t>(random() % places) - normalize_.padding;
-      right = static_cast<std::int64_t>(random() % places) - normalize_.padding;
-      flip = random() % 2 == 1;
+      down = static_cast<std::int64_t>(random_() % places) - normalize_.padding;
+      right = static_cast<std::int64_t>(random_() % places) - normalize_.padding;
+      flip = random_() % 2 == 1;
     }
     for (std::int64_t y = 0; y < height; ++y) {
       for (std::int64_t x = 0; x < width; ++x, out += channels) {

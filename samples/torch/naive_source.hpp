@@ -2,16 +2,11 @@
 // through libhdf5, makes float32 of it on the host, and hands over batches in pageable memory.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <exception>
-#include <mutex>
+#include <future>
 #include <optional>
 #include <random>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <chunkio/loader.hpp>
@@ -30,30 +25,23 @@ class NaiveSource : public BatchSource {
 
   void start_epoch(std::int64_t epoch) override;
   std::optional<TrainingBatch> next() override;
-  std::int64_t num_steps() const override;
+  std::int64_t num_steps() const override { return order_.num_steps(); }
   std::string description() const override { return "read one by one, made float32 by one worker"; }
 
  private:
-  struct Waiting {
-    TrainingBatch batch;
-    std::exception_ptr error;
-  };
-
   [[nodiscard]] chunkio::EpochOrder order_of(std::int64_t epoch) const;
-  void work(std::stop_token stop, std::int64_t epoch);
-  TrainingBatch read(const std::vector<std::int64_t>& rows, std::mt19937_64& random) const;
+  /// The next batch, while the network works on the one before; at the end nothing valid.
+  std::future<TrainingBatch> read_ahead();
+  TrainingBatch read(const std::vector<std::int64_t>& rows);
 
   chunkio::Dataset dataset_;
   chunkio::LoaderOptions options_;
   chunkio::NormalizeOptions normalize_;
   BatchRequest request_;
-  std::int64_t num_steps_;
-
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Waiting> ready_;  // guarded by mutex_; at most kAhead
-  bool ended_ = true;          // guarded by mutex_
-  std::jthread worker_;        // last: it uses all of the above
+  chunkio::EpochOrder order_;  // of the current epoch
+  std::int64_t step_ = 0;      // the next to be read
+  std::mt19937_64 random_;
+  std::future<TrainingBatch> ahead_;  // last: it uses all of the above until it is gone
 };
 
 }  // namespace trainer

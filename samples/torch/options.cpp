@@ -1,55 +1,26 @@
 #include "options.hpp"
 
-#include <charconv>
-#include <cmath>
 #include <limits>
-#include <vector>
 
 namespace trainer {
 namespace {
 
-template <class T>
-T parse_number(const std::string& option, std::string_view text, T lowest,
-               T highest = std::numeric_limits<T>::max()) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() ||
-      !(value >= lowest && value <= highest)) {
-    throw UsageError(option + " " + std::string(text) + ": not a number in range");
-  }
-  return value;
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+CLI::Option* add_size(CLI::App& app, const char* name, std::int64_t& bytes, const char* what) {
+  return app.add_option(name, bytes, what)
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(CLI::Range(std::int64_t{1}, kMost))
+      ->type_name("SIZE");
 }
 
-/// "65536", "64KiB", "64MiB" or "64GiB".
-std::int64_t parse_bytes(const std::string& option, std::string_view text) {
-  constexpr std::string_view units[] = {"KiB", "MiB", "GiB"};
-  int shift = 0;
-  std::string_view digits = text;
-  for (int i = 0; i < 3; ++i) {
-    if (text.ends_with(units[i])) {
-      shift = 10 * (i + 1);
-      digits.remove_suffix(units[i].size());
-    }
-  }
-  const auto highest = std::numeric_limits<std::int64_t>::max() >> shift;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size() || value < 1 ||
-      value > highest) {
-    throw UsageError(option + " " + std::string(text) + ": not a size such as 512MiB");
-  }
-  return value << shift;
-}
-
-template <class Value, std::size_t kCount>
-Value parse_word(const std::string& option, std::string_view text,
-                 const std::pair<std::string_view, Value> (&words)[kCount]) {
-  std::string known;
-  for (const auto& [word, value] : words) {
-    if (word == text) return value;
-    known += (known.empty() ? "" : ", ") + std::string(word);
-  }
-  throw UsageError(option + " " + std::string(text) + ": expected one of " + known);
+/// One of two words.
+void add_switch(CLI::App& app, const char* name, bool& value, const char* on, const char* off,
+                const char* what) {
+  app.add_option_function<std::string>(
+         name, [&value, on](const std::string& word) { value = word == on; }, what)
+      ->check(CLI::IsMember({on, off}))
+      ->default_str(on);
 }
 
 }  // namespace
@@ -66,131 +37,79 @@ std::string_view to_string(LoaderKind kind) noexcept {
   return "?";
 }
 
-Options parse_options(std::span<char*> arguments, Options options) {
-  std::vector<std::string> files;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string argument = arguments[i];
-    const auto value = [&]() -> std::string_view {
-      if (++i == arguments.size()) throw UsageError(argument + " needs a value");
-      return arguments[i];
-    };
-    const auto count = [&](std::int64_t lowest, std::int64_t highest) {
-      return parse_number<std::int64_t>(argument, value(), lowest, highest);
-    };
-    if (argument == "--help" || argument == "-h") {
-      options.help = true;
-      return options;
-    } else if (argument == "--loader") {
-      options.loader = parse_word<LoaderKind>(argument, value(),
-                                              {{"device", LoaderKind::device},
-                                               {"host", LoaderKind::host},
-                                               {"naive", LoaderKind::naive}});
-    } else if (argument == "--order") {
-      options.order =
-          parse_word<chunkio::OrderMode>(argument, value(),
-                                         {{"chunk_shuffled", chunkio::OrderMode::chunk_shuffled},
-                                          {"random", chunkio::OrderMode::random}});
-    } else if (argument == "--eval") {
-      options.eval_each_epoch =
-          parse_word<bool>(argument, value(), {{"each", true}, {"last", false}});
-    } else if (argument == "--resident") {
-      options.resident = parse_word<bool>(argument, value(), {{"auto", true}, {"off", false}});
-    } else if (argument == "--seed") {
-      options.seed = parse_number<std::uint64_t>(argument, value(), 0);
-    } else if (argument == "--epochs") {
-      options.epochs = count(1, 1'000'000);
-    } else if (argument == "--batch") {
-      options.batch = count(2, 1 << 20);
-    } else if (argument == "--lr") {
-      options.learning_rate = parse_number<double>(argument, value(), 0, 1e6);
-    } else if (argument == "--width") {
-      options.width = count(1, 1024);
-    } else if (argument == "--stem-stride") {
-      options.stem_stride = count(1, 16);
-    } else if (argument == "--echo") {
-      options.echo = count(1, 1024);
-    } else if (argument == "--big-batch") {
-      options.big_batch = count(1, 1024);
-    } else if (argument == "--limit-images") {
-      options.limit_images = count(1, std::numeric_limits<std::int64_t>::max());
-    } else if (argument == "--threads") {
-      options.threads = count(1, 1024);
-    } else if (argument == "--memory-budget") {
-      options.memory_budget = parse_bytes(argument, value());
-    } else if (argument == "--window-bytes") {
-      options.window_bytes = parse_bytes(argument, value());
-    } else if (argument == "--direct-io") {
-      options.direct_io = true;
-    } else if (argument == "--no-augment") {
-      options.augment = false;
-    } else if (argument == "--json") {
-      options.json = value();
-      if (options.json.empty()) throw UsageError("--json needs the name of a file");
-    } else if (argument.starts_with("-")) {
-      throw UsageError("unknown option " + argument);
-    } else {
-      files.push_back(argument);
+void add_options(CLI::App& app, Options& options) {
+  app.option_defaults()->take_last();
+  const auto add_count = [&](const char* name, std::int64_t& value, std::int64_t lowest,
+                             std::int64_t highest, const char* what) {
+    return app.add_option(name, value, what)->check(CLI::Range(lowest, highest))->type_name("N");
+  };
+  app.add_option("TRAIN.h5", options.train_file, "The images to train on")
+      ->required()
+      ->type_name("");
+  app.add_option("TEST.h5", options.test_file, "Images that are held out")->type_name("");
+  app.add_option_function<std::string>(
+         "--loader",
+         [&options](const std::string& word) {
+           for (const LoaderKind kind : {LoaderKind::device, LoaderKind::host, LoaderKind::naive}) {
+             if (to_string(kind) == word) options.loader = kind;
+           }
+         },
+         "device: chunkio::cuda::DeviceLoader, which needs a GPU; host: chunkio::Loader, and "
+         "normalising on the CPU; naive: one read an image, float32 by one worker, pageable copies "
+         "(default: device where there is a GPU, else host)")
+      ->check(CLI::IsMember({"device", "host", "naive"}));
+  app.add_option_function<std::string>(
+         "--order",
+         [&options](const std::string& word) {
+           options.order =
+               word == "random" ? chunkio::OrderMode::random : chunkio::OrderMode::chunk_shuffled;
+         },
+         "random is one permutation of all images")
+      ->check(CLI::IsMember({"chunk_shuffled", "random"}))
+      ->default_str("chunk_shuffled");
+  app.add_option("--seed", options.seed, "Of order, crops, flips and the network")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add_count("--epochs", options.epochs, 1, 1'000'000, "Passes over the training images")
+      ->capture_default_str();
+  add_count("--batch", options.batch, 2, 1 << 20, "Images a step")->capture_default_str();
+  app.add_option("--lr", options.learning_rate, "Highest step size, for 256 images a step")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  add_count("--width", options.width, 1, 1024, "Channels of the first convolution")
+      ->capture_default_str();
+  add_count("--stem-stride", options.stem_stride, 1, 16,
+            "The first convolution makes images N times smaller a side")
+      ->capture_default_str();
+  app.add_flag("!--no-augment", options.augment, "No random crops and flips");
+  add_count("--limit-images", options.limit_images, 1, kMost,
+            "Train on N images, taken evenly from the file");
+  add_switch(app, "--eval", options.eval_each_epoch, "each", "last",
+             "Look at TEST.h5 after each epoch, or after the last one");
+  add_count("--echo", options.echo, 1, 1024,
+            "Use each image N times an epoch, cropped and flipped anew")
+      ->capture_default_str();
+  add_count("--big-batch", options.big_batch, 1, 1024,
+            "Batches that echoing shuffles among each other (device; default 4 with --echo)");
+  add_size(app, "--memory-budget", options.memory_budget,
+           "Of the loader, in host memory (default 1GiB); so much again while TEST.h5 is read");
+  add_size(app, "--window-bytes", options.window_bytes,
+           "Images mixed together (default 256MiB, at most a quarter of the budget)");
+  app.add_flag("--direct-io", options.direct_io, "Bypass the page cache");
+  add_switch(app, "--resident", options.resident, "auto", "off",
+             "Keep the images on the GPU if they fit there");
+  add_count("--threads", options.threads, 1, 1024, "Of the loader (default: the CPUs, at most 8)");
+  app.add_option("--json", options.json, "Also write one line of JSON an epoch, and one for all")
+      ->type_name("FILE");
+  app.footer("Exit codes: 0 done, 1 failed (a file, a GPU that is not there), 2 wrong usage.");
+  app.callback([&options] {
+    if (options.loader == LoaderKind::naive && options.echo > 1) {
+      throw CLI::ValidationError("--echo", "needs --loader device or host");
     }
-  }
-  if (files.empty() || files.size() > 2) {
-    throw UsageError("expected TRAIN.h5 and, if you have one, TEST.h5");
-  }
-  options.train_file = files.front();
-  if (files.size() == 2) options.test_file = files.back();
-  if (options.loader == LoaderKind::naive && options.echo > 1) {
-    throw UsageError("--echo needs --loader device or host");
-  }
-  if (options.big_batch > 1 && options.loader && options.loader != LoaderKind::device) {
-    throw UsageError("--big-batch needs --loader device");
-  }
-  return options;
-}
-
-std::string describe_options(const Options& defaults) {
-  const auto number = [](std::int64_t value) { return std::to_string(value); };
-  std::string lr = std::to_string(defaults.learning_rate);
-  lr.erase(lr.find_last_not_of('0') + 1);
-  return "  --loader KIND        device (chunkio::cuda::DeviceLoader; needs a GPU), host "
-         "(chunkio::Loader, and\n"
-         "                       normalising on the CPU) or naive (one read an image, float32 by "
-         "one worker,\n"
-         "                       pageable copies); default: device where there is a GPU, else "
-         "host\n"
-         "  --order MODE         chunk_shuffled (default) or random: one permutation of all "
-         "pictures\n"
-         "  --seed N             of order, crops, flips and the network (default 0)\n"
-         "  --epochs N           passes over the training images (default " +
-         number(defaults.epochs) +
-         ")\n"
-         "  --batch N            images a step (default " +
-         number(defaults.batch) +
-         ")\n"
-         "  --lr X               highest step size, for 256 images a step (default " +
-         lr +
-         ")\n"
-         "  --width N            channels of the first convolution (default " +
-         number(defaults.width) +
-         ")\n"
-         "  --stem-stride N      the first convolution makes images N times smaller a side "
-         "(default " +
-         number(defaults.stem_stride) +
-         ")\n"
-         "  --no-augment         no random crops and flips\n"
-         "  --limit-images N     train on N images, taken evenly from the file\n"
-         "  --eval WHEN          look at TEST.h5 after each epoch (default) or after the last one\n"
-         "  --echo N             use each image N times an epoch, cropped and flipped anew\n"
-         "  --big-batch N        batches that echoing shuffles among each other (device; default 4 "
-         "with --echo)\n"
-         "  --memory-budget SIZE of the loader, in host memory (default 1GiB); so much again while "
-         "TEST.h5 is read\n"
-         "  --window-bytes SIZE  images mixed together (default 256MiB, at most a quarter of the "
-         "budget)\n"
-         "  --direct-io          bypass the page cache\n"
-         "  --resident auto|off  keep the images on the GPU if they fit there (default auto)\n"
-         "  --threads N          of the loader (default: the CPUs, at most 8)\n"
-         "  --json FILE          also write one line of JSON for each epoch, and one for all\n"
-         "\n"
-         "Exit codes: 0 done, 1 failed (a file, a GPU that is not there), 2 wrong usage.\n";
+    if (options.big_batch > 1 && options.loader && options.loader != LoaderKind::device) {
+      throw CLI::ValidationError("--big-batch", "needs --loader device");
+    }
+  });
 }
 
 }  // namespace trainer

@@ -1,30 +1,23 @@
-// What both trainers take on the command line. Parsed by hand: a GPU host often has no library for
-// that.
+// What both trainers take on the command line.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include <CLI/CLI.hpp>
 
 #include <chunkio/epoch_order.hpp>
 
 namespace trainer {
 
-/// A command line that cannot be understood: exit code 2.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 /// Who brings images to the network.
-enum class LoaderKind : std::uint8_t {
-  device = 0,  ///< chunkio::cuda::DeviceLoader: uint8 over the bus, everything else on the GPU.
-  host = 1,    ///< chunkio::Loader, chunkio::Normalizer on the CPU, copies from page-locked memory.
-  naive = 2,   ///< What is often written by hand: one read an image, float32 made by one worker,
-               ///< copies from pageable memory.
+enum class LoaderKind {
+  device,  ///< chunkio::cuda::DeviceLoader: uint8 over the bus, everything else on the GPU.
+  host,    ///< chunkio::Loader, chunkio::Normalizer on the CPU, copies from page-locked memory.
+  naive,   ///< What is often written by hand: one read an image, float32 made by one worker,
+           ///< copies from pageable memory.
 };
 
 std::string_view to_string(LoaderKind kind) noexcept;
@@ -51,14 +44,10 @@ struct Options {
   bool resident = true;  // device only: if it fits
   std::int64_t threads = 0;
   std::string json;  // empty: not written
-  bool help = false;
 };
 
-/// \param defaults  of this trainer.
-/// \throws UsageError.
-Options parse_options(std::span<char*> arguments, Options defaults);
-
-/// The options in words, after the usage line of a trainer.
-std::string describe_options(const Options& defaults);
+/// Adds all options; what `options` has now is what the help shows as default. Parsing throws
+/// CLI::ParseError, also for options that do not go together.
+void add_options(CLI::App& app, Options& options);
 
 }  // namespace trainer

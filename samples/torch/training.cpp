@@ -7,7 +7,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -257,17 +256,16 @@ std::string first_line(std::string_view text) {
 }  // namespace
 
 int run_trainer(const Trainer& trainer, int argc, char** argv) {
+  CLI::App app(trainer.purpose, trainer.program);
+  Options options = trainer.defaults;
+  add_options(app, options);
   try {
-    const Options options = parse_options(
-        std::span<char*>(argv + 1, static_cast<std::size_t>(argc - 1)), trainer.defaults);
-    if (options.help) {
-      std::printf("%s\n\nusage: %s TRAIN.h5 [TEST.h5] [options]\n\n%s", trainer.purpose.c_str(),
-                  trainer.program.c_str(), describe_options(trainer.defaults).c_str());
-      return 0;
-    }
+    app.parse(argc, argv);
     train(trainer, options);
     return 0;
-  } catch (const UsageError& error) {
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "%s: %s (--help)\n", trainer.program.c_str(), error.what());
     return 2;
   } catch (const std::exception& error) {

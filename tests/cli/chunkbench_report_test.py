@@ -220,7 +220,7 @@ class OtherResults(ReportTest):
 
     def test_texts_of_the_results_never_become_markup(self):
         plain = make_sweep_results.make_results()
-        evil = "</title></svg></style><script>document.title='x'</script><img src=x onerror=alert(1)>\"'&\u202e<b>"
+        evil = "</title></svg></style><script>document.title='x'</script><img src=x onerror=alert(1)>\"'&\x1b\u202e<b> 4 × größer"
         results = copy.deepcopy(plain)
         results["created"] = evil
         results["dataset"].update(name=evil, filters=[evil])
@@ -237,7 +237,9 @@ class OtherResults(ReportTest):
         self.assertEqual(tags & {"script", "img", "b", "iframe", "object"}, set())
         page = Page(self.draw(results))
         self.assertLessEqual({element.tag for element in page.root.iter()}, tags)
-        self.assertEqual(page.texts(".//li"), [evil.replace("\u202e", "\\xe2\\x80\\xae")])
+        shown = evil.replace("\u202e", "\\xe2\\x80\\xae").replace("\x1b", "\\x1b")
+        self.assertEqual(page.texts(".//li"), [shown])
+        self.assertIn("\n".join([shown, "1", "null", "true"]), page.texts(".//dd"), "line breaks stay")
 
     def test_odd_sweeps_are_drawn(self):
         whole = make_sweep_results.make_results()

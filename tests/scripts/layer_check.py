@@ -14,7 +14,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:<([^>]+)>|"([^"]+)")', re.MULTILINE)
 
 THIRD_PARTIES = {
     "HDF5": re.compile(r"(hdf5(_hl)?|H5\w*)\.h$"),
-    "CUDA": re.compile(r"(cuda|cub|cufile|curand|cooperative_groups|nvml|device_)"),
+    "CUDA": re.compile(r"(cuda|cub|cufile|curand|cooperative_groups|device_)"),
     # Names of stages for profilers: headers that need no CUDA.
     "NVTX": re.compile(r"nvtx3/"),
     "OpenCV": re.compile(r"opencv2?/"),
@@ -54,14 +54,14 @@ for _i, (_room, _parties) in enumerate({
         "image": ("OpenCV", "libjpeg", "codecs"), "sources": ("JSON", "TBB", "XXH3"), "dataset": ("JSON",), "pack": ("JSON", "TBB"),
         "tune": (), "report": ("JSON",), "commands": ("CLI11", "JSON", "TBB", "XXH3")}.items()):
     _add(f"tools/h5pack/{_room}", ["tools/cli", *(f"tools/h5pack/{room}" for room in H5PACK[:_i])], _parties)
-_add("bench/harness", [*INNER, "tools/h5pack/image"], ("HDF5", "codecs", "libjpeg", "CLI11", "JSON"))
+_add("bench/harness", [*INNER, "tools/h5pack/image"], ("HDF5", "libjpeg", "CLI11", "JSON"))
 _add("bench/gpu", [*INNER, "bench/harness"], ("CUDA", "CLI11", "JSON"))
 _add("bench/figures", [*INNER, "bench/harness", "bench/gpu"], ("HDF5", "codecs", "CLI11", "JSON"))
 _add("bench/chunkbench", [*INNER, "bench/harness", "tools/cli", "tools/h5pack/dataset", "tools/h5pack/pack"],
      ("HDF5", "CLI11", "JSON"))
 _add("bench/ladder", [*INNER, "bench/harness", "bench/chunkbench", "tools/cli"], ("HDF5", "libjpeg", "CLI11"))
 _add("samples", [], ("OpenCV", "CLI11"))
-_add("samples/torch", [], ("Torch", "CUDA", "JSON"))
+_add("samples/torch", [], ("Torch", "CUDA", "CLI11", "JSON"))
 TESTS_MAY_USE = [*INNER, "tools/cli", *(f"tools/h5pack/{room}" for room in H5PACK), "bench/harness", "bench/chunkbench",
                  "bench/ladder", "samples/torch", "tests/support"]
 for _folder in ("tests/unit", "tests/support", "tests/fault", "tests/property", "tests/programs", "tests/consumer"):

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +17,6 @@
 
 #include "harness/child_process.hpp"
 #include "harness/device_throttle.hpp"
-#include "harness/memory_limit.hpp"
 #include "support/scratch.hpp"
 
 namespace bench {
@@ -162,7 +160,7 @@ class RealGroupTest : public testing::Test {
  protected:
   void SetUp() override {
     try {
-      limit_.emplace(std::int64_t{64} << 20);
+      limit_ = limit_memory(std::int64_t{64} << 20);
     } catch (const NoControlGroup& error) {
       GTEST_SKIP() << error.what();
     }
@@ -179,7 +177,7 @@ class RealGroupTest : public testing::Test {
     return count;
   }
 
-  std::optional<MemoryLimit> limit_;
+  std::shared_ptr<ControlGroup> limit_;
 };
 
 TEST_F(RealGroupTest, ChildrenAreInItAndItIsGoneWithTheObject) {
@@ -197,7 +195,7 @@ TEST_F(RealGroupTest, ItIsGoneAlsoAfterAKill) {
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const MemoryLimit limit(std::int64_t{64} << 20);
+    const auto limit = limit_memory(std::int64_t{64} << 20);
     static_cast<void>(!::write(ready[1], "x", 1));
     ::pause();
     ::_exit(0);
