@@ -121,7 +121,8 @@ class Disk {
   Clock::time_point read(std::int64_t bytes, std::int64_t alignment, Random& random,
                          std::span<std::byte> scratch, Clock::time_point end,
                          ReadCost& cost) const {
-    const ByteSource& file = *files_[static_cast<std::size_t>(draw_below(random, std::ssize(files_)))];
+    const ByteSource& file =
+        *files_[static_cast<std::size_t>(draw_below(random, std::ssize(files_)))];
     const std::int64_t size = std::min(bytes, file.size());
     const std::int64_t place = draw_below(random, file.size() - size + 1);
     const std::int64_t offset = place / alignment * alignment;

@@ -14,7 +14,6 @@
 #include <limits>
 #include <string>
 
-
 #ifndef MADV_POPULATE_READ  // Linux 5.14; headers may be older than the kernel
 #define MADV_POPULATE_READ 22
 #endif
