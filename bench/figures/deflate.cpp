@@ -13,7 +13,6 @@
 
 #include <libdeflate.h>
 
-#include "base/positional_io.hpp"
 #include "figures/reading_suite.hpp"
 #include "h5/chunk_index.hpp"
 #include "h5/dataset_impl.hpp"
@@ -29,8 +28,7 @@ std::vector<std::vector<std::byte>> read_stored_chunks(const chunkio::Dataset& d
   for (std::int64_t chunk = 0; chunk < opened.images->num_chunks; ++chunk) {
     const chunkio::h5::ChunkEntry entry = opened.images->index->find(std::array{chunk, 0L, 0L, 0L});
     chunks.emplace_back(static_cast<std::size_t>(entry.stored_bytes));
-    chunkio::base::read_at(opened.descriptor.get(), entry.file_offset, chunks.back(),
-                           opened.info.path);
+    opened.bytes->read_at(entry.file_offset, chunks.back(), {});
   }
   return chunks;
 }
