@@ -1,9 +1,10 @@
 #include "h5/file_driver.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <limits>
-#include <new>
 
 #include "h5/error_stack.hpp"
 
@@ -26,15 +27,16 @@ bool in_file_range(haddr_t address, std::size_t size) {
 // files that it leads to: as a DriverFile* of its own.
 
 void* copy_installed(const void* installed) {
-  auto* copy = new (std::nothrow) DriverFile*;
-  if (copy != nullptr) *copy = *static_cast<DriverFile* const*>(installed);
+  // As libhdf5 itself takes memory, which it does not tell from other failures.
+  void* copy = std::malloc(sizeof(DriverFile*));
+  if (copy != nullptr) std::memcpy(copy, installed, sizeof(DriverFile*));
   return copy;
 }
 
 void* get_installed(H5FD_t* file) { return copy_installed(&as_ours(file).file); }
 
 herr_t free_installed(void* installed) {
-  delete static_cast<DriverFile**>(installed);
+  std::free(installed);
   return 0;
 }
 

@@ -293,7 +293,9 @@ std::size_t WindowScheduler::take_prefetches(std::span<Prefetch> room) {
 }
 
 void WindowScheduler::drop_prefetched() noexcept {
-  for (const auto& task : open_) task->ahead.clear();
+  for (const auto& task : open_) {
+    if (task) task->ahead.clear();  // null: memory ran out when it was put away
+  }
   if (planned_) planned_->ahead.clear();
 }
 
