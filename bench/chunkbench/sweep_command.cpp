@@ -141,6 +141,8 @@ void finish(SweepCommand& command) {
     throw Error(ErrorCode::invalid_argument, "choose --cold or --warm");
   }
   options.trial.limit = command.disk.limit();
+  // Memory that is mapped lies on no simulated disk.
+  if (options.trial.limit) std::erase(options.sources, "mapped");
   // The disk that is simulated stands for the one that there is.
   options.trial.cold = command.cold || (!command.warm && !options.trial.limit);
   if (command.memory_limit > 0) options.trial.memory_limit = command.memory_limit;
