@@ -13,6 +13,8 @@
 #include <stop_token>
 #include <string>
 
+#include <chunkio/export.hpp>
+
 namespace chunkio {
 
 /// Bytes [begin, end) of a source.
@@ -33,7 +35,8 @@ struct ReadTime {
   }
 };
 
-class ByteSource {
+/// Bytes by their offset. Derived classes provide the first four functions; the others are advice.
+class CHUNKIO_EXPORT ByteSource {
  public:
   ByteSource() = default;
   ByteSource(const ByteSource&) = delete;
@@ -56,7 +59,8 @@ class ByteSource {
 
   /// Says that these ranges will be read soon, once.
   /// \returns through what one thread is to read them, or null: through this source. Given up
-  ///          early, it says that they will not be read. This source outlives it.
+  ///          early, it says that they will not be read. This source outlives it, and has blocks as
+  ///          large.
   /// Advice: never fails, may do nothing, blocks no longer than it takes to queue the requests.
   [[nodiscard]] virtual std::unique_ptr<const ByteSource> prefetch(
       std::span<const ByteRange> ranges) const noexcept {

@@ -160,8 +160,8 @@ class CHUNKIO_EXPORT Dataset {
   /// A path such as `train-*-of-00008.h5` (shards.hpp) stands for all eight files, opened as one
   /// dataset whose rows are theirs, one file after the other. All of them must be there, fit
   /// together and, if they say so, belong together. A file descriptor a file stays open, and
-  /// another one where a Loader bypasses the page cache. \throws Error not_found (no such file or
-  /// dataset), corrupt_data (not HDF5, truncated or
+  /// another one where a Loader bypasses the page cache.
+  /// \throws Error not_found (no such file or dataset), corrupt_data (not HDF5, truncated or
   ///         inconsistent; a file of another dataset), unsupported (no suitable dataset: the
   ///         message lists what there is), io_failed, invalid_argument (layout cannot be told: the
   ///         message names the option), out_of_resources (more files than descriptors).

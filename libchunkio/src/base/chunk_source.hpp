@@ -38,6 +38,11 @@ struct RowGroup {
   const ByteSource* prefetched = nullptr;
   /// Of place(): how rows that are stored as they are get to their targets. Advice.
   base::Stores stores = base::Stores::streaming;
+
+  /// Where place() reads from, of a source that reads `bytes`.
+  [[nodiscard]] const ByteSource& through(const ByteSource& bytes) const noexcept {
+    return prefetched != nullptr ? *prefetched : bytes;
+  }
 };
 
 /// What one place() cost. The seconds are busy time of the calling thread and add up to about what

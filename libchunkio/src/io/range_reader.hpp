@@ -4,8 +4,10 @@
 /// for that.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <stop_token>
 
@@ -17,11 +19,16 @@ namespace chunkio::io {
 
 class RangeReader {
  public:
-  /// \param source  outlives this.
-  explicit RangeReader(const ByteSource& source) noexcept
-      : source_(&source), block_bytes_(source.block_bytes()) {}
+  /// \param source  outlives this. \param most_bytes  that piece_bytes() may be.
+  explicit RangeReader(const ByteSource& source,
+                       std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max()) noexcept
+      : source_(&source),
+        block_bytes_(source.block_bytes()),
+        piece_bytes_(std::min(source.request_bytes(), most_bytes)) {}
 
   [[nodiscard]] const ByteSource& source() const noexcept { return *source_; }
+  /// Bytes to read at a time where many are wanted.
+  [[nodiscard]] std::int64_t piece_bytes() const noexcept { return piece_bytes_; }
   /// Scratch memory that reading `size` bytes anywhere takes, aligned to a page.
   [[nodiscard]] std::size_t scratch_bytes(std::int64_t size) const noexcept;
 
@@ -35,6 +42,7 @@ class RangeReader {
  private:
   const ByteSource* source_;
   std::int64_t block_bytes_;
+  std::int64_t piece_bytes_;
 };
 
 }  // namespace chunkio::io

@@ -160,7 +160,7 @@ std::string ChunkDigests::describe(std::int64_t chunk) const {
 void ChunkDigests::check(std::int64_t chunk, const ByteSource* prefetched,
                          const std::stop_token& stop, ReadCost& cost, const Take& take) const {
   const h5::StoredArray& images = *file_->images;
-  const io::RangeReader reader(prefetched != nullptr ? *prefetched : *bytes_);
+  const io::RangeReader reader(prefetched != nullptr ? *prefetched : *bytes_, piece_bytes_);
   Comparison comparison(*this, chunk);
   std::vector<RowRange> different;
   try {
@@ -243,7 +243,7 @@ void ChunkDigests::read_pieces(const io::RangeReader& reader, std::int64_t chunk
   if (entry.stored_bytes != expected) {
     throw h5::wrong_unfiltered_size(entry.stored_bytes, expected);
   }
-  const std::int64_t piece_bytes = std::min(reader.source().request_bytes(), piece_bytes_);
+  const std::int64_t piece_bytes = reader.piece_bytes();
   base::Stopwatch watch;
   for (std::int64_t at = 0; at < entry.stored_bytes; at += piece_bytes) {
     if (stop.stop_requested()) {

@@ -33,6 +33,7 @@ DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
                                             array_->name + " (" + *reason +
                                             "); use the hdf5 source, or let it be chosen");
   }
+  piece_bytes_ = bytes_->request_bytes();
   if (chunked()) {
     const StoredLayout& stored = array_->stored;
     const auto element_bytes = static_cast<std::int64_t>(size_of(stored.dtype));
@@ -40,14 +41,9 @@ DirectSource::DirectSource(std::shared_ptr<const Dataset::Impl> file,
     chunk_row_shape_ = stored.chunk_shape.without_first_axis();
     chunk_rows_ = stored.chunk_shape[0];
     chunk_bytes_ = stored.chunk_shape.num_elements() * element_bytes;
+    piece_bytes_ = std::min(piece_bytes_, chunk_bytes_);
   }
-  const io::RangeReader reader(*bytes_);
-  scratch_sizes_.emplace(*array_, reader, piece_bytes(reader));
-}
-
-std::int64_t DirectSource::piece_bytes(const io::RangeReader& reader) const noexcept {
-  const std::int64_t most = std::min(reader.source().request_bytes(), bytes_->request_bytes());
-  return chunked() ? std::min(most, chunk_bytes_) : most;
+  scratch_sizes_.emplace(*array_, io::RangeReader(*bytes_), piece_bytes_);
 }
 
 std::int64_t DirectSource::memory_bytes(std::int64_t threads) const noexcept {
@@ -61,7 +57,7 @@ ReadCost DirectSource::place(const RowGroup& group, std::span<const RowTarget> r
   if (rows.empty()) return cost;
   const auto buffer = scratch_->take(scratch_sizes_->bytes());
   ChunkScratch scratch(*array_, *scratch_sizes_, buffer->bytes());
-  const io::RangeReader reader(group.prefetched != nullptr ? *group.prefetched : *bytes_);
+  const io::RangeReader reader(group.through(*bytes_), piece_bytes_);
   if (!chunked()) {
     place_linear({group.first_row, rows}, reader, scratch, stop, cost);
   } else {
@@ -89,7 +85,7 @@ void DirectSource::place_linear(const Wanted& wanted, const io::RangeReader& rea
   const std::int64_t row_bytes = array_->row_bytes;
   try {
     sweep_rows(reader, {*array_->linear_offset + wanted.group_first_row * row_bytes, row_bytes},
-               wanted.rows, piece_bytes(reader), scratch.home, stop, cost,
+               wanted.rows, scratch.home, stop, cost,
                [](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                  base::streaming_copy(row.target + from, bytes.data(), bytes.size());
                });
@@ -129,7 +125,7 @@ void DirectSource::place_chunk(std::span<const std::int64_t> position, const Wan
       }
       const std::int64_t row_bytes = part.stored_bytes();
       sweep_rows(reader, {entry.file_offset + group_row * row_bytes, row_bytes}, wanted.rows,
-                 piece_bytes(reader), scratch.home, stop, cost,
+                 scratch.home, stop, cost,
                  [&](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                    part.copy(row.target, from, bytes);
                  });

@@ -59,8 +59,6 @@ class DirectSource final : public ChunkSource {
   void place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
                    const io::RangeReader& reader, ChunkScratch& scratch,
                    const std::stop_token& stop, ReadCost& cost) const;
-  /// To read at a time through `reader` where rows are stored as they are.
-  [[nodiscard]] std::int64_t piece_bytes(const io::RangeReader& reader) const noexcept;
   [[nodiscard]] Error damaged(std::int64_t chunk, const std::string& reason) const;
 
   std::shared_ptr<const Dataset::Impl> file_;
@@ -70,6 +68,7 @@ class DirectSource final : public ChunkSource {
   Shape chunk_row_shape_ = {};  // of a chunk
   std::int64_t chunk_rows_ = 0;
   std::int64_t chunk_bytes_ = 0;  // raw
+  std::int64_t piece_bytes_ = 0;  // read at a time where rows are stored as they are, at most
   std::optional<ChunkScratchSizes> scratch_sizes_;
   std::shared_ptr<base::BufferPool> scratch_;
 };

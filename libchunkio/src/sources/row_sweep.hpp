@@ -33,15 +33,14 @@ struct StoredRows {
 /// those of the stored row that begin at its byte `from`. A row larger than a piece comes in parts.
 ///
 /// \param rows         ascending; not empty.
-/// \param piece_bytes  to read at a time.
-/// \param scratch      at least reader.scratch_bytes(piece_bytes), aligned to a page.
+/// \param scratch      at least reader.scratch_bytes(reader.piece_bytes()), aligned to a page.
 /// \throws Error cancelled, and what RangeReader::read() throws.
 template <class Copy>
 void sweep_rows(const io::RangeReader& reader, const StoredRows& stored,
-                std::span<const RowTarget> rows, std::int64_t piece_bytes,
-                std::span<std::byte> scratch, const std::stop_token& stop, ReadCost& cost,
-                Copy copy) {
+                std::span<const RowTarget> rows, std::span<std::byte> scratch,
+                const std::stop_token& stop, ReadCost& cost, Copy copy) {
   const std::int64_t row_bytes = stored.row_bytes;
+  const std::int64_t piece_bytes = reader.piece_bytes();
   const std::int64_t step =
       row_bytes < piece_bytes ? piece_bytes / row_bytes * row_bytes : piece_bytes;
   for (std::size_t first = 0; first < rows.size();) {

@@ -25,15 +25,13 @@ ReadCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> 
                               std::stop_token stop) const {
   ReadCost cost;
   if (rows.empty()) return cost;
-  const io::RangeReader reader(group.prefetched != nullptr ? *group.prefetched : *bytes_);
-  const std::int64_t piece_bytes =
-      std::min(reader.source().request_bytes(), bytes_->request_bytes());
+  const io::RangeReader reader(group.through(*bytes_), bytes_->request_bytes());
   const auto scratch = scratch_->take(scratch_bytes_);
   try {
     for_each_extent(
         *array_, group, rows, cost, [&](std::span<const RowTarget> part, std::int64_t origin) {
           sweep_rows(
-              reader, {origin, array_->row_bytes}, part, piece_bytes, scratch->bytes(), stop, cost,
+              reader, {origin, array_->row_bytes}, part, scratch->bytes(), stop, cost,
               [&](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                 base::copy(row.target + from, bytes.data(), bytes.size(), group.stores);
               });

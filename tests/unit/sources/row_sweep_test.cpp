@@ -31,7 +31,7 @@ class RowSweepTest : public ::testing::TestWithParam<bool> {
                  std::int64_t piece_bytes, const std::stop_token& stop = {}) {
     const base::HostBuffer scratch(reader_->scratch_bytes(piece_bytes));
     ReadCost cost;
-    sweep_rows(*reader_, stored, rows, piece_bytes, scratch.bytes(), stop, cost,
+    sweep_rows(io::RangeReader(*source_, piece_bytes), stored, rows, scratch.bytes(), stop, cost,
                [](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
                  std::copy(bytes.begin(), bytes.end(), row.target + from);
                });
