@@ -100,8 +100,8 @@ void Hdf5Source::place_run(const RowGroup& group, std::span<const RowTarget> row
   const double rest = std::max(watch.lap() - time.waited_seconds - time.copied_seconds, 0.0);
   cost.read_seconds += time.waited_seconds;
   cost.copy_seconds += time.copied_seconds;
-  // Whatever else libhdf5 does.
-  (array_->filters.empty() ? cost.copy_seconds : cost.decode_seconds) += rest;
+  // Waiting while libhdf5 works for another thread, too: for whatever it does there mostly.
+  (array_->filters.empty() ? cost.read_seconds : cost.decode_seconds) += rest;
   const base::TraceRange range(base::Stage::copy);
   for (const RowTarget& row : rows) {
     const auto from = static_cast<std::size_t>(row.row - first) * row_bytes;
