@@ -7,7 +7,7 @@
 
 namespace {
 
-void train(const chunkio::TensorView& images, const chunkio::TensorView& labels) {
+void train(const chunkio::Tensor& images, const chunkio::Tensor& labels) {
   std::printf("%s images, %zu label bytes\n", images.shape().to_string().c_str(),
               labels.size_bytes());
 }
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     chunkio::Loader loader(dataset, {.batch_size = 256, .seed = 7});
     for (int epoch = 0; epoch < 2; ++epoch) {
       for (const chunkio::Batch& batch : loader.epoch(epoch)) {
-        train(batch.images(), batch.labels());  // uint8 [B,H,W,C], int64 [B]
+        train(batch["images"], batch["labels"]);  // uint8 [B,H,W,C], int64 [B]
       }
     }
     // [README]

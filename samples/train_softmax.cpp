@@ -275,10 +275,11 @@ void run(const Options& options) {
   };
 
   chunkio::Loader train_loader(
-      train_set, {.batch_size = kBatch, .seed = options.seed, .num_epochs = options.epochs});
+      train_set,
+      {.batch_size = kBatch, .seed = options.seed, .io = {.num_epochs = options.epochs}});
   chunkio::Loader test_loader(test_set, {.batch_size = kBatch,
-                                         .order = chunkio::OrderMode::sequential,
-                                         .num_epochs = options.epochs});
+                                         .order = {.mode = chunkio::OrderMode::sequential},
+                                         .io = {.num_epochs = options.epochs}});
 
   const Features features(train_set.info());
   SoftmaxRegression model(features.size(), num_classes);

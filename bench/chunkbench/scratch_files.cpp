@@ -54,12 +54,11 @@ chunkio::FieldData sorted_labels(std::int64_t num_samples) {
 
 /// What tells these images from others, whatever the file is called.
 std::string identity_of(const chunkio::Dataset& dataset) {
-  const chunkio::Loader loader(dataset, {.batch_size = 1,
-                                         .order = chunkio::OrderMode::sequential,
-                                         .window_bytes = 1,
-                                         .num_threads = 1,
-                                         .memory_budget = std::int64_t{1} << 50,
-                                         .num_epochs = 1});
+  const chunkio::Loader loader(
+      dataset, {.batch_size = 1,
+                .order = {.mode = chunkio::OrderMode::sequential, .window_bytes = 1},
+                .memory = {.budget = std::int64_t{1} << 50},
+                .io = {.num_threads = 1, .num_epochs = 1}});
   return nlohmann::json::parse(loader.state()).at("fingerprint").dump();
 }
 

@@ -58,15 +58,14 @@ chunkio::LoaderOptions loader_options(const Cell& cell, const ChunkFile& file,
   const OrderMode order = chunkio::from_string<OrderMode>(cell.order);
   return {.batch_size = settings.batch_size,
           .seed = settings.seed,
-          .order = order,
-          .window_bytes = cell.cache_bytes,
           .rows = rows_of_trial(order, file.info.num_samples, cell.chunk_samples, settings),
-          .num_threads = cell.threads,
+          .order = {.mode = order, .window_bytes = cell.cache_bytes},
           // What the windows need: which memory they are worth is what the sweep asks.
-          .memory_budget = std::int64_t{1} << 50,
-          .source = chunkio::from_string<chunkio::SourceKind>(cell.source),
-          .num_epochs = kEpoch + 1,
-          .disk_limit = settings.limit};
+          .memory = {.budget = std::int64_t{1} << 50},
+          .io = {.num_threads = cell.threads,
+                 .source = chunkio::from_string<chunkio::SourceKind>(cell.source),
+                 .num_epochs = kEpoch + 1,
+                 .disk_limit = settings.limit}};
 }
 
 /// Rows as an epoch delivers them, for who reads them one by one: mixed within windows of as many
@@ -308,7 +307,7 @@ Loads predict(const Cell& cell, const ChunkFile& file, const TrialSettings& sett
 
   const Loader loader(Dataset::open(file.path), loader_options(cell, file, settings));
   const EpochOrder order(loader.row_groups(),
-                         {.mode = loader.options().order,
+                         {.mode = loader.options().order.mode,
                           .seed = settings.seed,
                           .batch_size = settings.batch_size,
                           .window_groups = loader.window_groups()},
@@ -391,13 +390,12 @@ std::uint64_t digest_of_first_rows(const Cell& cell, const ChunkFile& file, std:
   }
   Loader loader(Dataset::open(file.path),
                 {.batch_size = 64,
-                 .order = OrderMode::sequential,
-                 .window_bytes = 1,
                  .rows = RowSelection({{0, num_rows}}),
-                 .num_threads = cell.threads,
-                 .memory_budget = std::int64_t{1} << 50,
-                 .source = chunkio::from_string<chunkio::SourceKind>(cell.source),
-                 .num_epochs = kEpoch + 1});
+                 .order = {.mode = OrderMode::sequential, .window_bytes = 1},
+                 .memory = {.budget = std::int64_t{1} << 50},
+                 .io = {.num_threads = cell.threads,
+                        .source = chunkio::from_string<chunkio::SourceKind>(cell.source),
+                        .num_epochs = kEpoch + 1}});
   for (const chunkio::Batch& batch : loader.epoch(kEpoch)) {
     const std::byte* pixels = batch.images().data();
     for (const std::int64_t row : batch.sample_ids()) {

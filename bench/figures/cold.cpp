@@ -44,7 +44,7 @@ void measure_cold(const Case& images, Report& report) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(images.path);
   for (Way& way : ways) {
     chunkio::LoaderOptions options = images.loader_options(way.kind);
-    options.direct_io = way.direct_io;
+    options.io.direct_io = way.direct_io;
     way.loader.emplace(dataset, options);
     drop_from_page_cache(images.path);
     if (check_epoch(*way.loader, images.pixels.bytes()) != images.order) {

@@ -13,6 +13,7 @@
 
 #include <libdeflate.h>
 
+#include "base/access.hpp"
 #include "figures/reading_suite.hpp"
 #include "h5/chunk_index.hpp"
 #include "h5/dataset_impl.hpp"
@@ -23,7 +24,7 @@ namespace bench {
 namespace {
 
 std::vector<std::vector<std::byte>> read_stored_chunks(const chunkio::Dataset& dataset) {
-  const chunkio::Dataset::Impl& opened = *dataset.impl();
+  const chunkio::Dataset::Impl& opened = *chunkio::internal::Access::impl(dataset);
   std::vector<std::vector<std::byte>> chunks;
   for (std::int64_t chunk = 0; chunk < opened.images->num_chunks; ++chunk) {
     const chunkio::h5::ChunkEntry entry = opened.images->index->find(std::array{chunk, 0L, 0L, 0L});
@@ -76,7 +77,7 @@ void measure_deflate(const Case& images, Report& report) {
 
   chunkio::LoaderOptions options = images.loader_options(SourceKind::direct);
   chunkio::Loader many(dataset, options);
-  options.num_threads = 1;
+  options.io.num_threads = 1;
   chunkio::Loader one(dataset, options);
   const std::vector<std::int64_t> order = check_epoch(many, pixels.bytes());
   if (check_epoch(one, pixels.bytes()) != order) {

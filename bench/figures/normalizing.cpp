@@ -185,11 +185,12 @@ class Measurement {
         setting_(setting),
         images_(images),
         num_images_(static_cast<std::int64_t>(images.size()) / setting.size.bytes()),
-        normalizer_(info_of(setting.size), {.dtype = setting.dtype,
-                                            .layout = setting.layout,
-                                            .mean = {kMean.begin(), kMean.end()},
-                                            .std = {kStd.begin(), kStd.end()},
-                                            .num_threads = setting.threads}),
+        normalizer_(info_of(setting.size),
+                    {.dtype = setting.dtype,
+                     .layout = setting.layout,
+                     .mean = {kMean.begin(), kMean.end()},
+                     .std = {kStd.begin(), kStd.end()}},
+                    setting.threads),
         output_(normalizer_.output_bytes(num_images_)),
         moved_bytes_(num_images_ * setting.size.bytes() +
                      static_cast<std::int64_t>(output_.size())) {
@@ -266,7 +267,7 @@ class Measurement {
   void normalize() {
     for (std::int64_t first = 0; first < num_images_; first += options_.batch_size) {
       const std::int64_t count = std::min(options_.batch_size, num_images_ - first);
-      const chunkio::TensorView batch(
+      const chunkio::Tensor batch(
           images_.data() + first * setting_.size.bytes(), DType::uint8,
           {count, setting_.size.height, setting_.size.width, setting_.size.channels});
       normalizer_(batch, std::span(ids_).first(static_cast<std::size_t>(count)), 0,

@@ -113,8 +113,9 @@ void check_packed(const std::string& path, const JpegFolder& images, std::int64_
   std::vector<std::int64_t> source(images.files.size());
   dataset.read_field("source_index", 0, dataset.size(), std::as_writable_bytes(std::span(source)));
   std::vector<bool> seen(source.size());
-  chunkio::Loader loader(
-      dataset, {.batch_size = 64, .order = chunkio::OrderMode::sequential, .num_epochs = 1});
+  chunkio::Loader loader(dataset, {.batch_size = 64,
+                                   .order = {.mode = chunkio::OrderMode::sequential},
+                                   .io = {.num_epochs = 1}});
   const auto sample_bytes = static_cast<std::size_t>(dataset.info().sample_bytes());
   for (const chunkio::Batch& batch : loader.epoch(0)) {
     const auto rows = batch.sample_ids();

@@ -49,7 +49,7 @@ void measure_warm(const Case& images, Report& report) {
                                    {"scatter", SourceKind::scatter},
                                    {"direct", SourceKind::direct}}) {
     chunkio::LoaderOptions loader_options = images.loader_options(kind);
-    loader_options.num_epochs = kEpoch + kEpochs;
+    loader_options.io.num_epochs = kEpoch + kEpochs;
     loaders.emplace_back(name, chunkio::Loader(dataset, loader_options));
     if (check_epoch(loaders.back().second, pixels) != images.order) {
       throw std::runtime_error(std::string(name) + " delivers another order");
@@ -157,7 +157,7 @@ void measure_warm(const Case& images, Report& report) {
                      {"ring_bytes", ring.size()},
                      {"chunk_samples", info.stored.chunk_shape[0]},
                      {"window_groups", first.window_groups()},
-                     {"window_bytes", first.options().window_bytes},
+                     {"window_bytes", first.options().order.window_bytes},
                      {"h5dread_samples", prefix.size()},
                      {"h5dread_cache",
                       {{"rdcc_nslots", cache.rdcc_nslots},

@@ -77,7 +77,7 @@ void check_device_epoch(chunkio::cuda::DeviceLoader& loader, const Case& images,
     }
     check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     check_outputs(plan, images.pixels.bytes(), tasks,
-                  static_cast<const std::byte*>(batch->images().data));
+                  static_cast<const std::byte*>(batch->images().data()));
   }
   if (order != images.order) throw std::runtime_error("DeviceLoader delivers another order");
 }
@@ -94,7 +94,7 @@ void run_device_epochs(chunkio::cuda::DeviceLoader& loader, cudaStream_t stream)
 void measure(const GpuRun& run, const Case& images, SourceKind source, std::optional<Target> target,
              Report& report) {
   chunkio::LoaderOptions options = images.loader_options(source);
-  options.num_epochs = kEpoch + kEpochs;
+  options.io.num_epochs = kEpoch + kEpochs;
   const chunkio::Dataset dataset = chunkio::Dataset::open(images.path);
   chunkio::NormalizeOptions normalize =
       normalize_options(chunkio::DType::float16, chunkio::Layout::nchw);
@@ -159,7 +159,7 @@ void measure_residency(const GpuRun& run, const Case& images, std::int64_t batch
                        const std::optional<Target>& target, Report& report) {
   chunkio::LoaderOptions options = images.loader_options(SourceKind::automatic);
   options.batch_size = batch_size;
-  options.num_epochs = kEpoch + kEpochs;
+  options.io.num_epochs = kEpoch + kEpochs;
   if (images.num_samples > kResidentImages) {
     options.rows = chunkio::RowSelection({{.begin = 0, .end = kResidentImages}});
   }
@@ -183,10 +183,9 @@ void measure_residency(const GpuRun& run, const Case& images, std::int64_t batch
       throw std::runtime_error("the resident dataset comes in another order");
     }
     check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
-    const auto values = [](const chunkio::cuda::DeviceTensor& tensor) {
-      std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.shape.num_elements()) *
-                                   chunkio::size_of(tensor.dtype));
-      check_cuda(cudaMemcpy(bytes.data(), tensor.data, bytes.size(), cudaMemcpyDeviceToHost),
+    const auto values = [](const chunkio::Tensor& tensor) {
+      std::vector<std::byte> bytes(tensor.size_bytes());
+      check_cuda(cudaMemcpy(bytes.data(), tensor.data(), bytes.size(), cudaMemcpyDeviceToHost),
                  "cudaMemcpy");
       return bytes;
     };

@@ -16,7 +16,7 @@
 #include "device/pinned_ring.hpp"
 #include "gpu/gpu_case.hpp"
 #include "harness/spread.hpp"
-#include "read/loader_access.hpp"
+#include "read/loader_parts.hpp"
 
 namespace bench {
 namespace {
@@ -58,11 +58,11 @@ struct Source {
 
 void measure_uploads(const GpuRun& run, const Case& images, Report& report) {
   chunkio::LoaderOptions options = images.loader_options(chunkio::SourceKind::scatter);
-  options.max_held = kBatches;
-  options.memory_budget = std::int64_t{4} << 30;
-  options.drop_last = true;
+  options.memory.max_held = kBatches;
+  options.memory.budget = std::int64_t{4} << 30;
+  options.order.drop_last = true;
   chunkio::Loader loader(chunkio::Dataset::open(images.path), options);
-  const chunkio::device::PinnedRing ring(run.gpu, chunkio::internal::LoaderAccess::ring(loader));
+  const chunkio::device::PinnedRing ring(run.gpu, chunkio::read::ring_of(loader));
   loader.start_epoch(kEpoch);
   std::vector<chunkio::Batch> batches;
   for (std::int64_t i = 0; i < std::min(kBatches, loader.num_steps()); ++i) {

@@ -50,9 +50,7 @@ struct Case {
   [[nodiscard]] chunkio::LoaderOptions loader_options(chunkio::SourceKind source) const {
     return {.batch_size = options.batch_size,
             .seed = 7,
-            .num_threads = options.threads,
-            .source = source,
-            .num_epochs = kEpoch + 1};
+            .io = {.num_threads = options.threads, .source = source, .num_epochs = kEpoch + 1}};
   }
 };
 

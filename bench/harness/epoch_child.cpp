@@ -46,7 +46,8 @@ void run_holding_epochs(chunkio::Loader& loader, std::int64_t num_epochs) {
     }
     while (std::optional<chunkio::Batch> batch = loader.next()) {
       held.push_back(*std::move(batch));
-      if (held.size() == static_cast<std::size_t>(loader.options().max_held)) held.pop_front();
+      if (held.size() == static_cast<std::size_t>(loader.options().memory.max_held))
+        held.pop_front();
     }
   }
 }
@@ -65,15 +66,15 @@ int epoch_child_main(const std::string& asked) {
     const auto wanted = nlohmann::ordered_json::parse(asked);
     const std::int64_t num_epochs = wanted.value("watch_epochs", std::int64_t{1});
     const bool watch = wanted.contains("watch_epochs");
-    chunkio::LoaderOptions options{
-        .batch_size = wanted.at("batch_size").get<std::int64_t>(),
-        .seed = 7,
-        .num_threads = wanted.at("threads").get<std::int64_t>(),
-        .source = chunkio::from_string<chunkio::SourceKind>(wanted.at("source").get<std::string>()),
-        .direct_io = wanted.value("direct_io", false),
-        .num_epochs = kEpoch + num_epochs};
+    chunkio::LoaderOptions options{.batch_size = wanted.at("batch_size").get<std::int64_t>(),
+                                   .seed = 7,
+                                   .io = {.num_threads = wanted.at("threads").get<std::int64_t>(),
+                                          .source = chunkio::from_string<chunkio::SourceKind>(
+                                              wanted.at("source").get<std::string>()),
+                                          .direct_io = wanted.value("direct_io", false),
+                                          .num_epochs = kEpoch + num_epochs}};
     const chunkio::Dataset dataset = chunkio::Dataset::open(wanted.at("path").get<std::string>());
-    if (watch) options.memory_budget = chunkio::Loader(dataset, options).memory_bytes();
+    if (watch) options.memory.budget = chunkio::Loader(dataset, options).memory_bytes();
 
     std::atomic<std::int64_t> peak{0};
     std::jthread watcher;
@@ -96,7 +97,7 @@ int epoch_child_main(const std::string& asked) {
     const nlohmann::ordered_json result = {{"seconds", seconds},
                                            {"images", loader.stats().images},
                                            {"source", chunkio::to_string(loader.source())},
-                                           {"memory_budget", options.memory_budget},
+                                           {"memory_budget", options.memory.budget},
                                            {"reserved_bytes", loader.memory_bytes()},
                                            {"peak_bytes", peak.load()}};
     std::printf("%s\n", result.dump().c_str());

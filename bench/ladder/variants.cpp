@@ -267,15 +267,16 @@ class ByLoader final : public Epoch {
  public:
   /// \param echo  how often each batch is used.
   ByLoader(const LadderImages& images, const LadderSettings& settings, int echo)
-      : loader_(chunkio::Dataset::open(images.chunked), {.batch_size = settings.batch_size,
-                                                         .seed = settings.seed,
-                                                         .window_bytes = settings.window_bytes,
-                                                         .num_threads = settings.threads,
-                                                         .prefetch_depth = settings.prefetch_depth,
-                                                         .memory_budget = std::int64_t{8} << 30,
-                                                         .source = chunkio::SourceKind::scatter,
-                                                         .num_epochs = 1,
-                                                         .disk_limit = settings.limit}),
+      : loader_(
+            chunkio::Dataset::open(images.chunked),
+            {.batch_size = settings.batch_size,
+             .seed = settings.seed,
+             .order = {.window_bytes = settings.window_bytes},
+             .memory = {.budget = std::int64_t{8} << 30, .prefetch_depth = settings.prefetch_depth},
+             .io = {.num_threads = settings.threads,
+                    .source = chunkio::SourceKind::scatter,
+                    .num_epochs = 1,
+                    .disk_limit = settings.limit}}),
         echo_(echo) {}
 
   std::optional<LadderBatch> next() override {
@@ -290,7 +291,7 @@ class ByLoader final : public Epoch {
       }
     }
     ++used_;
-    const chunkio::TensorView images = batch_->images();
+    const chunkio::Tensor images = batch_->images();
     return LadderBatch{.rows = batch_->sample_ids(),
                        .pixels = {images.data(), images.size_bytes()}};
   }

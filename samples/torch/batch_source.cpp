@@ -8,7 +8,6 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/cuda/device_loader.hpp>
-#include <chunkio/cuda/torch.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/normalizer.hpp>
 #include <chunkio/torch.hpp>
@@ -32,29 +31,29 @@ chunkio::LoaderOptions loader_options(const chunkio::Dataset& dataset, const Opt
   chunkio::LoaderOptions loader;
   loader.batch_size = options.batch;
   loader.seed = options.seed;
-  loader.num_threads = options.threads;
-  loader.memory_budget = options.memory_budget;
-  loader.window_bytes =
+  loader.io.num_threads = options.threads;
+  loader.memory.budget = options.memory_budget;
+  loader.order.window_bytes =
       options.window_bytes > 0
           ? options.window_bytes
           : std::clamp<std::int64_t>(options.memory_budget / 4, 1, chunkio::kDefaultWindowBytes);
-  loader.direct_io = options.direct_io;
+  loader.io.direct_io = options.direct_io;
   // Every source holds one batch; DeviceLoader two, while they cross to the GPU.
-  loader.max_held = 2;
+  loader.memory.max_held = 2;
   if (request.training) {
-    loader.order = options.order;
-    loader.num_epochs = options.epochs;
+    loader.order.mode = options.order;
+    loader.io.num_epochs = options.epochs;
     std::int64_t count = dataset.size();
     if (options.limit_images > 0 && options.limit_images < count) {
       count = options.limit_images;
       loader.rows = spread_rows(count, dataset.size());
     }
-    loader.drop_last = count >= options.batch;
+    loader.order.drop_last = count >= options.batch;
   } else {
-    loader.order = chunkio::OrderMode::sequential;
-    loader.num_epochs = 1;
+    loader.order.mode = chunkio::OrderMode::sequential;
+    loader.io.num_epochs = 1;
     // In file order nothing is mixed, so windows need not be large.
-    loader.window_bytes = 1;
+    loader.order.window_bytes = 1;
   }
   return loader;
 }
@@ -75,7 +74,6 @@ chunkio::NormalizeOptions normalize_options(const chunkio::Dataset& dataset, con
     normalize.padding = std::max<std::int64_t>(1, std::min(info.height, info.width) / 8);
     normalize.random_crop = true;
     normalize.flip = true;
-    normalize.seed = options.seed;
   }
   return normalize;
 }
@@ -127,7 +125,7 @@ class HostSource : public BatchSource {
            ", normalised on the CPU";
   }
 
-  std::string advice() const override { return loader_.stats().diagnosis().summary(); }
+  std::string advice() const override { return loader_.stats().bottleneck().summary(); }
 
  private:
   chunkio::Loader loader_;
@@ -169,8 +167,8 @@ class DeviceSource : public BatchSource {
     const std::optional<chunkio::cuda::DeviceBatch> batch =
         loader_.next(static_cast<chunkio::cuda::Stream>(current_cuda_stream(device_)));
     if (!batch) return {};
-    return TrainingBatch{channels_first(chunkio::cuda::to_torch(*batch, batch->images())),
-                         chunkio::cuda::to_torch(*batch, batch->labels())};
+    return TrainingBatch{channels_first(chunkio::to_torch(*batch, batch->images())),
+                         chunkio::to_torch(*batch, batch->labels())};
   }
 
   std::int64_t num_steps() const override { return loader_.num_steps(); }
@@ -182,7 +180,7 @@ class DeviceSource : public BatchSource {
                                 std::string(stats.pinned ? "page-locked" : "pageable") + " memory";
   }
 
-  std::string advice() const override { return loader_.stats().diagnosis().summary(); }
+  std::string advice() const override { return loader_.stats().bottleneck().summary(); }
 
  private:
   chunkio::cuda::DeviceLoader loader_;

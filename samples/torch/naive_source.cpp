@@ -22,12 +22,12 @@ chunkio::EpochOrder NaiveSource::order_of(std::int64_t epoch) const {
   const chunkio::DatasetInfo& info = dataset_.info();
   const std::int64_t group = info.stored.chunked ? info.stored.chunk_shape[0] : 1;
   chunkio::OrderOptions order;
-  order.mode = options_.order;
+  order.mode = options_.order.mode;
   order.seed = options_.seed;
   order.batch_size = options_.batch_size;
-  order.drop_last = options_.drop_last;
+  order.drop_last = options_.order.drop_last;
   order.window_groups =
-      std::max<std::int64_t>(1, options_.window_bytes / (group * info.sample_bytes()));
+      std::max<std::int64_t>(1, options_.order.window_bytes / (group * info.sample_bytes()));
   const auto groups = options_.rows ? chunkio::RowGroups(group, dataset_.size(), *options_.rows)
                                     : chunkio::RowGroups(group, dataset_.size());
   return {groups, order, epoch};

@@ -1,4 +1,4 @@
-"""h5pack doctor: each bound made on purpose, and what is wrong with a call said in one line."""
+"""h5pack doctor: each bottleneck made on purpose, and what is wrong with a call said in one line."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import numpy as np
 from support import CliTest
 
 STAGES = {"disk", "decode", "copy", "bus", "consumer"}
-BOUNDS = {"disk", "decode", "copy", "plan", "bus", "consumer", "buffers", "kernel"}
+BOTTLENECKS = {"disk", "decode", "copy", "plan", "bus", "consumer", "buffers", "kernel"}
 
 
 class DoctorTest(CliTest):
@@ -36,15 +36,15 @@ class DoctorTest(CliTest):
         self.assertEqual(report["alone"]["consumer"]["images_per_second"], 3200)
         self.assertEqual(report["samples"], 60)
         self.assertGreater(report["loader_images_per_second"], 0)
-        self.assertIn(report["bound"], BOUNDS)
+        self.assertIn(report["bottleneck"], BOTTLENECKS)
         self.assertGreaterEqual(len(report["evidence"]), 1)
         for line in report["evidence"]:
             self.assertRegex(line, r"^[A-Z].*\.$")
 
     def test_a_slow_consumer_is_the_bound_and_needs_no_cure(self):
         report = self.doctor(self.foreign(), "--step-ms", 40, "--batch", 4)
-        self.assertEqual(report["bound"], "consumer")
-        self.assertEqual(report["cures"], [])
+        self.assertEqual(report["bottleneck"], "consumer")
+        self.assertEqual(report["suggestions"], [])
         self.assertLess(report["stall_fraction"], 0.03)
 
     @unittest.skipIf(os.environ.get("CHUNKIO_SANITIZE"), "sanitizers slow down copying, and no decoder")
@@ -52,30 +52,30 @@ class DoctorTest(CliTest):
         # Batches that take long to decode: beside that a busy machine wakes the consumer soon.
         name = self.foreign(shape=(1600, 96, 96, 3), chunks=(16, 96, 96, 3), compression="gzip", compression_opts=1)
         report = self.doctor(name, "--step-ms", 0.01, "--batch", 800, seconds=1)
-        self.assertEqual(report["bound"], "decode")
+        self.assertEqual(report["bottleneck"], "decode")
         self.assertGreater(report["alone"]["decode"]["bytes_per_second"], 0)
         # Where the disk brings the images sooner than they are decoded, though they are larger then.
         disk, decode = (report["alone"][stage] for stage in ("disk", "decode"))
         if disk["bytes_per_second"] / report["sample_bytes"] > 1.1 * decode["images_per_second"]:
-            self.assertIn("without a filter", " ".join(cure["text"] for cure in report["cures"]))
-        rates = [cure["images_per_second"] for cure in report["cures"]]
+            self.assertIn("without a filter", " ".join(suggestion["text"] for suggestion in report["suggestions"]))
+        rates = [suggestion["images_per_second"] for suggestion in report["suggestions"]]
         for before, after in zip(rates, rates[1:]):
             self.assertGreaterEqual(before * 1.02, after, "best first")
-        for cure in report["cures"]:
+        for suggestion in report["suggestions"]:
             # Both are nearly all of the time: the step takes none of it.
-            self.assertLessEqual(cure["stall_fraction"], report["stall_fraction"] + 0.01)
-            self.assertRegex(cure["text"], r"^[A-Z].*\.$")
+            self.assertLessEqual(suggestion["stall_fraction"], report["stall_fraction"] + 0.01)
+            self.assertRegex(suggestion["text"], r"^[A-Z].*\.$")
 
     def test_a_limited_disk_is_the_bound_and_echo_a_cure(self):
         # 2.8 MB of images from a disk of 10 MB/s, and a step that would take 20.
         report = self.doctor(self.foreign(), "--step-ms", 11, "--batch", 32, "--limit-bandwidth", "10MB/s",
                              "--memory-budget", "20MiB", "--window-bytes", "256KiB", seconds=1)
-        self.assertEqual(report["bound"], "disk")
+        self.assertEqual(report["bottleneck"], "disk")
         self.assertLess(report["alone"]["disk"]["bytes_per_second"], 15e6)
         self.assertEqual(report["disk_limit"]["bytes_per_second"], 10e6)
         self.assertGreater(report["stall_fraction"], 0.2)
-        echo = [cure for cure in report["cures"] if (cure["option"] or "").startswith("echo = ")]
-        self.assertEqual(len(echo), 1, report["cures"])
+        echo = [suggestion for suggestion in report["suggestions"] if (suggestion["option"] or "").startswith("echo = ")]
+        self.assertEqual(len(echo), 1, report["suggestions"])
         self.assertLess(echo[0]["stall_fraction"], 0.1)
 
     def test_a_signal_ends_it_wherever_it_waits(self):
@@ -136,7 +136,7 @@ class DoctorTest(CliTest):
         self.assertRegex(report["no_bus"], r"^(no GPU can be used: (no NVIDIA driver is there; install one|the driver goes up to "
                                            r"|the driver sees no device; .*CUDA_VISIBLE_DEVICES)"
                                            r"|this chunkio was built without CUDA: ).*on the CPU$")
-        self.assertIn(report["bound"], BOUNDS - {"bus", "kernel"})
+        self.assertIn(report["bottleneck"], BOTTLENECKS - {"bus", "kernel"})
         text = self.h5pack(*arguments, environment=no_gpu)
         self.assertRegex(" ".join(text.split()), r" bus - (no GPU can be used|this chunkio was built without CUDA): .* consumer ")
         self.assertTrue(all(len(line) <= 80 for line in text.splitlines()), text)

@@ -16,7 +16,7 @@ from support import SKIPPED, CliTest, arrays, chunk_offset, flip, make_class_fol
 KEYS = {"epoch", "rank", "world_size", "images", "batches", "seconds", "images_per_second", "bytes_per_second",
         "bytes_delivered", "bytes_read", "read_amplification", "row_groups", "chunk_loads", "loads_per_group",
         "hit_rate", "stall_seconds", "stall_fraction", "plan_seconds", "read_seconds", "decode_seconds",
-        "copy_seconds", "input_wait_seconds", "output_wait_seconds", "num_threads", "bound", "advice",
+        "copy_seconds", "input_wait_seconds", "output_wait_seconds", "num_threads", "bottleneck", "advice",
         "skipped_images", "skipped", "source", "source_reason", "direct_io", "disk_limit", "resident", "verify", "on_error",
         "order", "seed", "samples", "batch_size", "drop_last", "lanes", "uneven", "group_samples",
         "labels", "why_no_labels", "window_groups", "memory_bytes", "order_digest"}
@@ -78,7 +78,7 @@ class StreamTest(CliTest):
                       for stage in ("plan", "read", "decode", "copy", "input_wait", "output_wait")]
             self.assertGreater(sum(stages), 0)
             self.assertGreaterEqual(min(stages), 0)
-            self.assertIn(epoch["bound"], ("disk", "decode", "copy", "plan", "consumer", "buffers"))
+            self.assertIn(epoch["bottleneck"], ("disk", "decode", "copy", "plan", "consumer", "buffers"))
             self.assertRegex(epoch["advice"], r"^[A-Z].*\.$")
         epochs = self.h5pack_json("stream", "photos.h5", "--batch", 16, "--epochs", 5, "--steps", 6)
         self.assertEqual([(e["epoch"], e["batches"], e["images"]) for e in epochs], [(0, 4, 60), (1, 2, 32)])
@@ -129,7 +129,7 @@ class StreamTest(CliTest):
         self.assertEqual(epoch["disk_limit"], {"profile": "custom", "bytes_per_second": 2e6, "request_seconds": 0,
                                                "queue_depth": 3})
         self.assertGreaterEqual(epoch["seconds"], 60 * 3072 / 2e6)
-        self.assertEqual(epoch["bound"], "disk")
+        self.assertEqual(epoch["bottleneck"], "disk")
         epoch, = self.h5pack_json("stream", "photos.h5")
         self.assertIsNone(epoch["disk_limit"])
         text = self.h5pack("stream", "photos.h5", "--simulate-disk", "hdd", "--limit-latency", "8ms")

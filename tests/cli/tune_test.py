@@ -38,7 +38,7 @@ class TuneTest(CliTest):
         self.assertTrue(report["pack"])
         self.assertIsNone(report["as_stored"])
         self.assertEqual(report["advice"]["chunk_samples"], 20)
-        self.assertEqual(report["advice"]["first_epoch"]["bound"], "consumer")
+        self.assertEqual(report["advice"]["first_epoch"]["bottleneck"], "consumer")
         text = self.h5pack("tune", "photos", "--disk", "nvme", "--step-ms", 12, *MACHINE)
         for part in ("20 images of 32x32x3", "nvme: 3500 MB/s", "970 EVO", "no stall",
                      "h5pack folder photos -o train.h5", "rdcc_nbytes=", "chunkio::Loader loader("):
@@ -69,7 +69,7 @@ class TuneTest(CliTest):
         self.assertEqual(report["source"]["kind"], "planned")
         self.assertGreater(report["advice"]["chunk_bytes"], 31 << 20)
         later = report["advice"]["later_epochs"]
-        self.assertEqual(later["bound"], "disk")
+        self.assertEqual(later["bottleneck"], "disk")
         self.assertEqual(later["echo"], int(np.ceil(256 / 0.012 / later["images_per_second"])))
         self.assertAlmostEqual(later["stall"], 1 - later["images_per_second"] * 0.012 / 256)
         self.assertRegex(report["commands"]["h5pack"], r"^h5pack folder DIR -o train.h5 --chunk \d+$")
@@ -189,7 +189,7 @@ class TuneTest(CliTest):
         self.assertTrue(report["pack"])
         self.assertGreater(report["packed"]["first_epoch"]["images_per_second"],
                            5 * report["as_stored"]["first_epoch"]["images_per_second"])
-        self.assertEqual(report["as_stored"]["first_epoch"]["bound"], "disk")
+        self.assertEqual(report["as_stored"]["first_epoch"]["bottleneck"], "disk")
         self.assertGreater(report["as_stored"]["first_epoch"]["echo"], 1)
         self.h5pack(*shlex.split(report["commands"]["h5pack"])[1:])
         again = self.tune("small-tuned.h5", "--disk", "hdd", "--step-ms", 10)
@@ -198,7 +198,7 @@ class TuneTest(CliTest):
     def test_echo_is_proposed_where_storage_limits_and_up_to_eight_uses(self):
         self.foreign_file("deflate.h5", (50, 64, 64, 3), compression="gzip", compression_opts=1)
         planned = ("200000x218x178x3", "--disk", "hdd", "--batch", 256, "--step-ms")
-        for arguments, bound, uses, wanted in (
+        for arguments, bottleneck, uses, wanted in (
                 ((*planned, 100), "disk", range(2, 9), "{}: each image would have to be used so often"),
                 ((*planned, 1), "disk", range(9, 10**6), "not proposed: .* each image would have to be used {} times"),
                 (("deflate.h5", "--disk", "nvme", "--step-ms", 0.01), None, range(2, 10**6),
@@ -207,10 +207,10 @@ class TuneTest(CliTest):
             with self.subTest(wanted):
                 report = self.tune(*arguments)
                 later = report["advice"]["later_epochs"]
-                if bound is None:
-                    self.assertNotEqual(later["bound"], "disk")
+                if bottleneck is None:
+                    self.assertNotEqual(later["bottleneck"], "disk")
                 else:
-                    self.assertEqual(later["bound"], bound)
+                    self.assertEqual(later["bottleneck"], bottleneck)
                 self.assertIn(later["echo"], uses)
                 text = " ".join(self.h5pack("tune", *arguments, *MACHINE).split())
                 self.assertRegex(text, " echo " + wanted.format(later["echo"]))

@@ -67,8 +67,8 @@ int main() {
   for (int epoch = 0; epoch < 2; ++epoch) {
     std::set<std::int64_t> seen;
     for (const chunkio::Batch& batch : loader.epoch(epoch)) {
-      batch.images();      // TensorView uint8 [B,H,W,C], valid while the batch is held
-      batch.labels();      // TensorView, empty if the file has none
+      batch.images();      // Tensor uint8 [B,H,W,C], valid while the batch is held
+      batch.labels();      // Tensor, empty if the file has none
       batch.sample_ids();  // std::span<const int64_t>, rows in the file
       if (!is_right(batch, seen)) {
         std::fprintf(stderr, "wrong batch %lld\n", static_cast<long long>(batch.step()));

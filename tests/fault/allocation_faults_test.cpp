@@ -30,7 +30,7 @@
 #include <chunkio/chunkio.hpp>
 #include <chunkio/cuda/device_loader.hpp>
 
-#include "device/device_loader_access.hpp"
+#include "base/access.hpp"
 #include "harness/scratch_folder.hpp"
 #include "support/fake_gpu.hpp"
 #include "support/pixels.hpp"
@@ -171,7 +171,7 @@ class AllocationFaultsTest : public ::testing::Test {
   }
 
   [[nodiscard]] static LoaderOptions options() {
-    return {.batch_size = 8, .seed = 3, .fields = {"weights"}, .num_threads = 2};
+    return {.batch_size = 8, .seed = 3, .fields = {"weights"}, .io = {.num_threads = 2}};
   }
 
   test::ScratchFolder folder_;
@@ -189,8 +189,8 @@ TEST_F(AllocationFaultsTest, MakingALoader) {
        {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     SCOPED_TRACE(to_string(source));
     LoaderOptions with_source = options();
-    with_source.source = source;
-    with_source.num_threads = 16;  // so that the first wait already when the last fails to start
+    with_source.io.source = source;
+    with_source.io.num_threads = 16;  // so that the first wait already when the last fails to start
     sweep([&] { const Loader loader(dataset, with_source); });
   }
 }
@@ -246,9 +246,9 @@ TEST_F(AllocationFaultsTest, ALoaderOnADevice) {
       const auto gpu = std::make_shared<test::FakeGpu>();
       const std::unique_ptr<CUstream_st, std::function<void(cuda::Stream)>> stream(
           gpu->create_stream(), [&gpu](cuda::Stream ours) { gpu->destroy_stream(ours); });
-      cuda::DeviceLoader loader = cuda::internal::DeviceLoaderAccess::make(
+      cuda::DeviceLoader loader = internal::Access::make<cuda::DeviceLoader>(
           gpu, Loader(dataset, options()),
-          {.normalize = {.mean = {0}, .std = {1}}, .resident = resident});
+          cuda::DeviceOptions{.normalize = {.mean = {0}, .std = {1}}, .resident = resident});
       loader.start_epoch(0);
       while (loader.next(stream.get())) {
       }

@@ -5,6 +5,7 @@
 
 #include <chunkio/dataset.hpp>
 
+#include "base/access.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
 #include "support/damage.hpp"
@@ -66,7 +67,7 @@ TEST(DamagedFile, TrailingGarbageDoesNoHarm) {
 class ChangedMetadata {
  public:
   ChangedMetadata() : path_(own_file(folder_)), whole_(test::read_bytes(path_)) {
-    const std::int64_t begin = *Dataset::open(path_).impl()->images->linear_offset;
+    const std::int64_t begin = *internal::Access::impl(Dataset::open(path_))->images->linear_offset;
     pixels_begin_ = static_cast<std::size_t>(begin);
   }
 

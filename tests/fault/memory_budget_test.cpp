@@ -118,15 +118,16 @@ LoaderOptions single_rows(OrderMode order) {
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < 60'000; row += 3) rows.push_back(row);
   return {.batch_size = 8,
-          .order = order,
-          .window_bytes = 64 << 10,
           .rows = RowSelection::of(rows),
-          .num_threads = 2,
-          .prefetch_depth = 500};
+          .order = {.mode = order, .window_bytes = 64 << 10},
+          .memory = {.prefetch_depth = 500},
+          .io = {.num_threads = 2}};
 }
 
 LoaderOptions decoded(SourceKind source) {
-  return {.batch_size = 16, .window_bytes = 8 << 20, .num_threads = 4, .source = source};
+  return {.batch_size = 16,
+          .order = {.window_bytes = 8 << 20},
+          .io = {.num_threads = 4, .source = source}};
 }
 
 class MemoryBudgetTest : public testing::TestWithParam<Case> {};
@@ -145,25 +146,26 @@ TEST_P(MemoryBudgetTest, HoldsEverythingHeldBatchesIncluded) {
   }
   // What libhdf5 and the C++ runtime set up once is not the loader's.
   {
-    Loader warm_up(Dataset::open(path), {.batch_size = 4, .num_threads = 1});
+    Loader warm_up(Dataset::open(path), {.batch_size = 4, .io = {.num_threads = 1}});
     for (const Batch& batch : warm_up.epoch(0)) (void)batch;
   }
   const Dataset dataset = Dataset::open(path);
   LoaderOptions options = GetParam().options;
-  options.memory_budget = GetParam().memory_budget;
+  options.memory.budget = GetParam().memory_budget;
 
   const std::int64_t heap = g_heap;
   const std::int64_t mapped = g_mapped;
   g_heap_peak = heap;
   Loader loader(dataset, options);
-  EXPECT_LE(loader.memory_bytes(), options.memory_budget);
+  EXPECT_LE(loader.memory_bytes(), options.memory.budget);
   std::int64_t most_mapped = g_mapped - mapped;
   std::vector<Batch> held;
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     loader.start_epoch(epoch);
     while (std::optional<Batch> batch = loader.next()) {
       held.push_back(*std::move(batch));
-      if (static_cast<std::int64_t>(held.size()) == options.max_held) held.erase(held.begin());
+      if (static_cast<std::int64_t>(held.size()) == options.memory.max_held)
+        held.erase(held.begin());
       most_mapped = std::max(most_mapped, g_mapped - mapped);
     }
   }
@@ -178,30 +180,60 @@ TEST_P(MemoryBudgetTest, HoldsEverythingHeldBatchesIncluded) {
 INSTANTIATE_TEST_SUITE_P(
     Loaders, MemoryBudgetTest,
     testing::Values(
-        Case{"mapped", {.window_bytes = 8 << 20, .num_threads = 2, .source = SourceKind::mapped}},
-        Case{"scatter", {.window_bytes = 8 << 20, .num_threads = 4, .source = SourceKind::scatter}},
-        Case{"direct", {.window_bytes = 8 << 20, .num_threads = 4, .source = SourceKind::direct}},
-        Case{"hdf5", {.window_bytes = 8 << 20, .num_threads = 2, .source = SourceKind::hdf5}},
+        Case{"mapped",
+             {.order = {.window_bytes = 8 << 20},
+              .io = {.num_threads = 2, .source = SourceKind::mapped}}},
+        Case{"scatter",
+             {.order = {.window_bytes = 8 << 20},
+              .io = {.num_threads = 4, .source = SourceKind::scatter}}},
+        Case{"direct",
+             {.order = {.window_bytes = 8 << 20},
+              .io = {.num_threads = 4, .source = SourceKind::direct}}},
+        Case{"hdf5",
+             {.order = {.window_bytes = 8 << 20},
+              .io = {.num_threads = 2, .source = SourceKind::hdf5}}},
         Case{"many_held",
-             {.window_bytes = 2 << 20, .num_threads = 1, .prefetch_depth = 1, .max_held = 30}},
-        Case{"random_order", {.order = OrderMode::random, .num_threads = 2, .prefetch_depth = 8}},
-        Case{"fields", {.window_bytes = 8 << 20, .fields = {"weights"}, .num_threads = 2}},
-        Case{"resident", {.window_bytes = 8 << 20, .num_threads = 2, .resident = Resident::host}},
+             {.order = {.window_bytes = 2 << 20},
+              .memory = {.prefetch_depth = 1, .max_held = 30},
+              .io = {.num_threads = 1}}},
+        Case{"random_order",
+             {.order = {.mode = OrderMode::random},
+              .memory = {.prefetch_depth = 8},
+              .io = {.num_threads = 2}}},
+        Case{"fields",
+             {.fields = {"weights"}, .order = {.window_bytes = 8 << 20}, .io = {.num_threads = 2}}},
+        Case{"resident",
+             {.order = {.window_bytes = 8 << 20},
+              .memory = {.resident = Resident::host},
+              .io = {.num_threads = 2}}},
         Case{"batches_of_one",
-             {.batch_size = 1, .window_bytes = 8 << 20, .num_threads = 2, .max_held = 1000}},
+             {.batch_size = 1,
+              .order = {.window_bytes = 8 << 20},
+              .memory = {.max_held = 1000},
+              .io = {.num_threads = 2}}},
         Case{"batches_of_one_small_pictures",
-             {.batch_size = 1, .window_bytes = 1 << 20, .num_threads = 2},
+             {.batch_size = 1, .order = {.window_bytes = 1 << 20}, .io = {.num_threads = 2}},
              "small_pictures"},
         Case{"batches_of_one_lanes",
-             {.batch_size = 4, .lanes = 4, .window_bytes = 256 << 10, .num_threads = 2},
+             {.batch_size = 4,
+              .order = {.window_bytes = 256 << 10, .lanes = 4},
+              .io = {.num_threads = 2}},
              "small_pictures"},
         Case{"streamed_fields",
-             {.batch_size = 30, .window_bytes = 4 << 20, .fields = {"flow"}, .num_threads = 2},
+             {.batch_size = 30,
+              .fields = {"flow"},
+              .order = {.window_bytes = 4 << 20},
+              .io = {.num_threads = 2}},
              "many_masks",
              20 << 20},
-        Case{"verify", {.window_bytes = 8 << 20, .verify = Verify::always, .num_threads = 2}},
-        Case{"direct_io", {.window_bytes = 8 << 20, .num_threads = 2, .direct_io = true}},
-        Case{"skip", {.window_bytes = 8 << 20, .on_error = OnError::skip, .num_threads = 2}},
+        Case{"verify",
+             {.order = {.window_bytes = 8 << 20},
+              .io = {.num_threads = 2, .verify = Verify::always}}},
+        Case{"direct_io",
+             {.order = {.window_bytes = 8 << 20}, .io = {.num_threads = 2, .direct_io = true}}},
+        Case{"skip",
+             {.order = {.window_bytes = 8 << 20},
+              .io = {.num_threads = 2, .on_error = OnError::skip}}},
         Case{"single_rows", single_rows(OrderMode::chunk_shuffled), "small_pictures"},
         Case{"single_rows_random", single_rows(OrderMode::random), "small_pictures"},
         Case{"deflate_direct", decoded(SourceKind::direct), "large_deflate"},
@@ -246,10 +278,9 @@ TEST(BytesAChunk, OfReadersAreNone) {
         writer.close();
       }
       const std::int64_t before = g_heap;
-      Loader loader(Dataset::open(path), {.window_bytes = 1 << 16,
-                                          .verify = verify,
-                                          .num_threads = 1,
-                                          .source = SourceKind::scatter});
+      Loader loader(Dataset::open(path),
+                    {.order = {.window_bytes = 1 << 16},
+                     .io = {.num_threads = 1, .source = SourceKind::scatter, .verify = verify}});
       for (const Batch& batch : loader.epoch(0)) (void)batch;
       return g_heap - before;
     });

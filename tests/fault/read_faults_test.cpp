@@ -26,6 +26,7 @@
 #include <chunkio/loader.hpp>
 #include <chunkio/verify.hpp>
 
+#include "base/access.hpp"
 #include "h5/dataset_impl.hpp"
 #include "io/direct_file.hpp"
 #include "sources/source_select.hpp"
@@ -129,10 +130,8 @@ class ReadFaultsTest : public testing::TestWithParam<Case> {
   [[nodiscard]] LoaderOptions options() const {
     return {.batch_size = 9,
             .seed = 3,
-            .window_bytes = 4096,
-            .num_threads = 2,
-            .source = GetParam().source,
-            .num_epochs = 1};
+            .order = {.window_bytes = 4096},
+            .io = {.num_threads = 2, .source = GetParam().source, .num_epochs = 1}};
   }
 
   /// Rows delivered, each checked; also counts those that come more than once.
@@ -202,7 +201,7 @@ TEST_P(ReadFaultsTest, AFailingDiskIsAnErrorAtWhicheverRead) {
 
 TEST_P(ReadFaultsTest, SkippingLosesTheRowsItNamesAndNoOthers) {
   LoaderOptions skipping = options();
-  skipping.on_error = OnError::skip;
+  skipping.io.on_error = OnError::skip;
   Loader loader(Dataset::open(path_), skipping);
   g_reads = 0;
   g_fail_from = 1;
@@ -228,8 +227,8 @@ TEST_P(ReadFaultsTest, AFileCutShortWhileItIsReadEndsInAnErrorAlsoIfSkippingIsAl
       std::filesystem::copy_file(path_, path, std::filesystem::copy_options::overwrite_existing);
       g_old_kernel = old_kernel;
       LoaderOptions cut = options();
-      cut.on_error = on_error;
-      cut.num_epochs = 0;
+      cut.io.on_error = on_error;
+      cut.io.num_epochs = 0;
       Loader loader(Dataset::open(path), cut);
       EXPECT_EQ(drain(loader, 0).size(), 40U);
       std::filesystem::resize_file(path, 2000);
@@ -268,7 +267,8 @@ TEST(MappedFaultsTest, OnlyVisitsOfPagesThatAreGoneFail) {
   const Dataset dataset = Dataset::open(path);
   const std::int64_t sample_bytes = dataset.info().sample_bytes();
   const auto source =
-      sources::select_source(dataset.impl(), dataset.impl()->images, {.kind = SourceKind::mapped})
+      sources::select_source(internal::Access::impl(dataset),
+                             internal::Access::impl(dataset)->images, {.kind = SourceKind::mapped})
           .source;
   const auto place = [&](std::uint32_t row) {
     std::vector<std::byte> image(static_cast<std::size_t>(sample_bytes));
@@ -278,7 +278,7 @@ TEST(MappedFaultsTest, OnlyVisitsOfPagesThatAreGoneFail) {
   };
   const auto time = std::filesystem::last_write_time(path);
   const std::vector<std::uint8_t> bytes = test::read_bytes(path);
-  const std::int64_t begin = dataset.impl()->images->linear_offset.value();
+  const std::int64_t begin = internal::Access::impl(dataset)->images->linear_offset.value();
 
   g_old_kernel = true;
   place(63);
@@ -352,7 +352,7 @@ TEST_F(VerifyFaultsTest, OnlyWhatCannotBeReadIsDamaged) {
 
 TEST_F(VerifyFaultsTest, ThePageCacheDoesNotVouchForTheDisk) {
   const Dataset dataset = Dataset::open(path_);
-  if (!io::open_direct(dataset.impl()->bytes)) {
+  if (!io::open_direct(internal::Access::impl(dataset)->bytes)) {
     GTEST_SKIP() << "this file system has no O_DIRECT";
   }
   static_cast<void>(test::read_bytes(path_));  // now it is in the page cache

@@ -243,7 +243,7 @@ def test_statistics_and_reports(data):
     assert loader.stats()["images"] == 230
     assert loader.stats(epoch=0)["images"] == 230 and loader.stats(epoch=3)["images"] == 0
     assert isinstance(loader.stats()["stall_seconds"], float)
-    assert "too short to judge" in loader.report() and loader.diagnosis()["bound"]
+    assert "too short to judge" in loader.report() and loader.bottleneck()["bottleneck"]
     assert loader.skipped() == []
     assert chunkio.Loader(data).report() == "Nothing was delivered yet."
 

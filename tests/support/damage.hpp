@@ -13,6 +13,7 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 
+#include "base/access.hpp"
 #include "h5/dataset_impl.hpp"
 #include "sources/source_select.hpp"
 #include "support/h5_files.hpp"
@@ -41,9 +42,9 @@ inline bool is_noticed(const std::string& path, const std::vector<std::byte>& pi
     for (const SourceKind kind :
          {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
       attempt([&] {
-        const auto selected =
-            sources::select_source(dataset.impl(), dataset.impl()->images,
-                                   {.kind = kind, .group_samples = num_rows, .direct_io = false});
+        const auto selected = sources::select_source(
+            internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+            {.kind = kind, .group_samples = num_rows, .direct_io = false});
         std::vector<std::byte> memory(pixels.size());
         std::vector<RowTarget> rows;
         for (std::uint32_t row = 0; row < num_rows; ++row) {
@@ -71,8 +72,8 @@ inline void flip_bit(const std::string& path, std::int64_t offset, int bits = 1)
 inline void damage_image(const std::string& path, std::int64_t row) {
   const auto time = std::filesystem::last_write_time(path);
   const Dataset dataset = Dataset::open(path);
-  flip_bit(path,
-           dataset.impl()->images->linear_offset.value() + row * dataset.info().sample_bytes() + 5);
+  flip_bit(path, internal::Access::impl(dataset)->images->linear_offset.value() +
+                     row * dataset.info().sample_bytes() + 5);
   std::filesystem::last_write_time(path, time);
 }
 

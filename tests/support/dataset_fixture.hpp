@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/access.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
 #include "support/h5_files.hpp"
@@ -43,10 +44,10 @@ class DatasetTest : public testing::Test {
     EXPECT_TRUE(read_rows(dataset, n / 2, 1) ==
                 pattern_rows(n / 2, 1, dataset.info().sample_bytes()));
     EXPECT_TRUE(read_rows(dataset, n, 0).empty());
-    if (const auto offset = dataset.impl()->images->linear_offset) {
+    if (const auto offset = internal::Access::impl(dataset)->images->linear_offset) {
       // What positional reads would deliver.
       std::vector<std::byte> bytes(expected.size());
-      dataset.impl()->bytes->read_at(*offset, bytes, {});
+      internal::Access::impl(dataset)->bytes->read_at(*offset, bytes, {});
       EXPECT_TRUE(bytes == expected);
     }
   }

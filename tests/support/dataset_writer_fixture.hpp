@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/access.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
 #include "h5/read_rows.hpp"
@@ -51,8 +52,8 @@ inline bool h5py_agrees(const std::string& path, const RoundTrip& shape,
 /// The digests of all samples, as they are stored.
 inline std::vector<std::uint64_t> stored_digests(const Dataset& file) {
   std::vector<std::uint64_t> values(static_cast<std::size_t>(file.size()));
-  const auto array =
-      h5::open_array(*file.impl(), "sample_digests", Shape{file.size()}, DType::uint64);
+  const auto array = h5::open_array(*internal::Access::impl(file), "sample_digests",
+                                    Shape{file.size()}, DType::uint64);
   h5::read_rows(*array, 0, file.size(), std::as_writable_bytes(std::span(values)),
                 file.info().path);
   return values;

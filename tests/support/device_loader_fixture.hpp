@@ -15,7 +15,7 @@
 #include <chunkio/chunkio.hpp>
 #include <chunkio/cuda/device_loader.hpp>
 
-#include "device/device_loader_access.hpp"
+#include "base/access.hpp"
 #include "device/echo_deal.hpp"
 #include "support/errors.hpp"
 #include "support/fake_gpu.hpp"
@@ -28,7 +28,6 @@ using cuda::DeviceBatch;
 using cuda::DeviceLoader;
 using cuda::DeviceOptions;
 using cuda::DeviceResident;
-using cuda::DeviceTensor;
 
 /// What a batch consists of, as bytes.
 struct Delivered {
@@ -76,14 +75,14 @@ class DeviceLoaderTest : public ::testing::Test {
   }
 
   [[nodiscard]] static LoaderOptions loader_options() {
-    return {.batch_size = 4, .seed = 3, .num_threads = 2};
+    return {.batch_size = 4, .seed = 3, .io = {.num_threads = 2}};
   }
   [[nodiscard]] Loader host_loader(const LoaderOptions& options = loader_options()) const {
     return Loader(Dataset::open(path_), options);
   }
   [[nodiscard]] DeviceLoader device_loader(const DeviceOptions& options,
                                            const LoaderOptions& host = loader_options()) const {
-    return cuda::internal::DeviceLoaderAccess::make(gpu_, host_loader(host), options);
+    return internal::Access::make<cuda::DeviceLoader>(gpu_, host_loader(host), options);
   }
   [[nodiscard]] static NormalizeOptions augmented() {
     return {.mean = {0.4, 0.5, 0.6},
@@ -100,18 +99,13 @@ class DeviceLoaderTest : public ::testing::Test {
     Delivered delivered{
         .epoch = batch.epoch(), .step = batch.step(), .echo_pass = batch.echo_pass()};
     delivered.ids.assign(batch.sample_ids().begin(), batch.sample_ids().end());
-    const auto bytes_of = [](const DeviceTensor& tensor) {
-      return tensor.data == nullptr
-                 ? std::size_t{0}
-                 : static_cast<std::size_t>(tensor.shape.num_elements()) * size_of(tensor.dtype);
-    };
-    delivered.images.resize(bytes_of(batch.images()));
-    delivered.labels.resize(bytes_of(batch.labels()));
-    const DeviceTensor weights = has_weights ? batch.field("weights") : DeviceTensor{};
-    delivered.weights.resize(bytes_of(weights));
+    delivered.images.resize(batch.images().size_bytes());
+    delivered.labels.resize(batch.labels().size_bytes());
+    const Tensor weights = has_weights ? batch["weights"] : Tensor{};
+    delivered.weights.resize(weights.size_bytes());
     gpu_->run_on(stream_, [&delivered, weights, images = batch.images(), labels = batch.labels()] {
-      const auto copy = [](std::vector<std::byte>& bytes, const DeviceTensor& tensor) {
-        if (tensor.data != nullptr) std::memcpy(bytes.data(), tensor.data, bytes.size());
+      const auto copy = [](std::vector<std::byte>& bytes, const Tensor& tensor) {
+        if (!tensor.empty()) std::memcpy(bytes.data(), tensor.data(), bytes.size());
       };
       copy(delivered.images, images);
       copy(delivered.labels, labels);
@@ -167,8 +161,8 @@ class DeviceLoaderTest : public ::testing::Test {
       for (std::size_t i = first; i < end; ++i) big.add(batches[i]);
       for (std::int64_t pass = 0; pass < options.echo; ++pass) {
         std::vector<std::int32_t> rows(big.ids.size());
-        device::deal_rows({host.seed, epoch, host.rank, static_cast<std::int64_t>(first)}, pass,
-                          rows);
+        device::deal_rows({host.seed, epoch, host.ranks.rank, static_cast<std::int64_t>(first)},
+                          pass, rows);
         auto row = rows.begin();
         for (std::size_t i = first; i < end; ++i) {
           Delivered made{.epoch = epoch, .step = std::ssize(all), .echo_pass = pass};

@@ -23,10 +23,10 @@ class LeasedBatches : public ::testing::Test {
   [[nodiscard]] Loader loader() const {
     return {Dataset::open(path_),
             {.batch_size = 9,
-             .order = OrderMode::sequential,
              .fields = {"weights"},
-             .num_threads = 2,
-             .max_held = 1}};
+             .order = {.mode = OrderMode::sequential},
+             .memory = {.max_held = 1},
+             .io = {.num_threads = 2}}};
   }
   [[nodiscard]] std::vector<std::byte> expected_image(std::int64_t row) const {
     return image(row, file_.sample_bytes());

@@ -19,7 +19,7 @@ using Rows = std::vector<std::int64_t>;
 
 /// The rows of a batch, whose pixels and labels must be theirs.
 inline Rows rows_of(const Batch& batch) {
-  const TensorView images = batch.images();
+  const Tensor images = batch.images();
   const std::int64_t bytes = images.shape().without_first_axis().num_elements();
   const auto labels = batch.labels().values<std::int64_t>();
   EXPECT_EQ(images.dtype(), DType::uint8);
@@ -58,7 +58,7 @@ inline Rows rows_of(const EpochOrder& order) {
 
 /// What the error of a memory budget that is too small names as enough.
 inline std::int64_t least_memory(const Dataset& dataset, LoaderOptions options) {
-  options.memory_budget = 1;
+  options.memory.budget = 1;
   try {
     const Loader refused(dataset, options);
     ADD_FAILURE() << "one byte is enough";
@@ -80,7 +80,7 @@ class PackedLoaderTest : public ::testing::Test {
 
   /// Windows of a few chunks, so that the order is more than one shuffle of everything.
   [[nodiscard]] static LoaderOptions small(std::int64_t batch_size = 16) {
-    return {.batch_size = batch_size, .seed = 7, .window_bytes = 4 * 9 * 60};
+    return {.batch_size = batch_size, .seed = 7, .order = {.window_bytes = 4 * 9 * 60}};
   }
 
   ScratchFolder scratch_;

@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
-#include <chunkio/shards.hpp>
 
 #include "support/packed_loader.hpp"
 
@@ -54,17 +54,17 @@ class ShardsTest : public ::testing::Test {
 
   static LoaderOptions small(std::int64_t batch_size = 8) {
     // Windows of three chunks.
-    return {.batch_size = batch_size, .seed = 5, .window_bytes = 3 * kChunk * 60};
+    return {.batch_size = batch_size, .seed = 5, .order = {.window_bytes = 3 * kChunk * 60}};
   }
 
   static Rows in_order(const Rows& files, const LoaderOptions& options, std::int64_t epoch) {
     return rows_of(EpochOrder(RowGroups(kChunk, files),
-                              {.mode = options.order,
+                              {.mode = options.order.mode,
                                .seed = options.seed,
                                .batch_size = options.batch_size,
                                .window_groups = 3,
-                               .rank = options.rank,
-                               .world_size = options.world_size},
+                               .rank = options.ranks.rank,
+                               .world_size = options.ranks.world_size},
                               epoch));
   }
   static Rows sorted_rows(Loader& loader) {

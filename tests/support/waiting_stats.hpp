@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include <chunkio/diagnosis.hpp>
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/loader.hpp>
 
 namespace chunkio::test {
@@ -30,13 +30,13 @@ inline LoaderStats waiting_stats() {
   return stats;
 }
 
-/// The first cure that names `part` in its option or text; null without one.
-inline const Cure* find_cure(const Diagnosis& diagnosis, const std::string& part) {
-  const auto found =
-      std::find_if(diagnosis.cures.begin(), diagnosis.cures.end(), [&](const Cure& cure) {
-        return (cure.option + ": " + cure.text).find(part) != std::string::npos;
+/// The first suggestion that names `part` in its option or text; null without one.
+inline const Suggestion* find_suggestion(const BottleneckReport& report, const std::string& part) {
+  const auto found = std::find_if(
+      report.suggestions.begin(), report.suggestions.end(), [&](const Suggestion& suggestion) {
+        return (suggestion.option + ": " + suggestion.text).find(part) != std::string::npos;
       });
-  return found == diagnosis.cures.end() ? nullptr : &*found;
+  return found == report.suggestions.end() ? nullptr : &*found;
 }
 
 }  // namespace chunkio::test

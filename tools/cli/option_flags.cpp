@@ -123,6 +123,8 @@ std::string no_labels_text(const chunkio::DatasetInfo& info) {
   return why.empty() ? "none" : "none: " + why;
 }
 
-std::string with_flag(const chunkio::Cure& cure) { return with_flag(cure.text, cure.option); }
+std::string with_flag(const chunkio::Suggestion& suggestion) {
+  return with_flag(suggestion.text, suggestion.option);
+}
 
 }  // namespace cli

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/dataset.hpp>
-#include <chunkio/diagnosis.hpp>
 #include <chunkio/error.hpp>
 
 namespace cli {
@@ -29,7 +29,7 @@ namespace cli {
     const chunkio::Error& error, const std::function<bool(const std::string& flag)>& accepted = {});
 
 /// What would help, with the flag for it.
-[[nodiscard]] std::string with_flag(const chunkio::Cure& cure);
+[[nodiscard]] std::string with_flag(const chunkio::Suggestion& suggestion);
 
 /// DatasetInfo::why_no_labels with the flag for what it proposes. Pure.
 [[nodiscard]] std::string why_no_labels(const chunkio::DatasetInfo& info);

@@ -1,27 +1,26 @@
-/// Everything chunkio offers, in one include.
+/// Everything chunkio offers on the host, in one include.
+///
+///     #include <chunkio/chunkio.hpp>
+///
+/// <chunkio/cuda/device_loader.hpp>, <chunkio/dlpack.hpp> and <chunkio/torch.hpp> are included by
+/// themselves. What the headers share: functions that can fail throw chunkio::Error (error.hpp),
+/// and each header says what may be called from several threads.
 #pragma once
 
 // IWYU pragma: begin_exports
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/byte_source.hpp>
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
-#include <chunkio/diagnosis.hpp>
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/inspection.hpp>
-#include <chunkio/json.hpp>
-#include <chunkio/labels.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/normalizer.hpp>
 #include <chunkio/option_names.hpp>
-#include <chunkio/pixel_statistics.hpp>
-#include <chunkio/ranks.hpp>
-#include <chunkio/shards.hpp>
-#include <chunkio/stage_rates.hpp>
+#include <chunkio/statistics.hpp>
 #include <chunkio/tensor.hpp>
-#include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>
 #include <chunkio/verify.hpp>
 #include <chunkio/version.hpp>

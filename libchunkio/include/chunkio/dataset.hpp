@@ -20,6 +20,10 @@
 
 namespace chunkio {
 
+namespace internal {
+struct Access;
+}
+
 /// How uint8 pixels come of other numbers: `black` becomes 0, `white` 255, and what lies between
 /// them the nearest of 256 steps. \pre finite, and not equal; `black` may be the larger.
 struct PixelScale {
@@ -85,6 +89,16 @@ struct ShardInfo {
 
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
+
+/// A dataset has at most so many files.
+inline constexpr std::int64_t kMaxShards = 4096;
+
+/// The name of one of `count` files: both numbers, five digits each, before the extension of
+/// `path`. \throws Error invalid_argument unless 0 <= index < count <= kMaxShards.
+CHUNKIO_EXPORT std::string shard_path(const std::string& path, std::int64_t index,
+                                      std::int64_t count);
+/// The name for all of them. \throws Error invalid_argument unless 1 <= count <= kMaxShards.
+CHUNKIO_EXPORT std::string shard_pattern(const std::string& path, std::int64_t count);
 
 /// One of the files of a dataset that has several.
 struct ShardFile {
@@ -197,9 +211,10 @@ class CHUNKIO_EXPORT Dataset {
 
   /// Internal.
   struct Impl;
-  [[nodiscard]] const std::shared_ptr<const Impl>& impl() const noexcept { return impl_; }
 
  private:
+  friend struct internal::Access;
+  [[nodiscard]] const std::shared_ptr<const Impl>& impl() const noexcept { return impl_; }
   explicit Dataset(std::shared_ptr<const Impl> impl) noexcept;
   std::shared_ptr<const Impl> impl_;
 };

@@ -235,4 +235,22 @@ class CHUNKIO_EXPORT DatasetWriter {
   std::unique_ptr<Impl> impl_;
 };
 
+struct LinkOptions {
+  bool overwrite = false;  ///< Replace an existing file, and discard a leftover PATH.partial.
+};
+
+/// Writes a file in which other programs find the shards as one dataset: HDF5 virtual datasets for
+/// images, labels and fields, which refer to the shards by paths relative to it, and their
+/// attributes. It holds no pixels, and works as long as the shards stay where they are beside it.
+/// This library reads the shards themselves instead.
+///
+/// Appears whole or not at all; PATH.partial while it is written. Blocks on I/O; reads the first
+/// and the last image of each shard through the new file.
+/// \param dataset  of several files (DatasetInfo::shards).
+/// \throws Error invalid_argument (one file only, or PATH is one of them), output_exists, not_found
+///         (no such folder), no_space, io_failed, hdf5_failed, digest_mismatch (an image is
+///         another one through the new file), corrupt_data (a shard was changed meanwhile).
+CHUNKIO_EXPORT void link_shards(const Dataset& dataset, const std::string& path,
+                                const LinkOptions& options = {});
+
 }  // namespace chunkio

@@ -1,12 +1,14 @@
 /// Hands batches to other frameworks through DLPack, without a copy.
 ///
-///     auto images = chunkio::to_dlpack(batch, batch.images());
+///     auto images = chunkio::to_dlpack(batch, batch["images"]);
 ///     consumer(images.release());  // The consumer calls the deleter when it is done.
 ///
-/// Opt-in: not part of <chunkio/chunkio.hpp>. Data flow: Batch -> managed tensor -> NumPy, PyTorch,
-/// JAX, CuPy, ... A managed tensor holds a lease of its batch (see Batch) until its deleter is
-/// called, which any thread may do, also when the Loader is gone. Until then the lease counts for
-/// LoaderOptions::max_held.
+/// Opt-in: not part of <chunkio/chunkio.hpp>. Data flow: Batch or DeviceBatch -> managed tensor ->
+/// NumPy, PyTorch, JAX, CuPy, ... A managed tensor holds a lease of its batch until its deleter is
+/// called, which any thread may do, also when the loader is gone. Until then the lease counts for
+/// max_held. Those of a Batch are read-only, those of a DeviceBatch may be written. They name no
+/// stream: read device memory on the stream that was given to DeviceLoader::next(), or on one that
+/// was named with DeviceBatch::use_on().
 ///
 /// The types in chunkio::dlpack have the binary layout of those of the same name in
 /// <dlpack/dlpack.h>, which may be included as well: reinterpret_cast one pointer to the other. In
@@ -16,17 +18,16 @@
 /// All functions may be called concurrently. None of them blocks or does I/O.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include <chunkio/error.hpp>
-#include <chunkio/loader.hpp>
 #include <chunkio/tensor.hpp>
 
 /// The binary interface of DLPack 1.x (https://dmlc.github.io/dlpack/latest/c_api.html). Values and
@@ -170,33 +171,36 @@ struct ExportedTensor {
 };
 
 template <class Managed, class Owner>
-std::unique_ptr<Managed, dlpack::CallDeleter> export_tensor(Owner&& owner, const TensorView& view,
-                                                            dlpack::DLDevice device) {
+std::unique_ptr<Managed, dlpack::CallDeleter> export_tensor(Owner&& owner, const Tensor& tensor) {
   static_assert(std::is_nothrow_destructible_v<Owner>, "a deleter has no way to report an error");
-  const bool has_elements = view.shape().num_elements() > 0;
-  if (has_elements && view.empty()) {
+  if constexpr (requires { owner.contains(tensor); }) {
+    if (!tensor.empty() && !owner.contains(tensor)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "the tensor is not of this batch, whose lease would not keep its memory valid");
+    }
+  }
+  const bool has_elements = tensor.shape().num_elements() > 0;
+  if (has_elements && tensor.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                "there is nothing to export: the view is empty; a batch without labels has an "
-                "empty view of them");
+                "there is nothing to export: the tensor is empty, as that of labels which a file "
+                "does not have");
   }
   auto exported = std::make_unique<ExportedTensor<Managed, Owner>>(std::move(owner));
-  const std::span<const std::int64_t> dims = view.shape().dims();
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    exported->shape[axis] = dims[axis];
-    exported->strides[axis] = Shape(dims.subspan(axis + 1)).num_elements();
-  }
+  std::copy(tensor.shape().dims().begin(), tensor.shape().dims().end(), exported->shape.begin());
+  exported->strides = tensor.strides();
   Managed& managed = exported->managed;
   managed.dl_tensor = {
       // DLPack has no pointer to const; kReadOnly stands for it.
-      .data = has_elements ? const_cast<std::byte*>(view.data()) : nullptr,
-      .device = device,
-      .ndim = static_cast<std::int32_t>(dims.size()),
-      .dtype = dlpack::data_type(view.dtype()),
+      .data = has_elements ? const_cast<std::byte*>(tensor.data()) : nullptr,
+      .device = {.device_type = static_cast<dlpack::DLDeviceType>(tensor.device().type),
+                 .device_id = tensor.device().index},
+      .ndim = static_cast<std::int32_t>(tensor.shape().rank()),
+      .dtype = dlpack::data_type(tensor.dtype()),
       .shape = exported->shape.data(),
       .strides = exported->strides.data(),
   };
   if constexpr (std::is_same_v<Managed, dlpack::DLManagedTensorVersioned>) {
-    managed.flags = dlpack::kReadOnly;
+    managed.flags = tensor.read_only() ? dlpack::kReadOnly : 0;
   }
   managed.deleter = [](Managed* self) noexcept {
     delete static_cast<ExportedTensor<Managed, Owner>*>(self->manager_ctx);
@@ -209,49 +213,31 @@ std::unique_ptr<Managed, dlpack::CallDeleter> export_tensor(Owner&& owner, const
 
 namespace chunkio {
 
-/// Exports `view`, any shape and any DType, as a read-only managed tensor (row-major, strides
-/// given, byte_offset 0).
+/// Exports `tensor`, any shape and any DType, as a managed tensor (row-major, strides given,
+/// byte_offset 0), which is read-only if the tensor is.
 ///
-/// \param owner   keeps the memory of `view` valid and unchanged while it exists; moved into the
-///                managed tensor and destroyed by the deleter, on the thread that calls it.
-/// \param device  where the memory is. The reader of device memory first waits for the work that
-///                fills it: a managed tensor names no stream.
+/// \param owner   keeps the memory valid and unchanged while it exists: the Batch or DeviceBatch
+/// that
+///                the tensor is of, or anything of the caller's. Moved into the managed tensor and
+///                destroyed by the deleter, on the thread that calls it.
 ///
-/// DLPack asks for data aligned to 256 bytes and no producer or consumer that we know keeps to
-/// that: `view.data()` is passed on as it is.
-/// \throws Error invalid_argument (the view is empty, as that of labels which a file does not
-///         have), out_of_resources (the dimensions multiply to more than 63 bits), unsupported (no
-///         such DType), std::bad_alloc. `owner` is destroyed then.
+/// A batch of no rows becomes a tensor of no elements. DLPack asks for data aligned to 256 bytes
+/// and no producer or consumer that we know keeps to that: `tensor.data()` is passed on as it is.
+/// Images of a Batch are aligned to 4096 bytes, everything else to 64. \throws Error
+/// invalid_argument (the tensor is empty, as that of labels which a file does not
+///         have, or does not lie in the batch), out_of_resources (the dimensions multiply to more
+///         than 63 bits), unsupported (no such DType), std::bad_alloc. `owner` is destroyed then.
 template <class Owner>
-[[nodiscard]] dlpack::ManagedTensor to_dlpack(Owner owner, const TensorView& view,
-                                              dlpack::DLDevice device) {
-  return internal::export_tensor<dlpack::DLManagedTensorVersioned>(std::move(owner), view, device);
+[[nodiscard]] dlpack::ManagedTensor to_dlpack(Owner owner, const Tensor& tensor) {
+  return internal::export_tensor<dlpack::DLManagedTensorVersioned>(std::move(owner), tensor);
 }
 
-/// Exports a view of a host batch: its images(), labels(), a field(), or its sample_ids() as a
-/// TensorView. The managed tensor holds a lease of the batch. A batch of no rows becomes a tensor
-/// of no elements. Images are aligned to 4096 bytes, everything else to 64.
-/// \throws Error invalid_argument (also if `view` does not lie in `batch`), and as above.
-[[nodiscard]] inline dlpack::ManagedTensor to_dlpack(Batch batch, const TensorView& view) {
-  batch.require_contains(view);
-  return to_dlpack(std::move(batch), view, dlpack::DLDevice{});
-}
-
-/// The same for consumers older than DLPack 1.0. They are not told that the memory is read-only,
-/// but it is: a batch is a shared lease, and who writes changes what others read.
+/// The same for consumers older than DLPack 1.0. They are not told that the memory of a Batch is
+/// read-only, but it is: a batch is a shared lease, and who writes changes what others read.
 /// \throws Error as to_dlpack().
 template <class Owner>
-[[nodiscard]] dlpack::LegacyManagedTensor to_dlpack_legacy(Owner owner, const TensorView& view,
-                                                           dlpack::DLDevice device) {
-  return internal::export_tensor<dlpack::DLManagedTensor>(std::move(owner), view, device);
-}
-
-/// The same for a host batch, as to_dlpack(). Not to be written to.
-/// \throws Error as to_dlpack().
-[[nodiscard]] inline dlpack::LegacyManagedTensor to_dlpack_legacy(Batch batch,
-                                                                  const TensorView& view) {
-  batch.require_contains(view);
-  return to_dlpack_legacy(std::move(batch), view, dlpack::DLDevice{});
+[[nodiscard]] dlpack::LegacyManagedTensor to_dlpack_legacy(Owner owner, const Tensor& tensor) {
+  return internal::export_tensor<dlpack::DLManagedTensor>(std::move(owner), tensor);
 }
 
 }  // namespace chunkio

@@ -14,12 +14,17 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <chunkio/export.hpp>
 
 namespace chunkio {
+
+namespace internal {
+struct Access;
+}
 
 /// How samples are ordered within an epoch.
 enum class OrderMode : std::uint8_t {
@@ -38,6 +43,24 @@ enum class Uneven : std::uint8_t {
 
 CHUNKIO_EXPORT std::string_view to_string(OrderMode mode) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(Uneven uneven) noexcept;
+
+/// This reader and how many there are: 0 <= rank < world_size.
+struct Ranks {
+  std::int64_t rank = 0;
+  std::int64_t world_size = 1;
+  /// The variables they were read from ("RANK and WORLD_SIZE"); empty if they were not.
+  std::string origin = {};
+
+  /// From what the launcher has set: torchrun (RANK, WORLD_SIZE), else Open MPI
+  /// (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), else PMI (PMI_RANK, PMI_SIZE), else Slurm
+  /// (SLURM_PROCID, SLURM_NTASKS); the first pair of which a variable is set, be it to nothing,
+  /// counts. Not while another thread changes the environment.
+  /// \throws Error invalid_argument: none is set, only one of a pair is, or the values are not
+  ///         numbers with 0 <= rank < world_size. The message names the variables.
+  static CHUNKIO_EXPORT Ranks from_environment();
+  /// The same, but absent if none of the variables is set.
+  static CHUNKIO_EXPORT std::optional<Ranks> find_in_environment();
+};
 
 /// Rows [begin, end) of a dataset.
 struct RowRange {
@@ -193,11 +216,12 @@ class CHUNKIO_EXPORT EpochOrder {
   /// with a selection 8 more for each row group.
   [[nodiscard]] std::int64_t memory_bytes() const noexcept;
 
-  /// Internal. The implementation behind it, used by the window planner.
+  /// Internal.
   struct Impl;
-  [[nodiscard]] const Impl& impl() const noexcept { return *impl_; }
 
  private:
+  friend struct internal::Access;
+  [[nodiscard]] const Impl& impl() const noexcept { return *impl_; }
   std::unique_ptr<const Impl> impl_;
 };
 

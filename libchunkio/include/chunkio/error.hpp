@@ -30,8 +30,9 @@ enum class ErrorCode {
   output_exists = 9,      ///< The output exists and overwriting was not asked for, or is locked.
   hdf5_failed = 10,       ///< libhdf5 reported an error (its stack is in the message).
   cuda_failed = 11,       ///< CUDA reported an error.
-  out_of_resources = 12,  ///< A memory budget, lease limit or system resource is too small.
+  out_of_resources = 12,  ///< A memory budget or system resource is too small.
   cancelled = 13,         ///< Stopped on request.
+  timed_out = 14,         ///< Not there in time; nothing is lost, and the call may be repeated.
 };
 
 /// The enumerator's name, as a static string.

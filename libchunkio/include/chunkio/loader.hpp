@@ -1,8 +1,8 @@
-/// Streams a dataset as shuffled uint8 batches.
+/// Streams a dataset as shuffled batches, as they are in the file.
 ///
 ///     chunkio::Loader loader(dataset, {.batch_size = 256, .seed = 7});
 ///     for (const chunkio::Batch& batch : loader.epoch(0)) {
-///       train(batch.images(), batch.labels());
+///       train(batch["images"], batch["labels"]);
 ///     }
 ///
 /// Data flow: EpochOrder -> window plans -> worker threads -> ChunkSource -> ring slots -> Batch
@@ -11,6 +11,7 @@
 /// on any thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,13 +19,15 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
-#include <chunkio/diagnosis.hpp>
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/export.hpp>
@@ -71,8 +74,11 @@ enum class Resident : std::uint8_t {
 
 /// What next() does while max_held batches are held.
 enum class WhenHeld : std::uint8_t {
-  raise = 0,  ///< It throws out_of_resources, which finds programs that forget to release them.
-  /// It delivers the batch in memory of the batch's own, beyond memory_budget: slower by a copy,
+  /// It waits release_timeout_seconds for another thread to release one, then throws timed_out,
+  /// which finds programs that forget to release them.
+  wait = 0,
+  /// It delivers the batch in memory of the batch's own, beyond the memory budget: slower by a
+  /// copy,
   /// and counted as LoaderStats::copied_batches. Nothing that is held is ever overwritten.
   copy = 1,
 };
@@ -83,24 +89,66 @@ CHUNKIO_EXPORT std::string_view to_string(OnError on_error) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(Resident resident) noexcept;
 CHUNKIO_EXPORT std::string_view to_string(WhenHeld when_held) noexcept;
 
-/// What a Loader delivers, and what it may use for that.
+/// What a Loader delivers, and what it may use for that. `memory` and `io` never change what is
+/// delivered, but for `on_error`.
 struct LoaderOptions {
-  // Behaviour: what is delivered, and in which order.
+  /// The order of samples; see OrderOptions and libchunkio/doc/order.md.
+  struct Order {
+    OrderMode mode = OrderMode::chunk_shuffled;
+    /// Bytes of the row groups mixed together: larger mixes better, needs more memory (two windows
+    /// for each lane are held) and delays the first batch. Default 256 MiB, >= 1.
+    std::int64_t window_bytes = kDefaultWindowBytes;
+    /// Leave out the last, smaller batch of an epoch. Where that would be the only one, an error.
+    bool drop_last = false;
+    std::int64_t lanes = 0;
+    Uneven uneven = Uneven::pad;
+  };
+  struct Memory {
+    /// Bytes the loader may allocate, held batches included. Default 1 GiB. Less than the window
+    /// and batch sizes need is an error that names the minimum.
+    std::int64_t budget = std::int64_t{1} << 30;
+    /// Batches kept complete ahead of the consumer at least, 1 to 2^20. More than two windows hold
+    /// cost memory.
+    std::int64_t prefetch_depth = 4;
+    /// Batches the consumer may hold at once, 1 to 2^20. One more is what `when_held` says, never a
+    /// hang.
+    std::int64_t max_held = 4;
+    WhenHeld when_held = WhenHeld::wait;
+    /// How long next() waits, where max_held batches are held, for another thread to release one; 0
+    /// to 1e6, 0 not at all. If the thread that calls next() holds them all, next() throws after
+    /// this time.
+    double release_timeout_seconds = 5;
+    Resident resident = Resident::none;
+  };
+  struct Io {
+    /// Worker threads, at most 1024; 0 (default): the CPUs this process may use, at most 8. While a
+    /// file is not in the page cache, four more may wait for the disk.
+    std::int64_t num_threads = 0;
+    SourceKind source = SourceKind::automatic;
+    /// Bypass the page cache (O_DIRECT; direct and scatter sources), so that data far larger than
+    /// memory does not push everything else out of it. Reads as usual where the file system
+    /// refuses. Without it, `automatic` does so for files larger than the memory that could cache
+    /// them.
+    bool direct_io = false;
+    /// Whether digests are compared while reading; needs a file that has them.
+    Verify verify = Verify::off;
+    OnError on_error = OnError::raise;
+    /// The epoch after which nothing is prefetched: set it to the number of epochs if that is
+    /// known, so that no unused bytes are read. Absent: the next epoch is prefetched while one
+    /// drains.
+    std::optional<std::int64_t> num_epochs = {};
+    /// Read as if from this slower disk. Every read of a row group of the images or of a streamed
+    /// field is charged as if its bytes came from there, also if they are in the page cache; images
+    /// that are resident once. What is prefetched is asked for ahead, 64 MiB of it. The waiting
+    /// counts as LoaderStats::read_seconds. Labels, cached fields and what describes the file are
+    /// not slowed down.
+    std::optional<DiskLimit> disk_limit = {};
+  };
 
   /// Samples a batch, >= 1.
   std::int64_t batch_size = 256;
+  /// Of the order and, unless NormalizeOptions has one, of crops and flips.
   std::uint64_t seed = 0;
-  OrderMode order = OrderMode::chunk_shuffled;
-  /// Leave out the last, smaller batch of an epoch. Where that would be the only one, an error.
-  bool drop_last = false;
-  /// This reader and how many there are; see OrderOptions.
-  std::int64_t rank = 0;
-  std::int64_t world_size = 1;
-  std::int64_t lanes = 0;
-  Uneven uneven = Uneven::pad;
-  /// Bytes of the row groups mixed together: larger mixes better, needs more memory (two windows
-  /// for each lane are held) and delays the first batch. Default 256 MiB, >= 1. Part of the order.
-  std::int64_t window_bytes = kDefaultWindowBytes;
   /// Names of further fields to deliver beside images and labels. Small ones (and the labels) are
   /// read once and cached; large ones, masks say, are read row group by row group like the images.
   std::vector<std::string> fields = {};
@@ -109,49 +157,23 @@ struct LoaderOptions {
   /// Deliver only samples with one of these labels; needs labels that are one number a sample. With
   /// `rows`: samples that meet both.
   std::vector<std::int64_t> only_labels = {};
-  /// Whether digests are compared while reading; needs a file that has them.
-  Verify verify = Verify::off;
-  OnError on_error = OnError::raise;
-
-  // Performance: never changes what is delivered.
-
-  /// Worker threads, at most 1024; 0 (default): the CPUs this process may use, at most 8. While a
-  /// file is not in the page cache, four more may wait for the disk.
-  std::int64_t num_threads = 0;
-  /// Batches kept complete ahead of the consumer at least, 1 to 2^20. More than two windows
-  /// hold cost memory.
-  std::int64_t prefetch_depth = 4;
-  /// Batches the consumer may hold at once, 1 to 2^20. One more is what `when_held` says, never a
-  /// hang.
-  std::int64_t max_held = 4;
-  WhenHeld when_held = WhenHeld::raise;
-  /// Bytes the loader may allocate, held batches included. Default 1 GiB. Less than the window and
-  /// batch sizes need is an error that names the minimum.
-  std::int64_t memory_budget = std::int64_t{1} << 30;
-  SourceKind source = SourceKind::automatic;
-  /// Bypass the page cache (O_DIRECT; direct and scatter sources), so that data far larger than
-  /// memory does not push everything else out of it. Reads as usual where the file system refuses.
-  /// Without it, `automatic` does so for files larger than the memory that could cache them.
-  bool direct_io = false;
-  Resident resident = Resident::none;
-  /// The epoch after which nothing is prefetched: set it to the number of epochs if that is known,
-  /// so that no unused bytes are read. Absent: the next epoch is prefetched while one drains.
-  std::optional<std::int64_t> num_epochs = {};
-  /// Read as if from this slower disk. Every read of a row group of the images or of a streamed
-  /// field is charged as if its bytes came from there, also if they are in the page cache; images
-  /// that are resident once. What is prefetched is asked for ahead, 64 MiB of it.
-  /// The waiting counts as LoaderStats::read_seconds. Labels, cached fields and what describes the
-  /// file are not slowed down.
-  std::optional<DiskLimit> disk_limit = {};
-  /// Called some 20 times a second on the thread that waits in next(), while it waits for a batch;
-  /// no lock is held meanwhile. What it throws goes to the caller of next(), and nothing is lost:
-  /// the next call goes on waiting. For programs that must look at signals, or give up.
+  Order order = {};
+  /// This reader and how many there are: `.ranks = Ranks::from_environment()`.
+  Ranks ranks = {};
+  Memory memory = {};
+  Io io = {};
+  /// Called some 20 times a second on the thread that waits in next(); no lock is held meanwhile.
+  /// What it throws goes to the caller of next(), and nothing is lost: the next call goes on
+  /// waiting. For languages in which signals must be looked at.
   std::function<void()> on_wait = {};
 };
 
+/// As the timeout of next(): none.
+inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
+
 namespace internal {
 class BatchSlot;
-struct LoaderAccess;
+struct Access;
 }  // namespace internal
 
 /// A batch: a shared lease of one ring buffer. The memory is valid and never overwritten until the
@@ -165,13 +187,13 @@ class CHUNKIO_EXPORT Batch {
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  /// uint8 [B,H,W,C] or [B,C,H,W], as the file has it. Rows are contiguous.
-  [[nodiscard]] TensorView images() const;
+  /// "images", "labels", or a field named in LoaderOptions::fields, [B,...]. Read-only.
+  /// \throws Error not_found: the message lists what there is.
+  [[nodiscard]] Tensor operator[](std::string_view name) const;
+  /// uint8 [B,H,W,C] or [B,C,H,W], as the file has it.
+  [[nodiscard]] Tensor images() const;
   /// int64 [B], or uint8 [B,A]; empty if the file has no labels.
-  [[nodiscard]] TensorView labels() const;
-  /// A field named in LoaderOptions::fields, [B,...].
-  /// \throws Error not_found.
-  [[nodiscard]] TensorView field(std::string_view name) const;
+  [[nodiscard]] Tensor labels() const;
   /// Row numbers in the file, one a sample.
   [[nodiscard]] std::span<const std::int64_t> sample_ids() const;
   /// Samples in this batch: batch_size, or less at the end of an epoch and where damaged chunks
@@ -182,16 +204,14 @@ class CHUNKIO_EXPORT Batch {
   [[nodiscard]] std::int64_t step() const;
   /// Whether it lies in memory of its own: WhenHeld::copy.
   [[nodiscard]] bool copied() const;
-  /// Whether all bytes of `view` lie in the images, one field or the sample ids of this batch: if
+  /// Whether all bytes of `tensor` lie in the images, one field or the sample ids of this batch: if
   /// so, it is valid while the batch is held.
   /// \throws Error out_of_resources if its dimensions multiply to more than 63 bits.
-  [[nodiscard]] bool contains(const TensorView& view) const;
-  /// To be called before handing `view` on with a lease of this batch.
-  /// \throws Error invalid_argument unless contains(view), or `view` has no memory at all.
-  void require_contains(const TensorView& view) const;
+  [[nodiscard]] bool contains(const Tensor& tensor) const;
 
  private:
   friend class Loader;
+  friend struct internal::Access;
   explicit Batch(std::shared_ptr<const internal::BatchSlot> slot) noexcept;
   std::shared_ptr<const internal::BatchSlot> slot_;
 };
@@ -243,9 +263,9 @@ struct LoaderStats {
 
   LoaderFacts facts = {};
 
-  /// What limits, what shows it, and what would help, with the stall that each cure would leave:
-  /// computed from the members above. Pure.
-  [[nodiscard]] CHUNKIO_EXPORT Diagnosis diagnosis() const;
+  /// What limits, what shows it, and what would help, with the stall that each suggestion would
+  /// leave: computed from the members above. Pure.
+  [[nodiscard]] CHUNKIO_EXPORT BottleneckReport bottleneck() const;
 
   /// What was counted after `earlier`: figures of the last thousand steps, say, or without the time
   /// that the first batch took. \pre `earlier` are statistics of the same loader or epoch.
@@ -274,30 +294,41 @@ struct SkippedRows {
   std::string reason = {};
 };
 
+/// As JSON on one line, without its end: an object, and an array of objects. Keys are named after
+/// the members and stay; more may come. Text that is not UTF-8 has U+FFFD in place of each wrong
+/// byte. Pure.
+[[nodiscard]] CHUNKIO_EXPORT std::string to_json(const LoaderStats& stats);
+[[nodiscard]] CHUNKIO_EXPORT std::string to_json(std::span<const SkippedRows> skipped);
+
 /// A place between two batches.
 struct LoaderPosition {
   std::int64_t epoch = 0;
   std::int64_t step = 0;  ///< Of the next batch; num_steps() at the end of the epoch.
 };
 
-class Loader;
-
-/// The batches of one epoch, for a range-for loop. Valid while the Loader lives.
-class CHUNKIO_EXPORT EpochRange {
+/// The batches of one epoch of a Loader or DeviceLoader, for a range-for loop. Valid while the
+/// loader lives.
+template <class BatchType>
+class EpochRange {
  public:
-  class CHUNKIO_EXPORT Iterator {
+  using Next = std::function<std::optional<BatchType>()>;
+
+  class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
-    using value_type = Batch;
+    using value_type = BatchType;
     using difference_type = std::ptrdiff_t;
-    using pointer = const Batch*;
-    using reference = const Batch&;
+    using pointer = const BatchType*;
+    using reference = const BatchType&;
 
     reference operator*() const noexcept { return *batch_; }
     pointer operator->() const noexcept { return &*batch_; }
-    /// Releases the current batch and waits for the next.
-    /// \throws Error as Loader::next().
-    Iterator& operator++();
+    /// Releases the current batch and waits for the next. \throws Error as next() of the loader.
+    Iterator& operator++() {
+      batch_.reset();
+      batch_ = (*next_)();
+      return *this;
+    }
     void operator++(int) { ++*this; }
     friend bool operator==(const Iterator& it, std::default_sentinel_t) noexcept {
       return !it.batch_.has_value();
@@ -305,20 +336,19 @@ class CHUNKIO_EXPORT EpochRange {
 
    private:
     friend class EpochRange;
-    explicit Iterator(Loader* loader);
-    Loader* loader_;
-    std::optional<Batch> batch_;
+    explicit Iterator(const Next* next) : next_(next), batch_((*next)()) {}
+    const Next* next_;
+    std::optional<BatchType> batch_;
   };
 
-  /// Waits for the first batch. To be called once.
-  /// \throws Error as Loader::next().
-  [[nodiscard]] Iterator begin() const { return Iterator(loader_); }
+  explicit EpochRange(Next next) : next_(std::move(next)) {}
+
+  /// Waits for the first batch. To be called once. \throws Error as next() of the loader.
+  [[nodiscard]] Iterator begin() const { return Iterator(&next_); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
  private:
-  friend class Loader;
-  explicit EpochRange(Loader* loader) noexcept : loader_(loader) {}
-  Loader* loader_;
+  Next next_;
 };
 
 /// Reads a dataset epoch by epoch. One thread at a time, except where a member says otherwise.
@@ -333,15 +363,15 @@ class CHUNKIO_EXPORT Loader {
  public:
   /// Reserves memory, reads labels and fields and starts threads. Images are read from the first
   /// start_epoch() on. Blocks on I/O.
-  /// \throws Error invalid_argument, not_found (no such field), out_of_resources (memory_budget
+  /// \throws Error invalid_argument, not_found (no such field), out_of_resources (memory.budget
   ///         below the minimum, which the message names), unsupported (the chosen source cannot
   ///         read this file), io_failed, hdf5_failed.
   Loader(Dataset dataset, LoaderOptions options);
   /// A loader that continues from `state`, which another loader's state() returned, maybe with
-  /// another world_size: batch_size, window_bytes and lanes are taken from the state, so that the
-  /// global batches are identical; world_size must divide the lanes. Everything else of `options`
-  /// must agree with the state.
-  /// \throws Error invalid_argument (not a state; another file, seed or option: the message names
+  /// another world_size: batch_size, order.window_bytes and order.lanes are taken from the state,
+  /// so that the global batches are identical; world_size must divide the lanes. Everything else of
+  /// `options` must agree with the state. \throws Error invalid_argument (not a state; another
+  /// file, seed or option: the message names
   ///         the difference), and as the constructor.
   static Loader resume(Dataset dataset, LoaderOptions options, std::string_view state);
   Loader(Loader&&) noexcept;
@@ -353,18 +383,22 @@ class CHUNKIO_EXPORT Loader {
   /// prefetched goes on without a gap; what is left of an earlier one is dropped. May wait for
   /// reads in flight. \throws Error invalid_argument (epoch out of range), and what next() throws
   /// after a worker failed.
-  [[nodiscard]] EpochRange epoch(std::int64_t epoch) &;
+  [[nodiscard]] EpochRange<Batch> epoch(std::int64_t epoch) &;
   /// The range needs a Loader that lives as long.
-  EpochRange epoch(std::int64_t epoch) && = delete;
+  EpochRange<Batch> epoch(std::int64_t epoch) && = delete;
   /// The same, for callers of next().
   void start_epoch(std::int64_t epoch);
   /// The next batch, or nothing at the end of the epoch. Blocks until it is complete. With
   /// Uneven::exact, ranks may differ in their numbers of steps, and a rank that waits for the
   /// others after each batch (all-reduce) then never ends; pad and drop give all the same number.
-  /// \throws Error out_of_resources (max_held batches are still held), what on_wait throws, and
-  ///         whatever a worker met: io_failed, corrupt_data, digest_mismatch, hdf5_failed,
-  ///         unsupported. After such an error every call throws it again.
-  [[nodiscard]] std::optional<Batch> next();
+  /// \param stop     requested: next() ends its wait, within 50 ms.
+  /// \param timeout  how long to wait at most.
+  /// \throws Error cancelled (`stop`), timed_out (`timeout`, or max_held batches are still held
+  ///         after release_timeout_seconds) and what on_wait throws: nothing is lost then, and the
+  ///         next call goes on waiting. Or whatever a worker met: io_failed, corrupt_data,
+  ///         digest_mismatch, hdf5_failed, unsupported, which every later call throws again.
+  [[nodiscard]] std::optional<Batch> next(const std::stop_token& stop = {},
+                                          std::chrono::nanoseconds timeout = kForever);
 
   /// Where the loader stands: a short JSON text that counts the batches handed out, not those
   /// prefetched. It names the contents of the file by a fingerprint, never a path or time. Equal on
@@ -382,10 +416,10 @@ class CHUNKIO_EXPORT Loader {
   [[nodiscard]] std::string state_at(const LoaderPosition& position, bool ended) const;
   /// Goes to the place of `state`. Until a batch was asked for, start_epoch() or epoch() of the
   /// epoch in it continues there instead of at its start; so does next(). The loader must have the
-  /// same order: num_threads, memory_budget, source and other performance options may differ, and
-  /// so may rank and world_size if the lanes and the global batch are equal. \throws Error
-  /// invalid_argument (not a state; another file, seed or option: the message names
-  ///         the difference).
+  /// same order: `memory` and `io` may differ, and so may ranks if the lanes and the global batch
+  /// are equal. \throws Error invalid_argument (not a state; another file, seed or option: the
+  /// message
+  ///         names the difference).
   void restore(std::string_view state);
   /// The next batch, as epoch and step.
   [[nodiscard]] LoaderPosition position() const;
@@ -414,12 +448,12 @@ class CHUNKIO_EXPORT Loader {
   /// W and k of the order, and how many row groups there are.
   [[nodiscard]] std::int64_t window_groups() const;
   [[nodiscard]] const RowGroups& row_groups() const;
-  /// Bytes reserved, <= memory_budget.
+  /// Bytes reserved, <= memory.budget.
   [[nodiscard]] std::int64_t memory_bytes() const;
   [[nodiscard]] std::int64_t num_threads() const;
 
  private:
-  friend struct internal::LoaderAccess;
+  friend struct internal::Access;
   struct Impl;
   /// \throws Error invalid_argument: it was moved from.
   [[nodiscard]] Impl& impl() const;

@@ -1,8 +1,7 @@
 /// What a network is fed: uint8 images cropped, flipped, normalised and in the wanted type.
 ///
-///     const chunkio::Normalizer normalize(loader.dataset().info(),
-///                                         {.padding = 4, .random_crop = true, .flip = true});
-///     std::vector<std::byte> input(normalize.output_bytes(batch_size));
+///     const chunkio::Normalizer normalize(dataset.info(), {.padding = 4, .random_crop = true});
+///     std::vector<std::byte> input(normalize.output_bytes(batch.size()));
 ///     normalize(batch, input);
 ///
 /// Each image is cropped (from a larger one, padded with zeros), flipped, converted to
@@ -14,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,7 +24,7 @@
 
 namespace chunkio {
 namespace internal {
-struct NormalizerAccess;
+struct Access;
 }
 
 /// How images become the input of a network.
@@ -48,11 +48,8 @@ struct NormalizeOptions {
   bool random_crop = false;
   /// Flip half of the samples left to right, others in each epoch.
   bool flip = false;
-  /// Of random_crop and flip.
-  std::uint64_t seed = 0;
-  /// Threads that share a batch, the caller among them, at most 1024; 0 (default): the CPUs this
-  /// process may use, at most 8. Never changes the result.
-  std::int64_t num_threads = 0;
+  /// Of random_crop and flip. Absent: that of the loader which a batch is from; else 0.
+  std::optional<std::uint64_t> seed = {};
 };
 
 /// Normalises batches on the CPU. The result of every value is meant to be that of the CUDA kernel,
@@ -63,12 +60,15 @@ struct NormalizeOptions {
 class CHUNKIO_EXPORT Normalizer {
  public:
   /// Starts `num_threads - 1` threads.
-  /// \param info  of the images: their size, axis order and, unless given, mean and std.
+  /// \param info         of the images: their size, axis order and, unless given, mean and std.
+  /// \param num_threads  that share a batch, the caller among them, at most 1024; 0: the CPUs this
+  ///                     process may use, at most 8. Never changes the result.
   /// \throws Error invalid_argument (no such dtype; mean or std of another number of channels, or
   ///         not usable; a crop larger than the padded image; random_crop without padding or a
   ///         crop size, or padding that no crop can meet), not_found (neither given nor in the
   ///         file), out_of_resources.
-  explicit Normalizer(const DatasetInfo& info, NormalizeOptions options = {});
+  explicit Normalizer(const DatasetInfo& info, NormalizeOptions options = {},
+                      std::int64_t num_threads = 0);
   Normalizer(Normalizer&&) noexcept;
   Normalizer& operator=(Normalizer&&) noexcept;
   /// Joins its threads.
@@ -78,6 +78,7 @@ class CHUNKIO_EXPORT Normalizer {
   [[nodiscard]] Shape output_shape(std::int64_t num_samples) const;
   [[nodiscard]] std::size_t output_bytes(std::int64_t num_samples) const;
   [[nodiscard]] const NormalizeOptions& options() const noexcept;
+  [[nodiscard]] std::int64_t num_threads() const noexcept;
 
   /// Writes the images of `batch` to `output`, output_bytes(batch.size()) bytes aligned to the
   /// element type. Returns when all are there.
@@ -88,12 +89,14 @@ class CHUNKIO_EXPORT Normalizer {
   /// The same for images from elsewhere.
   /// \param images      uint8 [B,H,W,C] or [B,C,H,W], as DatasetInfo says.
   /// \param sample_ids  B numbers, what random decisions are keyed by beside `epoch`.
-  void operator()(const TensorView& images, std::span<const std::int64_t> sample_ids,
+  void operator()(const Tensor& images, std::span<const std::int64_t> sample_ids,
                   std::int64_t epoch, std::span<std::byte> output,
                   std::int64_t echo_pass = 0) const;
 
  private:
-  friend struct internal::NormalizerAccess;
+  friend struct internal::Access;
+  Normalizer(const DatasetInfo& info, NormalizeOptions options, std::int64_t num_threads,
+             std::int64_t largest_cached_bytes);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

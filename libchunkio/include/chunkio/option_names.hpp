@@ -1,6 +1,10 @@
-/// Options that have a closed set of values, by name: for programs that read them from text.
+/// The values of each enumeration by name: for programs that read options from text.
 ///
-///     options.order = chunkio::from_string<chunkio::OrderMode>("sequential");
+///     chunkio::LoaderOptions options;
+///     options.order.mode = chunkio::from_string<chunkio::OrderMode>("sequential");
+///     for (const chunkio::OrderMode mode : chunkio::values_of<chunkio::OrderMode>()) {
+///       std::cout << to_string(mode) << '\n';
+///     }
 ///
 /// Pure functions; thread-safe.
 #pragma once
@@ -14,8 +18,9 @@
 
 namespace chunkio {
 
-/// All values, in the order of their numbers. For OrderMode, Uneven, SourceKind, Verify, OnError,
-/// Resident, WhenHeld, Layout, DType, cuda::PinMemory and cuda::DeviceResident.
+/// All values, in the order of their numbers. For every enumeration of the library but those of
+/// DLPack: Bottleneck, DeviceType, DType, ErrorCode, Layout, OnError, OrderMode, Resident,
+/// SourceKind, Uneven, Verify, WhenHeld, cuda::DeviceResident and cuda::PinMemory.
 template <class Option>
 [[nodiscard]] CHUNKIO_EXPORT std::span<const Option> values_of() noexcept;
 

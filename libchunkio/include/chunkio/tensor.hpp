@@ -1,6 +1,11 @@
-/// Element types, shapes, and views of memory owned by somebody else.
+/// Tensors: views of memory owned by somebody else, with an element type and a shape.
 ///
-/// Value types: copy freely, safe to share between threads.
+///     const chunkio::Tensor images = batch["images"];  // uint8 [B,H,W,C]
+///     const std::int64_t rows = images.shape()[0];
+///     for (const std::uint8_t value : images.values<std::uint8_t>()) sum += value;
+///
+/// Value types: copy freely, safe to share between threads. They own no memory: what returns a
+/// tensor says how long it is valid.
 #pragma once
 
 #include <array>
@@ -104,27 +109,76 @@ class CHUNKIO_EXPORT Shape {
   std::size_t rank_ = 0;
 };
 
-/// A typed, row-major, contiguous view of memory that it does not own. The function that
-/// returns one says how long it is valid. A default-constructed view is empty.
-class TensorView {
- public:
-  TensorView() = default;
-  TensorView(const void* data, DType dtype, Shape shape) noexcept
-      : data_(static_cast<const std::byte*>(data)), dtype_(dtype), shape_(shape) {}
+/// Where memory is. The numbers are DLPack's: never renumber.
+enum class DeviceType : std::uint8_t {
+  cpu = 1,   ///< Host memory, page-locked or not.
+  cuda = 2,  ///< The memory of a GPU.
+};
 
+CHUNKIO_EXPORT std::string_view to_string(DeviceType type) noexcept;
+
+/// A device, by kind and number.
+struct Device {
+  DeviceType type = DeviceType::cpu;
+  int index = 0;  ///< Of a GPU; 0 for host memory.
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+/// A typed, row-major, contiguous view of memory that it does not own, on the host or on a GPU. The
+/// function that returns one says how long it is valid. A default-constructed one is empty.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Of memory that is only read.
+  Tensor(const void* data, DType dtype, Shape shape, Device device = {}) noexcept
+      : data_(static_cast<const std::byte*>(data)), dtype_(dtype), shape_(shape), device_(device) {}
+  /// Of memory that may be written, too.
+  [[nodiscard]] static Tensor writable(void* data, DType dtype, Shape shape,
+                                       Device device = {}) noexcept {
+    Tensor made(data, dtype, shape, device);
+    made.read_only_ = false;
+    return made;
+  }
+
+  /// Whether there is no memory at all, as of labels that a file does not have.
   [[nodiscard]] bool empty() const noexcept { return data_ == nullptr; }
+  /// In memory of device(): only work on that device can read what is on a GPU.
   [[nodiscard]] const std::byte* data() const noexcept { return data_; }
+  /// The same, to be written. \throws Error invalid_argument for memory that is only read.
+  [[nodiscard]] std::byte* mutable_data() const {
+    if (read_only_ && data_ != nullptr) {
+      throw Error(ErrorCode::invalid_argument,
+                  "this tensor is read-only, since other copies of its batch share its memory; "
+                  "copy it to change it");
+    }
+    return const_cast<std::byte*>(data_);
+  }
+  [[nodiscard]] bool read_only() const noexcept { return read_only_; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
+  /// In elements, one for each axis; zeros behind them.
+  [[nodiscard]] std::array<std::int64_t, Shape::kMaxRank> strides() const {
+    std::array<std::int64_t, Shape::kMaxRank> strides{};
+    for (std::size_t axis = 0; axis < shape_.rank(); ++axis) {
+      strides[axis] = Shape(shape_.dims().subspan(axis + 1)).num_elements();
+    }
+    return strides;
+  }
+  [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] std::size_t size_bytes() const {
     return empty() ? 0 : static_cast<std::size_t>(shape_.num_elements()) * size_of(dtype_);
   }
 
-  /// All elements in row-major order.
-  /// \throws Error invalid_argument if T is not the element type.
+  /// All elements in row-major order. For host memory.
+  /// \throws Error invalid_argument if T is not the element type, or the memory is on a GPU.
   template <class T>
   [[nodiscard]] std::span<const T> values() const {
     if (empty()) return {};
+    if (device_.type != DeviceType::cpu) {
+      throw Error(ErrorCode::invalid_argument,
+                  "the values of this tensor are on a GPU; copy them to the host first");
+    }
     if (dtype_of<T>() != dtype_) {
       throw Error(ErrorCode::invalid_argument, "tensor holds " + std::string(to_string(dtype_)) +
                                                    ", asked for " +
@@ -133,10 +187,14 @@ class TensorView {
     return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(shape_.num_elements())};
   }
 
+  friend bool operator==(const Tensor&, const Tensor&) = default;
+
  private:
   const std::byte* data_ = nullptr;
   DType dtype_ = DType::uint8;
   Shape shape_;
+  Device device_;
+  bool read_only_ = true;
 };
 
 }  // namespace chunkio

@@ -1,17 +1,22 @@
 /// Views of batches as PyTorch tensors, without a copy.
 ///
 ///     for (const chunkio::Batch& batch : loader.epoch(0)) {
-///       torch::Tensor images = chunkio::to_torch(batch, batch.images());  // uint8 [B,H,W,C]
+///       torch::Tensor images = chunkio::to_torch(batch, batch["images"]);  // uint8 [B,H,W,C]
 ///       torch::Tensor input = images.permute({0, 3, 1, 2}).to(torch::kFloat32);
 ///     }
 ///
 /// Opt-in, and the only public header that needs a third party: LibTorch, which the program finds
-/// and links by itself, beside chunkio::torch. Data flow: Batch -> torch::Tensor. The storage of a
-/// tensor holds a lease of its batch (see Batch) until the last tensor over it is gone, on any
-/// thread, also when the Loader is gone. Until then the lease counts for LoaderOptions::max_held.
+/// and links by itself, beside chunkio::torch. Data flow: Batch or DeviceBatch -> torch::Tensor.
+/// The storage of a tensor holds a lease of its batch until the last tensor over it is gone, on any
+/// thread, also when the loader is gone. Until then the lease counts for max_held.
 ///
-/// LibTorch has no read-only tensors. Do not write to these, in-place operators included: a batch
-/// is a shared lease, and who writes changes what others read. clone() what is to be changed.
+/// LibTorch has no read-only tensors. Do not write to those of a Batch, in-place operators
+/// included: a batch is a shared lease, and who writes changes what others read. clone() what is to
+/// be changed. Those of a DeviceBatch may be written.
+///
+/// LibTorch knows nothing of streams other than its own: give DeviceLoader::next() the one that is
+/// current there (c10::cuda::getCurrentCUDAStream().stream()), or name the one that uses the batch
+/// with DeviceBatch::use_on().
 ///
 /// All functions may be called concurrently. None of them blocks or does I/O.
 #pragma once
@@ -26,7 +31,6 @@
 #include <torch/types.h>
 
 #include <chunkio/error.hpp>
-#include <chunkio/loader.hpp>
 #include <chunkio/tensor.hpp>
 
 namespace chunkio {
@@ -78,39 +82,41 @@ inline torch::ScalarType torch_dtype(DType dtype) {
   return internal::scalar_type<torch::ScalarType>(dtype);
 }
 
-/// A contiguous tensor over the memory of `view`, with its shape and element type. Not to be
-/// written to.
+/// A contiguous tensor over the memory of `tensor`, with its shape, element type and device.
 ///
-/// \param owner   keeps the memory valid and unchanged while it exists; moved into the tensor's
-///                storage and destroyed with it, on the thread that drops the last reference.
-/// \param device  where the memory is. The user of device memory first waits for the work that
-///                fills it: LibTorch knows nothing of its stream.
-/// \throws Error invalid_argument (the view is empty, as that of labels which a file does not
-///         have), out_of_resources (the dimensions multiply to more than 63 bits), unsupported (as
-///         torch_dtype()); c10::Error as torch::from_blob(). `owner` is destroyed then.
+/// \param owner   keeps the memory valid and unchanged while it exists: the Batch or DeviceBatch
+/// that
+///                the tensor is of, or anything of the caller's. Moved into the storage and
+///                destroyed with it, on the thread that drops the last reference.
+/// \throws Error invalid_argument (the tensor is empty, as that of labels which a file does not
+///         have, or does not lie in the batch), out_of_resources (the dimensions multiply to more
+///         than 63 bits), unsupported (as torch_dtype()); c10::Error as torch::from_blob(). `owner`
+///         is destroyed then.
 template <class Owner>
-[[nodiscard]] torch::Tensor to_torch(Owner owner, const TensorView& view, torch::Device device) {
-  if (view.empty() && view.shape().num_elements() > 0) {
-    throw Error(ErrorCode::invalid_argument,
-                "there is nothing to make a tensor of: the view is empty; a batch without labels "
-                "has an empty view of them");
+[[nodiscard]] torch::Tensor to_torch(Owner owner, const Tensor& tensor) {
+  if constexpr (requires { owner.contains(tensor); }) {
+    if (!tensor.empty() && !owner.contains(tensor)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "the tensor is not of this batch, whose lease would not keep its memory valid");
+    }
   }
-  const auto options = torch::TensorOptions().dtype(torch_dtype(view.dtype())).device(device);
-  const std::span<const std::int64_t> dims = view.shape().dims();
+  if (tensor.empty() && tensor.shape().num_elements() > 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "there is nothing to make a tensor of: it is empty, as that of labels which a file "
+                "does not have");
+  }
+  const torch::Device device(tensor.device().type == DeviceType::cuda ? torch::kCUDA : torch::kCPU,
+                             tensor.device().type == DeviceType::cuda
+                                 ? static_cast<c10::DeviceIndex>(tensor.device().index)
+                                 : c10::DeviceIndex{-1});
+  const auto options = torch::TensorOptions().dtype(torch_dtype(tensor.dtype())).device(device);
+  const std::span<const std::int64_t> dims = tensor.shape().dims();
   // Shared, because LibTorch copies deleters. This one has nothing to do: what it holds goes with
   // it.
   auto kept = std::make_shared<Owner>(std::move(owner));
   return torch::from_blob(
-      const_cast<std::byte*>(view.data()), torch::IntArrayRef(dims.data(), dims.size()),
+      const_cast<std::byte*>(tensor.data()), torch::IntArrayRef(dims.data(), dims.size()),
       [kept = std::move(kept)](void*) {}, options);
-}
-
-/// The same for a view of a host batch: its images(), labels(), a field(), or its sample_ids() as a
-/// TensorView. The tensor holds a lease of the batch. Not to be written to.
-/// \throws Error invalid_argument (also if `view` does not lie in `batch`), and as above.
-[[nodiscard]] inline torch::Tensor to_torch(Batch batch, const TensorView& view) {
-  batch.require_contains(view);
-  return to_torch(std::move(batch), view, torch::Device(torch::kCPU));
 }
 
 }  // namespace chunkio

@@ -77,19 +77,19 @@ class Epochs(Generic[BatchT]):
         self._restored = True
         self._begun = -1
 
-    def diagnosis(self) -> dict[str, Any]:
-        """What limits ("bound"), what shows it ("evidence"), and what would help ("cures", best first).
+    def bottleneck(self) -> dict[str, Any]:
+        """What limits ("bottleneck"), what shows it ("evidence"), and what would help ("suggestions", best first).
 
         "too_short" is True of a run of less than half a second, which is too little to judge.
         """
-        diagnosis: dict[str, Any] = json.loads(self._core.diagnosis_json())
-        return diagnosis
+        report: dict[str, Any] = json.loads(self._core.bottleneck_json())
+        return report
 
     def report(self) -> str:
-        """The diagnosis as text, a sentence a line; of a run that was too short to judge, just that."""
-        diagnosis = self.diagnosis()
-        sentences = [*diagnosis["evidence"], *(cure["text"] for cure in diagnosis["cures"])]
-        if diagnosis["too_short"]:
+        """The report as text, a sentence a line; of a run that was too short to judge, just that."""
+        report = self.bottleneck()
+        sentences = [*report["evidence"], *(suggestion["text"] for suggestion in report["suggestions"])]
+        if report["too_short"]:
             return str(sentences[0])
         return "\n".join(sentences) or "Nothing was delivered yet."
 

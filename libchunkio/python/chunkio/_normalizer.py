@@ -23,7 +23,7 @@ class Normalizer(_core.Normalizer):
         padding: pixels of value 0 around each image before it is cropped.
         random_crop: crop at a random place, another one for each sample and epoch; else in the middle.
         flip: flip half of the samples left to right.
-        seed: of random_crop and flip.
+        seed: of random_crop and flip; None: that of the Loader which a batch is from.
         num_threads: 0: the CPUs of this process, at most 8.
 
     Raises:
@@ -43,7 +43,7 @@ class Normalizer(_core.Normalizer):
         padding: int = 0,
         random_crop: bool = False,
         flip: bool = False,
-        seed: int = 0,
+        seed: int | None = None,
         num_threads: int = 0,
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}

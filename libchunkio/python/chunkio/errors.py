@@ -8,7 +8,7 @@ class Error(Exception):
 
     The message is one line that names the file, the cause and the hint. `code` says what kind of failure it was:
     "invalid_argument", "not_found", "unsupported", "refused_by_policy", "corrupt_data", "digest_mismatch",
-    "io_failed", "no_space", "output_exists", "hdf5_failed", "cuda_failed", "out_of_resources" or "cancelled".
+    "io_failed", "no_space", "output_exists", "hdf5_failed", "cuda_failed", "out_of_resources", "cancelled" or "timed_out".
     """
 
     code: str = "unsupported"
@@ -50,5 +50,20 @@ class ResourceError(Error, MemoryError):
     code = "out_of_resources"
 
 
-for _class in (Error, InvalidArgumentError, MissingFileError, NotFoundError, OutputExistsError, StorageError, ResourceError):
+class TimedOutError(Error, TimeoutError):
+    """Something was not there in time. Nothing is lost, and the call may be repeated."""
+
+    code = "timed_out"
+
+
+for _class in (
+    Error,
+    InvalidArgumentError,
+    MissingFileError,
+    NotFoundError,
+    OutputExistsError,
+    ResourceError,
+    StorageError,
+    TimedOutError,
+):
     _class.__module__ = "chunkio"

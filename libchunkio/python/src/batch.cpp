@@ -16,18 +16,18 @@ namespace {
 PyTensor images(const Batch& batch) { return tensor_of(batch, batch.images()); }
 
 std::optional<PyTensor> labels(const Batch& batch) {
-  const TensorView view = batch.labels();
+  const Tensor view = batch.labels();
   if (view.empty()) return std::nullopt;
   return tensor_of(batch, view);
 }
 
 PyTensor sample_ids(const Batch& batch) {
-  return tensor_of(batch, TensorView(batch.sample_ids().data(), DType::int64, Shape{batch.size()}));
+  return tensor_of(batch, Tensor(batch.sample_ids().data(), DType::int64, Shape{batch.size()}));
 }
 
 PyTensor field(const Batch& batch, const std::string& name) {
   try {
-    return tensor_of(batch, batch.field(name));
+    return tensor_of(batch, batch[name]);
   } catch (const Error& error) {
     throw nb::key_error(error.what());
   }
@@ -45,8 +45,9 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("labels", &labels,
                    "int64 [B], or uint8 [B,A] of a table of attributes; None without labels.")
       .def_prop_ro("sample_ids", &sample_ids, "int64 [B]: row numbers in the file.")
-      .def("__getitem__", &field, nb::arg("field"),
-           "A field that `fields` of the Loader names, [B,...]. Raises KeyError.")
+      .def("__getitem__", &field, nb::arg("name"),
+           "\"images\", \"labels\", or a field that `fields` of the Loader names, [B,...]. Raises "
+           "KeyError.")
       .def(
           "__iter__",
           [](const Batch& batch) { return nb::iter(nb::make_tuple(images(batch), labels(batch))); },

@@ -16,9 +16,9 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/json.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/normalizer.hpp>
 
@@ -190,9 +190,9 @@ void bind_epochs(Class& bound) {
            [](Self& self) {
              return self.with([](auto& loader) { return to_json(loader.stats()); });
            })
-      .def("diagnosis_json",
+      .def("bottleneck_json",
            [](Self& self) {
-             return self.with([](auto& loader) { return to_json(loader.stats().diagnosis()); });
+             return self.with([](auto& loader) { return to_json(loader.stats().bottleneck()); });
            })
       .def_prop_ro(
           "num_steps",

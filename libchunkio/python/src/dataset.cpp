@@ -11,8 +11,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <chunkio/dataset.hpp>
-#include <chunkio/inspection.hpp>
-#include <chunkio/json.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/tuning.hpp>
 
 #include "bindings.hpp"
 #include "keywords.hpp"
@@ -52,7 +52,7 @@ PyTensor read_rows(std::int64_t count, DType dtype, const Shape& row_shape, cons
     const nb::gil_scoped_release no_gil;
     read(std::span<std::byte>(*bytes));
   }
-  return {bytes, TensorView(bytes->data(), dtype, shape), true};
+  return {bytes, Tensor::writable(bytes->data(), dtype, shape)};
 }
 
 PyTensor read_images(const PyDataset& dataset, std::int64_t first, std::int64_t count) {

@@ -14,7 +14,7 @@
 
 #include <chunkio/cuda/device_loader.hpp>
 #include <chunkio/dlpack.hpp>
-#include <chunkio/json.hpp>
+#include <chunkio/loader.hpp>
 
 #include "bindings.hpp"
 #include "keywords.hpp"
@@ -32,7 +32,7 @@ using Token = std::shared_ptr<const char>;
 struct PyDeviceTensor {
   cuda::DeviceBatch batch;
   Token token;
-  cuda::DeviceTensor tensor;
+  Tensor tensor;
   std::uintptr_t stream = 0;
 };
 
@@ -42,7 +42,8 @@ std::uintptr_t dlpack_stream(std::uintptr_t stream) { return stream == 0 ? 1 : s
 nb::object to_dlpack_capsule(const PyDeviceTensor& given, const nb::object& stream,
                              const nb::object& max_version, const nb::object& dl_device,
                              const nb::object& copy) {
-  if (!dl_device.is_none() && !dl_device.equal(nb::make_tuple(kCuda, given.tensor.device))) {
+  if (!dl_device.is_none() &&
+      !dl_device.equal(nb::make_tuple(kCuda, given.tensor.device().index))) {
     throw nb::buffer_error("this tensor is on its CUDA device; copy it elsewhere there");
   }
   if (!copy.is_none() && nb::cast<bool>(copy)) {
@@ -55,11 +56,8 @@ nb::object to_dlpack_capsule(const PyDeviceTensor& given, const nb::object& stre
     throw nb::buffer_error(
         "the batch is ready on the stream that was current when it was delivered; take it there");
   }
-  const TensorView view(given.tensor.data, given.tensor.dtype, given.tensor.shape);
-  const dlpack::DLDevice device{dlpack::DLDeviceType::cuda,
-                                static_cast<std::int32_t>(given.tensor.device)};
-  if (!wants_versioned(max_version)) return to_capsule(to_dlpack_legacy(given, view, device));
-  return to_capsule(to_dlpack(given, view, device));
+  if (!wants_versioned(max_version)) return to_capsule(to_dlpack_legacy(given, given.tensor));
+  return to_capsule(to_dlpack(given, given.tensor));
 }
 
 /// A device batch with the stream that it was delivered on.
@@ -68,14 +66,12 @@ struct PyDeviceBatch {
   Token token;
   std::uintptr_t stream = 0;
 
-  [[nodiscard]] PyDeviceTensor tensor(const cuda::DeviceTensor& of) const {
-    return {batch, token, of, stream};
-  }
+  [[nodiscard]] PyDeviceTensor tensor(const Tensor& of) const { return {batch, token, of, stream}; }
 };
 
 PyTensor sample_ids(const PyDeviceBatch& batch) {
   const auto owner = std::make_shared<cuda::DeviceBatch>(batch.batch);
-  return {owner, TensorView(owner->sample_ids().data(), DType::int64, Shape{owner->size()})};
+  return {owner, Tensor(owner->sample_ids().data(), DType::int64, Shape{owner->size()})};
 }
 
 cuda::DeviceOptions device_options(const nb::dict& given) {
@@ -126,7 +122,7 @@ class PyDeviceLoader : public LoaderInTurns<cuda::DeviceLoader> {
                                  cuda::DeviceOptions device) {
     // Its thread is not Python's, and never waits for the GIL.
     loader.on_wait = {};
-    loader.when_held = WhenHeld::raise;
+    loader.memory.when_held = WhenHeld::wait;
     const Dataset& open = dataset.get();
     const nb::gil_scoped_release no_gil;
     return cuda::DeviceLoader(Loader(open, std::move(loader)), std::move(device));
@@ -142,14 +138,16 @@ void bind_device_loader(nb::module_& module) {
                              "Memory of a batch on a CUDA device, for torch.from_dlpack() on the "
                              "stream that the batch was delivered on.")
       .def_prop_ro(
-          "shape", [](const PyDeviceTensor& tensor) { return shape_tuple(tensor.tensor.shape); },
+          "shape", [](const PyDeviceTensor& tensor) { return shape_tuple(tensor.tensor.shape()); },
           nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
-          "dtype", [](const PyDeviceTensor& tensor) { return python_dtype(tensor.tensor.dtype); },
+          "dtype", [](const PyDeviceTensor& tensor) { return python_dtype(tensor.tensor.dtype()); },
           nb::sig("def dtype(self) -> typing.Any"))
       .def(
           "__dlpack_device__",
-          [](const PyDeviceTensor& tensor) { return nb::make_tuple(kCuda, tensor.tensor.device); },
+          [](const PyDeviceTensor& tensor) {
+            return nb::make_tuple(kCuda, tensor.tensor.device().index);
+          },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def(
           "__dlpack__", &to_dlpack_capsule, nb::kw_only(), nb::arg("stream") = nb::none(),
@@ -163,15 +161,15 @@ void bind_device_loader(nb::module_& module) {
                    [](const PyDeviceBatch& batch) { return batch.tensor(batch.batch.images()); })
       .def_prop_ro("labels",
                    [](const PyDeviceBatch& batch) -> std::optional<PyDeviceTensor> {
-                     const cuda::DeviceTensor labels = batch.batch.labels();
-                     if (labels.data == nullptr) return std::nullopt;
+                     const Tensor labels = batch.batch.labels();
+                     if (labels.empty()) return std::nullopt;
                      return batch.tensor(labels);
                    })
       .def_prop_ro("sample_ids", &sample_ids)
       .def(
           "__getitem__",
           [](const PyDeviceBatch& batch, const std::string& name) {
-            return batch.tensor(batch.batch.field(name));
+            return batch.tensor(batch.batch[name]);
           },
           nb::arg("field"))
       .def_prop_ro("size", [](const PyDeviceBatch& batch) { return batch.batch.size(); })
@@ -188,10 +186,9 @@ void bind_device_loader(nb::module_& module) {
       .def("next", &PyDeviceLoader::next, nb::arg("stream"))
       .def(
           "state_at",
-          [](PyDeviceLoader& self, std::int64_t epoch, std::int64_t) {
+          [](PyDeviceLoader& self, std::int64_t epoch, std::int64_t step) {
             return self.with([&](cuda::DeviceLoader& loader) {
-              loader.start_epoch(epoch);
-              return loader.state();
+              return loader.state_at({epoch, step}, false);
             });
           },
           nb::arg("epoch"), nb::arg("step"))

@@ -27,6 +27,8 @@ const char* class_of(ErrorCode code) {
       return "StorageError";
     case ErrorCode::out_of_resources:
       return "ResourceError";
+    case ErrorCode::timed_out:
+      return "TimedOutError";
     case ErrorCode::unsupported:
     case ErrorCode::refused_by_policy:
     case ErrorCode::corrupt_data:

@@ -13,9 +13,7 @@
 
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/epoch_order.hpp>
-#include <chunkio/json.hpp>
 #include <chunkio/loader.hpp>
-#include <chunkio/ranks.hpp>
 
 #include "bindings.hpp"
 #include "keywords.hpp"
@@ -80,34 +78,34 @@ LoaderOptions loader_options(const nb::dict& given, std::int64_t num_samples) {
   Keywords keywords(given);
   keywords.read("batch_size", options.batch_size)
       .read("seed", options.seed)
-      .read("order", options.order)
-      .read("drop_last", options.drop_last)
-      .read("rank", options.rank)
-      .read("world_size", options.world_size)
-      .read("lanes", options.lanes)
-      .read("uneven", options.uneven)
-      .read("window_bytes", options.window_bytes)
       .read("fields", options.fields)
       .read("only_labels", options.only_labels)
-      .read("verify", options.verify)
-      .read("on_error", options.on_error)
-      .read("num_threads", options.num_threads)
-      .read("prefetch_depth", options.prefetch_depth)
-      .read("max_held", options.max_held)
-      .read("memory_budget", options.memory_budget)
-      .read("source", options.source)
-      .read("direct_io", options.direct_io)
-      .read("resident", options.resident)
-      .read("num_epochs", options.num_epochs);
+      .read("order", options.order.mode)
+      .read("window_bytes", options.order.window_bytes)
+      .read("drop_last", options.order.drop_last)
+      .read("lanes", options.order.lanes)
+      .read("uneven", options.order.uneven)
+      .read("rank", options.ranks.rank)
+      .read("world_size", options.ranks.world_size)
+      .read("memory_budget", options.memory.budget)
+      .read("prefetch_depth", options.memory.prefetch_depth)
+      .read("max_held", options.memory.max_held)
+      .read("resident", options.memory.resident)
+      .read("num_threads", options.io.num_threads)
+      .read("source", options.io.source)
+      .read("direct_io", options.io.direct_io)
+      .read("verify", options.io.verify)
+      .read("on_error", options.io.on_error)
+      .read("num_epochs", options.io.num_epochs);
   if (const nb::object rows = keywords.take("rows"); !rows.is_none()) {
     options.rows = row_selection(rows, num_samples);
   }
   if (const nb::object limit = keywords.take("disk_limit"); !limit.is_none()) {
-    options.disk_limit = disk_limit(limit);
+    options.io.disk_limit = disk_limit(limit);
   }
   keywords.require_none_left();
   // People keep batches in lists.
-  options.when_held = WhenHeld::copy;
+  options.memory.when_held = WhenHeld::copy;
   options.on_wait = check_signals;
   return options;
 }

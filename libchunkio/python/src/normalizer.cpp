@@ -19,8 +19,8 @@ namespace {
 
 class PyNormalizer {
  public:
-  PyNormalizer(const DatasetInfo& info, NormalizeOptions options)
-      : normalizer_(Normalizer(info, std::move(options))) {}
+  PyNormalizer(const DatasetInfo& info, NormalizeOptions options, std::int64_t num_threads)
+      : normalizer_(Normalizer(info, std::move(options), num_threads)) {}
 
   PyTensor operator()(const Batch& batch, std::int64_t echo_pass) {
     const Normalizer& normalize = normalizer_.get("the Normalizer");
@@ -31,7 +31,7 @@ class PyNormalizer {
       const nb::gil_scoped_release no_gil;
       normalize(batch, std::span(memory.get(), bytes), echo_pass);
     }
-    return {memory, TensorView(memory.get(), normalize.options().dtype, shape), true};
+    return {memory, Tensor::writable(memory.get(), normalize.options().dtype, shape)};
   }
 
  private:
@@ -52,8 +52,7 @@ NormalizeOptions normalize_options(Keywords& keywords) {
       .read("padding", options.padding)
       .read("random_crop", options.random_crop)
       .read("flip", options.flip)
-      .read("seed", options.seed)
-      .read("num_threads", options.num_threads);
+      .read("seed", options.seed);
   return options;
 }
 
@@ -64,8 +63,9 @@ void bind_normalizer(nb::module_& module) {
           [](PyNormalizer* self, const PyDataset& dataset, const nb::kwargs& given) {
             Keywords keywords(given);
             NormalizeOptions options = normalize_options(keywords);
-            keywords.require_none_left();
-            new (self) PyNormalizer(dataset.info(), std::move(options));
+            std::int64_t num_threads = 0;
+            keywords.read("num_threads", num_threads).require_none_left();
+            new (self) PyNormalizer(dataset.info(), std::move(options), num_threads);
           },
           nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
       .def("__call__", &PyNormalizer::operator(), nb::arg("batch"), nb::kw_only(),

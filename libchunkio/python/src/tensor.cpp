@@ -43,14 +43,15 @@ nb::dict array_interface(const PyTensor& tensor) {
   // NumPy before 2.1 takes no null pointer, not even for no elements.
   static constexpr std::byte kNothing{};
   const std::byte* const data = tensor.view.data() != nullptr ? tensor.view.data() : &kNothing;
-  description["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(data), !tensor.writable);
+  description["data"] =
+      nb::make_tuple(reinterpret_cast<std::uintptr_t>(data), tensor.view.read_only());
   return description;
 }
 
 PyTensor copy_of(const PyTensor& tensor) {
   const auto bytes = std::make_shared<std::vector<std::byte>>(
       tensor.view.data(), tensor.view.data() + tensor.view.size_bytes());
-  return {bytes, TensorView(bytes->data(), tensor.view.dtype(), tensor.view.shape()), true};
+  return {bytes, Tensor::writable(bytes->data(), tensor.view.dtype(), tensor.view.shape())};
 }
 
 nb::object to_dlpack_capsule(const PyTensor& given, const nb::object& stream,
@@ -63,11 +64,11 @@ nb::object to_dlpack_capsule(const PyTensor& given, const nb::object& stream,
   const bool copies = !copy.is_none() && nb::cast<bool>(copy);
   const PyTensor tensor = copies ? copy_of(given) : given;
   if (!wants_versioned(max_version)) {
-    return to_capsule(to_dlpack_legacy(tensor.owner, tensor.view, dlpack::DLDevice{}));
+    return to_capsule(to_dlpack_legacy(tensor.owner, tensor.view));
   }
-  auto managed = to_dlpack(tensor.owner, tensor.view, dlpack::DLDevice{});
+  auto managed = to_dlpack(tensor.owner, tensor.view);
   constexpr std::uint64_t kIsCopied = 2;
-  managed->flags = (tensor.writable ? 0 : dlpack::kReadOnly) | (copies ? kIsCopied : 0);
+  if (copies) managed->flags |= kIsCopied;
   return to_capsule(std::move(managed));
 }
 

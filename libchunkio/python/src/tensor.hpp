@@ -14,11 +14,10 @@ namespace chunkio::python {
 /// A tensor in host memory, which its owner keeps.
 struct PyTensor {
   std::shared_ptr<const void> owner;
-  TensorView view;
-  bool writable = false;
+  Tensor view;
 };
 
-[[nodiscard]] inline PyTensor tensor_of(const Batch& batch, const TensorView& view) {
+[[nodiscard]] inline PyTensor tensor_of(const Batch& batch, const Tensor& view) {
   return {std::make_shared<Batch>(batch), view};
 }
 

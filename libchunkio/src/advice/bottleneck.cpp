@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "advice/cures.hpp"
 #include "advice/prediction.hpp"
 #include "advice/quantities.hpp"
+#include "advice/suggestions.hpp"
 
 namespace chunkio::advice {
 namespace {
@@ -37,10 +37,11 @@ std::string worker_evidence(const LoaderStats& stats) {
          percent(time.share(stats.output_wait_seconds)) + " into waiting for a free buffer.";
 }
 
-std::string bound_evidence(Bound bound, const LoaderStats& stats, const Prediction& prediction) {
+std::string bottleneck_evidence(Bottleneck bottleneck, const LoaderStats& stats,
+                                const Prediction& prediction) {
   const double delivered = static_cast<double>(stats.bytes_delivered) / stats.seconds;
-  switch (bound) {
-    case Bound::disk: {
+  switch (bottleneck) {
+    case Bottleneck::disk: {
       const double read = static_cast<double>(stats.bytes_read) / stats.seconds;
       std::string text = stats.facts.source == SourceKind::hdf5
                              ? "Reading through libhdf5 limits: it delivered "
@@ -52,16 +53,16 @@ std::string bound_evidence(Bound bound, const LoaderStats& stats, const Predicti
       }
       return text + ".";
     }
-    case Bound::decode:
+    case Bottleneck::decode:
       return (stats.facts.filtered ? "Decoding limits: each worker gains "
                                    : "Checking digests limits: each worker checks ") +
              byte_rate(prediction.observed().rates.decode_bytes_per_second) + " of pixels.";
-    case Bound::copy:
+    case Bottleneck::copy:
       if (stats.facts.source == SourceKind::hdf5) {
         return "Copying limits, behind libhdf5, which works on one thread at a time.";
       }
       return "Copying limits: memory took " + byte_rate(delivered) + ".";
-    case Bound::plan:
+    case Bottleneck::plan:
       return stats.facts.order == OrderMode::random
                  ? "Computing the order limits, which costs most if it is random."
                  : "Computing the order limits, as it can with images of a few bytes: no option "
@@ -74,21 +75,23 @@ std::string bound_evidence(Bound bound, const LoaderStats& stats, const Predicti
 }
 
 /// \pre Batches were delivered, and it took time.
-Diagnosis diagnose_run(const LoaderStats& stats, const std::optional<MachineRates>& measured) {
-  Diagnosis found{.bound = Bound::consumer, .stall = stats.stall_seconds / stats.seconds};
+BottleneckReport report_on_run(const LoaderStats& stats,
+                               const std::optional<MachineRates>& measured) {
+  BottleneckReport found{.bottleneck = Bottleneck::consumer,
+                         .stall = stats.stall_seconds / stats.seconds};
   if (found.stall < kSmallStall) {
     found.evidence = {"The loader is fast enough (its consumer waited " + percent(found.stall) +
                       " of the time): nothing to gain here."};
     return found;
   }
 
-  using Stage = std::pair<Bound, double>;
+  using Stage = std::pair<Bottleneck, double>;
   const std::array stages{
-      Stage{Bound::disk, stats.read_seconds}, Stage{Bound::decode, stats.decode_seconds},
-      Stage{Bound::copy, stats.copy_seconds}, Stage{Bound::plan, stats.plan_seconds}};
-  found.bound = std::ranges::max_element(stages, {}, &Stage::second)->first;
+      Stage{Bottleneck::disk, stats.read_seconds}, Stage{Bottleneck::decode, stats.decode_seconds},
+      Stage{Bottleneck::copy, stats.copy_seconds}, Stage{Bottleneck::plan, stats.plan_seconds}};
+  found.bottleneck = std::ranges::max_element(stages, {}, &Stage::second)->first;
   if (stats.output_wait_seconds > kMostlyWaiting * WorkerTime(stats).all) {
-    found.bound = Bound::buffers;
+    found.bottleneck = Bottleneck::buffers;
   }
   if (stats.images == 0) {
     // All of it was skipped as damaged.
@@ -96,26 +99,27 @@ Diagnosis diagnose_run(const LoaderStats& stats, const std::optional<MachineRate
     return found;
   }
   const Prediction prediction(stats, measured);
-  found.evidence = {bound_evidence(found.bound, stats, prediction), stall_evidence(stats),
+  found.evidence = {bottleneck_evidence(found.bottleneck, stats, prediction), stall_evidence(stats),
                     worker_evidence(stats)};
-  found.cures = find_cures(found.bound, stats, prediction);
+  found.suggestions = find_suggestions(found.bottleneck, stats, prediction);
   return found;
 }
 
 }  // namespace
 
-Diagnosis diagnose(const LoaderStats& stats, const std::optional<MachineRates>& measured) {
+BottleneckReport find_bottleneck(const LoaderStats& stats,
+                                 const std::optional<MachineRates>& measured) {
   if (stats.batches == 0 || !(stats.seconds > 0)) return {};
-  Diagnosis found = diagnose_run(stats, measured);
+  BottleneckReport found = report_on_run(stats, measured);
   say_if_too_short(found, stats.seconds);
   return found;
 }
 
-void say_if_too_short(Diagnosis& diagnosis, double seconds) {
-  diagnosis.too_short = seconds < kLeastSeconds;
-  if (!diagnosis.too_short) return;
-  diagnosis.evidence.insert(
-      diagnosis.evidence.begin(),
+void say_if_too_short(BottleneckReport& report, double seconds) {
+  report.too_short = seconds < kLeastSeconds;
+  if (!report.too_short) return;
+  report.evidence.insert(
+      report.evidence.begin(),
       "This took " + number("%.2g", seconds) +
           " s, too short to judge what limits: run more epochs, or look at more data.");
 }
@@ -124,12 +128,12 @@ void say_if_too_short(Diagnosis& diagnosis, double seconds) {
 
 namespace chunkio {
 
-Diagnosis LoaderStats::diagnosis() const { return advice::diagnose(*this); }
+BottleneckReport LoaderStats::bottleneck() const { return advice::find_bottleneck(*this); }
 
-std::string Diagnosis::summary() const {
+std::string BottleneckReport::summary() const {
   if (evidence.empty()) return {};
-  if (cures.empty() || too_short) return evidence.front();
-  return evidence.front() + " " + cures.front().text;
+  if (suggestions.empty() || too_short) return evidence.front();
+  return evidence.front() + " " + suggestions.front().text;
 }
 
 }  // namespace chunkio

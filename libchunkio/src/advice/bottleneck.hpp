@@ -11,9 +11,9 @@
 
 #include <optional>
 
-#include <chunkio/diagnosis.hpp>
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/loader.hpp>
-#include <chunkio/throughput.hpp>
+#include <chunkio/tuning.hpp>
 
 namespace chunkio::advice {
 
@@ -23,10 +23,10 @@ inline constexpr double kSmallStall = 0.03;
 
 /// \param stats     counters, times and facts.
 /// \param measured  what disk, decoding and copying do alone; absent: what the counters say.
-[[nodiscard]] Diagnosis diagnose(const LoaderStats& stats,
-                                 const std::optional<MachineRates>& measured = {});
+[[nodiscard]] BottleneckReport find_bottleneck(const LoaderStats& stats,
+                                               const std::optional<MachineRates>& measured = {});
 
-/// Sets `too_short` of what was diagnosed of a run of `seconds`, and says so first if it is.
-void say_if_too_short(Diagnosis& diagnosis, double seconds);
+/// Sets `too_short` of a report on a run of `seconds`, and says so first if it is.
+void say_if_too_short(BottleneckReport& report, double seconds);
 
 }  // namespace chunkio::advice

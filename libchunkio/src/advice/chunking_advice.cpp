@@ -6,7 +6,7 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/inspection.hpp>
+#include <chunkio/tuning.hpp>
 
 #include "advice/quantities.hpp"
 #include "base/checked_math.hpp"

@@ -1,8 +1,8 @@
 #include <cstdint>
 #include <utility>
 
-#include <chunkio/inspection.hpp>
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
+#include <chunkio/tuning.hpp>
 
 namespace chunkio {
 namespace {

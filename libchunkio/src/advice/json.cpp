@@ -7,7 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <chunkio/json.hpp>
+#include <chunkio/bottleneck.hpp>
+#include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/tuning.hpp>
 
 namespace chunkio {
 namespace {
@@ -78,7 +81,7 @@ Json facts_json(const LoaderFacts& facts) {
 }
 
 Json stats_json(const LoaderStats& stats) {
-  const Diagnosis found = stats.diagnosis();
+  const BottleneckReport found = stats.bottleneck();
   return {{"batches", stats.batches},
           {"copied_batches", stats.copied_batches},
           {"images", stats.images},
@@ -98,7 +101,7 @@ Json stats_json(const LoaderStats& stats) {
           {"input_wait_seconds", stats.input_wait_seconds},
           {"output_wait_seconds", stats.output_wait_seconds},
           {"facts", facts_json(stats.facts)},
-          {"bound", to_string(found.bound)},
+          {"bottleneck", to_string(found.bottleneck)},
           {"advice", found.summary()}};
 }
 
@@ -172,8 +175,8 @@ std::string to_json(const Inspection& inspection) {
 
 std::string to_json(const LoaderStats& stats) { return text(stats_json(stats)); }
 
-std::string to_json(const cuda::DeviceStats& stats) {
-  const Diagnosis found = stats.diagnosis();
+std::string cuda::to_json(const DeviceStats& stats) {
+  const BottleneckReport found = stats.bottleneck();
   return text({{"loader", stats_json(stats.loader)},
                {"batches", stats.batches},
                {"images", stats.images},
@@ -189,23 +192,23 @@ std::string to_json(const cuda::DeviceStats& stats) {
                {"dtype", to_string(stats.dtype)},
                {"dataset_bytes", stats.dataset_bytes},
                {"free_device_bytes", stats.free_device_bytes},
-               {"bound", to_string(found.bound)},
+               {"bottleneck", to_string(found.bottleneck)},
                {"advice", found.summary()}});
 }
 
-std::string to_json(const Diagnosis& diagnosis) {
-  Json cures = Json::array();
-  for (const Cure& cure : diagnosis.cures) {
-    cures.push_back({{"option", cure.option},
-                     {"text", cure.text},
-                     {"images_per_second", cure.images_per_second},
-                     {"stall", cure.stall}});
+std::string to_json(const BottleneckReport& report) {
+  Json suggestions = Json::array();
+  for (const Suggestion& suggestion : report.suggestions) {
+    suggestions.push_back({{"option", suggestion.option},
+                           {"text", suggestion.text},
+                           {"images_per_second", suggestion.images_per_second},
+                           {"stall", suggestion.stall}});
   }
-  return text({{"bound", to_string(diagnosis.bound)},
-               {"stall", diagnosis.stall},
-               {"too_short", diagnosis.too_short},
-               {"evidence", diagnosis.evidence},
-               {"cures", std::move(cures)}});
+  return text({{"bottleneck", to_string(report.bottleneck)},
+               {"stall", report.stall},
+               {"too_short", report.too_short},
+               {"evidence", report.evidence},
+               {"suggestions", std::move(suggestions)}});
 }
 
 std::string to_json(std::span<const SkippedRows> skipped) {

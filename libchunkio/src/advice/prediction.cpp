@@ -90,7 +90,7 @@ Observed observe(const LoaderStats& stats) {
   return observed;
 }
 
-Cure Rates::cure(std::string option, std::string text, double rate) const {
+Suggestion Rates::suggestion(std::string option, std::string text, double rate) const {
   const double used = std::min(rate, wanted);
   return {.option = std::move(option),
           .text = std::move(text),
@@ -109,11 +109,11 @@ Prediction::Prediction(const LoaderStats& stats, const std::optional<MachineRate
   efficiency_ = std::isfinite(bound) ? std::clamp(rates_.now / bound, 0.05, 1.0) : 1.0;
 }
 
-Cure Prediction::cure(std::string option, std::string text, const Observed& changed,
-                      double echo) const {
+Suggestion Prediction::suggestion(std::string option, std::string text, const Observed& changed,
+                                  double echo) const {
   // A loader that delivers already is never predicted to become slower.
-  return rates_.cure(std::move(option), std::move(text),
-                     std::max(efficiency_ * loader(changed), rates_.now) * echo);
+  return rates_.suggestion(std::move(option), std::move(text),
+                           std::max(efficiency_ * loader(changed), rates_.now) * echo);
 }
 
 double Prediction::loader(const Observed& observed) {

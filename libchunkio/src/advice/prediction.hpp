@@ -16,9 +16,9 @@
 #include <optional>
 #include <string>
 
-#include <chunkio/diagnosis.hpp>
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/loader.hpp>
-#include <chunkio/throughput.hpp>
+#include <chunkio/tuning.hpp>
 
 namespace chunkio::advice {
 
@@ -57,7 +57,7 @@ struct Rates {
   double wanted = 0;
 
   /// Of something that would deliver `rate` images a second.
-  [[nodiscard]] Cure cure(std::string option, std::string text, double rate) const;
+  [[nodiscard]] Suggestion suggestion(std::string option, std::string text, double rate) const;
 };
 
 /// Stages that are computed with the rates of this run, and those of it that are changed.
@@ -77,8 +77,8 @@ class Prediction {
   }
 
   /// \param echo  how often each image is used.
-  [[nodiscard]] Cure cure(std::string option, std::string text, const Observed& changed,
-                          double echo = 1) const;
+  [[nodiscard]] Suggestion suggestion(std::string option, std::string text, const Observed& changed,
+                                      double echo = 1) const;
 
   /// Of the loader alone, were it to reach what the model says.
   [[nodiscard]] static double loader(const Observed& observed);

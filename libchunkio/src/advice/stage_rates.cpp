@@ -14,11 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/stage_rates.hpp>
 
 #include "advice/bottleneck.hpp"
 #include "advice/prediction.hpp"
+#include "base/access.hpp"
 #include "base/cpus.hpp"
 #include "base/host_memory.hpp"
 #include "base/run_on_threads.hpp"
@@ -243,12 +244,12 @@ class Placement {
  private:
   static std::unique_ptr<ChunkSource> open_source(const Loader& loader) {
     LoaderOptions options = loader.options();
-    options.resident = Resident::none;
+    options.memory.resident = Resident::none;
     options.fields.clear();
-    options.direct_io = false;
-    options.disk_limit.reset();
+    options.io.direct_io = false;
+    options.io.disk_limit.reset();
     // As the loader has chosen.
-    options.source = loader.source();
+    options.io.source = loader.source();
     const read::RingLayout layout{
         .rows = 1,
         .sample_shape = loader.dataset().info().sample_shape(),
@@ -344,7 +345,7 @@ StageRates measure_stages(const Loader& loader, double seconds) {
                 "stages are measured for more than 0 and at most 60 seconds each, not " +
                     std::to_string(seconds));
   }
-  const Files files = h5::files_of(loader.dataset().impl());
+  const Files files = h5::files_of(internal::Access::impl(loader.dataset()));
   StageRates rates{.no_disk = why_no_disk(files),
                    .stored_bytes_per_sample = stored_bytes_per_sample(loader, files),
                    .num_threads = loader.num_threads()};
@@ -356,7 +357,7 @@ StageRates measure_stages(const Loader& loader, double seconds) {
       std::clamp(static_cast<std::int64_t>(group_bytes), kLeastRequest, kLargestRequest);
   if (rates.no_disk.empty()) {
     rates.cached_share = cached_share(files);
-    Disk disk(files, loader.options().disk_limit);
+    Disk disk(files, loader.options().io.disk_limit);
     rates.disk_is_direct = disk.direct();
     rates.disk_bytes_per_second =
         measure_bandwidth(disk, seconds, rates.num_threads, rates.request_bytes);
@@ -373,8 +374,8 @@ StageRates measure_stages(const Loader& loader, double seconds) {
   return rates;
 }
 
-Diagnosis diagnose(const LoaderStats& stats, const StageRates& alone) {
-  if (stats.images == 0 || !(stats.seconds > 0)) return stats.diagnosis();
+BottleneckReport find_bottleneck(const LoaderStats& stats, const StageRates& alone) {
+  if (stats.images == 0 || !(stats.seconds > 0)) return stats.bottleneck();
   MachineRates rates = advice::observe(stats).rates;
   // A run that hardly waited for the disk has shown that it needs none.
   if (rates.disk != DiskLimit{} && alone.disk_bytes_per_second > 0) {
@@ -390,7 +391,7 @@ Diagnosis diagnose(const LoaderStats& stats, const StageRates& alone) {
     rates.memory_bytes_per_second = alone.processor_bytes_per_second;
   }
   if (alone.copy_bytes_per_second > 0) rates.copy_bytes_per_second = alone.copy_bytes_per_second;
-  return advice::diagnose(stats, rates);
+  return advice::find_bottleneck(stats, rates);
 }
 
 }  // namespace chunkio

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <chunkio/error.hpp>
-#include <chunkio/throughput.hpp>
+#include <chunkio/tuning.hpp>
 
 namespace chunkio {
 namespace {
@@ -113,19 +113,19 @@ Throughput predict_throughput(const MachineRates& rates, const ReadingPlan& plan
   found.stall = 1 - found.images_per_second / found.consumer_images_per_second;
 
   if (found.loader_images_per_second >= found.consumer_images_per_second) {
-    found.bound = Bound::consumer;
+    found.bottleneck = Bottleneck::consumer;
     return found;
   }
   if (std::isfinite(found.consumer_images_per_second)) {
     found.echo = static_cast<std::int64_t>(std::min(
         std::ceil(found.consumer_images_per_second / found.loader_images_per_second), kMostEcho));
   }
-  using Stage = std::pair<Bound, double>;
-  const std::array stages{Stage{Bound::disk, found.disk_images_per_second},
-                          Stage{Bound::decode, found.decode_images_per_second},
-                          Stage{Bound::copy, found.copy_images_per_second},
-                          Stage{Bound::bus, found.bus_images_per_second}};
-  found.bound = std::ranges::min_element(stages, {}, &Stage::second)->first;
+  using Stage = std::pair<Bottleneck, double>;
+  const std::array stages{Stage{Bottleneck::disk, found.disk_images_per_second},
+                          Stage{Bottleneck::decode, found.decode_images_per_second},
+                          Stage{Bottleneck::copy, found.copy_images_per_second},
+                          Stage{Bottleneck::bus, found.bus_images_per_second}};
+  found.bottleneck = std::ranges::min_element(stages, {}, &Stage::second)->first;
   return found;
 }
 

@@ -9,7 +9,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/tuning.hpp>
 
-#include "advice/cures.hpp"
+#include "advice/suggestions.hpp"
 #include "base/checked_math.hpp"
 #include "io/page_cache.hpp"
 #include "plan/cache_simulator.hpp"
@@ -96,7 +96,7 @@ std::int64_t loader_memory(const TuningTask& task, const Tuning& found, std::int
 /// most a quarter of the memory. A disk that is too slow on average is not helped by more.
 std::int64_t choose_prefetch(const TuningTask& task, const DiskLimit& disk,
                              std::int64_t group_bytes, const Throughput& expected) {
-  if (task.step_seconds <= 0 || expected.bound != Bound::consumer) return kMinPrefetch;
+  if (task.step_seconds <= 0 || expected.bottleneck != Bottleneck::consumer) return kMinPrefetch;
   const double transfer =
       disk.bytes_per_second > 0 ? static_cast<double>(group_bytes) / disk.bytes_per_second : 0;
   const double batches = std::ceil(10 * (disk.request_seconds + transfer) / task.step_seconds);

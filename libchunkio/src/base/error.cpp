@@ -1,19 +1,6 @@
-#include <array>
-#include <cstddef>
-
 #include <chunkio/error.hpp>
 
 namespace chunkio {
-
-std::string_view to_string(ErrorCode code) noexcept {
-  // By number.
-  static constexpr std::array<std::string_view, 14> kNames{
-      "unknown",      "invalid_argument", "not_found",        "unsupported", "refused_by_policy",
-      "corrupt_data", "digest_mismatch",  "io_failed",        "no_space",    "output_exists",
-      "hdf5_failed",  "cuda_failed",      "out_of_resources", "cancelled"};
-  const auto number = static_cast<std::size_t>(code);
-  return kNames[number < kNames.size() ? number : 0];
-}
 
 Error::Error(ErrorCode code, const std::string& message, std::string_view option,
              std::string_view other)

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <chunkio/error.hpp>
-#include <chunkio/pixel_statistics.hpp>
+#include <chunkio/statistics.hpp>
 
 namespace chunkio {
 

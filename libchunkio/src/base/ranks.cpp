@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/ranks.hpp>
 
 namespace chunkio {
 namespace {

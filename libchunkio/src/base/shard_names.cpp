@@ -5,8 +5,8 @@
 #include <string_view>
 #include <system_error>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/shards.hpp>
 
 namespace chunkio {
 namespace base {

@@ -67,24 +67,30 @@ class BatchFeed {
   /// may still be on their way (`uploaded`).
   /// \pre an epoch was started.
   /// \param limit  of the time for which the feed may be waiting for the device meanwhile.
-  /// \return nothing if that was longer. \throws Error what the loader or the device threw, every
-  ///         time.
-  [[nodiscard]] virtual std::optional<BigBatch*> next(Seconds limit,
-                                                      const std::function<void()>& on_wait) = 0;
+  /// \return nothing if that was longer. \throws what `look` throws; Error what the loader or the
+  ///         device threw, every time.
+  [[nodiscard]] virtual std::optional<BigBatch*> next(base::Seconds limit,
+                                                      base::WaitHook& look) = 0;
   /// It may be used again once `consumed` is done.
   virtual void release(BigBatch* big_batch) = 0;
 
   /// For its thread-safe members.
   [[nodiscard]] virtual const Loader& loader() const noexcept = 0;
-  /// Of whatever read the images.
-  [[nodiscard]] virtual LoaderStats loader_stats() const = 0;
+  /// Of whatever read the images: in all, or for an epoch.
+  [[nodiscard]] virtual LoaderStats loader_stats(std::optional<std::int64_t> epoch) const = 0;
   [[nodiscard]] virtual std::vector<SkippedRows> skipped() const = 0;
   /// What was copied to the device.
   struct Uploads {
     std::int64_t bytes = 0;
     double seconds = 0;  ///< By the device's clock; of copies that were looked at since.
+
+    Uploads& operator+=(const Uploads& more) noexcept {
+      bytes += more.bytes;
+      seconds += more.seconds;
+      return *this;
+    }
   };
-  [[nodiscard]] virtual Uploads uploads() const = 0;
+  [[nodiscard]] virtual Uploads uploads(std::optional<std::int64_t> epoch) const = 0;
   [[nodiscard]] virtual std::int64_t device_bytes() const noexcept = 0;
 };
 

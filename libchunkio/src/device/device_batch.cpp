@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include <chunkio/cuda/device_loader.hpp>
@@ -11,20 +10,20 @@
 
 namespace chunkio::cuda {
 
-DeviceBatch::DeviceBatch(std::shared_ptr<internal::OutputSlot> slot) noexcept
+DeviceBatch::DeviceBatch(std::shared_ptr<chunkio::internal::OutputSlot> slot) noexcept
     : slot_(std::move(slot)) {}
-DeviceTensor DeviceBatch::images() const { return slot_ ? slot_->images_view : DeviceTensor{}; }
-DeviceTensor DeviceBatch::labels() const { return slot_ ? slot_->labels_view : DeviceTensor{}; }
+Tensor DeviceBatch::images() const { return slot_ ? slot_->image_tensor : Tensor{}; }
+Tensor DeviceBatch::labels() const { return slot_ ? slot_->label_tensor : Tensor{}; }
 
-DeviceTensor DeviceBatch::field(std::string_view name) const {
-  if (slot_) {
-    const auto& fields = slot_->side->fields;
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (fields[i].info.name == name) return slot_->field_views[i];
-    }
+Tensor DeviceBatch::operator[](std::string_view name) const {
+  if (!slot_) read::throw_no_field(name, {});
+  if (name == "images") return images();
+  if (name == "labels" && !slot_->label_tensor.empty()) return labels();
+  const auto& fields = slot_->side->fields;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].info.name == name) return slot_->field_tensors[i];
   }
-  throw Error(ErrorCode::not_found,
-              "the batch has no field '" + std::string(name) + "'; name it in fields");
+  read::throw_no_field(name, fields);
 }
 
 std::span<const std::int64_t> DeviceBatch::sample_ids() const {
@@ -35,15 +34,15 @@ std::int64_t DeviceBatch::size() const { return std::ssize(sample_ids()); }
 std::int64_t DeviceBatch::epoch() const { return slot_ ? slot_->epoch : 0; }
 std::int64_t DeviceBatch::step() const { return slot_ ? slot_->step : 0; }
 std::int64_t DeviceBatch::echo_pass() const { return slot_ ? slot_->echo_pass : 0; }
-void DeviceBatch::use_on(Stream stream) {
-  if (slot_) slot_->consumer = stream;
+void DeviceBatch::use_on(Stream stream) const {
+  if (slot_) slot_->use_on(stream);
 }
 
-void DeviceBatch::require_contains(const DeviceTensor& tensor) const {
-  if (tensor == images() || tensor == labels()) return;
-  if (slot_ && std::ranges::find(slot_->field_views, tensor) != slot_->field_views.end()) return;
-  throw Error(ErrorCode::invalid_argument,
-              "the tensor is not of this batch, whose lease would not keep its memory valid");
+bool DeviceBatch::contains(const Tensor& tensor) const {
+  if (!slot_ || tensor.empty()) return false;
+  const auto& fields = slot_->field_tensors;
+  return tensor == images() || tensor == labels() ||
+         std::find(fields.begin(), fields.end(), tensor) != fields.end();
 }
 
 }  // namespace chunkio::cuda

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -16,7 +17,6 @@
 #include "base/trace.hpp"
 #include "device/augmentation.hpp"
 #include "device/bounded_wait.hpp"
-#include "device/device_loader_access.hpp"
 #include "device/device_options.hpp"
 #include "device/device_state.hpp"
 #include "device/echo_deal.hpp"
@@ -28,7 +28,7 @@
 #include "device/resident_feed.hpp"
 #include "device/side_plan.hpp"
 #include "device/uploader.hpp"
-#include "read/loader_access.hpp"
+#include "read/loader_parts.hpp"
 #include "read/loader_state.hpp"
 
 namespace chunkio::cuda {
@@ -37,8 +37,8 @@ namespace {
 using base::require;
 using device::BigBatch;
 using device::RowTask;
-using OutputSlot = internal::OutputSlot;
-using Place = chunkio::internal::LoaderAccess::Place;
+using internal::OutputSlot;
+using read::Place;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ struct DeviceLoader::Impl {
                 .free_device_bytes = gpu->memory().free_bytes},
         stream(gpu) {
     const std::int64_t big = device::big_batch_of(loader, options);
-    const auto restored = chunkio::internal::LoaderAccess::restored_place(loader);
+    const auto restored = read::restored_place(loader);
     require(!restored || options.echo == 1 || begins_big_batch(restored->position),
             "the loader was restored to batch " +
                 std::to_string(restored ? restored->position.step : 0) +
@@ -159,6 +159,7 @@ struct DeviceLoader::Impl {
 
   void begin(std::int64_t at_epoch, std::int64_t at_batch, std::int64_t at_step) {
     if (!first_started) first_started = Clock::now();
+    enter_epoch(at_epoch);
     epoch = at_epoch;
     next_batch = at_batch;
     skip = at_step;
@@ -167,30 +168,53 @@ struct DeviceLoader::Impl {
     restored_epoch.reset();
   }
 
-  [[nodiscard]] OutputSlot* next(Stream consumer) {
+  /// Its counters begin anew.
+  void enter_epoch(std::int64_t entered) {
+    constexpr std::size_t kEpochsRemembered = 8;
+    const std::lock_guard lock(mutex);
+    std::erase_if(epochs, [&](const EpochStats& old) { return old.epoch == entered; });
+    if (epochs.size() == kEpochsRemembered) epochs.pop_front();
+    epochs.push_back({.epoch = entered, .begun = Clock::now()});
+  }
+
+  /// Adds to the counters of everything and, if it is remembered, of an epoch. Mutex held.
+  template <class Add>
+  void count(std::int64_t of_epoch, const Add& add) {
+    add(counted);
+    const auto found = std::find_if(epochs.begin(), epochs.end(),
+                                    [&](const EpochStats& one) { return one.epoch == of_epoch; });
+    if (found != epochs.end()) add(found->counted);
+  }
+
+  [[nodiscard]] OutputSlot* next(Stream consumer, const std::stop_token& stop,
+                                 std::chrono::nanoseconds timeout) {
     const base::TraceRange range(base::Stage::device_hand_over);
     require(started, "no epoch was started; call start_epoch() first");
     rethrow_failure();
     restored_epoch.reset();
     if (ended) return nullptr;
+    base::WaitHook look(options.on_wait, stop, timeout);
     try {
-      if (!advance()) {
+      if (!advance(look)) {
         ended = true;
         return nullptr;
       }
-      OutputSlot& slot = take_output();
+      OutputSlot& slot = take_output(look);
       fill(slot, consumer);
       ++within;
       if (within == std::ssize(current->batch_rows) * options.echo) drop_current();
       const std::lock_guard lock(mutex);
-      ++counted.batches;
-      counted.images += std::ssize(slot.sample_ids);
-      counted.stall_seconds += std::exchange(waited_seconds, 0);
-      counted.seconds = std::chrono::duration<double>(Clock::now() - *first_started).count();
+      count(slot.epoch, [&, stall = std::exchange(waited_seconds, 0)](DeviceStats& stats) {
+        ++stats.batches;
+        stats.images += std::ssize(slot.sample_ids);
+        stats.stall_seconds += stall;
+      });
+      counted.seconds = base::Seconds(Clock::now() - *first_started).count();
+      epochs.back().counted.seconds = base::Seconds(Clock::now() - epochs.back().begun).count();
       return &slot;
-    } catch (const device::TimedOut&) {
+    } catch (const base::WaitEnded&) {
       throw;  // No failure: what is late may come.
-    } catch (const device::Interrupted& interrupted) {
+    } catch (const base::Interrupted& interrupted) {
       std::rethrow_exception(interrupted.thrown);
     } catch (...) {
       failure = std::current_exception();
@@ -198,23 +222,27 @@ struct DeviceLoader::Impl {
     }
   }
 
-  /// \throws Error TimedOut; what a release met.
-  [[nodiscard]] OutputSlot& take_output() {
-    OutputSlot& slot =
-        outputs->take(device::Seconds(options.release_timeout_seconds), options.on_wait);
+  /// \throws WaitEnded, Interrupted; Error what a release met.
+  [[nodiscard]] OutputSlot& take_output(base::WaitHook& look) {
+    OutputSlot& slot = outputs->take(base::Seconds(options.release_timeout_seconds), &look);
     const base::TraceRange range(base::Stage::wait_for_output);
-    const device::Seconds limit(options.device_timeout_seconds);
+    const base::Seconds limit(options.device_timeout_seconds);
     // What the slot was used for last may still be read: its tasks by the copy before its kernel.
     // That kernel waits for the consumer's stream, so this may take for ever. And a copy from
     // ordinary memory would wait for the stream itself, where no limit ends it.
     const auto is_done = [&](const auto& event) {
-      return device::wait_until_done(*gpu, event.get(), limit, options.on_wait);
+      return device::wait_until_done(*gpu, event.get(), limit, &look);
     };
     try {
-      if (is_done(slot.computed) && (slot.host_tasks.locked() || is_done(slot.released))) {
+      if (is_done(slot.computed) &&
+          (slot.host_tasks.locked() ||
+           std::all_of(slot.released.begin(), slot.released.end(), is_done))) {
         return slot;
       }
-    } catch (const device::Interrupted&) {
+    } catch (const base::WaitEnded&) {
+      outputs->put_back(slot);
+      throw;
+    } catch (const base::Interrupted&) {
       outputs->put_back(slot);
       throw;
     }
@@ -223,11 +251,12 @@ struct DeviceLoader::Impl {
   }
 
   [[noreturn]] void throw_late() const {
-    throw device::TimedOut("the device has not gone on for " +
-                           device::to_text(device::Seconds(options.device_timeout_seconds)) +
-                           " (device_timeout_seconds): " + outputs->unfinished() +
-                           "; see what the consumer's stream waits for, or raise "
-                           "device_timeout_seconds");
+    throw base::WaitEnded(ErrorCode::timed_out,
+                          "the device has not gone on for " +
+                              base::to_text(base::Seconds(options.device_timeout_seconds)) +
+                              " (device_timeout_seconds): " + outputs->unfinished() +
+                              "; see what the consumer's stream waits for, or raise "
+                              "device_timeout_seconds");
   }
 
   void rethrow_failure() const {
@@ -235,12 +264,12 @@ struct DeviceLoader::Impl {
   }
 
   /// Makes `current` the big batch of the next output batch; false at the end of the epoch.
-  [[nodiscard]] bool advance() {
+  [[nodiscard]] bool advance(base::WaitHook& look) {
     if (current != nullptr) return true;
     const auto start = Clock::now();
     const std::optional<BigBatch*> arrived =
-        feed->next(device::Seconds(options.device_timeout_seconds), options.on_wait);
-    waited_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+        feed->next(base::Seconds(options.device_timeout_seconds), look);
+    waited_seconds += base::Seconds(Clock::now() - start).count();
     if (!arrived) throw_late();
     current = *arrived;
     if (current == nullptr) return false;
@@ -272,12 +301,12 @@ struct DeviceLoader::Impl {
 
     count_times(slot);
     const base::TraceRange range(base::Stage::kernel);
-    gpu->wait(stream.get(), slot.released.get());
+    for (const device::GpuEvent& released : slot.released) gpu->wait(stream.get(), released.get());
     if (slot.use > 0) slot.before = {slot.epoch, slot.step};
     slot.epoch = current->epoch;
     slot.step = current->first_batch * options.echo + within;
     slot.echo_pass = pass;
-    slot.consumer = consumer;
+    slot.consumers.assign(1, consumer);
     describe(slot, std::ssize(rows));
     plan_rows(slot, rows);
     // After what the host did: on an idle stream its time would count as the kernel's.
@@ -324,9 +353,11 @@ struct DeviceLoader::Impl {
     const auto kernel = gpu->seconds_between(slot.begun.get(), slot.computed.get());
     const auto idle = gpu->seconds_between(slot.wait_begun.get(), slot.wait_ended.get());
     const std::lock_guard lock(mutex);
-    counted.kernel_seconds += kernel.value();
-    // A stream that has not come there yet has other work, so it does not stand idle.
-    counted.device_stall_seconds += idle.value_or(0);
+    count(slot.epoch, [&](DeviceStats& stats) {
+      stats.kernel_seconds += kernel.value();
+      // A stream that has not come there yet has other work, so it does not stand idle.
+      stats.device_stall_seconds += idle.value_or(0);
+    });
   }
 
   void deal(std::int64_t pass) {
@@ -334,28 +365,32 @@ struct DeviceLoader::Impl {
     dealt.resize(current->sample_ids.size());
     device::deal_rows({.seed = loader_options.seed,
                        .epoch = current->epoch,
-                       .rank = loader_options.rank,
+                       .rank = loader_options.ranks.rank,
                        .first_batch = current->first_batch},
                       pass, dealt);
     dealt_pass = pass;
   }
 
   void describe(OutputSlot& slot, std::int64_t rows) const {
-    slot.images_view = {slot.images.get(), plan.dtype, plan.output_shape(rows), options.device};
+    const Device on{DeviceType::cuda, options.device};
+    slot.image_tensor =
+        Tensor::writable(slot.images.get(), plan.dtype, plan.output_shape(rows), on);
     if (side.labels.values > 0) {
-      slot.labels_view = {slot.labels.get(), options.label_dtype,
-                          dataset.info().labels->row_shape.with_first_axis(rows), options.device};
+      slot.label_tensor =
+          Tensor::writable(slot.labels.get(), options.label_dtype,
+                           dataset.info().labels->row_shape.with_first_axis(rows), on);
     }
     for (std::size_t i = 0; i < slot.fields.size(); ++i) {
       const FieldInfo& field = side.fields[i].info;
-      slot.field_views[i] = {slot.fields[i].get(), field.dtype,
-                             field.row_shape.with_first_axis(rows), options.device};
+      slot.field_tensors[i] = Tensor::writable(slot.fields[i].get(), field.dtype,
+                                               field.row_shape.with_first_axis(rows), on);
     }
   }
 
   void plan_rows(OutputSlot& slot, std::span<const std::int32_t> rows) const {
-    const base::PhiloxKey key = device::augmentation_key(
-        options.normalize.seed, static_cast<std::uint64_t>(current->epoch));
+    const base::PhiloxKey key =
+        device::augmentation_key(options.normalize.seed.value_or(loader_options.seed),
+                                 static_cast<std::uint64_t>(current->epoch));
     slot.sample_ids.clear();
     std::byte* task = slot.host_tasks.get();
     for (const std::int32_t row : rows) {
@@ -375,20 +410,25 @@ struct DeviceLoader::Impl {
     return {epoch, first * options.echo + (current != nullptr ? within : skip)};
   }
 
-  [[nodiscard]] std::string state() const {
+  /// Thread-safe. \param position  of an output batch.
+  [[nodiscard]] std::string state_at(const LoaderPosition& position, bool at_end) const {
     device::DeviceState state{.big_batch = options.big_batch,
                               .echo = options.echo,
-                              .rank = loader_options.rank,
-                              .world_size = loader_options.world_size};
-    LoaderPosition position{epoch, next_batch};
-    if (current != nullptr) {
-      position.step = current->first_batch;
-      // Without echo a batch is a batch of the loader, whatever it was uploaded with.
-      (options.echo == 1 ? position.step : state.step) += within;
-    } else {
-      state.step = skip;
+                              .rank = loader_options.ranks.rank,
+                              .world_size = loader_options.ranks.world_size};
+    // Without echo a batch is a batch of the loader, whatever it was uploaded with.
+    LoaderPosition of_loader = position;
+    if (options.echo > 1) {
+      const std::int64_t batches = std::min(options.big_batch, num_batches);
+      of_loader.step = position.step / (batches * options.echo) * batches;
+      state.step = position.step - of_loader.step * options.echo;
+      // Behind the last big batch, which may be a shorter one.
+      if (of_loader.step + state.step / options.echo == num_batches) {
+        of_loader.step = num_batches;
+        state.step = 0;
+      }
     }
-    state.loader = feed->loader().state_at(position, ended);
+    state.loader = feed->loader().state_at(of_loader, at_end);
     return to_json(state);
   }
 
@@ -403,10 +443,10 @@ struct DeviceLoader::Impl {
     same("echo", state.echo, options.echo);
     if (options.echo > 1) same("big_batch", state.big_batch, options.big_batch);
     if (state.step > 0) {
-      same("rank", state.rank, loader_options.rank);
-      same("world_size", state.world_size, loader_options.world_size);
+      same("rank", state.rank, loader_options.ranks.rank);
+      same("world_size", state.world_size, loader_options.ranks.world_size);
     }
-    const Place place = chunkio::internal::LoaderAccess::place_of(feed->loader(), state.loader);
+    const Place place = read::place_of(feed->loader(), state.loader);
     const LoaderPosition& position = place.position;
     const std::int64_t left = std::min(options.big_batch, num_batches - position.step);
     require(options.echo == 1 ? state.step == 0
@@ -429,6 +469,30 @@ struct DeviceLoader::Impl {
     restored_epoch = place.position.epoch;
   }
 
+  /// Thread-safe. \param of_epoch  absent: of all.
+  [[nodiscard]] DeviceStats stats_of(std::optional<std::int64_t> of_epoch) {
+    std::unique_lock lock(mutex);
+    DeviceStats stats = counted;
+    if (of_epoch) {
+      const auto found = std::find_if(epochs.begin(), epochs.end(), [&](const EpochStats& one) {
+        return one.epoch == *of_epoch;
+      });
+      const DeviceStats counters = found == epochs.end() ? DeviceStats{} : found->counted;
+      stats.batches = counters.batches;
+      stats.images = counters.images;
+      stats.seconds = counters.seconds;
+      stats.stall_seconds = counters.stall_seconds;
+      stats.device_stall_seconds = counters.device_stall_seconds;
+      stats.kernel_seconds = counters.kernel_seconds;
+    }
+    lock.unlock();
+    stats.loader = feed->loader_stats(of_epoch);
+    const device::BatchFeed::Uploads uploads = feed->uploads(of_epoch);
+    stats.bytes_uploaded = uploads.bytes;
+    stats.upload_seconds = uploads.seconds;
+    return stats;
+  }
+
   [[nodiscard]] bool begins_big_batch(const LoaderPosition& position) const {
     return position.step % options.big_batch == 0 || position.step == num_batches;
   }
@@ -441,8 +505,14 @@ struct DeviceLoader::Impl {
   device::NormalizePlan plan;
   device::SidePlan side;
 
-  std::mutex mutex;     // Guards `counted` once there are batches.
+  std::mutex mutex;     // Guards what follows, `counted` once there are batches.
   DeviceStats counted;  // Without what the feed counts.
+  struct EpochStats {
+    std::int64_t epoch = 0;
+    Clock::time_point begun = {};
+    DeviceStats counted = {};  // Counters only.
+  };
+  std::deque<EpochStats> epochs;  // Those that the consumer was in last, the current one behind.
 
   // In this order: a member is destroyed before what it uses.
   std::unique_ptr<device::PinnedRing> pinned;
@@ -469,9 +539,9 @@ struct DeviceLoader::Impl {
 };
 
 DeviceLoader::DeviceLoader(Loader loader, DeviceOptions options)
-    : impl_(std::make_unique<Impl>(device::open_gpu(options.device), std::move(loader),
-                                   std::move(options))) {}
-DeviceLoader::DeviceLoader(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+    : DeviceLoader(device::open_gpu(options.device), std::move(loader), std::move(options)) {}
+DeviceLoader::DeviceLoader(std::shared_ptr<device::Gpu> gpu, Loader loader, DeviceOptions options)
+    : impl_(std::make_unique<Impl>(std::move(gpu), std::move(loader), std::move(options))) {}
 DeviceLoader::DeviceLoader(DeviceLoader&&) noexcept = default;
 DeviceLoader& DeviceLoader::operator=(DeviceLoader&&) noexcept = default;
 DeviceLoader::~DeviceLoader() = default;
@@ -482,38 +552,55 @@ DeviceLoader::Impl& DeviceLoader::impl() const {
               "this DeviceLoader was moved from; use the one that it was moved into");
 }
 
-DeviceLoader internal::DeviceLoaderAccess::make(std::shared_ptr<device::Gpu> gpu, Loader loader,
-                                                DeviceOptions options) {
-  return DeviceLoader(
-      std::make_unique<DeviceLoader::Impl>(std::move(gpu), std::move(loader), std::move(options)));
+DeviceLoader DeviceLoader::resume(Dataset dataset, LoaderOptions loader, std::string_view state,
+                                  DeviceOptions options) {
+  return resume_on(device::open_gpu(options.device), std::move(dataset), std::move(loader), state,
+                   std::move(options));
+}
+
+DeviceLoader DeviceLoader::resume_on(std::shared_ptr<device::Gpu> gpu, Dataset dataset,
+                                     LoaderOptions loader, std::string_view state,
+                                     DeviceOptions options) {
+  const device::DeviceState wanted = device::parse_device_state(state);
+  DeviceLoader resumed(std::move(gpu),
+                       Loader::resume(std::move(dataset), std::move(loader), wanted.loader),
+                       std::move(options));
+  resumed.restore(state);
+  return resumed;
+}
+
+EpochRange<DeviceBatch> DeviceLoader::epoch(std::int64_t epoch, Stream stream) & {
+  start_epoch(epoch);
+  return EpochRange<DeviceBatch>([this, stream] { return next(stream); });
 }
 
 void DeviceLoader::start_epoch(std::int64_t epoch) { impl().start_epoch(epoch); }
 
-std::optional<DeviceBatch> DeviceLoader::next(Stream stream) {
-  OutputSlot* const slot = impl().next(stream);
+std::optional<DeviceBatch> DeviceLoader::next(Stream stream, const std::stop_token& stop,
+                                              std::chrono::nanoseconds timeout) {
+  OutputSlot* const slot = impl().next(stream, stop, timeout);
   if (slot == nullptr) return std::nullopt;
   return DeviceBatch(impl().outputs->lease(*slot));
 }
 
-std::string DeviceLoader::state() const { return impl().state(); }
+std::string DeviceLoader::state() const { return impl().state_at(impl().position(), impl().ended); }
+std::string DeviceLoader::state_at(const LoaderPosition& position, bool ended) const {
+  return impl().state_at(position, ended);
+}
 void DeviceLoader::restore(std::string_view state) { impl().restore(state); }
 LoaderPosition DeviceLoader::position() const { return impl().position(); }
 std::vector<SkippedRows> DeviceLoader::skipped() const { return impl().feed->skipped(); }
 std::int64_t DeviceLoader::num_steps() const { return impl().num_batches * impl().options.echo; }
 
-DeviceStats DeviceLoader::stats() const {
-  std::unique_lock lock(impl().mutex);
-  DeviceStats stats = impl().counted;
-  lock.unlock();
-  stats.loader = impl().feed->loader_stats();
-  const device::BatchFeed::Uploads uploads = impl().feed->uploads();
-  stats.bytes_uploaded = uploads.bytes;
-  stats.upload_seconds = uploads.seconds;
-  return stats;
+std::int64_t DeviceLoader::samples_per_epoch() const {
+  return impl().feed->loader().samples_per_epoch() * impl().options.echo;
 }
 
+DeviceStats DeviceLoader::stats() const { return impl().stats_of({}); }
+DeviceStats DeviceLoader::epoch_stats(std::int64_t epoch) const { return impl().stats_of(epoch); }
+
 const DeviceOptions& DeviceLoader::options() const { return impl().options; }
+const LoaderOptions& DeviceLoader::loader_options() const { return impl().loader_options; }
 const Dataset& DeviceLoader::dataset() const { return impl().dataset; }
 std::int64_t DeviceLoader::device_bytes() const {
   return impl().feed->device_bytes() + impl().outputs->device_bytes();

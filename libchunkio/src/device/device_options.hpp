@@ -11,6 +11,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/require.hpp"
+#include "base/wait_hook.hpp"
 
 namespace chunkio::device {
 
@@ -24,7 +25,6 @@ namespace chunkio::device {
 inline void check_options(const Loader& loader, const cuda::DeviceOptions& options) {
   using base::require;
   constexpr std::int64_t kMaxHeld = 1024;  // Far beyond use; it keeps sums in range.
-  constexpr double kMaxTimeoutSeconds = 1e6;
   const auto at_least_one = [](std::int64_t value, const std::string& name) {
     require(value >= 1, name + " must be >= 1, got " + std::to_string(value));
   };
@@ -37,7 +37,7 @@ inline void check_options(const Loader& loader, const cuda::DeviceOptions& optio
       options.label_dtype == DType::int64 || options.label_dtype == DType::float32,
       "label_dtype must be int64 or float32, got " + std::string(to_string(options.label_dtype)));
   const auto timeout = [](double seconds, const std::string& name) {
-    require(seconds >= 0 && seconds <= kMaxTimeoutSeconds,
+    require(seconds >= 0 && seconds <= base::kMaxTimeoutSeconds,
             name + " must be between 0 and 1e6, got " + std::to_string(seconds));
   };
   timeout(options.release_timeout_seconds, "release_timeout_seconds");

@@ -7,14 +7,15 @@
 #include <chunkio/error.hpp>
 #include <chunkio/normalizer.hpp>
 
+#include "base/access.hpp"
 #include "base/checked_math.hpp"
 #include "base/cpus.hpp"
 #include "base/streaming_copy.hpp"
 #include "device/augmentation.hpp"
 #include "device/image_transform.hpp"
 #include "device/normalize_plan.hpp"
-#include "device/normalizer_access.hpp"
 #include "device/thread_team.hpp"
+#include "read/ring.hpp"
 
 namespace chunkio {
 namespace {
@@ -34,16 +35,18 @@ std::int64_t largest_cached_bytes() {
 }  // namespace
 
 struct Normalizer::Impl {
-  Impl(const DatasetInfo& info, NormalizeOptions options_in)
+  Impl(const DatasetInfo& info, NormalizeOptions options_in, std::int64_t num_threads,
+       std::int64_t largest_cached)
       : options(std::move(options_in)),
         sample_shape(info.sample_shape()),
         writer(device::make_normalize_plan(info, options)),
-        largest_cached_bytes(chunkio::largest_cached_bytes()),
-        team(num_threads()) {}
+        largest_cached_bytes(largest_cached),
+        threads(checked_threads(num_threads)),
+        team(threads) {}
 
   [[nodiscard]] const device::NormalizePlan& plan() const noexcept { return writer.plan(); }
 
-  void check(const TensorView& images, std::span<const std::int64_t> sample_ids,
+  void check(const Tensor& images, std::span<const std::int64_t> sample_ids,
              std::span<const std::byte> output, std::int64_t echo_pass) const {
     const auto fail = [](const std::string& what) {
       throw Error(ErrorCode::invalid_argument, "normalizing: " + what);
@@ -66,12 +69,12 @@ struct Normalizer::Impl {
     }
   }
 
-  void normalize(const TensorView& images, std::span<const std::int64_t> sample_ids,
-                 std::int64_t epoch, std::span<std::byte> output, std::int64_t echo_pass) {
+  void normalize(const Tensor& images, std::span<const std::int64_t> sample_ids, std::int64_t epoch,
+                 std::uint64_t seed, std::span<std::byte> output, std::int64_t echo_pass) {
     check(images, sample_ids, output, echo_pass);
     const auto* const pixels = reinterpret_cast<const std::uint8_t*>(images.data());
     const base::PhiloxKey key =
-        device::augmentation_key(options.seed, static_cast<std::uint64_t>(epoch));
+        device::augmentation_key(options.seed.value_or(seed), static_cast<std::uint64_t>(epoch));
     const std::int64_t height = plan().crop.height;
     const std::int64_t num_samples = std::ssize(sample_ids);
     // A piece of work is some rows of a sample, or some samples.
@@ -100,29 +103,25 @@ struct Normalizer::Impl {
   Shape sample_shape;
   device::ImageTransform writer;
   std::int64_t largest_cached_bytes;
+  std::int64_t threads;
   device::ThreadTeam team;
 
  private:
-  [[nodiscard]] std::int64_t num_threads() {
+  [[nodiscard]] static std::int64_t checked_threads(std::int64_t num_threads) {
     constexpr std::int64_t kMaxThreads = 1024;
-    if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
-      throw Error(ErrorCode::invalid_argument, "num_threads must be between 0 and 1024, got " +
-                                                   std::to_string(options.num_threads));
+    if (num_threads < 0 || num_threads > kMaxThreads) {
+      throw Error(ErrorCode::invalid_argument,
+                  "num_threads must be between 0 and 1024, got " + std::to_string(num_threads));
     }
-    if (options.num_threads == 0) options.num_threads = base::default_threads();
-    return options.num_threads;
+    return num_threads == 0 ? base::default_threads() : num_threads;
   }
 };
 
-Normalizer::Normalizer(const DatasetInfo& info, NormalizeOptions options)
-    : impl_(std::make_unique<Impl>(info, std::move(options))) {}
-
-Normalizer internal::NormalizerAccess::make(const DatasetInfo& info, NormalizeOptions options,
-                                            std::int64_t largest_cached_bytes) {
-  Normalizer normalizer(info, std::move(options));
-  normalizer.impl_->largest_cached_bytes = largest_cached_bytes;
-  return normalizer;
-}
+Normalizer::Normalizer(const DatasetInfo& info, NormalizeOptions options, std::int64_t num_threads)
+    : Normalizer(info, std::move(options), num_threads, chunkio::largest_cached_bytes()) {}
+Normalizer::Normalizer(const DatasetInfo& info, NormalizeOptions options, std::int64_t num_threads,
+                       std::int64_t largest_cached_bytes)
+    : impl_(std::make_unique<Impl>(info, std::move(options), num_threads, largest_cached_bytes)) {}
 
 Normalizer::Normalizer(Normalizer&&) noexcept = default;
 Normalizer& Normalizer::operator=(Normalizer&&) noexcept = default;
@@ -138,16 +137,19 @@ std::size_t Normalizer::output_bytes(std::int64_t num_samples) const {
 }
 
 const NormalizeOptions& Normalizer::options() const noexcept { return impl_->options; }
+std::int64_t Normalizer::num_threads() const noexcept { return impl_->threads; }
 
 void Normalizer::operator()(const Batch& batch, std::span<std::byte> output,
                             std::int64_t echo_pass) const {
-  (*this)(batch.images(), batch.sample_ids(), batch.epoch(), output, echo_pass);
+  const auto& slot = internal::Access::slot(batch);
+  impl_->normalize(batch.images(), batch.sample_ids(), batch.epoch(), slot ? slot->layout->seed : 0,
+                   output, echo_pass);
 }
 
-void Normalizer::operator()(const TensorView& images, std::span<const std::int64_t> sample_ids,
+void Normalizer::operator()(const Tensor& images, std::span<const std::int64_t> sample_ids,
                             std::int64_t epoch, std::span<std::byte> output,
                             std::int64_t echo_pass) const {
-  impl_->normalize(images, sample_ids, epoch, output, echo_pass);
+  impl_->normalize(images, sample_ids, epoch, 0, output, echo_pass);
 }
 
 }  // namespace chunkio

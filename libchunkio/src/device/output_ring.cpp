@@ -42,12 +42,13 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
       slot.fields.push_back(field.row_bytes == 0 ? DeviceBuffer()
                                                  : allocate(gpu_, count * field.row_bytes, needs));
     }
-    slot.field_views.resize(side_.fields.size());
+    slot.field_tensors.resize(side_.fields.size());
+    slot.gpu = gpu_;
     slot.tasks = allocate(gpu_, task_bytes, needs);
     slot.host_tasks = CopySource(gpu_, task_bytes, policy);
     slot.begun = GpuTimer(gpu_);
     slot.computed = GpuTimer(gpu_);
-    slot.released = GpuEvent(gpu_);
+    slot.released.emplace_back(gpu_);
     slot.wait_begun = GpuTimer(gpu_);
     slot.wait_ended = GpuTimer(gpu_);
     slot.sample_ids.reserve(count);
@@ -66,26 +67,29 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
 OutputRing::~OutputRing() {
   try {
     for (Slot& slot : slots_) {
-      static_cast<void>(wait_until_done(*gpu_, slot.computed.get(), Seconds::max()));
-      static_cast<void>(wait_until_done(*gpu_, slot.released.get(), Seconds::max()));
+      static_cast<void>(wait_until_done(*gpu_, slot.computed.get(), base::Seconds::max()));
+      for (const GpuEvent& released : slot.released) {
+        static_cast<void>(wait_until_done(*gpu_, released.get(), base::Seconds::max()));
+      }
     }
   } catch (const Error&) {
     // A device that is lost does nothing any more.
   }
 }
 
-OutputRing::Slot& OutputRing::take(Seconds limit, const std::function<void()>& on_wait) {
+OutputRing::Slot& OutputRing::take(base::Seconds limit, base::WaitHook* look) {
   using Clock = std::chrono::steady_clock;
   std::unique_lock lock(mutex_);
   const auto ready = [&] { return !idle_.empty() || error_ != nullptr; };
   if (!ready()) {
     const base::TraceRange range(base::Stage::wait_for_output);
     const auto start = Clock::now();
-    WaitHook look(on_wait);
-    while (!slot_released_.wait_for(lock, std::min<Seconds>(limit, WaitHook::kInterval), ready) &&
-           Clock::now() - start < limit) {
+    const base::Seconds pause =
+        look == nullptr ? limit : std::min<base::Seconds>(limit, look->interval());
+    while (!slot_released_.wait_for(lock, pause, ready) && Clock::now() - start < limit) {
+      if (look == nullptr) continue;
       lock.unlock();
-      look();
+      (*look)();
       lock.lock();
     }
   }
@@ -95,10 +99,11 @@ OutputRing::Slot& OutputRing::take(Seconds limit, const std::function<void()>& o
     for (const Slot& slot : slots_) {
       held += (held.empty() ? "" : ", ") + name_of(slot.epoch, slot.step);
     }
-    throw TimedOut("all " + std::to_string(slots_.size()) +
-                   " output batches are held (max_held), and none was released within " +
-                   to_text(limit) + " (release_timeout_seconds): " + held +
-                   "; release one before next(), or raise max_held");
+    throw base::WaitEnded(ErrorCode::timed_out,
+                          "all " + std::to_string(slots_.size()) +
+                              " output batches are held (max_held), and none was released within " +
+                              base::to_text(limit) + " (release_timeout_seconds): " + held +
+                              "; release one before next(), or raise max_held");
   }
   Slot& slot = *idle_.front();
   idle_.erase(idle_.begin());
@@ -111,15 +116,16 @@ void OutputRing::put_back(Slot& slot) {
 }
 
 std::string OutputRing::unfinished() {
-  const auto oldest = [&](const auto& event) -> const Slot* {
+  const auto oldest = [&](const auto& is_done) -> const Slot* {
     const Slot* found = nullptr;
     for (const Slot& slot : slots_) {
       const bool older = slot.use > 0 && (found == nullptr || slot.use < found->use);
-      if (older && !gpu_->is_done(event(slot).get())) found = &slot;
+      if (older && !is_done(slot)) found = &slot;
     }
     return found;
   };
-  const Slot* const made = oldest([](const Slot& slot) -> auto& { return slot.computed; });
+  const Slot* const made =
+      oldest([&](const Slot& slot) { return gpu_->is_done(slot.computed.get()); });
   if (made != nullptr) {
     const std::string name = name_of(made->epoch, made->step);
     return !made->before ? name + " is not made"
@@ -129,7 +135,10 @@ std::string OutputRing::unfinished() {
                                name_of(made->before->epoch, made->before->step) +
                                ", whose buffer it gets, is not done";
   }
-  const Slot* const used = oldest([](const Slot& slot) -> auto& { return slot.released; });
+  const Slot* const used = oldest([&](const Slot& slot) {
+    return std::all_of(slot.released.begin(), slot.released.end(),
+                       [&](const GpuEvent& released) { return gpu_->is_done(released.get()); });
+  });
   return used != nullptr ? "work that was put into the consumer's stream for " +
                                name_of(used->epoch, used->step) + " is not done"
                          : "a copy to the device is not done";
@@ -142,7 +151,9 @@ std::shared_ptr<OutputRing::Slot> OutputRing::lease(Slot& slot) {
 
 void OutputRing::release(Slot& slot) noexcept {
   try {
-    gpu_->record(slot.released.get(), slot.consumer);
+    for (std::size_t i = 0; i < slot.consumers.size(); ++i) {
+      gpu_->record(slot.released[i].get(), slot.consumers[i]);
+    }
     const std::lock_guard lock(mutex_);
     idle_.push_back(&slot);
   } catch (...) {
@@ -154,3 +165,14 @@ void OutputRing::release(Slot& slot) noexcept {
 }
 
 }  // namespace chunkio::device
+
+namespace chunkio::internal {
+
+void OutputSlot::use_on(cuda::Stream stream) {
+  if (std::find(consumers.begin(), consumers.end(), stream) != consumers.end()) return;
+  if (released.size() == consumers.size()) released.emplace_back(gpu);
+  gpu->wait(stream, computed.get());
+  consumers.push_back(stream);
+}
+
+}  // namespace chunkio::internal

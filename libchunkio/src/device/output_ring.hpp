@@ -22,7 +22,7 @@ namespace chunkio::device {
 class OutputRing;
 }
 
-namespace chunkio::cuda::internal {
+namespace chunkio::internal {
 
 /// One output buffer.
 class OutputSlot {
@@ -34,33 +34,39 @@ class OutputSlot {
   device::CopySource host_tasks;
   device::GpuTimer begun;     ///< Nothing but the work that fills it is left to do.
   device::GpuTimer computed;  ///< The kernel that fills it is done.
-  device::GpuEvent released;  ///< What the consumer put into its stream is done.
-  // In the consumer's stream, around its wait for `computed`.
+  /// What the consumer put into each of `consumers` is done; maybe more, which are done.
+  std::vector<device::GpuEvent> released;
+  // In the first of the consumer's streams, around its wait for `computed`.
   device::GpuTimer wait_begun;
   device::GpuTimer wait_ended;
   std::int64_t use = 0;  ///< Kernels are in the stream in this order, from 1 on; 0: not used yet.
   /// The batch before in this buffer, whose consumer this one's kernel waits for.
   std::optional<LoaderPosition> before = {};
 
-  DeviceTensor images_view;
-  DeviceTensor labels_view;
-  std::vector<DeviceTensor> field_views;
+  Tensor image_tensor;
+  Tensor label_tensor;
+  std::vector<Tensor> field_tensors;
   const device::SidePlan* side = nullptr;  ///< Of the ring, for the names of the fields.
   std::vector<std::int64_t> sample_ids;
   std::int64_t epoch = 0;
   std::int64_t step = 0;
   std::int64_t echo_pass = 0;
-  Stream consumer = nullptr;
+  /// Streams that use the batch: that of next() first.
+  std::vector<cuda::Stream> consumers;
+  std::shared_ptr<device::Gpu> gpu;
+
+  /// See DeviceBatch::use_on().
+  void use_on(cuda::Stream stream);
 };
 
-}  // namespace chunkio::cuda::internal
+}  // namespace chunkio::internal
 
 namespace chunkio::device {
 
 /// Shared by the DeviceLoader and by every lease, so that a batch outlives its loader.
 class OutputRing : public std::enable_shared_from_this<OutputRing> {
  public:
-  using Slot = cuda::internal::OutputSlot;
+  using Slot = internal::OutputSlot;
 
   /// \param rows  of a batch at most.
   /// \throws Error as Gpu's functions, page_locked() and allocate().
@@ -80,11 +86,12 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   /// The slot that nobody has held for longest: the consumer's stream may still read the one that
   /// was released last. Work that fills it must wait for `released`. If all are held, waits until
   /// one is released.
-  /// \throws TimedOut (all are held: which), Error (what a release met).
-  [[nodiscard]] Slot& take(Seconds limit, const std::function<void()>& on_wait = {});
+  /// \throws WaitEnded (timed_out: all are held, and which), Interrupted, Error (what a release
+  /// met).
+  [[nodiscard]] Slot& take(base::Seconds limit, base::WaitHook* look = nullptr);
   /// Puts it back unused; it is the next one again.
   void put_back(Slot& slot);
-  /// \param slot  filled; its consumer is set.
+  /// \param slot  filled; its consumers are set.
   [[nodiscard]] std::shared_ptr<Slot> lease(Slot& slot);
 
   /// What the device has not finished: the oldest batch, and whom it may be waiting for.

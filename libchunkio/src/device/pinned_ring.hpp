@@ -12,7 +12,7 @@
 #include <chunkio/error.hpp>
 
 #include "device/gpu.hpp"
-#include "read/loader_access.hpp"
+#include "read/loader_parts.hpp"
 #include "read/ring.hpp"
 
 namespace chunkio::device {
@@ -60,9 +60,8 @@ class PinnedRing {
   [[nodiscard]] static std::unique_ptr<PinnedRing> of(const std::shared_ptr<Gpu>& gpu,
                                                       const Loader& loader,
                                                       cuda::PinMemory policy) {
-    return page_locked(policy, [&] {
-      return std::make_unique<PinnedRing>(gpu, internal::LoaderAccess::ring(loader));
-    });
+    return page_locked(policy,
+                       [&] { return std::make_unique<PinnedRing>(gpu, read::ring_of(loader)); });
   }
 
   PinnedRing(std::shared_ptr<Gpu> gpu, std::shared_ptr<read::Ring> ring)

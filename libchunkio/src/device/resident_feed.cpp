@@ -9,13 +9,11 @@
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
 #include "device/pinned_ring.hpp"
-#include "read/loader_access.hpp"
+#include "read/loader_parts.hpp"
 #include "read/loader_state.hpp"
 
 namespace chunkio::device {
 namespace {
-
-using internal::LoaderAccess;
 
 /// Of a batch that is copied to the device, unless the memory budget is small.
 constexpr std::int64_t kCopyBytes = std::int64_t{16} << 20;
@@ -26,18 +24,14 @@ constexpr std::int64_t kCopies = 3;
 
 /// The rows of `options` one after the other.
 LoaderOptions sequential(LoaderOptions options, std::int64_t row_bytes) {
-  const std::int64_t bytes = std::min(kCopyBytes, options.memory_budget / kBatchesOfBudget);
+  const std::int64_t bytes = std::min(kCopyBytes, options.memory.budget / kBatchesOfBudget);
   options.batch_size = std::max<std::int64_t>(bytes / row_bytes, 1);
-  options.order = OrderMode::sequential;
-  options.drop_last = false;
-  options.rank = 0;
-  options.world_size = 1;
-  options.lanes = 0;
-  options.uneven = Uneven::pad;
-  options.max_held = kCopies;
-  options.prefetch_depth = kCopies;
-  options.num_epochs = 1;
-  options.resident = Resident::none;
+  options.order = {.mode = OrderMode::sequential, .window_bytes = options.order.window_bytes};
+  options.ranks = {};
+  options.memory.max_held = kCopies;
+  options.memory.prefetch_depth = kCopies;
+  options.memory.resident = Resident::none;
+  options.io.num_epochs = 1;
   return options;
 }
 
@@ -79,8 +73,7 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
   gpu->clear(images.get() + image_bytes, kKernelSlack, stream.get());
   std::deque<Copying> copying;
   std::vector<std::int64_t> ids;
-  const auto copy = [&](const TensorView& values, const DeviceBuffer& target,
-                        std::int64_t row_bytes) {
+  const auto copy = [&](const Tensor& values, const DeviceBuffer& target, std::int64_t row_bytes) {
     const std::size_t bytes = values.size_bytes();
     if (bytes == 0) return;
     gpu->copy_to_device(target.get() + std::ssize(ids) * row_bytes, values.data(), bytes,
@@ -97,7 +90,7 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
         copy(batch.labels(), labels, side.labels.input_bytes());
         for (std::size_t i = 0; i < fields.size(); ++i) {
           const read::RingField& field = side.fields[i];
-          copy(batch.field(field.info.name), fields[i], static_cast<std::int64_t>(field.row_bytes));
+          copy(batch[field.info.name], fields[i], static_cast<std::int64_t>(field.row_bytes));
         }
         ids.insert(ids.end(), batch.sample_ids().begin(), batch.sample_ids().end());
         gpu->record(last.done.get(), stream.get());
@@ -143,10 +136,10 @@ void ResidentFeed::start(std::int64_t epoch) {
 }
 
 void ResidentFeed::restore(std::string_view state) {
-  restored_ = LoaderAccess::place_of(loader_, state).position;
+  restored_ = read::place_of(loader_, state).position;
 }
 
-std::optional<BigBatch*> ResidentFeed::next(Seconds, const std::function<void()>&) {
+std::optional<BigBatch*> ResidentFeed::next(base::Seconds, base::WaitHook&) {
   const base::TraceRange range(base::Stage::plan);
   plan();
   big_batch_.clear(epoch_);
@@ -162,16 +155,16 @@ void ResidentFeed::plan() {
   if (rows_ahead_.valid() && ahead_epoch_ == epoch_) {
     rows_.emplace(rows_ahead_.get());
   } else {
-    rows_.emplace(LoaderAccess::order(loader_, epoch_));
+    rows_.emplace(read::epoch_order_of(loader_, epoch_));
   }
   plan_ahead(epoch_ + 1);
 }
 
 void ResidentFeed::plan_ahead(std::int64_t epoch) {
-  const std::int64_t end = loader_.options().num_epochs.value_or(read::kMaxEpoch);
+  const std::int64_t end = loader_.options().io.num_epochs.value_or(read::kMaxEpoch);
   if (epoch >= end || (rows_ahead_.valid() && ahead_epoch_ == epoch)) return;
   try {
-    rows_ahead_ = std::async(std::launch::async, [order = LoaderAccess::order(loader_, epoch)] {
+    rows_ahead_ = std::async(std::launch::async, [order = read::epoch_order_of(loader_, epoch)] {
       base::name_this_thread("chunkio plan");
       const base::TraceRange range(base::Stage::plan);
       return plan::EpochRows(order);

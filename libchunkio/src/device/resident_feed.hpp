@@ -53,14 +53,18 @@ class ResidentFeed final : public BatchFeed {
   void start(std::int64_t epoch) override;
   void restore(std::string_view state) override;
   /// Never waits for the device.
-  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit,
-                                              const std::function<void()>& on_wait) override;
+  [[nodiscard]] std::optional<BigBatch*> next(base::Seconds limit, base::WaitHook& look) override;
   void release(BigBatch*) override {}
 
   [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }
-  [[nodiscard]] LoaderStats loader_stats() const override { return dataset_.stats; }
+  /// What was read was of no epoch.
+  [[nodiscard]] LoaderStats loader_stats(std::optional<std::int64_t> epoch) const override {
+    return epoch ? LoaderStats{} : dataset_.stats;
+  }
   [[nodiscard]] std::vector<SkippedRows> skipped() const override { return dataset_.skipped; }
-  [[nodiscard]] Uploads uploads() const override { return {.bytes = dataset_.bytes_uploaded}; }
+  [[nodiscard]] Uploads uploads(std::optional<std::int64_t> epoch) const override {
+    return {.bytes = epoch ? 0 : dataset_.bytes_uploaded};
+  }
   [[nodiscard]] std::int64_t device_bytes() const noexcept override {
     return dataset_.device_bytes;
   }

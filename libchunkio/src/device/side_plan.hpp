@@ -7,7 +7,7 @@
 #include <chunkio/loader.hpp>
 
 #include "device/gpu.hpp"
-#include "read/loader_access.hpp"
+#include "read/loader_parts.hpp"
 #include "read/ring.hpp"
 
 namespace chunkio::device {
@@ -18,7 +18,7 @@ struct SidePlan {
 
   /// What `loader` delivers beside its images, with labels of type `wanted`.
   [[nodiscard]] static SidePlan of(const Loader& loader, DType wanted) {
-    const read::RingLayout& layout = internal::LoaderAccess::ring(loader)->layout();
+    const read::RingLayout& layout = read::ring_of(loader)->layout();
     SidePlan plan{.fields = layout.fields};
     if (!layout.has_labels) return plan;
     const FieldInfo& labels = layout.fields.front().info;

@@ -9,12 +9,10 @@
 
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
-#include "read/loader_access.hpp"
+#include "read/loader_parts.hpp"
 
 namespace chunkio::device {
 namespace {
-
-using internal::LoaderAccess;
 
 /// One is prepared while the other is used.
 constexpr std::int64_t kBigBatches = 2;
@@ -61,7 +59,7 @@ Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches
     big_batch.consumed = GpuEvent(gpu_);
     big_batch.reserve(batches, rows);
   }
-  for (std::int64_t i = 0; i < options.max_held; ++i) {
+  for (std::int64_t i = 0; i < options.memory.max_held; ++i) {
     copy_timers_.push_back({GpuTimer(gpu_), GpuWaitedTimer(gpu_)});
   }
 }
@@ -100,7 +98,7 @@ void Uploader::start(std::int64_t epoch) {
 }
 
 void Uploader::restore(std::string_view state) {
-  restored_ = LoaderAccess::place_of(loader_, state).position;
+  restored_ = read::place_of(loader_, state).position;
 }
 
 bool Uploader::stands_at(const LoaderPosition& position) const {
@@ -111,22 +109,22 @@ bool Uploader::stands_at(const LoaderPosition& position) const {
   return place(position_) == place(position);
 }
 
-std::optional<BigBatch*> Uploader::next(Seconds limit, const std::function<void()>& on_wait) {
+std::optional<BigBatch*> Uploader::next(base::Seconds limit, base::WaitHook& look) {
   // Every epoch has as many batches, so nothing need be waited for, and who counts them and never
   // asks for the end has taken all of it, too.
   if (position_.step == loader_.num_steps()) return nullptr;
   const base::TraceRange range(base::Stage::wait_for_upload);
   const auto asked = Clock::now();
   std::unique_lock lock(mutex_);
-  WaitHook look(on_wait);
   while (ready_.empty() && error_ == nullptr && running_) {
-    Seconds left = WaitHook::kInterval;
+    base::Seconds left = base::WaitHook::kInterval;
     // For storage it may wait as long as storage takes.
     if (waits_for_device_since_) {
       left = std::max(asked, *waits_for_device_since_) + limit - Clock::now();
-      if (left <= Seconds::zero()) return std::nullopt;
+      if (left <= base::Seconds::zero()) return std::nullopt;
     }
-    big_batch_ready_.wait_for(lock, std::min<Seconds>(left, WaitHook::kInterval));
+    big_batch_ready_.wait_for(
+        lock, std::min<base::Seconds>({left, base::WaitHook::kInterval, look.interval()}));
     lock.unlock();
     look();
     lock.lock();
@@ -150,9 +148,11 @@ void Uploader::release(BigBatch* big_batch) {
   idle_available_.notify_one();
 }
 
-BatchFeed::Uploads Uploader::uploads() const {
+BatchFeed::Uploads Uploader::uploads(std::optional<std::int64_t> epoch) const {
   const std::lock_guard lock(mutex_);
-  return uploads_;
+  if (!epoch) return uploads_;
+  const auto found = epoch_uploads_.find(*epoch);
+  return found == epoch_uploads_.end() ? Uploads{} : found->second;
 }
 
 Uploader::DeviceWait::DeviceWait(Uploader& uploader) : uploader_(uploader) {
@@ -203,7 +203,7 @@ void Uploader::run(std::stop_token stop, LoaderPosition from) {
 }
 
 bool Uploader::run_epoch(const std::stop_token& stop, const LoaderPosition& from) {
-  LoaderAccess::start(loader_, from);
+  read::start_at(loader_, from);
   for (;;) {
     BigBatch* const big_batch = take_idle(stop);
     if (big_batch == nullptr) return false;
@@ -220,7 +220,7 @@ bool Uploader::run_epoch(const std::stop_token& stop, const LoaderPosition& from
 }
 
 bool Uploader::is_last(std::int64_t epoch) const {
-  const std::optional<std::int64_t> num_epochs = loader_.options().num_epochs;
+  const std::optional<std::int64_t> num_epochs = loader_.options().io.num_epochs;
   return num_epochs && epoch + 1 >= *num_epochs;
 }
 
@@ -269,21 +269,20 @@ std::optional<Batch> Uploader::next_batch() {
 void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
   const base::TraceRange range(base::Stage::upload);
   const std::size_t rows_before = big_batch.sample_ids.size();
-  const auto copy_rows = [&](const TensorView& rows, const std::byte* target,
-                             std::int64_t row_bytes) {
+  const auto copy_rows = [&](const Tensor& rows, const std::byte* target, std::int64_t row_bytes) {
     const std::size_t bytes = rows.size_bytes();
     if (bytes == 0) return;
     const std::size_t offset = rows_before * static_cast<std::size_t>(row_bytes);
     // What is const to everybody else.
     gpu_->copy_to_device(const_cast<std::byte*>(target) + offset, rows.data(), bytes,
                          stream_.get());
-    count_upload({.bytes = static_cast<std::int64_t>(bytes)});
+    count_upload(batch.epoch(), {.bytes = static_cast<std::int64_t>(bytes)});
   };
   copy_rows(batch.images(), big_batch.images, loader_.dataset().info().sample_bytes());
   copy_rows(batch.labels(), big_batch.labels, side_.labels.input_bytes());
   for (std::size_t i = 0; i < side_.fields.size(); ++i) {
     const read::RingField& field = side_.fields[i];
-    copy_rows(batch.field(field.info.name), big_batch.fields[i],
+    copy_rows(batch[field.info.name], big_batch.fields[i],
               static_cast<std::int64_t>(field.row_bytes));
   }
   big_batch.batch_rows.push_back(batch.size());
@@ -295,7 +294,8 @@ void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
 
 void Uploader::give_back() {
   const CopyTimers& timers = *copying_.front().timers;
-  count_upload({.seconds = gpu_->seconds_between(timers.begun.get(), timers.done.get()).value()});
+  count_upload(copying_.front().batch.epoch(),
+               {.seconds = gpu_->seconds_between(timers.begun.get(), timers.done.get()).value()});
   copying_.pop_front();
 }
 
@@ -307,10 +307,13 @@ void Uploader::push(BigBatch* big_batch) {
   big_batch_ready_.notify_one();
 }
 
-void Uploader::count_upload(const Uploads& more) {
+void Uploader::count_upload(std::int64_t epoch, const Uploads& more) {
+  // As many as the loader remembers, and those that are prepared ahead.
+  constexpr std::size_t kEpochs = 16;
   const std::lock_guard lock(mutex_);
-  uploads_.bytes += more.bytes;
-  uploads_.seconds += more.seconds;
+  uploads_ += more;
+  epoch_uploads_[epoch] += more;
+  while (epoch_uploads_.size() > kEpochs) epoch_uploads_.erase(epoch_uploads_.begin());
 }
 
 }  // namespace chunkio::device

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,14 +40,15 @@ class Uploader final : public BatchFeed {
   /// of which next() has delivered everything, too. May wait for a read under way.
   void start(std::int64_t epoch) override;
   void restore(std::string_view state) override;
-  [[nodiscard]] std::optional<BigBatch*> next(Seconds limit,
-                                              const std::function<void()>& on_wait) override;
+  [[nodiscard]] std::optional<BigBatch*> next(base::Seconds limit, base::WaitHook& look) override;
   void release(BigBatch* big_batch) override;
 
   [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }
-  [[nodiscard]] LoaderStats loader_stats() const override { return loader_.stats(); }
+  [[nodiscard]] LoaderStats loader_stats(std::optional<std::int64_t> epoch) const override {
+    return epoch ? loader_.epoch_stats(*epoch) : loader_.stats();
+  }
   [[nodiscard]] std::vector<SkippedRows> skipped() const override { return loader_.skipped(); }
-  [[nodiscard]] Uploads uploads() const override;
+  [[nodiscard]] Uploads uploads(std::optional<std::int64_t> epoch) const override;
   [[nodiscard]] std::int64_t device_bytes() const noexcept override { return device_bytes_; }
 
  private:
@@ -93,7 +95,7 @@ class Uploader final : public BatchFeed {
   /// Gives the oldest batch, whose copy is done, back to the loader.
   void give_back();
   void push(BigBatch* big_batch);
-  void count_upload(const Uploads& more);
+  void count_upload(std::int64_t epoch, const Uploads& more);
 
   std::shared_ptr<Gpu> gpu_;
   Loader loader_;
@@ -112,6 +114,7 @@ class Uploader final : public BatchFeed {
   std::exception_ptr error_;
   bool running_ = false;  // The thread will bring more.
   Uploads uploads_;
+  std::map<std::int64_t, Uploads> epoch_uploads_;  // of the last few epochs
   std::optional<Clock::time_point> waits_for_device_since_;
 
   // Of the consumer.

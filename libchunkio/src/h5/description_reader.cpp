@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include <chunkio/shards.hpp>
+#include <chunkio/dataset.hpp>
 
 #include "h5/attributes.hpp"
 #include "h5/error_stack.hpp"

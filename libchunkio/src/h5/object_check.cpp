@@ -16,6 +16,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/verify.hpp>
 
+#include "base/access.hpp"
 #include "base/checked_math.hpp"
 #include "h5/chunk_check.hpp"
 #include "h5/dataset_impl.hpp"
@@ -325,7 +326,7 @@ namespace chunkio {
 
 std::vector<DamagedObject> verify_objects(const Dataset& dataset, const VerifyOptions& options) {
   std::vector<DamagedObject> damaged;
-  for (const auto& file : h5::files_of(dataset.impl())) {
+  for (const auto& file : h5::files_of(internal::Access::impl(dataset))) {
     const auto guard = h5::Library::lock();
     std::vector<DamagedObject> one = h5::ObjectCheck(*file, options.stop).run();
     std::move(one.begin(), one.end(), std::back_inserter(damaged));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/access.hpp"
 #include "plan/epoch_order_impl.hpp"
 #include "plan/window_plan.hpp"
 
@@ -10,7 +11,7 @@ namespace chunkio::plan {
 
 EpochRows::EpochRows(const EpochOrder& order)
     : num_steps_(order.num_steps()), lane_batch_(lane_batch(order)) {
-  const EpochOrder::Impl& impl = order.impl();
+  const EpochOrder::Impl& impl = internal::Access::impl(order);
   const RowGroups& groups = order.groups();
   WindowPlan plan;
   for (std::int64_t lane = impl.first_lane(); lane < impl.end_lane(); ++lane) {

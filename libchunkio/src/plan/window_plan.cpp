@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/access.hpp"
 #include "base/checked_math.hpp"
 #include "plan/epoch_order_impl.hpp"
 
@@ -104,7 +105,7 @@ void plan_random(const EpochOrder::Impl& impl, const Lane& lane, WindowPlan& pla
 }  // namespace
 
 std::int64_t num_windows(const EpochOrder& order, std::int64_t lane) {
-  const EpochOrder::Impl& impl = order.impl();
+  const EpochOrder::Impl& impl = internal::Access::impl(order);
   const Lane geometry = impl.lane(lane);
   if (impl.options.mode == OrderMode::random) {
     return std::max(std::int64_t{1}, base::ceil_divide(geometry.delivered, impl.lane_batch));
@@ -113,7 +114,7 @@ std::int64_t num_windows(const EpochOrder& order, std::int64_t lane) {
 }
 
 WindowExtent window_extent(const EpochOrder& order, std::int64_t lane, std::int64_t window) {
-  const EpochOrder::Impl& impl = order.impl();
+  const EpochOrder::Impl& impl = internal::Access::impl(order);
   const Lane geometry = impl.lane(lane);
   if (impl.options.mode == OrderMode::random) {
     return {window * impl.lane_batch, std::min((window + 1) * impl.lane_batch, geometry.delivered)};
@@ -126,7 +127,7 @@ WindowExtent window_extent(const EpochOrder& order, std::int64_t lane, std::int6
 
 void plan_window(const EpochOrder& order, std::int64_t lane, std::int64_t window,
                  WindowPlan& plan) {
-  const EpochOrder::Impl& impl = order.impl();
+  const EpochOrder::Impl& impl = internal::Access::impl(order);
   const WindowExtent extent = window_extent(order, lane, window);
   plan.lane = lane;
   plan.window = window;
@@ -143,7 +144,7 @@ void plan_window(const EpochOrder& order, std::int64_t lane, std::int64_t window
 }
 
 std::int64_t window_of(const EpochOrder& order, std::int64_t lane, std::int64_t index) {
-  const EpochOrder::Impl& impl = order.impl();
+  const EpochOrder::Impl& impl = internal::Access::impl(order);
   if (impl.options.mode == OrderMode::random) return index / impl.lane_batch;
   const Lane geometry = impl.lane(lane);
   // The sample that pads a lane comes with the last window.
@@ -171,13 +172,15 @@ void drop_before(WindowPlan& plan, std::int64_t index) {
 }
 
 std::int64_t lane_delivered(const EpochOrder& order, std::int64_t lane) {
-  return order.impl().lane(lane).delivered;
+  return internal::Access::impl(order).lane(lane).delivered;
 }
 
-std::int64_t lane_batch(const EpochOrder& order) { return order.impl().lane_batch; }
+std::int64_t lane_batch(const EpochOrder& order) {
+  return internal::Access::impl(order).lane_batch;
+}
 
 std::int64_t max_window_samples(const EpochOrder& order, std::int64_t count) {
-  const EpochOrder::Impl& impl = order.impl();
+  const EpochOrder::Impl& impl = internal::Access::impl(order);
   const OrderOptions& options = impl.options;
   // The last lane is as long as any: N - floor((V - 1) N / V) = ceil(N / V).
   const std::int64_t longest = impl.lane(options.lanes - 1).delivered;

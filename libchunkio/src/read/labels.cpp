@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 namespace chunkio {
 namespace {

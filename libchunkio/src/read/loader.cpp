@@ -6,13 +6,15 @@
 
 #include <chunkio/loader.hpp>
 
+#include "base/access.hpp"
 #include "base/checked_math.hpp"
 #include "base/cpus.hpp"
+#include "base/wait_hook.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "plan/group_samples.hpp"
 #include "plan/ring_slots.hpp"
-#include "read/loader_access.hpp"
+#include "read/loader_parts.hpp"
 #include "read/loader_state.hpp"
 #include "read/open_arrays.hpp"
 #include "read/ring.hpp"
@@ -43,14 +45,20 @@ void require_between(std::int64_t lowest, std::int64_t value, std::int64_t highe
 
 void check_options(const LoaderOptions& options) {
   require(options.batch_size >= 1, "batch_size must be >= 1", options.batch_size);
-  require(options.window_bytes >= 1, "window_bytes must be >= 1", options.window_bytes);
-  require_between(0, options.num_threads, kMaxThreads, "num_threads");
-  require_between(1, options.prefetch_depth, kMaxSlots, "prefetch_depth");
-  require_between(1, options.max_held, kMaxSlots, "max_held");
-  require(options.memory_budget >= 1, "memory_budget must be >= 1", options.memory_budget);
-  require(!options.num_epochs || *options.num_epochs >= 0, "num_epochs must be >= 0",
-          options.num_epochs.value_or(0));
-  if (options.disk_limit) require_valid(*options.disk_limit);
+  require(options.order.window_bytes >= 1, "window_bytes must be >= 1", options.order.window_bytes);
+  require_between(0, options.io.num_threads, kMaxThreads, "num_threads");
+  require_between(1, options.memory.prefetch_depth, kMaxSlots, "prefetch_depth");
+  require_between(1, options.memory.max_held, kMaxSlots, "max_held");
+  require(options.memory.budget >= 1, "memory_budget must be >= 1", options.memory.budget);
+  const double release_timeout = options.memory.release_timeout_seconds;
+  if (!(release_timeout >= 0 && release_timeout <= base::kMaxTimeoutSeconds)) {
+    throw Error(ErrorCode::invalid_argument,
+                "release_timeout_seconds must be between 0 and 1e6, got " +
+                    std::to_string(release_timeout));
+  }
+  require(!options.io.num_epochs || *options.io.num_epochs >= 0, "num_epochs must be >= 0",
+          options.io.num_epochs.value_or(0));
+  if (options.io.disk_limit) require_valid(*options.io.disk_limit);
 }
 
 /// Labels and the fields asked for, labels first.
@@ -76,16 +84,16 @@ std::vector<read::RingField> choose_fields(const Dataset& dataset, const LoaderO
 /// The order's options, with W from the window's bytes.
 OrderOptions order_options(const LoaderOptions& options, const RowGroups& groups,
                            std::int64_t sample_bytes) {
-  return {.mode = options.order,
+  return {.mode = options.order.mode,
           .seed = options.seed,
           .batch_size = options.batch_size,
           .window_groups = std::max<std::int64_t>(
-              options.window_bytes / (groups.group_samples() * sample_bytes), 1),
-          .rank = options.rank,
-          .world_size = options.world_size,
-          .lanes = options.lanes,
-          .uneven = options.uneven,
-          .drop_last = options.drop_last};
+              options.order.window_bytes / (groups.group_samples() * sample_bytes), 1),
+          .rank = options.ranks.rank,
+          .world_size = options.ranks.world_size,
+          .lanes = options.order.lanes,
+          .uneven = options.order.uneven,
+          .drop_last = options.order.drop_last};
 }
 
 /// An epoch without batches is no epoch that anybody wanted.
@@ -112,22 +120,23 @@ struct Loader::Impl {
       : dataset(std::move(dataset_in)), options(std::move(options_in)) {
     const DatasetInfo& info = dataset.info();
     check_options(options);
-    if (options.num_threads == 0) options.num_threads = base::default_threads();
+    if (options.io.num_threads == 0) options.io.num_threads = base::default_threads();
     selection = read::filter_rows(dataset, options);
-    const std::int64_t group_samples = plan::group_samples(info, options.window_bytes);
-    const std::vector<std::int64_t> file_rows = h5::rows_of_files(*dataset.impl());
+    const std::int64_t group_samples = plan::group_samples(info, options.order.window_bytes);
+    const std::vector<std::int64_t> file_rows = h5::rows_of_files(*internal::Access::impl(dataset));
     groups = selection ? RowGroups(group_samples, file_rows, *selection)
                        : RowGroups(group_samples, file_rows);
 
     read::WindowReaderOptions reader_options{
         .order = order_options(options, *groups, info.sample_bytes()),
-        .num_threads = options.num_threads,
-        .max_held = options.max_held,
-        .when_held = options.when_held,
+        .num_threads = options.io.num_threads,
+        .max_held = options.memory.max_held,
+        .when_held = options.memory.when_held,
+        .release_timeout = base::Seconds(options.memory.release_timeout_seconds),
         .on_wait = options.on_wait,
-        .num_epochs = options.num_epochs,
-        .on_error = options.on_error,
-        .check_whole_file = [file = dataset.impl()] { file->check_unchanged(); }};
+        .num_epochs = options.io.num_epochs,
+        .on_error = options.io.on_error,
+        .check_whole_file = [file = internal::Access::impl(dataset)] { file->check_unchanged(); }};
     window_groups = reader_options.order.window_groups;
     const EpochOrder order(*groups, reader_options.order, 0);
     require_batches(order, info.path);
@@ -136,18 +145,20 @@ struct Loader::Impl {
     global_steps = base::ceil_divide(plan::lane_delivered(order, order.options().lanes - 1),
                                      plan::lane_batch(order));
     samples = order.num_delivered();
-    options.lanes = order.options().lanes;
+    options.order.lanes = order.options().lanes;
 
     read::RingLayout layout{.rows = order.batch_rows(0),
                             .sample_shape = info.sample_shape(),
                             .sample_bytes = static_cast<std::size_t>(info.sample_bytes()),
+                            .seed = options.seed,
                             .has_labels = info.labels.has_value(),
                             .fields = choose_fields(dataset, options)};
-    const std::int64_t num_slots = plan::ring_slots({.window = plan::max_window_samples(order, 1),
-                                                     .batch = plan::lane_batch(order),
-                                                     .num_steps = steps,
-                                                     .prefetch_depth = options.prefetch_depth,
-                                                     .max_held = options.max_held});
+    const std::int64_t num_slots =
+        plan::ring_slots({.window = plan::max_window_samples(order, 1),
+                          .batch = plan::lane_batch(order),
+                          .num_steps = steps,
+                          .prefetch_depth = options.memory.prefetch_depth,
+                          .max_held = options.memory.max_held});
     read::OpenedArrays opened = read::open_arrays(dataset, *groups, options, layout);
     source_kind = opened.source;
     source_reason = std::move(opened.reason);
@@ -155,17 +166,17 @@ struct Loader::Impl {
     std::vector<read::StreamedArray> arrays = std::move(opened.arrays);
     reserve(order, reader_options, layout, num_slots, arrays, opened.read_ahead_bytes);
     facts = {.source = source_kind,
-             .order = options.order,
-             .verify = options.verify,
-             .resident = options.resident,
+             .order = options.order.mode,
+             .verify = options.io.verify,
+             .resident = options.memory.resident,
              .filtered = !info.stored.filters.empty(),
              .direct_io = opened.direct_io,
              .reads_ahead = opened.reads_ahead,
              .num_cpus = base::usable_cpus(),
              .group_samples = groups->group_samples(),
-             .prefetch_depth = options.prefetch_depth,
+             .prefetch_depth = options.memory.prefetch_depth,
              .image_bytes = groups->num_samples() * info.sample_bytes(),
-             .spare_bytes = options.memory_budget - memory};
+             .spare_bytes = options.memory.budget - memory};
 
     read::CachedFields cached = read_cached_fields(layout, arrays);
     ring = std::make_shared<read::Ring>(std::move(layout), num_slots);
@@ -216,17 +227,17 @@ struct Loader::Impl {
     std::int64_t total = kSane;
     if (product && cached_bytes && *product < kSane && *cached_bytes < kSane) {
       total = read::Ring::footprint(layout, num_slots) + *cached_bytes +
-              options.num_threads * kOverheadPerThread + read_ahead_bytes +
+              options.io.num_threads * kOverheadPerThread + read_ahead_bytes +
               read::WindowReader::footprint(order, reader_options, num_slots, num_arrays) +
               // the selection, and the orders of two epochs and of the constructor
               groups->memory_bytes() + 3 * order.memory_bytes();
       for (const read::StreamedArray& array : arrays) {
-        total += array.source->memory_bytes(options.num_threads);
+        total += array.source->memory_bytes(options.io.num_threads);
       }
     }
-    if (total > options.memory_budget) {
+    if (total > options.memory.budget) {
       throw Error(ErrorCode::out_of_resources,
-                  info.path + ": memory_budget " + std::to_string(options.memory_budget) +
+                  info.path + ": memory_budget " + std::to_string(options.memory.budget) +
                       " bytes is too small; batches of " + std::to_string(layout.rows) +
                       " in windows of " + std::to_string(window_groups) +
                       " row groups need at least " + std::to_string(total) +
@@ -251,17 +262,17 @@ struct Loader::Impl {
             .samples = groups->num_samples(),
             .group_samples = groups->group_samples(),
             .window_groups = window_groups,
-            .lanes = options.lanes,
-            .global_batch = options.batch_size * options.world_size,
-            .order = options.order,
-            .uneven = options.uneven,
-            .drop_last = options.drop_last,
+            .lanes = options.order.lanes,
+            .global_batch = options.batch_size * options.ranks.world_size,
+            .order = options.order.mode,
+            .uneven = options.order.uneven,
+            .drop_last = options.order.drop_last,
             .selection = read::selection_digest(selection ? &*selection : nullptr,
                                                 dataset.info().num_samples),
             .fingerprint = *fingerprint};
   }
 
-  [[nodiscard]] internal::LoaderAccess::Place checked_place(const read::LoaderState& wanted) {
+  [[nodiscard]] read::Place checked_place(const read::LoaderState& wanted) {
     require_same_order(wanted, state_at({}, false), dataset.info().path);
     if (wanted.step > global_steps) {
       throw Error(ErrorCode::invalid_argument,
@@ -291,8 +302,9 @@ struct Loader::Impl {
     restored_epoch.reset();
   }
 
-  [[nodiscard]] std::shared_ptr<const internal::BatchSlot> next() {
-    auto slot = reader->next();
+  [[nodiscard]] std::shared_ptr<const internal::BatchSlot> next(const std::stop_token& stop,
+                                                                std::chrono::nanoseconds timeout) {
+    auto slot = reader->next(stop, timeout);
     if (!slot) ended = true;
     restored_epoch.reset();
     return slot;
@@ -361,16 +373,17 @@ Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view s
   const std::string fingerprint = read::contents_fingerprint(dataset);
   read::require_same_contents(wanted, fingerprint, info.path);
 
-  require(options.world_size >= 1, "world_size must be >= 1", options.world_size);
-  if (wanted.global_batch % options.world_size != 0 || wanted.lanes % options.world_size != 0) {
+  const std::int64_t world_size = options.ranks.world_size;
+  require(world_size >= 1, "world_size must be >= 1", world_size);
+  if (wanted.global_batch % world_size != 0 || wanted.lanes % world_size != 0) {
     throw Error(ErrorCode::invalid_argument,
                 info.path + ": the loader state has " + std::to_string(wanted.lanes) +
                     " lanes and global batches of " + std::to_string(wanted.global_batch) +
-                    ", and world_size " + std::to_string(options.world_size) +
+                    ", and world_size " + std::to_string(world_size) +
                     " does not divide both; use one that does. " + read::kLanesHint);
   }
-  options.batch_size = wanted.global_batch / options.world_size;
-  options.lanes = wanted.lanes;
+  options.batch_size = wanted.global_batch / world_size;
+  options.order.lanes = wanted.lanes;
   // The smallest window that gives the same k and W (libchunkio/doc/order.md).
   const auto group_bytes = base::checked_multiply(wanted.group_samples, info.sample_bytes());
   const auto window_bytes =
@@ -379,22 +392,22 @@ Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view s
     throw Error(ErrorCode::invalid_argument,
                 info.path + ": the loader state is damaged: its windows have more than 2^63 bytes");
   }
-  options.window_bytes = *window_bytes;
+  options.order.window_bytes = *window_bytes;
 
   Loader loader(std::move(dataset), std::move(options));
   loader.impl_->restore(wanted);
   return loader;
 }
 
-EpochRange Loader::epoch(std::int64_t epoch) & {
+EpochRange<Batch> Loader::epoch(std::int64_t epoch) & {
   start_epoch(epoch);
-  return EpochRange(this);
+  return EpochRange<Batch>([this] { return next(); });
 }
 
 void Loader::start_epoch(std::int64_t epoch) { impl().start_epoch(epoch); }
 
-std::optional<Batch> Loader::next() {
-  auto slot = impl().next();
+std::optional<Batch> Loader::next(const std::stop_token& stop, std::chrono::nanoseconds timeout) {
+  auto slot = impl().next(stop, timeout);
   if (!slot) return std::nullopt;
   return Batch(std::move(slot));
 }
@@ -424,43 +437,33 @@ std::string Loader::source_reason() const { return impl().describe_source(); }
 std::int64_t Loader::window_groups() const { return impl().window_groups; }
 const RowGroups& Loader::row_groups() const { return *impl().groups; }
 std::int64_t Loader::memory_bytes() const { return impl().memory; }
-std::int64_t Loader::num_threads() const { return impl().options.num_threads; }
+std::int64_t Loader::num_threads() const { return impl().options.io.num_threads; }
 
-std::shared_ptr<read::Ring> internal::LoaderAccess::ring(const Loader& loader) {
-  return loader.impl().ring;
+std::shared_ptr<read::Ring> read::ring_of(const Loader& loader) {
+  return internal::Access::impl(loader).ring;
 }
 
-EpochOrder internal::LoaderAccess::order(const Loader& loader, std::int64_t epoch) {
-  const Loader::Impl& impl = loader.impl();
+EpochOrder read::epoch_order_of(const Loader& loader, std::int64_t epoch) {
+  const auto& impl = internal::Access::impl(loader);
   return {*impl.groups,
           order_options(impl.options, *impl.groups, impl.dataset.info().sample_bytes()), epoch};
 }
 
-std::optional<internal::LoaderAccess::Place> internal::LoaderAccess::restored_place(
-    const Loader& loader) {
-  const Loader::Impl& impl = loader.impl();
+std::optional<read::Place> read::restored_place(const Loader& loader) {
+  const auto& impl = internal::Access::impl(loader);
   if (!impl.restored_epoch) return std::nullopt;
   return Place{impl.reader->position(), impl.ended};
 }
 
-void internal::LoaderAccess::start(Loader& loader, const LoaderPosition& position) {
-  Loader::Impl& impl = loader.impl();
+void read::start_at(Loader& loader, const LoaderPosition& position) {
+  auto& impl = internal::Access::impl(loader);
   impl.reader->start(position.epoch, position.step);
   impl.ended = false;
   impl.restored_epoch.reset();
 }
 
-internal::LoaderAccess::Place internal::LoaderAccess::place_of(const Loader& loader,
-                                                               std::string_view state) {
-  return loader.impl().checked_place(read::parse_state(state));
-}
-
-EpochRange::Iterator::Iterator(Loader* loader) : loader_(loader), batch_(loader->next()) {}
-
-EpochRange::Iterator& EpochRange::Iterator::operator++() {
-  batch_.reset();
-  batch_ = loader_->next();
-  return *this;
+read::Place read::place_of(const Loader& loader, std::string_view state) {
+  return internal::Access::impl(loader).checked_place(parse_state(state));
 }
 
 }  // namespace chunkio

@@ -13,6 +13,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/tensor.hpp>
 
+#include "base/access.hpp"
 #include "base/digest.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/shard_set.hpp"
@@ -191,7 +192,7 @@ void require_same_order(const LoaderState& state, const LoaderState& own, const 
 }
 
 std::string contents_fingerprint(const Dataset& dataset) {
-  const auto files = h5::files_of(dataset.impl());
+  const auto files = h5::files_of(internal::Access::impl(dataset));
   if (files.size() == 1) return file_fingerprint(*files.front());
   base::RunningDigest digest;
   for (const auto& file : files) add_text(digest, file_fingerprint(*file));

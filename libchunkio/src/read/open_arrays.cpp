@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <chunkio/throughput.hpp>
+#include <chunkio/tuning.hpp>
 
+#include "base/access.hpp"
 #include "base/checked_math.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
@@ -40,14 +41,14 @@ bool is_large(const RingField& field, std::int64_t num_rows, std::int64_t memory
 std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
                                             std::int64_t row_bytes, const RowGroups& groups,
                                             const LoaderOptions& options) {
-  if (options.resident == Resident::none) return source;
+  if (options.memory.resident == Resident::none) return source;
   // Asked before the memory is reserved, so that the error is that of the budget.
   const auto bytes = sources::ResidentSource::kept_bytes(groups, row_bytes);
-  if (!bytes || *bytes > options.memory_budget) {
+  if (!bytes || *bytes > options.memory.budget) {
     throw Error(ErrorCode::out_of_resources,
                 "resident = host keeps " + std::to_string(groups.num_samples()) + " rows of " +
                     std::to_string(row_bytes) + " bytes, more than memory_budget " +
-                    std::to_string(options.memory_budget) + "; raise it, or leave them in the file",
+                    std::to_string(options.memory.budget) + "; raise it, or leave them in the file",
                 "resident = host", "memory_budget");
   }
   return std::make_unique<sources::ResidentSource>(groups, row_bytes, std::move(source));
@@ -99,23 +100,24 @@ sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
 
 OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                          const LoaderOptions& options, const RingLayout& layout) {
-  const Files files = h5::files_of(dataset.impl());
+  const Files files = h5::files_of(internal::Access::impl(dataset));
   const std::int64_t num_rows = dataset.size();
   const bool local = std::all_of(files.begin(), files.end(), [](const auto& file) {
     return io::on_local_file_system(*file->bytes);
   });
-  sources::SourceRequest request{.kind = options.source,
+  sources::SourceRequest request{.kind = options.io.source,
                                  .group_samples = groups.group_samples(),
-                                 .direct_io = options.direct_io,
+                                 .direct_io = options.io.direct_io,
                                  .read_ahead = std::make_shared<io::ReadAhead>(local),
                                  .direct_ahead = std::make_shared<io::DirectAhead>(std::min(
-                                     kDirectAheadBytes, options.memory_budget / kSpareShare)),
-                                 .spare_bytes = options.memory_budget / kSpareShare,
-                                 .num_threads = options.num_threads};
-  if (options.disk_limit) request.disk = std::make_shared<io::DiskLimiter>(*options.disk_limit);
+                                     kDirectAheadBytes, options.memory.budget / kSpareShare)),
+                                 .spare_bytes = options.memory.budget / kSpareShare,
+                                 .num_threads = options.io.num_threads};
+  if (options.io.disk_limit)
+    request.disk = std::make_shared<io::DiskLimiter>(*options.io.disk_limit);
   Arrays images;
   for (const auto& file : files) images.push_back(file->images);
-  sources::SelectedSource selected = select_sources(files, images, request, options.verify);
+  sources::SelectedSource selected = select_sources(files, images, request, options.io.verify);
   OpenedArrays opened{.source = selected.kind,
                       .reason = std::move(selected.reason),
                       .direct_io = selected.direct_io,
@@ -130,7 +132,7 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   if (request.kind != SourceKind::hdf5) request.kind = SourceKind::automatic;
   for (std::size_t i = layout.has_labels ? 1 : 0; i < layout.fields.size(); ++i) {
     const RingField& field = layout.fields[i];
-    if (!is_large(field, num_rows, options.memory_budget)) continue;
+    if (!is_large(field, num_rows, options.memory.budget)) continue;
     Arrays arrays;
     for (const auto& file : files) {
       arrays.push_back(h5::open_array(*file, field.info.name,

@@ -160,6 +160,13 @@ void OwnBatch::fill(const internal::BatchSlot& from) noexcept {
   }
 }
 
+void throw_no_field(std::string_view name, std::span<const RingField> fields) {
+  std::string known = "images";
+  for (const RingField& field : fields) known += ", " + field.info.name;
+  throw Error(ErrorCode::not_found, "the batch has no '" + std::string(name) + "', but " + known +
+                                        "; name further fields in LoaderOptions::fields");
+}
+
 }  // namespace chunkio::read
 
 namespace chunkio::internal {
@@ -197,34 +204,36 @@ Batch::~Batch() = default;
 
 Batch::Batch(std::shared_ptr<const internal::BatchSlot> slot) noexcept : slot_(std::move(slot)) {}
 
-TensorView Batch::images() const {
+Tensor Batch::images() const {
   if (!slot_) return {};
   return {slot_->images, DType::uint8, slot_->layout->sample_shape.with_first_axis(slot_->rows)};
 }
 
 namespace {
 
-TensorView field_view(const internal::BatchSlot& slot, std::size_t i) {
+Tensor field_tensor(const internal::BatchSlot& slot, std::size_t i) {
   const FieldInfo& info = slot.layout->fields[i].info;
   return {slot.fields[i], info.dtype, info.row_shape.with_first_axis(slot.rows)};
 }
 
 }  // namespace
 
-TensorView Batch::labels() const {
+Tensor Batch::labels() const {
   if (!slot_ || !slot_->layout->has_labels) return {};
-  return field_view(*slot_, 0);
+  return field_tensor(*slot_, 0);
 }
 
-TensorView Batch::field(std::string_view name) const {
+Tensor Batch::operator[](std::string_view name) const {
   if (slot_) {
+    if (name == "images") return images();
+    if (name == "labels" && slot_->layout->has_labels) return labels();
     const auto& fields = slot_->layout->fields;
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (fields[i].info.name == name) return field_view(*slot_, i);
+      if (fields[i].info.name == name) return field_tensor(*slot_, i);
     }
   }
-  throw Error(ErrorCode::not_found,
-              "the batch has no field '" + std::string(name) + "'; name it in fields");
+  read::throw_no_field(
+      name, slot_ ? std::span(slot_->layout->fields) : std::span<const read::RingField>());
 }
 
 std::span<const std::int64_t> Batch::sample_ids() const {
@@ -238,21 +247,15 @@ std::int64_t Batch::step() const { return slot_ ? slot_->step : 0; }
 
 bool Batch::copied() const { return slot_ && slot_->index == internal::BatchSlot::kNoRing; }
 
-void Batch::require_contains(const TensorView& view) const {
-  if (view.empty() || contains(view)) return;
-  throw Error(ErrorCode::invalid_argument,
-              "the view does not lie in the batch, whose lease would not keep its memory valid");
-}
-
-bool Batch::contains(const TensorView& view) const {
-  if (!slot_ || view.empty()) return false;
-  const std::size_t size = view.size_bytes();
+bool Batch::contains(const Tensor& tensor) const {
+  if (!slot_ || tensor.empty()) return false;
+  const std::size_t size = tensor.size_bytes();
   const auto rows = static_cast<std::size_t>(slot_->rows);
   const auto lies_in = [&](const std::byte* begin, std::size_t bytes) {
     // An operator would compare pointers into one array only.
     const std::less_equal<const std::byte*> not_behind;
-    return size <= bytes && not_behind(begin, view.data()) &&
-           not_behind(view.data(), begin + (bytes - size));
+    return size <= bytes && not_behind(begin, tensor.data()) &&
+           not_behind(tensor.data(), begin + (bytes - size));
   };
   if (lies_in(slot_->images, rows * slot_->layout->sample_bytes)) return true;
   for (std::size_t f = 0; f < slot_->fields.size(); ++f) {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
@@ -39,9 +40,13 @@ struct RingLayout {
   std::int64_t rows = 0;    ///< Samples a slot holds at most.
   Shape sample_shape = {};  ///< [H,W,C] or [C,H,W].
   std::size_t sample_bytes = 0;
+  std::uint64_t seed = 0;              ///< Of the loader: see NormalizeOptions::seed.
   bool has_labels = false;             ///< If so, fields[0] are the labels.
   std::vector<RingField> fields = {};  ///< Labels first, then the fields asked for.
 };
+
+/// \throws Error not_found, which lists the names that there are.
+[[noreturn]] void throw_no_field(std::string_view name, std::span<const RingField> fields);
 
 class Ring;
 

@@ -100,8 +100,18 @@ void WindowReader::reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch,
   ring_->work_available().notify_all();
 }
 
-std::shared_ptr<const internal::BatchSlot> WindowReader::next() {
+std::shared_ptr<const internal::BatchSlot> WindowReader::next(const std::stop_token& stop,
+                                                              std::chrono::nanoseconds timeout) {
   require_own_process();
+  base::WaitHook look(options_.on_wait, stop, timeout);
+  try {
+    return next(look);
+  } catch (const base::Interrupted& interrupted) {
+    std::rethrow_exception(interrupted.thrown);
+  }
+}
+
+std::shared_ptr<const internal::BatchSlot> WindowReader::next(base::WaitHook& look) {
   const base::TraceRange range(base::Stage::hand_over);
   // Before the lock, so that it is given back after it: giving back locks the mutex, too.
   std::shared_ptr<const internal::BatchSlot> leased;
@@ -111,16 +121,10 @@ std::shared_ptr<const internal::BatchSlot> WindowReader::next() {
     throw Error(ErrorCode::invalid_argument, "start_epoch() comes before next()");
   }
   if (scheduler_.num_steps() == 0 || scheduler_.next_epoch() != consumer_epoch_) return nullptr;
+  if (options_.when_held == WhenHeld::wait) wait_for_release(lock, look);
   const bool all_held = ring_->num_leased() >= options_.max_held;
-  if (all_held && options_.when_held == WhenHeld::raise) {
-    throw Error(ErrorCode::out_of_resources,
-                "all " + std::to_string(options_.max_held) +
-                    " batches that may be held at once are held; release one before asking for the "
-                    "next, or raise max_held",
-                "max_held");
-  }
   const Clock::time_point start = Clock::now();
-  wait_for_batch(lock);
+  wait_for_batch(lock, look);
   const Clock::time_point end = Clock::now();
   rethrow_error();
   // Before anything changes: there may be no memory.
@@ -149,19 +153,37 @@ std::shared_ptr<const internal::BatchSlot> WindowReader::next() {
   return leased;
 }
 
-void WindowReader::wait_for_batch(std::unique_lock<std::mutex>& lock) {
+void WindowReader::wait_for_batch(std::unique_lock<std::mutex>& lock, base::WaitHook& look) {
   const auto is_ready = [this] { return error_ || scheduler_.next_is_complete(); };
   if (is_ready()) return;
   const base::TraceRange stall(base::Stage::wait_for_batch);
-  if (!options_.on_wait) {
-    batch_ready_.wait(lock, is_ready);
-    return;
-  }
-  // Half of what a person who presses Ctrl-C takes for at once.
-  constexpr std::chrono::milliseconds kInterval(50);
-  while (!batch_ready_.wait_for(lock, kInterval, is_ready)) {
+  while (!batch_ready_.wait_for(lock, look.interval(), is_ready)) {
     lock.unlock();
-    options_.on_wait();
+    look();
+    lock.lock();
+  }
+}
+
+void WindowReader::wait_for_release(std::unique_lock<std::mutex>& lock, base::WaitHook& look) {
+  const auto is_released = [this] { return error_ || ring_->num_leased() < options_.max_held; };
+  const Clock::time_point begun = Clock::now();
+  while (!is_released()) {
+    const base::Seconds left = options_.release_timeout - (Clock::now() - begun);
+    if (left <= base::Seconds::zero()) {
+      throw base::WaitEnded(
+          ErrorCode::timed_out,
+          "all " + std::to_string(options_.max_held) +
+              " batches that may be held at once are held (max_held), and none was released "
+              "within " +
+              base::to_text(options_.release_timeout) +
+              " (release_timeout_seconds); release one before next(), or raise max_held",
+          "max_held");
+    }
+    // Notified when a lease is given back.
+    ring_->work_available().wait_for(lock, std::min<base::Seconds>(left, look.interval()),
+                                     is_released);
+    lock.unlock();
+    look();
     lock.lock();
   }
 }

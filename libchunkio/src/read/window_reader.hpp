@@ -20,6 +20,7 @@
 /// variables would wait for threads that do not exist.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -35,6 +36,7 @@
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/loader.hpp>
 
+#include "base/wait_hook.hpp"
 #include "read/reader_statistics.hpp"
 #include "read/reader_threads.hpp"
 #include "read/ring.hpp"
@@ -47,7 +49,8 @@ struct WindowReaderOptions {
   OrderOptions order = {};
   std::int64_t num_threads = 1;
   std::int64_t max_held = 1;
-  WhenHeld when_held = WhenHeld::raise;
+  WhenHeld when_held = WhenHeld::wait;
+  base::Seconds release_timeout = {};
   std::function<void()> on_wait = {};
   std::optional<std::int64_t> num_epochs = {};
   OnError on_error = OnError::raise;
@@ -80,11 +83,13 @@ class WindowReader {
   /// See Loader::start_epoch.
   void start(std::int64_t epoch, std::int64_t step = 0);
   /// See Loader::next.
-  [[nodiscard]] std::shared_ptr<const internal::BatchSlot> next();
+  [[nodiscard]] std::shared_ptr<const internal::BatchSlot> next(
+      const std::stop_token& stop = {},
+      std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max());
   /// See Loader::position.
   [[nodiscard]] LoaderPosition position() const;
 
-  /// Without `facts`, `bound` and `advice`.
+  /// Without `facts`.
   [[nodiscard]] LoaderStats stats() const;
   [[nodiscard]] LoaderStats epoch_stats(std::int64_t epoch) const;
   /// See Loader::skipped.
@@ -107,9 +112,13 @@ class WindowReader {
   /// no statistics count it.
   [[nodiscard]] bool touch_slot(std::unique_lock<std::mutex>& lock);
   void wait_for_work(std::unique_lock<std::mutex>& lock);
-  /// Waits until the next batch is complete or reading has failed. Lets go of `lock` while on_wait
+  /// Waits until the next batch is complete or reading has failed. Lets go of `lock` while `look`
   /// runs, also if that throws.
-  void wait_for_batch(std::unique_lock<std::mutex>& lock);
+  void wait_for_batch(std::unique_lock<std::mutex>& lock, base::WaitHook& look);
+  /// Waits until fewer than max_held batches are held or reading has failed; likewise.
+  /// \throws WaitEnded.
+  void wait_for_release(std::unique_lock<std::mutex>& lock, base::WaitHook& look);
+  [[nodiscard]] std::shared_ptr<const internal::BatchSlot> next(base::WaitHook& look);
   void reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch, std::int64_t step);
   // Called with the mutex held.
   void remember_skipped(std::int64_t group, std::string reason);

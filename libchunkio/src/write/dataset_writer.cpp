@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <chunkio/dataset_writer.hpp>
-#include <chunkio/pixel_statistics.hpp>
+#include <chunkio/statistics.hpp>
 #include <chunkio/version.hpp>
 
 #include "base/positional_io.hpp"

@@ -8,6 +8,7 @@
 
 #include <chunkio/verify.hpp>
 
+#include "base/access.hpp"
 #include "base/digest.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/error_stack.hpp"
@@ -42,8 +43,8 @@ std::optional<std::uint64_t> stored_digest(const Dataset& dataset, const std::st
 bool has_digests(const Dataset& dataset, std::span<const std::uint64_t> digests) {
   const auto num_rows = static_cast<std::int64_t>(digests.size());
   const std::int64_t rows_at_once = kPieceBytes / std::int64_t{sizeof(std::uint64_t)};
-  const auto stored =
-      h5::open_array(*dataset.impl(), h5::kSampleDigests, Shape{num_rows}, DType::uint64);
+  const auto stored = h5::open_array(*internal::Access::impl(dataset), h5::kSampleDigests,
+                                     Shape{num_rows}, DType::uint64);
   std::vector<std::uint64_t> piece;
   for (std::int64_t row = 0; row < num_rows; row += rows_at_once) {
     const std::int64_t count = std::min(rows_at_once, num_rows - row);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/access.hpp"
 #include "base/checked_math.hpp"
 #include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
@@ -24,7 +25,7 @@ PlacedChunks::PlacedChunks(PartialFile file, const ChunkLedger& ledger, const Wr
   h5::write_skeleton(file_.fd(), file_.path(), spec, skeleton);
 
   // The pixels' place comes from the file, by the way every reader takes.
-  base_offset_ = *open_in_one_run().impl()->images->linear_offset;
+  base_offset_ = *internal::Access::impl(open_in_one_run())->images->linear_offset;
   file_bytes_ = std::max(file_.size(), offset_of(ledger.num_chunks()));
   base::resize_file(file_.fd(), file_bytes_, file_.path());
   reserve_space();  // once more: setting the length gave back what lay behind it
@@ -118,7 +119,7 @@ void PlacedChunks::complete(std::span<const FieldData> fields, h5::Completion co
 /// \throws Error hdf5_failed if the pixels do not lie in one run.
 Dataset PlacedChunks::open_in_one_run() const {
   Dataset dataset = Dataset::open(file_.path());
-  if (!dataset.impl()->images->linear_offset) {
+  if (!internal::Access::impl(dataset)->images->linear_offset) {
     throw Error(ErrorCode::hdf5_failed,
                 "this libhdf5 does not keep the chunks of " + file_.path() + " in one run");
   }
@@ -127,7 +128,7 @@ Dataset PlacedChunks::open_in_one_run() const {
 
 Dataset PlacedChunks::open() const {
   Dataset dataset = open_in_one_run();
-  if (*dataset.impl()->images->linear_offset != base_offset_) {
+  if (*internal::Access::impl(dataset)->images->linear_offset != base_offset_) {
     throw read_back_otherwise(run_.target, "the structure of the file");
   }
   return dataset;

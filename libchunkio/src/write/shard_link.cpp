@@ -8,9 +8,10 @@
 #include <vector>
 
 #include <chunkio/dataset.hpp>
+#include <chunkio/dataset_writer.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/shards.hpp>
 
+#include "base/access.hpp"
 #include "h5/dataset_file.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/link_writer.hpp"
@@ -92,7 +93,8 @@ void link_shards(const Dataset& dataset, const std::string& path, const LinkOpti
   for (const ShardFile& shard : info.shards) {
     files.push_back({relative_path(shard.path, folder), shard.num_samples});
   }
-  h5::write_link(file.fd(), partial, *dataset.impl(), files, relative_path(info.path, folder));
+  h5::write_link(file.fd(), partial, *internal::Access::impl(dataset), files,
+                 relative_path(info.path, folder));
   file.sync();
   check_link(dataset, partial);
   file.publish(path, options.overwrite);

@@ -7,6 +7,7 @@
 
 #include <chunkio/verify.hpp>
 
+#include "base/access.hpp"
 #include "base/checked_math.hpp"
 #include "base/chunk_source.hpp"
 #include "base/host_memory.hpp"
@@ -219,7 +220,7 @@ VerifyResult for_each_file(const Dataset& dataset, Check check) {
   VerifyResult all;
   std::int64_t first_chunk = 0;
   std::int64_t first_row = 0;
-  for (const auto& file : h5::files_of(dataset.impl())) {
+  for (const auto& file : h5::files_of(internal::Access::impl(dataset))) {
     VerifyResult one = check(file);
     all.num_chunks += one.num_chunks;
     all.bytes_read += one.bytes_read;
@@ -243,7 +244,7 @@ VerifyResult for_each_file(const Dataset& dataset, Check check) {
 }  // namespace
 
 std::string why_not_verifiable(const Dataset& dataset) {
-  const auto files = h5::files_of(dataset.impl());
+  const auto files = h5::files_of(internal::Access::impl(dataset));
   for (const auto& file : files) {
     const std::string reason = sources::ChunkDigests::why_not(*file);
     if (!reason.empty()) return (files.size() == 1 ? "" : "of " + file->info.path + ": ") + reason;

@@ -11,31 +11,31 @@
 namespace chunkio::advice {
 namespace {
 
-using test::find_cure;
+using test::find_suggestion;
 using test::waiting_stats;
 
-void expect_bound(const LoaderStats& stats, Bound bound, const std::string& part) {
-  const Diagnosis found = diagnose(stats);
+void expect_bottleneck(const LoaderStats& stats, Bottleneck bottleneck, const std::string& part) {
+  const BottleneckReport found = find_bottleneck(stats);
   const std::string advice = found.summary();
-  EXPECT_EQ(to_string(found.bound), to_string(bound)) << advice;
+  EXPECT_EQ(to_string(found.bottleneck), to_string(bottleneck)) << advice;
   EXPECT_NE(advice.find(part), std::string::npos) << "'" << part << "' in: " << advice;
   EXPECT_EQ(advice.back(), '.') << "sentences";
   EXPECT_EQ(advice.find('\n'), std::string::npos);
   EXPECT_DOUBLE_EQ(found.stall, stats.stall_seconds / stats.seconds);
 }
 
-bool sorted_by_gain(const Diagnosis& diagnosis) {
-  return std::is_sorted(diagnosis.cures.begin(), diagnosis.cures.end(),
-                        [](const Cure& a, const Cure& b) {
+bool sorted_by_gain(const BottleneckReport& report) {
+  return std::is_sorted(report.suggestions.begin(), report.suggestions.end(),
+                        [](const Suggestion& a, const Suggestion& b) {
                           return a.images_per_second > 1.02 * b.images_per_second;
                         });
 }
 
 TEST(Bottleneck, NothingDeliveredSaysNothing) {
-  const Diagnosis found = LoaderStats{}.diagnosis();
-  EXPECT_EQ(found.bound, Bound::none);
+  const BottleneckReport found = LoaderStats{}.bottleneck();
+  EXPECT_EQ(found.bottleneck, Bottleneck::none);
   EXPECT_TRUE(found.evidence.empty());
-  EXPECT_TRUE(found.cures.empty());
+  EXPECT_TRUE(found.suggestions.empty());
   EXPECT_TRUE(found.summary().empty());
 }
 
@@ -44,43 +44,46 @@ TEST(Bottleneck, HalfASecondIsTooShortToJudge) {
   stats.copy_seconds = 7;
   stats.seconds = 0.49;
   stats.stall_seconds = 0.48;
-  const Diagnosis found = diagnose(stats);
+  const BottleneckReport found = find_bottleneck(stats);
   EXPECT_TRUE(found.too_short);
   EXPECT_NE(found.summary().find("0.49 s, too short to judge"), std::string::npos);
-  EXPECT_NE(stats.since({}).diagnosis().summary().find("too short to judge"), std::string::npos);
+  EXPECT_NE(stats.since({}).bottleneck().summary().find("too short to judge"), std::string::npos);
   stats.seconds = 0.51;
-  EXPECT_FALSE(diagnose(stats).too_short);
-  EXPECT_EQ(diagnose(stats).summary().find("too short"), std::string::npos);
+  EXPECT_FALSE(find_bottleneck(stats).too_short);
+  EXPECT_EQ(find_bottleneck(stats).summary().find("too short"), std::string::npos);
 }
 
 TEST(Bottleneck, EchoIsForStorageAndForConsumersThatTrain) {
   LoaderStats stats = waiting_stats();
   stats.read_seconds = 9;
   stats.stall_seconds = 8.7;  // it wants 7.7 times as much
-  ASSERT_NE(find_cure(diagnose(stats), "echo"), nullptr);
-  EXPECT_EQ(find_cure(diagnose(stats), "echo")->option, "echo = 8");
+  ASSERT_NE(find_suggestion(find_bottleneck(stats), "echo"), nullptr);
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "echo")->option, "echo = 8");
   stats.stall_seconds = 8.9;  // 9.1 times: nothing that trains
-  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr);
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "echo"), nullptr);
 
   stats.stall_seconds = 5;
-  ASSERT_NE(find_cure(diagnose(stats), "echo"), nullptr);
+  ASSERT_NE(find_suggestion(find_bottleneck(stats), "echo"), nullptr);
   stats.batches = 10'000;
-  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "half a millisecond is no step";
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "echo"), nullptr)
+      << "half a millisecond is no step";
   stats.batches = 100;
   stats.copy_seconds = 10;
-  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "memory limits, not storage";
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "echo"), nullptr)
+      << "memory limits, not storage";
   stats.decode_seconds = 11;
-  EXPECT_EQ(find_cure(diagnose(stats), "echo"), nullptr) << "decoding limits, not storage";
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "echo"), nullptr)
+      << "decoding limits, not storage";
 }
 
 TEST(Bottleneck, ConsumerThatHardlyWaitsIsTheLimit) {
   LoaderStats stats = waiting_stats();
   stats.read_seconds = 19;  // busy all the same
   stats.stall_seconds = 0.29;
-  expect_bound(stats, Bound::consumer, "nothing to gain");
-  EXPECT_TRUE(diagnose(stats).cures.empty());
+  expect_bottleneck(stats, Bottleneck::consumer, "nothing to gain");
+  EXPECT_TRUE(find_bottleneck(stats).suggestions.empty());
   stats.stall_seconds = 0.31;
-  EXPECT_EQ(diagnose(stats).bound, Bound::disk);
+  EXPECT_EQ(find_bottleneck(stats).bottleneck, Bottleneck::disk);
 }
 
 TEST(Bottleneck, LargestStageIsTheLimit) {
@@ -89,29 +92,29 @@ TEST(Bottleneck, LargestStageIsTheLimit) {
   stats.decode_seconds = 4;
   stats.copy_seconds = 5;
   stats.plan_seconds = 6;
-  expect_bound(stats, Bound::plan, "order");
+  expect_bottleneck(stats, Bottleneck::plan, "order");
   stats.copy_seconds = 7;
-  expect_bound(stats, Bound::copy, "100 MB/s");
+  expect_bottleneck(stats, Bottleneck::copy, "100 MB/s");
   stats.decode_seconds = 8;
-  expect_bound(stats, Bound::decode, "digests");
+  expect_bottleneck(stats, Bottleneck::decode, "digests");
   stats.read_seconds = 9;
-  expect_bound(stats, Bound::disk, "Storage");
+  expect_bottleneck(stats, Bottleneck::disk, "Storage");
 }
 
 TEST(Bottleneck, DiskNamesItsRateAndTheOneThatIsWanted) {
   LoaderStats stats = waiting_stats();
   stats.read_seconds = 20;
-  expect_bound(stats, Bound::disk, "100 MB/s");
-  expect_bound(stats, Bound::disk, "200 MB/s");
-  const Diagnosis found = diagnose(stats);
+  expect_bottleneck(stats, Bottleneck::disk, "100 MB/s");
+  expect_bottleneck(stats, Bottleneck::disk, "200 MB/s");
+  const BottleneckReport found = find_bottleneck(stats);
   EXPECT_TRUE(sorted_by_gain(found));
-  ASSERT_NE(find_cure(found, "echo"), nullptr);
-  EXPECT_EQ(find_cure(found, "echo")->option, "echo = 2");
-  EXPECT_NEAR(find_cure(found, "echo")->stall, 0, 0.02);
-  ASSERT_NE(find_cure(found, "disk that delivers"), nullptr);
-  EXPECT_NEAR(find_cure(found, "disk that delivers")->stall, 0, 0.02);
-  EXPECT_EQ(find_cure(found, "num_threads"), nullptr) << "all CPUs have one";
-  EXPECT_EQ(find_cure(found, "resident"), nullptr) << "does not fit";
+  ASSERT_NE(find_suggestion(found, "echo"), nullptr);
+  EXPECT_EQ(find_suggestion(found, "echo")->option, "echo = 2");
+  EXPECT_NEAR(find_suggestion(found, "echo")->stall, 0, 0.02);
+  ASSERT_NE(find_suggestion(found, "disk that delivers"), nullptr);
+  EXPECT_NEAR(find_suggestion(found, "disk that delivers")->stall, 0, 0.02);
+  EXPECT_EQ(find_suggestion(found, "num_threads"), nullptr) << "all CPUs have one";
+  EXPECT_EQ(find_suggestion(found, "resident"), nullptr) << "does not fit";
 }
 
 TEST(Bottleneck, MemoryThatHoldsTheImagesIsTheBestCureOfADisk) {
@@ -119,13 +122,14 @@ TEST(Bottleneck, MemoryThatHoldsTheImagesIsTheBestCureOfADisk) {
   stats.read_seconds = 18;
   stats.copy_seconds = 2;
   stats.facts.spare_bytes = stats.facts.image_bytes;  // just enough
-  expect_bound(stats, Bound::disk, "resident = host");
-  EXPECT_EQ(diagnose(stats).cures.front().option, "resident = host");
+  expect_bottleneck(stats, Bottleneck::disk, "resident = host");
+  EXPECT_EQ(find_bottleneck(stats).suggestions.front().option, "resident = host");
   // 10,000 images took their workers one second of copying.
-  EXPECT_NEAR(diagnose(stats).cures.front().images_per_second, 2000, 1) << "all that is wanted";
-  EXPECT_NEAR(diagnose(stats).cures.front().stall, 0, 0.001);
+  EXPECT_NEAR(find_bottleneck(stats).suggestions.front().images_per_second, 2000, 1)
+      << "all that is wanted";
+  EXPECT_NEAR(find_bottleneck(stats).suggestions.front().stall, 0, 0.001);
   stats.facts.resident = Resident::host;
-  EXPECT_EQ(find_cure(diagnose(stats), "resident"), nullptr) << "it is on already";
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "resident"), nullptr) << "it is on already";
 }
 
 TEST(Bottleneck, PredictionsAreThoseOfTheModel) {
@@ -135,15 +139,15 @@ TEST(Bottleneck, PredictionsAreThoseOfTheModel) {
   stats.facts.num_cpus = 3;
   stats.bytes_read = 250'000'000;
   stats.decode_seconds = 20;
-  expect_bound(stats, Bound::decode, "50 MB/s of pixels");
-  const Diagnosis found = diagnose(stats);
+  expect_bottleneck(stats, Bottleneck::decode, "50 MB/s of pixels");
+  const BottleneckReport found = find_bottleneck(stats);
   EXPECT_TRUE(sorted_by_gain(found));
-  const Cure* const threads = find_cure(found, "num_threads to the 3 CPUs (now 2)");
+  const Suggestion* const threads = find_suggestion(found, "num_threads to the 3 CPUs (now 2)");
   ASSERT_NE(threads, nullptr);
   EXPECT_EQ(threads->option, "num_threads = 3");
   EXPECT_NEAR(threads->images_per_second, 1500, 1);
   EXPECT_NEAR(threads->stall, 0.25, 0.001);
-  const Cure* const unfiltered = find_cure(found, "without a filter");
+  const Suggestion* const unfiltered = find_suggestion(found, "without a filter");
   ASSERT_NE(unfiltered, nullptr);
   EXPECT_NEAR(unfiltered->stall, 0, 0.001) << "nothing else takes time";
 }
@@ -156,8 +160,8 @@ TEST(Bottleneck, WhatAStageDoesAloneReplacesWhatTheCountersSay) {
   MachineRates measured = observe(stats).rates;
   // Without the filter four times as much is read, and this disk has 150 MB/s for it.
   measured.disk.bytes_per_second = 150e6;
-  const Diagnosis found = diagnose(stats, measured);
-  const Cure* const unfiltered = find_cure(found, "without a filter");
+  const BottleneckReport found = find_bottleneck(stats, measured);
+  const Suggestion* const unfiltered = find_suggestion(found, "without a filter");
   ASSERT_NE(unfiltered, nullptr);
   EXPECT_NEAR(unfiltered->images_per_second, 1500, 1);
   EXPECT_NEAR(unfiltered->stall, 0.25, 0.001);
@@ -168,8 +172,8 @@ TEST(Bottleneck, APipelineBelowItsBoundIsPredictedToStayBelow) {
   stats.facts.num_cpus = 4;
   stats.copy_seconds = 16;
   stats.input_wait_seconds = 4;  // a fifth of the time
-  const Diagnosis found = diagnose(stats);
-  const Cure* const threads = find_cure(found, "num_threads");
+  const BottleneckReport found = find_bottleneck(stats);
+  const Suggestion* const threads = find_suggestion(found, "num_threads");
   ASSERT_NE(threads, nullptr);
   EXPECT_NEAR(threads->images_per_second, 2000, 1) << "twice what it is, not what it could be";
 }
@@ -179,10 +183,10 @@ TEST(Bottleneck, DigestsNeedNotAlwaysBeCompared) {
   stats.decode_seconds = 18;
   stats.copy_seconds = 2;
   stats.facts.verify = Verify::always;
-  expect_bound(stats, Bound::decode, "verify = first_epoch");
-  EXPECT_EQ(diagnose(stats).cures.front().option, "verify = first_epoch");
+  expect_bottleneck(stats, Bottleneck::decode, "verify = first_epoch");
+  EXPECT_EQ(find_bottleneck(stats).suggestions.front().option, "verify = first_epoch");
   stats.facts.verify = Verify::first_epoch;
-  EXPECT_EQ(diagnose(stats).cures.front().option, "verify = off");
+  EXPECT_EQ(find_bottleneck(stats).suggestions.front().option, "verify = off");
 }
 
 TEST(Bottleneck, MoreThreadsDoNotHelpLibhdf5) {
@@ -190,12 +194,12 @@ TEST(Bottleneck, MoreThreadsDoNotHelpLibhdf5) {
   stats.facts.source = SourceKind::hdf5;
   stats.facts.num_cpus = 8;
   stats.copy_seconds = 18;
-  expect_bound(stats, Bound::copy, "libhdf5");
-  EXPECT_EQ(find_cure(diagnose(stats), "num_threads"), nullptr);
+  expect_bottleneck(stats, Bottleneck::copy, "libhdf5");
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "num_threads"), nullptr);
   stats.read_seconds = 19;
   stats.copy_seconds = 1;
-  expect_bound(stats, Bound::disk, "h5pack");
-  EXPECT_EQ(find_cure(diagnose(stats), "num_threads"), nullptr);
+  expect_bottleneck(stats, Bottleneck::disk, "h5pack");
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "num_threads"), nullptr);
 }
 
 /// One worker that does nothing but wait: 10 ms for each of 1000 row groups of ten images, and a
@@ -212,7 +216,7 @@ LoaderStats one_request_at_a_time() {
 }
 
 TEST(Bottleneck, WhereNothingIsReadAheadMoreThreadsWaitAtTheSameTime) {
-  EXPECT_EQ(find_cure(diagnose(one_request_at_a_time()), "num_threads"), nullptr)
+  EXPECT_EQ(find_suggestion(find_bottleneck(one_request_at_a_time()), "num_threads"), nullptr)
       << "what is read ahead is under way whatever the threads do";
   for (const bool direct : {true, false}) {
     LoaderStats stats = one_request_at_a_time();
@@ -221,34 +225,35 @@ TEST(Bottleneck, WhereNothingIsReadAheadMoreThreadsWaitAtTheSameTime) {
     const Observed observed = observe(stats);
     EXPECT_EQ(observed.plan.read_ahead_bytes, 0);
     EXPECT_DOUBLE_EQ(observed.rates.disk.request_seconds, 0.01);
-    const Diagnosis found = diagnose(stats);
-    EXPECT_EQ(found.bound, Bound::disk);
-    const Cure* const threads = find_cure(found, "num_threads");
+    const BottleneckReport found = find_bottleneck(stats);
+    EXPECT_EQ(found.bottleneck, Bottleneck::disk);
+    const Suggestion* const threads = find_suggestion(found, "num_threads");
     ASSERT_NE(threads, nullptr);
     EXPECT_EQ(threads->option, "num_threads = 16") << "of 2 CPUs: more than ten wait";
     EXPECT_NEAR(threads->images_per_second, 10'000, 1) << "all that is wanted";
-    ASSERT_NE(find_cure(found, "in 0.909 ms each"), nullptr) << "a faster disk";
+    ASSERT_NE(find_suggestion(found, "in 0.909 ms each"), nullptr) << "a faster disk";
   }
 }
 
 TEST(Bottleneck, LatencyThatIsKnownIsSharedByLargerChunks) {
   LoaderStats stats = one_request_at_a_time();
   stats.facts.reads_ahead = false;
-  EXPECT_EQ(find_cure(diagnose(stats), "in chunks of"), nullptr)
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats), "in chunks of"), nullptr)
       << "it could be bandwidth, which larger chunks do not change";
   MachineRates measured = observe(stats).rates;
   measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
-  const Diagnosis found = diagnose(stats, measured);
-  const Cure* const chunks = find_cure(found, "in chunks of 4096 KiB (now 977 KiB)");
+  const BottleneckReport found = find_bottleneck(stats, measured);
+  const Suggestion* const chunks = find_suggestion(found, "in chunks of 4096 KiB (now 977 KiB)");
   ASSERT_NE(chunks, nullptr);
   // 42 images of 0.1 ms each in a request of 9 ms.
   EXPECT_NEAR(chunks->images_per_second, 42 / 0.0132, 42 / 0.0132 * 0.02);
 
   measured.disk = {.bytes_per_second = 1e8, .request_seconds = 0};
-  EXPECT_EQ(find_cure(diagnose(stats, measured), "in chunks of"), nullptr) << "it is bandwidth";
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats, measured), "in chunks of"), nullptr)
+      << "it is bandwidth";
   stats.facts.order = OrderMode::random;
   measured.disk = {.bytes_per_second = 1e9, .request_seconds = 0.009};
-  EXPECT_EQ(find_cure(diagnose(stats, measured), "in chunks of"), nullptr)
+  EXPECT_EQ(find_suggestion(find_bottleneck(stats, measured), "in chunks of"), nullptr)
       << "rows are read one by one";
 }
 
@@ -259,11 +264,11 @@ TEST(Bottleneck, RandomOrderReadsAChunkForEveryImage) {
   stats.chunk_loads = stats.images;
   stats.bytes_read = 100'000'000'000;
   stats.decode_seconds = 20;
-  const Diagnosis found = diagnose(stats);
-  EXPECT_EQ(found.bound, Bound::decode);
-  ASSERT_FALSE(found.cures.empty());
-  EXPECT_EQ(found.cures.front().option, "order = chunk_shuffled");
-  EXPECT_NEAR(found.cures.front().stall, 0, 0.001) << "a hundredth of the work";
+  const BottleneckReport found = find_bottleneck(stats);
+  EXPECT_EQ(found.bottleneck, Bottleneck::decode);
+  ASSERT_FALSE(found.suggestions.empty());
+  EXPECT_EQ(found.suggestions.front().option, "order = chunk_shuffled");
+  EXPECT_NEAR(found.suggestions.front().stall, 0, 0.001) << "a hundredth of the work";
 }
 
 TEST(Bottleneck, BurstsOfTheConsumerWantBuffers) {
@@ -271,30 +276,30 @@ TEST(Bottleneck, BurstsOfTheConsumerWantBuffers) {
   stats.copy_seconds = 4;
   stats.input_wait_seconds = 1;
   stats.output_wait_seconds = 4.9;
-  EXPECT_EQ(diagnose(stats).bound, Bound::copy);
+  EXPECT_EQ(find_bottleneck(stats).bottleneck, Bottleneck::copy);
   stats.output_wait_seconds = 5.1;
-  expect_bound(stats, Bound::buffers, "prefetch_depth");
-  EXPECT_EQ(diagnose(stats).cures.front().option, "prefetch_depth = 16");
+  expect_bottleneck(stats, Bottleneck::buffers, "prefetch_depth");
+  EXPECT_EQ(find_bottleneck(stats).suggestions.front().option, "prefetch_depth = 16");
 }
 
 TEST(Bottleneck, AConsumerThatTakesNoTimeIsToldImagesASecond) {
   LoaderStats stats = waiting_stats();
   stats.stall_seconds = stats.seconds;
   stats.read_seconds = 20;
-  const Diagnosis found = diagnose(stats);
-  EXPECT_EQ(found.bound, Bound::disk);
-  ASSERT_FALSE(found.cures.empty());
-  EXPECT_EQ(found.cures.front().stall, 1.0);
-  EXPECT_GT(found.cures.front().images_per_second, 1500);
-  EXPECT_EQ(find_cure(found, "echo"), nullptr) << "nobody knows how often";
+  const BottleneckReport found = find_bottleneck(stats);
+  EXPECT_EQ(found.bottleneck, Bottleneck::disk);
+  ASSERT_FALSE(found.suggestions.empty());
+  EXPECT_EQ(found.suggestions.front().stall, 1.0);
+  EXPECT_GT(found.suggestions.front().images_per_second, 1500);
+  EXPECT_EQ(find_suggestion(found, "echo"), nullptr) << "nobody knows how often";
 
   stats.batches = 10'000;
   stats.stall_seconds = 9;  // a tenth of a millisecond a batch may be a step
-  EXPECT_NE(diagnose(stats).summary().find("would take 1.00 GB/s"), std::string::npos);
+  EXPECT_NE(find_bottleneck(stats).summary().find("would take 1.00 GB/s"), std::string::npos);
   stats.stall_seconds = 9.01;  // less is a loop that counts
-  const std::string advice = diagnose(stats).summary();
+  const std::string advice = find_bottleneck(stats).summary();
   EXPECT_EQ(advice.find("would take"), std::string::npos) << advice;
-  EXPECT_EQ(diagnose(stats).cures.front().stall, 1.0);
+  EXPECT_EQ(find_bottleneck(stats).suggestions.front().stall, 1.0);
 }
 
 }  // namespace

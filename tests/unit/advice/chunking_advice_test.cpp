@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chunkio/error.hpp>
-#include <chunkio/inspection.hpp>
+#include <chunkio/tuning.hpp>
 
 #include "support/errors.hpp"
 

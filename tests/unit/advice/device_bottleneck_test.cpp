@@ -12,7 +12,7 @@
 namespace chunkio::cuda {
 namespace {
 
-using test::find_cure;
+using test::find_suggestion;
 
 /// Ten seconds, half of which the consumer waited: 100 batches of 100 images of 100 kB, by way of
 /// page-locked memory, of a dataset for which the device has no room.
@@ -35,8 +35,8 @@ DeviceStats waiting_stats() {
 }
 
 TEST(DeviceBottleneck, NothingDeliveredSaysNothing) {
-  EXPECT_EQ(DeviceStats{}.diagnosis().bound, Bound::none);
-  EXPECT_TRUE(DeviceStats{}.diagnosis().evidence.empty());
+  EXPECT_EQ(DeviceStats{}.bottleneck().bottleneck, Bottleneck::none);
+  EXPECT_TRUE(DeviceStats{}.bottleneck().evidence.empty());
 }
 
 TEST(DeviceBottleneck, HalfASecondIsTooShortToJudge) {
@@ -46,8 +46,8 @@ TEST(DeviceBottleneck, HalfASecondIsTooShortToJudge) {
     stats.seconds = stats.loader.seconds = 0.49;
     stats.stall_seconds = stats.loader.stall_seconds = 0.3;
     stats.device_stall_seconds = 0;
-    const std::vector<std::string> evidence = stats.diagnosis().evidence;
-    EXPECT_TRUE(stats.diagnosis().too_short);
+    const std::vector<std::string> evidence = stats.bottleneck().evidence;
+    EXPECT_TRUE(stats.bottleneck().too_short);
     EXPECT_EQ(std::count_if(evidence.begin(), evidence.end(),
                             [](const std::string& sentence) {
                               return sentence.find("0.49 s, too short to judge") !=
@@ -55,7 +55,7 @@ TEST(DeviceBottleneck, HalfASecondIsTooShortToJudge) {
                             }),
               1);
     stats.seconds = stats.loader.seconds = 0.51;
-    EXPECT_FALSE(stats.diagnosis().too_short);
+    EXPECT_FALSE(stats.bottleneck().too_short);
   }
 }
 
@@ -64,10 +64,10 @@ TEST(DeviceBottleneck, ConsumerThatHardlyWaitsIsTheLimit) {
   stats.upload_seconds = 10;  // busy all the same
   stats.stall_seconds = 0.19;
   stats.device_stall_seconds = 0.1;
-  EXPECT_EQ(stats.diagnosis().bound, Bound::consumer);
-  EXPECT_TRUE(stats.diagnosis().cures.empty());
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::consumer);
+  EXPECT_TRUE(stats.bottleneck().suggestions.empty());
   stats.stall_seconds = 0.21;  // 3.1 % with the wait of the device
-  EXPECT_EQ(stats.diagnosis().bound, Bound::bus);
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::bus);
 }
 
 TEST(DeviceBottleneck, StageThatNeverRestsIsTheLimit) {
@@ -75,12 +75,12 @@ TEST(DeviceBottleneck, StageThatNeverRestsIsTheLimit) {
   stats.upload_seconds = 6;
   stats.kernel_seconds = 5;
   stats.loader.stall_seconds = 4;
-  EXPECT_EQ(stats.diagnosis().bound, Bound::bus);
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::bus);
   stats.kernel_seconds = 7;
-  EXPECT_EQ(stats.diagnosis().bound, Bound::kernel);
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::kernel);
   stats.loader.stall_seconds = 8;
-  EXPECT_EQ(stats.diagnosis().bound, Bound::disk) << "what the loader waits for";
-  EXPECT_DOUBLE_EQ(stats.diagnosis().stall, 0.5) << "of the device's consumer, not of the feed";
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::disk) << "what the loader waits for";
+  EXPECT_DOUBLE_EQ(stats.bottleneck().stall, 0.5) << "of the device's consumer, not of the feed";
 }
 
 TEST(DeviceBottleneck, AmongEqualsTheBusComesFirstAndTheLoaderLast) {
@@ -88,42 +88,44 @@ TEST(DeviceBottleneck, AmongEqualsTheBusComesFirstAndTheLoaderLast) {
   stats.upload_seconds = 6;
   stats.kernel_seconds = 6;
   stats.loader.stall_seconds = 6;
-  EXPECT_EQ(stats.diagnosis().bound, Bound::bus) << "it has cures that keep the program as it is";
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::bus)
+      << "it has suggestions that keep the program as it is";
   stats.upload_seconds = 5;
-  EXPECT_EQ(stats.diagnosis().bound, Bound::kernel) << "the loader has to be busier to be named";
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::kernel)
+      << "the loader has to be busier to be named";
 }
 
 TEST(DeviceBottleneck, EchoThatIsThereIsMultiplied) {
   DeviceStats stats = waiting_stats();
   stats.loader.stall_seconds = 9;
-  const Diagnosis once = stats.diagnosis();
-  const Cure* const first = find_cure(once, "echo");
+  const BottleneckReport once = stats.bottleneck();
+  const Suggestion* const first = find_suggestion(once, "echo");
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->option, "echo = 2");
   EXPECT_NEAR(first->images_per_second, 2000, 1) << "all that is wanted";
   EXPECT_NEAR(first->stall, 0, 0.001);
 
   stats.echo = 3;
-  const Diagnosis more = stats.diagnosis();
-  ASSERT_NE(find_cure(more, "echo"), nullptr);
-  EXPECT_EQ(find_cure(more, "echo")->option, "echo = 6") << "three uses are twice too few";
+  const BottleneckReport more = stats.bottleneck();
+  ASSERT_NE(find_suggestion(more, "echo"), nullptr);
+  EXPECT_EQ(find_suggestion(more, "echo")->option, "echo = 6") << "three uses are twice too few";
 }
 
 TEST(DeviceBottleneck, EchoIsProposedOnlyWhereStorageLimitsAndTheStepIsKnown) {
   DeviceStats stats = waiting_stats();
   stats.loader.stall_seconds = 9;
-  EXPECT_EQ(stats.diagnosis().bound, Bound::disk);
-  EXPECT_NE(find_cure(stats.diagnosis(), "echo"), nullptr);
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::disk);
+  EXPECT_NE(find_suggestion(stats.bottleneck(), "echo"), nullptr);
   stats.batches = 10'000;  // half a millisecond each: nobody trains so fast
-  EXPECT_EQ(find_cure(stats.diagnosis(), "echo"), nullptr);
+  EXPECT_EQ(find_suggestion(stats.bottleneck(), "echo"), nullptr);
   stats.batches = 100;
   std::swap(stats.loader.read_seconds, stats.loader.decode_seconds);
-  EXPECT_EQ(stats.diagnosis().bound, Bound::decode);
-  EXPECT_EQ(find_cure(stats.diagnosis(), "echo"), nullptr);
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::decode);
+  EXPECT_EQ(find_suggestion(stats.bottleneck(), "echo"), nullptr);
   std::swap(stats.loader.read_seconds, stats.loader.decode_seconds);
   stats.upload_seconds = 9;
-  EXPECT_EQ(stats.diagnosis().bound, Bound::bus);
-  EXPECT_EQ(find_cure(stats.diagnosis(), "echo"), nullptr);
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::bus);
+  EXPECT_EQ(find_suggestion(stats.bottleneck(), "echo"), nullptr);
 }
 
 TEST(DeviceBottleneck, CuresOfTheLoaderCountImagesOfTheConsumer) {
@@ -137,16 +139,17 @@ TEST(DeviceBottleneck, CuresOfTheLoaderCountImagesOfTheConsumer) {
   stats.loader.batches = 25;
   stats.loader.chunk_loads = 25;
   stats.loader.facts.spare_bytes = stats.loader.facts.image_bytes;
-  const Diagnosis found = stats.diagnosis();
-  EXPECT_EQ(found.bound, Bound::disk);
-  const Cure* const resident = find_cure(found, "resident = host");
+  const BottleneckReport found = stats.bottleneck();
+  EXPECT_EQ(found.bottleneck, Bottleneck::disk);
+  const Suggestion* const resident = find_suggestion(found, "resident = host");
   ASSERT_NE(resident, nullptr);
   EXPECT_NEAR(resident->images_per_second, 2000, 1);
-  EXPECT_EQ(std::count_if(found.cures.begin(), found.cures.end(),
-                          [](const Cure& cure) { return cure.option.starts_with("echo"); }),
+  EXPECT_EQ(std::count_if(
+                found.suggestions.begin(), found.suggestions.end(),
+                [](const Suggestion& suggestion) { return suggestion.option.starts_with("echo"); }),
             1)
       << "of the device alone";
-  EXPECT_EQ(find_cure(found, "echo")->option, "echo = 8");
+  EXPECT_EQ(find_suggestion(found, "echo")->option, "echo = 8");
 }
 
 TEST(DeviceBottleneck, ResidentDatasetsWaitForKernelOrOrder) {
@@ -156,32 +159,33 @@ TEST(DeviceBottleneck, ResidentDatasetsWaitForKernelOrOrder) {
   stats.upload_seconds = 0;
   stats.kernel_seconds = 1;
   stats.loader.stall_seconds = 10;  // when it was read
-  EXPECT_EQ(stats.diagnosis().bound, Bound::plan) << "next() was waited for";
-  EXPECT_TRUE(stats.diagnosis().cures.empty());
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::plan) << "next() was waited for";
+  EXPECT_TRUE(stats.bottleneck().suggestions.empty());
   stats.stall_seconds = 1;
   stats.device_stall_seconds = 4;
-  const Diagnosis found = stats.diagnosis();
-  EXPECT_EQ(found.bound, Bound::kernel);
-  EXPECT_NE(find_cure(found, "normalize.dtype = float16"), nullptr);
-  EXPECT_EQ(find_cure(found, "resident"), nullptr) << "it is on the device";
+  const BottleneckReport found = stats.bottleneck();
+  EXPECT_EQ(found.bottleneck, Bottleneck::kernel);
+  EXPECT_NE(find_suggestion(found, "normalize.dtype = float16"), nullptr);
+  EXPECT_EQ(find_suggestion(found, "resident"), nullptr) << "it is on the device";
   stats.dtype = DType::bfloat16;
-  EXPECT_EQ(find_cure(stats.diagnosis(), "normalize.dtype"), nullptr) << "it is small already";
+  EXPECT_EQ(find_suggestion(stats.bottleneck(), "normalize.dtype"), nullptr)
+      << "it is small already";
 }
 
 TEST(DeviceBottleneck, WhatWouldHelpTheBusDependsOnTheDevice) {
   DeviceStats stats = waiting_stats();
   stats.upload_seconds = 9;
-  EXPECT_NE(stats.diagnosis().evidence.front().find("page-locked"), std::string::npos);
-  EXPECT_EQ(find_cure(stats.diagnosis(), "pin_memory"), nullptr) << "it is locked";
-  EXPECT_EQ(find_cure(stats.diagnosis(), "resident"), nullptr) << "there is no room";
+  EXPECT_NE(stats.bottleneck().evidence.front().find("page-locked"), std::string::npos);
+  EXPECT_EQ(find_suggestion(stats.bottleneck(), "pin_memory"), nullptr) << "it is locked";
+  EXPECT_EQ(find_suggestion(stats.bottleneck(), "resident"), nullptr) << "there is no room";
   stats.pinned = false;
   stats.free_device_bytes = stats.dataset_bytes;  // just enough
-  const Diagnosis found = stats.diagnosis();
-  EXPECT_NE(find_cure(found, "pin_memory = require"), nullptr);
-  EXPECT_NE(find_cure(found, "resident = require"), nullptr);
-  for (const Cure& cure : found.cures) {
-    EXPECT_GE(cure.stall, 0);
-    EXPECT_LE(cure.images_per_second, 2000.5) << "more than is wanted";
+  const BottleneckReport found = stats.bottleneck();
+  EXPECT_NE(find_suggestion(found, "pin_memory = require"), nullptr);
+  EXPECT_NE(find_suggestion(found, "resident = require"), nullptr);
+  for (const Suggestion& suggestion : found.suggestions) {
+    EXPECT_GE(suggestion.stall, 0);
+    EXPECT_LE(suggestion.images_per_second, 2000.5) << "more than is wanted";
   }
 }
 

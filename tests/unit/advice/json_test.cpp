@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <chunkio/json.hpp>
+#include <chunkio/bottleneck.hpp>
+#include <chunkio/cuda/device_loader.hpp>
+#include <chunkio/loader.hpp>
 
 #include "support/pixels.hpp"
 #include "support/scratch.hpp"
@@ -25,7 +27,7 @@ TEST(JsonTest, StatisticsHaveEveryNumber) {
   EXPECT_EQ(json.at("batches"), stats.batches);
   EXPECT_EQ(json.at("bytes_read"), stats.bytes_read);
   EXPECT_EQ(json.at("stall_seconds"), stats.stall_seconds);
-  EXPECT_EQ(json.at("advice"), stats.diagnosis().summary());
+  EXPECT_EQ(json.at("advice"), stats.bottleneck().summary());
   EXPECT_EQ(json.at("facts").at("order"), "chunk_shuffled");
   EXPECT_EQ(Json::parse(to_json(cuda::DeviceStats{.loader = stats})).at("loader"), json);
 }
@@ -37,13 +39,14 @@ TEST(JsonTest, TextThatIsNotUtf8StaysReadable) {
   EXPECT_EQ(json.at(0).at("num_rows"), 9);
 }
 
-TEST(JsonTest, ADiagnosisHasItsCures) {
-  const Json json = Json::parse(to_json(Diagnosis{.bound = Bound::disk,
-                                                  .stall = 0.5,
-                                                  .evidence = {"It waits."},
-                                                  .cures = {{.option = "num_threads = 8"}}}));
-  EXPECT_EQ(json.at("bound"), "disk");
-  EXPECT_EQ(json.at("cures").at(0).at("option"), "num_threads = 8");
+TEST(JsonTest, AReportHasItsSuggestions) {
+  const Json json =
+      Json::parse(to_json(BottleneckReport{.bottleneck = Bottleneck::disk,
+                                           .stall = 0.5,
+                                           .evidence = {"It waits."},
+                                           .suggestions = {{.option = "num_threads = 8"}}}));
+  EXPECT_EQ(json.at("bottleneck"), "disk");
+  EXPECT_EQ(json.at("suggestions").at(0).at("option"), "num_threads = 8");
   EXPECT_EQ(json.at("evidence"), Json::array({"It waits."}));
 }
 

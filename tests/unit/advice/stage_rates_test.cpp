@@ -1,4 +1,4 @@
-// Pipelines that are slow in one place on purpose: the diagnosis must name it.
+// Pipelines that are slow in one place on purpose: the report must name it.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/chunkio.hpp>
-#include <chunkio/stage_rates.hpp>
 
 #include "base/cpus.hpp"
 #include "harness/scratch_folder.hpp"
@@ -53,7 +53,7 @@ class StageRatesTest : public ::testing::Test {
 
   /// Small windows, so that a short run has many of them.
   [[nodiscard]] static LoaderOptions options() {
-    return {.batch_size = 32, .window_bytes = 1 << 20, .num_threads = 2};
+    return {.batch_size = 32, .order = {.window_bytes = 1 << 20}, .io = {.num_threads = 2}};
   }
 
   /// Epochs until `num_batches` were taken after the first, which comes late in any case. `step` is
@@ -82,12 +82,12 @@ class StageRatesTest : public ::testing::Test {
     return stats.since({});
   }
 
-  static std::string describe(const Diagnosis& found) {
-    std::string text(to_string(found.bound));
+  static std::string describe(const BottleneckReport& found) {
+    std::string text(to_string(found.bottleneck));
     for (const std::string& line : found.evidence) text += "\n" + line;
-    for (const Cure& cure : found.cures) {
-      text += "\n" + cure.option + ": " + std::to_string(cure.stall) + " " +
-              std::to_string(cure.images_per_second);
+    for (const Suggestion& suggestion : found.suggestions) {
+      text += "\n" + suggestion.option + ": " + std::to_string(suggestion.stall) + " " +
+              std::to_string(suggestion.images_per_second);
     }
     return text;
   }
@@ -110,18 +110,18 @@ TEST_F(StageRatesTest, HeavyFilterIsNamedDecode) {
   alone.request_seconds = 1e-4;
 
   const LoaderStats stats = without_lateness(run(loader, 200, [](std::int64_t) {}));
-  for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
-    EXPECT_EQ(to_string(found.bound), "decode") << describe(found);
-    EXPECT_TRUE(test::find_cure(found, "without a filter")) << describe(found);
+  for (const BottleneckReport& found : {stats.bottleneck(), find_bottleneck(stats, alone)}) {
+    EXPECT_EQ(to_string(found.bottleneck), "decode") << describe(found);
+    EXPECT_TRUE(test::find_suggestion(found, "without a filter")) << describe(found);
   }
-  EXPECT_EQ(stats.diagnosis().bound, Bound::decode);
+  EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::decode);
 }
 
 TEST_F(StageRatesTest, LimitedBandwidthIsNamedDisk) {
   LoaderOptions limited = options();
   // 44 ms for each batch: beside that a busy machine wakes the consumer soon.
-  limited.disk_limit = DiskLimit{.bytes_per_second = 5e6};
-  limited.memory_budget = 16 << 20;  // so that keeping all images does not help
+  limited.io.disk_limit = DiskLimit{.bytes_per_second = 5e6};
+  limited.memory.budget = 16 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({})), limited);
   const StageRates alone = measure_stages(loader, 0.1);
   EXPECT_LT(alone.disk_bytes_per_second, 7.5e6);
@@ -132,43 +132,43 @@ TEST_F(StageRatesTest, LimitedBandwidthIsNamedDisk) {
   const auto step = std::chrono::duration<double>(batch_bytes / 10e6);
   const LoaderStats stats =
       run(loader, 30, [&](std::int64_t) { std::this_thread::sleep_for(step); });
-  for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
-    EXPECT_EQ(to_string(found.bound), "disk") << describe(found);
+  for (const BottleneckReport& found : {stats.bottleneck(), find_bottleneck(stats, alone)}) {
+    EXPECT_EQ(to_string(found.bottleneck), "disk") << describe(found);
     EXPECT_GT(found.stall, 0.2) << describe(found);
-    const Cure* const echo = test::find_cure(found, "echo = ");
+    const Suggestion* const echo = test::find_suggestion(found, "echo = ");
     ASSERT_TRUE(echo) << describe(found);
     EXPECT_LT(echo->stall, 0.05);
-    EXPECT_TRUE(test::find_cure(found, "disk that delivers")) << describe(found);
+    EXPECT_TRUE(test::find_suggestion(found, "disk that delivers")) << describe(found);
   }
 }
 
 TEST_F(StageRatesTest, SlowConsumerIsTheLimit) {
   Loader loader(Dataset::open(make_file({})), options());
-  const Diagnosis found = run(loader, 40, [](std::int64_t) {
-                            std::this_thread::sleep_for(milliseconds(10));
-                          }).diagnosis();
-  EXPECT_EQ(to_string(found.bound), "consumer") << describe(found);
-  EXPECT_TRUE(found.cures.empty());
+  const BottleneckReport found = run(loader, 40, [](std::int64_t) {
+                                   std::this_thread::sleep_for(milliseconds(10));
+                                 }).bottleneck();
+  EXPECT_EQ(to_string(found.bottleneck), "consumer") << describe(found);
+  EXPECT_TRUE(found.suggestions.empty());
 }
 
 TEST_F(StageRatesTest, StarvedBudgetIsNamedBuffers) {
   LoaderOptions starved = options();
-  starved.window_bytes = 1;  // one row group
-  starved.prefetch_depth = 1;
-  starved.max_held = 1;
+  starved.order.window_bytes = 1;  // one row group
+  starved.memory.prefetch_depth = 1;
+  starved.memory.max_held = 1;
   const Dataset dataset = Dataset::open(make_file({.deflate_level = 9}));
-  starved.memory_budget = test::least_memory(dataset, starved);
+  starved.memory.budget = test::least_memory(dataset, starved);
   Loader loader(dataset, starved);
   // Bursts of twelve batches, and pauses in which they all could have been read.
   Clock::time_point burst_start = Clock::now();
-  const Diagnosis found = run(loader, 120, [&](std::int64_t taken) {
-                            if (taken % 12 != 11) return;
-                            std::this_thread::sleep_for(4 * (Clock::now() - burst_start));
-                            burst_start = Clock::now();
-                          }).diagnosis();
-  EXPECT_EQ(to_string(found.bound), "buffers") << describe(found);
-  ASSERT_FALSE(found.cures.empty()) << describe(found);
-  EXPECT_EQ(found.cures.front().option, "prefetch_depth = 4");
+  const BottleneckReport found = run(loader, 120, [&](std::int64_t taken) {
+                                   if (taken % 12 != 11) return;
+                                   std::this_thread::sleep_for(4 * (Clock::now() - burst_start));
+                                   burst_start = Clock::now();
+                                 }).bottleneck();
+  EXPECT_EQ(to_string(found.bottleneck), "buffers") << describe(found);
+  ASSERT_FALSE(found.suggestions.empty()) << describe(found);
+  EXPECT_EQ(found.suggestions.front().option, "prefetch_depth = 4");
 }
 
 TEST_F(StageRatesTest, StagesAreMeasuredOfEveryKindOfSource) {
@@ -177,7 +177,7 @@ TEST_F(StageRatesTest, StagesAreMeasuredOfEveryKindOfSource) {
        {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     SCOPED_TRACE(to_string(source));
     LoaderOptions wanted = options();
-    wanted.source = source;
+    wanted.io.source = source;
     const Loader loader(Dataset::open(path), wanted);
     const StageRates alone = measure_stages(loader, 0.02);
     EXPECT_GT(alone.disk_bytes_per_second, 0);
@@ -193,11 +193,11 @@ TEST_F(StageRatesTest, StagesAreMeasuredOfEveryKindOfSource) {
 
 TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
   LoaderOptions slow = options();
-  slow.source = SourceKind::scatter;
-  slow.direct_io = true;
-  slow.num_threads = 1;
-  slow.disk_limit = DiskLimit{.request_seconds = 0.02};
-  slow.memory_budget = 16 << 20;  // so that keeping all images does not help
+  slow.io.source = SourceKind::scatter;
+  slow.io.direct_io = true;
+  slow.io.num_threads = 1;
+  slow.io.disk_limit = DiskLimit{.request_seconds = 0.02};
+  slow.memory.budget = 16 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({})), slow);
   if (!loader.stats().facts.direct_io) GTEST_SKIP() << loader.source_reason();
   const StageRates alone = measure_stages(loader, 0.2);
@@ -205,30 +205,30 @@ TEST_F(StageRatesTest, OneDirectThreadBehindALatencyIsToldOfMore) {
   EXPECT_LT(alone.request_seconds, 0.06);
 
   const LoaderStats stats = run(loader, 20, [](std::int64_t) {});
-  for (const Diagnosis& found : {stats.diagnosis(), diagnose(stats, alone)}) {
-    EXPECT_EQ(to_string(found.bound), "disk") << describe(found);
-    const Cure* const threads = test::find_cure(found, "num_threads = ");
+  for (const BottleneckReport& found : {stats.bottleneck(), find_bottleneck(stats, alone)}) {
+    EXPECT_EQ(to_string(found.bottleneck), "disk") << describe(found);
+    const Suggestion* const threads = test::find_suggestion(found, "num_threads = ");
     ASSERT_TRUE(threads) << describe(found);
     const double now = static_cast<double>(stats.images) / stats.seconds;
     EXPECT_GT(threads->images_per_second, 2 * now) << describe(found);
   }
-  EXPECT_TRUE(test::find_cure(diagnose(stats, alone), "in chunks of"));
+  EXPECT_TRUE(test::find_suggestion(find_bottleneck(stats, alone), "in chunks of"));
 }
 
 TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
   constexpr double kLatency = 0.002;
   constexpr double kBandwidth = 156e6;
   LoaderOptions slow = options();
-  slow.disk_limit =
+  slow.io.disk_limit =
       DiskLimit{.bytes_per_second = kBandwidth, .request_seconds = kLatency, .queue_depth = 1};
-  slow.memory_budget = 16 << 20;  // so that keeping all images does not help
+  slow.memory.budget = 16 << 20;  // so that keeping all images does not help
   Loader loader(Dataset::open(make_file({}, 1)), slow);
   const StageRates alone = measure_stages(loader, 0.1);
   EXPECT_GT(alone.large_bytes_per_second, 3 * alone.disk_bytes_per_second);
 
   const LoaderStats stats = run(loader, 60, [](std::int64_t) {});
-  const Diagnosis found = diagnose(stats, alone);
-  const Cure* const chunks = test::find_cure(found, "in chunks of");
+  const BottleneckReport found = find_bottleneck(stats, alone);
+  const Suggestion* const chunks = test::find_suggestion(found, "in chunks of");
   ASSERT_TRUE(chunks) << describe(found);
   // What the disk brings in chunks of 4 MiB, each after one wait.
   constexpr double kChunk = 4 << 20;
@@ -239,7 +239,7 @@ TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
 
 TEST_F(StageRatesTest, ADiskThatAnswersNoRequestInTimeIsComputed) {
   LoaderOptions slow = options();
-  slow.disk_limit = DiskLimit{.bytes_per_second = 100};
+  slow.io.disk_limit = DiskLimit{.bytes_per_second = 100};
   const Loader loader(Dataset::open(make_file({})), slow);
   const Clock::time_point start = Clock::now();
   const StageRates alone = measure_stages(loader, 0.05);
@@ -261,7 +261,7 @@ TEST_F(StageRatesTest, BytesOfASampleAreThoseOfTheFileHoweverLargeItsGroups) {
     const std::vector<std::byte> rows(static_cast<std::size_t>(chunk * side * side * channels));
     for (std::int64_t i = 0; i < writer.num_chunks(); ++i) writer.write_chunk(i, rows);
     writer.close();
-    const Loader loader(Dataset::open(path), {.batch_size = 4, .num_threads = 2});
+    const Loader loader(Dataset::open(path), {.batch_size = 4, .io = {.num_threads = 2}});
     const StageRates alone = measure_stages(loader, 0.01);
     EXPECT_DOUBLE_EQ(alone.stored_bytes_per_sample, static_cast<double>(side * side * channels));
     const std::int64_t group_bytes = loader.row_groups().group_samples() * side * side * channels;
@@ -271,11 +271,11 @@ TEST_F(StageRatesTest, BytesOfASampleAreThoseOfTheFileHoweverLargeItsGroups) {
 
 TEST_F(StageRatesTest, ThreadsThatWaitForEachOtherAreNotCounted) {
   LoaderOptions many = options();
-  many.num_threads = base::usable_cpus() + 3;
+  many.io.num_threads = base::usable_cpus() + 3;
   const std::string path = make_file({});
   EXPECT_EQ(measure_stages(Loader(Dataset::open(path), many), 0.01).busy_threads,
             base::usable_cpus());
-  many.source = SourceKind::hdf5;
+  many.io.source = SourceKind::hdf5;
   EXPECT_EQ(measure_stages(Loader(Dataset::open(path), many), 0.01).busy_threads, 1);
 }
 
@@ -309,7 +309,7 @@ TEST_F(StageRatesTest, StatisticsSinceAreThoseOfTheBatchesBetween) {
   EXPECT_EQ(between.bytes_delivered, 64 * kSide * kSide * 3);
   EXPECT_EQ(between.num_threads, 2);
   EXPECT_DOUBLE_EQ(between.seconds, loader.stats().seconds - first.seconds);
-  EXPECT_NE(between.diagnosis().bound, Bound::none);
+  EXPECT_NE(between.bottleneck().bottleneck, Bottleneck::none);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chunkio/throughput.hpp>
+#include <chunkio/tuning.hpp>
 
 #include "support/errors.hpp"
 
@@ -37,7 +37,7 @@ TEST(ThroughputModel, WithoutADiskCopyingLimitsAndAConsumerWithoutWorkOnlyWaits)
   const Throughput found = predict_throughput(quick(), groups_of_ten());
   EXPECT_DOUBLE_EQ(found.loader_images_per_second, 10'000);
   EXPECT_DOUBLE_EQ(found.images_per_second, 10'000);
-  EXPECT_EQ(found.bound, Bound::copy);
+  EXPECT_EQ(found.bottleneck, Bottleneck::copy);
   EXPECT_TRUE(std::isinf(found.disk_images_per_second));
   EXPECT_TRUE(std::isinf(found.decode_images_per_second));
   EXPECT_TRUE(std::isinf(found.bus_images_per_second));
@@ -66,7 +66,7 @@ TEST(ThroughputModel, DecodingAndCopyingShareAProcessor) {
   plan.decoded_bytes = 30'000;  // 3 ms beside 1 ms of copying
   const Throughput found = predict_throughput(quick(), plan);
   EXPECT_DOUBLE_EQ(found.loader_images_per_second, 2'500);
-  EXPECT_EQ(found.bound, Bound::decode);
+  EXPECT_EQ(found.bottleneck, Bottleneck::decode);
 }
 
 TEST(ThroughputModel, LatencyOfRequestsOverlapsAsDeepAsTheQueue) {
@@ -75,7 +75,7 @@ TEST(ThroughputModel, LatencyOfRequestsOverlapsAsDeepAsTheQueue) {
   ReadingPlan plan = groups_of_ten();
   // 9 ms to answer, 1 ms to transfer.
   EXPECT_DOUBLE_EQ(predict_throughput(rates, plan).loader_images_per_second, 1'000);
-  EXPECT_EQ(predict_throughput(rates, plan).bound, Bound::disk);
+  EXPECT_EQ(predict_throughput(rates, plan).bottleneck, Bottleneck::disk);
   rates.disk.queue_depth = 3;
   EXPECT_DOUBLE_EQ(predict_throughput(rates, plan).loader_images_per_second, 3'000);
   // Four requests fit into what is read ahead.
@@ -126,7 +126,7 @@ TEST(ThroughputModel, ASlowConsumerIsTheBound) {
   ReadingPlan plan = groups_of_ten();
   plan.step_seconds = 0.1;  // 1,000 images a second; the loader has ten times that
   const Throughput found = predict_throughput(quick(), plan);
-  EXPECT_EQ(found.bound, Bound::consumer);
+  EXPECT_EQ(found.bottleneck, Bottleneck::consumer);
   EXPECT_DOUBLE_EQ(found.images_per_second, 1'000);
   EXPECT_DOUBLE_EQ(found.stall, 0);
   EXPECT_EQ(found.echo, 1);
@@ -138,7 +138,7 @@ TEST(ThroughputModel, EchoMakesUpForWhatTheLoaderLacks) {
   ReadingPlan plan = groups_of_ten();
   plan.step_seconds = 0.01;  // 10,000 images a second; the disk has 2,400
   const Throughput found = predict_throughput(rates, plan);
-  EXPECT_EQ(found.bound, Bound::disk);
+  EXPECT_EQ(found.bottleneck, Bottleneck::disk);
   EXPECT_NEAR(found.stall, 0.76, 1e-12);
   EXPECT_EQ(found.echo, 5);
 }
@@ -153,7 +153,7 @@ TEST(ThroughputModel, ABusIsAStage) {
   MachineRates rates = quick();
   rates.bus_bytes_per_second = 1e6;
   const Throughput found = predict_throughput(rates, groups_of_ten());
-  EXPECT_EQ(found.bound, Bound::bus);
+  EXPECT_EQ(found.bottleneck, Bottleneck::bus);
   EXPECT_DOUBLE_EQ(found.images_per_second, 1'000);
 }
 

@@ -42,7 +42,7 @@ TEST(Tuning, ADiskWithoutSeeksKeepsTheDefaultChunk) {
   EXPECT_EQ(found.chunk_bytes, 36 * 218 * 178 * 3);
   EXPECT_EQ(found.window_bytes, kDefaultWindowBytes);
   EXPECT_EQ(found.resident, Resident::none);
-  EXPECT_EQ(found.first_epoch.bound, Bound::disk);
+  EXPECT_EQ(found.first_epoch.bottleneck, Bottleneck::disk);
   EXPECT_GT(found.disk_share, 0.95);
 }
 
@@ -75,8 +75,8 @@ TEST(Tuning, WhatFitsIntoMemoryStaysThere) {
   EXPECT_EQ(found.resident, Resident::host);
   EXPECT_GT(found.memory_budget, task.num_samples * task.sample_bytes);
   EXPECT_LE(found.memory_budget, task.memory_bytes);
-  EXPECT_EQ(found.first_epoch.bound, Bound::disk);
-  EXPECT_EQ(found.later_epochs.bound, Bound::copy);
+  EXPECT_EQ(found.first_epoch.bottleneck, Bottleneck::disk);
+  EXPECT_EQ(found.later_epochs.bottleneck, Bottleneck::copy);
 }
 
 TEST(Tuning, APageCacheServesLaterEpochs) {
@@ -84,8 +84,8 @@ TEST(Tuning, APageCacheServesLaterEpochs) {
   task.cache_bytes = 64 * kGibibyte;
   const Tuning found = tune(task, machine("hdd"));
   EXPECT_EQ(found.resident, Resident::none);
-  EXPECT_EQ(found.first_epoch.bound, Bound::disk);
-  EXPECT_EQ(found.later_epochs.bound, Bound::copy);
+  EXPECT_EQ(found.first_epoch.bottleneck, Bottleneck::disk);
+  EXPECT_EQ(found.later_epochs.bottleneck, Bottleneck::copy);
 }
 
 TEST(Tuning, ALargerFileComesFromTheDiskInEveryEpoch) {
@@ -116,7 +116,7 @@ TEST(Tuning, ASlowStepIsFedByAnyChunkAndTheDefaultIsTaken) {
   const Tuning found = tune(task, machine("hdd"));
   EXPECT_EQ(found.chunk_samples, 36);
   EXPECT_DOUBLE_EQ(found.first_epoch.stall, 0);
-  EXPECT_EQ(found.first_epoch.bound, Bound::consumer);
+  EXPECT_EQ(found.first_epoch.bottleneck, Bottleneck::consumer);
 }
 
 TEST(Tuning, PrefetchBridgesWaitsOfADiskThatIsFastEnough) {
@@ -177,7 +177,7 @@ TEST(Tuning, FilteredChunksAreDecodedInEveryEpoch) {
                              .request_bytes = 18 * task.sample_bytes,
                              .decoded_bytes = 36 * task.sample_bytes};
   const Tuning found = tune(task, machine(""));
-  EXPECT_EQ(found.later_epochs.bound, Bound::decode);
+  EXPECT_EQ(found.later_epochs.bottleneck, Bottleneck::decode);
 }
 
 DatasetInfo file_of(Shape chunk_shape, std::vector<std::string> filters) {

@@ -63,19 +63,19 @@ TEST(DType, SizesAndNamesAgreeWithNumPy) {
   EXPECT_EQ(dtype_of<std::byte>(), DType::uint8);
 }
 
-TEST(TensorView, GivesValuesOfItsTypeOnly) {
+TEST(Tensor, GivesValuesOfItsTypeOnly) {
   const std::array<std::int64_t, 6> labels{1, 2, 3, 4, 5, 6};
-  const TensorView view(labels.data(), DType::int64, Shape{3, 2});
+  const Tensor view(labels.data(), DType::int64, Shape{3, 2});
   EXPECT_EQ(view.size_bytes(), 48U);
   ASSERT_EQ(view.values<std::int64_t>().size(), 6U);
   EXPECT_EQ(view.values<std::int64_t>()[5], 6);
   test::expect_error(ErrorCode::invalid_argument, {}, [&] { (void)view.values<float>(); });
 }
 
-TEST(TensorView, DefaultIsEmpty) {
-  EXPECT_TRUE(TensorView().empty());
-  EXPECT_EQ(TensorView().size_bytes(), 0U);
-  EXPECT_TRUE(TensorView().values<double>().empty());
+TEST(Tensor, DefaultIsEmpty) {
+  EXPECT_TRUE(Tensor().empty());
+  EXPECT_EQ(Tensor().size_bytes(), 0U);
+  EXPECT_TRUE(Tensor().values<double>().empty());
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_group.h>
 
-#include <chunkio/pixel_statistics.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "h5pack/image/image_sizes.hpp"
 #include "h5pack/pack/parallel_statistics.hpp"

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chunkio/ranks.hpp>
+#include <chunkio/epoch_order.hpp>
 
 #include "support/errors.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chunkio/shards.hpp>
+#include <chunkio/dataset.hpp>
 
 #include "support/errors.hpp"
 

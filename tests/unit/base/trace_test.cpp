@@ -28,7 +28,7 @@ extern int (*InitializeInjectionNvtx2_fnptr)(const void* (*get_export_table)(std
 #include <chunkio/chunkio.hpp>
 #include <chunkio/cuda/device_loader.hpp>
 
-#include "device/device_loader_access.hpp"
+#include "base/access.hpp"
 #include "harness/scratch_folder.hpp"
 #include "support/fake_gpu.hpp"
 #include "support/pixels.hpp"
@@ -173,8 +173,8 @@ class TraceTest : public ::testing::Test {
   /// One epoch, delivered.
   LoaderStats stream(const std::string& path, LoaderOptions options) const {
     options.batch_size = 10;
-    options.num_threads = 2;
-    options.num_epochs = 1;
+    options.io.num_threads = 2;
+    options.io.num_epochs = 1;
     Loader loader(Dataset::open(path), options);
     for (const Batch& batch : loader.epoch(0)) EXPECT_GT(batch.size(), 0);
     return loader.stats();
@@ -184,12 +184,12 @@ class TraceTest : public ::testing::Test {
                                                  cuda::DeviceOptions options) const {
     host.batch_size = 10;
     options.normalize = {.mean = {0}, .std = {1}};
-    return cuda::internal::DeviceLoaderAccess::make(gpu_, Loader(Dataset::open(path), host),
-                                                    options);
+    return internal::Access::make<cuda::DeviceLoader>(gpu_, Loader(Dataset::open(path), host),
+                                                      options);
   }
   /// Of a dataset that is on the device; nothing is recorded yet.
   [[nodiscard]] cuda::DeviceLoader resident_loader(std::int64_t num_epochs) const {
-    cuda::DeviceLoader loader = device_loader(path_, {.num_epochs = num_epochs},
+    cuda::DeviceLoader loader = device_loader(path_, {.io = {.num_epochs = num_epochs}},
                                               {.resident = cuda::DeviceResident::require});
     recorder().clear();
     return loader;
@@ -206,7 +206,7 @@ TEST_F(TraceTest, EveryStageOfALoaderHasARangeForEachRowGroup) {
        {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     SCOPED_TRACE(to_string(source));
     recorder().clear();
-    const LoaderStats stats = stream(path_, {.source = source});
+    const LoaderStats stats = stream(path_, {.io = {.source = source}});
     EXPECT_EQ(recorder().count(Stage::read_group), kChunks);
     EXPECT_EQ(recorder().count(Stage::read_group), stats.chunk_loads);
     EXPECT_EQ(recorder().count(Stage::hand_over), stats.batches + 1) << "and the end";
@@ -224,7 +224,7 @@ TEST_F(TraceTest, EveryStageOfALoaderHasARangeForEachRowGroup) {
 }
 
 TEST_F(TraceTest, DigestsAreVerifiedInARangeOfTheirOwn) {
-  stream(path_, {.verify = Verify::always});
+  stream(path_, {.io = {.verify = Verify::always}});
   EXPECT_EQ(recorder().count(Stage::verify), kChunks);
   EXPECT_TRUE(recorder().holds(Stage::read_group, Stage::verify));
 }
@@ -246,15 +246,17 @@ TEST_F(TraceTest, FiltersAreUndoneInARangeOfTheirOwn) {
   writer.close();
   recorder().clear();
 
-  stream(path, {.source = SourceKind::direct});
+  stream(path, {.io = {.source = SourceKind::direct}});
   EXPECT_EQ(recorder().count(Stage::decode), kChunks);
   EXPECT_TRUE(recorder().holds(Stage::read_group, Stage::decode));
 }
 
 TEST_F(TraceTest, WaitingHasAName) {
   // Two windows fill the ring, and the consumer takes nothing.
-  Loader loader(Dataset::open(path_),
-                {.batch_size = 10, .window_bytes = 1200, .num_threads = 1, .prefetch_depth = 1});
+  Loader loader(Dataset::open(path_), {.batch_size = 10,
+                                       .order = {.window_bytes = 1200},
+                                       .memory = {.prefetch_depth = 1},
+                                       .io = {.num_threads = 1}});
   loader.start_epoch(0);
   await(Stage::wait_for_buffer);
   EXPECT_GE(recorder().count(Stage::wait_for_buffer), 1);
@@ -263,8 +265,8 @@ TEST_F(TraceTest, WaitingHasAName) {
 
 TEST_F(TraceTest, NormalizingOnTheCpuHasARange) {
   const Dataset dataset = Dataset::open(path_);
-  Loader loader(dataset, {.batch_size = 10, .num_epochs = 1});
-  const Normalizer normalizer(dataset.info(), {.mean = {0}, .std = {1}, .num_threads = 2});
+  Loader loader(dataset, {.batch_size = 10, .io = {.num_epochs = 1}});
+  const Normalizer normalizer(dataset.info(), {.mean = {0}, .std = {1}}, 2);
   std::vector<std::byte> output(normalizer.output_bytes(10));
   for (const Batch& batch : loader.epoch(0)) normalizer(batch, output);
   EXPECT_GE(recorder().count(Stage::normalize), loader.num_steps());
@@ -273,7 +275,7 @@ TEST_F(TraceTest, NormalizingOnTheCpuHasARange) {
 TEST_F(TraceTest, TheWayToTheDeviceIsNamed) {
   gpu_->before_copies([] { await(Stage::wait_for_copy); });
   cuda::DeviceLoader loader =
-      device_loader(path_, {.num_threads = 2, .max_held = 2, .num_epochs = 1},
+      device_loader(path_, {.memory = {.max_held = 2}, .io = {.num_threads = 2, .num_epochs = 1}},
                     {.big_batch = 6, .resident = cuda::DeviceResident::off});
   std::int64_t batches = 0;
   for (loader.start_epoch(0); auto batch = loader.next(stream_.get());) ++batches;
@@ -303,10 +305,9 @@ TEST_F(TraceTest, TheWayOfAResidentDatasetIsNamed) {
   recorder().clear();
   cuda::DeviceLoader loader =
       device_loader(path,
-                    {.window_bytes = 1,
-                     .num_threads = 2,
-                     .memory_budget = 32 * (kSamples / kUploads) * (kSide * kSide * 3 + 8),
-                     .num_epochs = 1},
+                    {.order = {.window_bytes = 1},
+                     .memory = {.budget = 32 * (kSamples / kUploads) * (kSide * kSide * 3 + 8)},
+                     .io = {.num_threads = 2, .num_epochs = 1}},
                     {.resident = cuda::DeviceResident::require});
   EXPECT_EQ(recorder().count(Stage::upload), kUploads);
   // For all but two of the copies one by one, and for the rest.
@@ -345,8 +346,8 @@ TEST_F(TraceTest, PlanningAnEpochOfAResidentDatasetIsPartOfItsStall) {
 }
 
 TEST_F(TraceTest, WaitingForAnOutputBatchHasAName) {
-  cuda::DeviceLoader loader =
-      device_loader(path_, {.num_threads = 2}, {.max_held = 1, .release_timeout_seconds = 0.001});
+  cuda::DeviceLoader loader = device_loader(path_, {.io = {.num_threads = 2}},
+                                            {.max_held = 1, .release_timeout_seconds = 0.001});
   loader.start_epoch(0);
   const auto held = loader.next(stream_.get());
   EXPECT_EQ(recorder().count(Stage::wait_for_output), 1);

@@ -13,6 +13,7 @@
 #include <chunkio/byte_source.hpp>
 #include <chunkio/chunkio.hpp>
 
+#include "base/access.hpp"
 #include "h5/dataset_impl.hpp"
 #include "support/byte_sources.hpp"
 #include "support/errors.hpp"
@@ -96,9 +97,10 @@ TEST_F(ByteSourceTest, AnySourceIsReadAsItsFileIs) {
     const Epoch expected = epoch_of(file);
     EXPECT_EQ(std::ssize(expected.images), file.size());
     EXPECT_EQ(epoch_of(memory), expected);
-    EXPECT_EQ(epoch_of(memory, {.direct_io = true}), expected);
-    EXPECT_EQ(epoch_of(memory, {.source = SourceKind::hdf5}), expected);
-    EXPECT_EQ(epoch_of(memory, {.disk_limit = DiskLimit{.bytes_per_second = 1e9}}), expected);
+    EXPECT_EQ(epoch_of(memory, {.io = {.direct_io = true}}), expected);
+    EXPECT_EQ(epoch_of(memory, {.io = {.source = SourceKind::hdf5}}), expected);
+    EXPECT_EQ(epoch_of(memory, {.io = {.disk_limit = DiskLimit{.bytes_per_second = 1e9}}}),
+              expected);
   }
   EXPECT_TRUE(verify_chunks(Dataset::open(std::make_shared<InMemory>(path_))).damaged.empty());
 }
@@ -124,11 +126,12 @@ TEST_F(ByteSourceTest, WhatTheSourceThrowsArrivesWithItsCodeAndTheRows) {
     Dataset::open(broken({100, 101}));
   });
   const std::int64_t images =
-      Dataset::open(path_).impl()->images->linear_offset.value() + 70 * file_.sample_bytes();
+      internal::Access::impl(Dataset::open(path_))->images->linear_offset.value() +
+      70 * file_.sample_bytes();
   const Dataset dataset = Dataset::open(broken({images, images + 1}));
   for (const SourceKind kind : {SourceKind::automatic, SourceKind::direct, SourceKind::hdf5}) {
     expect_error(ErrorCode::io_failed, {"memory:train.h5", "the disk has failed"},
-                 [&] { epoch_of(dataset, {.source = kind}); });
+                 [&] { epoch_of(dataset, {.io = {.source = kind}}); });
   }
 }
 
@@ -138,7 +141,7 @@ TEST_F(ByteSourceTest, NoSourceAndMappingsAreRefused) {
   const Dataset dataset = Dataset::open(std::make_shared<InMemory>(path_));
   expect_error(ErrorCode::invalid_argument,
                {"memory:train.h5", "mapped source reads local files", "scatter"},
-               [&] { epoch_of(dataset, {.source = SourceKind::mapped}); });
+               [&] { epoch_of(dataset, {.io = {.source = SourceKind::mapped}}); });
 }
 
 /// What a remote source would be asked for. A file of ours opens with few requests, and nothing is
@@ -154,7 +157,7 @@ TEST_F(ByteSourceTest, RequestsAndBytesOfOpeningAnEpochAndVerifyingAreCounted) {
     source->requests = source->bytes = 0;
     work();
   };
-  count([&] { epoch_of(dataset, {.num_threads = 2, .num_epochs = 1}); });
+  count([&] { epoch_of(dataset, {.io = {.num_threads = 2, .num_epochs = 1}}); });
   // A chunk at a time, and the labels and the weights, which are kept in memory, before.
   const std::int64_t chunks = dataset.info().num_chunks;
   EXPECT_GE(source->requests, chunks);

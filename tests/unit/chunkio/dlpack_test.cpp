@@ -63,8 +63,6 @@ struct ThrowsWhenMoved {
   Counted counted;
 };
 
-constexpr DLDevice kGpu{.device_type = DLDeviceType::cuda, .device_id = 3};
-
 std::vector<std::int64_t> shape_of(const DLTensor& tensor) {
   return {tensor.shape, tensor.shape + tensor.ndim};
 }
@@ -88,23 +86,24 @@ TEST(Dlpack, EveryElementTypeHasItsCodeAndBits) {
   const std::vector<std::byte> memory(64);
   for (const Case& expected : cases) {
     SCOPED_TRACE(std::string(to_string(expected.dtype)));
-    const auto tensor = to_dlpack(0, TensorView(memory.data(), expected.dtype, {4, 2}), DLDevice{});
+    const auto tensor = to_dlpack(0, Tensor(memory.data(), expected.dtype, {4, 2}));
     const DLDataType dtype = tensor->dl_tensor.dtype;
     EXPECT_EQ(static_cast<int>(dtype.code), expected.code);
     EXPECT_EQ(dtype.bits, expected.bits);
     EXPECT_EQ(dtype.lanes, 1);
-    EXPECT_EQ(to_dlpack_legacy(0, TensorView(memory.data(), expected.dtype, {4, 2}), DLDevice{})
-                  ->dl_tensor.dtype,
+    EXPECT_EQ(to_dlpack_legacy(0, Tensor(memory.data(), expected.dtype, {4, 2}))->dl_tensor.dtype,
               dtype);
   }
   test::expect_error(ErrorCode::unsupported, {"DType 200"}, [&] {
-    (void)to_dlpack(0, TensorView(memory.data(), static_cast<DType>(200), {4}), DLDevice{});
+    (void)to_dlpack(0, Tensor(memory.data(), static_cast<DType>(200), {4}));
   });
 }
 
-TEST(Dlpack, VersionedTensorsAreReadOnlyAndOfVersionOne) {
-  const std::array<std::uint8_t, 6> memory{};
-  const auto tensor = to_dlpack(0, TensorView(memory.data(), DType::uint8, {2, 3}), kGpu);
+TEST(Dlpack, VersionedTensorsAreOfVersionOneAndReadOnlyUnlessTheyMayBeWritten) {
+  std::array<std::uint8_t, 6> memory{};
+  EXPECT_EQ(to_dlpack(0, Tensor::writable(memory.data(), DType::uint8, {2, 3}))->flags, 0U);
+  const Device gpu{DeviceType::cuda, 3};
+  const auto tensor = to_dlpack(0, Tensor(memory.data(), DType::uint8, {2, 3}, gpu));
   EXPECT_EQ(tensor->version.major, 1U);
   EXPECT_EQ(tensor->version.minor, 0U);
   EXPECT_EQ(tensor->flags, 1U);
@@ -117,7 +116,7 @@ TEST(Dlpack, VersionedTensorsAreReadOnlyAndOfVersionOne) {
 TEST(Dlpack, StridesAreThoseOfRowMajorOrder) {
   const std::array<std::uint8_t, 120> memory{};
   const auto strides = [&](const Shape& shape) {
-    const auto tensor = to_dlpack(0, TensorView(memory.data(), DType::uint8, shape), DLDevice{});
+    const auto tensor = to_dlpack(0, Tensor(memory.data(), DType::uint8, shape));
     EXPECT_EQ(shape_of(tensor->dl_tensor),
               std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end()));
     return strides_of(tensor->dl_tensor);
@@ -132,8 +131,7 @@ TEST(Dlpack, NoElementsMeanNoPointer) {
   int alive = 0;
   const std::byte memory{};
   for (const void* data : {static_cast<const void*>(&memory), static_cast<const void*>(nullptr)}) {
-    const auto tensor =
-        to_dlpack(Counted(alive), TensorView(data, DType::uint8, {0, 5, 4, 3}), DLDevice{});
+    const auto tensor = to_dlpack(Counted(alive), Tensor(data, DType::uint8, {0, 5, 4, 3}));
     EXPECT_EQ(tensor->dl_tensor.data, nullptr);
     EXPECT_EQ(shape_of(tensor->dl_tensor), (std::vector<std::int64_t>{0, 5, 4, 3}));
     EXPECT_EQ(strides_of(tensor->dl_tensor), (std::vector<std::int64_t>{60, 12, 3, 1}));
@@ -145,9 +143,9 @@ TEST(Dlpack, NoElementsMeanNoPointer) {
 TEST(Dlpack, TheOwnerLivesUntilTheDeleterWasCalled) {
   int alive = 0;
   const std::array<std::uint8_t, 6> memory{};
-  const TensorView view(memory.data(), DType::uint8, {2, 3});
+  const Tensor view(memory.data(), DType::uint8, {2, 3});
   {
-    auto owned = to_dlpack(Counted(alive), view, DLDevice{});
+    auto owned = to_dlpack(Counted(alive), view);
     EXPECT_EQ(alive, 1);
     dlpack::DLManagedTensorVersioned* released = owned.release();
     owned.reset();
@@ -156,7 +154,7 @@ TEST(Dlpack, TheOwnerLivesUntilTheDeleterWasCalled) {
     EXPECT_EQ(alive, 0);
   }
   {
-    auto owned = to_dlpack_legacy(CountedMoveOnly(alive), view, DLDevice{});
+    auto owned = to_dlpack_legacy(CountedMoveOnly(alive), view);
     EXPECT_EQ(alive, 1);
     dlpack::DLManagedTensor* released = owned.release();
     owned.reset();
@@ -165,7 +163,7 @@ TEST(Dlpack, TheOwnerLivesUntilTheDeleterWasCalled) {
     EXPECT_EQ(alive, 0);
   }
   {
-    const auto never_taken = to_dlpack(CountedMoveOnly(alive), view, DLDevice{});
+    const auto never_taken = to_dlpack(CountedMoveOnly(alive), view);
     EXPECT_EQ(alive, 1);
   }
   EXPECT_EQ(alive, 0);
@@ -175,20 +173,19 @@ TEST(Dlpack, AnErrorKeepsNothing) {
   int alive = 0;
   const std::byte memory{};
   test::expect_error(ErrorCode::invalid_argument, {"empty"},
-                     [&] { (void)to_dlpack(Counted(alive), TensorView(), DLDevice{}); });
+                     [&] { (void)to_dlpack(Counted(alive), Tensor()); });
   test::expect_error(ErrorCode::invalid_argument, {"empty"},
-                     [&] { (void)to_dlpack_legacy(Counted(alive), TensorView(), DLDevice{}); });
+                     [&] { (void)to_dlpack_legacy(Counted(alive), Tensor()); });
   constexpr std::int64_t kHuge = std::int64_t{1} << 40;
   test::expect_error(ErrorCode::out_of_resources, {"63 bits"}, [&] {
-    (void)to_dlpack(Counted(alive), TensorView(&memory, DType::uint8, {kHuge, kHuge}), DLDevice{});
+    (void)to_dlpack(Counted(alive), Tensor(&memory, DType::uint8, {kHuge, kHuge}));
   });
   test::expect_error(ErrorCode::unsupported, {"DType 77"}, [&] {
-    (void)to_dlpack(Counted(alive), TensorView(&memory, static_cast<DType>(77), {1}), DLDevice{});
+    (void)to_dlpack(Counted(alive), Tensor(&memory, static_cast<DType>(77), {1}));
   });
   EXPECT_EQ(alive, 0);
-  EXPECT_THROW(
-      (void)to_dlpack(ThrowsWhenMoved(alive), TensorView(&memory, DType::uint8, {1}), DLDevice{}),
-      std::runtime_error);
+  EXPECT_THROW((void)to_dlpack(ThrowsWhenMoved(alive), Tensor(&memory, DType::uint8, {1})),
+               std::runtime_error);
   EXPECT_EQ(alive, 0);
 }
 
@@ -222,12 +219,12 @@ TEST_F(DlpackBatch, ExportsImagesLabelsFieldsAndSampleIds) {
   EXPECT_EQ(labels->dl_tensor.dtype, (DLDataType{DLDataTypeCode::signed_integer, 64, 1}));
   EXPECT_EQ(static_cast<const std::int64_t*>(labels->dl_tensor.data)[5], test::label_of(5));
 
-  const auto weights = to_dlpack(batch, batch.field("weights"));
+  const auto weights = to_dlpack(batch, batch["weights"]);
   ASSERT_EQ(shape_of(weights->dl_tensor), (std::vector<std::int64_t>{9, 2}));
   EXPECT_EQ(static_cast<const float*>(weights->dl_tensor.data)[2 * 8 + 1], -8.0F);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(weights->dl_tensor.data) % 64, 0U);
 
-  const TensorView ids(batch.sample_ids().data(), DType::int64, {batch.size()});
+  const Tensor ids(batch.sample_ids().data(), DType::int64, {batch.size()});
   EXPECT_EQ(static_cast<const std::int64_t*>(to_dlpack(batch, ids)->dl_tensor.data)[8], 8);
 }
 
@@ -253,7 +250,7 @@ TEST_F(DlpackBatch, OutlivesItsLoader) {
     source.start_epoch(0);
     ASSERT_TRUE(source.next());
     Batch batch = *source.next();
-    const TensorView view = batch.images();
+    const Tensor view = batch.images();
     images = to_dlpack(std::move(batch), view);
   }
   expect_pixels(images->dl_tensor, 9);
@@ -261,10 +258,10 @@ TEST_F(DlpackBatch, OutlivesItsLoader) {
 
 TEST_F(DlpackBatch, WithoutRowsIsATensorWithoutElements) {
   test::damage_image(path_, 20);  // of chunk 2, which is batch 2
-  Loader source(Dataset::open(path_), {.batch_size = 9,
-                                       .order = OrderMode::sequential,
-                                       .verify = Verify::always,
-                                       .on_error = OnError::skip});
+  Loader source(Dataset::open(path_),
+                {.batch_size = 9,
+                 .order = {.mode = OrderMode::sequential},
+                 .io = {.verify = Verify::always, .on_error = OnError::skip}});
   int num_empty = 0;
   for (const Batch& batch : source.epoch(0)) {
     const auto images = to_dlpack(batch, batch.images());
@@ -283,15 +280,15 @@ TEST_F(DlpackBatch, RefusesWhatDoesNotLieInIt) {
   source.start_epoch(0);
   const Batch batch = *source.next();
   const std::array<std::uint8_t, 4> elsewhere{};
-  const TensorView images = batch.images();
-  const std::vector<TensorView> strangers = {
+  const Tensor images = batch.images();
+  const std::vector<Tensor> strangers = {
       {elsewhere.data(), DType::uint8, {4}},
       {images.data() - 1, DType::uint8, {1}},
       {images.data() + images.size_bytes(), DType::uint8, {1}},
       {images.data() + 1, images.dtype(), images.shape()},
       {batch.sample_ids().data(), DType::int64, {10}},
   };
-  for (const TensorView& view : strangers) {
+  for (const Tensor& view : strangers) {
     EXPECT_FALSE(batch.contains(view));
     test::expect_error(ErrorCode::invalid_argument, {"does not lie in the batch"},
                        [&] { (void)to_dlpack(batch, view); });
@@ -299,13 +296,13 @@ TEST_F(DlpackBatch, RefusesWhatDoesNotLieInIt) {
                        [&] { (void)to_dlpack_legacy(batch, view); });
   }
   // The last byte of each is still in.
-  for (const TensorView& view : {images, batch.labels(), batch.field("weights")}) {
+  for (const Tensor& view : {images, batch.labels(), batch["weights"]}) {
     EXPECT_TRUE(batch.contains(view));
     EXPECT_TRUE(batch.contains({view.data() + view.size_bytes() - 1, DType::uint8, {1}}));
   }
   EXPECT_FALSE(Batch().contains(images));
   test::expect_error(ErrorCode::invalid_argument, {"empty"},
-                     [&] { (void)to_dlpack(batch, TensorView()); });
+                     [&] { (void)to_dlpack(batch, Tensor()); });
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include <torch/torch.h>
 
 #include <chunkio/chunkio.hpp>
-#include <chunkio/cuda/torch.hpp>
 #include <chunkio/dlpack.hpp>
 #include <chunkio/torch.hpp>
 
@@ -83,7 +82,7 @@ TEST_F(Torch, SeesImagesLabelsAndFieldsWithoutACopy) {
   const torch::Tensor labels = to_torch(batch, batch.labels());
   EXPECT_EQ(labels.scalar_type(), torch::kInt64);
   EXPECT_EQ(labels[4].item<std::int64_t>(), test::label_of(4));
-  const torch::Tensor weights = to_torch(batch, batch.field("weights"));
+  const torch::Tensor weights = to_torch(batch, batch["weights"]);
   EXPECT_EQ(weights.scalar_type(), torch::kFloat32);
   EXPECT_EQ(weights[7][1].item<float>(), -7.0F);
 }
@@ -127,12 +126,12 @@ TEST_F(Torch, RefusesWhatDoesNotLieInTheBatch) {
   Loader source = loader();
   source.start_epoch(0);
   const Batch batch = *source.next();
-  const TensorView images = batch.images();
+  const Tensor images = batch.images();
   test::expect_error(ErrorCode::invalid_argument, {"does not lie in the batch"}, [&] {
     (void)to_torch(batch, {images.data() + 1, images.dtype(), images.shape()});
   });
   test::expect_error(ErrorCode::invalid_argument, {"empty"},
-                     [&] { (void)to_torch(batch, TensorView()); });
+                     [&] { (void)to_torch(batch, Tensor()); });
 }
 
 TEST(TorchTensor, EveryElementTypeIsKeptOrRefused) {
@@ -149,19 +148,18 @@ TEST(TorchTensor, EveryElementTypeIsKeptOrRefused) {
   };
   std::array<std::byte, 64> memory{};
   for (const Case& c : cases) {
-    const torch::Tensor tensor =
-        to_torch(0, TensorView(memory.data(), c.dtype, {2, 4}), torch::kCPU);
+    const torch::Tensor tensor = to_torch(0, Tensor(memory.data(), c.dtype, {2, 4}));
     EXPECT_EQ(tensor.scalar_type(), c.expected) << to_string(c.dtype);
     EXPECT_EQ(tensor.nbytes(), 8 * size_of(c.dtype)) << to_string(c.dtype);
   }
   for (const DType dtype : {DType::uint16, DType::uint32, DType::uint64}) {
-    const TensorView view(memory.data(), dtype, {2, 4});
+    const Tensor view(memory.data(), dtype, {2, 4});
     if (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 3)) {
-      const torch::Tensor tensor = to_torch(0, view, torch::kCPU);
+      const torch::Tensor tensor = to_torch(0, view);
       EXPECT_EQ(c10::toString(tensor.scalar_type()), "UInt" + std::to_string(8 * size_of(dtype)));
     } else {
       test::expect_error(ErrorCode::unsupported, {std::string(to_string(dtype)), "2.3"},
-                         [&] { (void)to_torch(0, view, torch::kCPU); });
+                         [&] { (void)to_torch(0, view); });
     }
   }
 }
@@ -169,19 +167,19 @@ TEST(TorchTensor, EveryElementTypeIsKeptOrRefused) {
 TEST(TorchTensor, OwnsWhatKeepsItsMemory) {
   // Cannot be copied, as the lease of a device batch may be.
   auto memory = std::make_unique<std::vector<float>>(6, 1.5F);
-  const TensorView view(memory->data(), DType::float32, {2, 3});
-  const torch::Tensor tensor = to_torch(std::move(memory), view, torch::kCPU);
+  const Tensor view(memory->data(), DType::float32, {2, 3});
+  const torch::Tensor tensor = to_torch(std::move(memory), view);
   EXPECT_EQ(tensor.sum().item<float>(), 9.0F);
 
   auto shared = std::make_shared<int>(0);
   for (const void* data :
        {static_cast<const void*>(shared.get()), static_cast<const void*>(nullptr)}) {
-    torch::Tensor none = to_torch(shared, TensorView(data, DType::uint8, {0, 5}), torch::kCPU);
+    torch::Tensor none = to_torch(shared, Tensor(data, DType::uint8, {0, 5}));
     EXPECT_EQ(none.numel(), 0);
     EXPECT_EQ(none.sizes(), torch::IntArrayRef({0, 5}));
   }
   EXPECT_EQ(shared.use_count(), 1);
-  EXPECT_THROW((void)to_torch(shared, TensorView(), torch::kCPU), Error);
+  EXPECT_THROW((void)to_torch(shared, Tensor()), Error);
   EXPECT_EQ(shared.use_count(), 1);
 }
 

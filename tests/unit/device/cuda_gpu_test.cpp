@@ -223,11 +223,11 @@ TEST_F(CudaGpuTest, DeviceLoaderDeliversWhatTheNormalizerDoes) {
         std::vector<std::byte> expected(normalize.output_bytes(wanted->size()));
         normalize(*wanted, expected);
         std::vector<std::byte> got(expected.size());
-        ASSERT_EQ(cudaMemcpyAsync(got.data(), batch->images().data, got.size(),
+        ASSERT_EQ(cudaMemcpyAsync(got.data(), batch->images().data(), got.size(),
                                   cudaMemcpyDeviceToHost, stream),
                   cudaSuccess);
         std::vector<std::int64_t> labels(static_cast<std::size_t>(wanted->size()));
-        ASSERT_EQ(cudaMemcpyAsync(labels.data(), batch->labels().data, labels.size() * 8,
+        ASSERT_EQ(cudaMemcpyAsync(labels.data(), batch->labels().data(), labels.size() * 8,
                                   cudaMemcpyDeviceToHost, stream),
                   cudaSuccess);
         ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chunkio/cuda/dlpack.hpp>
+#include <chunkio/dlpack.hpp>
 
 #include "support/device_loader_fixture.hpp"
 
@@ -46,13 +46,13 @@ TEST_F(DeviceLoaderTest, FieldsCrossToOtherFrameworksAndCountAsMemory) {
     loader.start_epoch(0);
     const auto batch = loader.next(stream_);
     ASSERT_TRUE(batch);
-    const DeviceTensor weights = batch->field("weights");
-    EXPECT_EQ(weights.dtype, DType::float32);
-    EXPECT_EQ(weights.shape, Shape({4, 2}));
-    EXPECT_EQ(weights.device, 3);
-    EXPECT_EQ(to_dlpack(*batch, weights)->dl_tensor.data, weights.data);
-    DeviceTensor elsewhere = weights;
-    elsewhere.data = &elsewhere;
+    const Tensor weights = (*batch)["weights"];
+    EXPECT_EQ(weights.dtype(), DType::float32);
+    EXPECT_EQ(weights.shape(), Shape({4, 2}));
+    EXPECT_EQ(weights.device(), (Device{DeviceType::cuda, 3}));
+    EXPECT_FALSE(weights.read_only());
+    EXPECT_EQ(to_dlpack(*batch, weights)->dl_tensor.data, weights.data());
+    const Tensor elsewhere(&host, weights.dtype(), weights.shape(), weights.device());
     expect_error(ErrorCode::invalid_argument, {"not of this batch"},
                  [&] { static_cast<void>(to_dlpack(*batch, elsewhere)); });
   }
@@ -102,10 +102,10 @@ TEST_F(DeviceLoaderTest, AddressesAndAllocationsStayTheSame) {
         return calls;
       };
       const int before = taken();
-      std::set<void*> addresses;
+      std::set<const void*> addresses;
       for (const std::int64_t epoch : {0, 1, 2}) {
         loader.start_epoch(epoch);
-        while (const auto batch = loader.next(stream_)) addresses.insert(batch->images().data);
+        while (const auto batch = loader.next(stream_)) addresses.insert(batch->images().data());
       }
       EXPECT_EQ(addresses.size(), 2U);
       EXPECT_EQ(taken(), before);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/access.hpp"
 #include "support/device_loader_fixture.hpp"
 
 namespace chunkio::cuda {
@@ -72,12 +73,13 @@ std::string without_rank(std::string state) {
 
 TEST_F(DeviceLoaderTest, StatesOfRanksThatDifferByABatchAreEqual) {
   gpu_->set_capacity(kLargeGpu);
-  LoaderOptions host{.batch_size = 4, .seed = 3, .world_size = 2, .uneven = Uneven::exact};
+  LoaderOptions host{
+      .batch_size = 4, .seed = 3, .order = {.uneven = Uneven::exact}, .ranks = {.world_size = 2}};
   host.rows = RowSelection({{0, 41}});  // 20 and 21 samples: 5 and 6 batches
   for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
     const DeviceOptions options{.normalize = plain(), .resident = resident, .resident_share = 1};
     std::vector<DeviceLoader> ranks;
-    for (host.rank = 0; host.rank < 2; ++host.rank) {
+    for (host.ranks.rank = 0; host.ranks.rank < 2; ++host.ranks.rank) {
       ranks.push_back(device_loader(options, host));
       ranks.back().start_epoch(0);
     }
@@ -85,7 +87,7 @@ TEST_F(DeviceLoaderTest, StatesOfRanksThatDifferByABatchAreEqual) {
     for (int i = 0; i < 7; ++i) {
       const std::string state = without_rank(ranks[0].state());
       EXPECT_EQ(without_rank(ranks[1].state()), state) << i;
-      for (host.rank = 0; host.rank < 2; ++host.rank) {
+      for (host.ranks.rank = 0; host.ranks.rank < 2; ++host.ranks.rank) {
         DeviceLoader restored = device_loader(options, host);
         restored.restore(ranks[0].state());
         EXPECT_EQ(without_rank(restored.state()), state) << i;
@@ -104,9 +106,10 @@ TEST_F(DeviceLoaderTest, ALoaderRestoredIntoABigBatchThatEchoesIsRefused) {
   };
   const DeviceOptions options{.normalize = augmented(), .big_batch = 3, .echo = 2};
   expect_error(ErrorCode::invalid_argument, {"batch 4", "middle of a big batch", "echo"}, [&] {
-    const DeviceLoader loader = internal::DeviceLoaderAccess::make(gpu_, restored(4), options);
+    const DeviceLoader loader =
+        internal::Access::make<cuda::DeviceLoader>(gpu_, restored(4), options);
   });
-  DeviceLoader loader = internal::DeviceLoaderAccess::make(gpu_, restored(6), options);
+  DeviceLoader loader = internal::Access::make<cuda::DeviceLoader>(gpu_, restored(6), options);
   const std::vector<Delivered> wanted = expected(options, 0);
   EXPECT_EQ(drain(loader), std::vector<Delivered>(wanted.begin() + 12, wanted.end()));
 }

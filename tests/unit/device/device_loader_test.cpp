@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chunkio/cuda/dlpack.hpp>
+#include <chunkio/dlpack.hpp>
 
 #include "support/damage.hpp"
 #include "support/device_loader_fixture.hpp"
@@ -73,14 +73,14 @@ TEST_F(DeviceLoaderTest, EveryFormOfInputAndOutputIsTheNormalizers) {
       loader.start_epoch(1);
       const auto batch = loader.next(stream_);
       ASSERT_TRUE(batch);
-      EXPECT_EQ(batch->images().dtype, tried.normalize.dtype);
-      EXPECT_EQ(batch->images().shape, tried.shape);
+      EXPECT_EQ(batch->images().dtype(), tried.normalize.dtype);
+      EXPECT_EQ(batch->images().shape(), tried.shape);
       const dlpack::ManagedTensor images = to_dlpack(*batch, batch->images());
       EXPECT_EQ(std::vector<std::int64_t>(images->dl_tensor.strides,
                                           images->dl_tensor.strides + images->dl_tensor.ndim),
                 tried.strides);
-      EXPECT_EQ(batch->labels().data != nullptr, tried.file.labels);
-      EXPECT_EQ(batch->labels().shape, tried.file.labels ? Shape{4} : Shape{});
+      EXPECT_EQ(batch->labels().data() != nullptr, tried.file.labels);
+      EXPECT_EQ(batch->labels().shape(), tried.file.labels ? Shape{4} : Shape{});
     }
   }
 }
@@ -128,14 +128,14 @@ TEST_F(DeviceLoaderTest, RanksDealInTheirOwnOrderAndSubsetsOfRowsAreDelivered) {
   for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
     for (const auto& rows : {std::optional<RowSelection>(), std::optional(some)}) {
       LoaderOptions host = loader_options();
-      host.world_size = 2;
+      host.ranks.world_size = 2;
       host.rows = rows;
       const DeviceOptions options{
           .normalize = augmented(), .big_batch = 3, .echo = 3, .resident = resident};
-      for (host.rank = 0; host.rank < 2; ++host.rank) {
+      for (host.ranks.rank = 0; host.ranks.rank < 2; ++host.ranks.rank) {
         DeviceLoader loader = device_loader(options, host);
         for (const std::int64_t epoch : {0, 1}) {
-          EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch, host)) << host.rank;
+          EXPECT_EQ(epoch_of(loader, epoch), expected(options, epoch, host)) << host.ranks.rank;
         }
       }
     }
@@ -200,7 +200,9 @@ TEST_F(DeviceLoaderTest, BatchesCrossToOtherFrameworks) {
   std::optional<DeviceBatch> batch = loader.next(stream_);
   ASSERT_TRUE(batch);
   dlpack::ManagedTensor images = to_dlpack(*batch, batch->images());
-  EXPECT_EQ(images->dl_tensor.data, batch->images().data);
+  EXPECT_EQ(images->dl_tensor.data, batch->images().data());
+  EXPECT_EQ(images->flags, 0U) << "a batch on the device may be written";
+  EXPECT_EQ(batch->images().mutable_data(), batch->images().data());
   EXPECT_EQ(images->dl_tensor.device.device_type, dlpack::DLDeviceType::cuda);
   EXPECT_EQ(images->dl_tensor.device.device_id, 3);
   EXPECT_EQ(to_dlpack(*batch, batch->labels())->dl_tensor.device.device_id, 3);
@@ -209,17 +211,17 @@ TEST_F(DeviceLoaderTest, BatchesCrossToOtherFrameworks) {
   EXPECT_EQ(images->dl_tensor.dtype.code, dlpack::DLDataTypeCode::floating_point);
   EXPECT_EQ(to_dlpack(*batch, batch->labels())->dl_tensor.dtype.bits, 64);
   dlpack::LegacyManagedTensor legacy = to_dlpack_legacy(*batch, batch->images());
-  EXPECT_EQ(legacy->dl_tensor.data, batch->images().data);
+  EXPECT_EQ(legacy->dl_tensor.data, batch->images().data());
   EXPECT_EQ(legacy->dl_tensor.device.device_type, dlpack::DLDeviceType::cuda);
   EXPECT_EQ(legacy->dl_tensor.dtype, images->dl_tensor.dtype);
   EXPECT_EQ(std::vector(legacy->dl_tensor.strides, legacy->dl_tensor.strides + 4),
             std::vector(images->dl_tensor.strides, images->dl_tensor.strides + 4));
 
-  DeviceTensor elsewhere = batch->images();
-  elsewhere.data = &elsewhere;
-  DeviceTensor longer = batch->images();
-  longer.shape = Shape{2 * longer.shape[0], longer.shape[1], longer.shape[2], longer.shape[3]};
-  for (const DeviceTensor& other : {elsewhere, longer}) {
+  const Tensor ours = batch->images();
+  const Tensor elsewhere(&loader, ours.dtype(), ours.shape(), ours.device());
+  const Tensor longer(ours.data(), ours.dtype(),
+                      ours.shape().without_first_axis().with_first_axis(8), ours.device());
+  for (const Tensor& other : {elsewhere, longer}) {
     expect_error(ErrorCode::invalid_argument, {"not of this batch"},
                  [&] { static_cast<void>(to_dlpack(*batch, other)); });
     expect_error(ErrorCode::invalid_argument, {"not of this batch"},
@@ -228,8 +230,7 @@ TEST_F(DeviceLoaderTest, BatchesCrossToOtherFrameworks) {
   batch.reset();
   images.reset();
   // The last tensor still holds it.
-  expect_error(ErrorCode::out_of_resources, {"held"},
-               [&] { static_cast<void>(loader.next(stream_)); });
+  expect_error(ErrorCode::timed_out, {"held"}, [&] { static_cast<void>(loader.next(stream_)); });
   legacy.reset();
   EXPECT_TRUE(loader.next(stream_));
 }
@@ -238,9 +239,9 @@ TEST_F(DeviceLoaderTest, SkippedRowsAreLeftOutAndCounted) {
   gpu_->set_capacity(kLargeGpu);
   test::damage_image(path_, 12);
   LoaderOptions host = loader_options();
-  host.verify = Verify::always;
-  host.on_error = OnError::skip;
-  host.num_epochs = 1;
+  host.io.verify = Verify::always;
+  host.io.on_error = OnError::skip;
+  host.io.num_epochs = 1;
   for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
     DeviceLoader loader =
         device_loader({.normalize = plain(), .resident = resident, .resident_share = 1}, host);
@@ -263,11 +264,11 @@ TEST_F(DeviceLoaderTest, AttributesBecomeNumbers) {
   test::write_pattern(writer, spec);
   writer.close();
   DeviceLoader loader = device_loader({.normalize = plain(), .label_dtype = DType::float32},
-                                      {.batch_size = 9, .order = OrderMode::sequential});
+                                      {.batch_size = 9, .order = {.mode = OrderMode::sequential}});
   loader.start_epoch(0);
   const auto batch = loader.next(stream_);
   ASSERT_TRUE(batch);
-  EXPECT_EQ(batch->labels().shape, (Shape{9, 3}));
+  EXPECT_EQ(batch->labels().shape(), (Shape{9, 3}));
   std::vector<float> wanted(27, 1.0F);
   wanted[4] = 0.0F;
   EXPECT_EQ(read(*batch).labels, test::as_bytes(wanted));

@@ -40,7 +40,7 @@ TEST_F(DeviceLoaderTest, ABufferIsNotWrittenWhileAStreamUsesIt) {
       }
       seen[i].resize(wanted[i].images.size());
       // Training: asynchronous, and slower than the loader. The lease ends long before.
-      gpu_->run_on(used, [&bytes = seen[i], data = batch->images().data] {
+      gpu_->run_on(used, [&bytes = seen[i], data = batch->images().data()] {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         std::memcpy(bytes.data(), data, bytes.size());
       });
@@ -61,7 +61,7 @@ TEST_F(DeviceLoaderTest, HeldBatchesKeepTheirContentsAndOutliveTheLoader) {
     loader.start_epoch(0);
     for (int i = 0; i < 3; ++i) held.push_back(*loader.next(stream_));
     expect_error(
-        ErrorCode::out_of_resources,
+        ErrorCode::timed_out,
         {"all 3", "batch 0 of epoch 0, batch 1 of epoch 0, batch 2 of epoch 0", "max_held"},
         [&] { static_cast<void>(loader.next(stream_)); });
     held.erase(held.begin() + 1);
@@ -71,7 +71,7 @@ TEST_F(DeviceLoaderTest, HeldBatchesKeepTheirContentsAndOutliveTheLoader) {
   }
   EXPECT_EQ(read(held[0]), wanted[0]);
   EXPECT_EQ(read(held[1]), wanted[2]);
-  EXPECT_NE(held[0].images().data, held[1].images().data);
+  EXPECT_NE(held[0].images().data(), held[1].images().data());
 }
 
 /// Work that ends when it is told to.
@@ -107,7 +107,7 @@ TEST_F(DeviceLoaderTest, ABatchIsMadeWhileTheConsumerUsesTheOneBefore) {
     ASSERT_TRUE(batch);
     std::vector<std::byte> seen(wanted[2].images.size());
     std::promise<void> read;
-    gpu_->run_on(other, [&, data = batch->images().data] {
+    gpu_->run_on(other, [&, data = batch->images().data()] {
       std::memcpy(seen.data(), data, seen.size());
       read.set_value();
     });
@@ -153,7 +153,7 @@ TEST_F(DeviceLoaderTest, ABatchThatIsNeverReleasedIsWaitedForToALimit) {
   ASSERT_TRUE(held);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 2; ++i) {
-    expect_error(ErrorCode::out_of_resources,
+    expect_error(ErrorCode::timed_out,
                  {"all 1", "max_held", "0.05 s", "release_timeout_seconds", "batch 0 of epoch 2"},
                  [&] { static_cast<void>(loader.next(stream_)); });
   }
@@ -173,7 +173,7 @@ TEST_F(DeviceLoaderTest, AWaitCanBeEndedAndGoesOn) {
     };
     LoaderOptions host = loader_options();
     if (what == 0) {
-      host.disk_limit =
+      host.io.disk_limit =
           DiskLimit{.bytes_per_second = 1e9, .request_seconds = 0.1, .queue_depth = 1};
     }
     DeviceLoader loader = device_loader(options, host);
@@ -223,7 +223,7 @@ TEST_F(DeviceLoaderTest, AConsumersStreamThatDoesNotEndIsAnError) {
       }
       // Few, so that the thread that feeds the device waits, too.
       LoaderOptions host = loader_options();
-      host.max_held = 2;
+      host.memory.max_held = 2;
       DeviceLoader loader = device_loader(options, host);
       loader.start_epoch(0);
       std::vector<std::vector<std::byte>> seen(wanted.size());
@@ -237,7 +237,7 @@ TEST_F(DeviceLoaderTest, AConsumersStreamThatDoesNotEndIsAnError) {
         ASSERT_TRUE(batch);
         ASSERT_EQ(batch->step(), wanted[next].step);
         seen[next].resize(wanted[next].images.size());
-        gpu_->run_on(stream_, [&bytes = seen[next], data = batch->images().data] {
+        gpu_->run_on(stream_, [&bytes = seen[next], data = batch->images().data()] {
           std::memcpy(bytes.data(), data, bytes.size());
         });
         ++next;
@@ -248,7 +248,7 @@ TEST_F(DeviceLoaderTest, AConsumersStreamThatDoesNotEndIsAnError) {
           try {
             return take();
           } catch (const Error& error) {
-            if (error.code() != ErrorCode::out_of_resources || tries == 200) throw;
+            if (error.code() != ErrorCode::timed_out || tries == 200) throw;
           }
         }
       };
@@ -267,7 +267,7 @@ TEST_F(DeviceLoaderTest, AConsumersStreamThatDoesNotEndIsAnError) {
           in_a_row = 0;
         } catch (const Error& error) {
           message = error.what();
-          ASSERT_EQ(error.code(), ErrorCode::out_of_resources) << message;
+          ASSERT_EQ(error.code(), ErrorCode::timed_out) << message;
           in_a_row = names_training() ? in_a_row + 1 : 0;
         }
         if (HasFatalFailure()) return;
@@ -296,7 +296,7 @@ TEST_F(DeviceLoaderTest, StatisticsNameWhatTheConsumerWaitsFor) {
     gpu_->slow_down(pace.copy, pace.kernel);
     options.normalize = plain();
     DeviceLoader loader = device_loader(options, host);
-    EXPECT_EQ(loader.stats().diagnosis().bound, Bound::none);
+    EXPECT_EQ(loader.stats().bottleneck().bottleneck, Bottleneck::none);
     for (const std::int64_t epoch : {0, 1}) {
       loader.start_epoch(epoch);
       while (const auto batch = loader.next(stream_)) {
@@ -310,54 +310,54 @@ TEST_F(DeviceLoaderTest, StatisticsNameWhatTheConsumerWaitsFor) {
   };
   // A busy machine delays any thread for longer than the pace that is set here. It does not do so
   // every time; a statistic that names something else does.
-  const auto stats_at = [&](Bound bound, const Pace& pace, const DeviceOptions& options,
+  const auto stats_at = [&](Bottleneck wanted, const Pace& pace, const DeviceOptions& options,
                             const LoaderOptions& host) {
     constexpr int kTries = 8;
     DeviceStats stats;
-    for (int i = 0; i < kTries && stats.diagnosis().bound != bound; ++i) {
+    for (int i = 0; i < kTries && stats.bottleneck().bottleneck != wanted; ++i) {
       stats = stats_once(pace, options, host);
     }
-    EXPECT_EQ(to_string(stats.diagnosis().bound), to_string(bound))
-        << stats.diagnosis().summary() << " " << stats.stall_seconds << " + "
+    EXPECT_EQ(to_string(stats.bottleneck().bottleneck), to_string(wanted))
+        << stats.bottleneck().summary() << " " << stats.stall_seconds << " + "
         << stats.device_stall_seconds << " of " << stats.seconds;
     return stats;
   };
   // Such runs may be too short for advice; what was found is there all the same.
   const auto names = [](const DeviceStats& stats, const std::string& part) {
-    return test::find_cure(stats.diagnosis(), part) != nullptr;
+    return test::find_suggestion(stats.bottleneck(), part) != nullptr;
   };
   const DeviceOptions from_host{.resident = DeviceResident::off};
   gpu_->set_capacity(kDatasetBytes - 1);
 
   // A batch has a copy of images and one of labels.
   const DeviceStats bus =
-      stats_at(Bound::bus, {.copy = milliseconds(8)}, from_host, loader_options());
+      stats_at(Bottleneck::bus, {.copy = milliseconds(8)}, from_host, loader_options());
   EXPECT_GT(bus.upload_seconds, 20 * 0.016);
   EXPECT_TRUE(bus.pinned);
   EXPECT_FALSE(names(bus, "pin_memory")) << "it is locked";
 
   const DeviceStats with_work =
-      stats_at(Bound::bus, {.copy = milliseconds(8), .consumer = milliseconds(8)}, from_host,
+      stats_at(Bottleneck::bus, {.copy = milliseconds(8), .consumer = milliseconds(8)}, from_host,
                loader_options());
   EXPECT_FALSE(names(with_work, "echo = "));
   EXPECT_FALSE(names(with_work, "resident")) << "there is no room";
 
   const DeviceStats pageable =
-      stats_at(Bound::bus, {.copy = milliseconds(8)},
+      stats_at(Bottleneck::bus, {.copy = milliseconds(8)},
                {.pin_memory = PinMemory::off, .resident = DeviceResident::off}, loader_options());
   EXPECT_TRUE(names(pageable, "pin_memory"));
 
   const DeviceStats consumer =
-      stats_at(Bound::consumer, {.consumer = milliseconds(40)}, from_host, loader_options());
-  EXPECT_TRUE(consumer.diagnosis().cures.empty());
+      stats_at(Bottleneck::consumer, {.consumer = milliseconds(40)}, from_host, loader_options());
+  EXPECT_TRUE(consumer.bottleneck().suggestions.empty());
 
   const DeviceStats kernel =
-      stats_at(Bound::kernel, {.kernel = milliseconds(15)}, from_host, loader_options());
+      stats_at(Bottleneck::kernel, {.kernel = milliseconds(15)}, from_host, loader_options());
   EXPECT_GT(kernel.kernel_seconds, 20 * 0.015);
   EXPECT_TRUE(names(kernel, "float16"));
 
   gpu_->set_capacity(1 << 30);
-  static_cast<void>(stats_at(Bound::kernel, {.kernel = milliseconds(15)},
+  static_cast<void>(stats_at(Bottleneck::kernel, {.kernel = milliseconds(15)},
                              {.resident = DeviceResident::require}, loader_options()));
 
 #if !defined(__SANITIZE_THREAD__)  // which makes the simulated kernel slower than any decoding
@@ -369,8 +369,8 @@ TEST_F(DeviceLoaderTest, StatisticsNameWhatTheConsumerWaitsFor) {
                              .chunk_samples = 47,
                              .filter = {.deflate_level = 1}});
   LoaderOptions random = loader_options();
-  random.order = OrderMode::random;
-  const DeviceStats loader = stats_at(Bound::decode, {}, from_host, random);
+  random.order.mode = OrderMode::random;
+  const DeviceStats loader = stats_at(Bottleneck::decode, {}, from_host, random);
   EXPECT_TRUE(names(loader, "order = chunk_shuffled"));
   EXPECT_TRUE(names(loader, "resident = require")) << "it would fit";
 #endif

@@ -12,8 +12,8 @@
 
 #include <chunkio/chunkio.hpp>
 
+#include "base/access.hpp"
 #include "device/augmentation.hpp"
-#include "device/normalizer_access.hpp"
 #include "device/value.hpp"
 #include "harness/scratch_folder.hpp"
 #include "support/errors.hpp"
@@ -80,7 +80,7 @@ void expect_normalized(const Images& images, const NormalizeOptions& given,
                        const std::vector<std::int64_t>& ids, std::int64_t epoch,
                        std::int64_t echo_pass) {
   const DatasetInfo info = images.info();
-  const Normalizer normalize(info, given);
+  const Normalizer normalize(info, given, 2);
   const NormalizeOptions& options = normalize.options();
   const std::int64_t h = given.crop_height == 0 ? images.height : given.crop_height;
   const std::int64_t w = given.crop_width == 0 ? images.width : given.crop_width;
@@ -104,8 +104,8 @@ void expect_normalized(const Images& images, const NormalizeOptions& given,
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t id = ids[static_cast<std::size_t>(i)];
     const device::Crop crop = device::crop_of(
-        plan, device::augmentation_key(given.seed, static_cast<std::uint64_t>(epoch)), id,
-        static_cast<std::uint32_t>(echo_pass));
+        plan, device::augmentation_key(given.seed.value_or(0), static_cast<std::uint64_t>(epoch)),
+        id, static_cast<std::uint32_t>(echo_pass));
     for (std::int64_t c = 0; c < images.channels; ++c) {
       const auto channel = static_cast<std::size_t>(c);
       for (std::int64_t y = 0; y < h; ++y) {
@@ -138,7 +138,7 @@ TEST_P(NormalizerTest, EveryPixelIsWhereAndWhatItShouldBe) {
     for (const auto& [height, width] :
          {std::pair<std::int64_t, std::int64_t>{5, 4}, {1, 1}, {3, 37}, {33, 35}}) {
       const Images images{height, width, channels, input};
-      NormalizeOptions options{.dtype = dtype, .layout = output, .seed = 9, .num_threads = 2};
+      NormalizeOptions options{.dtype = dtype, .layout = output, .seed = 9};
       const auto check = [&](const std::string& what, std::int64_t epoch, std::int64_t pass) {
         SCOPED_TRACE(what + ", " + std::to_string(channels) + " channels, " +
                      std::to_string(height) + "x" + std::to_string(width));
@@ -203,12 +203,8 @@ std::vector<std::byte> normalized(const Images& images, const NormalizeOptions& 
 TEST(Normalizer, ImagesAreSplitAndGroupedIntoPiecesOfWork) {
   for (const Layout input : {Layout::nhwc, Layout::nchw}) {
     for (const Layout output : {Layout::nhwc, Layout::nchw}) {
-      const NormalizeOptions options{.layout = output,
-                                     .padding = 3,
-                                     .random_crop = true,
-                                     .flip = true,
-                                     .seed = 4,
-                                     .num_threads = 2};
+      const NormalizeOptions options{
+          .layout = output, .padding = 3, .random_crop = true, .flip = true, .seed = 4};
       SCOPED_TRACE(std::string(to_string(input)) + " to " + std::string(to_string(output)));
       expect_normalized({218, 178, 3, input}, options, {1, 2, 3, 4}, 0, 0);
       std::vector<std::int64_t> many(301);
@@ -220,14 +216,15 @@ TEST(Normalizer, ImagesAreSplitAndGroupedIntoPiecesOfWork) {
 
 TEST(Normalizer, ABatchBeyondTheCacheIsThatOfItsSamples) {
   const Images images{218, 178, 3, Layout::nhwc};
-  const NormalizeOptions options{.padding = 9, .random_crop = true, .flip = true, .num_threads = 3};
+  const NormalizeOptions options{.padding = 9, .random_crop = true, .flip = true};
   const auto sample_bytes =
       static_cast<std::int64_t>(Normalizer(images.info(), options).output_bytes(1));
   constexpr std::int64_t kCacheBytes = std::int64_t{4} << 20;
   std::vector<std::int64_t> ids(static_cast<std::size_t>(kCacheBytes / sample_bytes + 2));
   std::iota(ids.begin(), ids.end(), std::int64_t{0});
   const std::vector<std::byte> all = normalized(
-      internal::NormalizerAccess::make(images.info(), options, kCacheBytes), images, ids);
+      internal::Access::make<Normalizer>(images.info(), options, std::int64_t{3}, kCacheBytes),
+      images, ids);
   for (const std::int64_t id : ids) {
     const std::vector<std::byte> one = normalized(images, options, {id});
     ASSERT_TRUE(std::equal(one.begin(), one.end(), all.begin() + id * sample_bytes))
@@ -239,8 +236,10 @@ TEST(Normalizer, TakesBatchesOfALoader) {
   const test::ScratchFolder folder;
   const std::string path = folder.file("pictures.h5");
   test::write_packed(path, {.num_samples = 30});
-  Loader loader(Dataset::open(path), {.batch_size = 8, .num_epochs = 1});
+  Loader loader(Dataset::open(path), {.batch_size = 8, .seed = 5, .io = {.num_epochs = 1}});
   const Normalizer normalize(loader.dataset().info(), {.mean = {0}, .std = {1}, .flip = true});
+  const Normalizer with_seed(loader.dataset().info(),
+                             {.mean = {0}, .std = {1}, .flip = true, .seed = 5});
   EXPECT_EQ(normalize.options().std, (std::vector<double>{1, 1, 1}));
   std::int64_t samples = 0;
   for (const Batch& batch : loader.epoch(0)) {
@@ -248,8 +247,8 @@ TEST(Normalizer, TakesBatchesOfALoader) {
     std::vector<std::byte> output(normalize.output_bytes(batch.size()));
     std::vector<std::byte> again(output.size());
     normalize(batch, output);
-    normalize(batch.images(), batch.sample_ids(), batch.epoch(), again);
-    EXPECT_EQ(output, again);
+    with_seed(batch.images(), batch.sample_ids(), batch.epoch(), again);
+    EXPECT_EQ(output, again) << "the seed is that of the loader";
     samples += batch.size();
   }
   EXPECT_EQ(samples, 30);
@@ -281,8 +280,11 @@ TEST(Normalizer, WhatCannotBeIsRefused) {
   refused({"crop_width must be >= 0"}, {.crop_width = -1});
   refused({"padding must be"}, {.padding = -1});
   refused({"padding must be"}, {.padding = (std::int64_t{1} << 20) + 1});
-  refused({"num_threads"}, {.num_threads = -1});
-  refused({"num_threads"}, {.num_threads = 1025});
+  for (const std::int64_t num_threads : {-1, 1025}) {
+    expect_error(ErrorCode::invalid_argument, {"num_threads"}, [&] {
+      const Normalizer normalize(images.info(), {.mean = {0}, .std = {1}}, num_threads);
+    });
+  }
   DatasetInfo info = images.info();
   info.statistics.reset();
   expect_error(ErrorCode::not_found, {"train.h5", "mean = 0"},
@@ -301,7 +303,7 @@ TEST(Normalizer, WrongArgumentsAreRefused) {
   const Shape shape{2, 5, 4, 3};
   std::vector<std::byte> output(normalize.output_bytes(2) + 4);
   const std::span<std::byte> fits = std::span(output).first(output.size() - 4);
-  const auto refused = [&](const std::string& part, const TensorView& view, std::span<std::byte> to,
+  const auto refused = [&](const std::string& part, const Tensor& view, std::span<std::byte> to,
                            std::int64_t pass) {
     expect_error(ErrorCode::invalid_argument, {part}, [&] { normalize(view, ids, 0, to, pass); });
   };

@@ -15,6 +15,7 @@
 #include <chunkio/loader.hpp>
 #include <chunkio/verify.hpp>
 
+#include "base/access.hpp"
 #include "base/positional_io.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/handle.hpp"
@@ -30,12 +31,12 @@ class ChunkIndexTest : public testing::Test {
  protected:
   static ChunkEntry find(const Dataset& dataset, std::int64_t chunk) {
     const std::array<std::int64_t, 4> coord{chunk, 0, 0, 0};
-    return dataset.impl()->images->index->find(coord);
+    return chunkio::internal::Access::impl(dataset)->images->index->find(coord);
   }
 
   /// Finds every chunk of whole samples and compares what lies there with the pattern.
   static void expect_chunks(const Dataset& dataset) {
-    const StoredArray& images = *dataset.impl()->images;
+    const StoredArray& images = *chunkio::internal::Access::impl(dataset)->images;
     const std::int64_t k = images.stored.chunk_shape[0];
     const std::int64_t bytes = dataset.info().sample_bytes();
     for (std::int64_t chunk = images.num_chunks - 1; chunk >= 0; --chunk) {
@@ -46,7 +47,7 @@ class ChunkIndexTest : public testing::Test {
       EXPECT_EQ(entry.filter_mask, 0U);
       const std::int64_t rows = std::min(k, dataset.size() - chunk * k);
       std::vector<std::byte> stored(static_cast<std::size_t>(rows * bytes));
-      dataset.impl()->bytes->read_at(entry.file_offset, stored, {});
+      chunkio::internal::Access::impl(dataset)->bytes->read_at(entry.file_offset, stored, {});
       ASSERT_TRUE(stored == test::pattern_rows(chunk * k, rows, bytes));
     }
   }
@@ -63,8 +64,8 @@ TEST_P(ChunkIndexKindTest, FindsEveryChunkWhereItLies) {
   }
   {
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
-    ASSERT_TRUE(dataset.impl()->images->index);
-    EXPECT_EQ(dataset.impl()->images->index->num_chunks(), 6);
+    ASSERT_TRUE(chunkio::internal::Access::impl(dataset)->images->index);
+    EXPECT_EQ(chunkio::internal::Access::impl(dataset)->images->index->num_chunks(), 6);
     expect_chunks(dataset);
     expect_chunks(dataset);  // once more, from memory
   }
@@ -78,9 +79,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ChunkIndexKindTest,
                          [](const auto& kind) { return std::string(kind.param); });
 
 TEST_F(ChunkIndexTest, KnowsTheImplicitIndexFromTheOthers) {
-  EXPECT_TRUE(Dataset::open(test::h5py_file(folder_, "one_chunk")).impl()->images->index);
+  EXPECT_TRUE(chunkio::internal::Access::impl(Dataset::open(test::h5py_file(folder_, "one_chunk")))
+                  ->images->index);
   for (const char* name : {"btree1", "extensible_array", "btree2"}) {
-    EXPECT_FALSE(Dataset::open(test::h5py_file(folder_, name)).impl()->images->linear_offset)
+    EXPECT_FALSE(chunkio::internal::Access::impl(Dataset::open(test::h5py_file(folder_, name)))
+                     ->images->linear_offset)
         << name;
   }
 }
@@ -102,7 +105,8 @@ TEST_F(ChunkIndexTest, ChunksWithoutStorageAreSaidToHaveNone) {
   EXPECT_FALSE(find(dataset, 0).allocated());
   EXPECT_TRUE(find(dataset, 1).allocated());
   EXPECT_FALSE(find(dataset, 2).allocated());
-  EXPECT_EQ(dataset.impl()->images->fill_value, std::vector<std::byte>{std::byte{9}});
+  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->images->fill_value,
+            std::vector<std::byte>{std::byte{9}});
 }
 
 /// Listing them with H5Dget_chunk_info would take minutes, since it walks the index at each call.
@@ -120,7 +124,7 @@ TEST_F(ChunkIndexTest, AHundredThousandChunksDoNotTakeQuadraticTime) {
   EXPECT_EQ(offsets.size(), 100'000U);
   EXPECT_LT(seconds.count(), 60);
   std::vector<std::byte> stored(4);
-  dataset.impl()->bytes->read_at(offsets[77'777], stored, {});
+  chunkio::internal::Access::impl(dataset)->bytes->read_at(offsets[77'777], stored, {});
   EXPECT_EQ(stored, test::pattern_rows(77'777, 1, 4));
 }
 
@@ -135,7 +139,8 @@ std::string with_address(const test::ScratchFolder& folder, std::int64_t chunk,
   {
     const Dataset dataset = Dataset::open(path);
     const std::array<std::int64_t, 4> coord{chunk, 0, 0, 0};
-    address = static_cast<std::uint64_t>(dataset.impl()->images->index->find(coord).file_offset);
+    address = static_cast<std::uint64_t>(
+        chunkio::internal::Access::impl(dataset)->images->index->find(coord).file_offset);
   }
   auto bytes = test::read_bytes(path);
   int found = 0;
@@ -230,7 +235,7 @@ TEST_F(ChunkIndexTest, VerifyingAnIndexThatIsComputedLooksNothingUp) {
 TEST_F(ChunkIndexTest, ChunksThatOverlapAreNotSkipped) {
   const std::string path =
       with_address(folder_, 0, [](std::uint64_t address) { return address + 100; });
-  Loader loader(Dataset::open(path), {.batch_size = 4, .on_error = OnError::skip});
+  Loader loader(Dataset::open(path), {.batch_size = 4, .io = {.on_error = OnError::skip}});
   loader.start_epoch(0);
   expect_error(ErrorCode::unsupported, {path, "overlap"}, [&] {
     while (loader.next()) {
@@ -250,23 +255,25 @@ TEST_F(ChunkIndexTest, AFileThatTookTheNameIsNotLookedAt) {
 
 TEST_F(ChunkIndexTest, AnyNumberOfComputedAddressesNeedsNoTable) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "implicit_chunks"));
-  const StoredArray& images = *dataset.impl()->images;
+  const StoredArray& images = *chunkio::internal::Access::impl(dataset)->images;
   ASSERT_GT(images.num_chunks, ChunkIndex::kMaxChunks);
   EXPECT_EQ(images.needs_libhdf5, "");
   EXPECT_FALSE(images.index);
   ASSERT_TRUE(images.linear_offset);
   for (const std::int64_t row : {std::int64_t{0}, std::int64_t{1}, dataset.size() - 1}) {
     std::vector<std::byte> stored(2);
-    dataset.impl()->bytes->read_at(*images.linear_offset + 2 * row, stored, {});
+    chunkio::internal::Access::impl(dataset)->bytes->read_at(*images.linear_offset + 2 * row,
+                                                             stored, {});
     EXPECT_EQ(stored, test::pattern_rows(row, 1, 2)) << row;
   }
 }
 
 TEST_F(ChunkIndexTest, TooManyOthersAreLeftToLibhdf5) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "huge_field"));
-  EXPECT_EQ(dataset.impl()->images->num_chunks, std::int64_t{1} << 30);
-  EXPECT_EQ(dataset.impl()->images->needs_libhdf5, "too many chunks for an index");
-  EXPECT_FALSE(dataset.impl()->images->index);
+  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->images->num_chunks, std::int64_t{1} << 30);
+  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->images->needs_libhdf5,
+            "too many chunks for an index");
+  EXPECT_FALSE(chunkio::internal::Access::impl(dataset)->images->index);
 }
 
 TEST_F(ChunkIndexTest, ChunksThatCannotBeCountedAreAnError) {
@@ -275,7 +282,7 @@ TEST_F(ChunkIndexTest, ChunksThatCannotBeCountedAreAnError) {
   const std::int64_t half = std::int64_t{1} << 32;
   const auto guard = Library::lock();
   expect_error(ErrorCode::corrupt_data, {path, "images has more chunks than can be counted"}, [&] {
-    ChunkIndex(dataset.impl()->bytes,
+    ChunkIndex(chunkio::internal::Access::impl(dataset)->bytes,
                {.path = path, .dataset = "images", .shape = {half, half}, .chunk = {1, 1}});
   });
 }

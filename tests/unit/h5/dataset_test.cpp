@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include "base/access.hpp"
 #include "h5/attributes.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/library.hpp"
@@ -52,7 +53,7 @@ TEST_F(DatasetTest, AFileOfTheSameSizeWasChangedAtATimeThatIsNamed) {
   expect_error(ErrorCode::corrupt_data,
                {"written to at 1970-01-01 00:00:01.500000000 UTC",
                 "last changed at 1970-01-01 00:00:00.000000000 UTC when it was opened"},
-               [&] { dataset.impl()->check_unchanged(); });
+               [&] { internal::Access::impl(dataset)->check_unchanged(); });
 }
 
 TEST_F(DatasetTest, ReadsEverythingAFileOfThisLibrarySays) {
@@ -89,7 +90,7 @@ TEST_F(DatasetTest, ReadsEverythingAFileOfThisLibrarySays) {
   EXPECT_EQ(info.statistics->std, (std::vector<double>{0.1, 0.2, 0.3}));
   EXPECT_EQ(info.digests_cover, (std::vector<std::string>{"images", "labels", "source_index"}));
   EXPECT_TRUE(info.chunk_digests.empty());
-  EXPECT_TRUE(dataset.impl()->images->linear_offset);
+  EXPECT_TRUE(internal::Access::impl(dataset)->images->linear_offset);
   expect_pattern(dataset);
 }
 

@@ -83,14 +83,14 @@ TEST_F(ShardsTest, AreDeliveredAsTheOneFileTheyWouldBe) {
   for (const OrderMode mode :
        {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
     LoaderOptions options = small();
-    options.order = mode;
+    options.order.mode = mode;
     Loader expected(one, options);
     const Rows rows = rows_of(expected, 1);
     for (const SourceKind source : {SourceKind::automatic, SourceKind::mapped, SourceKind::scatter,
                                     SourceKind::direct, SourceKind::hdf5}) {
       for (const Verify verify : {Verify::off, Verify::first_epoch, Verify::always}) {
-        options.source = source;
-        options.verify = verify;
+        options.io.source = source;
+        options.io.verify = verify;
         Loader loader(shards, options);
         EXPECT_EQ(rows_of(loader, 1), rows) << to_string(source) << ", " << to_string(verify);
       }
@@ -104,8 +104,8 @@ TEST_F(ShardsTest, OfAnySizeAreLoadedChunkByChunkOnce) {
        {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     for (const Resident resident : {Resident::none, Resident::host}) {
       LoaderOptions options = small();
-      options.source = source;
-      options.resident = resident;
+      options.io.source = source;
+      options.memory.resident = resident;
       Loader loader(dataset, options);
       EXPECT_EQ(loader.source(), source);
       EXPECT_EQ(loader.row_groups().num_groups(), dataset.info().num_chunks);
@@ -123,7 +123,7 @@ TEST_F(ShardsTest, OfAnySizeAreLoadedChunkByChunkOnce) {
 TEST_F(ShardsTest, RowGroupsMayBeShorterThanChunks) {
   const Dataset dataset = Dataset::open(write(kUneven));
   LoaderOptions options = small();
-  options.window_bytes = 2 * 3 * 60;  // half of a window is three rows
+  options.order.window_bytes = 2 * 3 * 60;  // half of a window is three rows
   Loader loader(dataset, options);
   EXPECT_EQ(loader.row_groups().group_samples(), 3);
   Rows all(static_cast<std::size_t>(dataset.size()));
@@ -136,7 +136,7 @@ TEST_F(ShardsTest, PartsOfThemAreDelivered) {
   for (const Resident resident : {Resident::none, Resident::host}) {
     LoaderOptions options = small();
     options.rows = RowSelection({{3, 4}, {18, 23}, {24, 30}, {66, 67}});
-    options.resident = resident;
+    options.memory.resident = resident;
     Loader loader(dataset, options);
     EXPECT_EQ(sorted_rows(loader), (Rows{3, 18, 19, 20, 21, 22, 24, 25, 26, 27, 28, 29, 66}));
   }
@@ -164,12 +164,12 @@ TEST_F(ShardsTest, LargeFieldsAreStreamedFromEachFile) {
   }
   Loader loader(Dataset::open(shard_pattern(scratch_.file("t.h5"), 3)),
                 {.batch_size = 5000,
-                 .window_bytes = 20'000,
                  .fields = {"weights"},
-                 .memory_budget = std::int64_t{16} << 20});
+                 .order = {.window_bytes = 20'000},
+                 .memory = {.budget = std::int64_t{16} << 20}});
   std::int64_t count = 0;
   for (const Batch& batch : loader.epoch(0)) {
-    const auto weights = batch.field("weights").values<float>();
+    const auto weights = batch["weights"].values<float>();
     for (std::size_t i = 0; i < batch.sample_ids().size(); ++i, ++count) {
       ASSERT_EQ(weights[2 * i], static_cast<float>(batch.sample_ids()[i]));
     }
@@ -192,8 +192,8 @@ TEST_F(ShardsTest, StatesContinueAndKnowTheirDataset) {
     };
     for (std::size_t i = 0; i < steps; ++i) append(*loader.next());
     LoaderOptions other = small(1);
-    other.source = SourceKind::scatter;
-    other.num_threads = 3;
+    other.io.source = SourceKind::scatter;
+    other.io.num_threads = 3;
     other.batch_size = 8;
     Loader resumed = Loader::resume(Dataset::open(pattern), other, loader.state());
     while (const auto batch = resumed.next()) append(*batch);
@@ -221,11 +221,11 @@ TEST_F(ShardsTest, DamageIsNamedByFileAndRow) {
       << result.damaged[0].reason;
 
   LoaderOptions options = small();
-  options.verify = Verify::always;
+  options.io.verify = Verify::always;
   Loader raising(dataset, options);
   expect_error(ErrorCode::digest_mismatch, {third, "rows 7 to 13"},
                [&] { (void)rows_of(raising, 0); });
-  options.on_error = OnError::skip;
+  options.io.on_error = OnError::skip;
   Loader skipping(dataset, options);
   Rows rows = rows_of(skipping, 0);
   EXPECT_EQ(std::ssize(rows), dataset.size() - kChunk);
@@ -240,7 +240,7 @@ TEST_F(ShardsTest, AFileThatChangesEndsTheEpoch) {
     const Dataset dataset = Dataset::open(write(kUneven));
     const std::string third = dataset.info().shards[2].path;
     LoaderOptions options = small();
-    options.on_error = on_error;
+    options.io.on_error = on_error;
     Loader loader(dataset, options);
     fs::resize_file(third, fs::file_size(third) - 1);
     expect_error(ErrorCode::corrupt_data, {third, "was changed"},
@@ -341,8 +341,8 @@ TEST_F(ShardsTest, TakeNoMoreMemoryForTheirNumber) {
   for (const SourceKind source :
        {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     for (const Verify verify : {Verify::off, Verify::always}) {
-      const LoaderOptions options{
-          .batch_size = 7, .verify = verify, .num_threads = 8, .source = source};
+      const LoaderOptions options{.batch_size = 7,
+                                  .io = {.num_threads = 8, .source = source, .verify = verify}};
       // A few numbers for each file, and no scratch memory for each.
       EXPECT_LT(Loader(many, options).memory_bytes(),
                 Loader(one, options).memory_bytes() + 28 * 256)

@@ -19,6 +19,7 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 
+#include "base/access.hpp"
 #include "sources/source_select.hpp"
 #include "sources/verifying_source.hpp"
 #include "support/errors.hpp"
@@ -51,14 +52,14 @@ class SimulatedDiskTest : public testing::Test {
     sources::SelectedSource selected = select(kind, disk_);
     source_ = std::move(selected.source);
     if (verify != Verify::off) {
-      source_ = std::make_unique<sources::VerifyingSource>(dataset_->impl(), verify,
-                                                           std::move(source_), selected.bytes);
+      source_ = std::make_unique<sources::VerifyingSource>(
+          internal::Access::impl(*dataset_), verify, std::move(source_), selected.bytes);
     }
   }
   [[nodiscard]] sources::SelectedSource select(SourceKind kind,
                                                const std::shared_ptr<DiskLimiter>& disk) const {
     return sources::select_source(
-        dataset_->impl(), dataset_->impl()->images,
+        internal::Access::impl(*dataset_), internal::Access::impl(*dataset_)->images,
         {.kind = kind, .group_samples = kChunk, .disk = disk, .disk_offset = 1 << 20});
   }
 
@@ -197,7 +198,7 @@ TEST_F(SimulatedDiskTest, FilteredChunksAreChargedAsTheyAreStored) {
   for (const SourceKind kind : {SourceKind::direct, SourceKind::hdf5}) {
     SCOPED_TRACE(to_string(kind));
     open(path, kind);
-    const h5::StoredArray& images = *dataset_->impl()->images;
+    const h5::StoredArray& images = *internal::Access::impl(*dataset_)->images;
     const std::int64_t k = images.stored.chunk_shape[0];
     const std::int64_t stored = images.index->find(std::array<std::int64_t, 4>{}).stored_bytes;
     ASSERT_LT(stored, k * dataset_->info().sample_bytes());

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 namespace chunkio {
 namespace {

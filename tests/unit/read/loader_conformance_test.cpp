@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,7 +17,7 @@
 #include <chunkio/chunkio.hpp>
 #include <chunkio/cuda/device_loader.hpp>
 
-#include "device/device_loader_access.hpp"
+#include "base/access.hpp"
 #include "harness/scratch_folder.hpp"
 #include "support/errors.hpp"
 #include "support/fake_gpu.hpp"
@@ -46,33 +47,48 @@ struct Delivered {
   friend bool operator==(const Delivered&, const Delivered&) = default;
 };
 
-bool is_null(const TensorView& view) { return view.data() == nullptr; }
-bool is_null(const cuda::DeviceTensor& tensor) { return tensor.data == nullptr; }
-
+/// Of host memory, or of the fake device's, which is host memory too.
 template <class Value>
-std::vector<Value> copy_of(const void* data, const Shape& shape) {
-  std::vector<Value> values(static_cast<std::size_t>(shape.num_elements()));
-  std::memcpy(values.data(), data, values.size() * sizeof(Value));
+std::vector<Value> copy_of(const Tensor& tensor) {
+  EXPECT_EQ(tensor.dtype(), dtype_of<Value>());
+  std::vector<Value> values(static_cast<std::size_t>(tensor.shape().num_elements()));
+  std::memcpy(values.data(), tensor.data(), values.size() * sizeof(Value));
   return values;
+}
+
+/// Whatever the loader, batches are read alike.
+template <class AnyBatch>
+Delivered delivered(const AnyBatch& batch) {
+  const Tensor weights = batch["weights"];
+  EXPECT_EQ(weights.shape(), Shape({batch.size(), 2}));
+  EXPECT_EQ(batch["images"], batch.images());
+  EXPECT_EQ(batch["labels"], batch.labels());
+  for (const char* const name : {"images", "labels", "weights"}) {
+    EXPECT_TRUE(batch.contains(batch[name])) << name;
+  }
+  return {.epoch = batch.epoch(),
+          .step = batch.step(),
+          .ids = {batch.sample_ids().begin(), batch.sample_ids().end()},
+          .labels = copy_of<std::int64_t>(batch["labels"]),
+          .weights = copy_of<float>(weights)};
 }
 
 class Host {
  public:
   explicit Host(Loader loader) : loader_(std::move(loader)) {}
 
-  [[nodiscard]] Loader& get() noexcept { return loader_; }
-  [[nodiscard]] std::optional<Batch> next() { return loader_.next(); }
-  [[nodiscard]] static Delivered read(const Batch& batch) {
-    const TensorView labels = batch.labels();
-    const TensorView weights = batch.field("weights");
-    EXPECT_EQ(weights.dtype(), DType::float32);
-    EXPECT_EQ(weights.shape(), Shape({batch.size(), 2}));
-    return {.epoch = batch.epoch(),
-            .step = batch.step(),
-            .ids = {batch.sample_ids().begin(), batch.sample_ids().end()},
-            .labels = copy_of<std::int64_t>(labels.data(), labels.shape()),
-            .weights = copy_of<float>(weights.data(), weights.shape())};
+  [[nodiscard]] static Host resume(const Dataset& dataset, const LoaderOptions& options,
+                                   const std::string& state) {
+    return Host(Loader::resume(dataset, options, state));
   }
+
+  [[nodiscard]] Loader& get() noexcept { return loader_; }
+  [[nodiscard]] std::optional<Batch> next(const std::stop_token& stop = {},
+                                          std::chrono::nanoseconds timeout = kForever) {
+    return loader_.next(stop, timeout);
+  }
+  [[nodiscard]] auto epoch(std::int64_t number) { return loader_.epoch(number); }
+  [[nodiscard]] static Delivered read(const Batch& batch) { return delivered(batch); }
   [[nodiscard]] LoaderStats reading() { return loader_.stats(); }
   /// Whether each epoch reads the file.
   static constexpr bool kReads = true;
@@ -87,31 +103,39 @@ class OnDevice {
  public:
   explicit OnDevice(Loader loader)
       : stream_(gpu_),
-        loader_(cuda::internal::DeviceLoaderAccess::make(gpu_, std::move(loader),
-                                                         {.normalize = {.mean = {0}, .std = {1}},
-                                                          .big_batch = big_batch,
-                                                          .max_held = 2,
-                                                          .release_timeout_seconds = 0,
-                                                          .resident = resident})) {}
+        loader_(internal::Access::make<cuda::DeviceLoader>(gpu_, std::move(loader), options())) {}
+  [[nodiscard]] static OnDevice resume(const Dataset& dataset, const LoaderOptions& loader,
+                                       const std::string& state) {
+    return OnDevice(dataset, loader, state);
+  }
 
   [[nodiscard]] cuda::DeviceLoader& get() noexcept { return loader_; }
-  [[nodiscard]] std::optional<cuda::DeviceBatch> next() { return loader_.next(stream_.get()); }
+  [[nodiscard]] std::optional<cuda::DeviceBatch> next(const std::stop_token& stop = {},
+                                                      std::chrono::nanoseconds timeout = kForever) {
+    return loader_.next(stream_.get(), stop, timeout);
+  }
+  [[nodiscard]] auto epoch(std::int64_t number) { return loader_.epoch(number, stream_.get()); }
   [[nodiscard]] Delivered read(const cuda::DeviceBatch& batch) const {
     // What lies on the fake device is host memory, once the stream has come there.
     gpu_->synchronize(stream_.get());
-    const cuda::DeviceTensor weights = batch.field("weights");
-    EXPECT_EQ(weights.dtype, DType::float32);
-    EXPECT_EQ(weights.shape, Shape({batch.size(), 2}));
-    return {.epoch = batch.epoch(),
-            .step = batch.step(),
-            .ids = {batch.sample_ids().begin(), batch.sample_ids().end()},
-            .labels = copy_of<std::int64_t>(batch.labels().data, batch.labels().shape),
-            .weights = copy_of<float>(weights.data, weights.shape)};
+    return delivered(batch);
   }
   [[nodiscard]] LoaderStats reading() { return loader_.stats().loader; }
   static constexpr bool kReads = resident == cuda::DeviceResident::off;
 
  private:
+  OnDevice(const Dataset& dataset, const LoaderOptions& loader, const std::string& state)
+      : stream_(gpu_),
+        loader_(internal::Access::resume_on<cuda::DeviceLoader>(gpu_, dataset, loader, state,
+                                                                options())) {}
+  [[nodiscard]] static cuda::DeviceOptions options() {
+    return {.normalize = {.mean = {0}, .std = {1}},
+            .big_batch = big_batch,
+            .max_held = 2,
+            .release_timeout_seconds = 0,
+            .resident = resident};
+  }
+
   std::shared_ptr<test::FakeGpu> gpu_ = std::make_shared<test::FakeGpu>();
   device::GpuStream stream_;
   cuda::DeviceLoader loader_;
@@ -129,11 +153,11 @@ class LoaderConformance : public ::testing::Test {
   [[nodiscard]] static LoaderOptions options() {
     return {.batch_size = 4,
             .seed = 3,
-            // Some row groups, so that the order is more than one shuffle of everything.
-            .window_bytes = 2 * 6 * 90,
             .fields = {"weights"},
-            .num_threads = 2,
-            .max_held = 2};
+            // Some row groups, so that the order is more than one shuffle of everything.
+            .order = {.window_bytes = 2 * 6 * 90},
+            .memory = {.max_held = 2, .release_timeout_seconds = 0},
+            .io = {.num_threads = 2}};
   }
   [[nodiscard]] Loader host_loader(const LoaderOptions& wanted = options()) const {
     return {Dataset::open(path_), wanted};
@@ -211,7 +235,65 @@ TYPED_TEST(LoaderConformance, AFieldThatWasNotAskedForIsNotThere) {
   const auto batch = subject.next();
   ASSERT_TRUE(batch);
   expect_error(ErrorCode::not_found, {"'masks'", "fields"},
-               [&] { static_cast<void>(batch->field("masks")); });
+               [&] { static_cast<void>((*batch)["masks"]); });
+}
+
+TYPED_TEST(LoaderConformance, AnEpochIsARange) {
+  TypeParam subject(this->host_loader());
+  for (const std::int64_t epoch : {3, 0}) {
+    std::vector<Delivered> all;
+    for (const auto& batch : subject.epoch(epoch)) all.push_back(subject.read(batch));
+    EXPECT_EQ(all, this->expected(epoch));
+  }
+}
+
+TYPED_TEST(LoaderConformance, AResumedLoaderGoesOnFromEveryState) {
+  TypeParam first(this->host_loader());
+  first.get().start_epoch(1);
+  for (std::int64_t step = 0; step < this->kSteps; ++step) {
+    const std::string state = first.get().state();
+    EXPECT_EQ(first.get().state_at({1, step}, false), state) << step;
+    TypeParam second = TypeParam::resume(Dataset::open(this->path_), this->options(), state);
+    EXPECT_EQ(this->drain(second), this->expected(1, step)) << step;
+    static_cast<void>(first.next());
+  }
+}
+
+TYPED_TEST(LoaderConformance, EachEpochHasItsStatistics) {
+  TypeParam subject(this->host_loader());
+  for (const std::int64_t epoch : {0, 1}) {
+    subject.get().start_epoch(epoch);
+    for (std::int64_t step = 0; step <= epoch; ++step) static_cast<void>(this->take(subject));
+  }
+  EXPECT_EQ(subject.get().epoch_stats(0).batches, 1);
+  EXPECT_EQ(subject.get().epoch_stats(1).batches, 2);
+  EXPECT_EQ(subject.get().epoch_stats(1).images, 8);
+  EXPECT_EQ(subject.get().epoch_stats(2).batches, 0);
+  EXPECT_EQ(subject.get().stats().batches, 3);
+  EXPECT_EQ(subject.get().samples_per_epoch(), 47);
+  subject.get().start_epoch(1);
+  EXPECT_EQ(subject.get().epoch_stats(1).batches, 0) << "it was begun again";
+}
+
+TYPED_TEST(LoaderConformance, AWaitEndsWithItsTimeoutOrStopTokenAndNothingIsLost) {
+  LoaderOptions options = this->options();
+  // A request takes a second.
+  options.io.disk_limit = DiskLimit{.request_seconds = 1, .queue_depth = 1};
+  if (!TypeParam::kReads) options.io.disk_limit.reset();
+  TypeParam subject(this->host_loader(options));
+  subject.get().start_epoch(0);
+  if (TypeParam::kReads) {
+    expect_error(ErrorCode::timed_out, {"0.02 s", "timeout"},
+                 [&] { static_cast<void>(subject.next({}, std::chrono::milliseconds(20))); });
+    std::stop_source stop;
+    const std::jthread stops([&stop] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      stop.request_stop();
+    });
+    expect_error(ErrorCode::cancelled, {"told to stop"},
+                 [&] { static_cast<void>(subject.next(stop.get_token())); });
+  }
+  EXPECT_EQ(this->take(subject), this->expected(0).front());
 }
 
 TYPED_TEST(LoaderConformance, TheEndOfAnEpochStays) {
@@ -254,7 +336,7 @@ TYPED_TEST(LoaderConformance, LoopsThatCountStepsGetEveryBatch) {
 
 TYPED_TEST(LoaderConformance, LoopsThatCountStepsKeepWhatWasPrefetched) {
   LoaderOptions options = this->options();
-  options.num_epochs = 3;
+  options.io.num_epochs = 3;
   TypeParam subject(this->host_loader(options));
   std::int64_t loads = 0;  // of an epoch
   for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
@@ -341,7 +423,8 @@ TYPED_TEST(LoaderConformance, NoMoreThanMaxHeldBatchesAreHeld) {
   auto second = subject.next();
   ASSERT_TRUE(first && second);
   for (int i = 0; i < 2; ++i) {
-    expect_error(ErrorCode::out_of_resources, {"held", "max_held", "release one"},
+    expect_error(ErrorCode::timed_out,
+                 {"held", "max_held", "release_timeout_seconds", "release one"},
                  [&] { static_cast<void>(subject.next()); });
   }
   EXPECT_EQ(subject.get().position().step, 2) << "nothing was lost";
@@ -398,15 +481,15 @@ TYPED_TEST(LoaderConformance, AnEpochWithoutAnyBatchIsRefused) {
   LoaderOptions options = this->options();
   options.batch_size = 48;
   EXPECT_EQ(TypeParam(this->host_loader(options)).get().num_steps(), 1);
-  options.drop_last = true;
+  options.order.drop_last = true;
   expect_error(
       ErrorCode::invalid_argument,
       {this->path_, "batch_size 48 is more than the 47 samples", "drop_last", "47 or less"},
       [&] { TypeParam{this->host_loader(options)}; });
-  options.world_size = 2;
+  options.ranks.world_size = 2;
   options.batch_size = 24;  // One of the ranks delivers a sample twice.
   EXPECT_EQ(TypeParam(this->host_loader(options)).get().num_steps(), 1);
-  options.uneven = Uneven::drop;
+  options.order.uneven = Uneven::drop;
   expect_error(ErrorCode::invalid_argument, {"the 23 samples of each rank", "23 or less"},
                [&] { TypeParam{this->host_loader(options)}; });
 }
@@ -422,7 +505,10 @@ TYPED_TEST(LoaderConformance, WhatWasMovedFromSaysSo) {
       [&] { empty.restore("{}"); },
       [&] { static_cast<void>(empty.position()); },
       [&] { static_cast<void>(empty.num_steps()); },
+      [&] { static_cast<void>(empty.samples_per_epoch()); },
+      [&] { static_cast<void>(empty.state_at({}, false)); },
       [&] { static_cast<void>(empty.stats()); },
+      [&] { static_cast<void>(empty.epoch_stats(0)); },
       [&] { static_cast<void>(empty.skipped()); },
       [&] { static_cast<void>(empty.options()); },
       [&] { static_cast<void>(empty.dataset()); },
@@ -447,10 +533,10 @@ TYPED_TEST(LoaderConformance, ABatchThatWasMovedFromIsEmpty) {
     EXPECT_EQ(batch->epoch(), 0);
     EXPECT_EQ(batch->step(), 0);
     EXPECT_TRUE(batch->sample_ids().empty());
-    EXPECT_TRUE(is_null(batch->images()));
-    EXPECT_TRUE(is_null(batch->labels()));
-    EXPECT_THROW(static_cast<void>(batch->field("weights")), Error);
-    EXPECT_THROW(batch->require_contains(moved.images()), Error);
+    EXPECT_TRUE(batch->images().empty());
+    EXPECT_TRUE(batch->labels().empty());
+    EXPECT_THROW(static_cast<void>((*batch)["weights"]), Error);
+    EXPECT_FALSE(batch->contains(moved.images()));
   }
 }
 
@@ -461,9 +547,6 @@ TEST(Loader, EveryMemberOfOneThatWasMovedFromSaysSo) {
   const Loader moved = std::move(loader);
   const std::vector<std::function<void()>> calls = {
       [&] { static_cast<void>(loader.epoch(0)); },
-      [&] { static_cast<void>(loader.state_at({}, false)); },
-      [&] { static_cast<void>(loader.samples_per_epoch()); },
-      [&] { static_cast<void>(loader.epoch_stats(0)); },
       [&] { static_cast<void>(loader.source()); },
       [&] { static_cast<void>(loader.source_reason()); },
       [&] { static_cast<void>(loader.window_groups()); },
@@ -471,8 +554,8 @@ TEST(Loader, EveryMemberOfOneThatWasMovedFromSaysSo) {
       [&] { static_cast<void>(loader.memory_bytes()); },
       [&] { static_cast<void>(loader.num_threads()); },
       [&] {
-        static_cast<void>(cuda::internal::DeviceLoaderAccess::make(
-            std::make_shared<test::FakeGpu>(), std::move(loader), {}));
+        static_cast<void>(internal::Access::make<cuda::DeviceLoader>(
+            std::make_shared<test::FakeGpu>(), std::move(loader), cuda::DeviceOptions{}));
       },
   };
   for (const auto& call : calls) {

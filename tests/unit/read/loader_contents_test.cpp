@@ -38,21 +38,18 @@ TEST_P(LargeFieldsTest, ComeWithTheirImages) {
   // The fields take more than an eighth of this budget, so they are not kept in memory.
   Loader loader(dataset_, {.batch_size = 30,
                            .seed = 3,
-                           .window_bytes = 64 << 10,
                            .fields = {"masks", "depth", "heat", "flow"},
-                           .num_threads = 2,
-                           .prefetch_depth = 1,
-                           .max_held = 1,
-                           .memory_budget = 9 << 19,
-                           .source = GetParam()});
+                           .order = {.window_bytes = 64 << 10},
+                           .memory = {.budget = 9 << 19, .prefetch_depth = 1, .max_held = 1},
+                           .io = {.num_threads = 2, .source = GetParam()}});
   std::set<std::int64_t> seen;
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     for (const Batch& batch : loader.epoch(epoch)) {
-      ASSERT_EQ(batch.field("masks").shape(), (Shape{batch.size(), 16, 12}));
-      const auto masks = batch.field("masks").values<std::uint16_t>();
-      const auto depth = batch.field("depth").values<float>();
-      const auto heat = batch.field("heat").values<std::int32_t>();
-      const auto flow = batch.field("flow").values<std::int16_t>();
+      ASSERT_EQ(batch["masks"].shape(), (Shape{batch.size(), 16, 12}));
+      const auto masks = batch["masks"].values<std::uint16_t>();
+      const auto depth = batch["depth"].values<float>();
+      const auto heat = batch["heat"].values<std::int32_t>();
+      const auto flow = batch["flow"].values<std::int16_t>();
       const auto labels = batch.labels().values<std::int64_t>();
       for (std::size_t i = 0; i < batch.sample_ids().size(); ++i) {
         const std::int64_t row = batch.sample_ids()[i];
@@ -132,9 +129,9 @@ TEST_F(SomeRowsTest, WhatCannotBeMetIsAnError) {
 }
 
 TEST_F(SomeRowsTest, AreKeptInMemoryAlone) {
-  Loader loader(
-      dataset_,
-      {.batch_size = 16, .rows = RowSelection({{10, 30}, {399, 400}}), .resident = Resident::host});
+  Loader loader(dataset_, {.batch_size = 16,
+                           .rows = RowSelection({{10, 30}, {399, 400}}),
+                           .memory = {.resident = Resident::host}});
   for (std::int64_t epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(drain(loader, epoch).size(), 21U);
   EXPECT_GT(loader.epoch_stats(0).bytes_read, 0);
   EXPECT_EQ(loader.epoch_stats(2).bytes_read, 0);
@@ -146,11 +143,11 @@ TEST_F(SomeRowsTest, RanksReadUntilTheyHaveMetEveryRow) {
   constexpr std::int64_t kEpochs = 30;
   LoaderOptions options{.batch_size = 16,
                         .seed = 1,
-                        .world_size = 2,
-                        .window_bytes = 4 * 16 * 16 * 12 * 3,
-                        .resident = Resident::host,
-                        .num_epochs = kEpochs};
-  for (options.rank = 0; options.rank < 2; ++options.rank) {
+                        .order = {.window_bytes = 4 * 16 * 16 * 12 * 3},
+                        .ranks = {.world_size = 2},
+                        .memory = {.resident = Resident::host},
+                        .io = {.num_epochs = kEpochs}};
+  for (options.ranks.rank = 0; options.ranks.rank < 2; ++options.ranks.rank) {
     Loader loader(dataset_, options);
     const std::int64_t groups = loader.row_groups().num_groups();
     for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
@@ -167,10 +164,9 @@ TEST_F(SomeRowsTest, RanksReadUntilTheyHaveMetEveryRow) {
 TEST_F(SomeRowsTest, MoreThanTheBudgetCannotBeKept) {
   expect_error(ErrorCode::out_of_resources, {"resident = host", "400 rows", "memory_budget"}, [&] {
     const Loader loader(dataset_, {.batch_size = 16,
-                                   .window_bytes = 16 << 10,
-                                   .num_threads = 1,
-                                   .memory_budget = 200 << 10,
-                                   .resident = Resident::host});
+                                   .order = {.window_bytes = 16 << 10},
+                                   .memory = {.budget = 200 << 10, .resident = Resident::host},
+                                   .io = {.num_threads = 1}});
   });
 }
 
@@ -192,7 +188,8 @@ class VerifiedTest : public testing::TestWithParam<SourceKind> {
 
 TEST_P(VerifiedTest, ADamagedChunkComesOutOfTheConsumersNextCall) {
   for (const Verify verify : {Verify::first_epoch, Verify::always}) {
-    Loader loader(Dataset::open(path_), {.batch_size = 4, .verify = verify, .source = GetParam()});
+    Loader loader(Dataset::open(path_),
+                  {.batch_size = 4, .io = {.source = GetParam(), .verify = verify}});
     expect_error(ErrorCode::digest_mismatch, {path_, "chunk 2 (rows 16 to 23) of images"},
                  [&] { drain(loader); });
     // It stays an error, and the loader can be destroyed.
@@ -203,7 +200,8 @@ TEST_P(VerifiedTest, ADamagedChunkComesOutOfTheConsumersNextCall) {
 TEST_P(VerifiedTest, OrIsLeftOut) {
   Loader loader(
       Dataset::open(path_),
-      {.batch_size = 4, .verify = Verify::always, .on_error = OnError::skip, .source = GetParam()});
+      {.batch_size = 4,
+       .io = {.source = GetParam(), .verify = Verify::always, .on_error = OnError::skip}});
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     const std::vector<std::int64_t> rows = drain(loader, epoch);
     EXPECT_EQ(rows.size(), 32U);
@@ -221,11 +219,11 @@ TEST_P(VerifiedTest, OrIsLeftOut) {
 TEST_P(VerifiedTest, WhatIsKeptWasCheckedBefore) {
   // The damaged chunk is never kept, so every epoch meets it; the others are read once.
   Loader loader(Dataset::open(path_), {.batch_size = 4,
-                                       .verify = Verify::always,
-                                       .on_error = OnError::skip,
-                                       .source = GetParam(),
-                                       .resident = Resident::host,
-                                       .num_epochs = 3});
+                                       .memory = {.resident = Resident::host},
+                                       .io = {.source = GetParam(),
+                                              .verify = Verify::always,
+                                              .on_error = OnError::skip,
+                                              .num_epochs = 3}});
   for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
     EXPECT_EQ(drain(loader, epoch).size(), 32U);
     EXPECT_EQ(loader.epoch_stats(epoch).skipped_images, 8);
@@ -234,7 +232,7 @@ TEST_P(VerifiedTest, WhatIsKeptWasCheckedBefore) {
 }
 
 TEST_P(VerifiedTest, WithoutVerificationNothingIsNoticed) {
-  Loader loader(Dataset::open(path_), {.batch_size = 4, .source = GetParam()});
+  Loader loader(Dataset::open(path_), {.batch_size = 4, .io = {.source = GetParam()}});
   loader.start_epoch(0);
   std::int64_t images = 0;
   while (const auto batch = loader.next()) images += batch->size();

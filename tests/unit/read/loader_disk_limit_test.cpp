@@ -20,8 +20,8 @@ class LoaderDiskLimitTest : public test::PackedLoaderTest {
   /// Nothing is prefetched from a further epoch.
   static LoaderOptions options(const std::optional<DiskLimit>& limit) {
     LoaderOptions limited = small();
-    limited.num_epochs = 1;
-    limited.disk_limit = limit;
+    limited.io.num_epochs = 1;
+    limited.io.disk_limit = limit;
     return limited;
   }
   /// Sample numbers and pixels, in the order of delivery.
@@ -30,7 +30,7 @@ class LoaderDiskLimitTest : public test::PackedLoaderTest {
     for (const Batch& batch : loader.epoch(epoch)) {
       const auto ids = std::as_bytes(batch.sample_ids());
       all.insert(all.end(), ids.begin(), ids.end());
-      const TensorView images = batch.images();
+      const Tensor images = batch.images();
       all.insert(all.end(), images.data(), images.data() + images.size_bytes());
     }
     return all;
@@ -47,11 +47,11 @@ TEST_F(LoaderDiskLimitTest, TheBatchesAreThoseOfAnyOtherDisk) {
     for (const SourceKind source : {SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
       for (const Verify verify : {Verify::off, Verify::first_epoch}) {
         LoaderOptions wanted = options(std::nullopt);
-        wanted.order = order;
-        wanted.source = source;
-        wanted.verify = verify;
+        wanted.order.mode = order;
+        wanted.io.source = source;
+        wanted.io.verify = verify;
         LoaderOptions limited = wanted;
-        limited.disk_limit =
+        limited.io.disk_limit =
             DiskLimit{.bytes_per_second = 1e8, .request_seconds = 1e-5, .queue_depth = 2};
         ASSERT_EQ(deliver(path_, limited), deliver(path_, wanted))
             << to_string(order) << " " << to_string(source) << " " << to_string(verify);
@@ -80,7 +80,7 @@ TEST_F(LoaderDiskLimitTest, BytesDoNotComeFasterThanTheDiskDeliversThem) {
   const DiskLimit limit{.bytes_per_second = 1e6};
   for (const SourceKind source : {SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     LoaderOptions limited = options(limit);
-    limited.source = source;
+    limited.io.source = source;
     Loader loader(Dataset::open(path_), limited);
     deliver(loader);
     const LoaderStats stats = loader.epoch_stats(0);
@@ -88,7 +88,7 @@ TEST_F(LoaderDiskLimitTest, BytesDoNotComeFasterThanTheDiskDeliversThem) {
     EXPECT_GE(stats.seconds, static_cast<double>(stats.bytes_read) / limit.bytes_per_second);
     // The time is that of the disk, so that is what is named.
     EXPECT_GT(stats.read_seconds, stats.copy_seconds + stats.decode_seconds + stats.plan_seconds);
-    EXPECT_EQ(stats.diagnosis().bound, Bound::disk) << to_string(source);
+    EXPECT_EQ(stats.bottleneck().bottleneck, Bottleneck::disk) << to_string(source);
   }
 }
 
@@ -102,8 +102,8 @@ TEST_F(LoaderDiskLimitTest, RequestsDoNotComeFasterThanTheDiskAnswersThem) {
 
 TEST_F(LoaderDiskLimitTest, ResidentImagesAreChargedOnce) {
   LoaderOptions limited = options(DiskLimit{.request_seconds = 5e-3, .queue_depth = 1});
-  limited.resident = Resident::host;
-  limited.num_epochs = 2;
+  limited.memory.resident = Resident::host;
+  limited.io.num_epochs = 2;
   Loader loader(Dataset::open(path_), limited);
   deliver(loader, 0);
   const auto second = deliver(loader, 1);
@@ -111,7 +111,7 @@ TEST_F(LoaderDiskLimitTest, ResidentImagesAreChargedOnce) {
   EXPECT_EQ(loader.stats().bytes_read, image_bytes);
   EXPECT_GT(loader.epoch_stats(0).read_seconds, loader.epoch_stats(1).read_seconds);
   LoaderOptions plain = options(std::nullopt);
-  plain.num_epochs = 2;
+  plain.io.num_epochs = 2;
   Loader other(Dataset::open(path_), plain);
   deliver(other, 0);
   EXPECT_EQ(second, deliver(other, 1));

@@ -13,7 +13,7 @@
 
 #include <chunkio/loader.hpp>
 
-#include "read/loader_access.hpp"
+#include "read/loader_parts.hpp"
 #include "read/ring.hpp"
 #include "support/child.hpp"
 #include "support/errors.hpp"
@@ -78,13 +78,13 @@ TEST_F(LoaderResumeTest, WorldSizeMayChangeInsideAnEpoch) {
     for (const OrderMode mode :
          {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
       LoaderOptions options = small(8);
-      options.world_size = 4;
-      options.lanes = 8;
-      options.uneven = uneven;
-      options.order = mode;
+      options.ranks.world_size = 4;
+      options.order.lanes = 8;
+      options.order.uneven = uneven;
+      options.order.mode = mode;
       const auto fresh = [&](std::int64_t rank) {
         LoaderOptions mine = options;
-        mine.rank = rank;
+        mine.ranks.rank = rank;
         return Loader(dataset, mine);
       };
       // 230 samples in 8 lanes of 28 and 29, 4 at a time: with `exact` only some ranks have 8
@@ -105,13 +105,13 @@ TEST_F(LoaderResumeTest, WorldSizeMayChangeInsideAnEpoch) {
           const auto resumed = [&](std::int64_t world_size, const std::string& state) {
             return World(world_size, [&](std::int64_t rank) {
               LoaderOptions mine = options;
-              mine.rank = rank;
-              mine.world_size = world_size;
+              mine.ranks.rank = rank;
+              mine.ranks.world_size = world_size;
               mine.batch_size = 1000;  // these three are taken from the state
-              mine.window_bytes = 1;
-              mine.lanes = 0;
-              mine.num_threads = 1 + rank % 3;
-              mine.source = rank % 2 == 0 ? SourceKind::scatter : SourceKind::hdf5;
+              mine.order.window_bytes = 1;
+              mine.order.lanes = 0;
+              mine.io.num_threads = 1 + rank % 3;
+              mine.io.source = rank % 2 == 0 ? SourceKind::scatter : SourceKind::hdf5;
               return Loader::resume(dataset, mine, state);
             });
           };
@@ -164,7 +164,7 @@ TEST_F(LoaderResumeTest, SelectionsContinueAndAreToldApart) {
 TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
   const Dataset dataset = Dataset::open(path_);
   LoaderOptions options = small();
-  options.lanes = 4;
+  options.order.lanes = 4;
   Loader loader(dataset, options);
   const std::string state = loader.state();
   const auto refused = [&](auto change, const std::vector<std::string>& parts) {
@@ -175,13 +175,14 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
     EXPECT_EQ(another.position().step, 0) << "a refusal changes nothing";
   };
   refused([](LoaderOptions& o) { o.seed = 8; }, {path_, "seed is 7 in the state and 8 here"});
-  refused([](LoaderOptions& o) { o.lanes = 2; },
+  refused([](LoaderOptions& o) { o.order.lanes = 2; },
           {"lanes is 4 in the state and 2 here", "begun with lanes = N"});
   refused([](LoaderOptions& o) { o.batch_size = 32; }, {"16 in the state and 32 here"});
-  refused([](LoaderOptions& o) { o.window_bytes *= 2; }, {"4 in the state and 8 here"});
-  refused([](LoaderOptions& o) { o.uneven = Uneven::drop; }, {"uneven is pad", "drop here"});
-  refused([](LoaderOptions& o) { o.drop_last = true; }, {"drop_last is false"});
-  refused([](LoaderOptions& o) { o.order = OrderMode::random; }, {"chunk_shuffled", "random here"});
+  refused([](LoaderOptions& o) { o.order.window_bytes *= 2; }, {"4 in the state and 8 here"});
+  refused([](LoaderOptions& o) { o.order.uneven = Uneven::drop; }, {"uneven is pad", "drop here"});
+  refused([](LoaderOptions& o) { o.order.drop_last = true; }, {"drop_last is false"});
+  refused([](LoaderOptions& o) { o.order.mode = OrderMode::random; },
+          {"chunk_shuffled", "random here"});
 
   const std::string other = scratch_.file("other.h5");
   test::write_packed(other, file_);  // the same images, another uuid
@@ -190,12 +191,12 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
   expect_error(ErrorCode::invalid_argument, {"world_size 3", "4 lanes", "begun with lanes = N"},
                [&] {
                  LoaderOptions three = options;
-                 three.world_size = 3;
+                 three.ranks.world_size = 3;
                  (void)Loader::resume(dataset, three, state);
                });
   expect_error(ErrorCode::invalid_argument, {"world_size"}, [&] {
     LoaderOptions none = options;
-    none.world_size = 0;
+    none.ranks.world_size = 0;
     (void)Loader::resume(dataset, none, state);
   });
   std::string beyond = state;
@@ -240,7 +241,7 @@ int use_inherited(std::optional<Loader>& loader, std::optional<Batch>& held) {
 
 TEST_F(LoaderResumeTest, ForkedChildrenAreToldAndTheParentGoesOn) {
   LoaderOptions options = small(4);
-  options.num_threads = 3;
+  options.io.num_threads = 3;
   Loader whole(Dataset::open(path_), options);
   std::optional<Loader> loader(std::in_place, Dataset::open(path_), options);
   std::optional<Batch> held;
@@ -262,7 +263,7 @@ TEST_F(LoaderResumeTest, ForkedChildrenAreToldAndTheParentGoesOn) {
     if (held->size() < 4) continue;
     // The workers refill the ring meanwhile; or, at the worst moment, a thread that will not exist
     // in the child holds the mutex.
-    std::unique_lock lock(internal::LoaderAccess::ring(*loader)->mutex(), std::defer_lock);
+    std::unique_lock lock(chunkio::read::ring_of(*loader)->mutex(), std::defer_lock);
     if (round % 2 == 0) lock.lock();
     ASSERT_EQ(test::in_child([&] { return use_inherited(loader, held); }), 0) << "round " << round;
     if (lock) lock.unlock();
@@ -296,9 +297,9 @@ TEST_F(LoaderResumeTest, AThousandLoadersLeaveNothingBehind) {
   std::mt19937_64 random(test::test_seed());
   const auto one = [&](const Dataset& dataset) {
     LoaderOptions options = small(static_cast<std::int64_t>(1 + random() % 40));
-    options.num_threads = static_cast<std::int64_t>(1 + random() % 4);
-    options.source = random() % 3 == 0 ? SourceKind::hdf5 : SourceKind::automatic;
-    options.on_error = random() % 2 == 0 ? OnError::skip : OnError::raise;
+    options.io.num_threads = static_cast<std::int64_t>(1 + random() % 4);
+    options.io.source = random() % 3 == 0 ? SourceKind::hdf5 : SourceKind::automatic;
+    options.io.on_error = random() % 2 == 0 ? OnError::skip : OnError::raise;
     std::vector<Batch> held;  // outlives its loader
     Loader loader(dataset, options);
     if (random() % 8 == 0) return;

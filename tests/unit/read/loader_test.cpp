@@ -29,9 +29,9 @@ TEST_F(LoaderTest, EverySourceDeliversEverySampleOnceInTheOrderOfEpochOrder) {
       for (const std::int64_t threads : {1, 2, 7}) {
         SCOPED_TRACE(std::string(to_string(mode)) + " " + std::string(to_string(source)));
         LoaderOptions options = small();
-        options.order = mode;
-        options.source = source;
-        options.num_threads = threads;
+        options.order.mode = mode;
+        options.io.source = source;
+        options.io.num_threads = threads;
         Loader loader(dataset, options);
         EXPECT_EQ(loader.source(), source);
         EXPECT_EQ(loader.window_groups(), 4);
@@ -55,9 +55,9 @@ TEST_F(LoaderTest, MemoryBudgetBelowTheMinimumNamesIt) {
   const Dataset dataset = Dataset::open(path_);
   LoaderOptions options = small();
   const std::int64_t minimum = test::least_memory(dataset, options);
-  options.memory_budget = minimum - 1;
+  options.memory.budget = minimum - 1;
   EXPECT_THROW(Loader(dataset, options), Error);
-  options.memory_budget = minimum;
+  options.memory.budget = minimum;
   Loader loader(dataset, options);
   EXPECT_EQ(loader.memory_bytes(), minimum);
   EXPECT_EQ(static_cast<std::int64_t>(rows_of(loader, 0).size()), file_.num_samples);
@@ -73,11 +73,11 @@ TEST_F(LoaderTest, FitsTheMemoryThatTuneFinds) {
                                .batch_size = batch},
                               {});
     EXPECT_NO_THROW(Loader(dataset, {.batch_size = batch,
-                                     .window_bytes = found.window_bytes,
-                                     .num_threads = found.num_threads,
-                                     .prefetch_depth = found.prefetch_depth,
-                                     .memory_budget = found.memory_budget,
-                                     .resident = found.resident}))
+                                     .order = {.window_bytes = found.window_bytes},
+                                     .memory = {.budget = found.memory_budget,
+                                                .prefetch_depth = found.prefetch_depth,
+                                                .resident = found.resident},
+                                     .io = {.num_threads = found.num_threads}}))
         << "batches of " << batch;
   }
 }
@@ -88,7 +88,7 @@ TEST_F(LoaderTest, FieldsAreOfTheirTypeAndThoseThatAreNotThereAreNamed) {
   options.fields = {"weights"};
   Loader loader(dataset, options);
   loader.start_epoch(0);
-  EXPECT_THROW((void)loader.next()->field("weights").values<double>(), Error);
+  EXPECT_THROW((void)(*loader.next())["weights"].values<double>(), Error);
   options.fields = {"nothing"};
   expect_error(ErrorCode::not_found, {"weights"}, [&] { Loader bad(dataset, options); });
 }
@@ -105,15 +105,15 @@ TEST_F(LoaderTest, FileWithoutLabelsHasEmptyLabels) {
 
 TEST_F(LoaderTest, StatisticsNameTheBoundOnceSomethingWasDelivered) {
   Loader loader(Dataset::open(path_), small());
-  EXPECT_EQ(loader.stats().diagnosis().bound, Bound::none);
-  EXPECT_TRUE(loader.stats().diagnosis().evidence.empty());
+  EXPECT_EQ(loader.stats().bottleneck().bottleneck, Bottleneck::none);
+  EXPECT_TRUE(loader.stats().bottleneck().evidence.empty());
   (void)rows_of(loader, 0);
   for (const LoaderStats& stats : {loader.stats(), loader.epoch_stats(0)}) {
-    EXPECT_NE(stats.diagnosis().bound, Bound::none);
-    EXPECT_FALSE(stats.diagnosis().summary().empty());
+    EXPECT_NE(stats.bottleneck().bottleneck, Bottleneck::none);
+    EXPECT_FALSE(stats.bottleneck().summary().empty());
     EXPECT_EQ(stats.num_threads, loader.num_threads());
   }
-  EXPECT_EQ(loader.epoch_stats(7).diagnosis().bound, Bound::none);
+  EXPECT_EQ(loader.epoch_stats(7).bottleneck().bottleneck, Bottleneck::none);
 }
 
 TEST_F(LoaderTest, NonsenseOptionsAreRefused) {
@@ -124,28 +124,28 @@ TEST_F(LoaderTest, NonsenseOptionsAreRefused) {
     expect_error(ErrorCode::invalid_argument, {}, [&] { Loader loader(dataset, options); });
   };
   refused([](LoaderOptions& o) { o.batch_size = 0; });
-  refused([](LoaderOptions& o) { o.window_bytes = 0; });
-  refused([](LoaderOptions& o) { o.num_threads = -1; });
+  refused([](LoaderOptions& o) { o.order.window_bytes = 0; });
+  refused([](LoaderOptions& o) { o.io.num_threads = -1; });
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
-  refused([](LoaderOptions& o) { o.num_threads = kHuge; });
-  refused([](LoaderOptions& o) { o.prefetch_depth = kHuge; });
-  refused([](LoaderOptions& o) { o.max_held = kHuge; });
-  refused([](LoaderOptions& o) { o.prefetch_depth = 0; });
-  refused([](LoaderOptions& o) { o.max_held = 0; });
-  refused([](LoaderOptions& o) { o.num_epochs = -1; });
-  refused([](LoaderOptions& o) { o.rank = 1; });
-  refused([](LoaderOptions& o) { o.lanes = 3; });
-  refused([](LoaderOptions& o) { o.memory_budget = 0; });
-  refused([](LoaderOptions& o) { o.disk_limit = DiskLimit{.request_seconds = -1}; });
+  refused([](LoaderOptions& o) { o.io.num_threads = kHuge; });
+  refused([](LoaderOptions& o) { o.memory.prefetch_depth = kHuge; });
+  refused([](LoaderOptions& o) { o.memory.max_held = kHuge; });
+  refused([](LoaderOptions& o) { o.memory.prefetch_depth = 0; });
+  refused([](LoaderOptions& o) { o.memory.max_held = 0; });
+  refused([](LoaderOptions& o) { o.io.num_epochs = -1; });
+  refused([](LoaderOptions& o) { o.ranks.rank = 1; });
+  refused([](LoaderOptions& o) { o.order.lanes = 3; });
+  refused([](LoaderOptions& o) { o.memory.budget = 0; });
+  refused([](LoaderOptions& o) { o.io.disk_limit = DiskLimit{.request_seconds = -1}; });
 }
 
 TEST_F(LoaderTest, KeepsPrefetchDepthBatchesCompleteAhead) {
   // Windows of 9 rows in batches of one; so many ahead that two windows are by far not enough.
   LoaderOptions options = small(1);
-  options.order = OrderMode::sequential;
-  options.max_held = 1;
+  options.order.mode = OrderMode::sequential;
+  options.memory.max_held = 1;
   for (const std::int64_t depth : {1, 25, 26, 27, 28, 29, 100}) {
-    options.prefetch_depth = depth;
+    options.memory.prefetch_depth = depth;
     Loader loader(Dataset::open(path_), options);
     const std::int64_t taken = 5;
     loader.start_epoch(0);
@@ -160,8 +160,8 @@ TEST_F(LoaderTest, KeepsPrefetchDepthBatchesCompleteAhead) {
 
 TEST_F(LoaderTest, WhoHoldsTooManyGetsCopiesIfAskedTo) {
   LoaderOptions options = small();
-  options.max_held = 2;
-  options.when_held = WhenHeld::copy;
+  options.memory.max_held = 2;
+  options.memory.when_held = WhenHeld::copy;
   std::vector<Batch> held;
   LoaderStats stats;
   {
@@ -188,8 +188,8 @@ TEST_F(LoaderTest, WhoHoldsTooManyGetsCopiesIfAskedTo) {
 
 TEST_F(LoaderTest, CopiesEndWhenBatchesAreGivenBack) {
   LoaderOptions options = small();
-  options.max_held = 1;
-  options.when_held = WhenHeld::copy;
+  options.memory.max_held = 1;
+  options.memory.when_held = WhenHeld::copy;
   Loader loader(Dataset::open(path_), options);
   loader.start_epoch(0);
   {
@@ -211,7 +211,8 @@ TEST_F(LoaderTest, AWaitCanBeEndedAndGoesOn) {
   int calls = 0;
   LoaderOptions options = small();
   // Half a second for the first window, so that it is waited for.
-  options.disk_limit = DiskLimit{.bytes_per_second = 1e9, .request_seconds = 0.5, .queue_depth = 1};
+  options.io.disk_limit =
+      DiskLimit{.bytes_per_second = 1e9, .request_seconds = 0.5, .queue_depth = 1};
   options.on_wait = [&calls] {
     if (++calls <= 2) throw Stop{};
   };
@@ -237,7 +238,7 @@ TEST_F(LoaderTest, PrintsNothing) {
     loader.restore(loader.state());
   }
   LoaderOptions options = small();
-  options.memory_budget = 1;
+  options.memory.budget = 1;
   // Said by the exception, and nowhere else.
   EXPECT_THROW(Loader(Dataset::open(path_), options), Error);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");

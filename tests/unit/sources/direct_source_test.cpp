@@ -15,6 +15,7 @@
 
 #include <chunkio/dataset.hpp>
 
+#include "base/access.hpp"
 #include "h5/handle.hpp"
 #include "io/direct_file.hpp"
 #include "sources/source_select.hpp"
@@ -36,8 +37,8 @@ std::vector<std::byte> read_all(const Dataset& dataset, const h5::StoredArray& a
 
 Array open_field(const Dataset& dataset, const std::string& name) {
   const FieldInfo field = dataset.find_field(name).value();
-  return h5::open_array(*dataset.impl(), name, field.row_shape.with_first_axis(dataset.size()),
-                        field.dtype);
+  return h5::open_array(*internal::Access::impl(dataset), name,
+                        field.row_shape.with_first_axis(dataset.size()), field.dtype);
 }
 
 /// Places `rows` of `group` between guard bytes and compares them with what H5Dread gave.
@@ -95,7 +96,7 @@ void expect_same_as_libhdf5(const Dataset& dataset, const Array& array, const Ch
 /// That reads ahead.
 std::unique_ptr<ChunkSource> make_source(const Dataset& dataset, const Array& array,
                                          bool direct_io) {
-  return select_source(dataset.impl(), array,
+  return select_source(internal::Access::impl(dataset), array,
                        {.kind = SourceKind::direct,
                         .direct_io = direct_io,
                         .read_ahead = std::make_shared<io::ReadAhead>(true),
@@ -112,8 +113,9 @@ TEST_P(ForeignFileTest, ImagesAreTheSameAsThroughLibhdf5) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
   for (const bool direct_io : {false, true}) {
     SCOPED_TRACE(direct_io);
-    expect_same_as_libhdf5(dataset, dataset.impl()->images,
-                           *make_source(dataset, dataset.impl()->images, direct_io));
+    expect_same_as_libhdf5(
+        dataset, internal::Access::impl(dataset)->images,
+        *make_source(dataset, internal::Access::impl(dataset)->images, direct_io));
   }
 }
 
@@ -121,9 +123,10 @@ TEST_P(ForeignFileTest, TheSourceChosenByItselfAndHdf5AgreeToo) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
   for (const SourceKind kind : {SourceKind::automatic, SourceKind::hdf5}) {
     const SelectedSource selected =
-        select_source(dataset.impl(), dataset.impl()->images, {.kind = kind, .group_samples = 9});
+        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+                      {.kind = kind, .group_samples = 9});
     SCOPED_TRACE(to_string(selected.kind));
-    expect_same_as_libhdf5(dataset, dataset.impl()->images, *selected.source);
+    expect_same_as_libhdf5(dataset, internal::Access::impl(dataset)->images, *selected.source);
   }
 }
 
@@ -168,7 +171,8 @@ TEST_F(DirectSourceTest, MaskedFieldsAreWhatWasWritten) {
   for (std::uint32_t row = 0; row < 40; ++row) {
     rows.push_back({row, reinterpret_cast<std::byte*>(values.data() + std::size_t{row} * 7)});
   }
-  (void)DirectSource(dataset.impl(), array, dataset.impl()->bytes).place({0, 40}, rows, {});
+  (void)DirectSource(internal::Access::impl(dataset), array, internal::Access::impl(dataset)->bytes)
+      .place({0, 40}, rows, {});
   for (std::size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(values[i], static_cast<float>(i) * 3.25F) << i;
   }
@@ -195,23 +199,25 @@ TEST_F(DirectSourceTest, PartialChunksThatWereLeftUnfilteredAreReadAsTheyAre) {
         H5Dwrite(dataset.get(), H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, pixels.data()), 0);
   }
   const Dataset dataset = Dataset::open(path);
-  const DirectSource source(dataset.impl(), dataset.impl()->images, dataset.impl()->bytes);
-  ASSERT_FALSE(dataset.impl()->images->partial_chunks_filtered);
-  expect_same_as_libhdf5(dataset, dataset.impl()->images, source);
+  const DirectSource source(internal::Access::impl(dataset),
+                            internal::Access::impl(dataset)->images,
+                            internal::Access::impl(dataset)->bytes);
+  ASSERT_FALSE(internal::Access::impl(dataset)->images->partial_chunks_filtered);
+  expect_same_as_libhdf5(dataset, internal::Access::impl(dataset)->images, source);
 }
 
 TEST_F(DirectSourceTest, ScatterGoesRoundThePageCacheToo) {
   for (const char* file : {"contiguous", "btree1", "unallocated_chunks"}) {
     SCOPED_TRACE(file);
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));
-    const Array& images = dataset.impl()->images;
+    const Array& images = internal::Access::impl(dataset)->images;
     const auto scatter = [&](bool direct_io) {
-      return select_source(dataset.impl(), images,
+      return select_source(internal::Access::impl(dataset), images,
                            {.kind = SourceKind::scatter, .direct_io = direct_io})
           .source;
     };
     expect_same_as_libhdf5(dataset, images, *scatter(true));
-    if (io::open_direct(dataset.impl()->bytes)) {
+    if (io::open_direct(internal::Access::impl(dataset)->bytes)) {
       EXPECT_GT(scatter(true)->memory_bytes(1), scatter(false)->memory_bytes(1));
     }
   }
@@ -220,7 +226,9 @@ TEST_F(DirectSourceTest, ScatterGoesRoundThePageCacheToo) {
 TEST_F(DirectSourceTest, ReadsOnlyWhatItNeeds) {
   const auto bytes_read = [&](const char* file, const std::vector<std::uint32_t>& rows) {
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));
-    const DirectSource source(dataset.impl(), dataset.impl()->images, dataset.impl()->bytes);
+    const DirectSource source(internal::Access::impl(dataset),
+                              internal::Access::impl(dataset)->images,
+                              internal::Access::impl(dataset)->bytes);
     std::vector<std::byte> memory(static_cast<std::size_t>(dataset.info().sample_bytes()));
     std::vector<RowTarget> targets;
     std::int64_t bytes = 0;
@@ -241,8 +249,9 @@ TEST_F(DirectSourceTest, ReadsOnlyWhatItNeeds) {
 
 TEST_F(DirectSourceTest, ManyThreadsShareOneSource) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "odd_chunks_checked"));
-  const Array& images = dataset.impl()->images;
-  const DirectSource source(dataset.impl(), images, dataset.impl()->bytes);
+  const Array& images = internal::Access::impl(dataset)->images;
+  const DirectSource source(internal::Access::impl(dataset), images,
+                            internal::Access::impl(dataset)->bytes);
   const std::vector<std::byte> expected = read_all(dataset, *images);
   std::vector<std::thread> threads;
   for (unsigned int t = 0; t < 4; ++t) {
@@ -267,16 +276,19 @@ TEST_F(DirectSourceTest, ManyThreadsShareOneSource) {
 TEST_F(DirectSourceTest, RefusesWhatOnlyLibhdf5CanRead) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "fields"));
   const Array big_endian = open_field(dataset, "meta/box");
-  test::expect_error(
-      ErrorCode::unsupported, {dataset.info().path, "meta/box", "byte order", "hdf5 source"},
-      [&] { const DirectSource source(dataset.impl(), big_endian, dataset.impl()->bytes); });
+  test::expect_error(ErrorCode::unsupported,
+                     {dataset.info().path, "meta/box", "byte order", "hdf5 source"}, [&] {
+                       const DirectSource source(internal::Access::impl(dataset), big_endian,
+                                                 internal::Access::impl(dataset)->bytes);
+                     });
 }
 
 TEST_F(DirectSourceTest, LeavesFiltersItDoesNotKnowToLibhdf5) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "scaleoffset"));
   const Array array = open_field(dataset, "depth");
   EXPECT_EQ(DirectSource::reason_against(*array), "scaleoffset filter");
-  const SelectedSource selected = select_source(dataset.impl(), array, {.group_samples = 8});
+  const SelectedSource selected =
+      select_source(internal::Access::impl(dataset), array, {.group_samples = 8});
   EXPECT_EQ(selected.kind, SourceKind::hdf5);
   EXPECT_EQ(selected.reason, "scaleoffset filter");
   expect_same_as_libhdf5(dataset, array, *selected.source);
@@ -285,13 +297,14 @@ TEST_F(DirectSourceTest, LeavesFiltersItDoesNotKnowToLibhdf5) {
 TEST_F(DirectSourceTest, MemoryIsBoundedByTwoChunksAThread) {
   for (const char* file : {"large_deflate", "large_chunk", "contiguous", "deflate"}) {
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));
-    const h5::StoredArray& images = *dataset.impl()->images;
+    const h5::StoredArray& images = *internal::Access::impl(dataset)->images;
     const std::int64_t index = images.index ? images.index->memory_bytes() : 0;
     const std::int64_t chunk =
         images.filters.empty() ? 0 : images.stored.chunk_shape.num_elements();
     for (const bool direct_io : {false, true}) {
-      const auto& bytes = dataset.impl()->bytes;
-      const DirectSource source(dataset.impl(), dataset.impl()->images,
+      const auto& bytes = internal::Access::impl(dataset)->bytes;
+      const DirectSource source(internal::Access::impl(dataset),
+                                internal::Access::impl(dataset)->images,
                                 direct_io ? io::direct_if_possible(bytes) : bytes);
       EXPECT_EQ(source.memory_bytes(0), index);
       EXPECT_GE(source.memory_bytes(1), index + 2 * chunk);
@@ -313,7 +326,7 @@ class DamagedChunkTest : public DirectSourceTest {
       const Dataset whole = Dataset::open(path);
       std::vector<std::int64_t> position(4);
       position[0] = chunk;
-      entry = whole.impl()->images->index->find(position);
+      entry = internal::Access::impl(whole)->images->index->find(position);
     }
     std::vector<std::uint8_t> bytes = test::read_bytes(path);
     damage(std::span(bytes).subspan(static_cast<std::size_t>(entry.file_offset),
@@ -324,7 +337,9 @@ class DamagedChunkTest : public DirectSourceTest {
 
   /// Reads row group `group` of `rows` rows.
   static void place(const Dataset& dataset, std::int64_t group, std::int64_t rows) {
-    const DirectSource source(dataset.impl(), dataset.impl()->images, dataset.impl()->bytes);
+    const DirectSource source(internal::Access::impl(dataset),
+                              internal::Access::impl(dataset)->images,
+                              internal::Access::impl(dataset)->bytes);
     const RowGroup wanted{group * rows, std::min(rows, dataset.size() - group * rows)};
     std::vector<std::byte> memory(
         static_cast<std::size_t>(wanted.num_rows * dataset.info().sample_bytes()));
@@ -367,7 +382,7 @@ TEST_F(DamagedChunkTest, EveryFlippedByteOfACheckedChunkIsAnError) {
   const std::string path = test::h5py_file(folder_, "odd_chunks_checked");
   const Dataset whole = Dataset::open(path);
   const std::vector<std::int64_t> position{1, 0, 0, 0};
-  const h5::ChunkEntry entry = whole.impl()->images->index->find(position);
+  const h5::ChunkEntry entry = internal::Access::impl(whole)->images->index->find(position);
   const std::vector<std::uint8_t> bytes = test::read_bytes(path);
   const std::string other = folder_.file("other.h5");
   for (std::int64_t at = 0; at < entry.stored_bytes; ++at) {
@@ -383,7 +398,9 @@ TEST_F(DamagedChunkTest, EveryFlippedByteOfACheckedChunkIsAnError) {
 TEST_F(DamagedChunkTest, AFileCutShortIsAnErrorBeforeAndWhileReading) {
   const std::string path = test::h5py_file(folder_, "extensible_array");
   const Dataset dataset = Dataset::open(path);
-  const DirectSource source(dataset.impl(), dataset.impl()->images, dataset.impl()->bytes);
+  const DirectSource source(internal::Access::impl(dataset),
+                            internal::Access::impl(dataset)->images,
+                            internal::Access::impl(dataset)->bytes);
   std::vector<std::byte> memory(static_cast<std::size_t>(dataset.info().sample_bytes()));
   // Row 0 was written second, so it is gone when half of the file is.
   const std::vector<RowTarget> rows{{0, memory.data()}};
@@ -404,7 +421,7 @@ TEST_F(DamagedChunkTest, AChunkBeyondTheEndOfTheFileIsAnErrorThatNamesIt) {
   {
     const Dataset whole = Dataset::open(path);
     const std::vector<std::int64_t> position{1, 0, 0, 0};
-    address = whole.impl()->images->index->find(position).file_offset;
+    address = internal::Access::impl(whole)->images->index->find(position).file_offset;
   }
   std::vector<std::uint8_t> pattern;
   for (int i = 0; i < 8; ++i) pattern.push_back(static_cast<std::uint8_t>(address >> 8 * i));
@@ -420,7 +437,7 @@ TEST_F(DamagedChunkTest, AChunkBeyondTheEndOfTheFileIsAnErrorThatNamesIt) {
 
 TEST_F(DamagedChunkTest, ReadErrorsNameTheChunkAndTheCause) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "deflate"));
-  const auto& impl = dataset.impl();
+  const auto& impl = internal::Access::impl(dataset);
   const std::vector<std::int64_t> second{1, 0, 0, 0};
   const h5::ChunkEntry entry = impl->images->index->find(second);
   const auto broken = std::make_shared<const test::FailingSource>(

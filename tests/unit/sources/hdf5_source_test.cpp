@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/access.hpp"
 #include "support/h5_files.hpp"
 
 namespace chunkio::sources {
@@ -41,7 +42,8 @@ TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
     writer.close();
   }
   const Dataset dataset = Dataset::open(folder.file("a.h5"));
-  const Hdf5Source source(dataset.impl(), dataset.impl()->images, dataset.impl()->bytes, 32);
+  const Hdf5Source source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+                          internal::Access::impl(dataset)->bytes, 32);
   EXPECT_EQ(expect_rows(source, dataset, {32, 32}, {1, 30}), 2 * 30000);
   // Two rows apart by less than a call costs: read in one sweep.
   EXPECT_EQ(expect_rows(source, dataset, {32, 32}, {1, 3}), 3 * 30000);
@@ -51,7 +53,8 @@ TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
 TEST(Hdf5Source, MemoryCountsScratchAndCache) {
   test::ScratchFolder folder;
   const Dataset cut = Dataset::open(test::h5py_file(folder, "celeba_chunks"));
-  const Hdf5Source source(cut.impl(), cut.impl()->images, cut.impl()->bytes, 100);
+  const Hdf5Source source(internal::Access::impl(cut), internal::Access::impl(cut)->images,
+                          internal::Access::impl(cut)->bytes, 100);
   const std::int64_t group_bytes = 2 * 100 * 3 * 217 * 178;
   EXPECT_GE(source.memory_bytes(1), 2 * group_bytes);
   const std::int64_t scratch = source.memory_bytes(2) - source.memory_bytes(1);
@@ -73,7 +76,8 @@ TEST(Hdf5Source, DamagedChunksAreErrors) {
   ++*found;
   test::write_bytes(path, bytes);
   const Dataset dataset = Dataset::open(path);
-  const Hdf5Source source(dataset.impl(), dataset.impl()->images, dataset.impl()->bytes, 7);
+  const Hdf5Source source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+                          internal::Access::impl(dataset)->bytes, 7);
   std::vector<std::byte> out(192);
   const RowTarget target{0, out.data()};
   test::expect_error(ErrorCode::corrupt_data, {path, "rows 0 to 6", "fletcher32"}, [&] {

@@ -10,6 +10,7 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 
+#include "base/access.hpp"
 #include "base/chunk_source.hpp"
 #include "h5/dataset_impl.hpp"
 #include "io/disk_limiter.hpp"
@@ -81,7 +82,7 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> 
 
   [[nodiscard]] std::unique_ptr<ChunkSource> make_source(const Dataset& dataset) const {
     const Kind& kind = std::get<0>(GetParam());
-    const auto& impl = dataset.impl();
+    const auto& impl = internal::Access::impl(dataset);
     if (kind.tried) {
       const auto read_ahead = std::make_shared<io::ReadAhead>(true);
       const auto bytes =
@@ -213,8 +214,9 @@ TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
   const auto source = make_source(dataset);
   // The images lie in the middle of the file or at its end; half of it is surely gone after this.
   std::filesystem::resize_file(
-      path, static_cast<std::uintmax_t>(dataset.impl()->images->linear_offset.value() +
-                                        file_.num_samples * file_.sample_bytes() / 2));
+      path,
+      static_cast<std::uintmax_t>(internal::Access::impl(dataset)->images->linear_offset.value() +
+                                  file_.num_samples * file_.sample_bytes() / 2));
   const std::int64_t last = num_groups() - 1;
   std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
   const std::vector<RowTarget> rows{

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/access.hpp"
 #include "h5/dataset_impl.hpp"
 #include "io/direct_file.hpp"
 #include "io/local_file.hpp"
@@ -25,7 +26,8 @@ class SourceSelectTest : public testing::Test {
 
   [[nodiscard]] static SourceChoice choose(const Dataset& dataset, std::int64_t cacheable,
                                            bool direct_io = false) {
-    return choose_source(*dataset.impl(), *dataset.impl()->images, direct_io, cacheable);
+    return choose_source(*internal::Access::impl(dataset), *internal::Access::impl(dataset)->images,
+                         direct_io, cacheable);
   }
 
   test::ScratchFolder scratch_;
@@ -34,7 +36,7 @@ class SourceSelectTest : public testing::Test {
 
 TEST_F(SourceSelectTest, WhatFitsThePageCacheIsMappedAndWhatDoesNotGoesRoundIt) {
   const Dataset dataset = Dataset::open(path_);
-  const std::int64_t bytes = dataset.impl()->images->stored_bytes;
+  const std::int64_t bytes = internal::Access::impl(dataset)->images->stored_bytes;
 
   const SourceChoice fits = choose(dataset, 2 * bytes);
   EXPECT_EQ(fits.kind, SourceKind::mapped);
@@ -64,8 +66,9 @@ TEST_F(SourceSelectTest, DirectIoAskedForIsHadWhereASourceCan) {
   EXPECT_TRUE(choose(deflate, 1).direct_io);
 
   const Dataset foreign = Dataset::open(test::h5py_file(scratch_, "scaleoffset"));
-  const auto depth = h5::open_array(*foreign.impl(), "depth", Shape{20, 6}, DType::int32);
-  const SourceChoice by_libhdf5 = choose_source(*foreign.impl(), *depth, true, 1);
+  const auto depth =
+      h5::open_array(*internal::Access::impl(foreign), "depth", Shape{20, 6}, DType::int32);
+  const SourceChoice by_libhdf5 = choose_source(*internal::Access::impl(foreign), *depth, true, 1);
   EXPECT_EQ(by_libhdf5.kind, SourceKind::hdf5);
   EXPECT_FALSE(by_libhdf5.direct_io);
   EXPECT_NE(by_libhdf5.reason.find("direct_io has no effect"), std::string::npos);
@@ -93,7 +96,8 @@ TEST_F(SourceSelectTest, SourcesThatCannotGoRoundThePageCacheRefuseTo) {
   for (const SourceKind kind : {SourceKind::mapped, SourceKind::hdf5}) {
     expect_error(ErrorCode::invalid_argument,
                  {std::string(to_string(kind)), "direct_io", "let it be chosen"}, [&] {
-                   (void)select_source(dataset.impl(), dataset.impl()->images,
+                   (void)select_source(internal::Access::impl(dataset),
+                                       internal::Access::impl(dataset)->images,
                                        {.kind = kind, .group_samples = 8, .direct_io = true});
                  });
   }
@@ -106,17 +110,21 @@ TEST_F(SourceSelectTest, TheReasonSaysWhetherThePageCacheIsReallyAvoided) {
   refusing->bytes = std::make_shared<io::LocalFile>("/proc/version");
   for (const SourceKind kind : {SourceKind::automatic, SourceKind::scatter, SourceKind::direct}) {
     const SourceRequest request{.kind = kind, .group_samples = 8, .direct_io = true};
-    const SelectedSource refused = select_source(refusing, dataset.impl()->images, request);
+    const SelectedSource refused =
+        select_source(refusing, internal::Access::impl(dataset)->images, request);
     EXPECT_FALSE(refused.direct_io);
     EXPECT_NE(refused.reason.find("; the file system refuses O_DIRECT"), std::string::npos)
         << refused.reason;
-    const SelectedSource allowed = select_source(dataset.impl(), dataset.impl()->images, request);
-    EXPECT_EQ(allowed.direct_io, io::open_direct(dataset.impl()->bytes) != nullptr);
+    const SelectedSource allowed = select_source(internal::Access::impl(dataset),
+                                                 internal::Access::impl(dataset)->images, request);
+    EXPECT_EQ(allowed.direct_io,
+              io::open_direct(internal::Access::impl(dataset)->bytes) != nullptr);
     EXPECT_NE(allowed.reason.find(allowed.direct_io ? "; read with O_DIRECT" : "refuses O_DIRECT"),
               std::string::npos)
         << allowed.reason;
     const SelectedSource usual =
-        select_source(dataset.impl(), dataset.impl()->images, {.kind = kind, .group_samples = 8});
+        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+                      {.kind = kind, .group_samples = 8});
     EXPECT_EQ(usual.reason.find("O_DIRECT"), std::string::npos) << usual.reason;
   }
 }

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/access.hpp"
 #include "io/direct_file.hpp"
 #include "io/local_file.hpp"
 #include "sources/source_select.hpp"
@@ -32,9 +33,9 @@ class VerifyingSourceTest : public testing::Test {
   static VerifyingSource make(const Dataset& dataset, Verify verify,
                               SourceKind kind = SourceKind::scatter, bool direct_io = false) {
     SelectedSource selected =
-        select_source(dataset.impl(), dataset.impl()->images,
+        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
                       {.kind = kind, .group_samples = kChunk, .direct_io = direct_io});
-    return {dataset.impl(), verify, std::move(selected.source), selected.bytes};
+    return {internal::Access::impl(dataset), verify, std::move(selected.source), selected.bytes};
   }
 
   ReadCost place(const ChunkSource& source, std::int64_t first_row, std::int64_t num_rows,
@@ -129,7 +130,8 @@ TEST_F(VerifyingSourceTest, FilteredChunksAreComparedWithWhatTheyDecodeTo) {
     }
   }
   const std::array<std::int64_t, 4> coord = {1, 0, 0, 0};
-  const std::int64_t at = Dataset::open(path).impl()->images->index->find(coord).file_offset + 100;
+  const std::int64_t at =
+      internal::Access::impl(Dataset::open(path))->images->index->find(coord).file_offset + 100;
   test::flip_bit(path, at);
   const Dataset dataset = Dataset::open(path);
   const VerifyingSource source = make(dataset, Verify::always, SourceKind::automatic);
@@ -163,8 +165,9 @@ TEST_F(VerifyingSourceTest, GoesRoundThePageCacheWithItsSource) {
     for (std::uint32_t row = 0; row < 16; ++row) {
       rows.push_back({.row = row, .target = memory.data() + row * file_.sample_bytes()});
     }
-    const int fd = io::as_local_file(*dataset.impl()->bytes)->fd();
-    const auto file_bytes = static_cast<std::size_t>(dataset.impl()->bytes->size());
+    const int fd = io::as_local_file(*internal::Access::impl(dataset)->bytes)->fd();
+    const auto file_bytes =
+        static_cast<std::size_t>(internal::Access::impl(dataset)->bytes->size());
     test::drop_from_cache(fd);
     const bool dropped = test::cached_bytes(fd, file_bytes) == 0;
     const ReadCost cost = source.place({.first_row = 0, .num_rows = 16}, rows, std::stop_token());
@@ -175,7 +178,7 @@ TEST_F(VerifyingSourceTest, GoesRoundThePageCacheWithItsSource) {
           std::equal(expected.begin(), expected.end(), memory.begin() + row * file_.sample_bytes()))
           << "row " << row;
     }
-    if (dropped && direct_io && io::open_direct(dataset.impl()->bytes)) {
+    if (dropped && direct_io && io::open_direct(internal::Access::impl(dataset)->bytes)) {
       // Labels and digests alone come through it.
       EXPECT_LE(test::cached_bytes(fd, file_bytes), std::size_t{32} << 10);
     }
@@ -185,7 +188,7 @@ TEST_F(VerifyingSourceTest, GoesRoundThePageCacheWithItsSource) {
 TEST_F(VerifyingSourceTest, AReadThatFailsNamesTheChunk) {
   const Dataset dataset = Dataset::open(path_);
   const VerifyingSource source = make(dataset, Verify::always);
-  const std::int64_t offset = *dataset.impl()->images->linear_offset;
+  const std::int64_t offset = *internal::Access::impl(dataset)->images->linear_offset;
   std::filesystem::resize_file(
       path_, static_cast<std::uintmax_t>(offset + 2 * kChunk * file_.sample_bytes() + 1));
   expect_error(ErrorCode::corrupt_data, {path_, "chunk 2 (rows 16 to 23) of images"},

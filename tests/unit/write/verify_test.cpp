@@ -14,6 +14,7 @@
 #include <chunkio/dataset_writer.hpp>
 #include <chunkio/verify.hpp>
 
+#include "base/access.hpp"
 #include "h5/attributes.hpp"
 #include "h5/dataset_impl.hpp"
 #include "h5/description_reader.hpp"
@@ -41,7 +42,7 @@ class StoredPixels {
   explicit StoredPixels(std::string path) : path_(std::move(path)) {
     const Dataset dataset = Dataset::open(path_);
     const DatasetInfo& info = dataset.info();
-    offset_ = *dataset.impl()->images->linear_offset;
+    offset_ = *internal::Access::impl(dataset)->images->linear_offset;
     chunk_bytes_ = info.stored.chunk_shape[0] * info.sample_bytes();
     num_chunks_ = info.num_chunks;
   }
@@ -167,8 +168,8 @@ TEST(Verify, GoesRoundThePageCache) {
       scratch.file("a.h5"),
       {.num_samples = 64, .height = 300, .width = 300, .channels = 3, .chunk_samples = 10});
   const Dataset dataset = Dataset::open(pixels.path());
-  const int fd = io::as_local_file(*dataset.impl()->bytes)->fd();
-  const auto size = static_cast<std::size_t>(dataset.impl()->bytes->size());
+  const int fd = io::as_local_file(*internal::Access::impl(dataset)->bytes)->fd();
+  const auto size = static_cast<std::size_t>(internal::Access::impl(dataset)->bytes->size());
   test::drop_from_cache(fd);
   if (test::cached_bytes(fd, size) > 0) GTEST_SKIP() << "this file system keeps its pages";
   EXPECT_TRUE(verify_chunks(dataset).damaged.empty());

@@ -26,7 +26,7 @@ void add_run_options(CLI::App& app, DoctorOptions& options) {
       ->default_str("");
   cli::add_integer(app, "--batch", options.loader.batch_size, 1, "Samples in a batch");
   cli::add_byte_size(
-      app, "--window-bytes", options.loader.window_bytes,
+      app, "--window-bytes", options.loader.order.window_bytes,
       "Size of the shuffle window; smaller than a loader's 256 MiB, so that a short run has many "
       "windows");
   add_order(app, options.loader);
@@ -38,8 +38,8 @@ void add_run_options(CLI::App& app, DoctorOptions& options) {
 }
 
 void finish(DoctorOptions& options) {
-  cli::check_threads(options.loader.num_threads);
-  options.loader.disk_limit = options.disk.limit();
+  cli::check_threads(options.loader.io.num_threads);
+  options.loader.io.disk_limit = options.disk.limit();
   if (options.step_ms > 0) return;
   throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
                        "--step-ms must be above 0: it is what your training step takes for a "
@@ -52,7 +52,7 @@ void add_doctor_command(CLI::App& app, const cli::GlobalOptions& global, cli::Ac
   CLI::App* const command = app.add_subcommand(
       "doctor", "Measure what training from a file would wait for, and suggest what helps");
   const auto options = std::make_shared<DoctorOptions>();
-  options->loader.window_bytes = kWindowBytes;
+  options->loader.order.window_bytes = kWindowBytes;
   add_run_options(*command, *options);
   add_reading_options(*command, options->loader, options->disk);
   cli::add_open_options(*command, options->open);

@@ -3,8 +3,8 @@
 #include <string>
 
 #include <chunkio/dataset.hpp>
-#include <chunkio/inspection.hpp>
-#include <chunkio/json.hpp>
+#include <chunkio/loader.hpp>
+#include <chunkio/tuning.hpp>
 
 #include "cli/command.hpp"
 #include "cli/help.hpp"

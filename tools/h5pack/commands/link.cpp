@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chunkio/dataset.hpp>
-#include <chunkio/shards.hpp>
+#include <chunkio/dataset_writer.hpp>
 
 #include "cli/command.hpp"
 #include "cli/escape.hpp"

@@ -9,7 +9,6 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/shards.hpp>
 
 #include "cli/byte_size.hpp"
 #include "cli/escape.hpp"

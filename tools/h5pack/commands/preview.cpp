@@ -14,7 +14,7 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "cli/atomic_file.hpp"
 #include "cli/command.hpp"

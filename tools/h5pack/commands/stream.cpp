@@ -64,7 +64,7 @@ class StreamRun {
       : loader_(make_loader(dataset, options, state)),
         options_(options),
         // Several bars on one terminal would be none.
-        quiet_(quiet || options.loader.rank != 0),
+        quiet_(quiet || options.loader.ranks.rank != 0),
         steps_left_(options.steps),
         first_epoch_(loader_.position().epoch) {
     if (first_epoch_ >= options.epochs) {
@@ -146,7 +146,7 @@ class SampleDigests {
  public:
   /// \param source_ids  of all rows, or empty. Must outlive this.
   explicit SampleDigests(const std::vector<std::int64_t>& source_ids) : source_ids_(&source_ids) {}
-  void add(std::span<const std::int64_t> rows, const chunkio::TensorView& view) {
+  void add(std::span<const std::int64_t> rows, const chunkio::Tensor& view) {
     if (rows.empty()) return;
     const std::size_t row_bytes = view.size_bytes() / rows.size();
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -188,7 +188,7 @@ void inspect(const chunkio::Dataset& dataset, const StreamOptions& options, bool
         pixels.add(rows, batch.images());
         if (labels) label_digests.add(rows, batch.labels());
         for (std::size_t i = 0; i < fields.size(); ++i) {
-          fields[i].add(rows, batch.field(options.loader.fields[i]));
+          fields[i].add(rows, batch[options.loader.fields[i]]);
         }
       }
       if (options.shuffle_quality) {

@@ -1,7 +1,7 @@
 #include "h5pack/commands/stream_options.hpp"
 
+#include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/ranks.hpp>
 
 #include "cli/disk_options.hpp"
 #include "cli/options.hpp"
@@ -22,16 +22,16 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
   cli::add_seed(app, "--seed", loader.seed, "Seed of the order of samples");
   add_order(app, loader);
   auto* const window = cli::add_byte_size(
-      app, "--window-bytes", loader.window_bytes,
+      app, "--window-bytes", loader.order.window_bytes,
       "Size of the shuffle window: a larger one mixes better and takes more memory");
-  app.add_flag("--drop-last", loader.drop_last, "Leave out the last, smaller batch");
+  app.add_flag("--drop-last", loader.order.drop_last, "Leave out the last, smaller batch");
   add_fields(app, loader);
   cli::add_rows(app, loader.rows);
   cli::add_names(app, "--labels", options.labels,
                  "Only samples of these classes: names of the file, or numbers", "LIST");
   add_verify(app, loader);
   cli::add_choice<chunkio::OnError>(
-      app, "--on-error", loader.on_error,
+      app, "--on-error", loader.io.on_error,
       {{"fail", chunkio::OnError::raise}, {"skip", chunkio::OnError::skip}},
       "On a damaged row: stop, or skip and count it (exit code 3)");
   app.add_option(
@@ -50,19 +50,19 @@ void add_delivered(CLI::App& app, StreamOptions& options) {
 void add_ranks(CLI::App& app, StreamOptions& options) {
   const cli::Heading heading(app, "Ranks");
   chunkio::LoaderOptions& loader = options.loader;
-  auto* const rank = cli::add_integer(app, "--rank", loader.rank, 0, "Rank of this reader");
+  auto* const rank = cli::add_integer(app, "--rank", loader.ranks.rank, 0, "Rank of this reader");
   auto* const world_size =
-      cli::add_integer(app, "--world-size", loader.world_size, 1, "Number of readers");
+      cli::add_integer(app, "--world-size", loader.ranks.world_size, 1, "Number of readers");
   app.add_flag("--ranks-from-env", options.ranks_from_env,
                "Take rank and world size from torchrun, Open MPI, PMI or Slurm")
       ->excludes(rank)
       ->excludes(world_size);
   cli::add_integer(
-      app, "--lanes", loader.lanes, 0,
+      app, "--lanes", loader.order.lanes, 0,
       "Parts of the order: every world size that divides it sees the same global batches; 0: one "
       "for each reader")
       ->excludes("--state-in");
-  cli::add_choice<chunkio::Uneven>(app, "--uneven", loader.uneven,
+  cli::add_choice<chunkio::Uneven>(app, "--uneven", loader.order.uneven,
                                    {{"pad", chunkio::Uneven::pad},
                                     {"drop", chunkio::Uneven::drop},
                                     {"exact", chunkio::Uneven::exact}},
@@ -83,7 +83,7 @@ void add_report(CLI::App& app, StreamOptions& options) {
 
 CLI::Option* add_order(CLI::App& app, chunkio::LoaderOptions& loader) {
   return cli::add_choice<chunkio::OrderMode>(
-      app, "--order", loader.order,
+      app, "--order", loader.order.mode,
       {{"chunk-shuffled", chunkio::OrderMode::chunk_shuffled},
        {"sequential", chunkio::OrderMode::sequential},
        {"random", chunkio::OrderMode::random}},
@@ -96,7 +96,7 @@ CLI::Option* add_fields(CLI::App& app, chunkio::LoaderOptions& loader) {
 }
 
 CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader) {
-  return cli::add_choice<chunkio::Verify>(app, "--verify", loader.verify,
+  return cli::add_choice<chunkio::Verify>(app, "--verify", loader.io.verify,
                                           {{"off", chunkio::Verify::off},
                                            {"first-epoch", chunkio::Verify::first_epoch},
                                            {"always", chunkio::Verify::always}},
@@ -105,25 +105,26 @@ CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader) {
 
 void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, cli::DiskOptions& disk) {
   const cli::Heading heading(app, "How it is read (never changes what is delivered)");
-  cli::add_choice<chunkio::SourceKind>(app, "--source", loader.source,
+  cli::add_choice<chunkio::SourceKind>(app, "--source", loader.io.source,
                                        {{"auto", chunkio::SourceKind::automatic},
                                         {"mapped", chunkio::SourceKind::mapped},
                                         {"scatter", chunkio::SourceKind::scatter},
                                         {"direct", chunkio::SourceKind::direct},
                                         {"hdf5", chunkio::SourceKind::hdf5}},
                                        "How to read the file");
-  app.add_flag("--direct-io", loader.direct_io,
+  app.add_flag("--direct-io", loader.io.direct_io,
                "Bypass the page cache (sources scatter and direct), for data far larger than "
                "memory");
   cli::add_choice<chunkio::Resident>(
-      app, "--resident", loader.resident,
+      app, "--resident", loader.memory.resident,
       {{"none", chunkio::Resident::none}, {"host", chunkio::Resident::host}},
       "Where to keep images after the first epoch");
-  cli::add_byte_size(app, "--memory-budget", loader.memory_budget,
+  cli::add_byte_size(app, "--memory-budget", loader.memory.budget,
                      "Memory that the loader may use");
-  cli::add_integer(app, "-j,--threads", loader.num_threads, 0,
+  cli::add_integer(app, "-j,--threads", loader.io.num_threads, 0,
                    "Reading threads; 0: h5pack chooses");
-  cli::add_integer(app, "--prefetch", loader.prefetch_depth, 1, "Batches to keep ready, at least");
+  cli::add_integer(app, "--prefetch", loader.memory.prefetch_depth, 1,
+                   "Batches to keep ready, at least");
   cli::add_disk_limit(app, disk);
 }
 
@@ -138,19 +139,19 @@ void add_stream_options(CLI::App& app, StreamOptions& options) {
 
 void finish_stream_options(StreamOptions& options) {
   chunkio::LoaderOptions& loader = options.loader;
-  cli::check_threads(loader.num_threads);
+  cli::check_threads(loader.io.num_threads);
   if (options.ranks_from_env) {
     const chunkio::Ranks ranks = chunkio::Ranks::from_environment();
-    loader.rank = ranks.rank;
-    loader.world_size = ranks.world_size;
+    loader.ranks.rank = ranks.rank;
+    loader.ranks.world_size = ranks.world_size;
   }
-  if (loader.rank >= loader.world_size) {
+  if (loader.ranks.rank >= loader.ranks.world_size) {
     throw Error(ErrorCode::invalid_argument, "--rank must be below --world-size, which is " +
-                                                 std::to_string(loader.world_size) + ", not " +
-                                                 std::to_string(loader.rank));
+                                                 std::to_string(loader.ranks.world_size) +
+                                                 ", not " + std::to_string(loader.ranks.rank));
   }
-  loader.num_epochs = options.epochs;
-  loader.disk_limit = options.disk.limit();
+  loader.io.num_epochs = options.epochs;
+  loader.io.disk_limit = options.disk.limit();
 }
 
 }  // namespace h5pack

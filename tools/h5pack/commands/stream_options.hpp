@@ -21,7 +21,7 @@ struct StreamOptions {
   chunkio::OpenOptions open = {};
   /// Without only_labels: names of classes can be looked up only in the open file.
   chunkio::LoaderOptions loader = {};
-  cli::DiskOptions disk = {};  ///< For loader.disk_limit.
+  cli::DiskOptions disk = {};  ///< For loader.io.disk_limit.
   std::vector<std::string> labels = {};
   std::int64_t epochs = 1;
   std::int64_t steps = std::numeric_limits<std::int64_t>::max();  ///< Batches of the whole run.
@@ -38,7 +38,7 @@ CLI::Option* add_fields(CLI::App& app, chunkio::LoaderOptions& loader);
 CLI::Option* add_verify(CLI::App& app, chunkio::LoaderOptions& loader);
 
 /// Those of them that say how a file is read, for commands that read one likewise; `disk` is for
-/// loader.disk_limit.
+/// loader.io.disk_limit.
 void add_reading_options(CLI::App& app, chunkio::LoaderOptions& loader, cli::DiskOptions& disk);
 
 /// Adds them to `app`; `options` must outlive the parse. They check themselves as options.hpp says.

@@ -15,7 +15,6 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>
 
 #include "cli/command.hpp"
@@ -192,12 +191,11 @@ void add_lines(TuneReport& report) {
       "chunkio::Loader loader(chunkio::Dataset::open(" + cli::string_literal(file) +
       (open.empty() ? "" : ", {" + open + "}") +
       "), {.batch_size = " + std::to_string(report.batch_size) +
-      ", .window_bytes = " + std::to_string(advice.window_bytes) +
-      ", .num_threads = " + std::to_string(advice.num_threads) +
+      ", .order = {.window_bytes = " + std::to_string(advice.window_bytes) +
+      "}, .memory = {.budget = " + std::to_string(advice.memory_budget) +
       ", .prefetch_depth = " + std::to_string(advice.prefetch_depth) +
-      ", .memory_budget = " + std::to_string(advice.memory_budget) +
       (advice.resident == chunkio::Resident::host ? ", .resident = chunkio::Resident::host" : "") +
-      "});";
+      "}, .io = {.num_threads = " + std::to_string(advice.num_threads) + "}});";
   report.python_line = "loader = chunkio.Loader(chunkio.Dataset(" + cli::string_literal(file) +
                        (report.pack ? "" : open_keywords(source.open)) +
                        "), batch_size=" + std::to_string(report.batch_size) +

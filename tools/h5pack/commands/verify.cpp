@@ -9,7 +9,7 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 #include <chunkio/verify.hpp>
 
 #include "cli/command.hpp"

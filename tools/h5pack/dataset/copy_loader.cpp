@@ -14,16 +14,16 @@ chunkio::Loader copy_loader(const chunkio::Dataset& dataset, const CopyOptions& 
   try {
     return {dataset,
             {.batch_size = options.batch_rows,
-             .order = chunkio::OrderMode::sequential,
-             .window_bytes = std::min(kWindowBytes, options.memory_budget / 8 + 1),
              .rows = options.rows,
-             .verify = options.check_digests && why_not_verifiable(dataset).empty()
-                           ? chunkio::Verify::always
-                           : chunkio::Verify::off,
-             .prefetch_depth = 2,
-             .max_held = options.max_held,
-             .memory_budget = options.memory_budget,
-             .num_epochs = 1}};
+             .order = {.mode = chunkio::OrderMode::sequential,
+                       .window_bytes = std::min(kWindowBytes, options.memory_budget / 8 + 1)},
+             .memory = {.budget = options.memory_budget,
+                        .prefetch_depth = 2,
+                        .max_held = options.max_held},
+             .io = {.verify = options.check_digests && why_not_verifiable(dataset).empty()
+                                  ? chunkio::Verify::always
+                                  : chunkio::Verify::off,
+                    .num_epochs = 1}}};
   } catch (const chunkio::Error& error) {
     if (error.code() != chunkio::ErrorCode::out_of_resources || options.memory_name.empty()) throw;
     throw error.with_message(error.what() + (" (" + options.memory_name + ")"));

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "h5pack/sources/source_provenance.hpp"
 

@@ -25,7 +25,7 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/epoch_order.hpp>
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 namespace h5pack {
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chunkio/error.hpp>
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "cli/output.hpp"
 #include "cli/progress.hpp"

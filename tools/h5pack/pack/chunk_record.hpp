@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <chunkio/dataset_writer.hpp>
-#include <chunkio/pixel_statistics.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "h5pack/image/image_sizes.hpp"
 #include "h5pack/sources/skipped_image.hpp"

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/shards.hpp>
 
 #include "cli/quote.hpp"
 

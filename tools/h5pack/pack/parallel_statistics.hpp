@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include <chunkio/pixel_statistics.hpp>
+#include <chunkio/statistics.hpp>
 
 namespace h5pack {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <chunkio/error.hpp>
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "cli/quote.hpp"
 #include "h5pack/pack/row_order.hpp"

@@ -219,7 +219,7 @@ class Repacking {
                                    }));
   }
 
-  void write_batch(std::int64_t chunk, const chunkio::TensorView& images, std::int64_t count) {
+  void write_batch(std::int64_t chunk, const chunkio::Tensor& images, std::int64_t count) {
     const std::span<const std::byte> stored(images.data(), images.size_bytes());
     if (layout_ == dataset_.info().layout) {
       write_chunk(chunk, stored);
@@ -274,7 +274,7 @@ class Repacking {
     std::size_t next = 0;
     for (const chunkio::Batch& batch : loader.epoch(0)) {
       cli::StopSignal::check();
-      const chunkio::TensorView images = batch.images();
+      const chunkio::Tensor images = batch.images();
       const std::span<const std::byte> stored(images.data(), images.size_bytes());
       tbb::parallel_for(std::int64_t{0}, batch.size(), [&](std::int64_t i) {
         const std::size_t place_of_row = places[next + static_cast<std::size_t>(i)];

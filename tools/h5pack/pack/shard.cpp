@@ -4,9 +4,9 @@
 #include <optional>
 #include <string_view>
 
+#include <chunkio/dataset.hpp>
+#include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/ranks.hpp>
-#include <chunkio/shards.hpp>
 
 #include "cli/parse_number.hpp"
 #include "cli/quote.hpp"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chunkio/error.hpp>
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "cli/atomic_file.hpp"
 #include "cli/json_text.hpp"

@@ -63,10 +63,10 @@ std::string bus_text(const DoctorReport& report) {
          (report.bus->pinned ? " from page-locked memory" : " from pageable memory");
 }
 
-std::string cure_text(std::size_t number, const chunkio::Cure& cure) {
-  return cli::wrap(std::to_string(number) + ". " + cli::with_flag(cure) +
-                       " Predicted: " + cli::percent(cure.stall, 1) + " stall, " +
-                       images(cure.images_per_second) + " images/s.",
+std::string suggestion_text(std::size_t number, const chunkio::Suggestion& suggestion) {
+  return cli::wrap(std::to_string(number) + ". " + cli::with_flag(suggestion) +
+                       " Predicted: " + cli::percent(suggestion.stall, 1) + " stall, " +
+                       images(suggestion.images_per_second) + " images/s.",
                    kTextColumns);
 }
 
@@ -80,19 +80,20 @@ Json stage_json(const std::optional<double>& images_per_second, double bytes_per
 std::string doctor_text(const DoctorReport& report, bool colour) {
   const chunkio::DatasetInfo& info = report.dataset;
   const chunkio::StageRates& alone = report.alone;
-  const chunkio::Diagnosis& found = report.diagnosis;
+  const chunkio::BottleneckReport& found = report.found;
   const auto paragraph = [&](const std::string& label, const std::string& text) {
     return cli::labelled(label, cli::wrap(text, kTextColumns), colour);
   };
   std::string text =
       paragraph("images", cli::escape(info.path) + ": " + cli::format_count(info.num_samples) +
                               " images of " + info.sample_shape().to_string());
-  text += paragraph(
-      "reading",
-      "source " + std::string(to_string(report.source)) + " (" + cli::escape(report.source_reason) +
-          "), batches of " + cli::format_count(report.options.batch_size) +
-          (report.options.disk_limit ? ", limited to " + cli::disk_text(*report.options.disk_limit)
-                                     : ""));
+  text += paragraph("reading",
+                    "source " + std::string(to_string(report.source)) + " (" +
+                        cli::escape(report.source_reason) + "), batches of " +
+                        cli::format_count(report.options.batch_size) +
+                        (report.options.io.disk_limit
+                             ? ", limited to " + cli::disk_text(*report.options.io.disk_limit)
+                             : ""));
   text += "\n" + cli::labelled("alone", cli::right_aligned("images/s", kRateColumns), colour);
   const auto stage = [&](const std::string& label, const std::optional<double>& rate,
                          const std::string& how) {
@@ -112,19 +113,20 @@ std::string doctor_text(const DoctorReport& report, bool colour) {
   stage("no consumer", report.loader_images_per_second, "the stages of the host");
   stage("all", report.images_per_second,
         cli::percent(found.stall, 1) + " of " + cli::decimals(report.seconds, 1) + " s stall");
-  text += "\n" + cli::labelled("bottleneck", std::string(to_string(found.bound)), colour);
+  text += "\n" + cli::labelled("bottleneck", std::string(to_string(found.bottleneck)), colour);
   for (std::size_t i = 0; i < found.evidence.size(); ++i) {
     text += paragraph(i == 0 ? "evidence" : "", found.evidence[i]);
   }
-  for (std::size_t i = 0; i < found.cures.size(); ++i) {
-    text += cli::labelled(i == 0 ? "suggestions" : "", cure_text(i + 1, found.cures[i]), colour);
+  for (std::size_t i = 0; i < found.suggestions.size(); ++i) {
+    text += cli::labelled(i == 0 ? "suggestions" : "", suggestion_text(i + 1, found.suggestions[i]),
+                          colour);
   }
   return text;
 }
 
 std::string doctor_json(const DoctorReport& report) {
   const chunkio::StageRates& alone = report.alone;
-  const chunkio::Diagnosis& found = report.diagnosis;
+  const chunkio::BottleneckReport& found = report.found;
   Json json;
   json["path"] = report.dataset.path;
   json["samples"] = report.dataset.num_samples;
@@ -133,7 +135,7 @@ std::string doctor_json(const DoctorReport& report) {
   json["source_reason"] = report.source_reason;
   json["batch_size"] = report.options.batch_size;
   json["num_threads"] = alone.num_threads;
-  json["disk_limit"] = cli::disk_json(report.options.disk_limit);
+  json["disk_limit"] = cli::disk_json(report.options.io.disk_limit);
   json["step_ms"] = report.step_ms;
   json["cached_share"] = alone.cached_share;
   Json& stages = json["alone"];
@@ -154,14 +156,15 @@ std::string doctor_json(const DoctorReport& report) {
   json["images_per_second"] = report.images_per_second;
   json["seconds"] = report.seconds;
   json["stall_fraction"] = found.stall;
-  json["bound"] = to_string(found.bound);
+  json["bottleneck"] = to_string(found.bottleneck);
   json["evidence"] = found.evidence;
-  json["cures"] = Json::array();
-  for (const chunkio::Cure& cure : found.cures) {
-    json["cures"].push_back({{"option", cure.option.empty() ? Json(nullptr) : Json(cure.option)},
-                             {"text", cure.text},
-                             {"images_per_second", cure.images_per_second},
-                             {"stall_fraction", cure.stall}});
+  json["suggestions"] = Json::array();
+  for (const chunkio::Suggestion& suggestion : found.suggestions) {
+    json["suggestions"].push_back(
+        {{"option", suggestion.option.empty() ? Json(nullptr) : Json(suggestion.option)},
+         {"text", suggestion.text},
+         {"images_per_second", suggestion.images_per_second},
+         {"stall_fraction", suggestion.stall}});
   }
   return cli::json_text(json) + "\n";
 }

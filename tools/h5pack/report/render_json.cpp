@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <chunkio/json.hpp>
+#include <chunkio/loader.hpp>
 
 #include "cli/disk_options.hpp"
 #include "cli/json_text.hpp"
@@ -52,8 +52,8 @@ std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   const chunkio::LoaderOptions& options = setup.options;
   Json json;
   json["epoch"] = report.epoch;
-  json["rank"] = options.rank;
-  json["world_size"] = options.world_size;
+  json["rank"] = options.ranks.rank;
+  json["world_size"] = options.ranks.world_size;
   json.update(Json::parse(chunkio::to_json(stats)));
   json.erase("facts");
   json["seconds"] = report.seconds;
@@ -62,25 +62,25 @@ std::string epoch_json(const StreamSetup& setup, const EpochReport& report) {
   json["row_groups"] = setup.num_groups;
   json["loads_per_group"] = report.loads_per_group(setup);
   json["stall_fraction"] = report.stall_fraction();
-  json["num_threads"] = options.num_threads;
+  json["num_threads"] = options.io.num_threads;
   json["skipped"] = Json::parse(chunkio::to_json(report.skipped));
   json["damaged_objects"] = damaged_objects_json(setup.dataset);
   json["source"] = to_string(setup.source);
   json["source_reason"] = setup.source_reason;
-  json["direct_io"] = options.direct_io;
-  json["disk_limit"] = cli::disk_json(options.disk_limit);
-  json["resident"] = to_string(options.resident);
-  json["verify"] = to_string(options.verify);
-  json["on_error"] = to_string(options.on_error);
-  json["order"] = to_string(options.order);
+  json["direct_io"] = options.io.direct_io;
+  json["disk_limit"] = cli::disk_json(options.io.disk_limit);
+  json["resident"] = to_string(options.memory.resident);
+  json["verify"] = to_string(options.io.verify);
+  json["on_error"] = to_string(options.io.on_error);
+  json["order"] = to_string(options.order.mode);
   json["seed"] = options.seed;
   json["samples"] = setup.num_samples;
   json["labels"] = setup.dataset.labels ? Json(setup.dataset.labels->name) : Json(nullptr);
   json["why_no_labels"] = why_no_labels_json(setup.dataset);
   json["batch_size"] = options.batch_size;
-  json["drop_last"] = options.drop_last;
-  json["lanes"] = options.lanes;
-  json["uneven"] = to_string(options.uneven);
+  json["drop_last"] = options.order.drop_last;
+  json["lanes"] = options.order.lanes;
+  json["uneven"] = to_string(options.order.uneven);
   json["group_samples"] = setup.group_samples;
   json["window_groups"] = setup.window_groups;
   json["memory_bytes"] = setup.memory_bytes;

@@ -11,8 +11,8 @@
 
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
-#include <chunkio/inspection.hpp>
 #include <chunkio/loader.hpp>
+#include <chunkio/tuning.hpp>
 #include <chunkio/verify.hpp>
 
 #include "h5pack/dataset/shuffle_quality.hpp"

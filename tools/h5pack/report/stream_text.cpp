@@ -94,23 +94,24 @@ std::string source_text(const StreamSetup& setup) {
 }
 
 /// Nothing of a run that was too short to judge, as the advice says.
-std::string bound_text(const chunkio::LoaderStats& stats) {
-  const chunkio::Diagnosis found = stats.diagnosis();
-  return found.too_short ? "" : "; bound: " + std::string(to_string(found.bound));
+std::string bottleneck_text(const chunkio::LoaderStats& stats) {
+  const chunkio::BottleneckReport found = stats.bottleneck();
+  return found.too_short ? "" : "; bottleneck: " + std::string(to_string(found.bottleneck));
 }
 
 std::string block(const std::string& label, const StreamSetup& setup, const EpochReport& report,
                   bool colour) {
   const chunkio::LoaderStats& stats = report.stats;
-  const bool several = setup.options.world_size > 1;
-  std::string text = cli::labelled(
-      label,
-      (several ? "rank " + std::to_string(setup.options.rank) + ": " : "") + rate_text(report),
-      colour);
+  const bool several = setup.options.ranks.world_size > 1;
+  std::string text =
+      cli::labelled(label,
+                    (several ? "rank " + std::to_string(setup.options.ranks.rank) + ": " : "") +
+                        rate_text(report),
+                    colour);
   text += cli::labelled("  stall",
                         cli::decimals(stats.stall_seconds, 3) + " s, " +
                             cli::percent(report.stall_fraction(), 1) + " of the time" +
-                            bound_text(stats),
+                            bottleneck_text(stats),
                         false);
   text += cli::labelled("  chunk loads", loads_text(setup, report), false);
   text += cli::labelled("  workers", stages_text(stats), false);
@@ -160,24 +161,25 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
   images += " in " + cli::counted(setup.num_groups, "row group") + " of " +
             cli::format_count(setup.group_samples);
   std::string how =
-      "source " + source_text(setup) + ", order " + std::string(to_string(options.order));
-  if (options.order == chunkio::OrderMode::chunk_shuffled) {
+      "source " + source_text(setup) + ", order " + std::string(to_string(options.order.mode));
+  if (options.order.mode == chunkio::OrderMode::chunk_shuffled) {
     how += " in windows of " + cli::format_count(setup.window_groups);
   }
   how += ", batches of " + cli::format_count(options.batch_size) + ", " +
-         cli::counted(options.num_threads, "thread") + ", " +
+         cli::counted(options.io.num_threads, "thread") + ", " +
          cli::format_bytes(setup.memory_bytes) + " of memory";
-  if (options.verify != chunkio::Verify::off) {
-    how += ", verify " + std::string(to_string(options.verify));
+  if (options.io.verify != chunkio::Verify::off) {
+    how += ", verify " + std::string(to_string(options.io.verify));
   }
-  if (options.resident != chunkio::Resident::none) {
-    how += ", resident " + std::string(to_string(options.resident));
+  if (options.memory.resident != chunkio::Resident::none) {
+    how += ", resident " + std::string(to_string(options.memory.resident));
   }
-  if (options.disk_limit) how += ", limited to " + cli::disk_text(*options.disk_limit);
-  if (options.world_size > 1 || options.lanes > 1) {
-    how += ", rank " + std::to_string(options.rank) + " of " + std::to_string(options.world_size) +
-           ", " + cli::counted(options.lanes, "lane") + ", uneven " +
-           std::string(to_string(options.uneven));
+  if (options.io.disk_limit) how += ", limited to " + cli::disk_text(*options.io.disk_limit);
+  if (options.ranks.world_size > 1 || options.order.lanes > 1) {
+    how += ", rank " + std::to_string(options.ranks.rank) + " of " +
+           std::to_string(options.ranks.world_size) + ", " +
+           cli::counted(options.order.lanes, "lane") + ", uneven " +
+           std::string(to_string(options.order.uneven));
   }
   std::string text = cli::labelled("images", cli::wrap(images, kTextColumns), colour);
   if (!info.why_no_labels.empty()) {
@@ -205,10 +207,10 @@ std::string stream_end_text(const StreamSetup& setup, const EpochReport& total,
   if (setup.source_reason != reason_at_first) {
     text += cli::labelled("source", cli::wrap(source_text(setup), kTextColumns), colour);
   }
-  const chunkio::Diagnosis found = total.stats.diagnosis();
+  const chunkio::BottleneckReport found = total.stats.bottleneck();
   if (!found.evidence.empty()) {
-    const std::string advice =
-        cli::with_flag(found.summary(), found.cures.empty() ? "" : found.cures.front().option);
+    const std::string advice = cli::with_flag(
+        found.summary(), found.suggestions.empty() ? "" : found.suggestions.front().option);
     text += cli::labelled("advice", cli::wrap(advice, kTextColumns), colour);
   }
   if (!total.skipped.empty()) {

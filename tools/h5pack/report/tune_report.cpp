@@ -58,11 +58,11 @@ std::string settings_text(const TuneReport& report) {
 /// "4,810 images/s, limited by disk; stall 77.5 %".
 std::string promise_text(const chunkio::Throughput& promise, double step_seconds) {
   std::string text = rate_text(promise.images_per_second);
-  if (promise.bound == chunkio::Bound::consumer) {
+  if (promise.bottleneck == chunkio::Bottleneck::consumer) {
     text += ", as fast as the step; no stall";
     return text + " (the loader could give " + rate_text(promise.loader_images_per_second) + ")";
   }
-  text += ", limited by " + std::string(to_string(promise.bound));
+  text += ", limited by " + std::string(to_string(promise.bottleneck));
   if (step_seconds > 0) text += "; stall " + cli::percent(promise.stall, 1);
   return text;
 }
@@ -75,10 +75,10 @@ std::string epochs_text(const chunkio::Tuning& tuning, double step_seconds) {
 std::string echo_text(const TuneReport& report) {
   const chunkio::Throughput& later = report.advice().later_epochs;
   if (later.echo == 1) return "not needed";
-  if (later.bound != chunkio::Bound::disk) {
-    return "not proposed: " + std::string(to_string(later.bound)) + " limits, not storage";
+  if (later.bottleneck != chunkio::Bottleneck::disk) {
+    return "not proposed: " + std::string(to_string(later.bottleneck)) + " limits, not storage";
   }
-  // As in the diagnosis of a run.
+  // As in the report of a run.
   constexpr std::int64_t kMostEcho = 8;
   const std::string uses = std::to_string(later.echo);
   return later.echo > kMostEcho
@@ -115,7 +115,7 @@ Json throughput_json(const chunkio::Throughput& throughput) {
           {"decode_images_per_second", number(throughput.decode_images_per_second)},
           {"copy_images_per_second", number(throughput.copy_images_per_second)},
           {"stall", throughput.stall},
-          {"bound", to_string(throughput.bound)},
+          {"bottleneck", to_string(throughput.bottleneck)},
           {"echo", throughput.echo}};
 }
 

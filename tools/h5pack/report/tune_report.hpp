@@ -8,7 +8,6 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/disk_limit.hpp>
-#include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>
 
 #include "h5pack/tune/tuned_source.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <chunkio/error.hpp>
-#include <chunkio/labels.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "cli/quote.hpp"
 #include "h5pack/sources/source_provenance.hpp"

@@ -146,12 +146,12 @@ DoctorReport run_doctor(const DoctorOptions& options, bool quiet) {
   const auto device = try_device(options, dataset, report);
   progress.add(1);
   if (device) {
-    report.diagnosis = device->diagnosis();
+    report.found = device->bottleneck();
     report.seconds = device->seconds;
     report.images_per_second = static_cast<double>(device->images) / device->seconds;
   } else {
     const LoaderStats stats = run_loader(options, dataset, options.step_ms, report);
-    report.diagnosis = chunkio::diagnose(stats, report.alone);
+    report.found = chunkio::find_bottleneck(stats, report.alone);
     report.seconds = stats.seconds;
     report.images_per_second = images_per_second(stats);
   }

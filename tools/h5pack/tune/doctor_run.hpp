@@ -5,10 +5,9 @@
 #include <optional>
 #include <string>
 
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/dataset.hpp>
-#include <chunkio/diagnosis.hpp>
 #include <chunkio/loader.hpp>
-#include <chunkio/stage_rates.hpp>
 
 #include "cli/disk_options.hpp"
 
@@ -18,7 +17,7 @@ struct DoctorOptions {
   std::string file = {};
   chunkio::OpenOptions open = {};
   chunkio::LoaderOptions loader = {};
-  cli::DiskOptions disk = {};  ///< For loader.disk_limit.
+  cli::DiskOptions disk = {};  ///< For loader.io.disk_limit.
   double step_ms = 0;          ///< Of the consumer, for a batch.
   double seconds = 2;          ///< That each run of all stages takes, about.
   std::int64_t device = 0;     ///< CUDA device.
@@ -45,7 +44,7 @@ struct DoctorReport {
   double loader_images_per_second = 0;  ///< All stages, and a consumer that takes no time.
   double images_per_second = 0;         ///< With the consumer.
   double seconds = 0;                   ///< That the run with the consumer took.
-  chunkio::Diagnosis diagnosis = {};
+  chunkio::BottleneckReport found = {};
 
   [[nodiscard]] double sample_bytes() const { return static_cast<double>(dataset.sample_bytes()); }
   /// What each stage could do alone, in images a second; nothing where it does not occur.

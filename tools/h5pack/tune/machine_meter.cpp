@@ -133,11 +133,11 @@ chunkio::LoaderStats stats_of_second_epoch(const chunkio::Dataset& dataset, std:
   const std::int64_t sample_bytes = dataset.info().sample_bytes();
   chunkio::LoaderOptions options;
   options.batch_size = std::clamp<std::int64_t>((std::int64_t{8} << 20) / sample_bytes, 1, rows);
-  options.window_bytes = std::int64_t{16} << 20;
-  options.num_threads = num_threads;
-  options.num_epochs = 2;
-  options.source = dataset.info().stored.filters.empty() ? chunkio::SourceKind::automatic
-                                                         : chunkio::SourceKind::direct;
+  options.order.window_bytes = std::int64_t{16} << 20;
+  options.io.num_threads = num_threads;
+  options.io.num_epochs = 2;
+  options.io.source = dataset.info().stored.filters.empty() ? chunkio::SourceKind::automatic
+                                                            : chunkio::SourceKind::direct;
   options.rows = chunkio::RowSelection(std::vector<chunkio::RowRange>{{0, rows}});
   chunkio::Loader loader(dataset, options);
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {

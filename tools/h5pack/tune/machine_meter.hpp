@@ -7,7 +7,7 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/disk_limit.hpp>
-#include <chunkio/throughput.hpp>
+#include <chunkio/tuning.hpp>
 
 namespace h5pack {
 

@@ -14,7 +14,7 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
-#include <chunkio/pixel_statistics.hpp>
+#include <chunkio/statistics.hpp>
 
 #include "cli/stop_signal.hpp"
 #include "h5pack/pack/chunk_record.hpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <chunkio/diagnosis.hpp>
+#include <chunkio/bottleneck.hpp>
 #include <chunkio/loader.hpp>
 
 #include "advice/prediction.hpp"
@@ -22,10 +22,11 @@ inline constexpr std::int64_t kMaxWaitingThreads = 32;
 [[nodiscard]] bool may_echo(double uses, double step_seconds);
 
 /// Best first. Those that bring less than one part in a hundred are left out.
-void sort_cures(std::vector<Cure>& cures, double images_per_second_now);
+void sort_suggestions(std::vector<Suggestion>& suggestions, double images_per_second_now);
 
-/// What helps against `bound`, best first; of equals, first what costs nothing.
-[[nodiscard]] std::vector<Cure> find_cures(Bound bound, const LoaderStats& stats,
-                                           const Prediction& prediction);
+/// What helps against `bottleneck`, best first; of equals, first what costs nothing.
+[[nodiscard]] std::vector<Suggestion> find_suggestions(Bottleneck bottleneck,
+                                                       const LoaderStats& stats,
+                                                       const Prediction& prediction);
 
 }  // namespace chunkio::advice

@@ -1,0 +1,93 @@
+/// What may end a wait of next() early: a stop token, a timeout, and what on_wait throws.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include <chunkio/error.hpp>
+
+namespace chunkio::base {
+
+using Seconds = std::chrono::duration<double>;
+
+/// Of options that are timeouts.
+inline constexpr double kMaxTimeoutSeconds = 1e6;
+
+/// As "5 s".
+[[nodiscard]] inline std::string to_text(Seconds seconds) {
+  std::string text = std::to_string(seconds.count());
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text + " s";
+}
+
+/// Something was not there in time (timed_out), or next() was told to stop (cancelled). Nothing was
+/// changed: who asks again waits again.
+class WaitEnded : public Error {
+ public:
+  using Error::Error;
+};
+
+/// What on_wait threw. Likewise nothing was changed.
+struct Interrupted {
+  std::exception_ptr thrown;
+};
+
+/// Of one call of next(). For one thread.
+class WaitHook {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Half of what a person who presses Ctrl-C takes for at once.
+  static constexpr std::chrono::milliseconds kInterval{50};
+
+  /// \param on_wait, stop  not copied; `on_wait` may be empty.
+  /// \param timeout        the largest number: none.
+  WaitHook(const std::function<void()>& on_wait, const std::stop_token& stop,
+           std::chrono::nanoseconds timeout)
+      : on_wait_(on_wait), stop_(stop), timeout_(timeout) {}
+
+  /// How long to sleep at most before the next look.
+  [[nodiscard]] std::chrono::nanoseconds interval() const {
+    constexpr std::chrono::nanoseconds kNone = std::chrono::hours(1);
+    if (timeout_ < kInterval) return std::max(left(), std::chrono::nanoseconds::zero());
+    return on_wait_ || stop_.stop_possible() || timeout_ < kNone ? kInterval : kNone;
+  }
+
+  /// To be called while waiting, with no lock held. \throws WaitEnded, Interrupted.
+  void operator()() {
+    if (stop_.stop_requested()) {
+      throw WaitEnded(ErrorCode::cancelled, "next() was told to stop; the next call goes on");
+    }
+    if (left() <= std::chrono::nanoseconds::zero()) {
+      throw WaitEnded(ErrorCode::timed_out, "no batch was ready within " +
+                                                to_text(Seconds(timeout_)) +
+                                                ", the timeout of next(); the next call goes on");
+    }
+    const Clock::time_point now = Clock::now();
+    if (!on_wait_ || now - called_ < kInterval) return;
+    called_ = now;
+    try {
+      on_wait_();
+    } catch (...) {
+      throw Interrupted{std::current_exception()};
+    }
+  }
+
+ private:
+  [[nodiscard]] std::chrono::nanoseconds left() const {
+    return timeout_ - std::chrono::nanoseconds(Clock::now() - begun_);
+  }
+
+  const std::function<void()>& on_wait_;
+  const std::stop_token& stop_;
+  std::chrono::nanoseconds timeout_;
+  Clock::time_point begun_ = Clock::now();
+  Clock::time_point called_ = begun_;
+};
+
+}  // namespace chunkio::base
