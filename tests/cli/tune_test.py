@@ -94,6 +94,7 @@ class TuneTest(CliTest):
             self.assertEqual(file["images"].shape, (16, 32, 32, 3))
         # The C++ line, as the options of h5pack stream have it.
         options = dict(re.findall(r"\.(\w+) = ([\w:]+)", commands["cpp"]))
+        options["memory_budget"] = options.pop("budget")
         self.assertEqual(int(options["window_bytes"]), report["advice"]["window_bytes"])
         self.h5pack("stream", "train.h5", "--batch", options["batch_size"], "--window-bytes",
                     options["window_bytes"], "--threads", options["num_threads"], "--prefetch",

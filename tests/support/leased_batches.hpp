@@ -25,7 +25,7 @@ class LeasedBatches : public ::testing::Test {
             {.batch_size = 9,
              .fields = {"weights"},
              .order = {.mode = OrderMode::sequential},
-             .memory = {.max_held = 1},
+             .memory = {.max_held = 1, .release_timeout_seconds = 0},
              .io = {.num_threads = 2}}};
   }
   [[nodiscard]] std::vector<std::byte> expected_image(std::int64_t row) const {
@@ -36,7 +36,7 @@ class LeasedBatches : public ::testing::Test {
     try {
       return !loader.next().has_value();
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::out_of_resources) << error.what();
+      EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.what();
       return true;
     }
   }

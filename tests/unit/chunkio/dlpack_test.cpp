@@ -290,9 +290,9 @@ TEST_F(DlpackBatch, RefusesWhatDoesNotLieInIt) {
   };
   for (const Tensor& view : strangers) {
     EXPECT_FALSE(batch.contains(view));
-    test::expect_error(ErrorCode::invalid_argument, {"does not lie in the batch"},
+    test::expect_error(ErrorCode::invalid_argument, {"not of this batch"},
                        [&] { (void)to_dlpack(batch, view); });
-    test::expect_error(ErrorCode::invalid_argument, {"does not lie in the batch"},
+    test::expect_error(ErrorCode::invalid_argument, {"not of this batch"},
                        [&] { (void)to_dlpack_legacy(batch, view); });
   }
   // The last byte of each is still in.

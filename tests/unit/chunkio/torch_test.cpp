@@ -127,7 +127,7 @@ TEST_F(Torch, RefusesWhatDoesNotLieInTheBatch) {
   source.start_epoch(0);
   const Batch batch = *source.next();
   const Tensor images = batch.images();
-  test::expect_error(ErrorCode::invalid_argument, {"does not lie in the batch"}, [&] {
+  test::expect_error(ErrorCode::invalid_argument, {"not of this batch"}, [&] {
     (void)to_torch(batch, {images.data() + 1, images.dtype(), images.shape()});
   });
   test::expect_error(ErrorCode::invalid_argument, {"empty"},

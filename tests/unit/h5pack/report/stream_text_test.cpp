@@ -32,16 +32,16 @@ TEST(StreamText, AdviceNamesTheOptionOfThisProgram) {
       << end_text(stats);
 }
 
-TEST(StreamText, AnEpochThatWasTooShortToJudgeHasNoBound) {
+TEST(StreamText, AnEpochThatWasTooShortToJudgeHasNoBottleneck) {
   EpochReport report;
   report.stats = chunkio::test::waiting_stats();
   report.stats.copy_seconds = 20;
-  report.stats = report.stats.since({});  // which finds the bound
-  EXPECT_NE(epoch_text({}, report, false).find("; bound: copy"), std::string::npos);
+  report.stats = report.stats.since({});  // which finds the bottleneck
+  EXPECT_NE(epoch_text({}, report, false).find("; bottleneck: copy"), std::string::npos);
   report.stats.seconds = 0.4;
   report.stats.stall_seconds = 0.2;
   report.stats.copy_seconds = 0.8;
-  EXPECT_EQ(epoch_text({}, report, false).find("bound"), std::string::npos);
+  EXPECT_EQ(epoch_text({}, report, false).find("bottleneck"), std::string::npos);
 }
 
 TEST(StreamText, NoAdviceIsNoLine) { EXPECT_EQ(end_text({}), ""); }
