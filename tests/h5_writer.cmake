@@ -8,7 +8,6 @@ chunkio_add_unit_tests(
           unit/h5/handle_test.cpp
           unit/sources/hdf5_source_test.cpp
           unit/harness/metered_driver_test.cpp
-          property/chunk_cache_property_test.cpp
           fault/damaged_file_test.cpp
           # Of bench, which need not be built.
           ${PROJECT_SOURCE_DIR}/bench/harness/metered_driver.cpp)
