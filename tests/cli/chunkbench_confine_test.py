@@ -109,7 +109,3 @@ class ColdPeersTest(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, "100% stays"):
                 rounds.timed(lambda: 0, [file.name])
             self.assertEqual(rounds.timed(lambda: 5)[0], 5)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -407,7 +407,3 @@ class Command(ReportTest):
                 self.assert_refused(["bad.json", "-o", "page.html"], 1, "bad.json", problem)
         self.write("[" * 1_000_000, "deep.json")
         self.assert_refused(["deep.json", "-o", "page.html"], 1, "deep.json")
-
-
-if __name__ == "__main__":
-    unittest.main()

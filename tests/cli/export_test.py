@@ -6,7 +6,6 @@ import resource
 import shutil
 import subprocess
 import time
-import unittest
 
 import numpy as np
 from PIL import Image
@@ -272,7 +271,3 @@ class FaultTest(CliTest):
         self.assertEqual(result.returncode, 143, result.stderr)
         self.assertRegex(result.stderr, "SIGTERM; the unfinished folder was removed")
         self.assertEqual(tree(self.dir), before)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import time
-import unittest
 
 import numpy as np
 from PIL import Image
@@ -146,7 +145,3 @@ class LadderTest(CliTest):
         self.assertFalse(results["complete"])
         self.assertEqual(len(results["ladder"]), 10)
         self.assertEqual(list((self.dir / "scratch").iterdir()), [])
-
-
-if __name__ == "__main__":
-    unittest.main()
