@@ -1,6 +1,5 @@
 #include "chunkbench/report_page.hpp"
 
-#include <optional>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "chunkbench/results.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstddef>

@@ -15,9 +15,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <optional>
-#include <span>
-#include <stop_token>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <optional>
 
 #include "cli/byte_size.hpp"
 #include "cli/parse_number.hpp"

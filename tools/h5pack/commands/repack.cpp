@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +17,6 @@
 #include <chunkio/dataset_writer.hpp>
 #include <chunkio/error.hpp>
 
-#include "cli/byte_size.hpp"
 #include "cli/chunk_filter.hpp"
 #include "cli/command.hpp"
 #include "cli/escape.hpp"
@@ -33,7 +31,6 @@
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"
 #include "h5pack/dataset/class_labels.hpp"
-#include "h5pack/dataset/copy_loader.hpp"
 #include "h5pack/dataset/structure_check.hpp"
 #include "h5pack/pack/output_files.hpp"
 #include "h5pack/pack/repack_rows.hpp"

@@ -3,7 +3,6 @@
 #include <chunkio/error.hpp>
 #include <chunkio/ranks.hpp>
 
-#include "cli/disk_options.hpp"
 #include "cli/options.hpp"
 
 namespace h5pack {

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,7 +11,6 @@
 
 #include <tbb/info.h>
 
-#include <chunkio/chunk_layout.hpp>
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/throughput.hpp>
@@ -25,7 +23,6 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/snippets.hpp"
-#include "cli/stop_signal.hpp"
 #include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"

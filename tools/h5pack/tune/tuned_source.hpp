@@ -6,7 +6,6 @@
 #include <string>
 
 #include <chunkio/dataset.hpp>
-#include <chunkio/throughput.hpp>
 #include <chunkio/tuning.hpp>
 
 #include "h5pack/pack/pack_request.hpp"
