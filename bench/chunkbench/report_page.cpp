@@ -3,12 +3,11 @@
 #include <utility>
 #include <vector>
 
-#include "chunkbench/heat_maps.hpp"
 #include "chunkbench/markup.hpp"
 #include "chunkbench/number_format.hpp"
 #include "chunkbench/report_style.hpp"
 #include "chunkbench/results_files.hpp"
-#include "chunkbench/tables.hpp"
+#include "chunkbench/sections.hpp"
 #include "chunkbench/verdict.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/progress_text.hpp"
