@@ -11,6 +11,7 @@
 #include <chunkio/error.hpp>
 
 #include "cli/byte_size.hpp"
+#include "cli/escape.hpp"
 #include "cli/options.hpp"
 #include "cli/parse_number.hpp"
 
@@ -19,10 +20,6 @@ namespace {
 
 using chunkio::DiskLimit;
 using chunkio::DiskProfile;
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw chunkio::Error(chunkio::ErrorCode::invalid_argument, message);
-}
 
 /// At most three significant digits: "171", "12.4", "0.053".
 std::string short_number(double value) {
@@ -60,9 +57,10 @@ double parse_bandwidth(const std::string& text) {
   try {
     return static_cast<double>(parse_byte_size(size));
   } catch (const chunkio::Error&) {
-    refuse("'" + escape(text) +
-           "' is not a bandwidth; write bytes a second, such as 200MB/s, "
-           "1.5GiB/s or 500000000, or 0 for no limit");
+    throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                         "'" + escape(text) +
+                             "' is not a bandwidth; write bytes a second, such as 200MB/s, "
+                             "1.5GiB/s or 500000000, or 0 for no limit");
   }
 }
 
@@ -80,9 +78,10 @@ double parse_duration(const std::string& text) {
   if (status == std::errc() && value >= 0 && (found != kUnits.end() || nothing)) {
     return nothing ? 0 : value * found->second;
   }
-  refuse("'" + escape(text) +
-         "' is not a time; write a number with s, ms or us, such as 8ms, "
-         "or 0 for none");
+  throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                       "'" + escape(text) +
+                           "' is not a time; write a number with s, ms or us, such as 8ms, "
+                           "or 0 for none");
 }
 
 void add_disk_limit(CLI::App& app, DiskOptions& options) {
@@ -114,9 +113,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options) {
   add("--limit-queue", "N", "Requests that it serves at once; 0: no limit",
       [](DiskOptions& disk, Name name, Text text) {
         disk.queue_depth = parse_number<std::int64_t>(text);
-        if (!disk.queue_depth) {
-          refuse(name + " must be a whole number, not '" + escape(text) + "'");
-        }
+        if (!disk.queue_depth) refuse(name, "a whole number", text);
         chunkio::require_valid({.queue_depth = *disk.queue_depth});
       });
 }
@@ -126,9 +123,7 @@ void add_throttle_device(CLI::App& app, std::int64_t& target, const std::string&
          "--throttle-device",
          [&target](const std::string& text) {
            target = static_cast<std::int64_t>(parse_bandwidth(text));
-           if (target < 1) {
-             refuse("--throttle-device must be a rate such as 100MB/s, not '" + escape(text) + "'");
-           }
+           if (target < 1) refuse("--throttle-device", "a rate such as 100MB/s", text);
          },
          description)
       ->type_name("RATE");
