@@ -11,6 +11,7 @@
 #include "chunkbench/verdict.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/progress_text.hpp"
+#include "cli/text_layout.hpp"
 
 namespace bench {
 namespace {
@@ -37,12 +38,6 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return text;
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
-}
-
 std::string limit_text(const ShapedDisk& limit) {
   std::string text = limit.profile;
   if (limit.bytes_per_second) text += ", " + si(*limit.bytes_per_second, "B/s");
@@ -62,9 +57,7 @@ void add_head(Markup& html, const Results& results) {
     parts.emplace_back(results.options.cold ? "cold page cache" : "warm page cache");
   }
   if (results.options.limit) parts.push_back("disk as " + results.options.limit->profile);
-  std::string line;
-  for (const std::string& part : parts) line += (line.empty() ? "" : " · ") + part;
-  html.leaf("p", {{"class", "meta"}}, line).close();
+  html.leaf("p", {{"class", "meta"}}, cli::joined(parts, " · ")).close();
   for (const std::string& warning : warnings_of(results)) {
     html.leaf("p", {{"class", "warning"}, {"role", "note"}}, warning);
   }
@@ -91,7 +84,7 @@ Facts facts_of(const Json& machine) {
     std::string name = key;
     std::string text;
     if (value.is_array()) {
-      for (const Json& item : value) text += (text.empty() ? "" : "\n") + scalar_text(item);
+      text = cli::joined(value, "\n", scalar_text);
     } else if (key.ends_with("_bytes") && value.is_number_integer() &&
                value.get<std::uint64_t>() <= kMaxShownBytes) {
       text = size_text(value.get<std::int64_t>());
@@ -107,7 +100,7 @@ Facts facts_of(const Json& machine) {
 
 Facts option_facts(const Results& results) {
   const SweepSettings& options = results.options;
-  const std::string filters = joined(results.dataset.filters);
+  const std::string filters = cli::joined(results.dataset.filters, ", ");
   Facts facts = {{"filters", filters.empty() ? "none" : filters},
                  {"batch size", cli::format_count(options.batch_size)},
                  {"seed", std::to_string(options.seed)}};

@@ -14,6 +14,7 @@
 #include "cli/escape.hpp"
 #include "cli/options.hpp"
 #include "cli/parse_number.hpp"
+#include "cli/text_layout.hpp"
 
 namespace cli {
 namespace {
@@ -85,10 +86,7 @@ double parse_duration(const std::string& text) {
 }
 
 void add_disk_limit(CLI::App& app, DiskOptions& options) {
-  std::string names;
-  for (const DiskProfile& profile : chunkio::disk_profiles()) {
-    names += (names.empty() ? "" : ", ") + std::string(profile.name);
-  }
+  const std::string names = joined(chunkio::disk_profiles(), ", ", &DiskProfile::name);
   const auto add = [&](const std::string& name, const char* type, const std::string& description,
                        auto set) {
     const auto take = [&options, name, set](const std::string& text) { set(options, name, text); };

@@ -28,6 +28,7 @@
 #include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
+#include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"
 #include "h5pack/dataset/class_labels.hpp"
@@ -74,12 +75,9 @@ Listing as_listing(const RepackCommand& command, const chunkio::Dataset& dataset
 
 /// "0:100,200:300".
 std::string ranges_text(std::span<const chunkio::RowRange> ranges) {
-  std::string text;
-  for (const chunkio::RowRange& range : ranges) {
-    text +=
-        (text.empty() ? "" : ",") + std::to_string(range.begin) + ":" + std::to_string(range.end);
-  }
-  return text;
+  return cli::joined(ranges, ",", [](const chunkio::RowRange& range) {
+    return std::to_string(range.begin) + ":" + std::to_string(range.end);
+  });
 }
 
 /// The rows chosen, as text; of long lists the beginning, and a digest of the whole.
@@ -93,13 +91,8 @@ std::string rows_text(const std::optional<chunkio::RowSelection>& rows) {
 }
 
 template <class T>
-std::string joined(const std::vector<T>& values, const char* separator) {
-  std::string text;
-  for (const T& value : values) {
-    if (!text.empty()) text += separator;
-    text += cli::json_text(Json(value));
-  }
-  return text;
+std::string joined(const std::vector<T>& values, const char* between) {
+  return cli::joined(values, between, [](const T& value) { return cli::json_text(Json(value)); });
 }
 
 const char* order_name(RepackOrder order) {

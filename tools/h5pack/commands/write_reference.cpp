@@ -71,14 +71,6 @@ bool takes_path(const CLI::Option& option) {
   return type == "FILE" || type == "DIR" || type == "OUT" || type == "SOURCE";
 }
 
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) {
-    text += text.empty() ? word : std::string(between) + word;
-  }
-  return text;
-}
-
 /// Between single quotes of a shell.
 std::string in_shell_quotes(const std::string& text, const std::string& quote = "'\\''") {
   return "'" + cli::replaced(text, "'", quote) + "'";
@@ -96,7 +88,7 @@ std::string roff(const std::string& text) {
 std::string roff_option(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : spellings(option)) names.push_back("\\fB" + roff(name) + "\\fR");
-  std::string text = ".TP\n" + joined(names, ", ");
+  std::string text = ".TP\n" + cli::joined(names, ", ");
   if (takes_value(option) && !option.get_type_name().empty()) {
     text += " \\fI" + roff(option.get_type_name()) + "\\fR";
   }
@@ -183,7 +175,7 @@ std::string bash_words(const Node& node) {
   for (const CLI::Option* const option : options_of(*node.app)) {
     for (const std::string& name : spellings(*option)) words.push_back(name);
   }
-  return joined(words, " ");
+  return cli::joined(words, " ");
 }
 
 /// For bash 4 or newer, with or without the package bash-completion.
@@ -204,8 +196,9 @@ std::string bash_completion(const CLI::App& program) {
       }
       const std::vector<std::string> choices = cli::choices_of(*option);
       if (choices.empty() && takes_path(*option)) continue;  // files, as by default
-      values += "    " + joined(cases, " | ") + ")\n      COMPREPLY=($(compgen -W " +
-                in_shell_quotes(joined(choices, " ")) + " -- \"$current\"))\n      return ;;\n";
+      values += "    " + cli::joined(cases, " | ") + ")\n      COMPREPLY=($(compgen -W " +
+                in_shell_quotes(cli::joined(choices, " ")) +
+                " -- \"$current\"))\n      return ;;\n";
     }
   }
   return R"(# bash completion of h5pack, made from its parser
@@ -220,7 +213,7 @@ _h5pack() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     next="${node:+$node }${COMP_WORDS[i]}"
     case $next in
-    )" + joined(paths, " | ") +
+    )" + cli::joined(paths, " | ") +
          R"() node=$next ;;
     esac
   done
@@ -255,7 +248,7 @@ std::string zsh_completion(const CLI::App& program) {
       if (takes_value(*option)) {
         const std::vector<std::string> choices = cli::choices_of(*option);
         value = ":" + described(option->get_type_name()) + ":" +
-                (!choices.empty()      ? "(" + joined(choices, " ") + ")"
+                (!choices.empty()      ? "(" + cli::joined(choices, " ") + ")"
                  : takes_path(*option) ? "_files"
                                        : " ");
       }
@@ -297,7 +290,7 @@ std::string fish_completion(const CLI::App& program) {
   for (const CLI::App* const command : commands_of(program)) names.push_back(command->get_name());
   const auto quoted = [](const std::string& words) { return in_shell_quotes(words, "\\'"); };
   for (const Node& node : nodes_of(program)) {
-    std::string here = "not __fish_seen_subcommand_from " + joined(names, " ");
+    std::string here = "not __fish_seen_subcommand_from " + cli::joined(names, " ");
     if (!node.path.empty()) {
       const std::string above = node.path.substr(0, node.path.find(' '));
       here = "__fish_seen_subcommand_from " +
@@ -320,7 +313,7 @@ std::string fish_completion(const CLI::App& program) {
       for (const std::string& name : option->get_lnames()) line += " -l " + name;
       if (takes_value(*option)) line += takes_path(*option) ? " -rF" : " -x";
       if (const auto choices = cli::choices_of(*option); !choices.empty()) {
-        line += " -a " + quoted(joined(choices, " "));
+        line += " -a " + quoted(cli::joined(choices, " "));
       }
       text += line + " -d " + quoted(option->get_description()) + "\n";
     }
