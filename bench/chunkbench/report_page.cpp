@@ -1,5 +1,7 @@
 #include "chunkbench/report_page.hpp"
 
+#include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,11 +33,9 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   if (shape.empty()) return "unknown";
-  std::string text = cli::format_count(shape.front()) + (shape.size() > 1 ? " of " : "");
-  for (std::size_t i = 1; i < shape.size(); ++i) {
-    text += (i > 1 ? "×" : "") + std::to_string(shape[i]);
-  }
-  return text;
+  const auto length = [](std::int64_t axis) { return std::to_string(axis); };
+  return cli::format_count(shape.front()) + (shape.size() > 1 ? " of " : "") +
+         cli::joined(std::span(shape).subspan(1), "×", length);
 }
 
 std::string limit_text(const ShapedDisk& limit) {
