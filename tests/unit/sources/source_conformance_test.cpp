@@ -124,7 +124,7 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> 
     EXPECT_GE(place(*source_, group(index), rows).bytes_read, file_.sample_bytes());
   }
   /// Of the last row.
-  [[nodiscard]] ReadCost place_last(const ChunkSource& source) const {
+  ReadCost place_last(const ChunkSource& source) const {
     const RowGroup last = group(num_groups() - 1);
     return place(source, last, {static_cast<std::uint32_t>(last.num_rows - 1)});
   }
