@@ -82,20 +82,13 @@ Figure draw_star() {
 }
 
 Figure draw_cross() {
-  constexpr double a = 0.28;
-  constexpr double b = 0.92;
-  return {{{-a, -b},
-           {a, -b},
-           {a, -a},
-           {b, -a},
-           {b, a},
-           {a, a},
-           {a, b},
-           {-a, b},
-           {-a, a},
-           {-b, a},
-           {-b, -a},
-           {-a, -a}}};
+  Outline outline;
+  for (const cv::Point2d turn : {cv::Point2d(1, 0), {0, 1}, {-1, 0}, {0, -1}}) {
+    for (const cv::Point2d p : {cv::Point2d(-0.28, -0.92), {0.28, -0.92}, {0.28, -0.28}}) {
+      outline.emplace_back(turn.x * p.x - turn.y * p.y, turn.y * p.x + turn.x * p.y);
+    }
+  }
+  return {outline};
 }
 
 Figure draw_stripes() {
@@ -162,32 +155,27 @@ constexpr std::array<ImageClass, 10> kClasses = {{{"checkerboard", draw_checkerb
                                                   {"triangle", draw_triangle}}};
 
 /// Hue in turns, saturation and value in 0..1, to BGR in 0..1.
-cv::Vec3f colour(double hue, double saturation, double value) {
-  const auto channel = [&](double offset) {
-    const double k = std::fmod(offset + hue * 6 + 12, 6.0);
-    return static_cast<float>(value -
-                              value * saturation * std::clamp(std::min(k, 4 - k), 0.0, 1.0));
-  };
-  return {channel(1), channel(3), channel(5)};
+cv::Scalar colour(double hue, double saturation, double value) {
+  cv::Mat3f pixel(1, 1, cv::Vec3d(360 * (hue - std::floor(hue)), saturation, value));
+  cv::cvtColor(pixel, pixel, cv::COLOR_HSV2BGR);
+  return cv::Vec3d(pixel(0));
 }
 
 /// An image [H,W,3] in 0..1 that goes from one colour to another along a random direction.
-cv::Mat gradient(cv::Size size, const cv::Vec3f& from, const cv::Vec3f& to, Random& random) {
+cv::Mat3f gradient(cv::Size size, const cv::Scalar& from, const cv::Scalar& to, Random& random) {
   const double angle = random.uniform(0, 2 * kPi);
-  cv::Mat image(size, CV_32FC3);
-  for (int y = 0; y < size.height; ++y) {
-    for (int x = 0; x < size.width; ++x) {
-      const double along = (x * 2.0 / size.width - 1) * std::cos(angle) +
-                           (y * 2.0 / size.height - 1) * std::sin(angle);
-      const auto t = static_cast<float>(std::clamp(along / 2.4 + 0.5, 0.0, 1.0));
-      image.at<cv::Vec3f>(y, x) = from * (1 - t) + to * t;
-    }
-  }
+  cv::Mat3f image(size);
+  image.forEach([&](cv::Vec3f& pixel, const int* at) {
+    const double along = (at[1] * 2.0 / size.width - 1) * std::cos(angle) +
+                         (at[0] * 2.0 / size.height - 1) * std::sin(angle);
+    const double t = std::clamp(along / 2.4 + 0.5, 0.0, 1.0);
+    for (int c = 0; c < 3; ++c) pixel[c] = static_cast<float>(from[c] * (1 - t) + to[c] * t);
+  });
   return image;
 }
 
 /// Coverage of the figure, [H,W] in 0..1, after rotating, scaling and shifting it at random.
-cv::Mat place(const Figure& figure, cv::Size size, Random& random) {
+cv::Mat1f place(const Figure& figure, cv::Size size, Random& random) {
   const double half = std::min(size.width, size.height) / 2.0;
   const double scale = half * random.uniform(0.6, 0.9);
   const double angle = random.uniform(-0.25, 0.25);
@@ -199,30 +187,26 @@ cv::Mat place(const Figure& figure, cv::Size size, Random& random) {
   constexpr int kFractionBits = 4;
   std::vector<std::vector<cv::Point>> outlines;
   for (const Outline& outline : figure) {
-    std::vector<cv::Point> points;
+    std::vector<cv::Point>& points = outlines.emplace_back();
     for (const cv::Point2d& p : outline) {
       const double x = p.x * scale * stretch;
       const double y = p.y * scale / stretch;
-      points.emplace_back(
-          cvRound((centre.x + x * std::cos(angle) - y * std::sin(angle)) * (1 << kFractionBits)),
-          cvRound((centre.y + x * std::sin(angle) + y * std::cos(angle)) * (1 << kFractionBits)));
+      const cv::Point2d turned(x * std::cos(angle) - y * std::sin(angle),
+                               x * std::sin(angle) + y * std::cos(angle));
+      points.emplace_back((centre + turned) * (1 << kFractionBits));
     }
-    outlines.push_back(std::move(points));
   }
-  cv::Mat mask = cv::Mat::zeros(size, CV_32FC1);
+  cv::Mat1f mask(size, 0);
   cv::fillPoly(mask, outlines, cv::Scalar(1), cv::LINE_8, kFractionBits);
   return mask;
 }
 
-/// image = image * (1 - mask) + paint * mask, pixel by pixel.
-void blend(cv::Mat& image, const cv::Mat& paint, const cv::Mat& mask) {
-  for (int y = 0; y < image.rows; ++y) {
-    for (int x = 0; x < image.cols; ++x) {
-      auto& pixel = image.at<cv::Vec3f>(y, x);
-      const float m = mask.at<float>(y, x);
-      pixel = pixel * (1 - m) + paint.at<cv::Vec3f>(y, x) * m;
-    }
-  }
+/// image = image * (1 - mask) + paint * mask.
+void blend(cv::Mat3f& image, const cv::Mat3f& paint, const cv::Mat1f& mask) {
+  image.forEach([&](cv::Vec3f& pixel, const int* at) {
+    const float covered = mask(at);
+    pixel = pixel * (1 - covered) + paint(at) * covered;
+  });
 }
 
 cv::Mat make_image(const ImageClass& kind, cv::Size size, Random random) {
@@ -235,8 +219,8 @@ cv::Mat make_image(const ImageClass& kind, cv::Size size, Random random) {
   };
   const double hue = random.uniform(0, 1);
   const double other_hue = hue + random.uniform(0.2, 0.8);
-  cv::Mat image = gradient(large, shade(hue, !bright_figure),
-                           shade(hue + random.uniform(-0.12, 0.12), !bright_figure), random);
+  cv::Mat3f image = gradient(large, shade(hue, !bright_figure),
+                             shade(hue + random.uniform(-0.12, 0.12), !bright_figure), random);
 
   // Things that mean nothing: out-of-focus lights behind the figure.
   cv::Mat lights = image.clone();
@@ -245,33 +229,30 @@ cv::Mat make_image(const ImageClass& kind, cv::Size size, Random random) {
     const cv::Point where(static_cast<int>(random.uniform(0, large.width)),
                           static_cast<int>(random.uniform(0, large.height)));
     const int radius = static_cast<int>(large.height * random.uniform(0.02, 0.12));
-    const cv::Vec3f tint = colour(random.uniform(0, 1), 0.5, random.uniform(0.3, 0.9));
-    cv::circle(lights, where, radius, cv::Scalar(tint[0], tint[1], tint[2]), cv::FILLED);
+    cv::circle(lights, where, radius, colour(random.uniform(0, 1), 0.5, random.uniform(0.3, 0.9)),
+               cv::FILLED);
   }
   cv::GaussianBlur(lights, lights, {}, large.height * 0.012);
   image = image * 0.55 + lights * 0.45;
 
-  const cv::Mat mask = place(kind.draw(), large, random);
-  cv::Mat shadow;
+  const cv::Mat1f mask = place(kind.draw(), large, random);
+  cv::Mat1f shadow;
   const double drop = large.height * 0.03;
   const cv::Mat shift = (cv::Mat_<double>(2, 3) << 1, 0, drop, 0, 1, drop);
   cv::warpAffine(mask, shadow, shift, large);
   cv::GaussianBlur(shadow, shadow, {}, large.height * 0.025);
-  blend(image, cv::Mat::zeros(large, CV_32FC3), shadow * 0.4);
+  shadow *= 0.4;
+  blend(image, cv::Mat3f(large, cv::Vec3f()), shadow);
   blend(image,
         gradient(large, shade(other_hue, bright_figure),
                  shade(other_hue + random.uniform(-0.1, 0.1), bright_figure), random),
         mask);
 
-  cv::Mat small;
+  cv::Mat3f small;
   cv::resize(image, small, size, 0, 0, cv::INTER_AREA);
   const double grain = random.uniform(0.01, 0.05);
-  for (int y = 0; y < small.rows; ++y) {
-    for (int x = 0; x < small.cols; ++x) {
-      for (int c = 0; c < 3; ++c) {
-        small.at<cv::Vec3f>(y, x)[c] += static_cast<float>(random.uniform(-grain, grain));
-      }
-    }
+  for (cv::Vec3f& pixel : small) {
+    for (float& value : pixel.val) value += static_cast<float>(random.uniform(-grain, grain));
   }
   cv::Mat bytes;
   small.convertTo(bytes, CV_8UC3, 255);

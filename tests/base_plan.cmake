@@ -2,7 +2,7 @@
 find_package(nlohmann_json REQUIRED)
 
 chunkio_add_unit_tests(
-  base_plan_test
+  base_plan_test WITH_LONG
   SOURCES
   unit/plan/cache_simulator_test.cpp
   unit/base/checked_math_test.cpp

@@ -6,18 +6,9 @@ chunkio_add_unit_tests(
   LIBRARIES bench_harness chunkio_hdf5)
 
 # The figures of the documentation are those of the tables in bench/RESULTS.md.
-add_test(NAME Bench.FiguresShowTheTables
-         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/bench/charts/draw_test.py)
-set_tests_properties(Bench.FiguresShowTheTables PROPERTIES LABELS short TIMEOUT 60
-                                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+chunkio_add_python_tests(Bench.FiguresShowTheTables ${PROJECT_SOURCE_DIR}/bench/charts/draw_test short TIMEOUT 60)
 
 if(TARGET ladder)
   chunkio_add_unit_tests(ladder_test SOURCES unit/ladder/variants_test.cpp LIBRARIES ladder_core)
-
-  add_test(NAME cli.ladder COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/ladder_test.py)
-  set_tests_properties(
-    cli.ladder
-    PROPERTIES LABELS medium TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
-               ENVIRONMENT
-               "LADDER=$<TARGET_FILE:ladder>;CHUNKBENCH=$<TARGET_FILE:chunkbench>;PYTHONDONTWRITEBYTECODE=1;${opencv_environment}")
+  chunkio_add_cli_tests(medium ladder)
 endif()

@@ -8,7 +8,6 @@ chunkio_add_unit_tests(
           unit/h5/handle_test.cpp
           unit/sources/hdf5_source_test.cpp
           unit/harness/metered_driver_test.cpp
-          property/chunk_cache_property_test.cpp
           fault/damaged_file_test.cpp
           # Of bench, which need not be built.
           ${PROJECT_SOURCE_DIR}/bench/harness/metered_driver.cpp)
@@ -24,12 +23,7 @@ chunkio_add_unit_tests(
 # A writer that is killed and hindered at every call.
 add_executable(writer_child fault/writer_child.cpp)
 target_link_libraries(writer_child PRIVATE chunkio::chunkio chunkio_warnings)
-set(write_faults ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/fault/write_faults_test.py)
-add_test(NAME fault.write_faults COMMAND ${write_faults})
-add_test(NAME fault.write_faults_all COMMAND ${write_faults} EveryCallTest)
-set_tests_properties(
-  fault.write_faults fault.write_faults_all
-  PROPERTIES FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
-             ENVIRONMENT "WRITER_CHILD=$<TARGET_FILE:writer_child>;CHUNKIO_SANITIZE=${CHUNKIO_SANITIZE};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/scripts")
-set_tests_properties(fault.write_faults PROPERTIES LABELS medium TIMEOUT 600)
-set_tests_properties(fault.write_faults_all PROPERTIES LABELS long TIMEOUT 1800)
+chunkio_add_python_tests(fault.write_faults fault/write_faults_test medium
+                         ENVIRONMENT WRITER_CHILD=$<TARGET_FILE:writer_child>)
+chunkio_add_python_tests(fault.write_faults_all fault/write_faults_test.EveryCallTest long TIMEOUT 1800
+                         ENVIRONMENT WRITER_CHILD=$<TARGET_FILE:writer_child>)

@@ -22,4 +22,5 @@ chunkio_add_unit_tests(
           unit/base/streaming_copy_test.cpp
           unit/sources/trial_source_test.cpp
           unit/sources/trial_test.cpp
-          unit/sources/verifying_source_test.cpp)
+          unit/sources/verifying_source_test.cpp
+  LIBRARIES chunkio_libdeflate)

@@ -3,14 +3,14 @@
 add_test(NAME Repository.LayersPointOneWay
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/layer_check.py
                  ${PROJECT_SOURCE_DIR})
-add_test(NAME Repository.LayerCheckFindsWrongIncludes
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/layer_check_test.py)
 add_test(NAME Repository.TreeIsTidy
          COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/tree_check.py
                  ${PROJECT_SOURCE_DIR})
 set_tests_properties(
-  Repository.LayersPointOneWay Repository.LayerCheckFindsWrongIncludes Repository.TreeIsTidy
+  Repository.LayersPointOneWay Repository.TreeIsTidy
   PROPERTIES LABELS short TIMEOUT 60 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+
+chunkio_add_python_tests(Repository.LayerCheckFindsWrongIncludes scripts/layer_check_test short TIMEOUT 60)
 
 add_test(NAME Repository.EveryPublicHeaderCompilesAlone
          COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target
@@ -18,11 +18,8 @@ add_test(NAME Repository.EveryPublicHeaderCompilesAlone
 set_tests_properties(Repository.EveryPublicHeaderCompilesAlone
                      PROPERTIES LABELS short TIMEOUT 300 RESOURCE_LOCK build_tree)
 
-add_test(NAME Repository.WhatIsNotThereIsSkippedWithAReason
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/run_test.py ${PROJECT_SOURCE_DIR}
-                 ${CMAKE_CTEST_COMMAND})
-set_tests_properties(Repository.WhatIsNotThereIsSkippedWithAReason
-                     PROPERTIES LABELS short TIMEOUT 300 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+chunkio_add_python_tests(Repository.WhatIsNotThereIsSkippedWithAReason scripts/run_test short TIMEOUT 300
+                         ENVIRONMENT CTEST=${CMAKE_CTEST_COMMAND})
 
 # The preset with which README installs the library needs no package of the tests. (Without Python there is no h5py.)
 add_test(NAME Repository.ReleasePresetNeedsNoTestPackage
@@ -95,17 +92,8 @@ if(TARGET h5pack AND TARGET chunkio-train-softmax)
                                                      FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
 endif()
 
-add_test(NAME Bench.LoadersAreCompared
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/compare_loaders_test.py
-                 ${PROJECT_SOURCE_DIR}/bench/gpu/compare_loaders.py)
-set_tests_properties(Bench.LoadersAreCompared PROPERTIES LABELS short TIMEOUT 120
-                                                         ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
-
-add_test(NAME Bench.ScriptsForAGpuHost
-         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/scripts/gpu_scripts_test.py
-                 ${PROJECT_SOURCE_DIR}/bench/gpu)
-set_tests_properties(Bench.ScriptsForAGpuHost PROPERTIES LABELS medium TIMEOUT 300
-                                                           ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+chunkio_add_python_tests(Bench.LoadersAreCompared scripts/compare_loaders_test short TIMEOUT 120)
+chunkio_add_python_tests(Bench.ScriptsForAGpuHost scripts/gpu_scripts_test medium TIMEOUT 300)
 
 if(TARGET figures)
   # Small: this is about its checks of every byte and about the program still running, not about figures.

@@ -1,39 +1,19 @@
 # Tests of h5pack.
 
-# The program as a person meets it: each file runs h5pack and looks at what it leaves and says.
-function(h5pack_add_cli_tests label)
-  foreach(name IN LISTS ARGN)
-    add_test(NAME cli.${name} COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/${name}_test.py)
-    set_tests_properties(
-      cli.${name}
-      PROPERTIES LABELS ${label} TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
-                 ENVIRONMENT
-                 "H5PACK=$<TARGET_FILE:h5pack>;CHUNKIO_SANITIZE=${CHUNKIO_SANITIZE};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/scripts;${opencv_environment}")
-  endforeach()
-endfunction()
-h5pack_add_cli_tests(short info preview reference)
-h5pack_add_cli_tests(medium append bad_input doctor export golden help hostile interrupted pack program ranks repack resume shard skip stream tune verify)
+chunkio_add_cli_tests(short info preview reference)
+chunkio_add_cli_tests(medium append bad_input doctor export golden help hostile interrupted pack program ranks repack resume shard skip stream tune verify)
 
 # Signals while libhdf5 does not return, by a library that is loaded before it.
 add_library(endless_hdf5 MODULE programs/endless_hdf5.cpp)
 target_link_libraries(endless_hdf5 PRIVATE chunkio_warnings)
-h5pack_add_cli_tests(medium stop)
+chunkio_add_cli_tests(medium stop)
 set_property(TEST cli.stop APPEND PROPERTY ENVIRONMENT "ENDLESS_HDF5=$<TARGET_FILE:endless_hdf5>")
 
-add_test(NAME cli.interrupted_long
-         COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/interrupted_test.py)
-set_tests_properties(
-  cli.interrupted_long
-  PROPERTIES LABELS long TIMEOUT 3600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"
-             ENVIRONMENT
-             "H5PACK=$<TARGET_FILE:h5pack>;CHUNKIO_TEST_ROUNDS=200;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/scripts;${opencv_environment}")
-add_test(NAME cli.flipped_bits_long
-         COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/verify_test.py FlippedBitTest)
-get_test_property(cli.verify ENVIRONMENT verify_environment)
-set_tests_properties(
-  cli.flipped_bits_long PROPERTIES LABELS long TIMEOUT 600 ENVIRONMENT
-                                   "${verify_environment};CHUNKIO_TEST_ROUNDS=400")
-h5pack_add_cli_tests(long kill)
+chunkio_add_python_tests(cli.interrupted_long cli/interrupted_test long TIMEOUT 3600
+                         ENVIRONMENT ${program_files} CHUNKIO_TEST_ROUNDS=200)
+chunkio_add_python_tests(cli.flipped_bits_long cli/verify_test.FlippedBitTest long
+                         ENVIRONMENT ${program_files} CHUNKIO_TEST_ROUNDS=400)
+chunkio_add_cli_tests(long kill)
 set_tests_properties(cli.kill PROPERTIES TIMEOUT 5400)
 
 chunkio_add_unit_tests(

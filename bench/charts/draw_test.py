@@ -1,8 +1,5 @@
-#!/usr/bin/env python3
 """Shows that the committed figures are those that draw.py makes of bench/RESULTS.md, and fit to be shown by a code host.
-
-    bench/charts/draw_test.py            # needs nothing but Python 3.9
-"""
+Needs nothing but Python 3.9."""
 
 import pathlib
 import subprocess
@@ -58,7 +55,3 @@ class Figures(unittest.TestCase):
             scale = SHOWN_WIDTH / float(root.get("width"))
             for text in root.iter(SVG + "text"):
                 self.assertGreaterEqual(scale * float(text.get("font-size")), MIN_FONT, f"{name}: {text.text}")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,16 +1,12 @@
 #include "chunkbench/ceilings.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "base/positional_io.hpp"
 #include "base/streaming_copy.hpp"

@@ -9,6 +9,7 @@
 #include <chunkio/error.hpp>
 
 #include "cli/quote.hpp"
+#include "cli/text_layout.hpp"
 
 namespace bench {
 namespace {
@@ -42,10 +43,8 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Results& resu
     sources.push_back(cell.source);
     threads.push_back(std::to_string(cell.threads));
   }
-  std::string size;
-  for (const std::int64_t length : results.dataset.shape) {
-    size += (size.empty() ? "" : "x") + std::to_string(length);
-  }
+  const std::string size = cli::joined(results.dataset.shape, "x",
+                                       [](std::int64_t length) { return std::to_string(length); });
   const SweepSettings& options = results.options;
   const std::optional<ShapedDisk>& limit = options.limit;
   const auto value = [&](const char* key) {

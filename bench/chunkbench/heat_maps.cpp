@@ -1,5 +1,3 @@
-#include "chunkbench/heat_maps.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +14,7 @@
 
 #include "chunkbench/number_format.hpp"
 #include "chunkbench/ranking.hpp"
+#include "chunkbench/sections.hpp"
 
 namespace bench {
 namespace {

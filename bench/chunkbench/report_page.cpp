@@ -1,18 +1,19 @@
 #include "chunkbench/report_page.hpp"
 
-#include <optional>
+#include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "chunkbench/heat_maps.hpp"
 #include "chunkbench/markup.hpp"
 #include "chunkbench/number_format.hpp"
 #include "chunkbench/report_style.hpp"
 #include "chunkbench/results_files.hpp"
-#include "chunkbench/tables.hpp"
+#include "chunkbench/sections.hpp"
 #include "chunkbench/verdict.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/progress_text.hpp"
+#include "cli/text_layout.hpp"
 
 namespace bench {
 namespace {
@@ -32,17 +33,9 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   if (shape.empty()) return "unknown";
-  std::string text = cli::format_count(shape.front()) + (shape.size() > 1 ? " of " : "");
-  for (std::size_t i = 1; i < shape.size(); ++i) {
-    text += (i > 1 ? "×" : "") + std::to_string(shape[i]);
-  }
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
+  const auto length = [](std::int64_t axis) { return std::to_string(axis); };
+  return cli::format_count(shape.front()) + (shape.size() > 1 ? " of " : "") +
+         cli::joined(std::span(shape).subspan(1), "×", length);
 }
 
 std::string limit_text(const ShapedDisk& limit) {
@@ -64,9 +57,7 @@ void add_head(Markup& html, const Results& results) {
     parts.emplace_back(results.options.cold ? "cold page cache" : "warm page cache");
   }
   if (results.options.limit) parts.push_back("disk as " + results.options.limit->profile);
-  std::string line;
-  for (const std::string& part : parts) line += (line.empty() ? "" : " · ") + part;
-  html.leaf("p", {{"class", "meta"}}, line).close();
+  html.leaf("p", {{"class", "meta"}}, cli::joined(parts, " · ")).close();
   for (const std::string& warning : warnings_of(results)) {
     html.leaf("p", {{"class", "warning"}, {"role", "note"}}, warning);
   }
@@ -93,7 +84,7 @@ Facts facts_of(const Json& machine) {
     std::string name = key;
     std::string text;
     if (value.is_array()) {
-      for (const Json& item : value) text += (text.empty() ? "" : "\n") + scalar_text(item);
+      text = cli::joined(value, "\n", scalar_text);
     } else if (key.ends_with("_bytes") && value.is_number_integer() &&
                value.get<std::uint64_t>() <= kMaxShownBytes) {
       text = size_text(value.get<std::int64_t>());
@@ -109,7 +100,7 @@ Facts facts_of(const Json& machine) {
 
 Facts option_facts(const Results& results) {
   const SweepSettings& options = results.options;
-  const std::string filters = joined(results.dataset.filters);
+  const std::string filters = cli::joined(results.dataset.filters, ", ");
   Facts facts = {{"filters", filters.empty() ? "none" : filters},
                  {"batch size", cli::format_count(options.batch_size)},
                  {"seed", std::to_string(options.seed)}};

@@ -1,7 +1,6 @@
 #include "chunkbench/results.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -15,6 +14,7 @@
 #include "cli/disk_options.hpp"
 #include "cli/file_bytes.hpp"
 #include "cli/quote.hpp"
+#include "cli/text_layout.hpp"
 
 namespace bench {
 namespace {
@@ -230,9 +230,7 @@ class Reader {
     field(key, text);
     const auto found = std::find(names.begin(), names.end(), text);
     if (found == names.end()) {
-      std::string all;
-      for (const std::string_view known : names) all.append(all.empty() ? "" : ", ").append(known);
-      member(key).problem("is none of " + all);
+      member(key).problem("is none of " + cli::joined(names, ", "));
     }
     if constexpr (std::is_enum_v<T>) {
       value = static_cast<T>(found - names.begin());

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -25,6 +24,7 @@
 #include "cli/image_shape.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "harness/control_group.hpp"
@@ -38,12 +38,7 @@ using chunkio::Error;
 using chunkio::ErrorCode;
 using chunkio::OrderMode;
 using cli::ExitCode;
-
-[[noreturn]] void refuse(const std::string& option, const std::string& wanted,
-                         const std::string& text) {
-  throw Error(ErrorCode::invalid_argument,
-              option + " must be " + wanted + ", not '" + cli::escape(text) + "'");
-}
+using cli::refuse;
 
 /// Values separated by commas, each once.
 template <class Value, class Parse>
@@ -67,34 +62,22 @@ void add_list(CLI::App& app, const std::string& name, std::vector<Value>& target
       ->default_str(by_default);
 }
 
-/// What `parse` makes of a text; its errors name the option.
-template <class Parse>
-auto parsed(const std::string& option, const Parse& parse) {
-  try {
-    return parse();
-  } catch (const Error& error) {
-    throw error.with_message(option + ": " + error.what());
-  }
-}
-
 std::int64_t parse_size(const std::string& option, const std::string& text) {
-  const std::int64_t bytes = parsed(option, [&] { return cli::parse_byte_size(text); });
+  const std::int64_t bytes = cli::of_option(option, [&] { return cli::parse_byte_size(text); });
   if (bytes < 1) refuse(option, "at least 1 B each", text);
   return bytes;
 }
 
 std::int64_t parse_threads(const std::string& option, const std::string& text) {
-  std::int64_t threads = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), threads);
-  if (status != std::errc() || end != text.data() + text.size() || threads < 1 ||
-      threads > cli::kMaxThreads) {
+  const std::optional<std::int64_t> threads = cli::parse_number<std::int64_t>(text);
+  if (!threads || *threads < 1 || *threads > cli::kMaxThreads) {
     refuse(option, "whole numbers from 1 to " + std::to_string(cli::kMaxThreads), text);
   }
-  return threads;
+  return *threads;
 }
 
 OrderMode parse_order(const std::string& option, const std::string& text) {
-  return parsed(option, [&] { return chunkio::from_string<OrderMode>(text); });
+  return cli::of_option(option, [&] { return chunkio::from_string<OrderMode>(text); });
 }
 
 std::string parse_source(const std::string& option, const std::string& text) {

@@ -1,5 +1,3 @@
-#include "chunkbench/tables.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,6 +8,7 @@
 
 #include "chunkbench/number_format.hpp"
 #include "chunkbench/ranking.hpp"
+#include "chunkbench/sections.hpp"
 #include "cli/progress_text.hpp"
 
 namespace bench {

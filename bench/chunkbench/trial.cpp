@@ -1,7 +1,6 @@
 #include "chunkbench/trial.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <memory>

@@ -4,7 +4,6 @@
 #include <exception>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 

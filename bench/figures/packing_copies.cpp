@@ -2,7 +2,6 @@
 // its folder to disk (fsync); what they read is in the page cache.
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>

@@ -6,7 +6,6 @@
 // file; what it read while it still decoded is in both.
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <functional>
 #include <string>

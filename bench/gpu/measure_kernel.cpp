@@ -7,7 +7,6 @@
 #include <array>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "device/augmentation.hpp"

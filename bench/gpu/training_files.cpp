@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -20,7 +19,6 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <chunkio/dataset_writer.hpp>
@@ -128,17 +126,6 @@ void write_file(bool classes, const std::string& path, std::int64_t count, std::
   });
 }
 
-std::int64_t parse_number(std::string_view text, std::int64_t lowest) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < lowest ||
-      value > 1'000'000'000) {
-    throw std::invalid_argument("'" + std::string(text) + "' is not a number from " +
-                                std::to_string(lowest) + " to 1000000000");
-  }
-  return value;
-}
-
 }  // namespace
 }  // namespace bench
 
@@ -149,8 +136,8 @@ int main(int argc, char** argv) {
       throw std::invalid_argument(
           "usage: training_files classes|attributes FILE.h5 NUM_PICTURES FIRST_PICTURE");
     }
-    bench::write_file(arguments[0] == "classes", arguments[1], bench::parse_number(arguments[2], 1),
-                      bench::parse_number(arguments[3], 0));
+    bench::write_file(arguments[0] == "classes", arguments[1], std::stoll(arguments[2]),
+                      std::stoll(arguments[3]));
     return 0;
   } catch (const std::invalid_argument& error) {
     std::fprintf(stderr, "training_files: %s\n", error.what());

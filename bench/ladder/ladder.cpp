@@ -31,6 +31,7 @@
 #include "cli/atomic_file.hpp"
 #include "cli/command.hpp"
 #include "cli/disk_options.hpp"
+#include "cli/escape.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/quote.hpp"

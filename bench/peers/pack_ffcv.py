@@ -5,10 +5,9 @@ Tried are PIL and OpenCV to decode, and as many worker processes as --threads sa
 many. The fastest is timed.
 """
 
+import functools
 import importlib.metadata
-import os
 
-import cv2
 import torch
 from ffcv.fields import IntField, RGBImageField
 from ffcv.fields.decoders import IntDecoder, SimpleRGBImageDecoder
@@ -32,6 +31,12 @@ class Files(torch.utils.data.Dataset):
         return self.decode(path), label
 
 
+def pack(decode, workers, files, beton):
+    fields = {"image": RGBImageField(write_mode="raw"), "label": IntField()}
+    writer = DatasetWriter(beton, fields, num_workers=workers)
+    writer.from_indexed_dataset(Files(files, decode))
+
+
 def read_back(beton, threads):
     loader = Loader(beton, batch_size=256, num_workers=threads, os_cache=True,
                     order=OrderOption.SEQUENTIAL, drop_last=False,
@@ -43,25 +48,11 @@ def read_back(beton, threads):
 
 def main():
     options = pictures.parse_options(__doc__)
-    files = pictures.list_files(options.folder)
-    out = os.path.join(options.dir, "ffcv.beton")
-    cv2.setNumThreads(1)
-
-    def pack(decode, workers):
-        def run():
-            if os.path.exists(out):
-                os.remove(out)
-            fields = {"image": RGBImageField(write_mode="raw"), "label": IntField()}
-            writer = DatasetWriter(out, fields, num_workers=workers)
-            writer.from_indexed_dataset(Files(files, decode))
-            return len(files)
-        return run
-
-    ways = {f"{name}, {workers} workers": (decode, pack(decode, workers))
+    ways = {f"{name}, {workers} workers": (decode, functools.partial(pack, decode, workers))
             for name, decode in pictures.DECODERS.items()
             for workers in (options.threads, 2 * options.threads)}
     pictures.compete("FFCV", {"ffcv": importlib.metadata.version("ffcv"), "torch": torch.__version__}, {"mode": "raw"},
-                     ways, lambda: read_back(out, options.threads), files, options)
+                     ways, functools.partial(read_back, threads=options.threads), "ffcv.beton", options)
 
 
 if __name__ == "__main__":

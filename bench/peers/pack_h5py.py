@@ -5,9 +5,8 @@ One process. Tried are PIL and OpenCV to decode, and writing image by image to a
 dataset or 256 at a time to a chunked one. The fastest is timed.
 """
 
-import os
+import functools
 
-import cv2
 import h5py
 import numpy as np
 
@@ -41,29 +40,21 @@ def by_batch(file, files, decode):
 WRITERS = {"an image at a time": by_picture, f"{BATCH} at a time": by_batch}
 
 
+def pack(write, decode, files, out):
+    with h5py.File(out, "w") as file:
+        write(file, files, decode)
+
+
+def read_back(out):
+    with h5py.File(out, "r") as file:
+        yield from zip(file["images"], file["labels"])
+
+
 def main():
-    options = pictures.parse_options(__doc__)
-    files = pictures.list_files(options.folder)
-    out = os.path.join(options.dir, "h5py.h5")
-    cv2.setNumThreads(1)
-
-    def pack(write, decode):
-        def run():
-            if os.path.exists(out):
-                os.remove(out)
-            with h5py.File(out, "w") as file:
-                write(file, files, decode)
-            return len(files)
-        return run
-
-    def read_back():
-        with h5py.File(out, "r") as file:
-            yield from zip(file["images"], file["labels"])
-
-    ways = {f"{decoder}, {name}": (decode, pack(write, decode))
+    ways = {f"{decoder}, {name}": (decode, functools.partial(pack, write, decode))
             for decoder, decode in pictures.DECODERS.items() for name, write in WRITERS.items()}
     pictures.compete("h5py script", {"h5py": h5py.__version__, "hdf5": h5py.version.hdf5_version}, {"processes": 1},
-                     ways, read_back, files, options)
+                     ways, read_back, "h5py.h5", pictures.parse_options(__doc__))
 
 
 if __name__ == "__main__":

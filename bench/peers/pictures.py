@@ -1,6 +1,7 @@
 """What the peers that pack have in common: files, decoders, and the check of what was written."""
 
 import argparse
+import functools
 import os
 
 import cv2
@@ -53,15 +54,25 @@ def check(pictures, files, decode, what):
         raise SystemExit(f"{what} wrote {count} of {len(files)} images")
 
 
-def compete(peer, versions, settings, ways, read_back, files, options):
-    """Packs in each of `ways`, {name: (decode, function that packs)}, checks what it wrote, and serves the fastest.
+def compete(peer, versions, settings, ways, read_back, name, options):
+    """Packs in each of `ways`, {name: (decode, pack(files, path))}, checks what it wrote, and serves the fastest.
 
-    `read_back()` yields (image, label) of what was written last.
+    `read_back(path)` yields (image, label). `name` is that of the file.
     """
-    for name, (decode, pack) in ways.items():
-        pack()
-        check(read_back(), files, decode, name)
-    packs = {name: pack for name, (_, pack) in ways.items()}
+    files = list_files(options.folder)
+    out = os.path.join(options.dir, name)
+    cv2.setNumThreads(1)
+
+    def run(pack):
+        if os.path.exists(out):
+            os.remove(out)
+        pack(files, out)
+        return len(files)
+
+    packs = {way: functools.partial(run, pack) for way, (_, pack) in ways.items()}
+    for way, (decode, _) in ways.items():
+        packs[way]()
+        check(read_back(out), files, decode, way)
     best, rates = rounds.fastest(packs, len(files))
     rounds.serve(peer, {**versions, "pillow": PIL.__version__, "opencv": cv2.__version__}, settings, best, rates,
                  packs[best], options)

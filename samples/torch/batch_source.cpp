@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include <chunkio/chunk_layout.hpp>

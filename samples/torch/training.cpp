@@ -9,7 +9,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
-#include <vector>
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>

@@ -2,7 +2,6 @@
 
 import json
 import os
-import unittest
 
 import h5py
 import numpy as np
@@ -234,7 +233,3 @@ class RefusedTest(CliTest):
     def test_damaged_rows_are_not_copied(self):
         flip(self.dir / "old.h5", chunk_offset(self.dir / "old.h5", 1) + 100, 16)
         self.refuse("old.h5", "folder", "one", names=["old.h5", "chunk 1"], way_out="digest")
-
-
-if __name__ == "__main__":
-    unittest.main()

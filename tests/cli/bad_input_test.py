@@ -5,7 +5,6 @@ import os
 import resource
 import shutil
 import subprocess
-import unittest
 
 import numpy as np
 
@@ -182,7 +181,3 @@ class BadFilesTest(CliTest):
         self.refused_by_all("some.h5", ["pictures"], r"images|--images", options=["--images", "pictures"])
         self.assert_refused(["stream", "some.h5", "--fields", "masks"], 1, ["some.h5", "masks"], r"boxes")
         self.assert_refused(["stream", "some.h5", "--memory-budget", "64KiB"], 1, [], r"\d.*memory.budget|memory.budget.*\d")
-
-
-if __name__ == "__main__":
-    unittest.main()

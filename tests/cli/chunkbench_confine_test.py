@@ -35,9 +35,7 @@ class ConfineTest(CliTest):
         if result.returncode == 0:
             self.assertTrue((self.dir / "ran").exists())
             return
-        self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("'touch' was not run", result.stderr)
-        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assert_one_line(result, 1, "'touch' was not run")
         self.assertFalse((self.dir / "ran").exists())
         self.skipTest(result.stderr)
 
@@ -88,13 +86,8 @@ class ConfineTest(CliTest):
                                 (("--throttle-device", "0", "--", "true"), "--throttle-device"),
                                 (("--throttle-device", "quick", "--", "true"), "quick")):
             with self.subTest(arguments=arguments):
-                result = self.confine(*arguments)
-                self.assertEqual(result.returncode, 2, result.stderr)
-                self.assertIn(part, result.stderr)
-                self.assertEqual(len(result.stderr.splitlines()), 1)
-        result = self.confine("--throttle-device", "1MB/s", "--disk-of", "absent", "--", "true")
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("absent", result.stderr)
+                self.assert_one_line(self.confine(*arguments), 2, part)
+        self.assert_one_line(self.confine("--throttle-device", "1MB/s", "--disk-of", "absent", "--", "true"), 1, "absent")
 
 
 class ColdPeersTest(unittest.TestCase):
@@ -109,7 +102,3 @@ class ColdPeersTest(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, "100% stays"):
                 rounds.timed(lambda: 0, [file.name])
             self.assertEqual(rounds.timed(lambda: 5)[0], 5)
-
-
-if __name__ == "__main__":
-    unittest.main()

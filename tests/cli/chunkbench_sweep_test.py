@@ -487,7 +487,3 @@ class SweepTest(CliTest):
 
 def cell_key(cell):
     return tuple(cell[key] for key in ("chunk_samples", "cache_bytes", "order", "source", "threads"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -157,7 +157,3 @@ class DoctorTest(CliTest):
                 (1, "memory_budget", "raise", (name, "--step-ms", 1, "--memory-budget", "64KiB"))):
             with self.subTest(arguments=arguments):
                 self.assert_refused(("doctor", *arguments), code, [part], way_out)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -6,7 +6,6 @@ import resource
 import shutil
 import subprocess
 import time
-import unittest
 
 import numpy as np
 from PIL import Image
@@ -214,9 +213,7 @@ class FaultTest(CliTest):
                 with self.subTest(call, number=number):
                     result, calls = self.inject(f"{call}:error=EIO:when={number}")
                     self.assertIn("INJECTED", calls)
-                    self.assertEqual(result.returncode, 1, result.stderr)
-                    self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-                    self.assertIn("out", result.stderr)
+                    self.assert_one_line(result, 1, "out")
                     self.assertEqual(tree(self.dir), before)
 
     def test_what_a_killed_export_left_is_removed_by_the_next(self):
@@ -272,7 +269,3 @@ class FaultTest(CliTest):
         self.assertEqual(result.returncode, 143, result.stderr)
         self.assertRegex(result.stderr, "SIGTERM; the unfinished folder was removed")
         self.assertEqual(tree(self.dir), before)
-
-
-if __name__ == "__main__":
-    unittest.main()

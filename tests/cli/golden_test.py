@@ -6,7 +6,6 @@ tests/golden/format holds them; they are never written anew.
 import json
 import pathlib
 import re
-import unittest
 
 import numpy as np
 
@@ -62,7 +61,3 @@ class GoldenFilesTest(CliTest):
         path = FILES / "must_fail" / "v1-pixel.h5"
         damaged, = json.loads(self.run_h5pack("verify", path, "--json", "--quiet").stdout)["damaged"]
         self.assertEqual((damaged["chunk"], damaged["rows"]), (0, [0, 1, 2]))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -272,7 +272,3 @@ class HostileFileTest(CliTest):
             with self.subTest(at=at - begin, bit=bit):
                 command = commands[number % len(commands)]
                 self.assert_refused([*command, "--quiet"], 1, ["x.h5"], r"open 'train-\*-of-00002\.h5' instead")
-
-
-if __name__ == "__main__":
-    unittest.main()

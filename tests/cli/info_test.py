@@ -1,6 +1,5 @@
 """h5pack info: on files packed here and on files that h5py wrote."""
 
-import unittest
 
 import h5py
 import numpy as np
@@ -120,7 +119,3 @@ class InfoTest(CliTest):
         self.assertEqual(info["labels"], {"name": "targets", "dtype": "int64", "row_shape": []})
         self.assertIsNone(info["why_no_labels"])
         self.assertEqual([entry["count"] for entry in info["classes"]], [2, 2, 2])
-
-
-if __name__ == "__main__":
-    unittest.main()

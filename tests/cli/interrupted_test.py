@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import time
-import unittest
 
 import h5py
 import numpy as np
@@ -178,7 +177,3 @@ class InterruptedTest(CliTest):
         assert_contents(self, self.dir / "parts" / "train.h5", reference)
         self.assertIn("test.h5: complete already, 150 images", self.h5pack(*repack, "--resume"))
         self.assert_refused([*repack, "--resume", "--seed", 3], 1, ["parts/train.h5", "--seed"], "--force")
-
-
-if __name__ == "__main__":
-    unittest.main()

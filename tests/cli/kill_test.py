@@ -6,7 +6,6 @@ Takes half an hour. interrupted_test.py kills at random.
 import collections
 import re
 import signal
-import unittest
 
 import under_strace
 from h5_contents import assert_contents, contents
@@ -54,7 +53,3 @@ class KillTest(CliTest):
                 assert_contents(self, self.dir / "out.h5", reference)
                 self.assert_only_output()
         self.assertGreater(killed, 0.8 * len(seen))
-
-
-if __name__ == "__main__":
-    unittest.main()

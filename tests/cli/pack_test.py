@@ -1,7 +1,6 @@
 """Packing, read back with h5py and compared with what Pillow decodes."""
 
 import json
-import unittest
 
 import h5py
 import numpy as np
@@ -167,7 +166,3 @@ class PackTest(CliTest):
         for option, expected in (("ignore", stored), ("apply", np.rot90(stored, -1))):
             self.h5pack("folder", "photos", "-o", f"{option}.h5", *(["--orientation", option] if option == "apply" else []))
             np.testing.assert_array_equal(arrays(self.dir / f"{option}.h5")["images"][0], expected)
-
-
-if __name__ == "__main__":
-    unittest.main()

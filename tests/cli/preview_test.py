@@ -1,6 +1,5 @@
 """h5pack preview: the sheet, as far as a program can judge it."""
 
-import unittest
 
 import numpy as np
 from PIL import Image
@@ -70,7 +69,3 @@ class PreviewTest(CliTest):
         self.pack_photos(per_class=2)
         report, = self.h5pack_json("preview", "photos.h5", "-o", "sheet.png", "--grid-rows", 9, "--grid-columns", 9)
         self.assertEqual((report["images"], report["rows"], report["columns"]), (4, 1, 4))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -249,7 +249,3 @@ class ProgramTest(CliTest):
         self.assertIn("c\\x1b[31mat", shown)
         names = [entry["name"] for entry in self.h5pack_json("info", "photos.h5")[0]["classes"]]
         self.assertEqual(names, ["c\x1b[31mat", "dog\n"])
-
-
-if __name__ == "__main__":
-    unittest.main()

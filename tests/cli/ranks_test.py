@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import unittest
 
 import numpy as np
 
@@ -76,7 +75,3 @@ class RanksTest(CliTest):
         blocks = re.findall(r"(?m)^epoch +\d+ +rank (\d): .*\n  stall .*\n  chunk loads .*\n  workers .*\n.*\n.*\n",
                             run())
         self.assertEqual(sorted(blocks), sorted("0123" * 200))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -108,7 +108,3 @@ class ReferenceTest(CliTest):
                 done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", page], capture_output=True, text=True,
                                       env={**os.environ, "LC_ALL": "C.UTF-8"})
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import unittest
 
 import h5py
 import numpy as np
@@ -463,7 +462,3 @@ class RefusedTest(CliTest):
         self.assertEqual(result.returncode, 143, result.stderr)
         self.assertRegex(result.stderr, "SIGTERM; nothing of the file is kept")
         self.assertEqual(tree(self.dir), before)
-
-
-if __name__ == "__main__":
-    unittest.main()

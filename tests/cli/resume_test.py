@@ -9,7 +9,6 @@ import pathlib
 import shutil
 import signal
 import time
-import unittest
 
 import numpy as np
 
@@ -220,7 +219,3 @@ class ResumeTest(CliTest):
         rows = "".join(f"{pathlib.Path(path).relative_to(self.dir)},{label}\n" for path, label in samples)
         (self.dir / "list.csv").write_text("path,label\n" + rows * 30)
         self.check_source("csv", "list.csv", "--chunk", 1, output="out")
-
-
-if __name__ == "__main__":
-    unittest.main()

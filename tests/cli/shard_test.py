@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import unittest
 
 import h5py
 import numpy as np
@@ -210,7 +209,3 @@ class ShardTest(CliTest):
             self.h5pack("folder", "photos", "-o", "env.h5", "--chunk", CHUNK, "--seed", 3, "--shard-from-env",
                         environment={"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": "2"})
         self.assert_same_as(self.dir / "whole.h5", [self.shard("env", i, 2) for i in range(2)])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -7,7 +7,6 @@ import pathlib
 import re
 import resource
 import struct
-import unittest
 import zlib
 
 import h5py
@@ -298,7 +297,3 @@ class ImageOptionsTest(CliTest):
                 if "150" not in options:
                     self.assertTrue(difference.any(), "nothing was shrunk on load")
                 self.assertEqual(list(whole["source_index"]), list(shrunk["source_index"]))
-
-
-if __name__ == "__main__":
-    unittest.main()

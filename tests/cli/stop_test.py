@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-import unittest
 
 import numpy as np
 
@@ -60,7 +59,3 @@ class StopTest(CliTest):
         _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
         self.assertEqual(process.returncode, STOPPED[signal.SIGTERM])
         self.assertEqual(errors, "")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -5,7 +5,6 @@ import functools
 import json
 import operator
 import re
-import unittest
 
 import h5py
 import numpy as np
@@ -378,7 +377,3 @@ class StreamTest(CliTest):
         self.write_h5("plain.h5", images=pictures(40), labels=np.arange(120).reshape(40, 3).astype(np.uint8) % 2)
         self.assertIsNone(self.shuffle_quality("plain.h5")[0]["label_entropy"])
         self.assertIn("no labels", self.h5pack("stream", "plain.h5", "--shuffle-quality"))
-
-
-if __name__ == "__main__":
-    unittest.main()

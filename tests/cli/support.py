@@ -255,11 +255,17 @@ class CliTest(unittest.TestCase):
             env=under_strace.environment(), capture_output=True, timeout=TIMEOUT_SECONDS)
         return result, trace.read_text(errors="replace")
 
+    def assert_one_line(self, result, code, *texts):
+        """A program ended with this exit code and one line on stderr, in which these texts are."""
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        for text in texts:
+            self.assertIn(text, result.stderr)
+
     def assert_fails(self, arguments, pattern, code=1, **options):
         """h5pack must end with one line on stderr; it may have done something before."""
         result = self.run_h5pack(*arguments, "--quiet", **options)
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assert_one_line(result, code)
         self.assertRegex(result.stderr, pattern)
         return result
 
@@ -290,9 +296,8 @@ class CliTest(unittest.TestCase):
 
         # The same as JSON: the error is an object on stdout, the line on stderr stays.
         result = self.run_h5pack(*arguments, "--quiet", "--json", unprivileged=unprivileged)
-        self.assertEqual(result.returncode, code)
+        self.assert_one_line(result, code)
         error = json.loads(result.stdout)["error"]
         self.assertEqual(set(error), {"code", "message"})
-        self.assertEqual(len(result.stderr.splitlines()), 1)
         self.assertEqual(tree(self.dir), before, "something was left behind or changed")
         return message

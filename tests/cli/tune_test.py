@@ -307,7 +307,3 @@ class TuneTest(CliTest):
                 (["tiny.h5", "--measure"], 2, ["tiny.h5"], "--disk")):
             with self.subTest(arguments):
                 self.assert_refused(["tune", *arguments], code, names, way_out)
-
-
-if __name__ == "__main__":
-    unittest.main()

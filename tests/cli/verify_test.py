@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import unittest
 
 import h5py
 import numpy as np
@@ -377,7 +376,3 @@ class FlippedBitTest(CliTest):
                     self.assertIn("x.h5", result.stderr + result.stdout)
                     if result.returncode == 0:
                         assert_contents(self, self.dir / "x.h5", expected)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -15,9 +15,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <optional>
-#include <span>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -34,6 +31,7 @@
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
 #include "support/pixels.hpp"
+#include "support/placed_rows.hpp"
 #include "support/scratch.hpp"
 
 namespace {
@@ -271,10 +269,7 @@ TEST(MappedFaultsTest, OnlyVisitsOfPagesThatAreGoneFail) {
                              internal::Access::impl(dataset)->images, {.kind = SourceKind::mapped})
           .source;
   const auto place = [&](std::uint32_t row) {
-    std::vector<std::byte> image(static_cast<std::size_t>(sample_bytes));
-    const RowTarget target{.row = row, .target = image.data()};
-    (void)source->place({.first_row = 0, .num_rows = 64}, std::span(&target, 1), std::stop_token());
-    EXPECT_EQ(image, test::image(row, sample_bytes)) << row;
+    test::place_rows(*source, {.first_row = 0, .num_rows = 64}, {row}, dataset);
   };
   const auto time = std::filesystem::last_write_time(path);
   const std::vector<std::uint8_t> bytes = test::read_bytes(path);

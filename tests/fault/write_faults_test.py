@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Kills and hinders a writer at every call, and looks at what it leaves.
 
 Whatever happens to the program of writer_child.cpp, OUT is absent or as it was, or perfect;
 running it again with `resume` ends with the file of an undisturbed run, and what was committed is not written again.
-The classes called Every... try all of something and take long: they run only when named on the command line.
+The class EveryCallTest takes long: it runs only when named, as in `python3 -m unittest write_faults_test.EveryCallTest`.
 """
 import collections
 import os
@@ -11,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 
@@ -365,15 +363,9 @@ class EveryCallTest(WriteFaultsTest):
                     subprocess.run(["umount", disk], check=True)
 
 
-def load_tests(loader, tests, _):
-    """All but the long ones, unless they are named on the command line."""
-    if any("Every" in argument for argument in sys.argv):
-        return tests
+def load_tests(loader, *_):
+    """All but the long ones."""
     suite = unittest.TestSuite()
     for case in (WriteFaultsTest, ShortenedFileTest, UnfinishedFilesTest, LargeChunksTest, FilteredFileTest):
         suite.addTests(loader.loadTestsFromTestCase(case))
     return suite
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,8 +1,5 @@
 """bench/gpu/compare_loaders.py with programs that only pretend to train: which trainings it asks for, what it makes of their
-answers, and of those that fail. No GPU is needed, and no LibTorch.
-
-    compare_loaders_test.py COMPARE_LOADERS_PY
-"""
+answers, and of those that fail. No GPU is needed, and no LibTorch."""
 
 import json
 import pathlib
@@ -14,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-COMPARE = pathlib.Path(sys.argv[1])
+COMPARE = pathlib.Path(__file__).parents[2] / "bench/gpu/compare_loaders.py"
 
 # Takes what a trainer takes, appends its command line to a file beside it, and writes JSON as a trainer does: CelebA
 # from the GPU stalls a third of the time without echoing.
@@ -120,7 +117,3 @@ class CompareLoadersTest(unittest.TestCase):
                          [["train_cifar", "device, resident"], ["train_cifar", "device, from the host"],
                           ["train_celeba", "device"], ["train_celeba", "device, --echo 2 as it advises"]])
         self.assertEqual(left, [])
-
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,18 +1,14 @@
 """bench/gpu/run.sh in a copied tree, with programs that only pretend: what they are asked for, and what becomes of
-failures. No GPU is needed, and nothing is built.
-
-    gpu_scripts_test.py BENCH_GPU_FOLDER
-"""
+failures. No GPU is needed, and nothing is built."""
 
 import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
-SCRIPTS = pathlib.Path(sys.argv[1])
+SCRIPTS = pathlib.Path(__file__).parents[2] / "bench/gpu"
 
 # Writes down its arguments; configures nothing, and builds scripts. $BROKEN names what fails.
 CMAKE = '''#!/bin/bash
@@ -153,7 +149,3 @@ class RunTest(unittest.TestCase):
         text, steps = self.run_sh("--only", "figures,trainers")
         self.assertEqual(list(steps), ["configure", "build", "PyTorch", "figures", "configure trainers", "build trainers",
                                        "trainers"])
-
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -89,7 +89,3 @@ class LayerCheck(unittest.TestCase):
                 problems, _ = self.check([(name, text)])
                 self.assertEqual([p for p in problems if p.startswith(f"{name}:2: ")], problems)
                 self.assertNotEqual(problems, [])
-
-
-if __name__ == "__main__":
-    unittest.main()

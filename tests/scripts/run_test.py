@@ -1,7 +1,4 @@
-"""What tests/run.sh is made of: packages that cannot be had are no failure, and skipped tests say why.
-
-    run_test.py REPOSITORY CTEST
-"""
+"""What tests/run.sh is made of: packages that cannot be had are no failure, and skipped tests say why."""
 
 import os
 import pathlib
@@ -10,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-REPOSITORY, CTEST = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1)
+REPOSITORY, CTEST = pathlib.Path(__file__).parents[2], os.environ.get("CTEST", "ctest")
 
 TESTS = r"""
 add_test(passes "true")
@@ -58,7 +55,3 @@ class RunTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("what needs", result.stdout)
         self.assertIn("is skipped.", result.stdout)
-
-
-if __name__ == "__main__":
-    unittest.main()

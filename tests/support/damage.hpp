@@ -17,6 +17,7 @@
 #include "h5/dataset_impl.hpp"
 #include "sources/source_select.hpp"
 #include "support/h5_files.hpp"
+#include "support/placed_rows.hpp"
 
 namespace chunkio::test {
 
@@ -45,13 +46,9 @@ inline bool is_noticed(const std::string& path, const std::vector<std::byte>& pi
         const auto selected = sources::select_source(
             internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
             {.kind = kind, .group_samples = num_rows, .direct_io = false});
-        std::vector<std::byte> memory(pixels.size());
-        std::vector<RowTarget> rows;
-        for (std::uint32_t row = 0; row < num_rows; ++row) {
-          rows.push_back({row, memory.data() + row * row_bytes});
-        }
-        (void)selected.source->place({0, num_rows}, rows, {});
-        EXPECT_TRUE(memory == pixels) << to_string(kind);
+        SCOPED_TRACE(to_string(kind));
+        const RowGroup all{0, num_rows};
+        place_rows(*selected.source, all, all_rows(all), row_bytes, rows_in(pixels, row_bytes));
       });
     }
   });

@@ -25,7 +25,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <chunkio/error.hpp>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <string_view>
 #include <system_error>
@@ -12,18 +11,16 @@
 #include <chunkio/error.hpp>
 
 #include "cli/byte_size.hpp"
+#include "cli/escape.hpp"
 #include "cli/options.hpp"
 #include "cli/parse_number.hpp"
+#include "cli/text_layout.hpp"
 
 namespace cli {
 namespace {
 
 using chunkio::DiskLimit;
 using chunkio::DiskProfile;
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw chunkio::Error(chunkio::ErrorCode::invalid_argument, message);
-}
 
 /// At most three significant digits: "171", "12.4", "0.053".
 std::string short_number(double value) {
@@ -61,9 +58,10 @@ double parse_bandwidth(const std::string& text) {
   try {
     return static_cast<double>(parse_byte_size(size));
   } catch (const chunkio::Error&) {
-    refuse("'" + escape(text) +
-           "' is not a bandwidth; write bytes a second, such as 200MB/s, "
-           "1.5GiB/s or 500000000, or 0 for no limit");
+    throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                         "'" + escape(text) +
+                             "' is not a bandwidth; write bytes a second, such as 200MB/s, "
+                             "1.5GiB/s or 500000000, or 0 for no limit");
   }
 }
 
@@ -81,16 +79,14 @@ double parse_duration(const std::string& text) {
   if (status == std::errc() && value >= 0 && (found != kUnits.end() || nothing)) {
     return nothing ? 0 : value * found->second;
   }
-  refuse("'" + escape(text) +
-         "' is not a time; write a number with s, ms or us, such as 8ms, "
-         "or 0 for none");
+  throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                       "'" + escape(text) +
+                           "' is not a time; write a number with s, ms or us, such as 8ms, "
+                           "or 0 for none");
 }
 
 void add_disk_limit(CLI::App& app, DiskOptions& options) {
-  std::string names;
-  for (const DiskProfile& profile : chunkio::disk_profiles()) {
-    names += (names.empty() ? "" : ", ") + std::string(profile.name);
-  }
+  const std::string names = joined(chunkio::disk_profiles(), ", ", &DiskProfile::name);
   const auto add = [&](const std::string& name, const char* type, const std::string& description,
                        auto set) {
     const auto take = [&options, name, set](const std::string& text) { set(options, name, text); };
@@ -115,9 +111,7 @@ void add_disk_limit(CLI::App& app, DiskOptions& options) {
   add("--limit-queue", "N", "Requests that it serves at once; 0: no limit",
       [](DiskOptions& disk, Name name, Text text) {
         disk.queue_depth = parse_number<std::int64_t>(text);
-        if (!disk.queue_depth) {
-          refuse(name + " must be a whole number, not '" + escape(text) + "'");
-        }
+        if (!disk.queue_depth) refuse(name, "a whole number", text);
         chunkio::require_valid({.queue_depth = *disk.queue_depth});
       });
 }
@@ -127,9 +121,7 @@ void add_throttle_device(CLI::App& app, std::int64_t& target, const std::string&
          "--throttle-device",
          [&target](const std::string& text) {
            target = static_cast<std::int64_t>(parse_bandwidth(text));
-           if (target < 1) {
-             refuse("--throttle-device must be a rate such as 100MB/s, not '" + escape(text) + "'");
-           }
+           if (target < 1) refuse("--throttle-device", "a rate such as 100MB/s", text);
          },
          description)
       ->type_name("RATE");

@@ -84,11 +84,8 @@ class HelpFormatter final : public CLI::Formatter {
 
   /// " (not with --chunk)".
   static std::string joined(const std::set<CLI::Option*>& options, const std::string& relation) {
-    std::string names;
-    for (const CLI::Option* option : options) {
-      names += (names.empty() ? "" : ", ") + option->get_name();
-    }
-    return names.empty() ? "" : " (" + relation + names + ")";
+    const auto name = [](const CLI::Option* option) { return option->get_name(); };
+    return options.empty() ? "" : " (" + relation + cli::joined(options, ", ", name) + ")";
   }
 
   const CLI::App& command_;

@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <optional>
 
 #include "cli/byte_size.hpp"
+#include "cli/escape.hpp"
 #include "cli/parse_number.hpp"
 #include "cli/row_list.hpp"
 
 namespace cli {
 namespace {
-
-[[noreturn]] void refuse(const std::string& name, const std::string& wanted,
-                         const std::string& text) {
-  throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
-                       name + " must be " + wanted + ", not '" + escape(text) + "'");
-}
 
 /// Without zeros at the end.
 std::string shortest(double value) {
@@ -44,6 +38,11 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, T& target,
 }
 
 }  // namespace
+
+void refuse(const std::string& name, const std::string& wanted, const std::string& text) {
+  throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                       name + " must be " + wanted + ", not '" + escape(text) + "'");
+}
 
 CLI::Option* add_required(CLI::App& app, const std::string& name, std::string& target,
                           const std::string& description, const std::string& type_name) {

@@ -16,8 +16,6 @@
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
 
-#include "cli/escape.hpp"
-
 namespace cli {
 
 /// While it lives, options that are added to `app` stand under this heading in the help.
@@ -45,6 +43,10 @@ auto of_option(const std::string& name, const Parse& parse) {
     throw error.with_message(name + ": " + error.what());
   }
 }
+
+/// \throws chunkio::Error invalid_argument: an option must be what is wanted, not `text`.
+[[noreturn]] void refuse(const std::string& name, const std::string& wanted,
+                         const std::string& text);
 
 /// A text that must be given: what a command reads, or its output.
 /// \param type_name  what the help shows for its value; empty: nothing.
@@ -121,8 +123,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, T& target,
       target = value;
       return;
     }
-    throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
-                         name + " must be " + names + ", not '" + escape(text) + "'");
+    refuse(name, names, text);
   };
   return app.add_option_function<std::string>(name, choose, description)
       ->type_name(type)

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <mutex>
 #include <stop_token>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>

@@ -3,13 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
 #include <optional>
-#include <string>
 
 #include <chunkio/error.hpp>
 

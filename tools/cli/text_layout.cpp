@@ -1,6 +1,5 @@
 #include "cli/text_layout.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 

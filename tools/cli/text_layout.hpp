@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,18 @@ inline constexpr std::size_t kLabelColumns = 14;
 /// `text` with each `from` as `to`.
 [[nodiscard]] std::string replaced(std::string text, const std::string& from,
                                    const std::string& to);
+
+/// The values with `between` between them, each as `text` writes it.
+template <class Values, class Text = std::identity>
+[[nodiscard]] std::string joined(const Values& values, const std::string& between,
+                                 const Text& text = {}) {
+  std::string out;
+  for (std::size_t i = 0; const auto& value : values) {
+    if (i++ != 0) out += between;
+    out += std::invoke(text, value);
+  }
+  return out;
+}
 
 /// "a, b and 7 more": the first `most` of the values, each as `text` writes it.
 template <class T, class Text>

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import operator
 import os
@@ -117,7 +118,7 @@ class Dataset(_core.Dataset):
         return images, np.asarray(self._read_field(self.label_name, first, count))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _open, (self.path, self._options)
+        return functools.partial(Dataset, **self._options), (self.path,)
 
     def __repr__(self) -> str:
         return f"<chunkio.Dataset {self.path!r} {list(self.shape)}>"
@@ -135,7 +136,3 @@ def path_text(path: str | os.PathLike[str]) -> str:
 def require_dataset(dataset: Any) -> None:
     if not isinstance(dataset, _core.Dataset):
         raise TypeError(f"dataset must be a chunkio.Dataset, got {dataset!r}; chunkio.Dataset(path) opens a file")
-
-
-def _open(path: str, options: dict[str, Any]) -> Dataset:
-    return Dataset(path, **options)

@@ -77,6 +77,9 @@ class Epochs(Generic[BatchT]):
         self._restored = True
         self._begun = -1
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.load_state_dict(state)
+
     def bottleneck(self) -> dict[str, Any]:
         """What limits ("bottleneck"), what shows it ("evidence"), and what would help ("suggestions", best first).
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import warnings
 from collections.abc import Iterator, Sequence
@@ -172,13 +173,7 @@ class Loader(Epochs[Batch]):
         return skipped
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _open, (self._dataset, self._options, self.state_dict())
+        return functools.partial(Loader, **self._options), (self._dataset,), self.state_dict()
 
     def __repr__(self) -> str:
         return f"<chunkio.Loader of {self._dataset!r}, {self.num_steps} batches of {self.batch_size}>"
-
-
-def _open(dataset: Dataset, options: dict[str, Any], state: dict[str, Any]) -> Loader:
-    loader = Loader(dataset, **options)
-    loader.load_state_dict(state)
-    return loader

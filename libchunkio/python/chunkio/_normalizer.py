@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -56,8 +57,4 @@ class Normalizer(_core.Normalizer):
         self._options = options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (self._dataset, self._options)
-
-
-def _make(dataset: Dataset, options: dict[str, Any]) -> Normalizer:
-    return Normalizer(dataset, **options)
+        return functools.partial(Normalizer, **self._options), (self._dataset,)

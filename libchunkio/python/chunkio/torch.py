@@ -184,10 +184,7 @@ class DataLoader:
 
     def _deliver(self, batch: Batch) -> Any:
         images = from_dlpack(batch.images if self._normalize is None else self._normalize(batch))
-        # Copies: a label that is kept must not keep the images of its batch.
-        labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
-        fields = {name: from_dlpack(batch[name]).clone() for name in self._fields}
-        return self._shape((images, labels, fields, from_dlpack(batch.sample_ids).clone()))
+        return self._shape(_parts(batch, images, self._fields))
 
     def _shape(self, parts: _Parts) -> Any:
         images, labels, fields, sample_ids = parts
@@ -248,22 +245,20 @@ class _DeviceLoader(Epochs[_core.DeviceBatch]):
     def _tensors(self, turn: int) -> Iterator[_Parts]:
         while (batch := self._take(turn)) is not None:
             images = from_dlpack(batch.images)
-            labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
-            fields = {name: from_dlpack(batch[name]).clone() for name in self._fields}
-            sample_ids = from_dlpack(batch.sample_ids).clone()
             # A program that keeps batches gets copies, so that one buffer is always left to go on with.
             if self._loader.num_held >= self._max_held:
                 images = images.clone()
-            del batch
-            yield images, labels, fields, sample_ids
-            del images, labels, fields
+            parts = _parts(batch, images, self._fields)
+            del batch, images
+            yield parts
+            del parts
 
     def stats(self) -> dict[str, Any]:
         stats: dict[str, Any] = json.loads(self._loader.stats_json())
         return stats
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _open_on_device, (self._arguments, self.state_dict())
+        return _DeviceLoader, self._arguments, self.state_dict()
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
@@ -291,6 +286,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __len__(self) -> int:
         return len(self._loader)
+
+
+def _parts(batch: Batch | _core.DeviceBatch, images: torch.Tensor, fields: Sequence[str]) -> _Parts:
+    # Copies: a label that is kept must not keep the images of its batch.
+    labels = None if batch.labels is None else from_dlpack(batch.labels).clone()
+    named = {name: from_dlpack(batch[name]).clone() for name in fields}
+    return images, labels, named, from_dlpack(batch.sample_ids).clone()
 
 
 def _ranks(distributed: Literal["auto"] | bool) -> tuple[int, int]:
@@ -326,9 +328,3 @@ def _numbers(values: Sequence[float] | float | None) -> list[float]:
     if isinstance(values, numbers.Real) or getattr(values, "ndim", 1) == 0:
         return [float(values)]  # type: ignore[arg-type]
     return [float(value) for value in values]  # type: ignore[union-attr]
-
-
-def _open_on_device(arguments: tuple[Any, ...], state: dict[str, Any]) -> _DeviceLoader:
-    loader = _DeviceLoader(*arguments)
-    loader.load_state_dict(state)
-    return loader

@@ -161,6 +161,12 @@ class LoaderInTurns {
   Owned<L> loader_;
 };
 
+/// A function of a bound loader that returns what `use` does with it, in turn.
+template <class Self, class Use>
+auto in_turn(const Use& use) {
+  return [use](Self& self) { return self.with(use); };
+}
+
 /// Binds what Epochs in Python asks of loaders of either kind.
 template <class Class>
 void bind_epochs(Class& bound) {
@@ -172,31 +178,20 @@ void bind_epochs(Class& bound) {
             self.with([&](auto& loader) { loader.start_epoch(epoch); });
           },
           nb::arg("epoch"))
-      .def("state",
-           [](Self& self) { return self.with([](auto& loader) { return loader.state(); }); })
+      .def("state", in_turn<Self>([](auto& loader) { return loader.state(); }))
       .def(
           "restore",
           [](Self& self, const std::string& state) {
             self.with([&](auto& loader) { loader.restore(state); });
           },
           nb::arg("state"))
-      .def("position",
-           [](Self& self) {
-             const LoaderPosition position =
-                 self.with([](auto& loader) { return loader.position(); });
-             return std::pair(position.epoch, position.step);
-           })
-      .def("stats_json",
-           [](Self& self) {
-             return self.with([](auto& loader) { return to_json(loader.stats()); });
-           })
+      .def("position", in_turn<Self>([](auto& loader) {
+             return std::pair(loader.position().epoch, loader.position().step);
+           }))
+      .def("stats_json", in_turn<Self>([](auto& loader) { return to_json(loader.stats()); }))
       .def("bottleneck_json",
-           [](Self& self) {
-             return self.with([](auto& loader) { return to_json(loader.stats().bottleneck()); });
-           })
-      .def_prop_ro(
-          "num_steps",
-          [](Self& self) { return self.with([](auto& loader) { return loader.num_steps(); }); })
+           in_turn<Self>([](auto& loader) { return to_json(loader.stats().bottleneck()); }))
+      .def_prop_ro("num_steps", in_turn<Self>([](auto& loader) { return loader.num_steps(); }))
       .def(
           "close", [](Self& self) { self.close(); },
           "Stops reading and gives the memory back; batches that are held stay valid.");

@@ -118,18 +118,16 @@ void bind_dataset(nb::module_& module) {
           "Names of the columns of labels that are a table of attributes; else empty.")
       .def_prop_ro(
           "mean",
-          [](const PyDataset& dataset) -> std::optional<std::vector<double>> {
-            const auto& statistics = dataset.info().statistics;
-            if (!statistics) return std::nullopt;
-            return statistics->mean;
+          [](const PyDataset& dataset) {
+            const auto& found = dataset.info().statistics;
+            return found ? std::optional(found->mean) : std::nullopt;
           },
           "Of value / 255, a number for each channel; None if the file does not hold it.")
       .def_prop_ro(
           "std",
-          [](const PyDataset& dataset) -> std::optional<std::vector<double>> {
-            const auto& statistics = dataset.info().statistics;
-            if (!statistics) return std::nullopt;
-            return statistics->std;
+          [](const PyDataset& dataset) {
+            const auto& found = dataset.info().statistics;
+            return found ? std::optional(found->std) : std::nullopt;
           },
           "Standard deviation of value / 255, a number for each channel; None if the file does "
           "not hold it.")
@@ -145,10 +143,9 @@ void bind_dataset(nb::module_& module) {
           "Further datasets parallel to the images, which `fields` of a Loader delivers.")
       .def_prop_ro(
           "label_name",
-          [](const PyDataset& dataset) -> std::optional<std::string> {
+          [](const PyDataset& dataset) {
             const auto& labels = dataset.info().labels;
-            if (!labels) return std::nullopt;
-            return labels->name;
+            return labels ? std::optional(labels->name) : std::nullopt;
           },
           "Name of the label dataset; None without labels.")
       .def("_read_images", &read_images, nb::arg("first"), nb::arg("count"))

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,7 +13,6 @@
 
 #include <chunkio/cuda/device_loader.hpp>
 #include <chunkio/dlpack.hpp>
-#include <chunkio/loader.hpp>
 
 #include "bindings.hpp"
 #include "keywords.hpp"

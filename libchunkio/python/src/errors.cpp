@@ -29,16 +29,9 @@ const char* class_of(ErrorCode code) {
       return "ResourceError";
     case ErrorCode::timed_out:
       return "TimedOutError";
-    case ErrorCode::unsupported:
-    case ErrorCode::refused_by_policy:
-    case ErrorCode::corrupt_data:
-    case ErrorCode::digest_mismatch:
-    case ErrorCode::hdf5_failed:
-    case ErrorCode::cuda_failed:
-    case ErrorCode::cancelled:
-      break;
+    default:
+      return "Error";
   }
-  return "Error";
 }
 
 }  // namespace

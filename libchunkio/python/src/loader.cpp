@@ -164,25 +164,16 @@ void bind_loader(nb::module_& module) {
           },
           nb::arg("epoch"))
       .def("skipped_json",
-           [](PyLoader& self) {
-             return self.with([](Loader& loader) { return to_json(loader.skipped()); });
-           })
+           in_turn<PyLoader>([](Loader& loader) { return to_json(loader.skipped()); }))
       .def_prop_ro("samples_per_epoch",
-                   [](PyLoader& self) {
-                     return self.with([](Loader& loader) { return loader.samples_per_epoch(); });
-                   })
+                   in_turn<PyLoader>([](Loader& loader) { return loader.samples_per_epoch(); }))
       .def_prop_ro("memory_bytes",
-                   [](PyLoader& self) {
-                     return self.with([](Loader& loader) { return loader.memory_bytes(); });
-                   })
-      .def_prop_ro("source",
-                   [](PyLoader& self) {
-                     return self.with(
-                         [](Loader& loader) { return std::string(to_string(loader.source())); });
-                   })
-      .def_prop_ro("source_reason", [](PyLoader& self) {
-        return self.with([](Loader& loader) { return loader.source_reason(); });
-      });
+                   in_turn<PyLoader>([](Loader& loader) { return loader.memory_bytes(); }))
+      .def_prop_ro("source", in_turn<PyLoader>([](Loader& loader) {
+                     return std::string(to_string(loader.source()));
+                   }))
+      .def_prop_ro("source_reason",
+                   in_turn<PyLoader>([](Loader& loader) { return loader.source_reason(); }));
   module.def(
       "find_ranks",
       []() -> std::optional<std::pair<std::int64_t, std::int64_t>> {

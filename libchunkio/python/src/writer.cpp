@@ -1,16 +1,13 @@
 /// chunkio::DatasetWriter.
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
-#include <mutex>
+#include <future>
 #include <span>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -36,37 +33,19 @@ using FieldTuple = std::tuple<std::string, std::string, std::vector<std::int64_t
 /// signals: what a handler raises ends both.
 void run_interruptibly(std::stop_source& stop, const std::function<void()>& work) {
   const nb::gil_scoped_release no_gil;
-  std::mutex mutex;
-  std::condition_variable done_changed;
-  bool done = false;
-  std::exception_ptr error;
-  std::jthread worker([&] {
-    try {
-      work();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    const std::lock_guard lock(mutex);
-    done = true;
-    done_changed.notify_all();
-  });
+  std::future<void> done = std::async(std::launch::async, work);
   std::exception_ptr interruption;
-  std::unique_lock lock(mutex);
-  while (!done_changed.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; })) {
+  while (done.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
     if (interruption) continue;
-    lock.unlock();
     try {
       check_signals();
     } catch (...) {
       interruption = std::current_exception();
       stop.request_stop();
     }
-    lock.lock();
   }
-  lock.unlock();
-  worker.join();
   if (interruption) std::rethrow_exception(interruption);
-  if (error) std::rethrow_exception(error);
+  done.get();
 }
 
 std::vector<FieldInfo> field_infos(const std::vector<FieldTuple>& given) {

@@ -1,5 +1,4 @@
 // Pipelines that are slow in one place on purpose: the report must name it.
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,5 @@
 #include "cli/disk_options.hpp"
 
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include <chunkio/error.hpp>

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <random>
-#include <span>
 #include <thread>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <future>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -25,6 +24,7 @@
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
 #include "support/pixels.hpp"
+#include "support/placed_rows.hpp"
 #include "support/scratch.hpp"
 
 namespace chunkio::io {
@@ -72,20 +72,12 @@ class SimulatedDiskTest : public testing::Test {
     return source_->prefetch(rows, {rows.first_row, rows.first_row + rows.num_rows});
   }
   ReadCost read_group(const RowGroup& rows, const std::vector<std::uint32_t>& wanted) const {
-    const auto bytes = static_cast<std::size_t>(dataset_->info().sample_bytes());
-    std::vector<std::byte> memory(wanted.size() * bytes);
-    std::vector<RowTarget> targets;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      targets.push_back({wanted[i], memory.data() + i * bytes});
-    }
-    return source_->place(rows, targets, {});
+    return test::place_rows(*source_, rows, wanted, *dataset_);
   }
   ReadCost read_group(std::int64_t number, const ByteSource* prefetched = nullptr) const {
     RowGroup whole = group(number);
     whole.prefetched = prefetched;
-    std::vector<std::uint32_t> rows(static_cast<std::size_t>(whole.num_rows));
-    std::iota(rows.begin(), rows.end(), 0U);
-    return read_group(whole, rows);
+    return read_group(whole, test::all_rows(whole));
   }
   /// What the disk was asked for so far must be these bytes in so many requests, give or take the
   /// rounding: a byte takes a nanosecond, a request 1000.
@@ -150,10 +142,8 @@ TEST_F(SimulatedDiskTest, RangesOfACutSampleAreAskedForOneByOneUnlessTheyAreRead
   constexpr double kSlow = 2e-3;
   constexpr double kRanges = 2 * 3 * 2;
   const DiskLimit any_number{.request_seconds = kSlow};
-  std::vector<std::byte> memory(static_cast<std::size_t>(dataset_->info().sample_bytes()));
-  const RowTarget row{.row = 0, .target = memory.data()};
   const auto slow = select(SourceKind::direct, std::make_shared<DiskLimiter>(any_number));
-  EXPECT_GE(slow.source->place({0, 7}, {&row, 1}, {}).read_seconds, kRanges * kSlow);
+  EXPECT_GE(test::place_rows(*slow.source, {0, 7}, {0}, *dataset_).read_seconds, kRanges * kSlow);
 
   const auto still = std::make_shared<DiskLimiter>(any_number, [this] { return start_; });
   const auto ahead = select(SourceKind::direct, still);
@@ -226,10 +216,7 @@ TEST_F(SimulatedDiskTest, TheWaitCountsAsReading) {
   dataset_.emplace(Dataset::open(path_));
   const auto slow = select(SourceKind::scatter,
                            std::make_shared<DiskLimiter>(DiskLimit{.request_seconds = 0.01}));
-  std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
-  const RowTarget row{.row = 2, .target = memory.data()};
-  EXPECT_GE(slow.source->place(group(0), {&row, 1}, {}).read_seconds, 0.01);
-  EXPECT_EQ(memory, test::image(2, file_.sample_bytes()));
+  EXPECT_GE(test::place_rows(*slow.source, group(0), {2}, *dataset_).read_seconds, 0.01);
 }
 
 TEST_F(SimulatedDiskTest, AStopEndsTheWait) {

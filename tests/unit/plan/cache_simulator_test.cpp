@@ -1,9 +1,12 @@
 #include "plan/cache_simulator.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "support/errors.hpp"
+#include "support/h5_files.hpp"
+#include "support/scratch.hpp"
 
 namespace chunkio::plan {
 namespace {
@@ -97,7 +102,29 @@ TEST(CacheSimulator, WhatCannotBeIsRefused) {
   EXPECT_EQ(cache.counts(), CacheCounts{});
 }
 
-/// What several versions of libhdf5 asked of the same files, as support/chunk_cache_counts.py saw.
+/// Goes through a case of chunk_cache_counts.py. \param after_read  gets its number, and the
+/// counts.
+template <class AfterRead>
+CacheCounts simulate(const nlohmann::json& made, AfterRead after_read) {
+  const bool filtered = made["filter"] != "none";
+  StoredGeometry geometry{.shape = Shape(made["shape"].get<Numbers>()),
+                          .chunk_shape = Shape(made["chunk"].get<Numbers>()),
+                          .element_bytes = made["element_bytes"],
+                          .filtered = filtered};
+  if (filtered) geometry.stored_bytes = made["stored_bytes"].get<Numbers>();
+  CacheSimulator cache(geometry, {.rdcc_nslots = made["rdcc_nslots"],
+                                  .rdcc_nbytes = made["rdcc_nbytes"],
+                                  .rdcc_w0 = made["rdcc_w0"]});
+  const std::size_t rank = geometry.shape.rank();
+  for (std::size_t i = 0; i < made["reads"].size(); ++i) {
+    const auto box = made["reads"][i].get<Numbers>();
+    cache.read_box(std::span(box).first(rank), std::span(box).last(rank));
+    after_read(i, cache.counts());
+  }
+  return cache.counts();
+}
+
+/// What several versions of libhdf5 asked of the same files.
 TEST(CacheSimulator, CountsAreThoseOfEveryVersionOfLibhdf5) {
   std::ifstream in(std::string(CHUNKIO_TESTS_DIR) + "/golden/chunk_cache/counts.json");
   const nlohmann::json cases = nlohmann::json::parse(in);
@@ -105,29 +132,58 @@ TEST(CacheSimulator, CountsAreThoseOfEveryVersionOfLibhdf5) {
   std::set<std::string> versions;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     SCOPED_TRACE(i);
-    const nlohmann::json& made = cases[i];
-    const bool filtered = made["filter"] != "none";
-    StoredGeometry geometry{.shape = Shape(made["shape"].get<Numbers>()),
-                            .chunk_shape = Shape(made["chunk"].get<Numbers>()),
-                            .element_bytes = made["element_bytes"],
-                            .filtered = filtered};
-    if (filtered) geometry.stored_bytes = made["stored_bytes"].get<Numbers>();
-    CacheSimulator cache(geometry, {.rdcc_nslots = made["rdcc_nslots"],
-                                    .rdcc_nbytes = made["rdcc_nbytes"],
-                                    .rdcc_w0 = made["rdcc_w0"]});
-    const std::size_t rank = geometry.shape.rank();
-    for (const nlohmann::json& read : made["reads"]) {
-      const auto box = read.get<Numbers>();
-      cache.read_box(std::span(box).first(rank), std::span(box).last(rank));
-    }
-    for (const auto& [version, counted] : made["counts"].items()) {
+    const CacheCounts counts = simulate(cases[i], [](std::size_t, const CacheCounts&) {});
+    for (const auto& [version, counted] : cases[i]["counts"].items()) {
       versions.insert(version);
-      EXPECT_EQ(cache.counts().requests, counted[0].get<std::int64_t>()) << version;
-      EXPECT_EQ(cache.counts().file_bytes, counted[1].get<std::int64_t>()) << version;
+      EXPECT_EQ(counts.requests, counted[0].get<std::int64_t>()) << version;
+      EXPECT_EQ(counts.file_bytes, counted[1].get<std::int64_t>()) << version;
     }
   }
   EXPECT_EQ(versions, (std::set<std::string>{"1.10.8", "1.12.2", "1.14.6", "2.0.0"}));
 }
+
+/// Random files, cache settings and orders: after each single read, what was predicted is what was
+/// counted of libhdf5.
+void compare_random_cases(int number) {
+  const test::ScratchFolder folder;
+  const std::string path = folder.file("cases.json");
+  ASSERT_EQ(test::run_script("chunk_cache_counts.py", "compare '" + folder.path().string() + "' '" +
+                                                          path + "' " + std::to_string(number) +
+                                                          " " + std::to_string(test::test_seed())),
+            0);
+  std::ifstream in(path);
+  CacheCounts all;
+  std::set<std::string> orders;
+  std::set<std::string> filters;
+  for (const nlohmann::json& made : nlohmann::json::parse(in)) {
+    SCOPED_TRACE(made.dump());
+    const nlohmann::json& counted = made["after_each"];
+    const CacheCounts counts = simulate(made, [&](std::size_t i, const CacheCounts& now) {
+      EXPECT_EQ((Numbers{now.requests, now.file_bytes}), (Numbers{counted[i][0], counted[i][1]}))
+          << "read " << i;
+    });
+    if (counts.piece_reads == 0) {
+      EXPECT_EQ(counts.loads, counted.back()[2].get<std::int64_t>()) << "whole chunks";
+    }
+    EXPECT_EQ(counts.visits, counts.hits + counts.loads + counts.piece_reads);
+    EXPECT_EQ(counts.reads, std::ssize(made["reads"]));
+    if (::testing::Test::HasFailure()) return;
+    all.hits += counts.hits;
+    all.loads += counts.loads;
+    all.piece_reads += counts.piece_reads;
+    all.evictions += counts.evictions;
+    orders.insert(made["order"]);
+    filters.insert(made["filter"]);
+  }
+  // What all cases together must have come across, for a comparison to say something.
+  EXPECT_GT(std::min({all.hits, all.loads, all.piece_reads, all.evictions}), number);
+  EXPECT_EQ(orders.size(), 8U);
+  EXPECT_EQ(filters.size(), 4U);
+}
+
+TEST(CacheSimulator, CountsOf400RandomCasesAreThoseOfLibhdf5) { compare_random_cases(400); }
+
+TEST(EveryChunkCache, CountsOf3000RandomCasesAreThoseOfLibhdf5) { compare_random_cases(3000); }
 
 }  // namespace
 }  // namespace chunkio::plan

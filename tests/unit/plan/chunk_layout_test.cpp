@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <chunkio/chunk_layout.hpp>
-#include <chunkio/error.hpp>
 
 #include "support/errors.hpp"
 

@@ -1,7 +1,6 @@
 #include "plan/epoch_rows.hpp"
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>

@@ -21,6 +21,8 @@
 #include "sources/source_select.hpp"
 #include "support/byte_sources.hpp"
 #include "support/h5_files.hpp"
+#include "support/pixels.hpp"
+#include "support/placed_rows.hpp"
 
 namespace chunkio::sources {
 namespace {
@@ -41,53 +43,26 @@ Array open_field(const Dataset& dataset, const std::string& name) {
                         field.row_shape.with_first_axis(dataset.size()), field.dtype);
 }
 
-/// Places `rows` of `group` between guard bytes and compares them with what H5Dread gave.
-void expect_rows(const ChunkSource& source, const RowGroup& group,
-                 const std::vector<std::uint32_t>& rows, std::int64_t row_bytes,
-                 const std::vector<std::byte>& expected) {
-  constexpr std::byte kGuard{0xA5};
-  const auto size = static_cast<std::size_t>(row_bytes);
-  const std::size_t stride = size + 5;
-  std::vector<std::byte> memory(rows.size() * stride + 3, kGuard);
-  std::vector<RowTarget> targets;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    // Not in the order of the file.
-    const std::size_t place = rows.size() % 7 == 0 ? i : i * 7 % rows.size();
-    targets.push_back({rows[i], memory.data() + 3 + place * stride});
-  }
-  (void)source.place(group, targets, {});
-  for (const RowTarget& target : targets) {
-    const auto* want = expected.data() + (group.first_row + target.row) * row_bytes;
-    ASSERT_TRUE(std::equal(want, want + size, target.target))
-        << "row " << target.row << " of the group at " << group.first_row;
-    ASSERT_EQ(target.target[-1], kGuard);
-    ASSERT_TRUE(std::all_of(target.target + size, target.target + size + 2,
-                            [](std::byte byte) { return byte == kGuard; }));
-  }
-}
-
 /// Everything in groups of several sizes, all rows and some rows.
 void expect_same_as_libhdf5(const Dataset& dataset, const Array& array, const ChunkSource& source) {
   std::mt19937_64 random(test::test_seed());
-  const std::vector<std::byte> expected = read_all(dataset, *array);
+  const std::vector<std::byte> everything = read_all(dataset, *array);
+  const test::RowBytes expected = test::rows_in(everything, array->row_bytes);
   const std::int64_t chunk_rows = array->stored.chunked ? array->stored.chunk_shape[0] : 3;
   for (const std::int64_t group_rows :
        {chunk_rows, std::int64_t{1}, std::int64_t{9}, dataset.size()}) {
     for (std::int64_t first = 0; first < dataset.size(); first += group_rows) {
       const RowGroup group{first, std::min(group_rows, dataset.size() - first)};
-      std::vector<std::uint32_t> all;
+      const std::vector<std::uint32_t> all = test::all_rows(group);
       std::vector<std::uint32_t> some;
-      for (std::uint32_t row = 0; row < group.num_rows; ++row) {
-        all.push_back(row);
-        some.insert(some.end(), random() % 3, row);
-      }
-      expect_rows(source, group, all, array->row_bytes, expected);
+      for (const std::uint32_t row : all) some.insert(some.end(), random() % 3, row);
+      test::place_rows(source, group, all, array->row_bytes, expected);
       for (const auto& rows : {all, some}) {
         if (rows.empty()) continue;
         const auto ahead = source.prefetch(group, {first + rows.front(), first + rows.back() + 1});
         RowGroup prefetched = group;
         prefetched.prefetched = ahead.get();
-        expect_rows(source, prefetched, rows, array->row_bytes, expected);
+        test::place_rows(source, prefetched, rows, array->row_bytes, expected);
       }
     }
   }
@@ -166,16 +141,12 @@ TEST_F(DirectSourceTest, MaskedFieldsAreWhatWasWritten) {
   // Not only the same as libhdf5 has it: the values of the script.
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "masked_fields"));
   const Array array = open_field(dataset, "float32");
-  std::vector<float> values(280);
-  std::vector<RowTarget> rows;
-  for (std::uint32_t row = 0; row < 40; ++row) {
-    rows.push_back({row, reinterpret_cast<std::byte*>(values.data() + std::size_t{row} * 7)});
-  }
-  (void)DirectSource(internal::Access::impl(dataset), array, internal::Access::impl(dataset)->bytes)
-      .place({0, 40}, rows, {});
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    ASSERT_EQ(values[i], static_cast<float>(i) * 3.25F) << i;
-  }
+  std::vector<float> written(280);
+  for (std::size_t i = 0; i < written.size(); ++i) written[i] = static_cast<float>(i) * 3.25F;
+  const std::vector<std::byte> expected = test::as_bytes(written);
+  test::place_rows(
+      DirectSource(internal::Access::impl(dataset), array, internal::Access::impl(dataset)->bytes),
+      {0, 40}, test::all_rows({0, 40}), 28, test::rows_in(expected, 28));
 }
 
 TEST_F(DirectSourceTest, PartialChunksThatWereLeftUnfilteredAreReadAsTheyAre) {
@@ -224,27 +195,20 @@ TEST_F(DirectSourceTest, ScatterGoesRoundThePageCacheToo) {
 }
 
 TEST_F(DirectSourceTest, ReadsOnlyWhatItNeeds) {
-  const auto bytes_read = [&](const char* file, const std::vector<std::uint32_t>& rows) {
+  const auto bytes_read = [&](const char* file, std::uint32_t row) {
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));
     const DirectSource source(internal::Access::impl(dataset),
                               internal::Access::impl(dataset)->images,
                               internal::Access::impl(dataset)->bytes);
-    std::vector<std::byte> memory(static_cast<std::size_t>(dataset.info().sample_bytes()));
-    std::vector<RowTarget> targets;
-    std::int64_t bytes = 0;
-    for (const std::uint32_t row : rows) {
-      targets.assign(1, {row, memory.data()});
-      bytes += source.place({0, dataset.size()}, targets, {}).bytes_read;
-    }
-    return bytes;
+    return test::place_rows(source, {0, dataset.size()}, {row}, dataset).bytes_read;
   };
   // One row of an unfiltered chunk of 40, and the rows of six chunks that hold parts of a row.
-  EXPECT_EQ(bytes_read("large_chunk", {17}), 100 * 131 * 3);
-  EXPECT_EQ(bytes_read("odd_chunks", {17}), 2 * 3 * 2 * (5 * 3 * 2));
+  EXPECT_EQ(bytes_read("large_chunk", 17), 100 * 131 * 3);
+  EXPECT_EQ(bytes_read("odd_chunks", 17), 2 * 3 * 2 * (5 * 3 * 2));
   // Chunk 3 of ten rows is filtered, but its mask says that nothing was done.
-  EXPECT_EQ(bytes_read("masked_chunks", {30}), 8 * 8 * 3);
-  EXPECT_LT(bytes_read("masked_chunks", {0}), 10 * 8 * 8 * 3);
-  EXPECT_EQ(bytes_read("unallocated_chunks", {0}), 0);
+  EXPECT_EQ(bytes_read("masked_chunks", 30), 8 * 8 * 3);
+  EXPECT_LT(bytes_read("masked_chunks", 0), 10 * 8 * 8 * 3);
+  EXPECT_EQ(bytes_read("unallocated_chunks", 0), 0);
 }
 
 TEST_F(DirectSourceTest, ManyThreadsShareOneSource) {
@@ -252,7 +216,8 @@ TEST_F(DirectSourceTest, ManyThreadsShareOneSource) {
   const Array& images = internal::Access::impl(dataset)->images;
   const DirectSource source(internal::Access::impl(dataset), images,
                             internal::Access::impl(dataset)->bytes);
-  const std::vector<std::byte> expected = read_all(dataset, *images);
+  const std::vector<std::byte> everything = read_all(dataset, *images);
+  const test::RowBytes expected = test::rows_in(everything, images->row_bytes);
   std::vector<std::thread> threads;
   for (unsigned int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -260,13 +225,11 @@ TEST_F(DirectSourceTest, ManyThreadsShareOneSource) {
       for (int round = 0; round < 100; ++round) {
         const auto first = static_cast<std::int64_t>(random() % 6) * 7;
         const RowGroup group{first, std::min<std::int64_t>(7, 40 - first)};
-        std::vector<std::uint32_t> rows;
-        for (std::uint32_t row = 0; row < group.num_rows; ++row) rows.push_back(row);
         RowGroup ahead = group;
         const auto prefetched =
             source.prefetch(group, {group.first_row, group.first_row + group.num_rows});
         if (round % 10 == 0) ahead.prefetched = prefetched.get();
-        expect_rows(source, ahead, rows, images->row_bytes, expected);
+        test::place_rows(source, ahead, test::all_rows(group), images->row_bytes, expected);
       }
     });
   }
@@ -341,14 +304,7 @@ class DamagedChunkTest : public DirectSourceTest {
                               internal::Access::impl(dataset)->images,
                               internal::Access::impl(dataset)->bytes);
     const RowGroup wanted{group * rows, std::min(rows, dataset.size() - group * rows)};
-    std::vector<std::byte> memory(
-        static_cast<std::size_t>(wanted.num_rows * dataset.info().sample_bytes()));
-    std::vector<RowTarget> targets;
-    for (std::int64_t row = 0; row < wanted.num_rows; ++row) {
-      targets.push_back(
-          {static_cast<std::uint32_t>(row), memory.data() + row * dataset.info().sample_bytes()});
-    }
-    (void)source.place(wanted, targets, {});
+    test::place_rows(source, wanted, test::all_rows(wanted), dataset);
   }
 };
 
@@ -401,13 +357,11 @@ TEST_F(DamagedChunkTest, AFileCutShortIsAnErrorBeforeAndWhileReading) {
   const DirectSource source(internal::Access::impl(dataset),
                             internal::Access::impl(dataset)->images,
                             internal::Access::impl(dataset)->bytes);
-  std::vector<std::byte> memory(static_cast<std::size_t>(dataset.info().sample_bytes()));
   // Row 0 was written second, so it is gone when half of the file is.
-  const std::vector<RowTarget> rows{{0, memory.data()}};
-  (void)source.place({21, 7}, rows, {});
+  test::place_rows(source, {21, 7}, {0}, dataset);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 8 * 8 * 3 * 7 * 4);
   test::expect_error(ErrorCode::corrupt_data, {path, "changed"}, [&] {
-    (void)source.place({21, 7}, rows, {});
+    test::place_rows(source, {21, 7}, {0}, dataset);
   });
   EXPECT_THROW(place(Dataset::open(path), 3, 7), Error);
 }
@@ -443,11 +397,9 @@ TEST_F(DamagedChunkTest, ReadErrorsNameTheChunkAndTheCause) {
   const auto broken = std::make_shared<const test::FailingSource>(
       impl->bytes, ByteRange{entry.file_offset, entry.file_offset + 1});
   const DirectSource source(impl, impl->images, broken);
-  std::vector<std::byte> memory(static_cast<std::size_t>(dataset.info().sample_bytes()));
-  const std::vector<RowTarget> rows{{0, memory.data()}};
   test::expect_error(ErrorCode::io_failed,
                      {"chunk 1 (rows 16 to 31) of images", "the disk has failed"}, [&] {
-                       (void)source.place({16, 16}, rows, {});
+                       test::place_rows(source, {16, 16}, {0}, dataset);
                      });
 }
 

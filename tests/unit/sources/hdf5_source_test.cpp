@@ -4,6 +4,7 @@
 
 #include "base/access.hpp"
 #include "support/h5_files.hpp"
+#include "support/placed_rows.hpp"
 
 namespace chunkio::sources {
 namespace {
@@ -11,24 +12,10 @@ namespace {
 /// Places `wanted` rows of a group and compares them with the pattern. \returns bytes read.
 std::int64_t expect_rows(const Hdf5Source& source, const Dataset& dataset, const RowGroup& group,
                          const std::vector<std::uint32_t>& wanted) {
-  const auto size = static_cast<std::size_t>(dataset.info().sample_bytes());
-  std::vector<std::byte> out(size * wanted.size() + 1, std::byte{0xee});
-  std::vector<RowTarget> targets;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    // Backwards, so that a row's place is not its position in the read.
-    targets.push_back({wanted[i], out.data() + (wanted.size() - 1 - i) * size});
-  }
-  const ReadCost cost = source.place(group, targets, {});
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const auto expected =
-        test::pattern_rows(group.first_row + wanted[i], 1, dataset.info().sample_bytes());
-    if (!std::equal(expected.begin(), expected.end(), targets[i].target)) {
-      ADD_FAILURE() << "row " << wanted[i] << " of the group at " << group.first_row;
-      return cost.bytes_read;
-    }
-  }
-  EXPECT_EQ(out.back(), std::byte{0xee}) << "written beyond the last row";
-  return cost.bytes_read;
+  const std::int64_t bytes = dataset.info().sample_bytes();
+  return test::place_rows(source, group, wanted, bytes,
+                          [&](std::int64_t row) { return test::pattern_rows(row, 1, bytes); })
+      .bytes_read;
 }
 
 TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
@@ -78,10 +65,8 @@ TEST(Hdf5Source, DamagedChunksAreErrors) {
   const Dataset dataset = Dataset::open(path);
   const Hdf5Source source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
                           internal::Access::impl(dataset)->bytes, 7);
-  std::vector<std::byte> out(192);
-  const RowTarget target{0, out.data()};
   test::expect_error(ErrorCode::corrupt_data, {path, "rows 0 to 6", "fletcher32"}, [&] {
-    source.place({0, 7}, {&target, 1}, {});
+    expect_rows(source, dataset, {0, 7}, {0});
   });
 }
 

@@ -15,6 +15,7 @@
 #include <chunkio/error.hpp>
 
 #include "support/pixels.hpp"
+#include "support/placed_rows.hpp"
 #include "support/scratch.hpp"
 
 namespace chunkio::sources {
@@ -82,17 +83,9 @@ class ResidentSourceTest : public testing::Test {
     std::vector<std::uint32_t> offsets;
     groups_->offsets(number, offsets);
     std::erase_if(offsets, [&](std::uint32_t) { return random() % 2 == 0; });
-    std::vector<std::byte> memory(offsets.size() * kRowBytes);
-    std::vector<RowTarget> targets;
-    for (std::size_t i = 0; i < offsets.size(); ++i) {
-      targets.push_back({.row = offsets[i], .target = memory.data() + i * kRowBytes});
-    }
-    const ReadCost cost = source_->place(group(number), targets, std::stop_token());
-    for (std::size_t i = 0; i < offsets.size(); ++i) {
-      const auto expected = test::image(group(number).first_row + offsets[i], kRowBytes);
-      EXPECT_EQ(std::memcmp(targets[i].target, expected.data(), kRowBytes), 0);
-    }
-    return cost.bytes_read;
+    return test::place_rows(*source_, group(number), offsets, kRowBytes,
+                            [](std::int64_t row) { return test::image(row, kRowBytes); })
+        .bytes_read;
   }
 
   std::shared_ptr<CountingSource::Log> log_ = std::make_shared<CountingSource::Log>();

@@ -22,6 +22,7 @@
 #include "sources/trial_source.hpp"
 #include "support/errors.hpp"
 #include "support/pixels.hpp"
+#include "support/placed_rows.hpp"
 #include "support/scratch.hpp"
 
 namespace chunkio {
@@ -113,29 +114,20 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> 
     return (file_.num_samples + file_.chunk_samples - 1) / file_.chunk_samples;
   }
 
-  /// Places `rows` of a group at shuffled, unaligned places and checks them and the gaps between.
-  void check(std::int64_t index, const std::vector<std::uint32_t>& rows, std::uint64_t seed) {
-    const auto bytes = static_cast<std::size_t>(file_.sample_bytes());
-    const std::size_t stride = bytes + 3;
-    constexpr std::byte kGuard{0xA5};
-    std::vector<std::byte> memory(stride * rows.size() + 1, kGuard);
-    std::vector<std::size_t> places(rows.size());
-    for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
-    std::shuffle(places.begin(), places.end(), std::mt19937_64(seed));
-    std::vector<RowTarget> targets;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      targets.push_back({.row = rows[i], .target = memory.data() + 1 + places[i] * stride});
-    }
-    const ReadCost cost = source_->place(group(index), targets, std::stop_token());
-    EXPECT_GE(cost.bytes_read, rows.empty() ? 0 : file_.sample_bytes());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto expected = test::image(group(index).first_row + rows[i], file_.sample_bytes());
-      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), targets[i].target))
-          << "group " << index << " row " << rows[i];
-      for (std::size_t g = 0; g < 3 && places[i] * stride + 1 + bytes + g < memory.size(); ++g) {
-        ASSERT_EQ(targets[i].target[bytes + g], kGuard) << "wrote beyond row " << rows[i];
-      }
-    }
+  ReadCost place(const ChunkSource& source, const RowGroup& rows,
+                 const std::vector<std::uint32_t>& wanted, const std::stop_token& stop = {}) const {
+    const std::int64_t bytes = file_.sample_bytes();
+    return test::place_rows(
+        source, rows, wanted, bytes, [&](std::int64_t row) { return test::image(row, bytes); },
+        stop);
+  }
+  void check(std::int64_t index, const std::vector<std::uint32_t>& rows) const {
+    EXPECT_GE(place(*source_, group(index), rows).bytes_read, file_.sample_bytes());
+  }
+  /// Of the last row.
+  ReadCost place_last(const ChunkSource& source) const {
+    const RowGroup last = group(num_groups() - 1);
+    return place(source, last, {static_cast<std::uint32_t>(last.num_rows - 1)});
   }
 
   test::ScratchFolder scratch_;
@@ -145,12 +137,7 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> 
 };
 
 TEST_P(ChunkSourceTest, PlacesWholeGroups) {
-  for (std::int64_t g = 0; g < num_groups(); ++g) {
-    std::vector<std::uint32_t> rows;
-    for (std::int64_t r = 0; r < group(g).num_rows; ++r)
-      rows.push_back(static_cast<std::uint32_t>(r));
-    check(g, rows, static_cast<std::uint64_t>(g));
-  }
+  for (std::int64_t g = 0; g < num_groups(); ++g) check(g, test::all_rows(group(g)));
 }
 
 TEST_P(ChunkSourceTest, PlacesAnyRowsOfAGroupAlsoTwice) {
@@ -164,7 +151,7 @@ TEST_P(ChunkSourceTest, PlacesAnyRowsOfAGroupAlsoTwice) {
         rows.insert(rows.end(), copies, static_cast<std::uint32_t>(r));
       }
       if (rows.empty()) rows.push_back(static_cast<std::uint32_t>(group(g).num_rows - 1));
-      check(g, rows, random());
+      check(g, rows);
     }
   }
 }
@@ -179,7 +166,7 @@ TEST_P(ChunkSourceTest, PrefetchesAnyRowsOfAGroup) {
   const std::int64_t end = last.first_row + last.num_rows;
   source_->prefetch(last, {last.first_row, end});
   source_->prefetch(last, {end - 1, end});
-  check(num_groups() - 1, {static_cast<std::uint32_t>(last.num_rows - 1)}, 1);
+  place_last(*source_);
 }
 
 TEST_P(ChunkSourceTest, WorksConcurrently) {
@@ -187,10 +174,7 @@ TEST_P(ChunkSourceTest, WorksConcurrently) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this, t] {
       for (std::int64_t g = t % num_groups(); g < num_groups(); ++g) {
-        std::vector<std::uint32_t> rows;
-        for (std::int64_t r = 0; r < group(g).num_rows; ++r)
-          rows.push_back(static_cast<std::uint32_t>(r));
-        check(g, rows, static_cast<std::uint64_t>(t));
+        check(g, test::all_rows(group(g)));
       }
     });
   }
@@ -200,10 +184,8 @@ TEST_P(ChunkSourceTest, WorksConcurrently) {
 TEST_P(ChunkSourceTest, StopsOnRequest) {
   std::stop_source stop;
   stop.request_stop();
-  std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
-  const std::vector<RowTarget> rows{{.row = 0, .target = memory.data()}};
   test::expect_error(ErrorCode::cancelled, {},
-                     [&] { (void)source_->place(group(0), rows, stop.get_token()); });
+                     [&] { place(*source_, group(0), {0}, stop.get_token()); });
 }
 
 TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
@@ -217,11 +199,7 @@ TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
       path,
       static_cast<std::uintmax_t>(internal::Access::impl(dataset)->images->linear_offset.value() +
                                   file_.num_samples * file_.sample_bytes() / 2));
-  const std::int64_t last = num_groups() - 1;
-  std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
-  const std::vector<RowTarget> rows{
-      {.row = static_cast<std::uint32_t>(group(last).num_rows - 1), .target = memory.data()}};
-  EXPECT_THROW((void)source->place(group(last), rows, std::stop_token()), Error);
+  EXPECT_THROW(place_last(*source), Error);
 }
 
 TEST_P(ChunkSourceTest, FileRewrittenWhileReadingIsAnError) {
@@ -230,12 +208,10 @@ TEST_P(ChunkSourceTest, FileRewrittenWhileReadingIsAnError) {
                              std::filesystem::copy_options::overwrite_existing);
   const Dataset dataset = Dataset::open(path);
   const auto source = make_source(dataset);
-  std::vector<std::byte> memory(static_cast<std::size_t>(file_.sample_bytes()));
-  const std::vector<RowTarget> rows{{.row = 0, .target = memory.data()}};
-  (void)source->place(group(0), rows, std::stop_token());
+  place(*source, group(0), {0});
   std::filesystem::last_write_time(
       path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
-  EXPECT_THROW((void)source->place(group(0), rows, std::stop_token()), Error);
+  EXPECT_THROW(place(*source, group(0), {0}), Error);
 }
 
 TEST_P(ChunkSourceTest, FileReplacedWhileReadingGoesOnWithTheOldOne) {
@@ -247,7 +223,7 @@ TEST_P(ChunkSourceTest, FileReplacedWhileReadingGoesOnWithTheOldOne) {
   std::filesystem::copy_file(dataset_->info().path, path + ".new",
                              std::filesystem::copy_options::overwrite_existing);
   std::filesystem::rename(path + ".new", path);
-  check(0, {0}, 1);
+  check(0, {0});
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,6 +1,5 @@
 #include "sources/trial.hpp"
 
-#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>

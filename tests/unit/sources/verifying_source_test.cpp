@@ -17,6 +17,7 @@
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
 #include "support/pixels.hpp"
+#include "support/placed_rows.hpp"
 #include "support/scratch.hpp"
 
 namespace chunkio::sources {
@@ -40,12 +41,13 @@ class VerifyingSourceTest : public testing::Test {
 
   ReadCost place(const ChunkSource& source, std::int64_t first_row, std::int64_t num_rows,
                  std::uint32_t row) const {
-    std::vector<std::byte> image(static_cast<std::size_t>(file_.sample_bytes()));
-    const RowTarget target{.row = row, .target = image.data()};
-    const ReadCost cost = source.place({.first_row = first_row, .num_rows = num_rows},
-                                       std::span(&target, 1), std::stop_token());
-    EXPECT_EQ(image, test::image(first_row + row, file_.sample_bytes()));
-    return cost;
+    return place(source, {.first_row = first_row, .num_rows = num_rows}, {row});
+  }
+  ReadCost place(const ChunkSource& source, const RowGroup& group,
+                 const std::vector<std::uint32_t>& rows) const {
+    const std::int64_t bytes = file_.sample_bytes();
+    return test::place_rows(source, group, rows, bytes,
+                            [&](std::int64_t row) { return test::image(row, bytes); });
   }
 
   /// The file as h5repack rewrites it, attributes and all; empty if that program is missing.
@@ -160,24 +162,13 @@ TEST_F(VerifyingSourceTest, GoesRoundThePageCacheWithItsSource) {
   const std::int64_t chunk_bytes = kChunk * file_.sample_bytes();
   for (const bool direct_io : {false, true}) {
     const VerifyingSource source = make(dataset, Verify::always, SourceKind::scatter, direct_io);
-    std::vector<std::byte> memory(static_cast<std::size_t>(2 * chunk_bytes));
-    std::vector<RowTarget> rows;
-    for (std::uint32_t row = 0; row < 16; ++row) {
-      rows.push_back({.row = row, .target = memory.data() + row * file_.sample_bytes()});
-    }
     const int fd = io::as_local_file(*internal::Access::impl(dataset)->bytes)->fd();
     const auto file_bytes =
         static_cast<std::size_t>(internal::Access::impl(dataset)->bytes->size());
     test::drop_from_cache(fd);
     const bool dropped = test::cached_bytes(fd, file_bytes) == 0;
-    const ReadCost cost = source.place({.first_row = 0, .num_rows = 16}, rows, std::stop_token());
-    EXPECT_GE(cost.bytes_read, 2 * chunk_bytes);
-    for (std::int64_t row = 0; row < 16; ++row) {
-      const auto expected = test::image(row, file_.sample_bytes());
-      EXPECT_TRUE(
-          std::equal(expected.begin(), expected.end(), memory.begin() + row * file_.sample_bytes()))
-          << "row " << row;
-    }
+    const RowGroup all{.first_row = 0, .num_rows = 16};
+    EXPECT_GE(place(source, all, test::all_rows(all)).bytes_read, 2 * chunk_bytes);
     if (dropped && direct_io && io::open_direct(internal::Access::impl(dataset)->bytes)) {
       // Labels and digests alone come through it.
       EXPECT_LE(test::cached_bytes(fd, file_bytes), std::size_t{32} << 10);

@@ -2,7 +2,6 @@
 
 #include "epoch_report.hpp"
 
-#include <cmath>
 #include <fstream>
 #include <limits>
 #include <stdexcept>

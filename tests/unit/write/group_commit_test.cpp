@@ -1,7 +1,6 @@
 #include "write/group_commit.hpp"
 
 #include <new>
-#include <vector>
 
 #include <gtest/gtest.h>
 

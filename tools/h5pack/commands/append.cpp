@@ -1,5 +1,4 @@
 /// h5pack append: another source behind the rows of a file, in a new file.
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>

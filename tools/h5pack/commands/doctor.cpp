@@ -1,6 +1,5 @@
 /// h5pack doctor: what training from a file would wait for, and what would help.
 #include <memory>
-#include <string>
 
 #include <chunkio/error.hpp>
 

@@ -2,9 +2,7 @@
 /// an exit code.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <tbb/version.h>
@@ -27,10 +25,7 @@ using cli::ExitCode;
 
 /// --json counts even if parsing ended before CLI11 came to it.
 bool asks_for_json(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--json") == 0) return true;
-  }
-  return false;
+  return std::any_of(argv, argv + argc, [](const std::string& word) { return word == "--json"; });
 }
 
 /// The command whose help is worth reading: "h5pack" or "h5pack stream".

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +17,6 @@
 #include <chunkio/dataset_writer.hpp>
 #include <chunkio/error.hpp>
 
-#include "cli/byte_size.hpp"
 #include "cli/chunk_filter.hpp"
 #include "cli/command.hpp"
 #include "cli/escape.hpp"
@@ -30,10 +28,10 @@
 #include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
+#include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"
 #include "h5pack/dataset/class_labels.hpp"
-#include "h5pack/dataset/copy_loader.hpp"
 #include "h5pack/dataset/structure_check.hpp"
 #include "h5pack/pack/output_files.hpp"
 #include "h5pack/pack/repack_rows.hpp"
@@ -77,12 +75,9 @@ Listing as_listing(const RepackCommand& command, const chunkio::Dataset& dataset
 
 /// "0:100,200:300".
 std::string ranges_text(std::span<const chunkio::RowRange> ranges) {
-  std::string text;
-  for (const chunkio::RowRange& range : ranges) {
-    text +=
-        (text.empty() ? "" : ",") + std::to_string(range.begin) + ":" + std::to_string(range.end);
-  }
-  return text;
+  return cli::joined(ranges, ",", [](const chunkio::RowRange& range) {
+    return std::to_string(range.begin) + ":" + std::to_string(range.end);
+  });
 }
 
 /// The rows chosen, as text; of long lists the beginning, and a digest of the whole.
@@ -96,13 +91,8 @@ std::string rows_text(const std::optional<chunkio::RowSelection>& rows) {
 }
 
 template <class T>
-std::string joined(const std::vector<T>& values, const char* separator) {
-  std::string text;
-  for (const T& value : values) {
-    if (!text.empty()) text += separator;
-    text += cli::json_text(Json(value));
-  }
-  return text;
+std::string joined(const std::vector<T>& values, const char* between) {
+  return cli::joined(values, between, [](const T& value) { return cli::json_text(Json(value)); });
 }
 
 const char* order_name(RepackOrder order) {

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #define XXH_INLINE_ALL

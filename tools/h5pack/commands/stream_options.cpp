@@ -3,7 +3,6 @@
 #include <chunkio/epoch_order.hpp>
 #include <chunkio/error.hpp>
 
-#include "cli/disk_options.hpp"
 #include "cli/options.hpp"
 
 namespace h5pack {

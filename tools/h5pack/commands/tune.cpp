@@ -4,15 +4,12 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <tbb/info.h>
 
-#include <chunkio/chunk_layout.hpp>
 #include <chunkio/disk_limit.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/tuning.hpp>
@@ -24,7 +21,6 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/snippets.hpp"
-#include "cli/stop_signal.hpp"
 #include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"
@@ -136,29 +132,20 @@ std::string tuned_name(const std::string& path) {
   return (file.parent_path() / (stem.substr(0, stem.rfind("-*-of-")) + "-tuned.h5")).string();
 }
 
-/// The options that are not those by default, for a braced list.
-std::string open_text(const chunkio::OpenOptions& open) {
-  std::string text;
-  const auto add = [&](std::string_view member, const std::string& value) {
-    text += (text.empty() ? "" : ", ") + std::string(member) + " = " + value;
+/// The options that are not those by default: keywords of Python, or members of a braced list.
+std::string open_text(const chunkio::OpenOptions& open, bool python) {
+  std::vector<std::string> options;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    options.push_back(python ? name + "=" + value : "." + name + " = " + value);
   };
-  if (!open.images.empty()) add(".images", cli::string_literal(open.images));
-  if (!open.labels.empty()) add(".labels", cli::string_literal(open.labels));
+  if (!open.images.empty()) add("images", cli::string_literal(open.images));
+  if (!open.labels.empty()) add("labels", cli::string_literal(open.labels));
   if (open.layout) {
-    add(".layout", "chunkio::Layout::" + std::string(to_string(*open.layout)));
+    const std::string name(to_string(*open.layout));
+    add("layout", python ? cli::string_literal(name) : "chunkio::Layout::" + name);
   }
-  if (open.allow_external) add(".allow_external", "true");
-  return text;
-}
-
-/// The same as keywords of Python, each behind a comma.
-std::string open_keywords(const chunkio::OpenOptions& open) {
-  std::string text;
-  if (!open.images.empty()) text += ", images=" + cli::string_literal(open.images);
-  if (!open.labels.empty()) text += ", labels=" + cli::string_literal(open.labels);
-  if (open.layout) text += ", layout=\"" + std::string(to_string(*open.layout)) + "\"";
-  if (open.allow_external) text += ", allow_external=True";
-  return text;
+  if (open.allow_external) add("allow_external", python ? "True" : "true");
+  return cli::joined(options, ", ");
 }
 
 void add_lines(TuneReport& report) {
@@ -186,7 +173,8 @@ void add_lines(TuneReport& report) {
     }
   }
   // What was packed by then opens without.
-  const std::string open = report.pack ? "" : open_text(source.open);
+  const std::string open = report.pack ? "" : open_text(source.open, false);
+  const std::string keywords = report.pack ? "" : open_text(source.open, true);
   report.cpp_line =
       "chunkio::Loader loader(chunkio::Dataset::open(" + cli::string_literal(file) +
       (open.empty() ? "" : ", {" + open + "}") +
@@ -197,7 +185,7 @@ void add_lines(TuneReport& report) {
       (advice.resident == chunkio::Resident::host ? ", .resident = chunkio::Resident::host" : "") +
       "}, .io = {.num_threads = " + std::to_string(advice.num_threads) + "}});";
   report.python_line = "loader = chunkio.Loader(chunkio.Dataset(" + cli::string_literal(file) +
-                       (report.pack ? "" : open_keywords(source.open)) +
+                       (keywords.empty() ? "" : ", " + keywords) +
                        "), batch_size=" + std::to_string(report.batch_size) +
                        ", window_bytes=" + std::to_string(advice.window_bytes) +
                        ", num_threads=" + std::to_string(advice.num_threads) +

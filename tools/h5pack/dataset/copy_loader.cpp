@@ -1,7 +1,6 @@
 #include "h5pack/dataset/copy_loader.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include <chunkio/error.hpp>
 #include <chunkio/verify.hpp>

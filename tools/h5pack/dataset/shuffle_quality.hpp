@@ -16,7 +16,6 @@
 /// 1)). Simulating it would add noise that depends on the seed, for nothing.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -11,11 +11,9 @@
 
 #include <chunkio/error.hpp>
 
-#include "cli/file_bytes.hpp"
 #include "cli/quote.hpp"
 #include "h5pack/image/axis_order.hpp"
 #include "h5pack/image/image_codecs.hpp"
-#include "h5pack/image/image_file.hpp"
 #include "h5pack/image/jpeg_decoder.hpp"
 #include "h5pack/image/orientation.hpp"
 

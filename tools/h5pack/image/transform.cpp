@@ -1,6 +1,5 @@
 #include "h5pack/image/transform.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <span>
 

@@ -1,6 +1,5 @@
 #include "h5pack/pack/chunk_record.hpp"
 
-#include <initializer_list>
 #include <utility>
 
 #include <nlohmann/json.hpp>

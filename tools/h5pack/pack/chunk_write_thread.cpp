@@ -1,6 +1,5 @@
 #include "h5pack/pack/chunk_write_thread.hpp"
 
-#include <exception>
 #include <span>
 #include <utility>
 

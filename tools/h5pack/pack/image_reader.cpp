@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <exception>
 #include <new>
-#include <span>
 
 #include <chunkio/error.hpp>
 

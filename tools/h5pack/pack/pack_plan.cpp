@@ -1,7 +1,6 @@
 #include "h5pack/pack/pack_plan.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 #include <tbb/info.h>
 

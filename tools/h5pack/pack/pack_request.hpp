@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "h5pack/pack/packer.hpp"
+#include "h5pack/pack/pack_plan.hpp"
 #include "h5pack/sources/listing.hpp"
 #include "h5pack/sources/source_kind.hpp"
 

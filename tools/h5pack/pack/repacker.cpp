@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <mutex>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -30,7 +29,7 @@
 #include "h5pack/image/axis_order.hpp"
 #include "h5pack/image/image.hpp"
 #include "h5pack/pack/chunk_record.hpp"
-#include "h5pack/pack/packer.hpp"
+#include "h5pack/sources/listing.hpp"
 
 namespace h5pack {
 namespace {

@@ -1,6 +1,5 @@
 #include "h5pack/pack/run_fingerprint.hpp"
 
-#include <cstddef>
 #include <optional>
 #include <utility>
 

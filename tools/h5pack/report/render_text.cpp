@@ -52,10 +52,7 @@ std::string storage_text(const chunkio::Inspection& report) {
   const chunkio::DatasetInfo& info = report.dataset;
   const std::int64_t raw_bytes = info.num_samples * info.sample_bytes();
   if (!info.stored.chunked) return "contiguous, " + cli::format_bytes(raw_bytes) + " in one run";
-  std::string filters;
-  for (const std::string& filter : info.stored.filters) {
-    filters += (filters.empty() ? "" : " + ") + cli::escape(filter);
-  }
+  const std::string filters = cli::joined(info.stored.filters, " + ", cli::escape);
   std::string text = cli::counted(info.num_chunks, "chunk") + " of " +
                      info.stored.chunk_shape.to_string() + ", " +
                      cli::format_bytes(report.chunk_bytes) + " each, " +
@@ -66,9 +63,8 @@ std::string storage_text(const chunkio::Inspection& report) {
 }
 
 std::string numbers_text(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values) text += (text.empty() ? "" : ", ") + cli::decimals(value, 4);
-  return "[" + text + "]";
+  return "[" + cli::joined(values, ", ", [](double value) { return cli::decimals(value, 4); }) +
+         "]";
 }
 
 /// "class cat (3), dog (1)": how many there are of each, most first.
@@ -169,11 +165,7 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
                       84));
   }
   if (!info.fields.empty()) {
-    std::string fields;
-    for (const chunkio::FieldInfo& field : info.fields) {
-      fields += (fields.empty() ? "" : ", ") + field_text(field);
-    }
-    out += add("fields", cli::wrap(fields, 84));
+    out += add("fields", cli::wrap(cli::joined(info.fields, ", ", field_text), 84));
   }
   if (!info.left_out.empty()) out += add("left out", cli::wrap(left_out_text(info.left_out), 84));
   out += add("storage", storage_text(report));
@@ -185,10 +177,9 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
     out += add("h5py cache",
                cli::h5py_line(info.path, report.cache) + "\n" + std::string(cli::kH5pyCacheNote));
   }
-  std::string advice;
-  for (const std::string& finding : report.advice) {
-    advice += (advice.empty() ? "- " : "\n- ") + cli::wrap(finding, 84);
-  }
+  const std::string advice = cli::joined(report.advice, "\n", [](const std::string& finding) {
+    return "- " + cli::wrap(finding, 84);
+  });
   out +=
       add("advice", advice.empty() ? "nothing to improve: this chunking suits training" : advice);
   return out;

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset.hpp>
 #include <chunkio/loader.hpp>
 #include <chunkio/tuning.hpp>

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "cli/byte_size.hpp"
 #include "cli/disk_options.hpp"

@@ -1,7 +1,6 @@
 #include "h5pack/report/tune_report.hpp"
 
 #include <cmath>
-#include <string>
 
 #include <nlohmann/json.hpp>
 

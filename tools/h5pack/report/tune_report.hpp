@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <chunkio/dataset.hpp>
-#include <chunkio/disk_limit.hpp>
 #include <chunkio/tuning.hpp>
 
 #include "h5pack/tune/tuned_source.hpp"

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -68,17 +70,9 @@ std::string place_of(const std::string& path, std::int64_t line) {
 }
 
 /// Words of one line, split at blanks.
-std::vector<std::string> split_words(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t start = line.find_first_not_of(kBlanks);
-    if (start == std::string_view::npos) return words;
-    line.remove_prefix(start);
-    const std::size_t end = std::min(line.find_first_of(kBlanks), line.size());
-    words.emplace_back(line.substr(0, end));
-    line.remove_prefix(end);
-  }
+std::vector<std::string> split_words(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 /// A table of integers by image. The first value of a row is a file name and not counted as a
@@ -121,7 +115,7 @@ class CelebaTable {
   }
 
  private:
-  void read_txt(std::string_view text, TxtHeader header, std::size_t columns);
+  void read_txt(const std::string& text, TxtHeader header, std::size_t columns);
   void read_csv(std::string_view text, std::size_t columns);
   void add_row(const std::vector<std::string>& fields, std::int64_t line);
   void join(const std::vector<std::string>& file_names);
@@ -163,14 +157,13 @@ void CelebaTable::read_csv(std::string_view text, std::size_t columns) {
   while (reader.next(fields)) add_row(fields, reader.line());
 }
 
-void CelebaTable::read_txt(std::string_view text, TxtHeader header, std::size_t columns) {
+void CelebaTable::read_txt(const std::string& text, TxtHeader header, std::size_t columns) {
   num_columns_ = columns;
   std::optional<std::int32_t> count;
   std::int64_t line_number = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::vector<std::string> words = split_words(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string> words = split_words(line);
     ++line_number;
     if (header == TxtHeader::count_and_names && line_number == 1) {
       if (words.size() == 1) count = cli::parse_number<std::int32_t>(words[0]);
@@ -350,11 +343,7 @@ const SourceKind kCelebaSource = {
     .append_examples = {"h5pack append train.h5 celeba celeba/ -o larger.h5 --split val",
                         "h5pack append train.h5 celeba celeba/ -o larger.h5 --dry-run"},
     .options = {},
-    .is_at =
-        [](const std::string& path) {
-          std::error_code unknown;
-          return std::filesystem::exists(std::filesystem::path(path) / "img_align_celeba", unknown);
-        },
+    .is_at = [](const std::string& path) { return is_directory(path + "/img_align_celeba"); },
     .list = [](const SourceRequest& request) { return list_celeba(request.input); },
     .list_again = [](const RecordedOrigin& origin) { return list_celeba(origin.path); }};
 

@@ -227,12 +227,8 @@ const SourceKind kCifarSource = {
     .options = {},
     .is_at =
         [](const std::string& path) {
-          std::error_code unknown;
-          const auto holds = [&](const char* name) {
-            return std::filesystem::exists(std::filesystem::path(path) / name, unknown);
-          };
-          return holds("data_batch_1.bin") || holds("train.bin") || holds("cifar-10-batches-bin") ||
-                 holds("cifar-100-binary");
+          return exists(path + "/data_batch_1.bin") || exists(path + "/train.bin") ||
+                 exists(path + "/cifar-10-batches-bin") || exists(path + "/cifar-100-binary");
         },
     .list = [](const SourceRequest& request) { return list_cifar(request.input); },
     .list_again = [](const RecordedOrigin& origin) { return list_cifar(origin.path); }};

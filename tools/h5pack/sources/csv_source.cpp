@@ -13,6 +13,7 @@
 #include "cli/file_bytes.hpp"
 #include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
+#include "cli/text_layout.hpp"
 #include "h5pack/image/image_file.hpp"
 #include "h5pack/sources/csv_reader.hpp"
 #include "h5pack/sources/image_files.hpp"
@@ -32,12 +33,9 @@ std::optional<std::size_t> find_column(const std::vector<std::string>& header,
   const auto it = std::find(header.begin(), header.end(), wanted.empty() ? fallback : wanted);
   if (it != header.end()) return static_cast<std::size_t>(it - header.begin());
   if (wanted.empty()) return std::nullopt;
-  std::string columns;
-  for (const std::string& name : header)
-    columns += (columns.empty() ? "" : ", ") + cli::quote(name);
-  throw Error(ErrorCode::invalid_argument, cli::quote(file) + " has no column " +
-                                               cli::quote(wanted) + " (" + option +
-                                               "); its columns are " + columns);
+  throw Error(ErrorCode::invalid_argument,
+              cli::quote(file) + " has no column " + cli::quote(wanted) + " (" + option +
+                  "); its columns are " + cli::joined(header, ", ", cli::quote));
 }
 
 void check_image(const std::string& path, const std::string& place) {

@@ -6,11 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <ctime>
 #include <numeric>
-#include <span>
-#include <string_view>
 #include <system_error>
 #include <vector>
 

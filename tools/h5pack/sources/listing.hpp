@@ -1,7 +1,6 @@
 /// The list of what a source holds: splits, rows, labels and names; no image is decoded for it.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

@@ -1,9 +1,7 @@
 #include "h5pack/sources/source_provenance.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <exception>
-#include <optional>
 #include <span>
 #include <utility>
 

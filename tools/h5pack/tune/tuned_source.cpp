@@ -1,7 +1,6 @@
 #include "h5pack/tune/tuned_source.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <string_view>
 #include <system_error>

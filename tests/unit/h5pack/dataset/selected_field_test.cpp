@@ -1,11 +1,9 @@
 #include "h5pack/dataset/selected_field.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <random>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
