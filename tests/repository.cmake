@@ -38,8 +38,8 @@ gtest_discover_tests(
 
 # Consumers of an installation: of this build, and of a library of the other kind (shared or static).
 set(consumer_command
-    ${CMAKE_COMMAND} -DCONSUMER=${CMAKE_CURRENT_SOURCE_DIR}/consumer -DGENERATOR=${CMAKE_GENERATOR}
-    -DCOMPILER=${CMAKE_CXX_COMPILER} -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
+    ${CMAKE_COMMAND} -DCONSUMER=${CMAKE_CURRENT_SOURCE_DIR}/consumer -DGUIDE=${PROJECT_SOURCE_DIR}/samples/cpp
+    -DGENERATOR=${CMAKE_GENERATOR} -DCOMPILER=${CMAKE_CXX_COMPILER} -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER})
 set(consumer_script ${CMAKE_CURRENT_SOURCE_DIR}/scripts/consumer_test.cmake)
 set(consumer_flags "")
 if(CHUNKIO_SANITIZE)
@@ -59,9 +59,40 @@ add_test(NAME Repository.ConsumerOfAnotherBuild
          COMMAND ${consumer_command} -DSOURCE=${PROJECT_SOURCE_DIR} -DSHARED=${other_shared}
                  -DBUILD=${CMAKE_CURRENT_BINARY_DIR}/${other_kind} -DFLAGS=
                  -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/consumer_${other_kind} -P ${consumer_script})
-set_tests_properties(Repository.ConsumerOfThisBuild PROPERTIES LABELS medium TIMEOUT 300
+set_tests_properties(Repository.ConsumerOfThisBuild PROPERTIES LABELS medium TIMEOUT 600 FIXTURES_SETUP installation
                                                                RESOURCE_LOCK build_tree)
 set_tests_properties(Repository.ConsumerOfAnotherBuild PROPERTIES LABELS medium TIMEOUT 900)
+
+# The programs of the C++ guide: with a third-party file and as one process of two, and with LibTorch, as its reader
+# builds it.
+if(TARGET chunkio-guide)
+  set(guide_folder ${CMAKE_CURRENT_BINARY_DIR}/guide)
+  file(MAKE_DIRECTORY ${guide_folder})
+  add_test(NAME Samples.ThirdPartyFile
+           COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/make_foreign_file.py scans
+                   ${guide_folder}/scans.h5)
+  add_test(NAME Samples.Guide COMMAND chunkio-guide scans.h5 WORKING_DIRECTORY ${guide_folder})
+  set_tests_properties(Samples.ThirdPartyFile PROPERTIES LABELS short FIXTURES_SETUP third_party_file)
+  set_tests_properties(
+    Samples.Guide PROPERTIES LABELS short TIMEOUT 60 FIXTURES_REQUIRED third_party_file
+                             ENVIRONMENT "RANK=1;WORLD_SIZE=2" FAIL_REGULAR_EXPRESSION "HDF5-DIAG")
+endif()
+if(CHUNKIO_SANITIZE)
+  chunkio_add_skipped_test(Samples.GuideWithLibTorch "LibTorch is not built with sanitizers")
+elseif(NOT CHUNKIO_LIBTORCH_FOUND)
+  chunkio_add_skipped_test(Samples.GuideWithLibTorch "${CHUNKIO_LIBTORCH_STATE}")
+else()
+  set(installation ${CMAKE_CURRENT_BINARY_DIR}/consumer)
+  add_test(
+    NAME Samples.GuideWithLibTorch
+    COMMAND
+      ${CMAKE_CTEST_COMMAND} --build-and-test ${PROJECT_SOURCE_DIR}/samples/cpp/libtorch ${installation}/libtorch
+      --build-generator ${CMAKE_GENERATOR} --build-options -DCMAKE_BUILD_TYPE=Release
+      -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}
+      "-DCMAKE_PREFIX_PATH=${installation}/prefix;${Torch_DIR}/../../.." -Dnvtx3_dir=${nvtx3_dir} --test-command train
+      ${installation}/guide/train.h5)
+  set_tests_properties(Samples.GuideWithLibTorch PROPERTIES LABELS medium TIMEOUT 900 FIXTURES_REQUIRED installation)
+endif()
 
 if(CHUNKIO_NVTX_INCLUDE_DIR)
   add_test(NAME Repository.LibTorchOfAnOlderToolkit

@@ -1,6 +1,7 @@
-# Installs a build tree, moves what was installed, and builds and runs tests/consumer against it.
+# Installs a build tree, moves what was installed, and builds and runs tests/consumer and samples/cpp against it.
 #
-#   cmake -DBUILD=<build tree> -DSCRATCH=<folder to use> -DCONSUMER=<tests/consumer> -DFLAGS=<C++ flags>
+#   cmake -DBUILD=<build tree> -DSCRATCH=<folder to use> -DCONSUMER=<tests/consumer> -DGUIDE=<samples/cpp>
+#         -DFLAGS=<C++ flags>
 #         [-DSOURCE=<root> -DSHARED=ON|OFF]  first makes BUILD: the library alone, shared or static
 #         -P consumer_test.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -52,13 +53,18 @@ if(EXISTS ${SCRATCH}/prefix/bin/h5pack AND NOT FLAGS)
   endforeach()
 endif()
 
-run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${SCRATCH}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
-    -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_CXX_COMPILER=${COMPILER}
-    -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix
-    -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
-run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
-execute_process(COMMAND ${SCRATCH}/build/consumer WORKING_DIRECTORY ${SCRATCH}
-                COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+function(build_and_run source program)
+  set(build ${SCRATCH}/${program})
+  run(${CMAKE_COMMAND} -S ${source} -B ${build} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
+      -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_CXX_COMPILER=${COMPILER}
+      -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix
+      -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
+  run(${CMAKE_COMMAND} --build ${build})
+  execute_process(COMMAND ${build}/${program} WORKING_DIRECTORY ${build}
+                  COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+build_and_run(${CONSUMER} consumer)
+build_and_run(${GUIDE} guide)
 
 # The same without CMake.
 find_program(pkg_config pkg-config)

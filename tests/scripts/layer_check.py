@@ -61,6 +61,7 @@ _add("bench/chunkbench", [*INNER, "bench/harness", "tools/cli", "tools/h5pack/da
      ("HDF5", "CLI11", "JSON"))
 _add("bench/ladder", [*INNER, "bench/harness", "bench/chunkbench", "tools/cli"], ("HDF5", "libjpeg", "CLI11"))
 _add("samples", [], ("OpenCV", "CLI11"))
+_add("samples/cpp/libtorch", [], ("Torch",))
 _add("samples/torch", [], ("Torch", "CUDA", "CLI11", "JSON"))
 TESTS_MAY_USE = [*INNER, "tools/cli", *(f"tools/h5pack/{room}" for room in H5PACK), "bench/harness", "bench/chunkbench",
                  "bench/ladder", "samples/torch", "tests/support"]

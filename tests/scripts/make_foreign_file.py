@@ -382,6 +382,8 @@ CASES = {
     "floats_lzf": floats(np.float32, (40, 3, 8, 9), 0, 255, chunks=(16, 2, 8, 9), compression="lzf", shuffle=True),
     "floats_inverted": floats(np.float32, (40, 8, 9), 1, 0),
     "wide_integers": floats(np.int64, (40, 8, 8, 3), 0, 255),
+    "scans": datasets(volumes=pattern((40, 8, 9)).astype(np.int16) * 8 - 1000, scans=h5py.SoftLink("/volumes"),
+                      diagnosis=labels(40)),
     "floats_outside": floats(change=1.5),
     "floats_infinite": floats(change=np.inf),
     "floats_nan": floats(change=np.nan),

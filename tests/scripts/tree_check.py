@@ -4,7 +4,7 @@
 
 - The top level holds what it should and nothing else.
 - No file mentions a path of the machine it was written on.
-- The loop in README.md and in cpp.md is the one that the build compiles.
+- C++ and CMake in README.md and cpp.md is that of samples/cpp, which tests build and run; cpp.md shows all of it.
 - What pages link to in the repository is there, headings included.
 - No line of a page's prose is wider than 120 columns.
 - Each file of unit tests mirrors a source: same folder below tests/unit, same name.
@@ -37,6 +37,9 @@ MAX_COLUMNS = 120
 WHOLE_LINK = re.compile(r"!?\[[^\]]*\]\([^)\s]+\)")
 # What cannot be wrapped: rows of tables, headings, indented code.
 UNWRAPPED = re.compile(r"\s*[|#]| {4}")
+# Around what is shown of a program, and what pages show.
+MARK = re.compile(r"^ *// \[([a-z ]+)\]\n", re.MULTILINE)
+LISTING = re.compile(r"^```(?:cpp|cmake)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CMAKE_OPTION = re.compile(r"CHUNKIO_(?:BUILD|WITH)_[A-Z]+\b")
 
 
@@ -81,12 +84,29 @@ def check_library_flags(root):
                 yield f"{path.relative_to(root)}:{number}: names a flag of a program: {line.strip()}"
 
 
-def check_readme_program(root):
-    sample = (root / "samples" / "readme_snippet.cpp").read_text(encoding="utf-8")
-    snippet = textwrap.dedent(sample.split("// [README]\n")[1].rsplit("\n", 1)[0] + "\n")
+def shown_code(root):
+    """What pages may show, and where it is from: between two equal marks of a program, and whole other files."""
+    for path in source_files(root / "samples" / "cpp"):
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".cpp":
+            parts = MARK.split(text)
+            for begin, code, end in zip(parts[1::4], parts[2::4], parts[3::4], strict=True):
+                assert begin == end, f"{path}: [{begin}] ends with [{end}]"
+                yield textwrap.dedent(code), f"[{begin}] of {path.relative_to(root)}"
+        else:
+            yield text, path.relative_to(root)
+
+
+def check_listings(root):
+    origins = dict(shown_code(root))
     for page in ("README.md", "libchunkio/doc/cpp.md"):
-        if not snippet.strip() or snippet not in (root / page).read_text(encoding="utf-8"):
-            yield f"{page} does not show the loop between the [README] marks of samples/readme_snippet.cpp"
+        listings = LISTING.findall((root / page).read_text(encoding="utf-8"))
+        for listing in listings:
+            if listing not in origins:
+                yield f"{page} shows what is not marked in a program of samples/cpp: {listing.partition(chr(10))[0]} ..."
+        if page != "README.md":
+            for code in origins.keys() - set(listings):
+                yield f"{page} does not show {origins[code]}"
 
 
 def anchors(page):
@@ -177,7 +197,7 @@ def check_recipes(root):
 def main():
     root = pathlib.Path(sys.argv[1])
     problems = [*check_top_level(root), *check_machine_paths(root), *check_library_flags(root),
-                *check_readme_program(root), *check_links(root), *check_line_widths(root),
+                *check_listings(root), *check_links(root), *check_line_widths(root),
                 *check_unit_tests(root), *check_recipes(root)]
     for problem in problems:
         print(problem)
