@@ -1,7 +1,18 @@
 /// Where the bytes of an HDF5 file come from: a local file, or whatever a program provides.
 ///
-///     class Archive : public chunkio::ByteSource { ... };  // name, size, version, read_at
-///     auto dataset = chunkio::Dataset::open(std::make_shared<Archive>(...));
+///     struct InMemory final : chunkio::ByteSource {
+///       std::vector<std::byte> bytes;
+///       std::string path = "memory:train.h5";
+///       const std::string& name() const noexcept override { return path; }
+///       std::int64_t size() const noexcept override { return std::ssize(bytes); }
+///       std::uint64_t version() const override { return 0; }  // it never changes
+///       chunkio::ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+///                                 const std::stop_token&) const override {
+///         std::memcpy(out.data(), bytes.data() + offset, out.size());
+///         return {};
+///       }
+///     };
+///     const auto dataset = chunkio::Dataset::open(std::make_shared<InMemory>());
 ///
 /// A Dataset and its Loaders share a source and keep it alive. All functions may be called by any
 /// number of threads at once.

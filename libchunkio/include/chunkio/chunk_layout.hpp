@@ -1,5 +1,8 @@
 /// How large a chunk should be, how a dataset is stored, and cache settings to read it with.
 ///
+///     const std::int64_t samples = chunkio::choose_chunk_samples(32 * 32 * 3, 50'000);
+///     const auto cache = chunkio::recommend_cache(37, chunkio::kDefaultChunkBytes);  // for h5py
+///
 /// Pure arithmetic: no I/O, thread-safe.
 #pragma once
 

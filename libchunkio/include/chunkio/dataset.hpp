@@ -1,7 +1,13 @@
 /// An image dataset in an HDF5 file: what it holds, and plain reads of it.
 ///
+///     const chunkio::Dataset dataset = chunkio::Dataset::open("train.h5");
+///     const chunkio::DatasetInfo& info = dataset.info();
+///     std::vector<std::byte> image(info.height * info.width * info.channels);
+///     dataset.read_images(7, 1, image);  // the eighth, uint8 [H,W,C]
+///
 /// Files written by h5pack or DatasetWriter describe themselves; any other HDF5 file with a uint8
 /// dataset [N,H,W,C], [N,C,H,W] or [N,H,W] works too. Data flow: Dataset -> Loader.
+/// Copies share what is open, and any thread may call any member.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,13 @@
 /// Writes a dataset file: structure first, pixels second, published whole or not at all.
 ///
+///     const chunkio::DatasetSpec spec{
+///         .num_samples = 1000, .height = 32, .width = 32, .channels = 3, .fields = {labels}};
+///     chunkio::DatasetWriter writer(path, spec);
+///     for (std::int64_t chunk = 0; chunk < writer.num_chunks(); ++chunk) {
+///       writer.write_chunk(chunk, images_of(chunk));
+///     }
+///     writer.close();  // the file appears
+///
 /// Construction writes the complete HDF5 structure to `PATH.partial` and reserves its space; from
 /// then on pixels go to known offsets with positional writes, from any number of threads and
 /// without libhdf5. `close()` adds what is only known at the end, checks the file by reading it

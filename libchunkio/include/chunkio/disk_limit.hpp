@@ -1,6 +1,9 @@
 /// A slower disk than the one there is, to try out what training from it would be like.
 ///
-/// Data flow: DiskLimit -> LoaderOptions::disk_limit -> every read of the images is delayed as if
+///     const chunkio::DiskLimit disk = chunkio::disk_profile("hdd");
+///     chunkio::Loader loader(dataset, {.io = {.disk_limit = disk}});
+///
+/// Data flow: DiskLimit -> LoaderOptions::io.disk_limit -> every read of the images is delayed as if
 /// such a disk delivered it. Values and pure functions; thread-safe.
 #pragma once
 

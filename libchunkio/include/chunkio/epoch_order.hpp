@@ -1,5 +1,11 @@
 /// The order in which an epoch delivers samples: a pure function of its options.
 ///
+///     const chunkio::RowGroups groups(100, 50'000);  // chunks of 100 samples
+///     const chunkio::EpochOrder order(groups, {.seed = 7, .batch_size = 256}, 0);  // epoch 0
+///     for (std::int64_t step = 0; step < order.num_steps(); ++step) {
+///       const std::vector<std::int64_t> rows = order.batch(step);
+///     }
+///
 /// The order depends on (seed, epoch, row groups and the rows selected of them, window, lanes,
 /// global batch, mode) and on nothing else: not on thread count, memory budget, timing, platform,
 /// nor on which rank asks. Ranks only decide who delivers which part. File formats and resumed runs

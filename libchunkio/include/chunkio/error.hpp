@@ -1,5 +1,12 @@
 /// Errors: one exception type with a closed set of codes.
 ///
+///     try {
+///       train(*loader.next());
+///     } catch (const chunkio::Error& error) {
+///       if (error.code() != chunkio::ErrorCode::timed_out) throw;
+///       std::fprintf(stderr, "%s\n", error.what());
+///     }
+///
 /// Every function of the library that can fail throws `chunkio::Error`. The message is one line
 /// that names the file (and dataset or chunk), the cause below it, and the hint, in terms of the
 /// library's options: a program that has other names for them finds them in options(). The library

@@ -1,10 +1,14 @@
 /// Checks a file without delivering its images: where their chunks lie, whether they still are
 /// what was packed, and whether all else can be read.
 ///
+///     for (const chunkio::DamagedChunk& chunk : chunkio::verify_chunks(dataset).damaged) {
+///       std::puts(chunk.reason.c_str());  // names the file, the chunk and the rows
+///     }
+///
 /// Dataset::open() has checked names, shapes, types, attributes and labels before; what is left are
 /// the things that cost time. Files of this library keep a digest of each sample: of its pixels,
 /// however they are stored, of its label and of its other fields. Those of format version 1 have
-/// one of the pixels of each chunk instead.
+/// one of the pixels of each chunk instead. Thread-safe.
 #pragma once
 
 #include <cstdint>

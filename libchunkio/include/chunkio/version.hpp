@@ -1,6 +1,8 @@
 /// Versions of chunkio and of the libraries that it works with, for reports of problems.
 ///
-///     for (const auto& [name, version] : chunkio::library_versions()) ...
+///     for (const auto& [name, version] : chunkio::library_versions()) {
+///       std::printf("%s %s\n", name.c_str(), version.c_str());
+///     }
 ///
 /// Thread-safe.
 #pragma once
