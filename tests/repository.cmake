@@ -18,6 +18,33 @@ add_test(NAME Repository.EveryPublicHeaderCompilesAlone
 set_tests_properties(Repository.EveryPublicHeaderCompilesAlone
                      PROPERTIES LABELS short TIMEOUT 300 RESOURCE_LOCK build_tree)
 
+chunkio_add_python_tests(Repository.HeadersWithoutAnExampleAreFound scripts/header_examples_test short TIMEOUT 60)
+# The examples at the head of the public headers of LIBRARY, compiled. They make variables for their reader, so they are
+# compiled without further warnings.
+function(chunkio_add_header_examples test library)
+  get_target_property(headers ${library} HEADER_SET)
+  list(FILTER headers EXCLUDE REGEX "/export.hpp$")
+  set(script ${CMAKE_CURRENT_SOURCE_DIR}/scripts/header_examples.py)
+  set(target ${library}_header_examples)
+  add_custom_command(
+    OUTPUT ${target}.cpp
+    COMMAND Python3::Interpreter ${script} ${target}.cpp ${PROJECT_SOURCE_DIR}/libchunkio/include ${headers}
+    DEPENDS ${script} ${headers}
+    VERBATIM)
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${target}.cpp)
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE ${library} ${ARGN})
+  set_target_properties(${target} PROPERTIES COMPILE_WARNING_AS_ERROR ${CHUNKIO_WERROR})
+  add_test(NAME ${test} COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target ${target})
+  set_tests_properties(${test} PROPERTIES LABELS short TIMEOUT 300 RESOURCE_LOCK build_tree)
+endfunction()
+chunkio_add_header_examples(Repository.ExamplesOfPublicHeadersCompile chunkio)
+if(CHUNKIO_LIBTORCH_FOUND)
+  chunkio_add_header_examples(Repository.ExamplesOfTorchHeadersCompile chunkio_torch chunkio_libtorch)
+else()
+  chunkio_add_skipped_test(Repository.ExamplesOfTorchHeadersCompile "${CHUNKIO_LIBTORCH_STATE}")
+endif()
+
 chunkio_add_python_tests(Repository.WhatIsNotThereIsSkippedWithAReason scripts/run_test short TIMEOUT 300
                          ENVIRONMENT CTEST=${CMAKE_CTEST_COMMAND})
 
