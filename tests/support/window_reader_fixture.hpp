@@ -163,8 +163,7 @@ struct ReaderFixture {
   explicit ReaderFixture(const ReaderCase& setup) : order(setup.order_of(0)) {
     read::RingLayout layout{
         .rows = std::max<std::int64_t>(order.num_steps() == 0 ? 1 : order.batch_rows(0), 1),
-        .sample_shape = Shape{2, 4, 3},
-        .sample_bytes = kSampleBytes,
+        .leading = {.info = {"images", DType::uint8, Shape{2, 4, 3}}, .row_bytes = kSampleBytes},
         .has_labels = true,
         .fields = {{.info = {"labels", DType::int64, Shape{}}, .row_bytes = 8}}};
     std::vector<std::int64_t> labels;
@@ -220,7 +219,7 @@ inline void expect_batch(const internal::BatchSlot& slot,
   };
   for (std::size_t row = 0; row < samples.size(); ++row) {
     ASSERT_EQ(slot.sample_ids[row], samples[row]) << "row " << row;
-    expect_row(slot.images, row, image(samples[row], ReaderFixture::kSampleBytes));
+    expect_row(slot.leading, row, image(samples[row], ReaderFixture::kSampleBytes));
     std::int64_t label = -1;
     std::memcpy(&label, slot.fields[0] + row * 8, 8);
     ASSERT_EQ(label, label_of(samples[row]));

@@ -187,15 +187,19 @@ class CHUNKIO_EXPORT Batch {
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  /// "images", "labels", or a field named in LoaderOptions::fields, [B,...]. Read-only.
-  /// \throws Error not_found: the message lists what there is.
+  /// "images", "labels", a field named in LoaderOptions::fields, or the array that leads by its
+  /// name in the file; [B,...]. Read-only. \throws Error not_found: the message lists what there
+  /// is.
   [[nodiscard]] Tensor operator[](std::string_view name) const;
   /// uint8 [B,H,W,C] or [B,C,H,W], as the file has it.
+  /// \throws Error unsupported if other numbers lead the dataset.
   [[nodiscard]] Tensor images() const;
   /// int64 [B], or uint8 [B,A]; empty if the file has no labels.
   [[nodiscard]] Tensor labels() const;
   /// Row numbers in the file, one a sample.
   [[nodiscard]] std::span<const std::int64_t> sample_ids() const;
+  /// The array that leads the dataset, [B,...]: the images, or other numbers.
+  [[nodiscard]] Tensor leading() const;
   /// Samples in this batch: batch_size, or less at the end of an epoch and where damaged chunks
   /// were skipped (OnError::skip), then maybe 0.
   [[nodiscard]] std::int64_t size() const;

@@ -250,10 +250,7 @@ class Placement {
     options.io.disk_limit.reset();
     // As the loader has chosen.
     options.io.source = loader.source();
-    const read::RingLayout layout{
-        .rows = 1,
-        .sample_shape = loader.dataset().info().sample_shape(),
-        .sample_bytes = static_cast<std::size_t>(loader.dataset().info().sample_bytes())};
+    const read::RingLayout layout = read::ring_layout(loader.dataset().info(), 1);
     return std::move(read::open_arrays(loader.dataset(), loader.row_groups(), options, layout)
                          .arrays.front()
                          .source);

@@ -49,7 +49,7 @@ void SlotFiller::point_at(WindowRows& rows, std::size_t batch, const internal::B
   rows.ids[batch] = slot.sample_ids + first_row;
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     const StreamedArray& array = arrays_[i];
-    std::byte* const values = array.field ? slot.fields[*array.field] : slot.images;
+    std::byte* const values = array.field ? slot.fields[*array.field] : slot.leading;
     rows.streamed[i * num_batches + batch] = values + first_row * array.row_bytes;
   }
   for (std::size_t i = 0; i < cached_.size(); ++i) {

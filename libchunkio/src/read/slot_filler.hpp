@@ -26,11 +26,11 @@ namespace chunkio::read {
 /// nothing.
 using Prefetched = std::vector<std::unique_ptr<const ByteSource>>;
 
-/// An array that is read row group by row group: the images, or a large field.
+/// An array that is read row group by row group: the one that leads, or a large field.
 struct StreamedArray {
   std::unique_ptr<ChunkSource> source;
   std::size_t row_bytes = 0;
-  std::optional<std::size_t> field = {};  ///< Index in RingLayout::fields; absent: the images.
+  std::optional<std::size_t> field = {};  ///< Index in RingLayout::fields; absent: it leads.
 };
 
 /// All rows of the labels and small fields, as RingLayout::fields, read once. An empty entry is a

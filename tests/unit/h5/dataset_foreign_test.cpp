@@ -120,12 +120,119 @@ TEST_F(DatasetTest, StorageThatWasNeverWrittenGivesTheFillValue) {
   EXPECT_EQ(label, 7);
 }
 
-TEST_F(DatasetTest, FloatsAreRefusedWithTheWayOut) {
+/// What `numbers` of the script wrote.
+template <class Number>
+void expect_numbers(const Dataset& dataset) {
+  const DatasetInfo& info = dataset.info();
+  EXPECT_EQ(info.leading.dtype, dtype_of<Number>());
+  const std::int64_t elements = info.sample_shape().num_elements();
+  for (const auto& [first, count] :
+       {std::pair<std::int64_t, std::int64_t>{0, 40}, {5, 1}, {13, 9}}) {
+    std::vector<Number> values(static_cast<std::size_t>(count * elements));
+    dataset.read_field(info.leading.name, first, count, std::as_writable_bytes(std::span(values)));
+    for (std::int64_t i = 0; i < count * elements; ++i) {
+      ASSERT_EQ(values[static_cast<std::size_t>(i)],
+                static_cast<Number>(1024 * (first + i / elements) + i % elements));
+    }
+  }
+}
+
+TEST_F(DatasetTest, WithoutImagesOtherNumbersLead) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "vectors"));
+  const DatasetInfo& info = dataset.info();
+  EXPECT_FALSE(info.has_images());
+  EXPECT_EQ(info.leading.name, "x");
+  EXPECT_EQ(info.leading.row_shape, Shape{784});
+  EXPECT_EQ(info.sample_shape(), Shape{784});
+  EXPECT_EQ(info.sample_bytes(), 784 * 4);
+  EXPECT_EQ(info.num_samples, 40);
+  EXPECT_EQ(info.stored.shape, (Shape{40, 784}));
+  EXPECT_EQ(info.stored.dtype, DType::float32);
+  EXPECT_EQ(info.images_path, "");
+  EXPECT_EQ(info.height + info.width + info.channels, 0);
+  EXPECT_EQ(info.labels->name, "labels");
+  ASSERT_EQ(info.fields.size(), 1U);
+  EXPECT_EQ(info.fields[0].name, "id");
+  EXPECT_TRUE(info.left_out.empty());
+  EXPECT_EQ(dataset.find_field("x")->row_shape, Shape{784});
+  expect_numbers<float>(dataset);
+  std::vector<std::byte> row(784 * 4);
+  expect_error(ErrorCode::unsupported,
+               {info.path, "x float32 [40,784] are no images", "option images"},
+               [&] { dataset.read_images(0, 1, row); });
+  EXPECT_THROW(require_images(info), Error);
+
+  for (const char* name :
+       {"vectors_chunked", "vectors_latest", "vectors_cut", "vectors_big_endian"}) {
+    SCOPED_TRACE(name);
+    expect_numbers<float>(Dataset::open(h5py_file(folder_, name)));
+  }
+  expect_numbers<double>(Dataset::open(h5py_file(folder_, "vectors_deflate")));
+  expect_numbers<std::int32_t>(Dataset::open(h5py_file(folder_, "vectors_scaleoffset")));
+  const Dataset lzf = Dataset::open(h5py_file(folder_, "vectors_lzf"));
+  EXPECT_EQ(lzf.info().sample_shape(), (Shape{3, 5, 7, 2}));
+  expect_numbers<std::int16_t>(lzf);
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "vectors_bytes")).info().leading.dtype, DType::uint8);
+}
+
+TEST_F(DatasetTest, WhatLeadsCanBeNamed) {
+  const std::string scalars = h5py_file(folder_, "vectors_one_axis");
+  refused(ErrorCode::unsupported, {scalars, "holds no images", "x float32 [40]", "option images"},
+          scalars);
+  const Dataset scalar = Dataset::open(scalars, {.images = "x"});
+  EXPECT_EQ(scalar.info().sample_shape(), Shape{});
+  expect_numbers<float>(scalar);
+  EXPECT_EQ(Dataset::open(scalars, {.images = "labels"}).info().labels, std::nullopt);
+
+  const std::string several = h5py_file(folder_, "vectors_and_boxes");
+  refused(ErrorCode::unsupported,
+          {several, "several datasets that may lead it",
+           "box float32 [40,4], more float32 [39,4], x float32 [40,784]", "option images"},
+          several);
+  const Dataset named = Dataset::open(several, {.images = "x"});
+  expect_numbers<float>(named);
+  EXPECT_EQ(named.info().fields.front().name, "box");
+  // Labels say how many samples there are.
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "vectors_beside_others")).info().leading.name, "x");
+  const std::string one_hot = h5py_file(folder_, "vectors_one_hot");
+  refused(ErrorCode::unsupported, {"x float32 [40,784], y int32 [40,40]"}, one_hot);
+
+  refused(ErrorCode::invalid_argument, {"x float32 [40,784]", "leave out the option layout"},
+          several, {.images = "x", .layout = Layout::nhwc});
+  refused(ErrorCode::unsupported, {"x float32 [40,784] are no images", "scale"}, several,
+          {.images = "x", .scale = PixelScale{0, 1}});
+  const std::string text = h5py_file(folder_, "fields");
+  refused(ErrorCode::unsupported, {"meta/name string [12] cannot lead"}, text,
+          {.images = "meta/name"});
+  refused(ErrorCode::unsupported, {"scalar float64 [] cannot lead"}, text, {.images = "scalar"});
+}
+
+TEST_F(DatasetTest, AnyArrayOfAnOwnFileCanLead) {
+  const std::string path = folder_.file("own.h5");
+  {
+    DatasetWriter writer(path, test::small_spec(12), {.chunk_samples = 5});
+    test::write_pattern(writer, test::small_spec(12));
+    writer.close();
+  }
+  const Dataset dataset = Dataset::open(path, {.images = "source_index"});
+  EXPECT_FALSE(dataset.info().has_images());
+  EXPECT_EQ(dataset.info().leading.dtype, DType::int64);
+  EXPECT_TRUE(dataset.info().digests_cover.empty());
+  ASSERT_EQ(dataset.info().fields.size(), 1U);
+  EXPECT_EQ(dataset.info().fields[0].name, "images");
+  EXPECT_EQ(dataset.info().fields[0].row_shape, (Shape{6, 5, 3}));
+}
+
+TEST_F(DatasetTest, FloatsLeadUnlessTheyAreScaled) {
   for (const char* name : {"floats", "floats_and_masks", "floats_gray", "wide_integers"}) {
     SCOPED_TRACE(name);
     const std::string path = h5py_file(folder_, name);
-    refused(ErrorCode::unsupported,
-            {path, "other numbers than uint8", "h5pack repack", "scale = 0..1"}, path);
+    const Dataset dataset = Dataset::open(path);
+    EXPECT_FALSE(dataset.info().has_images());
+    EXPECT_EQ(dataset.info().sample_shape(), dataset.info().stored.shape.without_first_axis());
+    expect_error(ErrorCode::unsupported,
+                 {path, "other numbers than uint8", "h5pack repack", "scale = 0..1"},
+                 [&] { require_images(dataset.info()); });
   }
 }
 
