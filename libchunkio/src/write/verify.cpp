@@ -53,7 +53,7 @@ bool is_damage(ErrorCode code) {
 }
 
 DamagedChunk damaged_chunk(std::int64_t chunk, const RowRange& rows, const Error& error) {
-  const auto* mismatch = dynamic_cast<const sources::RowMismatch*>(&error);
+  const auto* mismatch = dynamic_cast<const RowMismatch*>(&error);
   return {.chunk = chunk,
           .rows = rows,
           .damaged_rows = mismatch != nullptr ? mismatch->rows() : std::vector<RowRange>{rows},

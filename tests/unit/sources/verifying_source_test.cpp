@@ -81,6 +81,38 @@ TEST_F(VerifyingSourceTest, DamageIsAnErrorOfItsChunkAndNoOther) {
   }
 }
 
+TEST_F(VerifyingSourceTest, RowsThatMatchAreInTheirPlacesAllTheSame) {
+  test::damage_image(path_, 13);
+  test::damage_image(path_, 17);
+  test::damage_image(path_, 18);
+  const Dataset dataset = Dataset::open(path_);
+  for (const SourceKind kind : {SourceKind::scatter, SourceKind::mapped, SourceKind::hdf5}) {
+    const VerifyingSource source = make(dataset, Verify::first_epoch, kind);
+    const auto row_bytes = static_cast<std::size_t>(file_.sample_bytes());
+    std::vector<std::byte> memory(16 * row_bytes);
+    std::vector<RowTarget> targets;
+    for (std::uint32_t row = 0; row < 16; ++row) {
+      targets.push_back({.row = row, .target = memory.data() + row * row_bytes});
+    }
+    try {
+      (void)source.place({.first_row = 8, .num_rows = 16}, targets, {});
+      FAIL() << "nothing was noticed";
+    } catch (const RowMismatch& error) {
+      EXPECT_EQ(error.rows(), (std::vector<RowRange>{{13, 14}, {17, 19}}));
+      const std::string message = error.what();
+      EXPECT_NE(message.find("sample 13 does not match"), std::string::npos) << message;
+      EXPECT_NE(message.find("samples 17 to 18 do not match"), std::string::npos) << message;
+    }
+    for (std::int64_t row = 8; row < 24; ++row) {
+      if (row == 13 || row == 17 || row == 18) continue;
+      const auto expected = test::image(row, file_.sample_bytes());
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                             memory.begin() + (row - 8) * file_.sample_bytes()))
+          << row;
+    }
+  }
+}
+
 TEST_F(VerifyingSourceTest, GroupsSmallerThanAChunkAreCheckedByTheirWholeChunk) {
   test::damage_image(path_, 13);
   const Dataset dataset = Dataset::open(path_);
