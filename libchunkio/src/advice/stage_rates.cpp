@@ -286,7 +286,7 @@ void measure_processors(const Loader& loader, double seconds, StageRates& rates)
 
 double stored_bytes_per_sample(const Loader& loader, const Files& files) {
   double stored = 0;
-  for (const auto& file : files) stored += static_cast<double>(file->images->stored_bytes);
+  for (const auto& file : files) stored += static_cast<double>(file->leading->stored_bytes);
   return stored / static_cast<double>(std::max<std::int64_t>(loader.dataset().size(), 1));
 }
 
@@ -299,7 +299,7 @@ std::int64_t least_file_bytes(const Files& files) {
 /// Why the bytes of the files are not those of the images; or empty.
 std::string why_no_disk(const Files& files) {
   for (const auto& file : files) {
-    if (!file->images->needs_libhdf5.empty()) return file->images->needs_libhdf5;
+    if (!file->leading->needs_libhdf5.empty()) return file->leading->needs_libhdf5;
   }
   return {};
 }

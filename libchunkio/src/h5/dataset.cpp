@@ -106,7 +106,7 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
     return;
   }
   if (field->name == info().leading.name) {
-    h5::read_rows(*impl_->images, first, count, out, info().path);
+    h5::read_rows(*impl_->leading, first, count, out, info().path);
     impl_->check_unchanged();
     return;
   }

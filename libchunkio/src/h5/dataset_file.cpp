@@ -145,7 +145,7 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(std::shared_ptr<const
     refuse_damaged(contents, options);
     info.damaged_objects = contents.damaged;
     open_leading(*impl, contents, options);
-    read_description(impl->file().get(), impl->images->dataset.get(), info);
+    read_description(impl->file().get(), impl->leading->dataset.get(), info);
     find_fields(*impl, contents, options, link_files);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::hdf5_failed) throw;

@@ -197,7 +197,7 @@ std::optional<Layout> parse_layout(std::string text) {
 /// The `layout` attribute. Third-party files may use the name for anything, so there it only counts
 /// if it fits.
 std::optional<Layout> stored_layout(const Dataset::Impl& impl, bool ours) {
-  const AttributeReader attributes(impl.images->dataset.get(), printable(impl.info.images_path),
+  const AttributeReader attributes(impl.leading->dataset.get(), printable(impl.info.images_path),
                                    impl.info.path);
   try {
     const auto text = attributes.text(image_attribute::kLayout);
@@ -261,11 +261,11 @@ void open_leading(Dataset::Impl& file, const FileContents& contents, const OpenO
   check_leading(leading, options.scale, own_images, info.path);
   const bool images = has_image_shape(leading) && (leading.dtype == DType::uint8 || options.scale);
   const DType dtype = images ? DType::uint8 : *leading.dtype;
-  file.images = open_array(file, name, *leading.shape, dtype,
-                           std::numeric_limits<std::int64_t>::max(), options.scale);
-  info.stored = file.images->stored;
-  info.num_chunks = file.images->num_chunks;
-  info.stored_bytes = file.images->stored_bytes;
+  file.leading = open_array(file, name, *leading.shape, dtype,
+                            std::numeric_limits<std::int64_t>::max(), options.scale);
+  info.stored = file.leading->stored;
+  info.num_chunks = file.leading->num_chunks;
+  info.stored_bytes = file.leading->stored_bytes;
   info.num_samples = info.stored.shape[0];
   info.leading = {name, dtype, info.stored.shape.without_first_axis()};
   if (images) {

@@ -11,7 +11,7 @@
 
 namespace chunkio::h5 {
 
-/// Finds and opens the dataset of an open file that leads: sets `images` and what `info` says of
+/// Finds and opens the dataset of an open file that leads: sets `leading` and what `info` says of
 /// it. Called while Library::lock() is held. \throws Error not_found, refused_by_policy,
 /// unsupported, invalid_argument, corrupt_data.
 void open_leading(Dataset::Impl& file, const FileContents& contents, const OpenOptions& options);

@@ -75,7 +75,7 @@ void add_some_rows(base::RunningDigest& digest, const Dataset::Impl& file) {
   const std::size_t part = std::min(bytes.size(), kFingerprintBytes);
   const std::int64_t num_rows = file.info.num_samples;
   for (const std::int64_t row : {std::int64_t{0}, num_rows / 2, num_rows - 1}) {
-    h5::read_rows(*file.images, row, 1, bytes, file.info.path);
+    h5::read_rows(*file.leading, row, 1, bytes, file.info.path);
     file.check_unchanged();
     digest.add(std::span(bytes).first(part));
     digest.add(std::span(bytes).last(part));

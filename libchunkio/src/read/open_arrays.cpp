@@ -116,7 +116,7 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   if (options.io.disk_limit)
     request.disk = std::make_shared<io::DiskLimiter>(*options.io.disk_limit);
   Arrays leading;
-  for (const auto& file : files) leading.push_back(file->images);
+  for (const auto& file : files) leading.push_back(file->leading);
   sources::SelectedSource selected = select_sources(files, leading, request, options.io.verify);
   OpenedArrays opened{.source = selected.kind,
                       .reason = std::move(selected.reason),

@@ -69,7 +69,7 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
 void VerifyingSource::place_checked(std::int64_t chunk, const RowGroup& group,
                                     std::span<const RowTarget> rows, const std::stop_token& stop,
                                     ReadCost& cost) const {
-  const std::int64_t row_bytes = file_->images->row_bytes;
+  const std::int64_t row_bytes = file_->leading->row_bytes;
   const std::int64_t chunk_first_row = chunk * digests_.chunk_rows();
   std::size_t first = 0;  // of the rows that are not complete yet
   const auto take = [&](std::span<const std::byte> piece, std::int64_t at) {

@@ -63,7 +63,7 @@ void check_link(const Dataset& dataset, const std::string& path) {
   for (const ShardFile& shard : info.shards) {
     for (const std::int64_t row : {shard.first_row, shard.first_row + shard.num_samples - 1}) {
       dataset.read_field(info.leading.name, row, 1, here);
-      h5::read_rows(*link->images, row, 1, there, path);
+      h5::read_rows(*link->leading, row, 1, there, path);
       if (here == there) continue;
       throw Error(ErrorCode::digest_mismatch, path + ": row " + std::to_string(row) +
                                                   " is not what " + shard.path +

@@ -27,7 +27,7 @@ TEST_F(DatasetTest, ContiguousDataIsOneRun) {
   EXPECT_EQ(dataset.info().num_chunks, 0);
   EXPECT_FALSE(dataset.info().format_version);
   EXPECT_TRUE(dataset.info().class_names.empty());
-  EXPECT_TRUE(internal::Access::impl(dataset)->images->linear_offset);
+  EXPECT_TRUE(internal::Access::impl(dataset)->leading->linear_offset);
   EXPECT_EQ(read_labels(dataset)[8], 1);  // int32 in the file
   expect_pattern(dataset);
 }
@@ -40,9 +40,9 @@ TEST_F(DatasetTest, ChunksMayCutSamples) {
   EXPECT_EQ(info.width, 178);
   EXPECT_EQ(info.stored.chunk_shape, (Shape{100, 3, 217, 178}));
   EXPECT_EQ(info.num_chunks, 4);
-  EXPECT_FALSE(internal::Access::impl(dataset)->images->whole_rows());
-  EXPECT_EQ(internal::Access::impl(dataset)->images->needs_libhdf5, "");
-  EXPECT_GE(internal::Access::impl(dataset)->images->chunk_cache_bytes,
+  EXPECT_FALSE(internal::Access::impl(dataset)->leading->whole_rows());
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "");
+  EXPECT_GE(internal::Access::impl(dataset)->leading->chunk_cache_bytes,
             2 * 2 * 100 * 3 * 217 * 178);
   ASSERT_TRUE(info.labels);
   EXPECT_EQ(read_labels(dataset)[129], 129 % 7);
@@ -52,8 +52,8 @@ TEST_F(DatasetTest, ChunksMayCutSamples) {
 TEST_F(DatasetTest, FiltersAreNamedInOrder) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "deflate"));
   EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "deflate"}));
-  EXPECT_EQ(internal::Access::impl(dataset)->images->needs_libhdf5, "");
-  EXPECT_FALSE(internal::Access::impl(dataset)->images->linear_offset);
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "");
+  EXPECT_FALSE(internal::Access::impl(dataset)->leading->linear_offset);
   EXPECT_LT(dataset.info().stored_bytes, 40 * 8 * 8 * 3);
   expect_pattern(dataset);
   expect_pattern(Dataset::open(h5py_file(folder_, "fletcher")));
@@ -62,7 +62,7 @@ TEST_F(DatasetTest, FiltersAreNamedInOrder) {
 TEST_F(DatasetTest, LzfIsReadWithoutAFilterOfLibhdf5) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "lzf"));
   EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "lzf"}));
-  EXPECT_EQ(internal::Access::impl(dataset)->images->needs_libhdf5, "");
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "");
   expect_pattern(dataset);
   for (const char* name : {"lzf_masked", "lzf_odd_chunks", "lzf_large", "lzf_user_block"}) {
     SCOPED_TRACE(name);
@@ -95,21 +95,21 @@ TEST_F(DatasetTest, FieldsUnderLzfAreThoseOfAFileWithoutIt) {
 
 TEST_F(DatasetTest, ChunksBehindAnIndexAreNoRunThoughTheyMayLieInOne) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "whole_chunks"));
-  EXPECT_FALSE(internal::Access::impl(dataset)->images->linear_offset);
-  EXPECT_EQ(internal::Access::impl(dataset)->images->chunk_cache_bytes, 0);
+  EXPECT_FALSE(internal::Access::impl(dataset)->leading->linear_offset);
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->chunk_cache_bytes, 0);
   expect_pattern(dataset);
   expect_pattern(Dataset::open(h5py_file(folder_, "one_chunk")));
 }
 
 TEST_F(DatasetTest, AUserBlockShiftsEveryPosition) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "user_block"));
-  EXPECT_TRUE(internal::Access::impl(dataset)->images->linear_offset);
+  EXPECT_TRUE(internal::Access::impl(dataset)->leading->linear_offset);
   expect_pattern(dataset);
 }
 
 TEST_F(DatasetTest, StorageThatWasNeverWrittenGivesTheFillValue) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "unallocated"));
-  EXPECT_EQ(internal::Access::impl(dataset)->images->needs_libhdf5, "storage is not allocated");
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "storage is not allocated");
   EXPECT_EQ(test::read_rows(dataset, 5, 1), std::vector<std::byte>(192));
   const Dataset chunks = Dataset::open(h5py_file(folder_, "unallocated_chunks"));
   EXPECT_EQ(test::read_rows(chunks, 0, 1), std::vector<std::byte>(192, std::byte{9}));
@@ -246,7 +246,7 @@ TEST_F(DatasetTest, ScalingMakesPixelsOfOtherNumbers) {
     SCOPED_TRACE(name);
     const Dataset dataset = Dataset::open(h5py_file(folder_, name), {.scale = scale});
     EXPECT_EQ(dataset.info().stored.dtype, DType::uint8);
-    EXPECT_FALSE(internal::Access::impl(dataset)->images->linear_offset);
+    EXPECT_FALSE(internal::Access::impl(dataset)->leading->linear_offset);
     expect_pattern(dataset);
   }
   const Dataset narrow = Dataset::open(h5py_file(folder_, "floats"), {.scale = PixelScale{0, 2}});
@@ -313,10 +313,10 @@ TEST_F(DatasetTest, WhatLiesElsewhereIsReadWhenAllowed) {
   EXPECT_EQ(read_labels(Dataset::open(h5py_file(folder_, "soft_link_labels"), options)),
             (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
   const Dataset external = Dataset::open(h5py_file(folder_, "external_storage"), options);
-  EXPECT_EQ(internal::Access::impl(external)->images->needs_libhdf5, "external storage");
+  EXPECT_EQ(internal::Access::impl(external)->leading->needs_libhdf5, "external storage");
   EXPECT_EQ(test::read_rows(external, 4, 1), std::vector<std::byte>(192, std::byte{'s'}));
   EXPECT_EQ(internal::Access::impl(Dataset::open(h5py_file(folder_, "virtual"), options))
-                ->images->needs_libhdf5,
+                ->leading->needs_libhdf5,
             "virtual dataset");
   options.images = "alias/x";
   expect_pattern(Dataset::open(h5py_file(folder_, "soft_link_in_path"), options));
@@ -414,7 +414,7 @@ TEST_F(DatasetTest, AFieldStaysOpenUntilItsLastRow) {
 TEST_F(DatasetTest, DataInsideTheSuperblockIsAnError) {
   const std::string path = h5py_file(folder_, "contiguous");
   const std::array<std::int64_t, 2> place{
-      internal::Access::impl(Dataset::open(path))->images->linear_offset.value(), 40 * 8 * 8 * 3};
+      internal::Access::impl(Dataset::open(path))->leading->linear_offset.value(), 40 * 8 * 8 * 3};
   const std::int64_t inside = 8;
   auto bytes = test::read_bytes(path);
   int found = 0;

@@ -90,7 +90,7 @@ TEST_F(DatasetTest, ReadsEverythingAFileOfThisLibrarySays) {
   EXPECT_EQ(info.statistics->std, (std::vector<double>{0.1, 0.2, 0.3}));
   EXPECT_EQ(info.digests_cover, (std::vector<std::string>{"images", "labels", "source_index"}));
   EXPECT_TRUE(info.chunk_digests.empty());
-  EXPECT_TRUE(internal::Access::impl(dataset)->images->linear_offset);
+  EXPECT_TRUE(internal::Access::impl(dataset)->leading->linear_offset);
   expect_pattern(dataset);
 }
 

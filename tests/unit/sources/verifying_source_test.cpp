@@ -34,7 +34,7 @@ class VerifyingSourceTest : public testing::Test {
   static VerifyingSource make(const Dataset& dataset, Verify verify,
                               SourceKind kind = SourceKind::scatter, bool direct_io = false) {
     SelectedSource selected =
-        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->leading,
                       {.kind = kind, .group_samples = kChunk, .direct_io = direct_io});
     return {internal::Access::impl(dataset), verify, std::move(selected.source), selected.bytes};
   }
@@ -165,7 +165,7 @@ TEST_F(VerifyingSourceTest, FilteredChunksAreComparedWithWhatTheyDecodeTo) {
   }
   const std::array<std::int64_t, 4> coord = {1, 0, 0, 0};
   const std::int64_t at =
-      internal::Access::impl(Dataset::open(path))->images->index->find(coord).file_offset + 100;
+      internal::Access::impl(Dataset::open(path))->leading->index->find(coord).file_offset + 100;
   test::flip_bit(path, at);
   const Dataset dataset = Dataset::open(path);
   const VerifyingSource source = make(dataset, Verify::always, SourceKind::automatic);
@@ -211,7 +211,7 @@ TEST_F(VerifyingSourceTest, GoesRoundThePageCacheWithItsSource) {
 TEST_F(VerifyingSourceTest, AReadThatFailsNamesTheChunk) {
   const Dataset dataset = Dataset::open(path_);
   const VerifyingSource source = make(dataset, Verify::always);
-  const std::int64_t offset = *internal::Access::impl(dataset)->images->linear_offset;
+  const std::int64_t offset = *internal::Access::impl(dataset)->leading->linear_offset;
   std::filesystem::resize_file(
       path_, static_cast<std::uintmax_t>(offset + 2 * kChunk * file_.sample_bytes() + 1));
   expect_error(ErrorCode::corrupt_data, {path_, "chunk 2 (rows 16 to 23) of images"},
