@@ -244,6 +244,7 @@ void for_each(const chunkio::Batch& batch, const std::vector<std::int64_t>& labe
 
 void run(const Options& options) {
   const chunkio::Dataset train_set = chunkio::Dataset::open(options.files.front());
+  require_images(train_set.info());
   const bool has_test_file = options.files.size() == 2;
   const chunkio::Dataset test_set =
       has_test_file ? chunkio::Dataset::open(options.files.back()) : train_set;

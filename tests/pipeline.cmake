@@ -7,6 +7,7 @@ chunkio_add_unit_tests(
           unit/chunkio/dlpack_test.cpp
           unit/advice/json_test.cpp
           unit/read/labels_test.cpp
+          unit/read/loader_arrays_test.cpp
           unit/read/loader_contents_test.cpp
           unit/read/loader_disk_limit_test.cpp
           unit/read/loader_resume_test.cpp

@@ -137,6 +137,7 @@ Images::Images(const SweepOptions& options) {
     dataset_ =
         std::make_shared<chunkio::Dataset>(chunkio::Dataset::open(options.file, options.open));
     const chunkio::DatasetInfo& info = dataset_->info();
+    require_images(info);
     sample_bytes_ = info.sample_bytes();
     const std::int64_t count = options.num_samples == 0
                                    ? info.num_samples

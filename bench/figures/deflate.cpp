@@ -26,8 +26,9 @@ namespace {
 std::vector<std::vector<std::byte>> read_stored_chunks(const chunkio::Dataset& dataset) {
   const chunkio::Dataset::Impl& opened = *chunkio::internal::Access::impl(dataset);
   std::vector<std::vector<std::byte>> chunks;
-  for (std::int64_t chunk = 0; chunk < opened.images->num_chunks; ++chunk) {
-    const chunkio::h5::ChunkEntry entry = opened.images->index->find(std::array{chunk, 0L, 0L, 0L});
+  for (std::int64_t chunk = 0; chunk < opened.leading->num_chunks; ++chunk) {
+    const chunkio::h5::ChunkEntry entry =
+        opened.leading->index->find(std::array{chunk, 0L, 0L, 0L});
     chunks.emplace_back(static_cast<std::size_t>(entry.stored_bytes));
     opened.bytes->read_at(entry.file_offset, chunks.back(), {});
   }

@@ -122,6 +122,7 @@ Score evaluate(Network& network, const Task& task, const chunkio::Dataset& datas
 
 void train(const Trainer& trainer, const Options& options) {
   const chunkio::Dataset training = chunkio::Dataset::open(options.train_file);
+  require_images(training.info());
   std::optional<chunkio::Dataset> held_out;
   if (!options.test_file.empty()) {
     held_out = chunkio::Dataset::open(options.test_file);

@@ -157,7 +157,7 @@ class RepackTest(CliTest):
         found, said, _ = self.read("out.h5")
         self.assertEqual(found["images"][77, 5, 5, 0], 255)
         self.assertTrue(json.loads(said["options"])["scale"]["clip"])
-        for command in (["stream", "f.h5"], ["info", "f.h5"], ["repack", "f.h5", "-o", "new.h5"]):
+        for command in (["preview", "f.h5", "-o", "new.png"], ["repack", "f.h5", "-o", "new.h5"]):
             self.assert_refused(command, 1, ["f.h5", "float32 [150,12,10]"], r"h5pack repack .*scale = 0\.\.1")
         for text in ("0", "..1", "0..1x", "1..1", ""):
             self.assert_refused(["repack", "f.h5", "-o", "out.h5", "--scale", text, "--force"], 2, ["--scale"], "two|0..1")

@@ -321,7 +321,7 @@ class StreamTest(CliTest):
         self.assertEqual((self.dir / "state.json").read_text(), (self.dir / "expected.json").read_text())
 
     def damage(self, name, row):
-        """Spoils the chunk with that row; returns its rows."""
+        """Spoils the first row of the chunk with that row; returns the chunk's rows."""
         with h5py.File(self.dir / name, "r") as file:
             data = file["images"]
             number = row // data.chunks[0]
@@ -338,11 +338,13 @@ class StreamTest(CliTest):
             self.assertEqual((epoch["images"], epoch["skipped_images"]), (40 - (end - first), end - first))
             self.assertEqual([(s["first_row"], s["num_rows"]) for s in epoch["skipped"]], [(first, end - first)])
             self.assertIn(name, epoch["skipped"][0]["reason"])
-        self.assertEqual(delivered(epochs[:1]), self.delivered(name, "--rows", f"0:{first}"))
+        left = ",".join(f"{a}:{b}" for a, b in ((0, first), (end, 40)) if a < b)
+        self.assertEqual(delivered(epochs[:1]), self.delivered(name, "--rows", left))
         self.assertEqual(delivered(epochs[:1]), delivered(epochs[1:]))
         text = self.run_h5pack("stream", *arguments, "--quiet")
         self.assertEqual((text.returncode, text.stderr), (SKIPPED, ""))
-        self.assertRegex(text.stdout, rf"(?m)^skipped +rows {first} to {end - 1}: ")
+        where = f"row {first}" if end == first + 1 else f"rows {first} to {end - 1}"
+        self.assertRegex(text.stdout, rf"(?m)^skipped +{where}: ")
 
     def test_verify(self):
         self.pack(count=40)
@@ -355,7 +357,7 @@ class StreamTest(CliTest):
                 for verify in ("first-epoch", "always"):
                     self.assert_fails(["stream", "photos.h5", "--verify", verify, "--source", source],
                                       r"rows 35 to .*images.*photos\.h5")
-                self.assert_skips("photos.h5", rows, "--verify", "always", "--source", source)
+                self.assert_skips("photos.h5", (35, 36), "--verify", "always", "--source", source)
         self.write_h5("foreign.h5", images=pictures(4))
         self.assert_refused(["stream", "foreign.h5", "--verify", "always"], 1, ["foreign.h5", "digests"], r"verify")
 

@@ -67,7 +67,8 @@ TEST(DamagedFile, TrailingGarbageDoesNoHarm) {
 class ChangedMetadata {
  public:
   ChangedMetadata() : path_(own_file(folder_)), whole_(test::read_bytes(path_)) {
-    const std::int64_t begin = *internal::Access::impl(Dataset::open(path_))->images->linear_offset;
+    const std::int64_t begin =
+        *internal::Access::impl(Dataset::open(path_))->leading->linear_offset;
     pixels_begin_ = static_cast<std::size_t>(begin);
   }
 

@@ -266,14 +266,14 @@ TEST(MappedFaultsTest, OnlyVisitsOfPagesThatAreGoneFail) {
   const std::int64_t sample_bytes = dataset.info().sample_bytes();
   const auto source =
       sources::select_source(internal::Access::impl(dataset),
-                             internal::Access::impl(dataset)->images, {.kind = SourceKind::mapped})
+                             internal::Access::impl(dataset)->leading, {.kind = SourceKind::mapped})
           .source;
   const auto place = [&](std::uint32_t row) {
     test::place_rows(*source, {.first_row = 0, .num_rows = 64}, {row}, dataset);
   };
   const auto time = std::filesystem::last_write_time(path);
   const std::vector<std::uint8_t> bytes = test::read_bytes(path);
-  const std::int64_t begin = internal::Access::impl(dataset)->images->linear_offset.value();
+  const std::int64_t begin = internal::Access::impl(dataset)->leading->linear_offset.value();
 
   g_old_kernel = true;
   place(63);

@@ -58,6 +58,26 @@ def floats(dtype=np.float32, shape=(40, 8, 8, 3), black=0.0, white=1.0, change=N
     return make
 
 
+def numbers(shape, dtype=np.float32):
+    """Other numbers than pixels: number j of row i is 1024 i + j."""
+    row = np.arange(shape[0])[:, None]
+    return (1024 * row + np.arange(int(np.prod(shape[1:])))).astype(dtype).reshape(shape)
+
+
+def vectors(shape=(40, 784), dtype=np.float32, name="x", libver=None, **options):
+    """A file without images."""
+    return lambda path: write(path, libver, **{
+        name: {"data": numbers(shape, dtype), **options}, "labels": labels(shape[0]).astype(np.uint8),
+        "id": np.arange(shape[0], dtype=np.int64) + 100})
+
+
+def as_packed(x, rows=47):
+    """Labels and a field as those of pixels.hpp."""
+    row = np.arange(rows)
+    return lambda path: write(path, x=x, labels=(row * 7 + 3) % 10,
+                              weights=np.stack([row, -row], axis=1).astype(np.float32))
+
+
 def fields(path):
     write(path, **{
         "data/pictures": pattern((12, 5, 6, 1)), "label": (np.arange(12) % 2).astype(">u2"),
@@ -301,6 +321,7 @@ CASES = {
     "uint64_labels": with_labels(labels=np.array([2**63 - 1, 0, 1, 2, 3, 4, 5, 6, 2**63], np.uint64)),
     "two_candidates": datasets(**{"train/x": pattern((5, 8, 8, 3)), "test/x": pattern((4, 8, 8, 3))}),
     "no_candidate": datasets(features=np.zeros((5, 3, 8, 8), np.float32), ids=np.arange(5)),
+    "no_arrays": datasets(ids=np.arange(5), name=np.array([b"x"] * 5)),
     "soft_link": datasets(real=pattern((5, 8, 8, 3)), images=h5py.SoftLink("/real")),
     "soft_link_in_path": datasets(**{"group/x": pattern((5, 8, 8, 3)), "alias": h5py.SoftLink("/group")}),
     "soft_link_labels": datasets(images=pattern((5, 8, 8, 3)), y=np.arange(5), labels=h5py.SoftLink("/y")),
@@ -398,6 +419,21 @@ CASES = {
     "label_likely": with_labels(y_train=labels(9).astype(np.uint8)[:, None], y_test=labels(5),
                                 weight=np.ones(9), ids=np.arange(9), name=np.array([b"x"] * 9)),
     "label_unlikely": with_labels(yes=np.arange(9), weight=np.ones(9)),
+    "vectors": vectors(),
+    "vectors_chunked": vectors(chunks=(7, 784)),
+    "vectors_latest": vectors(libver="latest", chunks=(7, 784)),
+    "vectors_cut": vectors(chunks=(7, 100), compression="gzip", shuffle=True),
+    "vectors_deflate": vectors(dtype=np.float64, chunks=(7, 784), compression="gzip", shuffle=True, fletcher32=True),
+    "vectors_lzf": vectors((40, 3, 5, 7, 2), np.int16, chunks=(16, 2, 5, 3, 2), compression="lzf"),
+    "vectors_big_endian": vectors(dtype=">f4", chunks=(16, 784)),
+    "vectors_scaleoffset": vectors(dtype=np.int32, chunks=(16, 784), scaleoffset=0),
+    "vectors_one_axis": vectors((40,), np.float32),
+    "vectors_bytes": datasets(x=pattern((40, 784))),
+    "vectors_and_boxes": datasets(x=numbers((40, 784)), box=numbers((40, 4)), more=numbers((39, 4))),
+    "vectors_beside_others": datasets(x=numbers((40, 784)), weights=numbers((10, 784)), labels=labels(40)),
+    "vectors_one_hot": datasets(x=numbers((40, 784)), y=np.eye(40, dtype=np.int32)),
+    "packed_vectors": as_packed({"data": numbers((47, 784)), "chunks": (6, 784)}),
+    "packed_gray": as_packed({"data": pattern((47, 9, 10)), "chunks": (6, 9, 10)}),
     "no_channel_axis": images(shape=(4, 5, 8, 6)),
 }
 for make in (fields, external_link, external_storage, virtual, unallocated_chunks, never_filled, layout_attribute,

@@ -44,7 +44,7 @@ inline bool is_noticed(const std::string& path, const std::vector<std::byte>& pi
          {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
       attempt([&] {
         const auto selected = sources::select_source(
-            internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+            internal::Access::impl(dataset), internal::Access::impl(dataset)->leading,
             {.kind = kind, .group_samples = num_rows, .direct_io = false});
         SCOPED_TRACE(to_string(kind));
         const RowGroup all{0, num_rows};
@@ -69,7 +69,7 @@ inline void flip_bit(const std::string& path, std::int64_t offset, int bits = 1)
 inline void damage_image(const std::string& path, std::int64_t row) {
   const auto time = std::filesystem::last_write_time(path);
   const Dataset dataset = Dataset::open(path);
-  flip_bit(path, internal::Access::impl(dataset)->images->linear_offset.value() +
+  flip_bit(path, internal::Access::impl(dataset)->leading->linear_offset.value() +
                      row * dataset.info().sample_bytes() + 5);
   std::filesystem::last_write_time(path, time);
 }

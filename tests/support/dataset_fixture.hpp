@@ -44,7 +44,7 @@ class DatasetTest : public testing::Test {
     EXPECT_TRUE(read_rows(dataset, n / 2, 1) ==
                 pattern_rows(n / 2, 1, dataset.info().sample_bytes()));
     EXPECT_TRUE(read_rows(dataset, n, 0).empty());
-    if (const auto offset = internal::Access::impl(dataset)->images->linear_offset) {
+    if (const auto offset = internal::Access::impl(dataset)->leading->linear_offset) {
       // What positional reads would deliver.
       std::vector<std::byte> bytes(expected.size());
       internal::Access::impl(dataset)->bytes->read_at(*offset, bytes, {});

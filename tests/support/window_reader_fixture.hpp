@@ -35,6 +35,9 @@ struct SourceScript {
   ErrorCode fail_code = ErrorCode::io_failed;
   /// ... and the row groups that always do.
   std::function<bool(std::int64_t first_row, bool mask)> damaged;
+  /// Rows that do not match their digests, in chunks of that many rows.
+  std::function<bool(std::int64_t row, bool mask)> mismatched;
+  std::int64_t digest_chunk = 14;
   std::chrono::microseconds delay{0};
   std::function<void(std::int64_t call)> at_call;
   std::function<void(std::span<const RowTarget> rows)> at_rows;
@@ -110,10 +113,12 @@ class FakeSource final : public ChunkSource {
       previous = row.row;
       // A failure comes in the middle: some rows are there, some are not.
       if (fails && written++ >= rows.size() / 2) break;
+      if (is_mismatched(group.first_row + row.row)) continue;
       const auto bytes = image(group.first_row + row.row + salt_, row_bytes_);
       std::memcpy(row.target, bytes.data(), bytes.size());
     }
     if (fails) throw Error(script_->fail_code, "call " + std::to_string(call));
+    if (script_->mismatched) throw_mismatch(group, rows);
     return {.bytes_read = static_cast<std::int64_t>(rows.size()) * row_bytes_};
   }
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
@@ -129,6 +134,29 @@ class FakeSource final : public ChunkSource {
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t) const noexcept override { return 0; }
 
  private:
+  [[nodiscard]] bool is_mismatched(std::int64_t row) const {
+    return script_->mismatched && script_->mismatched(row, salt_ != 0);
+  }
+  /// As of chunks that are compared whole, one wanted row of which is enough.
+  void throw_mismatch(const RowGroup& group, std::span<const RowTarget> rows) const {
+    std::optional<RowMismatch> mismatch;
+    std::int64_t last_chunk = -1;
+    for (const RowTarget& row : rows) {
+      const std::int64_t chunk = (group.first_row + row.row) / script_->digest_chunk;
+      if (chunk == last_chunk) continue;
+      last_chunk = chunk;
+      std::vector<RowRange> differing;
+      for (std::int64_t i = chunk * script_->digest_chunk; i < (chunk + 1) * script_->digest_chunk;
+           ++i) {
+        if (is_mismatched(i)) differing.push_back({i, i + 1});
+      }
+      if (differing.empty()) continue;
+      mismatch =
+          joined(mismatch, RowMismatch(differing, "mismatch in chunk " + std::to_string(chunk)));
+    }
+    if (mismatch) throw RowMismatch(*mismatch);
+  }
+
   std::shared_ptr<SourceScript> script_;
   std::int64_t row_bytes_;
   std::int64_t salt_;
@@ -163,8 +191,7 @@ struct ReaderFixture {
   explicit ReaderFixture(const ReaderCase& setup) : order(setup.order_of(0)) {
     read::RingLayout layout{
         .rows = std::max<std::int64_t>(order.num_steps() == 0 ? 1 : order.batch_rows(0), 1),
-        .sample_shape = Shape{2, 4, 3},
-        .sample_bytes = kSampleBytes,
+        .leading = {.info = {"images", DType::uint8, Shape{2, 4, 3}}, .row_bytes = kSampleBytes},
         .has_labels = true,
         .fields = {{.info = {"labels", DType::int64, Shape{}}, .row_bytes = 8}}};
     std::vector<std::int64_t> labels;
@@ -220,7 +247,7 @@ inline void expect_batch(const internal::BatchSlot& slot,
   };
   for (std::size_t row = 0; row < samples.size(); ++row) {
     ASSERT_EQ(slot.sample_ids[row], samples[row]) << "row " << row;
-    expect_row(slot.images, row, image(samples[row], ReaderFixture::kSampleBytes));
+    expect_row(slot.leading, row, image(samples[row], ReaderFixture::kSampleBytes));
     std::int64_t label = -1;
     std::memcpy(&label, slot.fields[0] + row * 8, 8);
     ASSERT_EQ(label, label_of(samples[row]));

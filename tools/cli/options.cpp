@@ -131,8 +131,9 @@ CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& targe
 
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::string& heading) {
   const Heading under(app, heading);
-  app.add_option("--images", target.images,
-                 "Path of the image dataset in the file (default: images, or the only one)")
+  app.add_option(
+         "--images", target.images,
+         "Path of the images, or of other numbers that lead (default: images, or the only one)")
       ->type_name("PATH");
   app.add_option("--label-field", target.labels,
                  "Path of the label dataset in the file (default: labels or label)")

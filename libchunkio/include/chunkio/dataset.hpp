@@ -1,13 +1,15 @@
-/// An image dataset in an HDF5 file: what it holds, and plain reads of it.
+/// A dataset in an HDF5 file: what it holds, and plain reads of it.
 ///
 ///     const chunkio::Dataset dataset = chunkio::Dataset::open("train.h5");
 ///     const chunkio::DatasetInfo& info = dataset.info();
 ///     std::vector<std::byte> image(info.height * info.width * info.channels);
 ///     dataset.read_images(7, 1, image);  // the eighth, uint8 [H,W,C]
 ///
-/// Files written by h5pack or DatasetWriter describe themselves; any other HDF5 file with a uint8
-/// dataset [N,H,W,C], [N,C,H,W] or [N,H,W] works too. Data flow: Dataset -> Loader.
-/// Copies share what is open, and any thread may call any member.
+/// It is a set of arrays that run parallel: row i of each belongs to sample i. One leads, the
+/// others are labels and fields. Mostly uint8 images [N,H,W,C], [N,C,H,W] or [N,H,W] lead; but any
+/// numbers [N,...] do. Files written by h5pack or DatasetWriter describe themselves; other HDF5
+/// files work too. Data flow: Dataset -> Loader. Copies share what is open, and any thread may call
+/// any member.
 #pragma once
 
 #include <cstddef>
@@ -39,17 +41,19 @@ struct PixelScale {
   bool clip = false;
 };
 
-/// How to find and read the images of a file. All defaults fit files of this library.
+/// How to find and read the arrays of a file. All defaults fit files of this library.
 struct OpenOptions {
-  /// Path of the image dataset inside the file. Empty: `images`, else the only uint8 dataset with
-  /// four axes, else the only one with three.
+  /// Path of the dataset that leads, inside the file: images, or any numbers [N,...]. Empty:
+  /// `images`, else the only uint8 dataset with four axes, else the only one with three; in a file
+  /// without images, the only dataset of numbers with two axes or more.
   std::string images = {};
   /// Path of the label dataset. Empty: `labels` (or `label`) if there is one that can be labels.
   std::string labels = {};
   /// Axis order. Absent: the `layout` attribute, else the axis whose size is 1, 3 or 4.
   std::optional<Layout> layout = {};
   /// Makes uint8 of images that are stored as floating-point numbers or wider integers, while they
-  /// are read through libhdf5: slow, so meant for writing them again. Absent: they are refused.
+  /// are read through libhdf5: slow, so meant for writing them again. Absent: they are delivered as
+  /// the numbers they are, which are no images.
   std::optional<PixelScale> scale = {};
   /// Read also what lies outside of the file: through soft and external links, external storage and
   /// virtual datasets. Only for files you trust: they can name any file this process may read. A
@@ -57,7 +61,7 @@ struct OpenOptions {
   bool allow_external = false;
 };
 
-/// One dataset that runs parallel to the images: a value of shape `row_shape` for each sample.
+/// One of the arrays that run parallel: a value of shape `row_shape` for each sample.
 struct FieldInfo {
   std::string name = {};  ///< Path in the file without the leading slash.
   DType dtype = DType::uint8;
@@ -125,20 +129,25 @@ struct DatasetInfo {
   /// The files of a dataset of several, in order. Then `uuid` is a digest of their uuids, `shard`
   /// is absent, counts, statistics and digests are of all; the rest is what all say, or the first.
   std::vector<ShardFile> shards = {};
-  std::string images_path = {};  ///< Path of the image dataset inside the file.
+  /// The array that leads, as it is delivered: images of one channel that are stored as [N,H,W]
+  /// have three axes here, too.
+  FieldInfo leading = {};
   std::int64_t num_samples = 0;  ///< N >= 1.
+  // Of images; empty and 0 if other numbers lead.
+  std::string images_path = {};  ///< Path of the image dataset inside the file: leading.name.
   std::int64_t height = 0, width = 0, channels = 0;
   Layout layout = Layout::nhwc;
-  /// Shape [N,H,W,C], [N,C,H,W] or, of one channel, [N,H,W]; chunking and filters.
+  // Of the array that leads.
+  /// Shape [N,...], of images [N,H,W,C], [N,C,H,W] or, of one channel, [N,H,W]; chunking, filters.
   StoredLayout stored = {};
   std::int64_t num_chunks = 0;           ///< 0 if not chunked.
-  std::int64_t stored_bytes = 0;         ///< Bytes of the images in the file, after filters.
+  std::int64_t stored_bytes = 0;         ///< Bytes in the file, after filters.
   std::optional<FieldInfo> labels = {};  ///< int64 [N], or uint8 [N,A] attribute tables.
   /// Without labels, though a dataset looks like them: which one, why it was not taken, and what
   /// would do. Else empty.
   std::string why_no_labels = {};
   std::vector<FieldInfo> fields = {};  ///< Every other numeric dataset with first axis N, by name.
-  /// What is neither images, labels nor a field, by name: "meta/name string [50000]".
+  /// What neither leads nor is labels or a field, by name: "meta/name string [50000]".
   std::vector<std::string> left_out = {};
   /// What the file has and libhdf5 cannot open, by name: fields may be missing for that reason.
   /// verify_objects() finds more, since opening a file reads only some of it.
@@ -165,12 +174,21 @@ struct DatasetInfo {
   /// first; empty without digests. Those stay in the file, as there may be many (format.md).
   std::vector<std::string> digests_cover = {};
 
-  /// [H,W,C] or [C,H,W].
+  /// Whether uint8 images lead.
+  [[nodiscard]] bool has_images() const noexcept { return channels > 0; }
+  /// Of a row of the array that leads; of images [H,W,C] or [C,H,W].
   [[nodiscard]] Shape sample_shape() const {
+    if (!has_images()) return leading.row_shape;
     return layout == Layout::nhwc ? Shape{height, width, channels} : Shape{channels, height, width};
   }
-  [[nodiscard]] std::int64_t sample_bytes() const { return height * width * channels; }
+  [[nodiscard]] std::int64_t sample_bytes() const {
+    if (has_images()) return height * width * channels;
+    return leading.row_shape.num_elements() * static_cast<std::int64_t>(size_of(leading.dtype));
+  }
 };
+
+/// For what only images will do. \throws Error unsupported naming the file and what leads instead.
+CHUNKIO_EXPORT void require_images(const DatasetInfo& info);
 
 /// An open dataset. Copies share what is open; all members are safe to call from several threads.
 class CHUNKIO_EXPORT Dataset {
@@ -182,9 +200,10 @@ class CHUNKIO_EXPORT Dataset {
   /// together and, if they say so, belong together. A file descriptor a file stays open, and
   /// another one where a Loader bypasses the page cache.
   /// \throws Error not_found (no such file or dataset), corrupt_data (not HDF5, truncated or
-  ///         inconsistent; a file of another dataset), unsupported (no suitable dataset: the
-  ///         message lists what there is), io_failed, invalid_argument (layout cannot be told: the
-  ///         message names the option), out_of_resources (more files than descriptors).
+  ///         inconsistent; a file of another dataset), unsupported (no dataset that leads, or
+  ///         several that may: the message lists them), io_failed, invalid_argument (layout cannot
+  ///         be told: the message names the option), out_of_resources (more files than
+  ///         descriptors).
   static Dataset open(const std::string& path, const OpenOptions& options = {});
   /// Opens one file, wherever its bytes come from. Options that ask something of the page cache or
   /// of a local file (direct_io, the mapped source) do not concern it.
@@ -197,19 +216,19 @@ class CHUNKIO_EXPORT Dataset {
   /// Reads images [first, first + count) through libhdf5 into `out`, in the file's layout.
   /// Blocks on I/O.
   /// \pre out.size() == count * sample_bytes().
-  /// \throws Error invalid_argument (range, size), hdf5_failed.
+  /// \throws Error unsupported (other numbers lead), invalid_argument (range, size), hdf5_failed.
   void read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
-  /// Reads rows [first, first + count) of a field (or of the labels, by their name) through
-  /// libhdf5 into `out`, row-major, in the dtype that find_field() reports. Blocks on I/O.
-  /// \pre out.size() == count * row_bytes(field).
-  /// A field that is read in pieces stays open until its last row was read.
-  /// \throws Error not_found, invalid_argument (range, size), unsupported (chunks too large to
+  /// Reads rows [first, first + count) of a field (or of the labels, or of the array that leads, by
+  /// its name) through libhdf5 into `out`, row-major, in the dtype that find_field() reports.
+  /// Blocks on I/O. \pre out.size() == count * row_bytes(field). A field that is read in pieces
+  /// stays open until its last row was read. \throws Error not_found, invalid_argument (range,
+  /// size), unsupported (chunks too large to
   ///         decode, a filter that libhdf5 lacks, a uint64 label beyond int64), corrupt_data,
   ///         hdf5_failed.
   void read_field(std::string_view name, std::int64_t first, std::int64_t count,
                   std::span<std::byte> out) const;
-  /// The field of that name, labels included; absent if there is none.
-  /// \throws Error unsupported if it has a row for each image, but impossibly many bytes,
+  /// The array of that name: the one that leads, the labels or a field; absent if there is none.
+  /// \throws Error unsupported if it has a row for each sample, but impossibly many bytes,
   ///         corrupt_data if it is one of damaged_objects.
   [[nodiscard]] std::optional<FieldInfo> find_field(std::string_view name) const;
   /// Bytes of one row of `field`.

@@ -52,14 +52,17 @@ enum class Verify : std::uint8_t {
   always = 2,       ///< Whenever it is read (see Resident).
 };
 
-/// What happens when a chunk cannot be read or is damaged (io_failed, corrupt_data,
-/// digest_mismatch, hdf5_failed). Chunks that overlap are thrown in any case (unsupported): rows of
-/// the wrong one may have been delivered.
+/// What happens when a chunk cannot be read or is damaged (io_failed, corrupt_data, hdf5_failed),
+/// or samples do not match their digests (digest_mismatch). Chunks that overlap are thrown in any
+/// case (unsupported): rows of the wrong one may have been delivered.
 enum class OnError : std::uint8_t {
   raise = 0,  ///< next() throws.
-  /// Its rows are skipped, counted and reported. Rows behind them in the batch
-  /// move up, so batches get shorter, maybe empty, but never later. The next epoch tries again. A
-  /// file that was changed as a whole is an error all the same.
+  /// The samples are skipped, counted and reported: all of a chunk that cannot be read (of the row
+  /// group, if that is part of a chunk), and of one whose digests do not match those alone that do
+  /// not, where the file has a digest for each (format.md, from version 2 on). Rows behind them in
+  /// the batch move up, so batches get shorter, maybe empty, but never later. The next epoch tries
+  /// again, except for samples in memory (Resident). A file that was changed as a whole is an error
+  /// all the same.
   skip = 1,
 };
 
@@ -187,11 +190,15 @@ class CHUNKIO_EXPORT Batch {
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  /// "images", "labels", or a field named in LoaderOptions::fields, [B,...]. Read-only.
-  /// \throws Error not_found: the message lists what there is.
+  /// "images", "labels", a field named in LoaderOptions::fields, or the array that leads by its
+  /// name in the file; [B,...]. Read-only. \throws Error not_found: the message lists what there
+  /// is.
   [[nodiscard]] Tensor operator[](std::string_view name) const;
   /// uint8 [B,H,W,C] or [B,C,H,W], as the file has it.
+  /// \throws Error unsupported if other numbers lead the dataset.
   [[nodiscard]] Tensor images() const;
+  /// The array that leads the dataset, [B,...]: the images, or other numbers.
+  [[nodiscard]] Tensor leading() const;
   /// int64 [B], or uint8 [B,A]; empty if the file has no labels.
   [[nodiscard]] Tensor labels() const;
   /// Row numbers in the file, one a sample.
@@ -283,13 +290,13 @@ struct LoaderStats {
   }
 };
 
-/// A row group of which OnError::skip skipped rows.
+/// A run of rows that OnError::skip skipped.
 struct SkippedRows {
   std::int64_t first_row = 0;  ///< In the file.
-  std::int64_t num_rows = 0;   ///< Of the row group, wanted or not.
+  std::int64_t num_rows = 0;   ///< Damaged ones, wanted or not.
   /// How many of them the loader would deliver in an epoch (all, without a selection): what
-  /// LoaderStats::skipped_images counts for the group, unless it is cut between lanes or ranks or
-  /// comes in several reads (random order).
+  /// LoaderStats::skipped_images counts for them, unless their row group is cut between lanes or
+  /// ranks or comes in several reads (random order). >= 1.
   std::int64_t num_selected = 0;
   std::string reason = {};
 };
@@ -434,8 +441,8 @@ class CHUNKIO_EXPORT Loader {
   /// was not among the last eight that the consumer was in. An epoch begun again counts anew.
   [[nodiscard]] LoaderStats epoch_stats(std::int64_t epoch) const;
 
-  /// Row groups that OnError::skip skipped since construction, ascending, each once, at most
-  /// 10,000, with the reason of the first time (at most 512 bytes). Any thread.
+  /// Runs of rows that OnError::skip skipped since construction, ascending, each row once, at most
+  /// 10,000 runs, with the reason of the first time (at most 512 bytes). Any thread.
   [[nodiscard]] std::vector<SkippedRows> skipped() const;
 
   [[nodiscard]] const LoaderOptions& options() const;

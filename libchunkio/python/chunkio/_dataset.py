@@ -11,22 +11,23 @@ from . import _core
 from .errors import InvalidArgumentError, MissingFileError, NotFoundError
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
-    Image = npt.NDArray[np.uint8]
+    Row = npt.NDArray[Any]
 
 
 class Dataset(_core.Dataset):
     """An open dataset: one HDF5 file, or several that a name such as "train-*-of-00008.h5" stands for.
 
-    `data[7]` is one image and its label, `data[100:200]` are arrays of them; both are copies. Reading row by row is
-    slow: train with a `Loader`. May be used from several threads.
+    It is a set of arrays that run parallel: one leads, uint8 images or any numbers [N,...], the others are labels and
+    fields. `data[7]` is one image (or row) and its label, `data[100:200]` are arrays of them; both are copies. Reading
+    row by row is slow: train with a `Loader`. May be used from several threads.
 
     Args:
         path: the file.
-        images: path of the image dataset inside the file. Default: "images", else the only uint8 dataset with four
-            axes, else the only one with three.
+        images: path of the dataset inside the file that leads: images, or any numbers [N,...]. Default: "images", else
+            the only uint8 dataset with four axes, else the only one with three; in a file without images, the only
+            dataset of numbers with two axes or more.
         labels: path of the label dataset. Default: "labels" (or "label") if there is one that can be labels.
         layout: axis order of the images, if the file does not say: "nhwc" or "nchw".
         allow_external: read also what lies outside of the file, through links and virtual datasets. Only for files
@@ -35,7 +36,7 @@ class Dataset(_core.Dataset):
     Raises:
         FileNotFoundError: no such file, or one of several is missing.
         LookupError: no such dataset in it.
-        chunkio.Error: the file is damaged, or holds no images.
+        chunkio.Error: the file is damaged, or several datasets in it may lead: the message names them.
     """
 
     def __init__(
@@ -64,13 +65,13 @@ class Dataset(_core.Dataset):
         return info
 
     @overload
-    def __getitem__(self, rows: SupportsIndex) -> tuple[Image, Any]: ...
+    def __getitem__(self, rows: SupportsIndex) -> tuple[Row, Any]: ...
     @overload
-    def __getitem__(self, rows: slice) -> tuple[Image, npt.NDArray[Any] | None]: ...
-    def __getitem__(self, rows: SupportsIndex | slice) -> tuple[Image, Any]:
+    def __getitem__(self, rows: slice) -> tuple[Row, npt.NDArray[Any] | None]: ...
+    def __getitem__(self, rows: SupportsIndex | slice) -> tuple[Row, Any]:
         """One image [H,W,C] (or [C,H,W]) and its label, an int; or images [n,H,W,C] and labels [n] of a slice.
 
-        Labels that are a table of attributes are uint8 arrays; without labels there is None. Raises IndexError.
+        Where other numbers lead, they are in the place of the images. Labels that are a table of attributes are uint8 arrays; without labels there is None. Raises IndexError.
         """
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
@@ -92,11 +93,11 @@ class Dataset(_core.Dataset):
             return images[0], None
         return images[0], int(labels[0]) if labels.ndim == 1 else labels[0]
 
-    def __iter__(self) -> Iterator[tuple[Image, Any]]:
+    def __iter__(self) -> Iterator[tuple[Row, Any]]:
         return (self[row] for row in range(len(self)))
 
     def read_field(self, name: str, rows: slice = slice(None)) -> npt.NDArray[Any]:
-        """Rows of a field, or of the labels by their name, [n,...] of the field's dtype, as a copy.
+        """Rows of a field, of the labels or of what leads, by its name: [n,...] of its dtype, as a copy.
 
         Raises LookupError if there is no such field, ValueError for a slice with a step.
         """
@@ -109,10 +110,10 @@ class Dataset(_core.Dataset):
             raise ValueError("read_field reads neighbouring rows; take every n-th of the array")
         return np.asarray(self._read_field(name, start, max(stop - start, 0)))
 
-    def _rows(self, first: int, count: int) -> tuple[Image, npt.NDArray[Any] | None]:
+    def _rows(self, first: int, count: int) -> tuple[Row, npt.NDArray[Any] | None]:
         import numpy as np
 
-        images = np.asarray(self._read_images(first, count))
+        images = np.asarray(self._read_field(self.leading_name, first, count))
         if self.label_name is None:
             return images, None
         return images, np.asarray(self._read_field(self.label_name, first, count))

@@ -29,7 +29,7 @@ class DiskLimit(TypedDict, total=False):
 
 
 class Loader(Epochs[Batch]):
-    """Delivers a dataset as shuffled uint8 batches, epoch by epoch.
+    """Delivers a dataset as shuffled batches of what it holds, epoch by epoch.
 
     Each `for` over it is the next epoch, beginning with 0; `set_epoch` chooses another. `len(loader)` is the number of
     batches of an epoch for this rank. Row groups are read once an epoch, in random order, by threads of its own; no

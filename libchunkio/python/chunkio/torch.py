@@ -51,8 +51,8 @@ class DataLoader:
         batch_size: samples a batch, of this rank.
         seed: of the order, of crops and of flips.
         device: "cpu", or "cuda:0": then images are normalised there, on PyTorch's current stream.
-        dtype: torch.float32, torch.float16 or torch.bfloat16: (value / 255 - mean) / std. None: uint8 as stored,
-            which `device` "cpu" alone has.
+        dtype: torch.float32, torch.float16 or torch.bfloat16: (value / 255 - mean) / std. None: as stored, which
+            `device` "cpu" alone has; so are other numbers than images delivered.
         memory_format: images are [B,C,H,W]; torch.channels_last keeps them as [B,H,W,C] in memory. With dtype None
             images have the shape that the file has.
         mean, std: of value / 255, one number a channel or one for all. Default: those of the file.
@@ -72,7 +72,8 @@ class DataLoader:
         ValueError: an option is out of range, or there is no mean to normalise by.
         TypeError: there is no such option.
         FileNotFoundError: no such file.
-        chunkio.Error: the file is damaged or holds no images; there is no such device, or no CUDA in this build.
+        chunkio.Error: the file is damaged; other numbers than images are to be normalised; there is no such device,
+            or no CUDA in this build.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class DataLoader:
         return map(self._shape, iter(self._loader))
 
     def _deliver(self, batch: Batch) -> Any:
-        images = from_dlpack(batch.images if self._normalize is None else self._normalize(batch))
+        images = from_dlpack(batch.leading if self._normalize is None else self._normalize(batch))
         return self._shape(_parts(batch, images, self._fields))
 
     def _shape(self, parts: _Parts) -> Any:

@@ -15,6 +15,8 @@ namespace {
 
 PyTensor images(const Batch& batch) { return tensor_of(batch, batch.images()); }
 
+PyTensor leading(const Batch& batch) { return tensor_of(batch, batch.leading()); }
+
 std::optional<PyTensor> labels(const Batch& batch) {
   const Tensor view = batch.labels();
   if (view.empty()) return std::nullopt;
@@ -39,18 +41,24 @@ void bind_batch(nb::module_& module) {
   nb::class_<Batch>(module, "Batch",
                     "A batch of a Loader. Its memory is valid, and never overwritten, while it or "
                     "one of its tensors exists, also after the Loader is gone.\n\n"
-                    "`images, labels = batch` unpacks it. May be used on any thread.")
+                    "`images, labels = batch` unpacks it: what leads, and the labels. May be used "
+                    "on any thread.")
       .def_prop_ro("images", &images,
-                   "uint8 [B,H,W,C] or [B,C,H,W], as the file has it (Dataset.layout).")
+                   "uint8 [B,H,W,C] or [B,C,H,W], as the file has it (Dataset.layout). Raises "
+                   "chunkio.Error where other numbers lead.")
+      .def_prop_ro("leading", &leading,
+                   "The array that leads the dataset, [B,...]: the images, or other numbers.")
       .def_prop_ro("labels", &labels,
                    "int64 [B], or uint8 [B,A] of a table of attributes; None without labels.")
       .def_prop_ro("sample_ids", &sample_ids, "int64 [B]: row numbers in the file.")
       .def("__getitem__", &field, nb::arg("name"),
-           "\"images\", \"labels\", or a field that `fields` of the Loader names, [B,...]. Raises "
-           "KeyError.")
+           "\"images\", \"labels\", a field that `fields` of the Loader names, or the array that "
+           "leads by its name in the file; [B,...]. Raises KeyError.")
       .def(
           "__iter__",
-          [](const Batch& batch) { return nb::iter(nb::make_tuple(images(batch), labels(batch))); },
+          [](const Batch& batch) {
+            return nb::iter(nb::make_tuple(leading(batch), labels(batch)));
+          },
           nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"))
       .def_prop_ro("size", &Batch::size,
                    "Samples in it: batch_size, or less at the end of an epoch and where damaged "
@@ -60,7 +68,7 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("copied", &Batch::copied,
                    "Whether it lies in memory of its own, since `max_held` batches were held.")
       .def("__repr__", [](const Batch& batch) {
-        return "<chunkio.Batch " + batch.images().shape().to_string() + ", epoch " +
+        return "<chunkio.Batch " + batch.leading().shape().to_string() + ", epoch " +
                std::to_string(batch.epoch()) + ", step " + std::to_string(batch.step()) + ">";
       });
 }

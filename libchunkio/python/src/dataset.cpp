@@ -55,12 +55,6 @@ PyTensor read_rows(std::int64_t count, DType dtype, const Shape& row_shape, cons
   return {bytes, Tensor::writable(bytes->data(), dtype, shape)};
 }
 
-PyTensor read_images(const PyDataset& dataset, std::int64_t first, std::int64_t count) {
-  const Dataset& open = dataset.get();
-  return read_rows(count, DType::uint8, open.info().sample_shape(),
-                   [&](std::span<std::byte> out) { open.read_images(first, count, out); });
-}
-
 PyTensor read_field(const PyDataset& dataset, const std::string& name, std::int64_t first,
                     std::int64_t count) {
   const Dataset& open = dataset.get();
@@ -103,12 +97,23 @@ void bind_dataset(nb::module_& module) {
             const DatasetInfo& info = dataset.info();
             return shape_tuple(info.sample_shape().with_first_axis(info.num_samples));
           },
-          nb::sig("def shape(self) -> tuple[int, int, int, int]"),
-          "Of all images: (N, H, W, C), or (N, C, H, W) where `layout` is \"nchw\".")
+          nb::sig("def shape(self) -> tuple[int, ...]"),
+          "Of the array that leads. Of images: (N, H, W, C), or (N, C, H, W) where `layout` is "
+          "\"nchw\".")
+      .def_prop_ro(
+          "dtype",
+          [](const PyDataset& dataset) { return python_dtype(dataset.info().leading.dtype); },
+          nb::sig("def dtype(self) -> typing.Any"), "Of the array that leads; of images uint8.")
+      .def_prop_ro(
+          "leading_name", [](const PyDataset& dataset) { return dataset.info().leading.name; },
+          "Name of the array that leads: of the images, or of other numbers.")
       .def_prop_ro(
           "layout",
-          [](const PyDataset& dataset) { return std::string(to_string(dataset.info().layout)); },
-          "Axis order of the images: \"nhwc\" or \"nchw\".")
+          [](const PyDataset& dataset) -> std::optional<std::string> {
+            if (!dataset.info().has_images()) return std::nullopt;
+            return std::string(to_string(dataset.info().layout));
+          },
+          "Axis order of the images: \"nhwc\" or \"nchw\"; None where other numbers lead.")
       .def_prop_ro(
           "class_names", [](const PyDataset& dataset) { return dataset.info().class_names; },
           "Names of the labels 0, 1, ...; empty if the file names none.")
@@ -140,7 +145,7 @@ void bind_dataset(nb::module_& module) {
             }
             return names;
           },
-          "Further datasets parallel to the images, which `fields` of a Loader delivers.")
+          "Further datasets that run parallel, which `fields` of a Loader delivers.")
       .def_prop_ro(
           "label_name",
           [](const PyDataset& dataset) {
@@ -148,7 +153,6 @@ void bind_dataset(nb::module_& module) {
             return labels ? std::optional(labels->name) : std::nullopt;
           },
           "Name of the label dataset; None without labels.")
-      .def("_read_images", &read_images, nb::arg("first"), nb::arg("count"))
       .def("_read_field", &read_field, nb::arg("name"), nb::arg("first"), nb::arg("count"))
       .def("_info_json", &info_json);
 }

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include <chunkio/statistics.hpp>
@@ -52,14 +53,15 @@ Inspection inspect(const Dataset& dataset) {
   found.advice = chunking_advice(stored);
   if (!labels.looked) {
     found.advice.emplace_back(
-        "There are too many labels to look at them all here: whether the images are sorted by "
+        "There are too many labels to look at them all here: whether the samples are sorted by "
         "class is not known, and classes that the file does not count are not counted.");
   }
   if (labels.sorted_by_class) {
-    found.advice.emplace_back(
-        "The images are sorted by class: with windows smaller than the file, batches in chunk "
-        "order have the classes of few chunks, and training learns worse. Shuffle them once "
-        "(h5pack repack, in shuffled order).");
+    found.advice.push_back(
+        std::string("The ") + (found.dataset.has_images() ? "images" : "samples") +
+        " are sorted by class: with windows smaller than the file, batches in chunk order have the "
+        "classes of few chunks, and training learns worse. Shuffle them once" +
+        (found.dataset.has_images() ? " (h5pack repack, in shuffled order)." : "."));
   }
   return found;
 }

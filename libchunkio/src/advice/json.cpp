@@ -129,14 +129,18 @@ std::string to_json(const Inspection& inspection) {
   json["split"] = info.split;
   json["order"] = info.order;
   json["seed"] = or_null(info.seed);
-  json["images"] = info.images_path;
+  json["images"] = info.has_images() ? Json(info.images_path) : Json(nullptr);
+  json["leading"] = info.leading.name;
   json["num_samples"] = info.num_samples;
   json["shape"] = shape_json(info.sample_shape().with_first_axis(info.num_samples));
   json["dtype"] = to_string(info.stored.dtype);
-  json["layout"] = to_string(info.layout);
-  json["height"] = info.height;
-  json["width"] = info.width;
-  json["channels"] = info.channels;
+  const auto of_images = [&](const Json& value) {
+    return info.has_images() ? value : Json(nullptr);
+  };
+  json["layout"] = of_images(to_string(info.layout));
+  json["height"] = of_images(info.height);
+  json["width"] = of_images(info.width);
+  json["channels"] = of_images(info.channels);
   json["channel_order"] = info.channel_order;
   json["labels"] = info.labels ? field_json(*info.labels) : Json(nullptr);
   json["why_no_labels"] = info.why_no_labels.empty() ? Json(nullptr) : Json(info.why_no_labels);

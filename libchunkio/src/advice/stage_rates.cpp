@@ -250,10 +250,7 @@ class Placement {
     options.io.disk_limit.reset();
     // As the loader has chosen.
     options.io.source = loader.source();
-    const read::RingLayout layout{
-        .rows = 1,
-        .sample_shape = loader.dataset().info().sample_shape(),
-        .sample_bytes = static_cast<std::size_t>(loader.dataset().info().sample_bytes())};
+    const read::RingLayout layout = read::ring_layout(loader.dataset().info(), 1);
     return std::move(read::open_arrays(loader.dataset(), loader.row_groups(), options, layout)
                          .arrays.front()
                          .source);
@@ -289,7 +286,7 @@ void measure_processors(const Loader& loader, double seconds, StageRates& rates)
 
 double stored_bytes_per_sample(const Loader& loader, const Files& files) {
   double stored = 0;
-  for (const auto& file : files) stored += static_cast<double>(file->images->stored_bytes);
+  for (const auto& file : files) stored += static_cast<double>(file->leading->stored_bytes);
   return stored / static_cast<double>(std::max<std::int64_t>(loader.dataset().size(), 1));
 }
 
@@ -302,7 +299,7 @@ std::int64_t least_file_bytes(const Files& files) {
 /// Why the bytes of the files are not those of the images; or empty.
 std::string why_no_disk(const Files& files) {
   for (const auto& file : files) {
-    if (!file->images->needs_libhdf5.empty()) return file->images->needs_libhdf5;
+    if (!file->leading->needs_libhdf5.empty()) return file->leading->needs_libhdf5;
   }
   return {};
 }

@@ -9,11 +9,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <chunkio/byte_source.hpp>
 #include <chunkio/epoch_order.hpp>
+#include <chunkio/error.hpp>
 
 #include "base/streaming_copy.hpp"
 
@@ -65,6 +70,28 @@ struct ReadCost {
   }
 };
 
+/// Rows that do not match their digests, wanted or not. All other rows that were wanted are in
+/// their places, so that only these need be skipped.
+class RowMismatch : public Error {
+ public:
+  /// \param rows  as the source numbers them; ascending.
+  RowMismatch(std::vector<RowRange> rows, const std::string& message)
+      : Error(ErrorCode::digest_mismatch, message), rows_(std::move(rows)) {}
+  [[nodiscard]] const std::vector<RowRange>& rows() const noexcept { return rows_; }
+
+ private:
+  std::vector<RowRange> rows_;
+};
+
+/// Of what was met so far and `next`, which comes behind it or is of other arrays.
+[[nodiscard]] inline RowMismatch joined(const std::optional<RowMismatch>& before,
+                                        const RowMismatch& next) {
+  if (!before) return next;
+  std::vector<RowRange> rows = before->rows();
+  rows.insert(rows.end(), next.rows().begin(), next.rows().end());
+  return {std::move(rows), std::string(before->what()) + "; " + next.what()};
+}
+
 /// Brings the rows of one row group to their places in batch buffers.
 class ChunkSource {
  public:
@@ -75,8 +102,8 @@ class ChunkSource {
   /// \param group  lies inside the dataset.
   /// \param rows   ascending by row, targets disjoint; a row may be wanted more than once.
   /// \throws Error io_failed (with errno), corrupt_data (the file ends early, or a filter fails),
-  ///         digest_mismatch, hdf5_failed, cancelled (`stop` requested); targets are unspecified
-  ///         after a throw.
+  ///         hdf5_failed, cancelled (`stop` requested); targets are unspecified after such a throw.
+  ///         RowMismatch, after all other rows were placed.
   /// Blocks on storage. Ends with a store fence: the rows are visible to any thread that is told of
   /// the return.
   virtual ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,

@@ -96,7 +96,8 @@ NormalizePlan make_normalize_plan(const DatasetInfo& info, NormalizeOptions& opt
     refuse(info, "dtype must be float32, float16 or bfloat16, got " +
                      std::string(to_string(options.dtype)));
   }
-  if (info.channels < 1 || info.channels > kMaxChannels) {
+  require_images(info);
+  if (info.channels > kMaxChannels) {
     throw Error(ErrorCode::unsupported, info.path + " has images of " +
                                             std::to_string(info.channels) +
                                             " channels; 1 to 4 can be normalised");

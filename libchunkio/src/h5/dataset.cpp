@@ -39,6 +39,28 @@ void for_each_shard(const DatasetInfo& info, std::int64_t first, std::int64_t co
 
 }  // namespace
 
+void require_images(const DatasetInfo& info) {
+  if (info.has_images()) return;
+  const FieldInfo& leading = info.leading;
+  const std::string what = info.path + ": " + h5::printable(leading.name) + " " +
+                           std::string(to_string(leading.dtype)) + " " +
+                           leading.row_shape.with_first_axis(info.num_samples).to_string();
+  const std::size_t rank = leading.row_shape.rank() + 1;
+  if (leading.dtype != DType::uint8 && (rank == 3 || rank == 4)) {
+    throw Error(ErrorCode::unsupported,
+                what +
+                    " has other numbers than uint8, and images are needed; h5pack repack writes "
+                    "them again as uint8, if its option scale says which of them are black and "
+                    "white: scale = 0..1",
+                "scale = 0..1");
+  }
+  throw Error(ErrorCode::unsupported,
+              what +
+                  " are no images, which are needed: uint8 [N,H,W,C], [N,C,H,W] or [N,H,W]; if the "
+                  "file has some, name them with the option images",
+              "images");
+}
+
 Dataset::Dataset(std::shared_ptr<const Impl> impl) noexcept : impl_(std::move(impl)) {}
 
 Dataset Dataset::open(const std::string& path, const OpenOptions& options) {
@@ -64,17 +86,8 @@ Dataset Dataset::open(std::shared_ptr<const ByteSource> bytes, const OpenOptions
 const DatasetInfo& Dataset::info() const noexcept { return impl_->info; }
 
 void Dataset::read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const {
-  if (!impl_->shards.empty()) {
-    const auto row_bytes = static_cast<std::size_t>(info().sample_bytes());
-    h5::check_request(size(), first, count, row_bytes, out.size(), info().images_path, info().path);
-    for_each_shard(info(), first, count, out, row_bytes,
-                   [&](std::size_t i, std::int64_t from, std::int64_t rows, auto part) {
-                     Dataset(impl_->shards[i]).read_images(from, rows, part);
-                   });
-    return;
-  }
-  h5::read_rows(*impl_->images, first, count, out, info().path);
-  impl_->check_unchanged();
+  require_images(info());
+  read_field(info().leading.name, first, count, out);
 }
 
 void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t count,
@@ -92,6 +105,11 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
                    });
     return;
   }
+  if (field->name == info().leading.name) {
+    h5::read_rows(*impl_->leading, first, count, out, info().path);
+    impl_->check_unchanged();
+    return;
+  }
   const auto guard = h5::Library::lock();
   std::shared_ptr<const h5::StoredArray>& array = impl_->field_in_use;
   if (!array || array->name != field->name) {
@@ -105,6 +123,7 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
 
 std::optional<FieldInfo> Dataset::find_field(std::string_view name) const {
   const DatasetInfo& about = info();
+  if (about.leading.name == name) return about.leading;
   for (const h5::DatasetSummary& dataset : impl_->oversized_fields) {
     if (dataset.name == name) throw h5::oversized(dataset, about.path);
   }

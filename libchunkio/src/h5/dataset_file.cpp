@@ -15,7 +15,7 @@
 #include "h5/error_stack.hpp"
 #include "h5/field_discovery.hpp"
 #include "h5/file_contents.hpp"
-#include "h5/image_discovery.hpp"
+#include "h5/leading_discovery.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
 #include "h5/source_file.hpp"
@@ -105,7 +105,7 @@ void refuse_link(const FileId& file, const std::string& path) {
 void refuse_damaged(const FileContents& contents, const OpenOptions& options) {
   for (const std::string& wanted :
        {options.images.empty() ? std::string(kImages) : without_leading_slash(options.images),
-        without_leading_slash(options.labels), std::string(kLabels), std::string("label"),
+        without_leading_slash(options.labels), std::string(kLabels), std::string(kLabel),
         std::string(kSampleDigests)}) {
     for (const DamagedObject& object : contents.damaged) {
       if (wanted != object.name && !wanted.starts_with(object.name + "/")) continue;
@@ -144,8 +144,8 @@ std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(std::shared_ptr<const
     const FileContents contents = list_datasets(impl->file(), info.path, impl->external);
     refuse_damaged(contents, options);
     info.damaged_objects = contents.damaged;
-    open_images(*impl, contents, options);
-    read_description(impl->file().get(), impl->images->dataset.get(), info);
+    open_leading(*impl, contents, options);
+    read_description(impl->file().get(), impl->leading->dataset.get(), info);
     find_fields(*impl, contents, options, link_files);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::hdf5_failed) throw;

@@ -32,8 +32,8 @@ struct Dataset::Impl {
   /// That file, for libhdf5.
   [[nodiscard]] const h5::FileId& file() const noexcept { return opened->id(); }
   h5::External external = h5::External::refused;
-  std::shared_ptr<const h5::StoredArray> images;
-  /// Datasets parallel to the images that are too large to be fields.
+  std::shared_ptr<const h5::StoredArray> leading;
+  /// Datasets parallel to the one that leads that are too large to be fields.
   std::vector<h5::DatasetSummary> oversized_fields;
   /// The field that read_field() read last, unless to its end: reading in pieces decodes each chunk
   /// once, and nothing stays in memory afterwards. Guarded by Library::lock().

@@ -59,11 +59,11 @@ std::optional<ShardInfo> read_shard(const AttributeReader& root, std::int64_t nu
 
 /// Rows that a dataset had room for when it was created: class names may be as many, although some
 /// samples were left out then.
-std::int64_t planned_samples(hid_t images, const std::string& path) {
-  const SpaceId space(check_id(H5Dget_space(images), "inspect the images of", path));
+std::int64_t planned_samples(hid_t leading, const std::string& path) {
+  const SpaceId space(check_id(H5Dget_space(leading), "inspect the samples of", path));
   std::array<hsize_t, H5S_MAX_RANK> most{};
   check_status(H5Sget_simple_extent_dims(space.get(), nullptr, most.data()),
-               "inspect the images of", path);
+               "inspect the samples of", path);
   return static_cast<std::int64_t>(std::min(most[0], static_cast<hsize_t>(kMaxSamples)));
 }
 
@@ -79,7 +79,7 @@ bool has_format(hid_t file, const std::string& path) {
   return check_status(H5Aexists(file, root_attribute::kFormat), "look for attributes in", path) > 0;
 }
 
-void read_description(hid_t file, hid_t images, DatasetInfo& info) {
+void read_description(hid_t file, hid_t leading, DatasetInfo& info) {
   const AttributeReader root(file, "the root group", info.path);
   if (!has_format(file, info.path)) return;
   const std::int64_t version = root.numbers<std::int64_t>(root_attribute::kFormat, 1)->front();
@@ -101,9 +101,9 @@ void read_description(hid_t file, hid_t images, DatasetInfo& info) {
   }
   info.shard = read_shard(root, info.num_samples);
 
-  const AttributeReader attributes(images, printable(info.images_path), info.path);
+  const AttributeReader attributes(leading, printable(info.leading.name), info.path);
   info.channel_order = attributes.text(image_attribute::kChannelOrder).value_or("");
-  const std::int64_t most_classes = max_classes(planned_samples(images, info.path));
+  const std::int64_t most_classes = max_classes(planned_samples(leading, info.path));
   info.class_names = attributes.texts(image_attribute::kClassNames, most_classes)
                          .value_or(std::vector<std::string>{});
   info.attribute_names =

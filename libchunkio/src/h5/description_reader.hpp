@@ -22,9 +22,9 @@ namespace chunkio::h5 {
 [[nodiscard]] bool has_format(hid_t file, const std::string& path);
 
 /// Fills what a file of this format says about itself; leaves third-party files alone.
-/// \pre info.path, images_path, num_samples, channels, num_chunks are set.
+/// \pre info.path, leading, num_samples, channels, num_chunks are set.
 /// \throws Error corrupt_data (names the attribute), unsupported (a later format version).
-void read_description(hid_t file, hid_t images, DatasetInfo& info);
+void read_description(hid_t file, hid_t leading, DatasetInfo& info);
 
 /// What the dataset of sample digests says about itself: the datasets that they cover, in order;
 /// none if the algorithm is not known. \throws Error corrupt_data.

@@ -24,7 +24,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kLabelWords = {"label",    "target",  " y ", " class",
                                                          " categor", " truth ", " gt "};
 
-/// Numbers for each image, without being refused.
+/// Numbers for each sample, without being refused.
 bool is_parallel(const DatasetSummary& dataset, std::int64_t num_samples) {
   return dataset.dtype && dataset.shape && dataset.refusal.empty() && dataset.shape->rank() > 0 &&
          (*dataset.shape)[0] == num_samples;
@@ -39,7 +39,7 @@ bool is_oversized(const DatasetSummary& dataset) {
   return !base::checked_multiply((*dataset.shape)[0], row_bytes);
 }
 
-/// The dataset as a field, if it runs parallel to the images.
+/// The dataset as a field, if it runs parallel to the one that leads.
 std::optional<FieldInfo> as_field(const DatasetSummary& dataset, std::int64_t num_samples) {
   if (!is_parallel(dataset, num_samples) || is_oversized(dataset)) return std::nullopt;
   const Shape row_shape = dataset.shape->without_first_axis();
@@ -60,10 +60,10 @@ std::optional<FieldInfo> as_labels(std::optional<FieldInfo> field, bool own) {
   return FieldInfo{field->name, DType::int64, Shape{}};
 }
 
-/// "labels float32 [40] cannot be labels of 40 images: WHAT CAN".
+/// "labels float32 [40] cannot be labels of 40 samples: WHAT CAN".
 std::string cannot_be_labels(const std::string& dataset, std::int64_t num_samples) {
   const std::string n = std::to_string(num_samples);
-  return dataset + " cannot be labels of " + n + " images: integers [" + n + "] or [" + n +
+  return dataset + " cannot be labels of " + n + " samples: integers [" + n + "] or [" + n +
          ",1], or uint8 [" + n + ",A], are needed";
 }
 
@@ -87,7 +87,7 @@ std::string why_no_labels(const DatasetInfo& info, const FileContents& contents,
   std::string why = unfit.empty() ? "" : cannot_be_labels(unfit, info.num_samples);
   FileContents candidates;
   for (const DatasetSummary& dataset : contents.datasets) {
-    if (dataset.name == info.images_path || !sounds_like_labels(dataset.name)) continue;
+    if (dataset.name == info.leading.name || !sounds_like_labels(dataset.name)) continue;
     if (as_labels(as_field(dataset, info.num_samples), false)) {
       candidates.datasets.push_back(dataset);
     } else if (why.empty() && dataset.shape && dataset.shape->rank() > 0 &&
@@ -124,8 +124,9 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
     return;
   }
   std::string unfit;
-  for (const char* name : {kLabels, "label"}) {
+  for (const char* name : {kLabels, kLabel}) {
     std::string refusal;
+    if (info.leading.name == name) continue;
     const LinkState state = follow_links(impl.file(), name, info.path, impl.external, refusal);
     // Images without their labels would be a surprise, so what looks like labels is not passed
     // over.
@@ -142,7 +143,7 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
     if (info.format_version) {
       throw Error(ErrorCode::corrupt_data, info.path + ": " + labels.describe() + " does not fit " +
                                                std::to_string(info.num_samples) +
-                                               " images; write the file again");
+                                               " samples; write the file again");
     }
     if (unfit.empty()) unfit = labels.describe();
   }
@@ -175,15 +176,15 @@ void find_digests(Dataset::Impl& impl) {
                 info.path + ": " + digests.describe() + " are no digests of " +
                     std::to_string(info.num_samples) + " samples; write the file again");
   }
-  // Those of other images than these say nothing.
-  if (names.front() == info.images_path) info.digests_cover = std::move(names);
+  // Those of other arrays than this one say nothing.
+  if (names.front() == info.leading.name) info.digests_cover = std::move(names);
 }
 
 /// Sets the other fields, and what is left out.
 void find_other_fields(Dataset::Impl& impl, const FileContents& contents) {
   DatasetInfo& info = impl.info;
   for (const DatasetSummary& dataset : contents.datasets) {
-    if (dataset.name == info.images_path || (info.labels && dataset.name == info.labels->name) ||
+    if (dataset.name == info.leading.name || (info.labels && dataset.name == info.labels->name) ||
         holds_digests(info, dataset.name)) {
       continue;
     }
@@ -283,7 +284,7 @@ std::shared_ptr<const StoredArray> open_field(const Dataset::Impl& file, const F
 Error oversized(const DatasetSummary& dataset, const std::string& path) {
   return Error(ErrorCode::unsupported, path + ": " + dataset.describe() +
                                            " is larger than any dataset with a row for each "
-                                           "image; leave it out, or write the file again");
+                                           "sample; leave it out, or write the file again");
 }
 
 }  // namespace chunkio::h5

@@ -1,4 +1,5 @@
-/// Which datasets of a file run parallel to its images: labels, other fields, digests of samples.
+/// Which datasets of a file run parallel to the one that leads: labels, other fields, digests of
+/// samples.
 ///
 /// All functions but oversized() are called while Library::lock() is held.
 #pragma once
@@ -14,7 +15,7 @@
 
 namespace chunkio::h5 {
 
-/// Finds the fields of a file whose images are open and whose description was read: sets
+/// Finds the fields of a file whose leading dataset is open and whose description was read: sets
 /// `oversized_fields`, and in `info` labels, why_no_labels, fields, left_out and digests_cover.
 /// \throws Error not_found, refused_by_policy, unsupported, corrupt_data.
 void find_fields(Dataset::Impl& file, const FileContents& contents, const OpenOptions& options,

@@ -92,6 +92,7 @@ DatasetSpec description_of(const DatasetInfo& info) {
 void write_descriptions(const FileId& file, const DatasetId& images, const DatasetInfo& info,
                         const std::string& path) {
   if (!info.format_version) {
+    if (!info.has_images()) return;
     write_text(images.get(), image_attribute::kLayout, std::string(to_string(info.layout)), path);
     return;
   }
@@ -120,7 +121,7 @@ void write_link(int fd, const std::string& path, const Dataset::Impl& dataset,
   FileId file(
       check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
   DatasetId images = create_virtual(
-      file, {info.images_path, info.stored.dtype, info.stored.shape.without_first_axis()}, first,
+      file, {info.leading.name, info.stored.dtype, info.stored.shape.without_first_axis()}, first,
       files, path);
   if (info.labels) (void)create_virtual(file, *info.labels, first, files, path);
   for (const FieldInfo& field : info.fields) {

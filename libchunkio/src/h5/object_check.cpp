@@ -190,7 +190,7 @@ class ObjectCheck {
   /// As it is delivered, or of what is not delivered whatever there is.
   void read_dataset(const std::string& name) {
     const DatasetInfo& info = file_.info;
-    if (name == info.images_path) return;
+    if (name == info.leading.name) return;
     if (info.labels && info.labels->name == name) return read_field(*info.labels);
     for (const FieldInfo& field : info.fields) {
       if (field.name == name) return read_field(field);

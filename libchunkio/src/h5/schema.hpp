@@ -10,6 +10,7 @@ namespace chunkio::h5 {
 inline constexpr std::int64_t kFormatVersion = 2;  ///< Written; all from 1 on are read.
 inline constexpr const char* kImages = "images";
 inline constexpr const char* kLabels = "labels";
+inline constexpr const char* kLabel = "label";  ///< What third-party files call them, too.
 inline constexpr const char* kSourceIndex = "source_index";
 /// From version 2 on, where it is no field.
 inline constexpr const char* kSampleDigests = "sample_digests";

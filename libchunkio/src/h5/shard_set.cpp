@@ -50,7 +50,9 @@ class Comparison {
     same("axis order", std::string(to_string(first_.layout)),
          std::string(to_string(other_.layout)));
     same("channel order", first_.channel_order, other_.channel_order);
-    same("image dataset", printable(first_.images_path), printable(other_.images_path));
+    same("leading dataset", printable(first_.leading.name), printable(other_.leading.name));
+    same("element type", std::string(to_string(first_.leading.dtype)),
+         std::string(to_string(other_.leading.dtype)));
     same("filters", filters_text(first_), filters_text(other_));
     same("storage", first_.stored.chunked ? "chunked" : "contiguous",
          other_.stored.chunked ? "chunked" : "contiguous");

@@ -9,19 +9,31 @@
 
 namespace chunkio::plan {
 
-/// Those of a chunk, unless the images lie in none, or in chunks too large for the window: then a
+/// Bytes of a row in memory, on average over a dataset: rows are grouped, and windows are cut, by
+/// the mean, so that their lengths may differ. >= 1. \param raw_bytes  of all rows, after filters
+/// are undone. \pre num_rows >= 1.
+[[nodiscard]] constexpr std::int64_t mean_row_bytes(std::int64_t raw_bytes,
+                                                    std::int64_t num_rows) noexcept {
+  return std::max<std::int64_t>(raw_bytes / num_rows, 1);
+}
+/// Of the array that leads, whose rows have all the same.
+[[nodiscard]] inline std::int64_t mean_row_bytes(const DatasetInfo& info) {
+  return mean_row_bytes(info.num_samples * info.sample_bytes(), info.num_samples);
+}
+
+/// Those of a chunk, unless the rows lie in none, or in chunks too large for the window: then a
 /// run of about kDefaultChunkBytes. Filtered chunks are never cut. >= 1.
 /// \pre info.num_samples >= 1, window_bytes >= 1.
 [[nodiscard]] inline std::int64_t group_samples(const DatasetInfo& info,
                                                 std::int64_t window_bytes) {
-  const std::int64_t sample_bytes = info.sample_bytes();
-  const std::int64_t half_window = window_bytes / 2 / sample_bytes;
+  const std::int64_t row_bytes = mean_row_bytes(info);
+  const std::int64_t half_window = window_bytes / 2 / row_bytes;
   if (info.stored.chunked) {
     const std::int64_t chunk_rows = std::min(info.stored.chunk_shape[0], info.num_samples);
     const bool filtered = !info.stored.filters.empty();
     if (filtered || chunk_rows <= half_window) return chunk_rows;
   }
-  const std::int64_t run = std::min(kDefaultChunkBytes / sample_bytes, half_window);
+  const std::int64_t run = std::min(kDefaultChunkBytes / row_bytes, half_window);
   return std::clamp<std::int64_t>(run, 1, info.num_samples);
 }
 

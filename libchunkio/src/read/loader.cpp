@@ -69,6 +69,7 @@ std::vector<read::RingField> choose_fields(const Dataset& dataset, const LoaderO
   };
   if (dataset.info().labels) add(*dataset.info().labels);
   for (const std::string& name : options.fields) {
+    if (name == dataset.info().leading.name) continue;  // delivered anyway
     const std::optional<FieldInfo> field = dataset.find_field(name);
     if (!field) {
       std::string known;
@@ -83,12 +84,12 @@ std::vector<read::RingField> choose_fields(const Dataset& dataset, const LoaderO
 
 /// The order's options, with W from the window's bytes.
 OrderOptions order_options(const LoaderOptions& options, const RowGroups& groups,
-                           std::int64_t sample_bytes) {
+                           std::int64_t row_bytes) {
   return {.mode = options.order.mode,
           .seed = options.seed,
           .batch_size = options.batch_size,
           .window_groups = std::max<std::int64_t>(
-              options.order.window_bytes / (groups.group_samples() * sample_bytes), 1),
+              options.order.window_bytes / (groups.group_samples() * row_bytes), 1),
           .rank = options.ranks.rank,
           .world_size = options.ranks.world_size,
           .lanes = options.order.lanes,
@@ -128,7 +129,7 @@ struct Loader::Impl {
                        : RowGroups(group_samples, file_rows);
 
     read::WindowReaderOptions reader_options{
-        .order = order_options(options, *groups, info.sample_bytes()),
+        .order = order_options(options, *groups, plan::mean_row_bytes(info)),
         .num_threads = options.io.num_threads,
         .max_held = options.memory.max_held,
         .when_held = options.memory.when_held,
@@ -147,12 +148,10 @@ struct Loader::Impl {
     samples = order.num_delivered();
     options.order.lanes = order.options().lanes;
 
-    read::RingLayout layout{.rows = order.batch_rows(0),
-                            .sample_shape = info.sample_shape(),
-                            .sample_bytes = static_cast<std::size_t>(info.sample_bytes()),
-                            .seed = options.seed,
-                            .has_labels = info.labels.has_value(),
-                            .fields = choose_fields(dataset, options)};
+    read::RingLayout layout = read::ring_layout(info, order.batch_rows(0));
+    layout.seed = options.seed;
+    layout.has_labels = info.labels.has_value();
+    layout.fields = choose_fields(dataset, options);
     const std::int64_t num_slots =
         plan::ring_slots({.window = plan::max_window_samples(order, 1),
                           .batch = plan::lane_batch(order),
@@ -211,7 +210,7 @@ struct Loader::Impl {
                const read::RingLayout& layout, std::int64_t num_slots,
                const std::vector<read::StreamedArray>& arrays, std::int64_t read_ahead_bytes) {
     const DatasetInfo& info = dataset.info();
-    const std::size_t num_arrays = 1 + layout.fields.size();  // images, and fields of either kind
+    const std::size_t num_arrays = 1 + layout.fields.size();  // with fields of either kind
     std::int64_t field_row_bytes = 0;                         // of all fields
     std::int64_t cached_row_bytes = 0;                        // of cached fields
     for (std::size_t i = 0; i < layout.fields.size(); ++i) {
@@ -385,7 +384,7 @@ Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view s
   options.batch_size = wanted.global_batch / world_size;
   options.order.lanes = wanted.lanes;
   // The smallest window that gives the same k and W (libchunkio/doc/order.md).
-  const auto group_bytes = base::checked_multiply(wanted.group_samples, info.sample_bytes());
+  const auto group_bytes = base::checked_multiply(wanted.group_samples, plan::mean_row_bytes(info));
   const auto window_bytes =
       group_bytes ? base::checked_multiply(wanted.window_groups, *group_bytes) : group_bytes;
   if (!window_bytes) {
@@ -446,7 +445,8 @@ std::shared_ptr<read::Ring> read::ring_of(const Loader& loader) {
 EpochOrder read::epoch_order_of(const Loader& loader, std::int64_t epoch) {
   const auto& impl = internal::Access::impl(loader);
   return {*impl.groups,
-          order_options(impl.options, *impl.groups, impl.dataset.info().sample_bytes()), epoch};
+          order_options(impl.options, *impl.groups, plan::mean_row_bytes(impl.dataset.info())),
+          epoch};
 }
 
 std::optional<read::Place> read::restored_place(const Loader& loader) {

@@ -26,7 +26,7 @@ constexpr const char* kVersionKey = "chunkio_state";
 constexpr std::int64_t kVersion = 1;
 // Far above what to_json() writes; what is longer is something else.
 constexpr StateKind kKind{.what = "a loader state", .from = "a loader", .max_bytes = 4096};
-// Of the start and of the end of an image.
+// Of the start and of the end of a row.
 constexpr std::size_t kFingerprintBytes = 1024;
 
 bool is_digest(const std::string& text) {
@@ -69,16 +69,16 @@ void add_shape(base::RunningDigest& digest, const Shape& shape) {
   for (const std::int64_t dim : shape.dims()) add_number(digest, static_cast<std::uint64_t>(dim));
 }
 
-/// The first and the last KiB of the first, the middle and the last image.
-void add_some_images(base::RunningDigest& digest, const Dataset::Impl& file) {
-  std::vector<std::byte> image(static_cast<std::size_t>(file.info.sample_bytes()));
-  const std::size_t part = std::min(image.size(), kFingerprintBytes);
+/// The first and the last KiB of the first, the middle and the last row.
+void add_some_rows(base::RunningDigest& digest, const Dataset::Impl& file) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(file.info.sample_bytes()));
+  const std::size_t part = std::min(bytes.size(), kFingerprintBytes);
   const std::int64_t num_rows = file.info.num_samples;
   for (const std::int64_t row : {std::int64_t{0}, num_rows / 2, num_rows - 1}) {
-    h5::read_rows(*file.images, row, 1, image, file.info.path);
+    h5::read_rows(*file.leading, row, 1, bytes, file.info.path);
     file.check_unchanged();
-    digest.add(std::span(image).first(part));
-    digest.add(std::span(image).last(part));
+    digest.add(std::span(bytes).first(part));
+    digest.add(std::span(bytes).last(part));
   }
 }
 
@@ -94,10 +94,11 @@ std::string file_fingerprint(const Dataset::Impl& file) {
     // In files of version 1; the uuid is that of one writing, so the state needs no digest a
     // sample.
     for (const std::uint64_t chunk : info.chunk_digests) add_number(digest, chunk);
+    if (!info.has_images()) add_text(digest, info.leading.name);
   } else {
     add_number(digest, static_cast<std::uint64_t>(info.stored_bytes));
-    add_text(digest, info.images_path);
-    add_some_images(digest, file);
+    add_text(digest, info.leading.name);
+    add_some_rows(digest, file);
   }
   return base::digest_text(digest.value());
 }

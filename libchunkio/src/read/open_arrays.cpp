@@ -59,7 +59,7 @@ using Arrays = std::vector<std::shared_ptr<const h5::StoredArray>>;
 
 /// One source for all rows of an array that lies in one file or several. What is said of it is said
 /// of the first file, and of others where it differs.
-/// \param verify  compare with stored digests; for the images.
+/// \param verify  compare with stored digests; for the array that leads.
 sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
                                        sources::SourceRequest request, Verify verify) {
   const auto add_bytes = [](std::int64_t sum, const auto& array) {
@@ -115,20 +115,20 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                                  .num_threads = options.io.num_threads};
   if (options.io.disk_limit)
     request.disk = std::make_shared<io::DiskLimiter>(*options.io.disk_limit);
-  Arrays images;
-  for (const auto& file : files) images.push_back(file->images);
-  sources::SelectedSource selected = select_sources(files, images, request, options.io.verify);
+  Arrays leading;
+  for (const auto& file : files) leading.push_back(file->leading);
+  sources::SelectedSource selected = select_sources(files, leading, request, options.io.verify);
   OpenedArrays opened{.source = selected.kind,
                       .reason = std::move(selected.reason),
                       .direct_io = selected.direct_io,
                       .reads_ahead = selected.reads_ahead,
                       .trials = selected.trials};
   opened.arrays.push_back({.source = keep_if_wanted(std::move(selected.source),
-                                                    images.front()->row_bytes, groups, options),
-                           .row_bytes = layout.sample_bytes});
+                                                    leading.front()->row_bytes, groups, options),
+                           .row_bytes = layout.leading.row_bytes});
 
   bool any_direct = opened.direct_io;
-  // What suits the images need not suit a field; only libhdf5 reads everything.
+  // What suits the array that leads need not suit a field; only libhdf5 reads everything.
   if (request.kind != SourceKind::hdf5) request.kind = SourceKind::automatic;
   for (std::size_t i = layout.has_labels ? 1 : 0; i < layout.fields.size(); ++i) {
     const RingField& field = layout.fields[i];

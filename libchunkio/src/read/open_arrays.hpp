@@ -17,20 +17,20 @@
 namespace chunkio::read {
 
 struct OpenedArrays {
-  std::vector<StreamedArray> arrays = {};     ///< The images, then the large fields.
-  SourceKind source = SourceKind::automatic;  ///< Of the images.
+  std::vector<StreamedArray> arrays = {};     ///< The one that leads, then large fields.
+  SourceKind source = SourceKind::automatic;  ///< Of the one that leads.
   std::string reason = {};                    ///< Why it was chosen, one clause.
-  bool direct_io = false;                     ///< Images are read bypassing the page cache.
-  /// Storage is asked for prefetched images before a worker comes to them.
+  bool direct_io = false;                     ///< It is read bypassing the page cache.
+  /// Storage is asked for prefetched rows of it before a worker comes to them.
   bool reads_ahead = false;
   std::int64_t read_ahead_bytes = 0;  ///< Memory for that.
-  /// Of the images: see sources::SelectedSource.
+  /// See sources::SelectedSource.
   std::shared_ptr<const sources::SourceTrials> trials = nullptr;
 };
 
-/// Chooses sources for the images and for every field of `layout` (labels excepted) whose rows
-/// take more than an eighth of the memory budget: smaller ones are worth keeping.
-/// \throws Error unsupported, io_failed, hdf5_failed, corrupt_data, out_of_resources.
+/// Chooses sources for the leading array and for every field of `layout` (labels excepted) whose
+/// rows take more than an eighth of the memory budget: smaller ones are worth keeping. \throws
+/// Error unsupported, io_failed, hdf5_failed, corrupt_data, out_of_resources.
 [[nodiscard]] OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                                        const LoaderOptions& options, const RingLayout& layout);
 

@@ -19,8 +19,8 @@ constexpr std::size_t align(std::size_t value, std::size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-std::size_t images_stride(const RingLayout& layout) {
-  return align(static_cast<std::size_t>(layout.rows) * layout.sample_bytes, kSlotAlignment);
+std::size_t leading_stride(const RingLayout& layout) {
+  return align(static_cast<std::size_t>(layout.rows) * layout.leading.row_bytes, kSlotAlignment);
 }
 
 std::size_t side_stride(const RingLayout& layout) {
@@ -32,11 +32,11 @@ std::size_t side_stride(const RingLayout& layout) {
 }
 
 /// Where a batch lies in memory. \param fields  as many as the layout has, to be filled.
-void place(internal::BatchSlot& slot, const RingLayout& layout, std::byte* images, std::byte* side,
+void place(internal::BatchSlot& slot, const RingLayout& layout, std::byte* leading, std::byte* side,
            std::span<std::byte*> fields) noexcept {
   const auto rows = static_cast<std::size_t>(layout.rows);
   slot.layout = &layout;
-  slot.images = images;
+  slot.leading = leading;
   slot.sample_ids = reinterpret_cast<std::int64_t*>(side);
   side += align(rows * sizeof(std::int64_t), kFieldAlignment);
   for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -48,26 +48,33 @@ void place(internal::BatchSlot& slot, const RingLayout& layout, std::byte* image
 
 }  // namespace
 
+RingLayout ring_layout(const DatasetInfo& info, std::int64_t rows) {
+  return {
+      .rows = rows,
+      .leading = {.info = info.leading, .row_bytes = static_cast<std::size_t>(info.sample_bytes())},
+      .has_images = info.has_images()};
+}
+
 std::int64_t Ring::footprint(const RingLayout& layout, std::int64_t num_slots) {
   const auto slots = static_cast<std::size_t>(num_slots);
   const std::size_t bookkeeping = sizeof(internal::BatchSlot) +
                                   layout.fields.size() * sizeof(std::byte*) +
                                   sizeof(std::int64_t);  // in free_
-  return static_cast<std::int64_t>(base::HostBuffer::footprint(images_stride(layout) * slots) +
+  return static_cast<std::int64_t>(base::HostBuffer::footprint(leading_stride(layout) * slots) +
                                    base::HostBuffer::footprint(side_stride(layout) * slots) +
                                    bookkeeping * slots);
 }
 
 Ring::Ring(RingLayout layout, std::int64_t num_slots)
     : layout_(std::make_shared<const RingLayout>(std::move(layout))),
-      images_(images_stride(*layout_) * static_cast<std::size_t>(num_slots)),
+      leading_(leading_stride(*layout_) * static_cast<std::size_t>(num_slots)),
       side_(side_stride(*layout_) * static_cast<std::size_t>(num_slots)),
       fields_(layout_->fields.size() * static_cast<std::size_t>(num_slots)),
       slots_(static_cast<std::size_t>(num_slots)) {
   const std::size_t num_fields = layout_->fields.size();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].index = static_cast<std::int64_t>(i);
-    place(slots_[i], *layout_, images_.data() + i * images_stride(*layout_),
+    place(slots_[i], *layout_, leading_.data() + i * leading_stride(*layout_),
           side_.data() + i * side_stride(*layout_),
           std::span(fields_).subspan(i * num_fields, num_fields));
   }
@@ -107,7 +114,7 @@ void Ring::touch(std::int64_t index) noexcept {
     for (std::size_t at = 0; at < bytes; at += kSlotAlignment) pages[at] = std::byte{};
     if (bytes > 0) pages[bytes - 1] = std::byte{};
   };
-  touch_pages(touched.images, images_stride(*layout_));
+  touch_pages(touched.leading, leading_stride(*layout_));
   touch_pages(reinterpret_cast<std::byte*>(touched.sample_ids), side_stride(*layout_));
   touched.touched = true;
 }
@@ -142,10 +149,10 @@ void Ring::return_lease(std::int64_t index) noexcept {
 
 OwnBatch::OwnBatch(std::shared_ptr<const RingLayout> layout)
     : layout_(std::move(layout)),
-      images_(images_stride(*layout_)),
+      leading_(leading_stride(*layout_)),
       side_(side_stride(*layout_)),
       fields_(layout_->fields.size()) {
-  place(slot_, *layout_, images_.data(), side_.data(), fields_);
+  place(slot_, *layout_, leading_.data(), side_.data(), fields_);
 }
 
 void OwnBatch::fill(const internal::BatchSlot& from) noexcept {
@@ -153,15 +160,16 @@ void OwnBatch::fill(const internal::BatchSlot& from) noexcept {
   slot_.rows = from.rows;
   slot_.epoch = from.epoch;
   slot_.step = from.step;
-  std::memcpy(slot_.images, from.images, rows * layout_->sample_bytes);
+  std::memcpy(slot_.leading, from.leading, rows * layout_->leading.row_bytes);
   std::memcpy(slot_.sample_ids, from.sample_ids, rows * sizeof(std::int64_t));
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     std::memcpy(fields_[f], from.fields[f], rows * layout_->fields[f].row_bytes);
   }
 }
 
-void throw_no_field(std::string_view name, std::span<const RingField> fields) {
-  std::string known = "images";
+void throw_no_field(std::string_view name, std::span<const RingField> fields,
+                    std::string_view leading) {
+  std::string known(leading);
   for (const RingField& field : fields) known += ", " + field.info.name;
   throw Error(ErrorCode::not_found, "the batch has no '" + std::string(name) + "', but " + known +
                                         "; name further fields in LoaderOptions::fields");
@@ -182,7 +190,7 @@ std::int64_t BatchSlot::close_gaps() noexcept {
     const auto move_up = [&](std::byte* values, std::size_t row_bytes) {
       std::memcpy(values + kept * row_bytes, values + row * row_bytes, row_bytes);
     };
-    move_up(images, layout->sample_bytes);
+    move_up(leading, layout->leading.row_bytes);
     for (std::size_t f = 0; f < fields.size(); ++f) move_up(fields[f], layout->fields[f].row_bytes);
     ++kept;
   }
@@ -204,19 +212,42 @@ Batch::~Batch() = default;
 
 Batch::Batch(std::shared_ptr<const internal::BatchSlot> slot) noexcept : slot_(std::move(slot)) {}
 
-Tensor Batch::images() const {
-  if (!slot_) return {};
-  return {slot_->images, DType::uint8, slot_->layout->sample_shape.with_first_axis(slot_->rows)};
-}
-
 namespace {
 
+/// What images and labels can be asked for by, whatever their names in the file.
+constexpr std::string_view kImages = "images";
+constexpr std::string_view kLabels = "labels";
+
+Tensor tensor_of(const internal::BatchSlot& slot, const read::RingField& array,
+                 const std::byte* values) {
+  return {values, array.info.dtype, array.info.row_shape.with_first_axis(slot.rows)};
+}
+
+Tensor leading_tensor(const internal::BatchSlot& slot) {
+  return tensor_of(slot, slot.layout->leading, slot.leading);
+}
+
 Tensor field_tensor(const internal::BatchSlot& slot, std::size_t i) {
-  const FieldInfo& info = slot.layout->fields[i].info;
-  return {slot.fields[i], info.dtype, info.row_shape.with_first_axis(slot.rows)};
+  return tensor_of(slot, slot.layout->fields[i], slot.fields[i]);
 }
 
 }  // namespace
+
+Tensor Batch::images() const {
+  if (!slot_) return {};
+  const read::RingLayout& layout = *slot_->layout;
+  if (layout.has_images) return leading_tensor(*slot_);
+  const FieldInfo& leading = layout.leading.info;
+  throw Error(ErrorCode::unsupported, "the batch has no images: " + leading.name + " " +
+                                          std::string(to_string(leading.dtype)) + " " +
+                                          leading_tensor(*slot_).shape().to_string() +
+                                          " leads it; take it by its name");
+}
+
+Tensor Batch::leading() const {
+  if (!slot_) return {};
+  return leading_tensor(*slot_);
+}
 
 Tensor Batch::labels() const {
   if (!slot_ || !slot_->layout->has_labels) return {};
@@ -225,15 +256,17 @@ Tensor Batch::labels() const {
 
 Tensor Batch::operator[](std::string_view name) const {
   if (slot_) {
-    if (name == "images") return images();
-    if (name == "labels" && slot_->layout->has_labels) return labels();
-    const auto& fields = slot_->layout->fields;
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (fields[i].info.name == name) return field_tensor(*slot_, i);
+    const read::RingLayout& layout = *slot_->layout;
+    if (name == layout.leading.info.name) return leading_tensor(*slot_);
+    if (name == kImages && layout.has_images) return leading_tensor(*slot_);
+    if (name == kLabels && layout.has_labels) return labels();
+    for (std::size_t i = 0; i < layout.fields.size(); ++i) {
+      if (layout.fields[i].info.name == name) return field_tensor(*slot_, i);
     }
+    read::throw_no_field(name, layout.fields,
+                         layout.has_images ? kImages : std::string_view(layout.leading.info.name));
   }
-  read::throw_no_field(
-      name, slot_ ? std::span(slot_->layout->fields) : std::span<const read::RingField>());
+  read::throw_no_field(name, {});
 }
 
 std::span<const std::int64_t> Batch::sample_ids() const {
@@ -257,7 +290,7 @@ bool Batch::contains(const Tensor& tensor) const {
     return size <= bytes && not_behind(begin, tensor.data()) &&
            not_behind(tensor.data(), begin + (bytes - size));
   };
-  if (lies_in(slot_->images, rows * slot_->layout->sample_bytes)) return true;
+  if (lies_in(slot_->leading, rows * slot_->layout->leading.row_bytes)) return true;
   for (std::size_t f = 0; f < slot_->fields.size(); ++f) {
     if (lies_in(slot_->fields[f], rows * slot_->layout->fields[f].row_bytes)) return true;
   }

@@ -5,8 +5,8 @@
 /// lease, so that a batch outlives its loader; it also owns the one mutex under which loader state
 /// changes (see WindowReader), which makes returning a lease and waking a worker one step.
 ///
-/// Fields lie beside the images of a slot, each from a cache line on, so that large ones are
-/// written with non-temporal stores as the images are.
+/// Fields lie beside the leading array of a slot, each from a cache line on, so that large ones are
+/// written with non-temporal stores as that is.
 #pragma once
 
 #include <unistd.h>
@@ -29,7 +29,7 @@
 
 namespace chunkio::read {
 
-/// A field as it lies in every slot.
+/// An array as it lies in every slot.
 struct RingField {
   FieldInfo info = {};
   std::size_t row_bytes = 0;
@@ -37,16 +37,20 @@ struct RingField {
 
 /// What all slots have in common.
 struct RingLayout {
-  std::int64_t rows = 0;    ///< Samples a slot holds at most.
-  Shape sample_shape = {};  ///< [H,W,C] or [C,H,W].
-  std::size_t sample_bytes = 0;
+  std::int64_t rows = 0;               ///< Samples a slot holds at most.
+  RingField leading = {};              ///< Images, or what else leads.
+  bool has_images = true;              ///< What leads are images.
   std::uint64_t seed = 0;              ///< Of the loader: see NormalizeOptions::seed.
   bool has_labels = false;             ///< If so, fields[0] are the labels.
   std::vector<RingField> fields = {};  ///< Labels first, then the fields asked for.
 };
 
+/// Of batches of at most `rows` samples of a dataset, without its fields and labels.
+[[nodiscard]] RingLayout ring_layout(const DatasetInfo& info, std::int64_t rows);
+
 /// \throws Error not_found, which lists the names that there are.
-[[noreturn]] void throw_no_field(std::string_view name, std::span<const RingField> fields);
+[[noreturn]] void throw_no_field(std::string_view name, std::span<const RingField> fields,
+                                 std::string_view leading = "images");
 
 class Ring;
 
@@ -65,7 +69,7 @@ class BatchSlot {
   /// As `index`: in memory of its own.
   static constexpr std::int64_t kNoRing = -1;
   std::int64_t index = kNoRing;  ///< Within the ring.
-  std::byte* images = nullptr;
+  std::byte* leading = nullptr;
   std::int64_t* sample_ids = nullptr;
   std::span<std::byte* const> fields = {};  ///< As RingLayout::fields.
 
@@ -96,7 +100,7 @@ class OwnBatch {
 
  private:
   std::shared_ptr<const RingLayout> layout_;
-  base::HostBuffer images_;
+  base::HostBuffer leading_;
   base::HostBuffer side_;
   std::vector<std::byte*> fields_;
   internal::BatchSlot slot_;
@@ -121,9 +125,9 @@ class Ring : public std::enable_shared_from_this<Ring> {
   [[nodiscard]] std::shared_ptr<OwnBatch> make_own() const {
     return std::make_shared<OwnBatch>(layout_);
   }
-  /// The memory of all batches, to be page-locked: whole pages of images, and of everything else.
+  /// The memory of all batches, to be page-locked: whole pages of what leads, and of all else.
   [[nodiscard]] std::array<std::span<std::byte>, 2> memory() const noexcept {
-    return {whole_pages(images_), whole_pages(side_)};
+    return {whole_pages(leading_), whole_pages(side_)};
   }
   [[nodiscard]] internal::BatchSlot& slot(std::int64_t index) noexcept {
     return slots_[static_cast<std::size_t>(index)];
@@ -163,7 +167,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
 
   const ::pid_t process_ = ::getpid();
   std::shared_ptr<const RingLayout> layout_;
-  base::HostBuffer images_;
+  base::HostBuffer leading_;
   base::HostBuffer side_;
   std::vector<std::byte*> fields_;  // BatchSlot::fields of all slots
   std::vector<internal::BatchSlot> slots_;

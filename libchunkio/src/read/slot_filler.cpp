@@ -1,7 +1,9 @@
 #include "read/slot_filler.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -49,7 +51,7 @@ void SlotFiller::point_at(WindowRows& rows, std::size_t batch, const internal::B
   rows.ids[batch] = slot.sample_ids + first_row;
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     const StreamedArray& array = arrays_[i];
-    std::byte* const values = array.field ? slot.fields[*array.field] : slot.images;
+    std::byte* const values = array.field ? slot.fields[*array.field] : slot.leading;
     rows.streamed[i * num_batches + batch] = values + first_row * array.row_bytes;
   }
   for (std::size_t i = 0; i < cached_.size(); ++i) {
@@ -84,12 +86,18 @@ void SlotFiller::fill(const plan::WindowPlan& plan, const WindowRows& rows,
   find_places(plan, read, scratch);
   fill_ids(rows, group.first_row, scratch);
   fill_cached(rows, group.first_row, scratch);
+  std::optional<RowMismatch> mismatch;
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     find_targets(rows, i, scratch);
     RowGroup rows_of_array = group;
     if (!prefetched.empty()) rows_of_array.prefetched = prefetched[i].get();
-    cost += arrays_[i].source->place(rows_of_array, scratch.targets_, stop);
+    try {
+      cost += arrays_[i].source->place(rows_of_array, scratch.targets_, stop);
+    } catch (const RowMismatch& error) {
+      mismatch = joined(mismatch, error);
+    }
   }
+  if (mismatch) throw RowMismatch(*mismatch);
 }
 
 void SlotFiller::find_places(const plan::WindowPlan& plan, const plan::GroupRead& read,
@@ -157,10 +165,19 @@ void SlotFiller::find_targets(const WindowRows& rows, std::size_t array, Scratch
   }
 }
 
-void SlotFiller::mark_skipped(const WindowRows& rows, const Scratch& scratch) const {
+bool SlotFiller::mark_skipped(const WindowRows& rows, const RowGroup& group,
+                              std::span<const RowRange> skipped, const Scratch& scratch) const {
+  bool any = false;
   for (const RowPlace& place : scratch.places_) {
+    const std::int64_t row = group.first_row + place.offset;
+    const bool is_skipped =
+        std::any_of(skipped.begin(), skipped.end(),
+                    [row](const RowRange& range) { return range.begin <= row && row < range.end; });
+    if (!is_skipped) continue;
     rows.ids[place.batch][place.row] = internal::BatchSlot::kSkipped;
+    any = true;
   }
+  return any;
 }
 
 }  // namespace chunkio::read

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -26,11 +27,11 @@ namespace chunkio::read {
 /// nothing.
 using Prefetched = std::vector<std::unique_ptr<const ByteSource>>;
 
-/// An array that is read row group by row group: the images, or a large field.
+/// An array that is read row group by row group: the one that leads, or a large field.
 struct StreamedArray {
   std::unique_ptr<ChunkSource> source;
   std::size_t row_bytes = 0;
-  std::optional<std::size_t> field = {};  ///< Index in RingLayout::fields; absent: the images.
+  std::optional<std::size_t> field = {};  ///< Index in RingLayout::fields; absent: it leads.
 };
 
 /// All rows of the labels and small fields, as RingLayout::fields, read once. An empty entry is a
@@ -90,12 +91,14 @@ class SlotFiller {
   /// \param rows  of the window of `plan`.
   /// \param prefetched  what prefetch() returned for it.
   /// \param cost  what the sources count is added to it, also if one of them throws.
-  /// \throws what ChunkSource::place() does.
+  /// \throws what ChunkSource::place() does; RowMismatch after the rows of all arrays were placed.
   void fill(const plan::WindowPlan& plan, const WindowRows& rows, const plan::GroupRead& read,
             const RowGroup& group, const Prefetched& prefetched, Scratch& scratch,
             const std::stop_token& stop, ReadCost& cost) const;
-  /// Marks the rows of the group read that fill() has just failed at as skipped.
-  void mark_skipped(const WindowRows& rows, const Scratch& scratch) const;
+  /// Marks rows `skipped` of the dataset as such, as far as the group read that fill() has just
+  /// failed at wants them. \returns whether it wants any.
+  [[nodiscard]] bool mark_skipped(const WindowRows& rows, const RowGroup& group,
+                                  std::span<const RowRange> skipped, const Scratch& scratch) const;
 
  private:
   struct CachedField {

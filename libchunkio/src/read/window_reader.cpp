@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -51,7 +53,7 @@ std::int64_t WindowReader::footprint(const EpochOrder& order, const WindowReader
   std::int64_t skipped = 0;
   if (options.on_error == OnError::skip) {
     constexpr std::size_t kNodeBytes = 128;  // of the map, its key, the string and the heap
-    skipped = std::min(groups.num_groups(), kMaxSkippedGroups) *
+    skipped = std::min(groups.num_samples(), kMaxSkippedRuns) *
               static_cast<std::int64_t>(kMaxReasonBytes + kNodeBytes);
   }
   return WindowScheduler::footprint(order, num_slots, num_arrays) +
@@ -214,13 +216,7 @@ std::vector<SkippedRows> WindowReader::skipped() const {
   require_own_process();
   const std::lock_guard lock(ring_->mutex());
   std::vector<SkippedRows> all;
-  for (const auto& [group, reason] : skipped_) {
-    const RowGroup rows = scheduler_.row_group(group);
-    all.push_back({.first_row = rows.first_row,
-                   .num_rows = rows.num_rows,
-                   .num_selected = groups_.length(group),
-                   .reason = reason});
-  }
+  for (const auto& [first_row, rows] : skipped_) all.push_back(rows);
   return all;
 }
 
@@ -352,7 +348,8 @@ void WindowReader::read_group(std::unique_lock<std::mutex>& lock, WindowTask& ta
   const std::stop_token stop = cancel_.get_token();
   ReadCost cost;
   std::exception_ptr error;
-  std::optional<std::string> skip_reason;
+  std::optional<Damage> damage;
+  bool skips = false;
   threads_.run_unlocked(lock, [&] {
     const Clock::time_point start = Clock::now();
     try {
@@ -362,8 +359,8 @@ void WindowReader::read_group(std::unique_lock<std::mutex>& lock, WindowTask& ta
     } catch (...) {
       error = std::current_exception();
       if (options_.on_error == OnError::skip && !stop.stop_requested()) {
-        skip_reason = reason_to_skip(error);
-        if (skip_reason) filler_.mark_skipped(task.rows, scratch);
+        damage = damage_to_skip(next.group, error);
+        if (damage) skips = filler_.mark_skipped(task.rows, next.group, damage->rows, scratch);
       }
     }
     next.prefetched.clear();
@@ -373,11 +370,12 @@ void WindowReader::read_group(std::unique_lock<std::mutex>& lock, WindowTask& ta
   });
   if (stop.stop_requested())
     return;  // abandoned: by reset(), by an error elsewhere, or by the destructor
-  if (error && !skip_reason) {
+  if (error && !damage) {
     fail(std::move(error));
     return;
   }
-  if (skip_reason) remember_skipped(next.read.group, std::move(*skip_reason));
+  // Rows that are damaged need not be among those that it wants.
+  if (skips) remember_skipped(next.read.group, *damage);
   statistics_.add_group_read(task.epoch, cost);
   if (!scheduler_.finish_read(task)) return;
   if (scheduler_.next_is_complete()) batch_ready_.notify_all();
@@ -385,14 +383,26 @@ void WindowReader::read_group(std::unique_lock<std::mutex>& lock, WindowTask& ta
   if (scheduler_.none_open()) ring_->work_available().notify_all();
 }
 
-std::optional<std::string> WindowReader::reason_to_skip(std::exception_ptr& error) const {
+std::optional<WindowReader::Damage> WindowReader::damage_to_skip(const RowGroup& group,
+                                                                 std::exception_ptr& error) const {
   try {
     try {
       std::rethrow_exception(error);
     } catch (const Error& cause) {
       if (!concerns_stored_bytes(cause.code())) return std::nullopt;
       if (options_.check_whole_file) options_.check_whole_file();
-      return std::string(cause.what()).substr(0, kMaxReasonBytes);
+      Damage damage{.rows = {{group.first_row, group.first_row + group.num_rows}},
+                    .reason = std::string(cause.what()).substr(0, kMaxReasonBytes)};
+      if (const auto* mismatch = dynamic_cast<const RowMismatch*>(&cause)) {
+        const RowRange all = damage.rows.front();
+        damage.rows.clear();
+        for (const RowRange& rows : mismatch->rows()) {
+          // A chunk may be compared whole of which the group is a part.
+          const RowRange inside{std::max(rows.begin, all.begin), std::min(rows.end, all.end)};
+          if (inside.begin < inside.end) damage.rows.push_back(inside);
+        }
+      }
+      return damage;
     }
   } catch (...) {
     error = std::current_exception();
@@ -400,9 +410,32 @@ std::optional<std::string> WindowReader::reason_to_skip(std::exception_ptr& erro
   }
 }
 
-void WindowReader::remember_skipped(std::int64_t group, std::string reason) {
-  if (static_cast<std::int64_t>(skipped_.size()) == kMaxSkippedGroups) return;
-  skipped_.try_emplace(group, std::move(reason));
+void WindowReader::remember_skipped(std::int64_t group, const Damage& damage) {
+  std::vector<std::uint32_t> selected;
+  groups_.offsets(group, selected);
+  const std::int64_t group_row = groups_.extent(group).begin;
+  const auto count_before = [&](std::int64_t row) {
+    return std::lower_bound(selected.begin(), selected.end(), row - group_row) - selected.begin();
+  };
+  const auto add = [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t num_selected = count_before(end) - count_before(begin);
+    if (num_selected == 0 || std::ssize(skipped_) == kMaxSkippedRuns) return;
+    skipped_.try_emplace(begin, SkippedRows{.first_row = begin,
+                                            .num_rows = end - begin,
+                                            .num_selected = num_selected,
+                                            .reason = damage.reason});
+  };
+  for (RowRange rows : damage.rows) {
+    // What is known already keeps its first reason.
+    auto next = skipped_.upper_bound(rows.begin);
+    const auto end_of = [](const auto& run) { return run.first + run.second.num_rows; };
+    if (next != skipped_.begin()) rows.begin = std::max(rows.begin, end_of(*std::prev(next)));
+    for (; next != skipped_.end() && next->first < rows.end; ++next) {
+      if (rows.begin < next->first) add(rows.begin, next->first);
+      rows.begin = end_of(*next);
+    }
+    if (rows.begin < rows.end) add(rows.begin, rows.end);
+  }
 }
 
 }  // namespace chunkio::read

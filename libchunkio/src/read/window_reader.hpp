@@ -54,14 +54,14 @@ struct WindowReaderOptions {
   std::function<void()> on_wait = {};
   std::optional<std::int64_t> num_epochs = {};
   OnError on_error = OnError::raise;
-  /// Throws if the whole file has become unusable: then no row group is skipped. May be empty.
+  /// Throws if the whole file has become unusable: then nothing is skipped. May be empty.
   std::function<void()> check_whole_file = {};
 };
 
 class WindowReader {
  public:
-  /// Row groups that skipped() lists at most, and the bytes of each reason.
-  static constexpr std::int64_t kMaxSkippedGroups = 10'000;
+  /// Runs of rows that skipped() lists at most, and the bytes of each reason.
+  static constexpr std::int64_t kMaxSkippedRuns = 10'000;
   static constexpr std::size_t kMaxReasonBytes = 512;
 
   /// Starts the threads.
@@ -120,14 +120,20 @@ class WindowReader {
   void wait_for_release(std::unique_lock<std::mutex>& lock, base::WaitHook& look);
   [[nodiscard]] std::shared_ptr<const internal::BatchSlot> next(base::WaitHook& look);
   void reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch, std::int64_t step);
+  /// Rows of a failed group read that are skipped, and why.
+  struct Damage {
+    std::vector<RowRange> rows;
+    std::string reason;
+  };
   // Called with the mutex held.
-  void remember_skipped(std::int64_t group, std::string reason);
+  void remember_skipped(std::int64_t group, const Damage& damage);
   void fail(std::exception_ptr error);
   void rethrow_error() const;
 
-  /// Why the rows of a failed group read are skipped; or nothing, and `error` is what to raise.
-  /// Without the mutex.
-  [[nodiscard]] std::optional<std::string> reason_to_skip(std::exception_ptr& error) const;
+  /// What is skipped of a failed group read; or nothing, and `error` is what to raise. Without the
+  /// mutex.
+  [[nodiscard]] std::optional<Damage> damage_to_skip(const RowGroup& group,
+                                                     std::exception_ptr& error) const;
 
   const WindowReaderOptions options_;
   const RowGroups groups_;
@@ -143,7 +149,7 @@ class WindowReader {
   std::int64_t consumer_epoch_ = 0;
   std::exception_ptr error_;
   ReaderStatistics statistics_;
-  std::map<std::int64_t, std::string> skipped_;  // row group -> reason
+  std::map<std::int64_t, SkippedRows> skipped_;  // by first row; disjoint
   std::stop_source cancel_;                      // of the reads in flight
 
   ReaderThreads threads_;  // last: joined before anything they use is gone

@@ -87,8 +87,8 @@ RowRange WindowScheduler::wanted_rows(const WindowTask& task,
   return {groups_.row(read.group, first.row), groups_.row(read.group, last.row) + 1};
 }
 
-std::int64_t WindowScheduler::image_bytes(const RowGroup& group) const noexcept {
-  return group.num_rows * static_cast<std::int64_t>(ring_.layout().sample_bytes);
+std::int64_t WindowScheduler::leading_bytes(const RowGroup& group) const noexcept {
+  return group.num_rows * static_cast<std::int64_t>(ring_.layout().leading.row_bytes);
 }
 
 // ---- the consumer's side ----
@@ -282,7 +282,7 @@ std::size_t WindowScheduler::take_prefetches(std::span<Prefetch> room) {
       const plan::GroupRead& read = task.plan.reads[number];
       const RowGroup group = row_group(read.group);
       // Whatever is wanted of it: a filtered chunk is read whole.
-      ahead_bytes_ += image_bytes(group);
+      ahead_bytes_ += leading_bytes(group);
       room[taken++] = {&task, number, group, wanted_rows(task, read)};
     }
   };
@@ -324,7 +324,7 @@ WindowScheduler::NextRead WindowScheduler::take_read(WindowTask& task) {
   const plan::GroupRead& read = task.plan.reads[number];
   const RowGroup group = row_group(read.group);
   if (number < task.next_prefetch) {
-    ahead_bytes_ -= image_bytes(group);
+    ahead_bytes_ -= leading_bytes(group);
   } else {
     task.next_prefetch = task.prefetched = number + 1;
   }

@@ -57,9 +57,9 @@ struct WindowTask {
 
 class WindowScheduler {
  public:
-  /// How far ahead of the group reads the sources prefetch, in bytes of images: some 30 ms of a
-  /// disk at 2 GB/s, so that its queue does not run dry between two group reads, and little beside
-  /// the page cache.
+  /// How far ahead of the group reads the sources prefetch, in bytes of the leading array: some 30
+  /// ms of a disk at 2 GB/s, so that its queue does not run dry between two group reads, and little
+  /// beside the page cache.
   static constexpr std::int64_t kPrefetchBytes = std::int64_t{64} << 20;
 
   struct Prefetch {
@@ -171,7 +171,7 @@ class WindowScheduler {
   void keep_spare(std::unique_ptr<WindowTask> task);
   [[nodiscard]] RowRange wanted_rows(const WindowTask& task,
                                      const plan::GroupRead& read) const noexcept;
-  [[nodiscard]] std::int64_t image_bytes(const RowGroup& group) const noexcept;
+  [[nodiscard]] std::int64_t leading_bytes(const RowGroup& group) const noexcept;
 
   // With the planning role.
   /// The window that the lane needs next, or nothing beyond the last epoch.

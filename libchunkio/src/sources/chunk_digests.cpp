@@ -59,7 +59,7 @@ std::string samples_text(const std::vector<RowRange>& rows) {
 class ChunkDigests::Comparison {
  public:
   Comparison(const ChunkDigests& digests, std::int64_t chunk)
-      : digests_(digests), chunk_(chunk), rows_(digests.file_->images->row_bytes) {}
+      : digests_(digests), chunk_(chunk), rows_(digests.file_->leading->row_bytes) {}
 
   /// Takes bytes of the chunk, one piece behind the other.
   void add(std::span<const std::byte> bytes) {
@@ -88,7 +88,7 @@ class ChunkDigests::Comparison {
   /// Bytes of the rows that the dataset has.
   [[nodiscard]] std::size_t used_bytes() const {
     const RowRange rows = digests_.rows_of(chunk_);
-    return static_cast<std::size_t>((rows.end - rows.begin) * digests_.file_->images->row_bytes);
+    return static_cast<std::size_t>((rows.end - rows.begin) * digests_.file_->leading->row_bytes);
   }
 
  private:
@@ -102,7 +102,7 @@ class ChunkDigests::Comparison {
 std::string ChunkDigests::why_not(const Dataset::Impl& file) {
   if (!file.info.digests_cover.empty()) return {};
   if (file.info.chunk_digests.empty()) return "it has no digests";
-  const h5::StoredArray& images = *file.images;
+  const h5::StoredArray& images = *file.leading;
   const auto rewritten = [](const std::string& how) {
     return "its chunks were rewritten since it was packed (" + how + ")";
   };
@@ -123,12 +123,12 @@ ChunkDigests::ChunkDigests(std::shared_ptr<const Dataset::Impl> file,
                            std::shared_ptr<base::BufferPool> scratch)
     : file_(std::move(file)),
       bytes_(std::move(bytes)),
-      chunk_rows_(rows_together(*file_->images)),
-      chunk_bytes_(chunk_rows_ * file_->images->row_bytes),
-      num_chunks_(base::ceil_divide(file_->images->stored.shape[0], chunk_rows_)),
+      chunk_rows_(rows_together(*file_->leading)),
+      chunk_bytes_(chunk_rows_ * file_->leading->row_bytes),
+      num_chunks_(base::ceil_divide(file_->leading->stored.shape[0], chunk_rows_)),
       piece_bytes_(std::min(bytes_->request_bytes(), chunk_bytes_)),
       scratch_(std::move(scratch)) {
-  const h5::StoredArray& images = *file_->images;
+  const h5::StoredArray& images = *file_->leading;
   if (!file_->info.digests_cover.empty()) samples_.emplace(file_);
   if (has_own_chunks(images) || is_one_run(images)) {
     scratch_sizes_.emplace(images, io::RangeReader(*bytes_), piece_bytes_);
@@ -143,7 +143,7 @@ RowRange ChunkDigests::rows_of(std::int64_t chunk) const noexcept {
 }
 
 bool ChunkDigests::linear() const noexcept {
-  return file_->images->linear_offset && file_->images->stored.chunked;
+  return file_->leading->linear_offset && file_->leading->stored.chunked;
 }
 
 void ChunkDigests::drop_from_cache() const noexcept {
@@ -151,7 +151,7 @@ void ChunkDigests::drop_from_cache() const noexcept {
 }
 
 std::string ChunkDigests::describe(std::int64_t chunk) const {
-  const h5::StoredArray& images = *file_->images;
+  const h5::StoredArray& images = *file_->leading;
   if (images.stored.chunked) return images.describe_chunk(chunk, file_->info.path);
   const RowRange rows = rows_of(chunk);
   return images.describe_rows(rows.begin, rows.end - 1, file_->info.path);
@@ -159,7 +159,7 @@ std::string ChunkDigests::describe(std::int64_t chunk) const {
 
 void ChunkDigests::check(std::int64_t chunk, const ByteSource* prefetched,
                          const std::stop_token& stop, ReadCost& cost, const Take& take) const {
-  const h5::StoredArray& images = *file_->images;
+  const h5::StoredArray& images = *file_->leading;
   const io::RangeReader reader(prefetched != nullptr ? *prefetched : *bytes_, piece_bytes_);
   Comparison comparison(*this, chunk);
   std::vector<RowRange> different;
@@ -213,14 +213,14 @@ bool ChunkDigests::matches(std::int64_t first, std::int64_t count,
   }
   const std::int64_t begin = rows_of(first).begin;
   const std::int64_t end = rows_of(first + count - 1).end;
-  const std::int64_t row_bytes = file_->images->row_bytes;
+  const std::int64_t row_bytes = file_->leading->row_bytes;
   base::RowDigests rows(row_bytes);
   rows.add(bytes.first(static_cast<std::size_t>((end - begin) * row_bytes)));
   return samples_->differing(begin, rows.values()).empty();
 }
 
 h5::ChunkEntry ChunkDigests::find(std::int64_t chunk) const {
-  const h5::StoredArray& images = *file_->images;
+  const h5::StoredArray& images = *file_->leading;
   if (images.linear_offset) {
     const RowRange rows = rows_of(chunk);
     return {.file_offset = *images.linear_offset + chunk * chunk_bytes_,
@@ -237,9 +237,9 @@ void ChunkDigests::read_pieces(const io::RangeReader& reader, std::int64_t chunk
                                const std::stop_token& stop, ReadCost& cost, Comparison& comparison,
                                const Take& take) const {
   const RowRange rows = rows_of(chunk);
-  const std::int64_t expected = file_->images->stored.chunked
+  const std::int64_t expected = file_->leading->stored.chunked
                                     ? chunk_bytes_
-                                    : (rows.end - rows.begin) * file_->images->row_bytes;
+                                    : (rows.end - rows.begin) * file_->leading->row_bytes;
   if (entry.stored_bytes != expected) {
     throw h5::wrong_unfiltered_size(entry.stored_bytes, expected);
   }
@@ -280,7 +280,7 @@ void ChunkDigests::read_filtered(const io::RangeReader& reader, const h5::ChunkE
 /// Rows that libhdf5 alone can read.
 void ChunkDigests::read_rows(std::int64_t chunk, const std::stop_token& stop, ReadCost& cost,
                              Comparison& comparison, const Take& take) const {
-  const h5::StoredArray& images = *file_->images;
+  const h5::StoredArray& images = *file_->leading;
   const RowRange rows = rows_of(chunk);
   const std::int64_t rows_at_once = piece_bytes_ / images.row_bytes;
   const auto buffer = scratch_->take(static_cast<std::size_t>(piece_bytes_));
@@ -304,7 +304,7 @@ void ChunkDigests::read_rows(std::int64_t chunk, const std::stop_token& stop, Re
 std::int64_t ChunkDigests::memory_bytes(std::int64_t threads) const noexcept {
   const std::int64_t scratch = scratch_sizes_
                                    ? static_cast<std::int64_t>(scratch_sizes_->footprint())
-                                   : piece_bytes_ + file_->images->chunk_cache_bytes;
+                                   : piece_bytes_ + file_->leading->chunk_cache_bytes;
   return threads * (scratch + chunk_rows_ * std::int64_t{2 * sizeof(std::uint64_t)});
 }
 

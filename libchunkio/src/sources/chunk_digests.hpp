@@ -20,7 +20,6 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/epoch_order.hpp>
-#include <chunkio/error.hpp>
 
 #include "base/buffer_pool.hpp"
 #include "base/chunk_source.hpp"
@@ -31,17 +30,6 @@
 #include "sources/sample_digests.hpp"
 
 namespace chunkio::sources {
-
-/// Rows that do not match their digests.
-class RowMismatch : public Error {
- public:
-  RowMismatch(std::vector<RowRange> rows, const std::string& message)
-      : Error(ErrorCode::digest_mismatch, message), rows_(std::move(rows)) {}
-  [[nodiscard]] const std::vector<RowRange>& rows() const noexcept { return rows_; }
-
- private:
-  std::vector<RowRange> rows_;
-};
 
 class ChunkDigests {
  public:

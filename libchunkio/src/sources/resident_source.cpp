@@ -63,7 +63,7 @@ ReadCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget>
   ReadCost cost;
   if (rows.empty()) return cost;
   const std::size_t number = number_of(group.first_row);
-  make_present(group, number, stop, cost);
+  const std::optional<RowMismatch> damaged = make_present(group, number, stop, cost);
   const base::TraceRange range(base::Stage::copy);
   base::Stopwatch watch;
   const std::byte* const samples = memory_of(number);
@@ -83,24 +83,31 @@ ReadCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget>
   }
   base::store_fence();
   cost.copy_seconds += watch.lap();
+  if (damaged) throw RowMismatch(*damaged);
   return cost;
 }
 
-void ResidentSource::make_present(const RowGroup& group, std::size_t number,
-                                  const std::stop_token& stop, ReadCost& cost) const {
+std::optional<RowMismatch> ResidentSource::make_present(const RowGroup& group, std::size_t number,
+                                                        const std::stop_token& stop,
+                                                        ReadCost& cost) const {
   {
     std::unique_lock lock(mutex_);
     base::Stopwatch watch;
     changed_.wait(lock, [&] { return states_[number] != State::loading; });
     cost.read_seconds += watch.lap();  // another thread brings it
-    if (states_[number] == State::present) return;
+    if (states_[number] == State::present) {
+      const auto known = damaged_.find(number);
+      return known == damaged_.end() ? std::nullopt : std::optional(known->second);
+    }
     states_[number] = State::loading;
   }
   State result = State::absent;
+  std::optional<RowMismatch> damaged;
   const auto finish = [&] {
     {
       const std::lock_guard lock(mutex_);
       states_[number] = result;
+      if (damaged) damaged_.try_emplace(number, *damaged);
     }
     changed_.notify_all();
   };
@@ -116,11 +123,15 @@ void ResidentSource::make_present(const RowGroup& group, std::size_t number,
     }
     cost += source_->place(group, targets, stop);
     result = State::present;
+  } catch (const RowMismatch& error) {
+    damaged = error;
+    result = State::present;
   } catch (...) {
     finish();
     throw;
   }
   finish();
+  return damaged;
 }
 
 std::unique_ptr<const ByteSource> ResidentSource::prefetch(

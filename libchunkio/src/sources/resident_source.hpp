@@ -1,11 +1,13 @@
 /// Keeps what was read, so that each row comes from the file once.
 ///
 /// Wraps another source. The first read of a row group brings all its samples to memory, and every
-/// read copies rows from there. For datasets that fit in memory (Resident::host).
+/// read copies rows from there. Samples that did not match their digests then are not read again:
+/// every read says so. For datasets that fit in memory (Resident::host).
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,8 +43,10 @@ class ResidentSource final : public ChunkSource {
   [[nodiscard]] std::size_t number_of(std::int64_t row) const noexcept;
   /// Where the samples of a group lie, one after the other.
   [[nodiscard]] std::byte* memory_of(std::size_t number) const noexcept;
-  void make_present(const RowGroup& group, std::size_t number, const std::stop_token& stop,
-                    ReadCost& cost) const;
+  /// \returns which of its samples are damaged, or nothing.
+  [[nodiscard]] std::optional<RowMismatch> make_present(const RowGroup& group, std::size_t number,
+                                                        const std::stop_token& stop,
+                                                        ReadCost& cost) const;
 
   RowGroups groups_;
   std::size_t row_bytes_;
@@ -53,9 +57,10 @@ class ResidentSource final : public ChunkSource {
   std::vector<std::int64_t> group_of_;
   std::vector<std::int64_t> first_sample_;
 
-  mutable std::mutex mutex_;  // innermost; guards states_
+  mutable std::mutex mutex_;  // innermost; guards states_ and damaged_
   mutable std::condition_variable changed_;
   mutable std::vector<State> states_;
+  mutable std::map<std::size_t, RowMismatch> damaged_;  ///< By number, of groups that are present.
 };
 
 }  // namespace chunkio::sources

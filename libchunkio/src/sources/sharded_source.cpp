@@ -25,7 +25,16 @@ ReadCost ShardedSource::place(const RowGroup& group, std::span<const RowTarget> 
   const std::size_t file = file_of(group.first_row);
   RowGroup in_file = group;
   in_file.first_row -= first_rows_[file];
-  return sources_[file]->place(in_file, rows, std::move(stop));
+  try {
+    return sources_[file]->place(in_file, rows, std::move(stop));
+  } catch (const RowMismatch& error) {
+    std::vector<RowRange> in_all = error.rows();
+    for (RowRange& range : in_all) {
+      range.begin += first_rows_[file];
+      range.end += first_rows_[file];
+    }
+    throw RowMismatch(std::move(in_all), error.what());
+  }
 }
 
 std::unique_ptr<const ByteSource> ShardedSource::prefetch(const RowGroup& group,

@@ -21,7 +21,7 @@ class ShardedSource final : public ChunkSource {
   ShardedSource(std::vector<std::unique_ptr<ChunkSource>> sources,
                 std::span<const std::int64_t> file_rows);
 
-  /// Errors name the file, and rows as they are numbered there.
+  /// Messages name the file, and rows as they are numbered there.
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(

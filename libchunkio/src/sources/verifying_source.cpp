@@ -1,6 +1,7 @@
 #include "sources/verifying_source.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,7 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
   ReadCost cost;
   const std::int64_t chunk_rows = digests_.chunk_rows();
   bool read = false;
+  std::optional<RowMismatch> mismatch;
   for (std::size_t first = 0; first < rows.size();) {
     const std::int64_t chunk = (group.first_row + rows[first].row) / chunk_rows;
     std::size_t last = first + 1;
@@ -46,9 +48,13 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
     if (verify_ == Verify::first_epoch && matched.load(std::memory_order_relaxed)) {
       cost += source_->place(group, wanted, stop);
     } else {
-      place_checked(chunk, group, wanted, stop, cost);
-      matched.store(true, std::memory_order_relaxed);
       read = true;
+      try {
+        place_checked(chunk, group, wanted, stop, cost);
+        matched.store(true, std::memory_order_relaxed);
+      } catch (const RowMismatch& error) {
+        mismatch = joined(mismatch, error);
+      }
     }
     first = last;
   }
@@ -56,13 +62,14 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
     base::store_fence();
     file_->check_unchanged();
   }
+  if (mismatch) throw RowMismatch(*mismatch);
   return cost;
 }
 
 void VerifyingSource::place_checked(std::int64_t chunk, const RowGroup& group,
                                     std::span<const RowTarget> rows, const std::stop_token& stop,
                                     ReadCost& cost) const {
-  const std::int64_t row_bytes = file_->images->row_bytes;
+  const std::int64_t row_bytes = file_->leading->row_bytes;
   const std::int64_t chunk_first_row = chunk * digests_.chunk_rows();
   std::size_t first = 0;  // of the rows that are not complete yet
   const auto take = [&](std::span<const std::byte> piece, std::int64_t at) {

@@ -2,7 +2,8 @@
 ///
 /// Wraps another source. A chunk that is to be compared is read whole, also where only some of its
 /// rows are wanted, and hashed on its way to the batch: the bytes that are hashed are those that
-/// are delivered. Only chunks that need no comparison (any more) come from the wrapped source.
+/// are delivered. Only chunks that need no comparison (any more) come from the wrapped source. A
+/// chunk that does not match is read again when its rows are wanted again.
 #pragma once
 
 #include <atomic>
@@ -33,7 +34,7 @@ class VerifyingSource final : public ChunkSource {
                   std::unique_ptr<ChunkSource> source, std::shared_ptr<const ByteSource> bytes,
                   std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
-  /// \throws Error digest_mismatch, too.
+  /// \throws RowMismatch, too.
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(

@@ -25,7 +25,7 @@ PlacedChunks::PlacedChunks(PartialFile file, const ChunkLedger& ledger, const Wr
   h5::write_skeleton(file_.fd(), file_.path(), spec, skeleton);
 
   // The pixels' place comes from the file, by the way every reader takes.
-  base_offset_ = *internal::Access::impl(open_in_one_run())->images->linear_offset;
+  base_offset_ = *internal::Access::impl(open_in_one_run())->leading->linear_offset;
   file_bytes_ = std::max(file_.size(), offset_of(ledger.num_chunks()));
   base::resize_file(file_.fd(), file_bytes_, file_.path());
   reserve_space();  // once more: setting the length gave back what lay behind it
@@ -119,7 +119,7 @@ void PlacedChunks::complete(std::span<const FieldData> fields, h5::Completion co
 /// \throws Error hdf5_failed if the pixels do not lie in one run.
 Dataset PlacedChunks::open_in_one_run() const {
   Dataset dataset = Dataset::open(file_.path());
-  if (!internal::Access::impl(dataset)->images->linear_offset) {
+  if (!internal::Access::impl(dataset)->leading->linear_offset) {
     throw Error(ErrorCode::hdf5_failed,
                 "this libhdf5 does not keep the chunks of " + file_.path() + " in one run");
   }
@@ -128,7 +128,7 @@ Dataset PlacedChunks::open_in_one_run() const {
 
 Dataset PlacedChunks::open() const {
   Dataset dataset = open_in_one_run();
-  if (*internal::Access::impl(dataset)->images->linear_offset != base_offset_) {
+  if (*internal::Access::impl(dataset)->leading->linear_offset != base_offset_) {
     throw read_back_otherwise(run_.target, "the structure of the file");
   }
   return dataset;

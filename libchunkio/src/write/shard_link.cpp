@@ -52,18 +52,18 @@ void check_is_no_shard(const DatasetInfo& info, const std::string& path) {
   }
 }
 
-/// What libhdf5 does not find it delivers as zeros, so the first and last image of each file are
+/// What libhdf5 does not find it delivers as zeros, so the first and last row of each file are
 /// compared. \throws Error digest_mismatch.
 void check_link(const Dataset& dataset, const std::string& path) {
   const DatasetInfo& info = dataset.info();
   const auto link = h5::open_dataset_file(
-      path, {.images = info.images_path, .allow_external = true}, h5::LinkFiles::opened);
+      path, {.images = info.leading.name, .allow_external = true}, h5::LinkFiles::opened);
   std::vector<std::byte> there(static_cast<std::size_t>(info.sample_bytes()));
   std::vector<std::byte> here(there.size());
   for (const ShardFile& shard : info.shards) {
     for (const std::int64_t row : {shard.first_row, shard.first_row + shard.num_samples - 1}) {
-      dataset.read_images(row, 1, here);
-      h5::read_rows(*link->images, row, 1, there, path);
+      dataset.read_field(info.leading.name, row, 1, here);
+      h5::read_rows(*link->leading, row, 1, there, path);
       if (here == there) continue;
       throw Error(ErrorCode::digest_mismatch, path + ": row " + std::to_string(row) +
                                                   " is not what " + shard.path +

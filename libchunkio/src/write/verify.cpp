@@ -53,7 +53,7 @@ bool is_damage(ErrorCode code) {
 }
 
 DamagedChunk damaged_chunk(std::int64_t chunk, const RowRange& rows, const Error& error) {
-  const auto* mismatch = dynamic_cast<const sources::RowMismatch*>(&error);
+  const auto* mismatch = dynamic_cast<const RowMismatch*>(&error);
   return {.chunk = chunk,
           .rows = rows,
           .damaged_rows = mismatch != nullptr ? mismatch->rows() : std::vector<RowRange>{rows},
@@ -110,7 +110,7 @@ class ChunkVerification {
   /// tells what is wrong with which.
   bool run_matches(std::int64_t first, std::int64_t count, base::HostBuffer& scratch) {
     const std::int64_t bytes = digests_.chunk_bytes();
-    const std::int64_t offset = *file_->images->linear_offset + first * bytes;
+    const std::int64_t offset = *file_->leading->linear_offset + first * bytes;
     try {
       ReadCost cost;
       const std::span<const std::byte> run =
@@ -135,8 +135,8 @@ class ChunkVerification {
       damaged_.push_back(damaged_chunk(chunk, digests_.rows_of(chunk), error));
     }
     bytes_read_ += cost.bytes_read;
-    if (file_->images->linear_offset) {
-      drop_from_cache(*file_->images->linear_offset + chunk * digests_.chunk_bytes(),
+    if (file_->leading->linear_offset) {
+      drop_from_cache(*file_->leading->linear_offset + chunk * digests_.chunk_bytes(),
                       digests_.chunk_bytes());
     }
   }
@@ -174,7 +174,7 @@ bool advance(std::span<std::int64_t> coord, std::span<const std::int64_t> grid) 
 /// \pre the images have an index.
 std::vector<DamagedChunk> bad_entries(const Dataset::Impl& file,
                                       const std::function<void()>& visited) {
-  const h5::ChunkIndex& index = *file.images->index;
+  const h5::ChunkIndex& index = *file.leading->index;
   std::vector<DamagedChunk> bad;
   std::array<std::int64_t, Shape::kMaxRank> position{};
   const std::span coord = std::span(position).first(index.grid().size());
@@ -185,7 +185,7 @@ std::vector<DamagedChunk> bad_entries(const Dataset::Impl& file,
       if (!is_damage(error.code())) throw;
       // Of chunks that cut samples, several have the same rows.
       if (bad.empty() || bad.back().chunk != coord[0]) {
-        const std::int64_t rows = file.images->stored.chunk_shape[0];
+        const std::int64_t rows = file.leading->stored.chunk_shape[0];
         bad.push_back(damaged_chunk(
             coord[0], {coord[0] * rows, std::min((coord[0] + 1) * rows, file.info.num_samples)},
             error));
@@ -199,7 +199,7 @@ std::vector<DamagedChunk> bad_entries(const Dataset::Impl& file,
 /// Looks up all chunks of one file.
 VerifyResult verify_index(const Dataset::Impl& file, const VerifyOptions& options) {
   VerifyResult result;
-  if (file.images->linear_offset || !file.images->index) return result;
+  if (file.leading->linear_offset || !file.leading->index) return result;
   const auto check_stopped = [&] { check_stop(options, file.info.path); };
   result.damaged = bad_entries(file, [&] {
     check_stopped();

@@ -126,7 +126,7 @@ TEST_F(ByteSourceTest, WhatTheSourceThrowsArrivesWithItsCodeAndTheRows) {
     Dataset::open(broken({100, 101}));
   });
   const std::int64_t images =
-      internal::Access::impl(Dataset::open(path_))->images->linear_offset.value() +
+      internal::Access::impl(Dataset::open(path_))->leading->linear_offset.value() +
       70 * file_.sample_bytes();
   const Dataset dataset = Dataset::open(broken({images, images + 1}));
   for (const SourceKind kind : {SourceKind::automatic, SourceKind::direct, SourceKind::hdf5}) {

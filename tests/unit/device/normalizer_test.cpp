@@ -290,6 +290,10 @@ TEST(Normalizer, WhatCannotBeIsRefused) {
   expect_error(ErrorCode::not_found, {"train.h5", "mean = 0"},
                [&] { const Normalizer normalize(info); });
   EXPECT_NO_THROW(Normalizer(info, {.mean = {0.5}, .std = {0.25}}));
+  const DatasetInfo vectors{
+      .path = "x.h5", .leading = {"x", DType::float32, Shape{784}}, .num_samples = 9};
+  expect_error(ErrorCode::unsupported, {"x.h5: x float32 [9,784] are no images"},
+               [&] { const Normalizer normalize(vectors, {.mean = {0}, .std = {1}}); });
   info.channels = 5;
   expect_error(ErrorCode::unsupported, {"5 channels"},
                [&] { const Normalizer normalize(info, {.mean = {0}, .std = {1}}); });

@@ -31,12 +31,12 @@ class ChunkIndexTest : public testing::Test {
  protected:
   static ChunkEntry find(const Dataset& dataset, std::int64_t chunk) {
     const std::array<std::int64_t, 4> coord{chunk, 0, 0, 0};
-    return chunkio::internal::Access::impl(dataset)->images->index->find(coord);
+    return chunkio::internal::Access::impl(dataset)->leading->index->find(coord);
   }
 
   /// Finds every chunk of whole samples and compares what lies there with the pattern.
   static void expect_chunks(const Dataset& dataset) {
-    const StoredArray& images = *chunkio::internal::Access::impl(dataset)->images;
+    const StoredArray& images = *chunkio::internal::Access::impl(dataset)->leading;
     const std::int64_t k = images.stored.chunk_shape[0];
     const std::int64_t bytes = dataset.info().sample_bytes();
     for (std::int64_t chunk = images.num_chunks - 1; chunk >= 0; --chunk) {
@@ -64,8 +64,8 @@ TEST_P(ChunkIndexKindTest, FindsEveryChunkWhereItLies) {
   }
   {
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
-    ASSERT_TRUE(chunkio::internal::Access::impl(dataset)->images->index);
-    EXPECT_EQ(chunkio::internal::Access::impl(dataset)->images->index->num_chunks(), 6);
+    ASSERT_TRUE(chunkio::internal::Access::impl(dataset)->leading->index);
+    EXPECT_EQ(chunkio::internal::Access::impl(dataset)->leading->index->num_chunks(), 6);
     expect_chunks(dataset);
     expect_chunks(dataset);  // once more, from memory
   }
@@ -80,10 +80,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ChunkIndexKindTest,
 
 TEST_F(ChunkIndexTest, KnowsTheImplicitIndexFromTheOthers) {
   EXPECT_TRUE(chunkio::internal::Access::impl(Dataset::open(test::h5py_file(folder_, "one_chunk")))
-                  ->images->index);
+                  ->leading->index);
   for (const char* name : {"btree1", "extensible_array", "btree2"}) {
     EXPECT_FALSE(chunkio::internal::Access::impl(Dataset::open(test::h5py_file(folder_, name)))
-                     ->images->linear_offset)
+                     ->leading->linear_offset)
         << name;
   }
 }
@@ -105,7 +105,7 @@ TEST_F(ChunkIndexTest, ChunksWithoutStorageAreSaidToHaveNone) {
   EXPECT_FALSE(find(dataset, 0).allocated());
   EXPECT_TRUE(find(dataset, 1).allocated());
   EXPECT_FALSE(find(dataset, 2).allocated());
-  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->images->fill_value,
+  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->leading->fill_value,
             std::vector<std::byte>{std::byte{9}});
 }
 
@@ -140,7 +140,7 @@ std::string with_address(const test::ScratchFolder& folder, std::int64_t chunk,
     const Dataset dataset = Dataset::open(path);
     const std::array<std::int64_t, 4> coord{chunk, 0, 0, 0};
     address = static_cast<std::uint64_t>(
-        chunkio::internal::Access::impl(dataset)->images->index->find(coord).file_offset);
+        chunkio::internal::Access::impl(dataset)->leading->index->find(coord).file_offset);
   }
   auto bytes = test::read_bytes(path);
   int found = 0;
@@ -255,7 +255,7 @@ TEST_F(ChunkIndexTest, AFileThatTookTheNameIsNotLookedAt) {
 
 TEST_F(ChunkIndexTest, AnyNumberOfComputedAddressesNeedsNoTable) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "implicit_chunks"));
-  const StoredArray& images = *chunkio::internal::Access::impl(dataset)->images;
+  const StoredArray& images = *chunkio::internal::Access::impl(dataset)->leading;
   ASSERT_GT(images.num_chunks, ChunkIndex::kMaxChunks);
   EXPECT_EQ(images.needs_libhdf5, "");
   EXPECT_FALSE(images.index);
@@ -270,10 +270,10 @@ TEST_F(ChunkIndexTest, AnyNumberOfComputedAddressesNeedsNoTable) {
 
 TEST_F(ChunkIndexTest, TooManyOthersAreLeftToLibhdf5) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "huge_field"));
-  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->images->num_chunks, std::int64_t{1} << 30);
-  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->images->needs_libhdf5,
+  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->leading->num_chunks, std::int64_t{1} << 30);
+  EXPECT_EQ(chunkio::internal::Access::impl(dataset)->leading->needs_libhdf5,
             "too many chunks for an index");
-  EXPECT_FALSE(chunkio::internal::Access::impl(dataset)->images->index);
+  EXPECT_FALSE(chunkio::internal::Access::impl(dataset)->leading->index);
 }
 
 TEST_F(ChunkIndexTest, ChunksThatCannotBeCountedAreAnError) {

@@ -27,7 +27,7 @@ TEST_F(DatasetTest, ContiguousDataIsOneRun) {
   EXPECT_EQ(dataset.info().num_chunks, 0);
   EXPECT_FALSE(dataset.info().format_version);
   EXPECT_TRUE(dataset.info().class_names.empty());
-  EXPECT_TRUE(internal::Access::impl(dataset)->images->linear_offset);
+  EXPECT_TRUE(internal::Access::impl(dataset)->leading->linear_offset);
   EXPECT_EQ(read_labels(dataset)[8], 1);  // int32 in the file
   expect_pattern(dataset);
 }
@@ -40,9 +40,9 @@ TEST_F(DatasetTest, ChunksMayCutSamples) {
   EXPECT_EQ(info.width, 178);
   EXPECT_EQ(info.stored.chunk_shape, (Shape{100, 3, 217, 178}));
   EXPECT_EQ(info.num_chunks, 4);
-  EXPECT_FALSE(internal::Access::impl(dataset)->images->whole_rows());
-  EXPECT_EQ(internal::Access::impl(dataset)->images->needs_libhdf5, "");
-  EXPECT_GE(internal::Access::impl(dataset)->images->chunk_cache_bytes,
+  EXPECT_FALSE(internal::Access::impl(dataset)->leading->whole_rows());
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "");
+  EXPECT_GE(internal::Access::impl(dataset)->leading->chunk_cache_bytes,
             2 * 2 * 100 * 3 * 217 * 178);
   ASSERT_TRUE(info.labels);
   EXPECT_EQ(read_labels(dataset)[129], 129 % 7);
@@ -52,8 +52,8 @@ TEST_F(DatasetTest, ChunksMayCutSamples) {
 TEST_F(DatasetTest, FiltersAreNamedInOrder) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "deflate"));
   EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "deflate"}));
-  EXPECT_EQ(internal::Access::impl(dataset)->images->needs_libhdf5, "");
-  EXPECT_FALSE(internal::Access::impl(dataset)->images->linear_offset);
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "");
+  EXPECT_FALSE(internal::Access::impl(dataset)->leading->linear_offset);
   EXPECT_LT(dataset.info().stored_bytes, 40 * 8 * 8 * 3);
   expect_pattern(dataset);
   expect_pattern(Dataset::open(h5py_file(folder_, "fletcher")));
@@ -62,7 +62,7 @@ TEST_F(DatasetTest, FiltersAreNamedInOrder) {
 TEST_F(DatasetTest, LzfIsReadWithoutAFilterOfLibhdf5) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "lzf"));
   EXPECT_EQ(dataset.info().stored.filters, (std::vector<std::string>{"shuffle", "lzf"}));
-  EXPECT_EQ(internal::Access::impl(dataset)->images->needs_libhdf5, "");
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "");
   expect_pattern(dataset);
   for (const char* name : {"lzf_masked", "lzf_odd_chunks", "lzf_large", "lzf_user_block"}) {
     SCOPED_TRACE(name);
@@ -95,21 +95,21 @@ TEST_F(DatasetTest, FieldsUnderLzfAreThoseOfAFileWithoutIt) {
 
 TEST_F(DatasetTest, ChunksBehindAnIndexAreNoRunThoughTheyMayLieInOne) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "whole_chunks"));
-  EXPECT_FALSE(internal::Access::impl(dataset)->images->linear_offset);
-  EXPECT_EQ(internal::Access::impl(dataset)->images->chunk_cache_bytes, 0);
+  EXPECT_FALSE(internal::Access::impl(dataset)->leading->linear_offset);
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->chunk_cache_bytes, 0);
   expect_pattern(dataset);
   expect_pattern(Dataset::open(h5py_file(folder_, "one_chunk")));
 }
 
 TEST_F(DatasetTest, AUserBlockShiftsEveryPosition) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "user_block"));
-  EXPECT_TRUE(internal::Access::impl(dataset)->images->linear_offset);
+  EXPECT_TRUE(internal::Access::impl(dataset)->leading->linear_offset);
   expect_pattern(dataset);
 }
 
 TEST_F(DatasetTest, StorageThatWasNeverWrittenGivesTheFillValue) {
   const Dataset dataset = Dataset::open(h5py_file(folder_, "unallocated"));
-  EXPECT_EQ(internal::Access::impl(dataset)->images->needs_libhdf5, "storage is not allocated");
+  EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "storage is not allocated");
   EXPECT_EQ(test::read_rows(dataset, 5, 1), std::vector<std::byte>(192));
   const Dataset chunks = Dataset::open(h5py_file(folder_, "unallocated_chunks"));
   EXPECT_EQ(test::read_rows(chunks, 0, 1), std::vector<std::byte>(192, std::byte{9}));
@@ -120,12 +120,119 @@ TEST_F(DatasetTest, StorageThatWasNeverWrittenGivesTheFillValue) {
   EXPECT_EQ(label, 7);
 }
 
-TEST_F(DatasetTest, FloatsAreRefusedWithTheWayOut) {
+/// What `numbers` of the script wrote.
+template <class Number>
+void expect_numbers(const Dataset& dataset) {
+  const DatasetInfo& info = dataset.info();
+  EXPECT_EQ(info.leading.dtype, dtype_of<Number>());
+  const std::int64_t elements = info.sample_shape().num_elements();
+  for (const auto& [first, count] :
+       {std::pair<std::int64_t, std::int64_t>{0, 40}, {5, 1}, {13, 9}}) {
+    std::vector<Number> values(static_cast<std::size_t>(count * elements));
+    dataset.read_field(info.leading.name, first, count, std::as_writable_bytes(std::span(values)));
+    for (std::int64_t i = 0; i < count * elements; ++i) {
+      ASSERT_EQ(values[static_cast<std::size_t>(i)],
+                static_cast<Number>(1024 * (first + i / elements) + i % elements));
+    }
+  }
+}
+
+TEST_F(DatasetTest, WithoutImagesOtherNumbersLead) {
+  const Dataset dataset = Dataset::open(h5py_file(folder_, "vectors"));
+  const DatasetInfo& info = dataset.info();
+  EXPECT_FALSE(info.has_images());
+  EXPECT_EQ(info.leading.name, "x");
+  EXPECT_EQ(info.leading.row_shape, Shape{784});
+  EXPECT_EQ(info.sample_shape(), Shape{784});
+  EXPECT_EQ(info.sample_bytes(), 784 * 4);
+  EXPECT_EQ(info.num_samples, 40);
+  EXPECT_EQ(info.stored.shape, (Shape{40, 784}));
+  EXPECT_EQ(info.stored.dtype, DType::float32);
+  EXPECT_EQ(info.images_path, "");
+  EXPECT_EQ(info.height + info.width + info.channels, 0);
+  EXPECT_EQ(info.labels->name, "labels");
+  ASSERT_EQ(info.fields.size(), 1U);
+  EXPECT_EQ(info.fields[0].name, "id");
+  EXPECT_TRUE(info.left_out.empty());
+  EXPECT_EQ(dataset.find_field("x")->row_shape, Shape{784});
+  expect_numbers<float>(dataset);
+  std::vector<std::byte> row(784 * 4);
+  expect_error(ErrorCode::unsupported,
+               {info.path, "x float32 [40,784] are no images", "option images"},
+               [&] { dataset.read_images(0, 1, row); });
+  EXPECT_THROW(require_images(info), Error);
+
+  for (const char* name :
+       {"vectors_chunked", "vectors_latest", "vectors_cut", "vectors_big_endian"}) {
+    SCOPED_TRACE(name);
+    expect_numbers<float>(Dataset::open(h5py_file(folder_, name)));
+  }
+  expect_numbers<double>(Dataset::open(h5py_file(folder_, "vectors_deflate")));
+  expect_numbers<std::int32_t>(Dataset::open(h5py_file(folder_, "vectors_scaleoffset")));
+  const Dataset lzf = Dataset::open(h5py_file(folder_, "vectors_lzf"));
+  EXPECT_EQ(lzf.info().sample_shape(), (Shape{3, 5, 7, 2}));
+  expect_numbers<std::int16_t>(lzf);
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "vectors_bytes")).info().leading.dtype, DType::uint8);
+}
+
+TEST_F(DatasetTest, WhatLeadsCanBeNamed) {
+  const std::string scalars = h5py_file(folder_, "vectors_one_axis");
+  refused(ErrorCode::unsupported, {scalars, "holds no images", "x float32 [40]", "option images"},
+          scalars);
+  const Dataset scalar = Dataset::open(scalars, {.images = "x"});
+  EXPECT_EQ(scalar.info().sample_shape(), Shape{});
+  expect_numbers<float>(scalar);
+  EXPECT_EQ(Dataset::open(scalars, {.images = "labels"}).info().labels, std::nullopt);
+
+  const std::string several = h5py_file(folder_, "vectors_and_boxes");
+  refused(ErrorCode::unsupported,
+          {several, "several datasets that may lead it",
+           "box float32 [40,4], more float32 [39,4], x float32 [40,784]", "option images"},
+          several);
+  const Dataset named = Dataset::open(several, {.images = "x"});
+  expect_numbers<float>(named);
+  EXPECT_EQ(named.info().fields.front().name, "box");
+  // Labels say how many samples there are.
+  EXPECT_EQ(Dataset::open(h5py_file(folder_, "vectors_beside_others")).info().leading.name, "x");
+  const std::string one_hot = h5py_file(folder_, "vectors_one_hot");
+  refused(ErrorCode::unsupported, {"x float32 [40,784], y int32 [40,40]"}, one_hot);
+
+  refused(ErrorCode::invalid_argument, {"x float32 [40,784]", "leave out the option layout"},
+          several, {.images = "x", .layout = Layout::nhwc});
+  refused(ErrorCode::unsupported, {"x float32 [40,784] are no images", "scale"}, several,
+          {.images = "x", .scale = PixelScale{0, 1}});
+  const std::string text = h5py_file(folder_, "fields");
+  refused(ErrorCode::unsupported, {"meta/name string [12] cannot lead"}, text,
+          {.images = "meta/name"});
+  refused(ErrorCode::unsupported, {"scalar float64 [] cannot lead"}, text, {.images = "scalar"});
+}
+
+TEST_F(DatasetTest, AnyArrayOfAnOwnFileCanLead) {
+  const std::string path = folder_.file("own.h5");
+  {
+    DatasetWriter writer(path, test::small_spec(12), {.chunk_samples = 5});
+    test::write_pattern(writer, test::small_spec(12));
+    writer.close();
+  }
+  const Dataset dataset = Dataset::open(path, {.images = "source_index"});
+  EXPECT_FALSE(dataset.info().has_images());
+  EXPECT_EQ(dataset.info().leading.dtype, DType::int64);
+  EXPECT_TRUE(dataset.info().digests_cover.empty());
+  ASSERT_EQ(dataset.info().fields.size(), 1U);
+  EXPECT_EQ(dataset.info().fields[0].name, "images");
+  EXPECT_EQ(dataset.info().fields[0].row_shape, (Shape{6, 5, 3}));
+}
+
+TEST_F(DatasetTest, FloatsLeadUnlessTheyAreScaled) {
   for (const char* name : {"floats", "floats_and_masks", "floats_gray", "wide_integers"}) {
     SCOPED_TRACE(name);
     const std::string path = h5py_file(folder_, name);
-    refused(ErrorCode::unsupported,
-            {path, "other numbers than uint8", "h5pack repack", "scale = 0..1"}, path);
+    const Dataset dataset = Dataset::open(path);
+    EXPECT_FALSE(dataset.info().has_images());
+    EXPECT_EQ(dataset.info().sample_shape(), dataset.info().stored.shape.without_first_axis());
+    expect_error(ErrorCode::unsupported,
+                 {path, "other numbers than uint8", "h5pack repack", "scale = 0..1"},
+                 [&] { require_images(dataset.info()); });
   }
 }
 
@@ -139,7 +246,7 @@ TEST_F(DatasetTest, ScalingMakesPixelsOfOtherNumbers) {
     SCOPED_TRACE(name);
     const Dataset dataset = Dataset::open(h5py_file(folder_, name), {.scale = scale});
     EXPECT_EQ(dataset.info().stored.dtype, DType::uint8);
-    EXPECT_FALSE(internal::Access::impl(dataset)->images->linear_offset);
+    EXPECT_FALSE(internal::Access::impl(dataset)->leading->linear_offset);
     expect_pattern(dataset);
   }
   const Dataset narrow = Dataset::open(h5py_file(folder_, "floats"), {.scale = PixelScale{0, 2}});
@@ -206,10 +313,10 @@ TEST_F(DatasetTest, WhatLiesElsewhereIsReadWhenAllowed) {
   EXPECT_EQ(read_labels(Dataset::open(h5py_file(folder_, "soft_link_labels"), options)),
             (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
   const Dataset external = Dataset::open(h5py_file(folder_, "external_storage"), options);
-  EXPECT_EQ(internal::Access::impl(external)->images->needs_libhdf5, "external storage");
+  EXPECT_EQ(internal::Access::impl(external)->leading->needs_libhdf5, "external storage");
   EXPECT_EQ(test::read_rows(external, 4, 1), std::vector<std::byte>(192, std::byte{'s'}));
   EXPECT_EQ(internal::Access::impl(Dataset::open(h5py_file(folder_, "virtual"), options))
-                ->images->needs_libhdf5,
+                ->leading->needs_libhdf5,
             "virtual dataset");
   options.images = "alias/x";
   expect_pattern(Dataset::open(h5py_file(folder_, "soft_link_in_path"), options));
@@ -307,7 +414,7 @@ TEST_F(DatasetTest, AFieldStaysOpenUntilItsLastRow) {
 TEST_F(DatasetTest, DataInsideTheSuperblockIsAnError) {
   const std::string path = h5py_file(folder_, "contiguous");
   const std::array<std::int64_t, 2> place{
-      internal::Access::impl(Dataset::open(path))->images->linear_offset.value(), 40 * 8 * 8 * 3};
+      internal::Access::impl(Dataset::open(path))->leading->linear_offset.value(), 40 * 8 * 8 * 3};
   const std::int64_t inside = 8;
   auto bytes = test::read_bytes(path);
   int found = 0;

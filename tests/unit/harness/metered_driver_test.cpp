@@ -74,7 +74,7 @@ class MeteredDriverTest : public testing::Test {
 TEST_F(MeteredDriverTest, TellsOfEveryChunkThatIsLoadedAndOfNoneThatIsCached) {
   const std::string path = test::h5py_file(folder_, "whole_chunks");
   const Dataset dataset = Dataset::open(path);
-  const StoredArray& stored = *chunkio::internal::Access::impl(dataset)->images;
+  const StoredArray& stored = *chunkio::internal::Access::impl(dataset)->leading;
   const std::int64_t k = stored.stored.chunk_shape[0];
   open(path);
   ASSERT_TRUE(images_);
@@ -114,7 +114,7 @@ TEST_F(MeteredDriverTest, CountsBytesFromTheBeginOfTheFileAlsoBehindAUserBlock) 
   EXPECT_EQ(row, test::pattern_rows(0, 1, kRowBytes));
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
-  const StoredArray& stored = *chunkio::internal::Access::impl(dataset)->images;
+  const StoredArray& stored = *chunkio::internal::Access::impl(dataset)->leading;
   const std::int64_t expected = stored.linear_offset
                                     ? *stored.linear_offset
                                     : stored.index->find(std::array<std::int64_t, 4>{}).file_offset;

@@ -59,7 +59,7 @@ class SimulatedDiskTest : public testing::Test {
   [[nodiscard]] sources::SelectedSource select(SourceKind kind,
                                                const std::shared_ptr<DiskLimiter>& disk) const {
     return sources::select_source(
-        internal::Access::impl(*dataset_), internal::Access::impl(*dataset_)->images,
+        internal::Access::impl(*dataset_), internal::Access::impl(*dataset_)->leading,
         {.kind = kind, .group_samples = kChunk, .disk = disk, .disk_offset = 1 << 20});
   }
 
@@ -188,7 +188,7 @@ TEST_F(SimulatedDiskTest, FilteredChunksAreChargedAsTheyAreStored) {
   for (const SourceKind kind : {SourceKind::direct, SourceKind::hdf5}) {
     SCOPED_TRACE(to_string(kind));
     open(path, kind);
-    const h5::StoredArray& images = *internal::Access::impl(*dataset_)->images;
+    const h5::StoredArray& images = *internal::Access::impl(*dataset_)->leading;
     const std::int64_t k = images.stored.chunk_shape[0];
     const std::int64_t stored = images.index->find(std::array<std::int64_t, 4>{}).stored_bytes;
     ASSERT_LT(stored, k * dataset_->info().sample_bytes());

@@ -39,6 +39,18 @@ TEST(GroupSamples, FilteredChunksAreNotCut) {
   EXPECT_EQ(group_samples(info, kDefaultWindowBytes), 100'000);
 }
 
+TEST(GroupSamples, AreCutByTheMeanOfTheRows) {
+  EXPECT_EQ(mean_row_bytes(1000, 10), 100);
+  EXPECT_EQ(mean_row_bytes(1009, 10), 100);
+  EXPECT_EQ(mean_row_bytes(3, 10), 1) << "rows may be empty";
+  EXPECT_EQ(mean_row_bytes(images(7)), 32 * 32 * 3);
+  DatasetInfo vectors;
+  vectors.num_samples = 100'000;
+  vectors.leading = {"x", DType::float32, Shape{784}};
+  EXPECT_EQ(mean_row_bytes(vectors), 784 * 4);
+  EXPECT_EQ(group_samples(vectors, kDefaultWindowBytes), kDefaultChunkBytes / (784 * 4));
+}
+
 TEST(GroupSamples, ARunIsAtMostHalfAWindowAndAtLeastOneSample) {
   EXPECT_EQ(group_samples(images(0), 10 * 32 * 32 * 3), 5);
   EXPECT_EQ(group_samples(images(0), 1), 1);

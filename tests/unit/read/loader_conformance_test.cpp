@@ -1,4 +1,5 @@
-// What Loader and DeviceLoader promise alike, tried on both.
+// What Loader and DeviceLoader promise alike, tried on both; and Loader of files that other numbers
+// than images of four axes lead.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -56,14 +57,19 @@ std::vector<Value> copy_of(const Tensor& tensor) {
   return values;
 }
 
+template <class AnyBatch>
+void expect_images(const AnyBatch& batch) {
+  EXPECT_EQ(batch["images"], batch.images());
+  EXPECT_TRUE(batch.contains(batch["images"]));
+}
+
 /// Whatever the loader, batches are read alike.
 template <class AnyBatch>
 Delivered delivered(const AnyBatch& batch) {
   const Tensor weights = batch["weights"];
   EXPECT_EQ(weights.shape(), Shape({batch.size(), 2}));
-  EXPECT_EQ(batch["images"], batch.images());
   EXPECT_EQ(batch["labels"], batch.labels());
-  for (const char* const name : {"images", "labels", "weights"}) {
+  for (const char* const name : {"labels", "weights"}) {
     EXPECT_TRUE(batch.contains(batch[name])) << name;
   }
   return {.epoch = batch.epoch(),
@@ -73,8 +79,78 @@ Delivered delivered(const AnyBatch& batch) {
           .weights = copy_of<float>(weights)};
 }
 
+/// Files of 47 samples in chunks of 6, with labels and weights as write_packed() has them.
+struct PackedImages {
+  static constexpr const char* kNamed = "";
+  static constexpr std::int64_t kSampleBytes = 90;
+  static std::string make(const test::ScratchFolder& folder) {
+    const std::string path = folder.file("train.h5");
+    test::write_packed(path, {.num_samples = 47, .height = 6, .width = 5, .chunk_samples = 6});
+    return path;
+  }
+  static void expect_rows(const Batch& batch) {
+    expect_images(batch);
+    for (std::int64_t i = 0; i < batch.size(); ++i) {
+      const std::int64_t row = batch.sample_ids()[static_cast<std::size_t>(i)];
+      EXPECT_EQ(std::memcmp(batch.images().data() + i * kSampleBytes,
+                            test::image(row, kSampleBytes).data(), kSampleBytes),
+                0)
+          << row;
+    }
+    EXPECT_EQ(batch["images"], batch.leading());
+  }
+};
+
+/// uint8 [47,9,10].
+struct GrayImages {
+  static constexpr const char* kNamed = "";
+  static constexpr std::int64_t kSampleBytes = 90;
+  static std::string make(const test::ScratchFolder& folder) {
+    return test::h5py_file(folder, "packed_gray");
+  }
+  static void expect_rows(const Batch& batch) {
+    expect_images(batch);
+    EXPECT_EQ(batch.images().shape(), Shape({batch.size(), 9, 10, 1}));
+    for (std::int64_t i = 0; i < batch.size(); ++i) {
+      const std::int64_t row = batch.sample_ids()[static_cast<std::size_t>(i)];
+      EXPECT_EQ(std::memcmp(batch.images().data() + i * kSampleBytes,
+                            test::pattern_rows(row, 1, kSampleBytes).data(), kSampleBytes),
+                0)
+          << row;
+    }
+    EXPECT_EQ(batch["x"], batch.leading());
+    EXPECT_EQ(batch["images"], batch.leading());
+  }
+};
+
+/// float32 [47,784].
+struct Vectors {
+  static constexpr const char* kNamed = "x";  // beside weights, which might lead as well
+  static constexpr std::int64_t kSampleBytes = 784 * 4;
+  static std::string make(const test::ScratchFolder& folder) {
+    return test::h5py_file(folder, "packed_vectors");
+  }
+  static void expect_rows(const Batch& batch) {
+    EXPECT_EQ(batch.leading().dtype(), DType::float32);
+    EXPECT_EQ(batch.leading().shape(), Shape({batch.size(), 784}));
+    const auto values = batch.leading().values<float>();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto row = static_cast<std::size_t>(batch.sample_ids()[i / 784]);
+      ASSERT_EQ(values[i], static_cast<float>(1024 * row + i % 784)) << row;
+    }
+    EXPECT_EQ(batch["x"], batch.leading());
+    EXPECT_TRUE(batch.contains(batch.leading()));
+    expect_error(ErrorCode::unsupported, {"no images", "x float32", "by its name"},
+                 [&] { static_cast<void>(batch.images()); });
+    expect_error(ErrorCode::not_found, {"'images'", "but x, labels, weights"},
+                 [&] { static_cast<void>(batch["images"]); });
+  }
+};
+
+template <class Files>
 class Host {
  public:
+  using File = Files;
   explicit Host(Loader loader) : loader_(std::move(loader)) {}
 
   [[nodiscard]] static Host resume(const Dataset& dataset, const LoaderOptions& options,
@@ -88,7 +164,10 @@ class Host {
     return loader_.next(stop, timeout);
   }
   [[nodiscard]] auto epoch(std::int64_t number) { return loader_.epoch(number); }
-  [[nodiscard]] static Delivered read(const Batch& batch) { return delivered(batch); }
+  [[nodiscard]] static Delivered read(const Batch& batch) {
+    File::expect_rows(batch);
+    return delivered(batch);
+  }
   [[nodiscard]] LoaderStats reading() { return loader_.stats(); }
   /// Whether each epoch reads the file.
   static constexpr bool kReads = true;
@@ -101,6 +180,7 @@ class Host {
 template <cuda::DeviceResident resident, std::int64_t big_batch>
 class OnDevice {
  public:
+  using File = PackedImages;
   explicit OnDevice(Loader loader)
       : stream_(gpu_),
         loader_(internal::Access::make<cuda::DeviceLoader>(gpu_, std::move(loader), options())) {}
@@ -118,6 +198,7 @@ class OnDevice {
   [[nodiscard]] Delivered read(const cuda::DeviceBatch& batch) const {
     // What lies on the fake device is host memory, once the stream has come there.
     gpu_->synchronize(stream_.get());
+    expect_images(batch);
     return delivered(batch);
   }
   [[nodiscard]] LoaderStats reading() { return loader_.stats().loader; }
@@ -144,10 +225,6 @@ class OnDevice {
 template <class Subject>
 class LoaderConformance : public ::testing::Test {
  protected:
-  void SetUp() override {
-    test::write_packed(path_, {.num_samples = 47, .height = 6, .width = 5, .chunk_samples = 6});
-  }
-
   static constexpr std::int64_t kSteps = 12;
 
   [[nodiscard]] static LoaderOptions options() {
@@ -155,12 +232,15 @@ class LoaderConformance : public ::testing::Test {
             .seed = 3,
             .fields = {"weights"},
             // Some row groups, so that the order is more than one shuffle of everything.
-            .order = {.window_bytes = 2 * 6 * 90},
+            .order = {.window_bytes = 2 * 6 * Subject::File::kSampleBytes},
             .memory = {.max_held = 2, .release_timeout_seconds = 0},
             .io = {.num_threads = 2}};
   }
   [[nodiscard]] Loader host_loader(const LoaderOptions& wanted = options()) const {
-    return {Dataset::open(path_), wanted};
+    return {open(), wanted};
+  }
+  [[nodiscard]] Dataset open() const {
+    return Dataset::open(path_, {.images = Subject::File::kNamed});
   }
 
   [[nodiscard]] static Delivered take(Subject& subject) {
@@ -203,18 +283,23 @@ class LoaderConformance : public ::testing::Test {
   }
 
   test::ScratchFolder folder_;
-  std::string path_ = folder_.file("train.h5");
+  std::string path_ = Subject::File::make(folder_);
 };
 
-using Subjects = ::testing::Types<Host, OnDevice<cuda::DeviceResident::off, 1>,
-                                  OnDevice<cuda::DeviceResident::off, 5>,
-                                  OnDevice<cuda::DeviceResident::require, 1>>;
+using Subjects =
+    ::testing::Types<Host<PackedImages>, Host<GrayImages>, Host<Vectors>,
+                     OnDevice<cuda::DeviceResident::off, 1>, OnDevice<cuda::DeviceResident::off, 5>,
+                     OnDevice<cuda::DeviceResident::require, 1>>;
 
 class SubjectNames {
  public:
   template <class Subject>
   static std::string GetName(int i) {
-    return std::vector<std::string>{"Loader", "DeviceLoader", "DeviceLoaderWithBigBatches",
+    return std::vector<std::string>{"Loader",
+                                    "LoaderOfGray",
+                                    "LoaderOfVectors",
+                                    "DeviceLoader",
+                                    "DeviceLoaderWithBigBatches",
                                     "ResidentDeviceLoader"}[static_cast<std::size_t>(i)];
   }
 };
@@ -253,7 +338,7 @@ TYPED_TEST(LoaderConformance, AResumedLoaderGoesOnFromEveryState) {
   for (std::int64_t step = 0; step < this->kSteps; ++step) {
     const std::string state = first.get().state();
     EXPECT_EQ(first.get().state_at({1, step}, false), state) << step;
-    TypeParam second = TypeParam::resume(Dataset::open(this->path_), this->options(), state);
+    TypeParam second = TypeParam::resume(this->open(), this->options(), state);
     EXPECT_EQ(this->drain(second), this->expected(1, step)) << step;
     static_cast<void>(first.next());
   }
@@ -381,7 +466,7 @@ TYPED_TEST(LoaderConformance, GoesOnWhereTheLoaderItIsMadeOfWasRestoredTo) {
   first.start_epoch(1);
   for (std::int64_t step = 0; step <= this->kSteps; ++step) {
     const auto resumed = [&] {
-      return Loader::resume(Dataset::open(this->path_), this->options(), first.state());
+      return Loader::resume(this->open(), this->options(), first.state());
     };
     TypeParam subject(resumed());
     EXPECT_EQ(subject.get().position().epoch, 1);
@@ -538,6 +623,16 @@ TYPED_TEST(LoaderConformance, ABatchThatWasMovedFromIsEmpty) {
     EXPECT_THROW(static_cast<void>((*batch)["weights"]), Error);
     EXPECT_FALSE(batch->contains(moved.images()));
   }
+}
+
+TEST(DeviceLoader, NeedsImages) {
+  const test::ScratchFolder folder;
+  const std::string path = Vectors::make(folder);
+  expect_error(ErrorCode::unsupported, {path, "x float32 [47,784] are no images"}, [&] {
+    static_cast<void>(internal::Access::make<cuda::DeviceLoader>(
+        std::make_shared<test::FakeGpu>(), Loader(Dataset::open(path, {.images = "x"}), {}),
+        cuda::DeviceOptions{.normalize = {.mean = {0}, .std = {1}}}));
+  });
 }
 
 TEST(Loader, EveryMemberOfOneThatWasMovedFromSaysSo) {

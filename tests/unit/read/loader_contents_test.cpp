@@ -204,20 +204,21 @@ TEST_P(VerifiedTest, OrIsLeftOut) {
        .io = {.source = GetParam(), .verify = Verify::always, .on_error = OnError::skip}});
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
     const std::vector<std::int64_t> rows = drain(loader, epoch);
-    EXPECT_EQ(rows.size(), 32U);
+    EXPECT_EQ(rows.size(), 39U);
     EXPECT_FALSE(std::binary_search(rows.begin(), rows.end(), 19));
-    EXPECT_EQ(loader.epoch_stats(epoch).skipped_images, 8);
+    EXPECT_EQ(loader.epoch_stats(epoch).skipped_images, 1);
     EXPECT_EQ(loader.epoch_stats(epoch).batches, loader.num_steps());
   }
   const std::vector<SkippedRows> skipped = loader.skipped();
   ASSERT_EQ(skipped.size(), 1U);
-  EXPECT_EQ(skipped[0].first_row, 16);
-  EXPECT_EQ(skipped[0].num_rows, 8);
-  EXPECT_NE(skipped[0].reason.find("digest"), std::string::npos);
+  EXPECT_EQ(skipped[0].first_row, 19);
+  EXPECT_EQ(skipped[0].num_rows, 1);
+  EXPECT_NE(skipped[0].reason.find("sample 19 does not match its stored digest"),
+            std::string::npos);
 }
 
 TEST_P(VerifiedTest, WhatIsKeptWasCheckedBefore) {
-  // The damaged chunk is never kept, so every epoch meets it; the others are read once.
+  // Each chunk is read once, and the damaged sample stays skipped.
   Loader loader(Dataset::open(path_), {.batch_size = 4,
                                        .memory = {.resident = Resident::host},
                                        .io = {.source = GetParam(),
@@ -225,8 +226,8 @@ TEST_P(VerifiedTest, WhatIsKeptWasCheckedBefore) {
                                               .on_error = OnError::skip,
                                               .num_epochs = 3}});
   for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
-    EXPECT_EQ(drain(loader, epoch).size(), 32U);
-    EXPECT_EQ(loader.epoch_stats(epoch).skipped_images, 8);
+    EXPECT_EQ(drain(loader, epoch).size(), 39U);
+    EXPECT_EQ(loader.epoch_stats(epoch).skipped_images, 1);
     EXPECT_EQ(loader.epoch_stats(epoch).chunk_loads, epoch == 0 ? 4 : 0);
   }
 }

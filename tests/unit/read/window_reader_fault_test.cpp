@@ -1,6 +1,7 @@
 // What goes wrong while windows are in flight: errors, damage that is skipped, destruction.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <string>
@@ -102,17 +103,16 @@ TEST(WindowReaderFault, JumpDuringAnyCallStartsAnew) {
   }
 }
 
-/// Batches of an epoch without the rows of damaged groups.
-void expect_epoch_without(Fixture& fixture, const Case& setup, std::int64_t epoch,
-                          const std::function<bool(std::int64_t first_row)>& damaged) {
+/// Batches of an epoch without damaged rows.
+void expect_epoch_without_rows(Fixture& fixture, const Case& setup, std::int64_t epoch,
+                               const std::function<bool(std::int64_t row)>& damaged) {
   const EpochOrder order = setup.order_of(epoch);
   std::int64_t skipped = 0;
   std::int64_t delivered = 0;
   fixture.reader->start(epoch);
   for (std::int64_t step = 0; step < order.num_steps(); ++step) {
     std::vector<std::int64_t> samples = order.batch(step);
-    skipped += static_cast<std::int64_t>(std::erase_if(
-        samples, [&](std::int64_t row) { return damaged(row - row % setup.group_samples); }));
+    skipped += static_cast<std::int64_t>(std::erase_if(samples, damaged));
     delivered += static_cast<std::int64_t>(samples.size());
     const auto slot = fixture.reader->next();
     ASSERT_TRUE(slot) << "an empty batch is a batch, too";
@@ -124,6 +124,14 @@ void expect_epoch_without(Fixture& fixture, const Case& setup, std::int64_t epoc
   EXPECT_EQ(stats.skipped_images, skipped);
   EXPECT_EQ(stats.images, delivered);
   EXPECT_EQ(stats.batches, order.num_steps());
+}
+
+/// The same of damaged groups.
+void expect_epoch_without(Fixture& fixture, const Case& setup, std::int64_t epoch,
+                          const std::function<bool(std::int64_t first_row)>& damaged) {
+  expect_epoch_without_rows(fixture, setup, epoch, [&](std::int64_t row) {
+    return damaged(row - row % setup.group_samples);
+  });
 }
 
 TEST(WindowReaderFault, SkippedRowsLeaveNoHoles) {
@@ -168,6 +176,85 @@ TEST(WindowReaderFault, SkippedRowsLeaveNoHoles) {
       }
     }
   }
+}
+
+TEST(WindowReaderFault, OnlyRowsThatDoNotMatchAreSkipped) {
+  const auto damaged = [](std::int64_t row) {
+    return row == 0 || (row >= 20 && row < 23) || row % 31 == 7 || row == 99;
+  };
+  for (const OrderMode mode :
+       {OrderMode::chunk_shuffled, OrderMode::sequential, OrderMode::random}) {
+    for (const std::int64_t lanes : {1, 4}) {
+      for (const bool in_mask : {false, true}) {
+        for (const bool selection : {false, true}) {
+          SCOPED_TRACE(std::string(to_string(mode)) + " lanes " + std::to_string(lanes) +
+                       (in_mask ? " mask" : "") + (selection ? " selection" : ""));
+          Case setup;
+          setup.on_error = OnError::skip;
+          setup.masks = true;
+          setup.order.mode = mode;
+          setup.order.lanes = lanes;
+          setup.order.uneven = Uneven::exact;
+          // Row 20 is not wanted, rows 21 and 22 are.
+          if (selection) setup.rows = RowSelection({{0, 20}, {21, 69}, {70, 100}});
+          Fixture fixture(setup);
+          fixture.script->mismatched = [&](std::int64_t row, bool mask) {
+            return mask == in_mask && damaged(row);
+          };
+          for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+            expect_epoch_without_rows(fixture, setup, epoch, damaged);
+          }
+          std::vector<std::int64_t> rows;
+          std::int64_t selected = 0;
+          for (const SkippedRows& run : fixture.reader->skipped()) {
+            EXPECT_EQ(run.reason.find("mismatch in chunk " + std::to_string(run.first_row / 14)),
+                      0U)
+                << run.reason;
+            selected += run.num_selected;
+            for (std::int64_t i = 0; i < run.num_rows; ++i) rows.push_back(run.first_row + i);
+          }
+          std::vector<std::int64_t> expected{0, 7, 20, 21, 22, 38, 69, 99};
+          if (selection) expected = {0, 7, 21, 22, 38, 99};
+          EXPECT_EQ(rows, expected);
+          EXPECT_EQ(selected, std::ssize(expected));
+          EXPECT_EQ(fixture.reader->epoch_stats(0).skipped_images, selected);
+        }
+      }
+    }
+  }
+}
+
+TEST(WindowReaderFault, AMismatchIsAnErrorWhereNothingIsSkipped) {
+  Fixture fixture(Case{});
+  fixture.script->mismatched = [](std::int64_t row, bool) { return row == 50; };
+  fixture.reader->start(0);
+  test::expect_error(ErrorCode::digest_mismatch, {"mismatch in chunk 3"}, [&] { fixture.drain(); });
+}
+
+TEST(WindowReaderFault, RowsThatWereSkippedBeforeKeepTheirReason) {
+  Case setup;
+  setup.on_error = OnError::skip;
+  setup.order.mode = OrderMode::sequential;
+  Fixture fixture(setup);
+  std::atomic<bool> unreadable{false};
+  fixture.script->mismatched = [](std::int64_t row, bool) { return row == 23 || row == 25; };
+  fixture.script->damaged = [&](std::int64_t first_row, bool) {
+    return unreadable && first_row == 21;
+  };
+  fixture.reader->start(0);
+  fixture.drain();
+  unreadable = true;
+  fixture.reader->start(5);  // which is not prefetched yet
+  fixture.drain();
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  std::vector<bool> mismatches;
+  for (const SkippedRows& run : fixture.reader->skipped()) {
+    runs.emplace_back(run.first_row, run.num_rows);
+    mismatches.push_back(run.reason.starts_with("mismatch"));
+  }
+  EXPECT_EQ(runs, (std::vector<std::pair<std::int64_t, std::int64_t>>{
+                      {21, 2}, {23, 1}, {24, 1}, {25, 1}, {26, 2}}));
+  EXPECT_EQ(mismatches, (std::vector<bool>{false, true, false, true, false}));
 }
 
 TEST(WindowReaderFault, SkippedGroupsSayHowManyOfTheirRowsWereSelected) {

@@ -89,8 +89,8 @@ TEST_P(ForeignFileTest, ImagesAreTheSameAsThroughLibhdf5) {
   for (const bool direct_io : {false, true}) {
     SCOPED_TRACE(direct_io);
     expect_same_as_libhdf5(
-        dataset, internal::Access::impl(dataset)->images,
-        *make_source(dataset, internal::Access::impl(dataset)->images, direct_io));
+        dataset, internal::Access::impl(dataset)->leading,
+        *make_source(dataset, internal::Access::impl(dataset)->leading, direct_io));
   }
 }
 
@@ -98,10 +98,10 @@ TEST_P(ForeignFileTest, TheSourceChosenByItselfAndHdf5AgreeToo) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, GetParam()));
   for (const SourceKind kind : {SourceKind::automatic, SourceKind::hdf5}) {
     const SelectedSource selected =
-        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->leading,
                       {.kind = kind, .group_samples = 9});
     SCOPED_TRACE(to_string(selected.kind));
-    expect_same_as_libhdf5(dataset, internal::Access::impl(dataset)->images, *selected.source);
+    expect_same_as_libhdf5(dataset, internal::Access::impl(dataset)->leading, *selected.source);
   }
 }
 
@@ -171,17 +171,17 @@ TEST_F(DirectSourceTest, PartialChunksThatWereLeftUnfilteredAreReadAsTheyAre) {
   }
   const Dataset dataset = Dataset::open(path);
   const DirectSource source(internal::Access::impl(dataset),
-                            internal::Access::impl(dataset)->images,
+                            internal::Access::impl(dataset)->leading,
                             internal::Access::impl(dataset)->bytes);
-  ASSERT_FALSE(internal::Access::impl(dataset)->images->partial_chunks_filtered);
-  expect_same_as_libhdf5(dataset, internal::Access::impl(dataset)->images, source);
+  ASSERT_FALSE(internal::Access::impl(dataset)->leading->partial_chunks_filtered);
+  expect_same_as_libhdf5(dataset, internal::Access::impl(dataset)->leading, source);
 }
 
 TEST_F(DirectSourceTest, ScatterGoesRoundThePageCacheToo) {
   for (const char* file : {"contiguous", "btree1", "unallocated_chunks"}) {
     SCOPED_TRACE(file);
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));
-    const Array& images = internal::Access::impl(dataset)->images;
+    const Array& images = internal::Access::impl(dataset)->leading;
     const auto scatter = [&](bool direct_io) {
       return select_source(internal::Access::impl(dataset), images,
                            {.kind = SourceKind::scatter, .direct_io = direct_io})
@@ -198,7 +198,7 @@ TEST_F(DirectSourceTest, ReadsOnlyWhatItNeeds) {
   const auto bytes_read = [&](const char* file, std::uint32_t row) {
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));
     const DirectSource source(internal::Access::impl(dataset),
-                              internal::Access::impl(dataset)->images,
+                              internal::Access::impl(dataset)->leading,
                               internal::Access::impl(dataset)->bytes);
     return test::place_rows(source, {0, dataset.size()}, {row}, dataset).bytes_read;
   };
@@ -213,7 +213,7 @@ TEST_F(DirectSourceTest, ReadsOnlyWhatItNeeds) {
 
 TEST_F(DirectSourceTest, ManyThreadsShareOneSource) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "odd_chunks_checked"));
-  const Array& images = internal::Access::impl(dataset)->images;
+  const Array& images = internal::Access::impl(dataset)->leading;
   const DirectSource source(internal::Access::impl(dataset), images,
                             internal::Access::impl(dataset)->bytes);
   const std::vector<std::byte> everything = read_all(dataset, *images);
@@ -260,14 +260,14 @@ TEST_F(DirectSourceTest, LeavesFiltersItDoesNotKnowToLibhdf5) {
 TEST_F(DirectSourceTest, MemoryIsBoundedByTwoChunksAThread) {
   for (const char* file : {"large_deflate", "large_chunk", "contiguous", "deflate"}) {
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));
-    const h5::StoredArray& images = *internal::Access::impl(dataset)->images;
+    const h5::StoredArray& images = *internal::Access::impl(dataset)->leading;
     const std::int64_t index = images.index ? images.index->memory_bytes() : 0;
     const std::int64_t chunk =
         images.filters.empty() ? 0 : images.stored.chunk_shape.num_elements();
     for (const bool direct_io : {false, true}) {
       const auto& bytes = internal::Access::impl(dataset)->bytes;
       const DirectSource source(internal::Access::impl(dataset),
-                                internal::Access::impl(dataset)->images,
+                                internal::Access::impl(dataset)->leading,
                                 direct_io ? io::direct_if_possible(bytes) : bytes);
       EXPECT_EQ(source.memory_bytes(0), index);
       EXPECT_GE(source.memory_bytes(1), index + 2 * chunk);
@@ -289,7 +289,7 @@ class DamagedChunkTest : public DirectSourceTest {
       const Dataset whole = Dataset::open(path);
       std::vector<std::int64_t> position(4);
       position[0] = chunk;
-      entry = internal::Access::impl(whole)->images->index->find(position);
+      entry = internal::Access::impl(whole)->leading->index->find(position);
     }
     std::vector<std::uint8_t> bytes = test::read_bytes(path);
     damage(std::span(bytes).subspan(static_cast<std::size_t>(entry.file_offset),
@@ -301,7 +301,7 @@ class DamagedChunkTest : public DirectSourceTest {
   /// Reads row group `group` of `rows` rows.
   static void place(const Dataset& dataset, std::int64_t group, std::int64_t rows) {
     const DirectSource source(internal::Access::impl(dataset),
-                              internal::Access::impl(dataset)->images,
+                              internal::Access::impl(dataset)->leading,
                               internal::Access::impl(dataset)->bytes);
     const RowGroup wanted{group * rows, std::min(rows, dataset.size() - group * rows)};
     test::place_rows(source, wanted, test::all_rows(wanted), dataset);
@@ -338,7 +338,7 @@ TEST_F(DamagedChunkTest, EveryFlippedByteOfACheckedChunkIsAnError) {
   const std::string path = test::h5py_file(folder_, "odd_chunks_checked");
   const Dataset whole = Dataset::open(path);
   const std::vector<std::int64_t> position{1, 0, 0, 0};
-  const h5::ChunkEntry entry = internal::Access::impl(whole)->images->index->find(position);
+  const h5::ChunkEntry entry = internal::Access::impl(whole)->leading->index->find(position);
   const std::vector<std::uint8_t> bytes = test::read_bytes(path);
   const std::string other = folder_.file("other.h5");
   for (std::int64_t at = 0; at < entry.stored_bytes; ++at) {
@@ -355,7 +355,7 @@ TEST_F(DamagedChunkTest, AFileCutShortIsAnErrorBeforeAndWhileReading) {
   const std::string path = test::h5py_file(folder_, "extensible_array");
   const Dataset dataset = Dataset::open(path);
   const DirectSource source(internal::Access::impl(dataset),
-                            internal::Access::impl(dataset)->images,
+                            internal::Access::impl(dataset)->leading,
                             internal::Access::impl(dataset)->bytes);
   // Row 0 was written second, so it is gone when half of the file is.
   test::place_rows(source, {21, 7}, {0}, dataset);
@@ -375,7 +375,7 @@ TEST_F(DamagedChunkTest, AChunkBeyondTheEndOfTheFileIsAnErrorThatNamesIt) {
   {
     const Dataset whole = Dataset::open(path);
     const std::vector<std::int64_t> position{1, 0, 0, 0};
-    address = internal::Access::impl(whole)->images->index->find(position).file_offset;
+    address = internal::Access::impl(whole)->leading->index->find(position).file_offset;
   }
   std::vector<std::uint8_t> pattern;
   for (int i = 0; i < 8; ++i) pattern.push_back(static_cast<std::uint8_t>(address >> 8 * i));
@@ -393,10 +393,10 @@ TEST_F(DamagedChunkTest, ReadErrorsNameTheChunkAndTheCause) {
   const Dataset dataset = Dataset::open(test::h5py_file(folder_, "deflate"));
   const auto& impl = internal::Access::impl(dataset);
   const std::vector<std::int64_t> second{1, 0, 0, 0};
-  const h5::ChunkEntry entry = impl->images->index->find(second);
+  const h5::ChunkEntry entry = impl->leading->index->find(second);
   const auto broken = std::make_shared<const test::FailingSource>(
       impl->bytes, ByteRange{entry.file_offset, entry.file_offset + 1});
-  const DirectSource source(impl, impl->images, broken);
+  const DirectSource source(impl, impl->leading, broken);
   test::expect_error(ErrorCode::io_failed,
                      {"chunk 1 (rows 16 to 31) of images", "the disk has failed"}, [&] {
                        test::place_rows(source, {16, 16}, {0}, dataset);

@@ -29,7 +29,7 @@ TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
     writer.close();
   }
   const Dataset dataset = Dataset::open(folder.file("a.h5"));
-  const Hdf5Source source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+  const Hdf5Source source(internal::Access::impl(dataset), internal::Access::impl(dataset)->leading,
                           internal::Access::impl(dataset)->bytes, 32);
   EXPECT_EQ(expect_rows(source, dataset, {32, 32}, {1, 30}), 2 * 30000);
   // Two rows apart by less than a call costs: read in one sweep.
@@ -40,7 +40,7 @@ TEST(Hdf5Source, FarRowsAreReadWithoutWhatLiesBetween) {
 TEST(Hdf5Source, MemoryCountsScratchAndCache) {
   test::ScratchFolder folder;
   const Dataset cut = Dataset::open(test::h5py_file(folder, "celeba_chunks"));
-  const Hdf5Source source(internal::Access::impl(cut), internal::Access::impl(cut)->images,
+  const Hdf5Source source(internal::Access::impl(cut), internal::Access::impl(cut)->leading,
                           internal::Access::impl(cut)->bytes, 100);
   const std::int64_t group_bytes = 2 * 100 * 3 * 217 * 178;
   EXPECT_GE(source.memory_bytes(1), 2 * group_bytes);
@@ -63,7 +63,7 @@ TEST(Hdf5Source, DamagedChunksAreErrors) {
   ++*found;
   test::write_bytes(path, bytes);
   const Dataset dataset = Dataset::open(path);
-  const Hdf5Source source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+  const Hdf5Source source(internal::Access::impl(dataset), internal::Access::impl(dataset)->leading,
                           internal::Access::impl(dataset)->bytes, 7);
   test::expect_error(ErrorCode::corrupt_data, {path, "rows 0 to 6", "fletcher32"}, [&] {
     expect_rows(source, dataset, {0, 7}, {0});

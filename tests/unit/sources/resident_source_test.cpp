@@ -1,6 +1,7 @@
 #include "sources/resident_source.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -30,6 +31,7 @@ class CountingSource final : public ChunkSource {
     std::mutex mutex;
     std::map<std::int64_t, int> rows;
     std::atomic<int> failures{0};
+    std::int64_t mismatch = -1;  ///< A row that does not match its digest.
     std::atomic<int> prefetches{0};
     std::chrono::milliseconds delay{0};
     std::atomic<bool> placing{false};
@@ -50,6 +52,10 @@ class CountingSource final : public ChunkSource {
       std::memcpy(row.target, bytes.data(), bytes.size());
       const std::lock_guard lock(log_->mutex);
       ++log_->rows[group.first_row + row.row];
+    }
+    const std::int64_t damaged = log_->mismatch;
+    if (group.first_row <= damaged && damaged < group.first_row + group.num_rows) {
+      throw RowMismatch({{damaged, damaged + 1}}, "told to differ");
     }
     return {.bytes_read = static_cast<std::int64_t>(rows.size()) * kRowBytes};
   }
@@ -123,6 +129,29 @@ TEST_F(ResidentSourceTest, OnlySelectedRowsAreReadAndKept) {
   EXPECT_TRUE(log_->rows.contains(3) && log_->rows.contains(99) && !log_->rows.contains(5));
   for (const auto& [row, count] : log_->rows) EXPECT_EQ(count, 1) << "row " << row;
   EXPECT_LT(source_->memory_bytes(1), 64 << 10);
+}
+
+TEST_F(ResidentSourceTest, RowsThatMatchedAreKeptAndTheOthersNamedAtEveryRead) {
+  make(RowGroups(10, 20));
+  log_->mismatch = 13;
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::byte> memory(2 * kRowBytes);
+    const std::array<RowTarget, 2> targets{RowTarget{2, memory.data()},
+                                           RowTarget{4, memory.data() + kRowBytes}};
+    try {
+      (void)source_->place(group(1), targets, {});
+      FAIL() << "nothing was noticed";
+    } catch (const RowMismatch& error) {
+      EXPECT_EQ(error.rows(), (std::vector<RowRange>{{13, 14}}));
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const auto expected = test::image(10 + targets[i].row, kRowBytes);
+      EXPECT_EQ(std::memcmp(targets[i].target, expected.data(), kRowBytes), 0);
+    }
+    EXPECT_EQ(read_group(0, random), round == 0 ? 10 * kRowBytes : 0);
+  }
+  for (const auto& [row, count] : log_->rows) EXPECT_EQ(count, 1) << "row " << row;
 }
 
 TEST_F(ResidentSourceTest, AFailedReadIsTriedAgain) {

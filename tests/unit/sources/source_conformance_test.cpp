@@ -89,8 +89,8 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> 
       const auto bytes =
           std::make_shared<io::CachedFile>(io::as_local_file(impl->bytes), read_ahead);
       std::vector<std::unique_ptr<ChunkSource>> sources;
-      sources.push_back(std::make_unique<sources::MappedSource>(impl, impl->images, read_ahead));
-      sources.push_back(std::make_unique<sources::ScatterSource>(impl, impl->images, bytes));
+      sources.push_back(std::make_unique<sources::MappedSource>(impl, impl->leading, read_ahead));
+      sources.push_back(std::make_unique<sources::ScatterSource>(impl, impl->leading, bytes));
       constexpr sources::TrialLimits kLimits{.turn_bytes = 1, .num_turns = 3};
       return std::make_unique<sources::TrialSource>(
           std::move(sources),
@@ -103,7 +103,7 @@ class ChunkSourceTest : public ::testing::TestWithParam<std::tuple<Kind, Case>> 
       request.disk = std::make_shared<io::DiskLimiter>(
           DiskLimit{.bytes_per_second = 2e9, .request_seconds = 1e-5, .queue_depth = 4});
     }
-    return sources::select_source(impl, impl->images, request).source;
+    return sources::select_source(impl, impl->leading, request).source;
   }
   [[nodiscard]] RowGroup group(std::int64_t index) const {
     const std::int64_t first = index * file_.chunk_samples;
@@ -197,7 +197,7 @@ TEST_P(ChunkSourceTest, FileCutShortWhileReadingIsAnErrorNotPixels) {
   // The images lie in the middle of the file or at its end; half of it is surely gone after this.
   std::filesystem::resize_file(
       path,
-      static_cast<std::uintmax_t>(internal::Access::impl(dataset)->images->linear_offset.value() +
+      static_cast<std::uintmax_t>(internal::Access::impl(dataset)->leading->linear_offset.value() +
                                   file_.num_samples * file_.sample_bytes() / 2));
   EXPECT_THROW(place_last(*source), Error);
 }

@@ -26,8 +26,8 @@ class SourceSelectTest : public testing::Test {
 
   [[nodiscard]] static SourceChoice choose(const Dataset& dataset, std::int64_t cacheable,
                                            bool direct_io = false) {
-    return choose_source(*internal::Access::impl(dataset), *internal::Access::impl(dataset)->images,
-                         direct_io, cacheable);
+    return choose_source(*internal::Access::impl(dataset),
+                         *internal::Access::impl(dataset)->leading, direct_io, cacheable);
   }
 
   test::ScratchFolder scratch_;
@@ -36,7 +36,7 @@ class SourceSelectTest : public testing::Test {
 
 TEST_F(SourceSelectTest, WhatFitsThePageCacheIsMappedAndWhatDoesNotGoesRoundIt) {
   const Dataset dataset = Dataset::open(path_);
-  const std::int64_t bytes = internal::Access::impl(dataset)->images->stored_bytes;
+  const std::int64_t bytes = internal::Access::impl(dataset)->leading->stored_bytes;
 
   const SourceChoice fits = choose(dataset, 2 * bytes);
   EXPECT_EQ(fits.kind, SourceKind::mapped);
@@ -97,7 +97,7 @@ TEST_F(SourceSelectTest, SourcesThatCannotGoRoundThePageCacheRefuseTo) {
     expect_error(ErrorCode::invalid_argument,
                  {std::string(to_string(kind)), "direct_io", "let it be chosen"}, [&] {
                    (void)select_source(internal::Access::impl(dataset),
-                                       internal::Access::impl(dataset)->images,
+                                       internal::Access::impl(dataset)->leading,
                                        {.kind = kind, .group_samples = 8, .direct_io = true});
                  });
   }
@@ -111,19 +111,19 @@ TEST_F(SourceSelectTest, TheReasonSaysWhetherThePageCacheIsReallyAvoided) {
   for (const SourceKind kind : {SourceKind::automatic, SourceKind::scatter, SourceKind::direct}) {
     const SourceRequest request{.kind = kind, .group_samples = 8, .direct_io = true};
     const SelectedSource refused =
-        select_source(refusing, internal::Access::impl(dataset)->images, request);
+        select_source(refusing, internal::Access::impl(dataset)->leading, request);
     EXPECT_FALSE(refused.direct_io);
     EXPECT_NE(refused.reason.find("; the file system refuses O_DIRECT"), std::string::npos)
         << refused.reason;
     const SelectedSource allowed = select_source(internal::Access::impl(dataset),
-                                                 internal::Access::impl(dataset)->images, request);
+                                                 internal::Access::impl(dataset)->leading, request);
     EXPECT_EQ(allowed.direct_io,
               io::open_direct(internal::Access::impl(dataset)->bytes) != nullptr);
     EXPECT_NE(allowed.reason.find(allowed.direct_io ? "; read with O_DIRECT" : "refuses O_DIRECT"),
               std::string::npos)
         << allowed.reason;
     const SelectedSource usual =
-        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->leading,
                       {.kind = kind, .group_samples = 8});
     EXPECT_EQ(usual.reason.find("O_DIRECT"), std::string::npos) << usual.reason;
   }

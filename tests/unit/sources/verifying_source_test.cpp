@@ -34,7 +34,7 @@ class VerifyingSourceTest : public testing::Test {
   static VerifyingSource make(const Dataset& dataset, Verify verify,
                               SourceKind kind = SourceKind::scatter, bool direct_io = false) {
     SelectedSource selected =
-        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->images,
+        select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->leading,
                       {.kind = kind, .group_samples = kChunk, .direct_io = direct_io});
     return {internal::Access::impl(dataset), verify, std::move(selected.source), selected.bytes};
   }
@@ -77,6 +77,38 @@ TEST_F(VerifyingSourceTest, DamageIsAnErrorOfItsChunkAndNoOther) {
                      {path_, "chunk 1 (rows 8 to 15) of images", "digest"},
                      [&] { place(source, 8, kChunk, 0); });
       }
+    }
+  }
+}
+
+TEST_F(VerifyingSourceTest, RowsThatMatchAreInTheirPlacesAllTheSame) {
+  test::damage_image(path_, 13);
+  test::damage_image(path_, 17);
+  test::damage_image(path_, 18);
+  const Dataset dataset = Dataset::open(path_);
+  for (const SourceKind kind : {SourceKind::scatter, SourceKind::mapped, SourceKind::hdf5}) {
+    const VerifyingSource source = make(dataset, Verify::first_epoch, kind);
+    const auto row_bytes = static_cast<std::size_t>(file_.sample_bytes());
+    std::vector<std::byte> memory(16 * row_bytes);
+    std::vector<RowTarget> targets;
+    for (std::uint32_t row = 0; row < 16; ++row) {
+      targets.push_back({.row = row, .target = memory.data() + row * row_bytes});
+    }
+    try {
+      (void)source.place({.first_row = 8, .num_rows = 16}, targets, {});
+      FAIL() << "nothing was noticed";
+    } catch (const RowMismatch& error) {
+      EXPECT_EQ(error.rows(), (std::vector<RowRange>{{13, 14}, {17, 19}}));
+      const std::string message = error.what();
+      EXPECT_NE(message.find("sample 13 does not match"), std::string::npos) << message;
+      EXPECT_NE(message.find("samples 17 to 18 do not match"), std::string::npos) << message;
+    }
+    for (std::int64_t row = 8; row < 24; ++row) {
+      if (row == 13 || row == 17 || row == 18) continue;
+      const auto expected = test::image(row, file_.sample_bytes());
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                             memory.begin() + (row - 8) * file_.sample_bytes()))
+          << row;
     }
   }
 }
@@ -133,7 +165,7 @@ TEST_F(VerifyingSourceTest, FilteredChunksAreComparedWithWhatTheyDecodeTo) {
   }
   const std::array<std::int64_t, 4> coord = {1, 0, 0, 0};
   const std::int64_t at =
-      internal::Access::impl(Dataset::open(path))->images->index->find(coord).file_offset + 100;
+      internal::Access::impl(Dataset::open(path))->leading->index->find(coord).file_offset + 100;
   test::flip_bit(path, at);
   const Dataset dataset = Dataset::open(path);
   const VerifyingSource source = make(dataset, Verify::always, SourceKind::automatic);
@@ -179,7 +211,7 @@ TEST_F(VerifyingSourceTest, GoesRoundThePageCacheWithItsSource) {
 TEST_F(VerifyingSourceTest, AReadThatFailsNamesTheChunk) {
   const Dataset dataset = Dataset::open(path_);
   const VerifyingSource source = make(dataset, Verify::always);
-  const std::int64_t offset = *internal::Access::impl(dataset)->images->linear_offset;
+  const std::int64_t offset = *internal::Access::impl(dataset)->leading->linear_offset;
   std::filesystem::resize_file(
       path_, static_cast<std::uintmax_t>(offset + 2 * kChunk * file_.sample_bytes() + 1));
   expect_error(ErrorCode::corrupt_data, {path_, "chunk 2 (rows 16 to 23) of images"},

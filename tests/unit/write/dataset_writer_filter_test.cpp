@@ -72,7 +72,7 @@ TEST_F(DatasetWriterTest, PixelsThatDoNotShrinkAreStoredAsTheyAre) {
     EXPECT_TRUE(test::read_rows(dataset, 0, 20) == noise);
     EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
     const std::array<std::int64_t, 4> coord = {1, 0, 0, 0};
-    const h5::ChunkEntry entry = internal::Access::impl(dataset)->images->index->find(coord);
+    const h5::ChunkEntry entry = internal::Access::impl(dataset)->leading->index->find(coord);
     EXPECT_EQ(entry.stored_bytes, 8 * 90);
     EXPECT_EQ(entry.filter_mask, shuffle ? 2U : 1U);
   }

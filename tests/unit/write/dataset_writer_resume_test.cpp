@@ -100,7 +100,7 @@ class DatasetWriterResume : public testing::Test {
     EXPECT_EQ(folder_.names(), std::vector<std::string>{"out.h5"});
     const Dataset dataset = Dataset::open(path_);
     ASSERT_EQ(dataset.size(), spec.num_samples);
-    EXPECT_TRUE(internal::Access::impl(dataset)->images->linear_offset);
+    EXPECT_TRUE(internal::Access::impl(dataset)->leading->linear_offset);
     EXPECT_TRUE(test::read_rows(dataset, 0, spec.num_samples) ==
                 test::pattern_rows(0, spec.num_samples, kSampleBytes));
     for (const FieldData& field : spec.fields) {
@@ -271,7 +271,8 @@ TEST_F(DatasetWriterResume, AJournalThatDoesNotSayWhoseItIsIsNamed) {
 
 TEST_F(DatasetWriterResume, ChunksThatWereDamagedAreWrittenAgain) {
   interrupted_run({0, 1, 2, 6});
-  const std::int64_t base = *internal::Access::impl(Dataset::open(partial_))->images->linear_offset;
+  const std::int64_t base =
+      *internal::Access::impl(Dataset::open(partial_))->leading->linear_offset;
   test::flip_bit(partial_, base + 1 * kChunkSamples * kSampleBytes + 5);
   test::flip_bit(partial_, base + 7 * kChunkSamples * kSampleBytes - 1);  // padding
   DatasetWriter writer(path_, small_spec(kSamples), resume());
@@ -281,7 +282,8 @@ TEST_F(DatasetWriterResume, ChunksThatWereDamagedAreWrittenAgain) {
 
 TEST_F(DatasetWriterResume, TheLastRecordOfAChunkCounts) {
   interrupted_run({0, 1});
-  const std::int64_t base = *internal::Access::impl(Dataset::open(partial_))->images->linear_offset;
+  const std::int64_t base =
+      *internal::Access::impl(Dataset::open(partial_))->leading->linear_offset;
   test::flip_bit(partial_, base);
   {
     DatasetWriter writer(path_, small_spec(kSamples), resume());

@@ -36,8 +36,8 @@ TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
   EXPECT_TRUE(test::h5py_agrees(path_, GetParam()));
   const Dataset dataset = Dataset::open(path_);
   EXPECT_EQ(dataset.info().layout, layout);
-  ASSERT_TRUE(internal::Access::impl(dataset)->images->linear_offset)
-      << internal::Access::impl(dataset)->images->needs_libhdf5;
+  ASSERT_TRUE(internal::Access::impl(dataset)->leading->linear_offset)
+      << internal::Access::impl(dataset)->leading->needs_libhdf5;
   expect_complete(n);
 
   // The digests are those of format.md: pixels, then labels, then source rows, each the seed of the
@@ -58,7 +58,7 @@ TEST_P(DatasetWriterRoundTrip, HoldsWhatWasWrittenInEveryReadersView) {
   std::vector<std::byte> chunk(static_cast<std::size_t>(chunk_bytes));
   for (std::int64_t i = 0; i < dataset.info().num_chunks; ++i) {
     internal::Access::impl(dataset)->bytes->read_at(
-        *internal::Access::impl(dataset)->images->linear_offset + i * chunk_bytes, chunk, {});
+        *internal::Access::impl(dataset)->leading->linear_offset + i * chunk_bytes, chunk, {});
   }
   const std::int64_t used = (n - (dataset.info().num_chunks - 1) * std::min(k, n)) * 90;
   EXPECT_TRUE(
@@ -87,7 +87,7 @@ TEST_F(DatasetWriterTest, UsesTheImplicitChunkIndexOnAlignedSpace) {
     ASSERT_GE(H5Dget_chunk_index_type(images.get(), &index), 0);
     EXPECT_EQ(index, H5D_CHUNK_IDX_NONE);
   }
-  EXPECT_EQ(*internal::Access::impl(Dataset::open(path_))->images->linear_offset % 4096, 0);
+  EXPECT_EQ(*internal::Access::impl(Dataset::open(path_))->leading->linear_offset % 4096, 0);
 }
 
 TEST_F(DatasetWriterTest, ChunksMayComeInAnyOrderFromAnyThread) {

@@ -42,7 +42,7 @@ class StoredPixels {
   explicit StoredPixels(std::string path) : path_(std::move(path)) {
     const Dataset dataset = Dataset::open(path_);
     const DatasetInfo& info = dataset.info();
-    offset_ = *internal::Access::impl(dataset)->images->linear_offset;
+    offset_ = *internal::Access::impl(dataset)->leading->linear_offset;
     chunk_bytes_ = info.stored.chunk_shape[0] * info.sample_bytes();
     num_chunks_ = info.num_chunks;
   }

@@ -94,6 +94,7 @@ cli::ExitCode run_append(AppendCommand& command, const cli::GlobalOptions& globa
   const chunkio::Dataset before =
       chunkio::Dataset::open(command.before->path, command.before->open);
   refuse_damaged(before.info());
+  require_images(before.info());
   settle_options(command, before.info());
   PackRequest& pack = command.pack;
   pack.list = [&command, before, list = pack.list](const PackRequest& options) {

@@ -127,6 +127,7 @@ ExportReport export_file(const ExportCommand& command, bool quiet) {
   const auto start = std::chrono::steady_clock::now();
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
   refuse_damaged(dataset.info());
+  require_images(dataset.info());
   if (command.force) check_is_export(command.output);
   cli::AtomicFolder folder(command.output, command.force);
   const ExportNames names(dataset);

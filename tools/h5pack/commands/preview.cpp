@@ -133,6 +133,7 @@ cli::ExitCode preview(const PreviewOptions& options, const cli::GlobalOptions& g
   cli::check_atomic_file(options.output, options.force);
   const chunkio::Dataset dataset = chunkio::Dataset::open(options.file, options.open);
   const chunkio::DatasetInfo& info = dataset.info();
+  require_images(info);
 
   const bool class_columns =
       info.class_names.size() >= 2 && info.class_names.size() <= kMaxColumnsForClasses;

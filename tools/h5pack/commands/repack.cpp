@@ -260,6 +260,7 @@ void check_replaces_nothing(const std::vector<std::string>& outputs) {
 
 RepackReport repack_file(RepackCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.input, command.open);
+  require_images(dataset.info());
   // Who names what to carry along gets that, and an error if it is among what is damaged.
   if (command.fields.empty()) refuse_damaged(dataset.info());
   const Listing listing = as_listing(command, dataset);

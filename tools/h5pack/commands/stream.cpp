@@ -184,7 +184,7 @@ void inspect(const chunkio::Dataset& dataset, const StreamOptions& options, bool
       const std::span<const std::int64_t> rows = batch.sample_ids();
       order.add(rows);
       if (options.digest) {
-        pixels.add(rows, batch.images());
+        pixels.add(rows, batch.leading());
         if (labels) label_digests.add(rows, batch.labels());
         for (std::size_t i = 0; i < fields.size(); ++i) {
           fields[i].add(rows, batch[options.loader.fields[i]]);

@@ -143,6 +143,7 @@ VerifyReport verify(const VerifyCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
   // First, since it is what may be named wrongly.
   std::optional<SourceProvenance> source;
+  if (!command.against.empty()) require_images(dataset.info());
   if (!command.against.empty()) source.emplace(dataset.info(), command.against);
   VerifyReport report;
   report.dataset = dataset.info();
@@ -165,7 +166,7 @@ VerifyReport verify(const VerifyCommand& command, bool quiet) {
   } else {
     add_damage(report, check_objects(dataset));
     if (!report.not_compared.empty()) {
-      if (auto problem = unreadable_images(dataset, quiet)) {
+      if (auto problem = unreadable_samples(dataset, quiet)) {
         report.problems.push_back(*std::move(problem));
       }
     }

@@ -76,19 +76,20 @@ Problems contradictions(const chunkio::Dataset& dataset) {
   return problems;
 }
 
-std::optional<std::string> unreadable_images(const chunkio::Dataset& dataset, bool quiet) {
+std::optional<std::string> unreadable_samples(const chunkio::Dataset& dataset, bool quiet) {
   constexpr std::int64_t kBlockBytes = std::int64_t{16} << 20;
   const chunkio::DatasetInfo& info = dataset.info();
-  cli::Progress progress("reading " + info.path, "images", info.num_samples, quiet);
+  cli::Progress progress("reading " + info.path, info.has_images() ? "images" : "samples",
+                         info.num_samples, quiet);
   const std::int64_t block = std::max<std::int64_t>(kBlockBytes / info.sample_bytes(), 1);
-  std::vector<std::byte> pixels;
+  std::vector<std::byte> rows;
   Problems problems;
   attempt(problems, [&] {
     for (std::int64_t first = 0; first < info.num_samples; first += block) {
       cli::StopSignal::check();
       const std::int64_t count = std::min(block, info.num_samples - first);
-      pixels.resize(static_cast<std::size_t>(count * info.sample_bytes()));
-      dataset.read_images(first, count, pixels);
+      rows.resize(static_cast<std::size_t>(count * info.sample_bytes()));
+      dataset.read_field(info.leading.name, first, count, rows);
       progress.add(count);
     }
   });

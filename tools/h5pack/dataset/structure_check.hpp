@@ -15,11 +15,11 @@ namespace h5pack {
 /// \throws chunkio::Error cancelled.
 [[nodiscard]] std::vector<std::string> contradictions(const chunkio::Dataset& dataset);
 
-/// Why the images cannot be read to their end, if they cannot: for files without digests. Shows
+/// Why the samples cannot be read to their end, if they cannot: for files without digests. Shows
 /// progress unless `quiet`. Polls StopSignal.
 /// \throws chunkio::Error cancelled.
-[[nodiscard]] std::optional<std::string> unreadable_images(const chunkio::Dataset& dataset,
-                                                           bool quiet);
+[[nodiscard]] std::optional<std::string> unreadable_samples(const chunkio::Dataset& dataset,
+                                                            bool quiet);
 
 /// For commands that write a file again: what cannot be opened would be missing there.
 /// \throws chunkio::Error corrupt_data naming the object, if there is one.

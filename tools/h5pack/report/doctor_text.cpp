@@ -85,8 +85,7 @@ std::string doctor_text(const DoctorReport& report, bool colour) {
     return cli::labelled(label, cli::wrap(text, kTextColumns), colour);
   };
   std::string text =
-      paragraph("images", cli::escape(info.path) + ": " + cli::format_count(info.num_samples) +
-                              " images of " + info.sample_shape().to_string());
+      paragraph(samples_label(info), cli::escape(info.path) + ": " + samples_text(info));
   text += paragraph("reading",
                     "source " + std::string(to_string(report.source)) + " (" +
                         cli::escape(report.source_reason) + "), batches of " +

@@ -58,7 +58,11 @@ std::string storage_text(const chunkio::Inspection& report) {
                      cli::format_bytes(report.chunk_bytes) + " each, " +
                      (filters.empty() ? "unfiltered" : "filtered by " + filters);
   text += "\n" + cli::format_bytes(info.stored_bytes) + " in the file";
-  if (!filters.empty()) text += " for " + cli::format_bytes(raw_bytes) + " of pixels";
+  if (!filters.empty()) {
+    text +=
+        " for " + cli::format_bytes(raw_bytes) +
+        (info.has_images() ? " of pixels" : " of " + std::string(to_string(info.leading.dtype)));
+  }
   return text;
 }
 
@@ -114,6 +118,18 @@ std::string source_sizes_text(const chunkio::DatasetInfo& info) {
 
 }  // namespace
 
+std::string samples_label(const chunkio::DatasetInfo& info) {
+  return info.has_images() ? "images" : "samples";
+}
+
+std::string samples_text(const chunkio::DatasetInfo& info) {
+  const std::string count = cli::format_count(info.num_samples);
+  const std::string shape = info.sample_shape().to_string();
+  if (info.has_images()) return count + " images of " + shape;
+  return count + " samples of " + cli::escape(info.leading.name) + ", " +
+         std::string(to_string(info.leading.dtype)) + " " + shape;
+}
+
 std::string info_text(const chunkio::Inspection& report, bool colour) {
   const chunkio::DatasetInfo& info = report.dataset;
   const auto add = [&](const std::string& label, const std::string& text) {
@@ -141,15 +157,16 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
     origin += "\n" + cli::format_count(static_cast<std::int64_t>(info.shards.size())) + " files";
   }
   out += add("file", cli::escape(info.path) + origin);
-  out += add(
-      "images",
-      cli::format_count(info.num_samples) + " x " + info.sample_shape().to_string() + " " +
-          std::string(to_string(info.stored.dtype)) + ", layout " +
-          std::string(to_string(info.layout)) +
-          (info.channel_order.empty() ? "" : ", " + cli::escape(info.channel_order)) +
-          " (dataset /" + cli::escape(info.images_path) +
-          (info.stored.shape.rank() == 3 ? ", stored as " + info.stored.shape.to_string() : "") +
-          ")");
+  out += add(samples_label(info),
+             cli::format_count(info.num_samples) + " x " + info.sample_shape().to_string() + " " +
+                 std::string(to_string(info.stored.dtype)) +
+                 (info.has_images() ? ", layout " + std::string(to_string(info.layout)) : "") +
+                 (info.channel_order.empty() ? "" : ", " + cli::escape(info.channel_order)) +
+                 " (dataset /" + cli::escape(info.leading.name) +
+                 (info.has_images() && info.stored.shape.rank() == 3
+                      ? ", stored as " + info.stored.shape.to_string()
+                      : "") +
+                 ")");
   out += add("labels",
              info.labels ? field_text(*info.labels) : cli::wrap(cli::no_labels_text(info), 84));
   const bool attributes = !info.attribute_names.empty();
@@ -169,7 +186,7 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
   }
   if (!info.left_out.empty()) out += add("left out", cli::wrap(left_out_text(info.left_out), 84));
   out += add("storage", storage_text(report));
-  out += add("statistics", statistics_text(info));
+  if (info.has_images()) out += add("statistics", statistics_text(info));
   if (info.source_sizes) out += add("source", source_sizes_text(info));
   if (!info.shards.empty()) {
     out += add("h5py", "h5pack link makes one file of the shards for other programs");

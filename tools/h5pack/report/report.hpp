@@ -121,6 +121,11 @@ struct RepackReport {
   std::vector<RepackResult> outputs = {};
 };
 
+/// "images", or "samples" of a file where other numbers lead.
+std::string samples_label(const chunkio::DatasetInfo& info);
+/// "9,000 images of [32,32,3]", "9,000 samples of x, float32 [784]".
+std::string samples_text(const chunkio::DatasetInfo& info);
+
 std::string info_text(const chunkio::Inspection& report, bool colour);
 std::string verify_text(const VerifyReport& report);
 std::string verify_json(const VerifyReport& report);

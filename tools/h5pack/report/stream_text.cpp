@@ -152,13 +152,12 @@ std::string skipped_text(const std::vector<chunkio::SkippedRows>& skipped) {
 std::string stream_head_text(const StreamSetup& setup, bool colour) {
   const chunkio::DatasetInfo& info = setup.dataset;
   const chunkio::LoaderOptions& options = setup.options;
-  std::string images = cli::escape(info.path) + ": " + cli::format_count(info.num_samples) +
-                       " images of " + info.sample_shape().to_string();
+  std::string samples = cli::escape(info.path) + ": " + samples_text(info);
   if (setup.num_samples != info.num_samples) {
-    images += ", " + cli::format_count(setup.num_samples) + " of them chosen,";
+    samples += ", " + cli::format_count(setup.num_samples) + " of them chosen,";
   }
-  images += " in " + cli::counted(setup.num_groups, "row group") + " of " +
-            cli::format_count(setup.group_samples);
+  samples += " in " + cli::counted(setup.num_groups, "row group") + " of " +
+             cli::format_count(setup.group_samples);
   std::string how =
       "source " + source_text(setup) + ", order " + std::string(to_string(options.order.mode));
   if (options.order.mode == chunkio::OrderMode::chunk_shuffled) {
@@ -180,7 +179,7 @@ std::string stream_head_text(const StreamSetup& setup, bool colour) {
            cli::counted(options.order.lanes, "lane") + ", uneven " +
            std::string(to_string(options.order.uneven));
   }
-  std::string text = cli::labelled("images", cli::wrap(images, kTextColumns), colour);
+  std::string text = cli::labelled(samples_label(info), cli::wrap(samples, kTextColumns), colour);
   if (!info.why_no_labels.empty()) {
     text += cli::labelled("labels", cli::wrap(cli::no_labels_text(info), kTextColumns), colour);
   }

@@ -130,6 +130,7 @@ OpenedSource open_file(const std::string& path, const chunkio::OpenOptions& open
   OpenedSource opened;
   opened.dataset = chunkio::Dataset::open(path, open);
   const chunkio::DatasetInfo& info = opened.dataset->info();
+  require_images(info);
   TunedSource& source = opened.source;
   source.path = path;
   source.kind = kHdf5;

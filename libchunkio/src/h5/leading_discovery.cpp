@@ -1,0 +1,283 @@
+#include "h5/leading_discovery.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "base/checked_math.hpp"
+#include "h5/attributes.hpp"
+#include "h5/description_reader.hpp"
+#include "h5/error_stack.hpp"
+#include "h5/schema.hpp"
+#include "h5/stored_array.hpp"
+
+namespace chunkio::h5 {
+namespace {
+
+/// Numbers with a row for each sample.
+bool has_rows(const DatasetSummary& dataset) {
+  return dataset.dtype && dataset.shape && dataset.shape->rank() >= 1;
+}
+
+/// Images by their shape, [N,H,W,C], [N,C,H,W] or [N,H,W]; of whatever numbers.
+bool has_image_shape(const DatasetSummary& dataset) {
+  return has_rows(dataset) && (dataset.shape->rank() == 4 || dataset.shape->rank() == 3);
+}
+
+bool is_image_dataset(const DatasetSummary& dataset) {
+  return has_image_shape(dataset) && dataset.dtype == DType::uint8;
+}
+
+template <class Fits>
+FileContents datasets_that(const FileContents& contents, Fits fits) {
+  FileContents found;
+  std::copy_if(contents.datasets.begin(), contents.datasets.end(),
+               std::back_inserter(found.datasets), fits);
+  return found;
+}
+
+/// Datasets that may be the images, of the likeliest kind that there is.
+/// \param scaled  other numbers than uint8 become images.
+FileContents image_candidates(const FileContents& contents, bool scaled) {
+  const auto of = [&](auto fits) {
+    return datasets_that(contents, [&](const DatasetSummary& dataset) {
+      return has_image_shape(dataset) &&
+             fits(dataset.shape->rank(), *dataset.dtype == DType::uint8);
+    });
+  };
+  FileContents found = of([](std::size_t rank, bool uint8) { return rank == 4 && uint8; });
+  // Beside images of floats, a dataset [N,H,W] may be masks.
+  if (found.datasets.empty()) {
+    found = of([](std::size_t rank, bool uint8) { return (rank == 3) == uint8; });
+    if (!scaled && std::none_of(found.datasets.begin(), found.datasets.end(), is_image_dataset)) {
+      found.datasets.clear();
+    }
+  }
+  if (found.datasets.empty() && scaled) {
+    found = of([](std::size_t rank, bool uint8) { return rank == 3 && !uint8; });
+  }
+  return found;
+}
+
+/// Datasets that may lead a file without images: numbers with two axes or more that are not its
+/// labels, and if it has labels, those with as many rows.
+FileContents other_candidates(const FileContents& contents, const std::string& labels) {
+  const auto is_labels = [&](const DatasetSummary& dataset) {
+    return labels.empty() ? dataset.name == kLabels || dataset.name == kLabel
+                          : dataset.name == without_leading_slash(labels);
+  };
+  const auto found_labels =
+      std::find_if(contents.datasets.begin(), contents.datasets.end(),
+                   [&](const auto& dataset) { return is_labels(dataset) && has_rows(dataset); });
+  return datasets_that(contents, [&](const DatasetSummary& dataset) {
+    return has_rows(dataset) && dataset.shape->rank() >= 2 && !is_labels(dataset) &&
+           (found_labels == contents.datasets.end() ||
+            (*dataset.shape)[0] == (*found_labels->shape)[0]);
+  });
+}
+
+[[noreturn]] void refuse_several(const FileContents& candidates, bool complete,
+                                 const std::string& what, const std::string& path) {
+  throw Error(ErrorCode::unsupported,
+              path + " holds several datasets that may " + what +
+                  (complete ? "" : " or more objects than are looked at") + ": " +
+                  candidates.describe() + "; name one with the option images",
+              "images");
+}
+
+std::string find_leading(const Dataset::Impl& file, const FileContents& contents,
+                         const OpenOptions& options) {
+  const std::string& path = file.info.path;
+  if (!options.images.empty()) {
+    return find_named(file.file(), options.images, contents, path, file.external);
+  }
+  std::string refusal;
+  const LinkState state = follow_links(file.file(), kImages, path, file.external, refusal);
+  if (state == LinkState::refused) throw refused(path, refusal);
+  bool other_images = false;  // that are numbers of another shape
+  if (state == LinkState::present && is_dataset(file.file(), kImages, path)) {
+    const DatasetSummary images =
+        summarize(open_dataset(file.file(), kImages, path), kImages, path, file.external);
+    // Also if they are floats: nothing else is taken for them.
+    if (has_image_shape(images) || !images.refusal.empty()) return kImages;
+    other_images = has_rows(images) && images.shape->rank() >= 2;
+  }
+
+  const FileContents images = image_candidates(contents, options.scale.has_value());
+  if (images.datasets.size() == 1 && contents.complete) return images.datasets.front().name;
+  if (!images.datasets.empty()) refuse_several(images, contents.complete, "be the images", path);
+  if (other_images) return kImages;
+
+  const FileContents others =
+      options.scale ? FileContents() : other_candidates(contents, options.labels);
+  if (others.datasets.size() == 1 && contents.complete) return others.datasets.front().name;
+  if (!others.datasets.empty()) refuse_several(others, contents.complete, "lead it", path);
+  throw Error(ErrorCode::unsupported,
+              path +
+                  " holds no images, uint8 [N,H,W,C], [N,C,H,W] or [N,H,W], and no other numbers "
+                  "[N,...] with two axes or more" +
+                  (contents.complete ? "" : " among the objects that are looked at") +
+                  "; if it has what is to lead, name it with the option images; it holds " +
+                  contents.describe(),
+              "images");
+}
+
+/// \pre images are of numbers. \throws Error invalid_argument, unsupported.
+void check_scale(const DatasetSummary& images, const std::optional<PixelScale>& scale,
+                 const std::string& path) {
+  if (!scale) return;
+  const std::string what = path + ": " + images.describe();
+  if (!has_image_shape(images)) {
+    throw Error(ErrorCode::unsupported,
+                what + " are no images: [N,H,W,C], [N,C,H,W] or [N,H,W] is needed to scale them",
+                "scale");
+  }
+  if (images.dtype == DType::uint8) {
+    throw Error(ErrorCode::invalid_argument, what + " is uint8 already; leave out the option scale",
+                "scale");
+  }
+  if (!std::isfinite(scale->black) || !std::isfinite(scale->white) ||
+      !std::isfinite(scale->white - scale->black) || scale->black == scale->white) {
+    throw Error(ErrorCode::invalid_argument, "the option scale needs two finite, different numbers",
+                "scale");
+  }
+}
+
+/// \param own_images  it is what a file of this format has as its images, which have four axes.
+/// \throws Error refused_by_policy, unsupported, corrupt_data, invalid_argument.
+void check_leading(const DatasetSummary& leading, const std::optional<PixelScale>& scale,
+                   bool own_images, const std::string& path) {
+  if (!leading.refusal.empty()) throw refused(path, leading.describe());
+  if (own_images && (!is_image_dataset(leading) || leading.shape->rank() != 4)) {
+    throw Error(ErrorCode::unsupported, path + ": " + leading.describe() +
+                                            " are no images: a uint8 dataset [N,H,W,C] or "
+                                            "[N,C,H,W] is needed");
+  }
+  if (!has_rows(leading)) {
+    throw Error(ErrorCode::unsupported, path + ": " + leading.describe() +
+                                            " cannot lead: numbers with a row for each sample are "
+                                            "needed, [N] or [N,...]");
+  }
+  check_scale(leading, scale, path);
+  const Shape& shape = *leading.shape;
+  for (const std::int64_t dim : shape.dims()) {
+    if (dim == 0) {
+      throw Error(ErrorCode::corrupt_data,
+                  path + ": " + leading.describe() + " is empty; there is nothing to read");
+    }
+  }
+  auto row_bytes = base::checked_product(shape.dims().subspan(1));
+  if (row_bytes) {
+    // Those to be scaled are read as float64 before.
+    const std::size_t element_bytes = size_of(scale ? DType::float64 : *leading.dtype);
+    row_bytes = base::checked_multiply(*row_bytes, static_cast<std::int64_t>(element_bytes));
+  }
+  if (!row_bytes || *row_bytes > kMaxSampleBytes || shape[0] > kMaxSamples ||
+      !base::checked_multiply(shape[0], *row_bytes)) {
+    throw Error(ErrorCode::corrupt_data,
+                path + ": " + leading.describe() + " is larger than any dataset of samples");
+  }
+}
+
+bool is_channel_count(std::int64_t dim) { return dim == 1 || dim == 3 || dim == 4; }
+
+std::optional<Layout> parse_layout(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  if (text == to_string(Layout::nhwc)) return Layout::nhwc;
+  if (text == to_string(Layout::nchw)) return Layout::nchw;
+  return std::nullopt;
+}
+
+/// The `layout` attribute. Third-party files may use the name for anything, so there it only counts
+/// if it fits.
+std::optional<Layout> stored_layout(const Dataset::Impl& impl, bool ours) {
+  const AttributeReader attributes(impl.leading->dataset.get(), printable(impl.info.images_path),
+                                   impl.info.path);
+  try {
+    const auto text = attributes.text(image_attribute::kLayout);
+    if (!text) return std::nullopt;
+    const auto layout = parse_layout(*text);
+    if (!layout && ours) throw attributes.corrupt(image_attribute::kLayout, "is no axis order");
+    return layout;
+  } catch (const Error&) {
+    if (ours) throw;
+    return std::nullopt;
+  }
+}
+
+void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted, bool ours) {
+  DatasetInfo& info = impl.info;
+  const Shape& shape = info.stored.shape;
+  if (shape.rank() == 3) {  // one channel: both orders are the same bytes
+    info.layout = wanted.value_or(Layout::nhwc);
+    info.height = shape[1];
+    info.width = shape[2];
+    info.channels = 1;
+    return;
+  }
+  std::optional<Layout> layout = wanted && !ours ? wanted : stored_layout(impl, ours);
+  if (wanted && layout && *wanted != *layout) {
+    throw Error(ErrorCode::invalid_argument,
+                info.path + " says that its images are " + std::string(to_string(*layout)) +
+                    "; leave out the option layout",
+                "layout");
+  }
+  if (!layout) layout = wanted;
+  if (!layout) {
+    const bool first = is_channel_count(shape[1]);
+    const bool last = is_channel_count(shape[3]);
+    if (first == last) {
+      throw Error(ErrorCode::invalid_argument,
+                  "cannot tell the axis order of " + printable(info.images_path) + " " +
+                      shape.to_string() + " in " + info.path + ": " + (first ? "both" : "neither") +
+                      " of axis 1 and axis 3 " + (first ? "look" : "looks") +
+                      " like channels; set the option layout to nhwc or nchw",
+                  "layout");
+    }
+    layout = last ? Layout::nhwc : Layout::nchw;
+  }
+  info.layout = *layout;
+  const bool channels_last = *layout == Layout::nhwc;
+  info.height = shape[channels_last ? 1 : 2];
+  info.width = shape[channels_last ? 2 : 3];
+  info.channels = shape[channels_last ? 3 : 1];
+}
+
+}  // namespace
+
+void open_leading(Dataset::Impl& file, const FileContents& contents, const OpenOptions& options) {
+  DatasetInfo& info = file.info;
+  const std::string name = find_leading(file, contents, options);
+  const DatasetSummary leading =
+      summarize(open_dataset(file.file(), name, info.path), name, info.path, file.external);
+  const bool own_images =
+      has_format(file.file().get(), info.path) && (options.images.empty() || name == kImages);
+  check_leading(leading, options.scale, own_images, info.path);
+  const bool images = has_image_shape(leading) && (leading.dtype == DType::uint8 || options.scale);
+  const DType dtype = images ? DType::uint8 : *leading.dtype;
+  file.leading = open_array(file, name, *leading.shape, dtype,
+                            std::numeric_limits<std::int64_t>::max(), options.scale);
+  info.stored = file.leading->stored;
+  info.num_chunks = file.leading->num_chunks;
+  info.stored_bytes = file.leading->stored_bytes;
+  info.num_samples = info.stored.shape[0];
+  info.leading = {name, dtype, info.stored.shape.without_first_axis()};
+  if (images) {
+    info.images_path = name;
+    set_layout(file, options.layout, own_images);
+    info.leading.row_shape = info.sample_shape();
+  } else if (options.layout) {
+    throw Error(ErrorCode::invalid_argument,
+                info.path + ": " + leading.describe() +
+                    " are no images, and have no axis order; leave out the option layout",
+                "layout");
+  }
+}
+
+}  // namespace chunkio::h5
