@@ -24,7 +24,7 @@
 
 namespace chunkio {
 
-/// How chunks are checked. Nothing here changes what is found.
+/// How verify_chunks() works. Nothing here changes what is found.
 struct VerifyOptions {
   /// Threads that read and compare, the calling one included, at most 1024; 0 (default): 8, enough
   /// to keep a disk busy. Where the system allows fewer, those do.
@@ -63,10 +63,11 @@ CHUNKIO_EXPORT std::string why_not_verifiable(const Dataset& dataset);
 /// Reads no pixels. Where the chunks lie in one run there is nothing to look up, and num_chunks is
 /// 0, as it is where libhdf5 alone can tell.
 ///
-/// Some ten microseconds a chunk, on the calling thread; `num_threads` is not used.
-/// \throws Error cancelled, and invalid_argument for options out of range.
-CHUNKIO_EXPORT VerifyResult verify_chunk_index(const Dataset& dataset,
-                                               const VerifyOptions& options = {});
+/// Some ten microseconds a chunk, on the calling thread, which also calls `on_progress` with the
+/// number of chunks that were just finished. \throws Error cancelled (`stop` was requested).
+CHUNKIO_EXPORT VerifyResult verify_chunk_index(
+    const Dataset& dataset, const std::function<void(std::int64_t chunks)>& on_progress = {},
+    const std::stop_token& stop = {});
 
 /// Reads every chunk of the images, and the fields of their samples, and compares them with their
 /// digests. Blocks on I/O.
@@ -85,12 +86,12 @@ CHUNKIO_EXPORT VerifyResult verify_chunks(const Dataset& dataset,
 /// its end: labels, fields, and what no loader delivers. Finds what cannot be opened or read, and
 /// what contradicts a checksum of HDF5; not what was only replaced by other values.
 ///
-/// On the calling thread; `num_threads` and `on_progress` are not used. Blocks on I/O.
+/// On the calling thread. Blocks on I/O.
 /// \returns one entry for each object or attribute, in the order of their names, the files of a
 ///          dataset one after the other.
-/// \throws Error cancelled, corrupt_data (the file was changed while it was read),
-///         out_of_resources.
+/// \throws Error cancelled (`stop` was requested), corrupt_data (the file was changed while it was
+///         read), out_of_resources.
 CHUNKIO_EXPORT std::vector<DamagedObject> verify_objects(const Dataset& dataset,
-                                                         const VerifyOptions& options = {});
+                                                         const std::stop_token& stop = {});
 
 }  // namespace chunkio

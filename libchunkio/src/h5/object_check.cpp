@@ -324,11 +324,11 @@ class ObjectCheck {
 
 namespace chunkio {
 
-std::vector<DamagedObject> verify_objects(const Dataset& dataset, const VerifyOptions& options) {
+std::vector<DamagedObject> verify_objects(const Dataset& dataset, const std::stop_token& stop) {
   std::vector<DamagedObject> damaged;
   for (const auto& file : h5::files_of(internal::Access::impl(dataset))) {
     const auto guard = h5::Library::lock();
-    std::vector<DamagedObject> one = h5::ObjectCheck(*file, options.stop).run();
+    std::vector<DamagedObject> one = h5::ObjectCheck(*file, stop).run();
     std::move(one.begin(), one.end(), std::back_inserter(damaged));
   }
   return damaged;

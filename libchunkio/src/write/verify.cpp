@@ -252,8 +252,10 @@ std::string why_not_verifiable(const Dataset& dataset) {
   return {};
 }
 
-VerifyResult verify_chunk_index(const Dataset& dataset, const VerifyOptions& options) {
-  check_options(options);
+VerifyResult verify_chunk_index(const Dataset& dataset,
+                                const std::function<void(std::int64_t)>& on_progress,
+                                const std::stop_token& stop) {
+  const VerifyOptions options{.on_progress = on_progress, .stop = stop};
   return for_each_file(dataset, [&](const auto& file) { return verify_index(*file, options); });
 }
 

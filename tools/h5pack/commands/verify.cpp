@@ -52,28 +52,21 @@ void add_damage(VerifyReport& report, const std::vector<chunkio::DamagedObject>&
 
 std::vector<chunkio::DamagedObject> check_objects(const chunkio::Dataset& dataset) {
   const cli::StopSignalToken stopping;
-  return chunkio::verify_objects(dataset, {.stop = stopping.token()});
-}
-
-/// Runs one of the library's checks with signals heard.
-/// \param count  called with chunks that are done.
-template <class Check, class Count>
-chunkio::VerifyResult run_check(const Check& check, const chunkio::Dataset& dataset,
-                                std::int64_t threads, const Count& count) {
-  const cli::StopSignalToken stopping;
-  return check(dataset, {.num_threads = threads, .on_progress = count, .stop = stopping.token()});
+  return chunkio::verify_objects(dataset, stopping.token());
 }
 
 void check_chunk_index(VerifyReport& report, const chunkio::Dataset& dataset, bool quiet) {
   // Most files have nothing to look up, and then nothing is to be shown.
   std::optional<cli::Progress> progress;
-  add_damage(report, run_check(chunkio::verify_chunk_index, dataset, 0, [&](std::int64_t chunks) {
-                       if (!progress) {
-                         progress.emplace("looking up " + dataset.info().path, "chunks",
-                                          dataset.info().num_chunks, quiet);
-                       }
-                       progress->add(chunks);
-                     }).damaged);
+  const cli::StopSignalToken stopping;
+  const auto count = [&](std::int64_t chunks) {
+    if (!progress) {
+      progress.emplace("looking up " + dataset.info().path, "chunks", dataset.info().num_chunks,
+                       quiet);
+    }
+    progress->add(chunks);
+  };
+  add_damage(report, chunkio::verify_chunk_index(dataset, count, stopping.token()).damaged);
 }
 
 void check_chunks(VerifyReport& report, const chunkio::Dataset& dataset, std::int64_t threads,
@@ -81,8 +74,11 @@ void check_chunks(VerifyReport& report, const chunkio::Dataset& dataset, std::in
   cli::Progress progress("verifying " + dataset.info().path, "chunks", dataset.info().num_chunks,
                          quiet);
   const auto start = std::chrono::steady_clock::now();
-  chunkio::VerifyResult result = run_check(chunkio::verify_chunks, dataset, threads,
-                                           [&](std::int64_t chunks) { progress.add(chunks); });
+  const cli::StopSignalToken stopping;
+  chunkio::VerifyResult result =
+      chunkio::verify_chunks(dataset, {.num_threads = threads,
+                                       .on_progress = [&](auto chunks) { progress.add(chunks); },
+                                       .stop = stopping.token()});
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report.num_chunks = result.num_chunks;
   report.bytes_read = result.bytes_read;
