@@ -43,7 +43,7 @@ class InfoTest(CliTest):
         np.testing.assert_allclose(statistics["mean_picture_std"], pictures.std(axis=(1, 2)).mean(axis=0), atol=1e-8)
         self.assertEqual(info["source_sizes"], {
             "min_height": 20, "max_height": 40, "min_width": 30, "max_width": 90,
-            "most_frequent": [{"height": 40, "width": 30, "pictures": 6}, {"height": 20, "width": 90, "pictures": 3}]})
+            "most_frequent": [{"height": 40, "width": 30, "images": 6}, {"height": 20, "width": 90, "images": 3}]})
         text = self.h5pack("info", "photos.h5")
         self.assertIn("40x30 (6), 20x90 (3); heights 20 to 40, widths 30 to 90", text)
         self.assertIn("std within an image, on average", text)

@@ -195,8 +195,8 @@ class CHUNKIO_EXPORT Dataset {
  public:
   /// Opens a file read-only and checks what it holds. Blocks on I/O; reads no images.
   ///
-  /// A path such as `train-*-of-00008.h5` (shards.hpp) stands for all eight files, opened as one
-  /// dataset whose rows are theirs, one file after the other. All of them must be there, fit
+  /// A path such as `train-*-of-00008.h5` (shard_pattern()) stands for all eight files, opened as
+  /// one dataset whose rows are theirs, one file after the other. All of them must be there, fit
   /// together and, if they say so, belong together. A file descriptor a file stays open, and
   /// another one where a Loader bypasses the page cache.
   /// \throws Error not_found (no such file or dataset), corrupt_data (not HDF5, truncated or
@@ -220,9 +220,9 @@ class CHUNKIO_EXPORT Dataset {
   void read_images(std::int64_t first, std::int64_t count, std::span<std::byte> out) const;
   /// Reads rows [first, first + count) of a field (or of the labels, or of the array that leads, by
   /// its name) through libhdf5 into `out`, row-major, in the dtype that find_field() reports.
-  /// Blocks on I/O. \pre out.size() == count * row_bytes(field). A field that is read in pieces
-  /// stays open until its last row was read. \throws Error not_found, invalid_argument (range,
-  /// size), unsupported (chunks too large to
+  /// A field that is read in pieces stays open until its last row was read. Blocks on I/O.
+  /// \pre out.size() == count * row_bytes(field).
+  /// \throws Error not_found, invalid_argument (range, size), unsupported (chunks too large to
   ///         decode, a filter that libhdf5 lacks, a uint64 label beyond int64), corrupt_data,
   ///         hdf5_failed.
   void read_field(std::string_view name, std::int64_t first, std::int64_t count,

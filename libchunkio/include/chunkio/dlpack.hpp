@@ -216,15 +216,14 @@ namespace chunkio {
 /// Exports `tensor`, any shape and any DType, as a managed tensor (row-major, strides given,
 /// byte_offset 0), which is read-only if the tensor is.
 ///
-/// \param owner   keeps the memory valid and unchanged while it exists: the Batch or DeviceBatch
-/// that
-///                the tensor is of, or anything of the caller's. Moved into the managed tensor and
-///                destroyed by the deleter, on the thread that calls it.
+/// \param owner  keeps the memory valid and unchanged while it exists: the Batch or DeviceBatch
+///               of the tensor, or anything of the caller's. It is moved into the managed tensor
+///               and destroyed by the deleter, on the thread that calls it.
 ///
 /// A batch of no rows becomes a tensor of no elements. DLPack asks for data aligned to 256 bytes
 /// and no producer or consumer that we know keeps to that: `tensor.data()` is passed on as it is.
-/// Images of a Batch are aligned to 4096 bytes, everything else to 64. \throws Error
-/// invalid_argument (the tensor is empty, as that of labels which a file does not
+/// Images of a Batch are aligned to 4096 bytes, everything else to 64.
+/// \throws Error invalid_argument (the tensor is empty, as that of labels which a file does not
 ///         have, or does not lie in the batch), out_of_resources (the dimensions multiply to more
 ///         than 63 bits), unsupported (no such DType), std::bad_alloc. `owner` is destroyed then.
 template <class Owner>
@@ -233,7 +232,7 @@ template <class Owner>
 }
 
 /// The same for consumers older than DLPack 1.0. They are not told that the memory of a Batch is
-/// read-only, but it is: a batch is a shared lease, and who writes changes what others read.
+/// read-only, but it is: a batch is a shared lease, and writing changes what others read.
 /// \throws Error as to_dlpack().
 template <class Owner>
 [[nodiscard]] dlpack::LegacyManagedTensor to_dlpack_legacy(Owner owner, const Tensor& tensor) {

@@ -57,12 +57,12 @@ enum class Verify : std::uint8_t {
 /// case (unsupported): rows of the wrong one may have been delivered.
 enum class OnError : std::uint8_t {
   raise = 0,  ///< next() throws.
-  /// The samples are skipped, counted and reported: all of a chunk that cannot be read (of the row
-  /// group, if that is part of a chunk), and of one whose digests do not match those alone that do
-  /// not, where the file has a digest for each (format.md, from version 2 on). Rows behind them in
-  /// the batch move up, so batches get shorter, maybe empty, but never later. The next epoch tries
-  /// again, except for samples in memory (Resident). A file that was changed as a whole is an error
-  /// all the same.
+  /// Damaged samples are skipped, counted and reported. A chunk that cannot be read is skipped
+  /// whole (or the row group, if that is part of a chunk). Where the file has a digest for each
+  /// sample (format.md, from version 2 on), only those that do not match are skipped. Rows behind
+  /// them in the batch move up, so batches get shorter, maybe empty, but never later. The next
+  /// epoch tries again, except for samples in memory (Resident). A file that was changed as a whole
+  /// is an error all the same.
   skip = 1,
 };
 
@@ -80,9 +80,8 @@ enum class WhenHeld : std::uint8_t {
   /// It waits release_timeout_seconds for another thread to release one, then throws timed_out,
   /// which finds programs that forget to release them.
   wait = 0,
-  /// It delivers the batch in memory of the batch's own, beyond the memory budget: slower by a
-  /// copy,
-  /// and counted as LoaderStats::copied_batches. Nothing that is held is ever overwritten.
+  /// It delivers the batch in memory of the batch's own, beyond the memory budget. That takes a
+  /// copy, which counts as LoaderStats::copied_batches. Nothing that is held is ever overwritten.
   copy = 1,
 };
 
@@ -150,7 +149,7 @@ struct LoaderOptions {
 
   /// Samples a batch, >= 1.
   std::int64_t batch_size = 256;
-  /// Of the order and, unless NormalizeOptions has one, of crops and flips.
+  /// Seeds the order and, unless NormalizeOptions has a seed, crops and flips.
   std::uint64_t seed = 0;
   /// Names of further fields to deliver beside images and labels. Small ones (and the labels) are
   /// read once and cached; large ones, masks say, are read row group by row group like the images.
@@ -165,13 +164,14 @@ struct LoaderOptions {
   Ranks ranks = {};
   Memory memory = {};
   Io io = {};
-  /// Called some 20 times a second on the thread that waits in next(); no lock is held meanwhile.
-  /// What it throws goes to the caller of next(), and nothing is lost: the next call goes on
-  /// waiting. For languages in which signals must be looked at.
+  /// next() calls it some 20 times a second while it waits, on the same thread and with no lock
+  /// held; never in a wait of less than 50 ms. What it throws goes to the caller of next(), and
+  /// nothing is lost: the next call goes on waiting. It serves languages in which signals must be
+  /// looked at.
   std::function<void()> on_wait = {};
 };
 
-/// As the timeout of next(): none.
+/// Says that next() has no timeout.
 inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 
 namespace internal {
@@ -190,9 +190,10 @@ class CHUNKIO_EXPORT Batch {
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  /// "images", "labels", a field named in LoaderOptions::fields, or the array that leads by its
-  /// name in the file; [B,...]. Read-only. \throws Error not_found: the message lists what there
-  /// is.
+  /// An array by its name in the file, [B,...]: the one that leads, the labels, or a field named in
+  /// LoaderOptions::fields. Where no array has that name, "images" are what leads, if it is images,
+  /// and "labels" the labels. Read-only.
+  /// \throws Error not_found: the message lists what there is.
   [[nodiscard]] Tensor operator[](std::string_view name) const;
   /// uint8 [B,H,W,C] or [B,C,H,W], as the file has it.
   /// \throws Error unsupported if other numbers lead the dataset.
@@ -203,7 +204,7 @@ class CHUNKIO_EXPORT Batch {
   [[nodiscard]] Tensor labels() const;
   /// Row numbers in the file, one a sample.
   [[nodiscard]] std::span<const std::int64_t> sample_ids() const;
-  /// Samples in this batch: batch_size, or less at the end of an epoch and where damaged chunks
+  /// Samples in this batch: batch_size, or less at the end of an epoch and where damaged ones
   /// were skipped (OnError::skip), then maybe 0.
   [[nodiscard]] std::int64_t size() const;
   [[nodiscard]] std::int64_t epoch() const;
@@ -377,8 +378,8 @@ class CHUNKIO_EXPORT Loader {
   /// A loader that continues from `state`, which another loader's state() returned, maybe with
   /// another world_size: batch_size, order.window_bytes and order.lanes are taken from the state,
   /// so that the global batches are identical; world_size must divide the lanes. Everything else of
-  /// `options` must agree with the state. \throws Error invalid_argument (not a state; another
-  /// file, seed or option: the message names
+  /// `options` must agree with the state.
+  /// \throws Error invalid_argument (not a state; another file, seed or option: the message names
   ///         the difference), and as the constructor.
   static Loader resume(Dataset dataset, LoaderOptions options, std::string_view state);
   Loader(Loader&&) noexcept;
@@ -399,7 +400,7 @@ class CHUNKIO_EXPORT Loader {
   /// Uneven::exact, ranks may differ in their numbers of steps, and a rank that waits for the
   /// others after each batch (all-reduce) then never ends; pad and drop give all the same number.
   /// \param stop     requested: next() ends its wait, within 50 ms.
-  /// \param timeout  how long to wait at most.
+  /// \param timeout  the longest wait; 0 takes a batch that is ready.
   /// \throws Error cancelled (`stop`), timed_out (`timeout`, or max_held batches are still held
   ///         after release_timeout_seconds) and what on_wait throws: nothing is lost then, and the
   ///         next call goes on waiting. Or whatever a worker met: io_failed, corrupt_data,
@@ -412,8 +413,7 @@ class CHUNKIO_EXPORT Loader {
   /// all ranks that have called next() equally often; with Uneven::exact, where a rank may have one
   /// batch less than another, the call that finds nothing counts.
   /// \throws Error io_failed, hdf5_failed, corrupt_data: the first state of a third-party file
-  /// reads
-  ///         three images, and they cannot be read.
+  ///         reads three images, and they cannot be read.
   [[nodiscard]] std::string state() const;
   /// The state that belongs to `position`, wherever the loader stands: for programs that count the
   /// batches they really used. Any thread.
@@ -424,9 +424,9 @@ class CHUNKIO_EXPORT Loader {
   /// Goes to the place of `state`. Until a batch was asked for, start_epoch() or epoch() of the
   /// epoch in it continues there instead of at its start; so does next(). The loader must have the
   /// same order: `memory` and `io` may differ, and so may ranks if the lanes and the global batch
-  /// are equal. \throws Error invalid_argument (not a state; another file, seed or option: the
-  /// message
-  ///         names the difference).
+  /// are equal.
+  /// \throws Error invalid_argument (not a state; another file, seed or option: the message names
+  ///         the difference).
   void restore(std::string_view state);
   /// The next batch, as epoch and step.
   [[nodiscard]] LoaderPosition position() const;

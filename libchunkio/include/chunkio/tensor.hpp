@@ -148,9 +148,7 @@ class Tensor {
   /// The same, to be written. \throws Error invalid_argument for memory that is only read.
   [[nodiscard]] std::byte* mutable_data() const {
     if (read_only_ && data_ != nullptr) {
-      throw Error(ErrorCode::invalid_argument,
-                  "this tensor is read-only, since other copies of its batch share its memory; "
-                  "copy it to change it");
+      throw Error(ErrorCode::invalid_argument, "this tensor is read-only; copy it to change it");
     }
     return const_cast<std::byte*>(data_);
   }
@@ -166,8 +164,16 @@ class Tensor {
     return strides;
   }
   [[nodiscard]] Device device() const noexcept { return device_; }
+  /// \throws Error out_of_resources for more than 2^63 bytes.
   [[nodiscard]] std::size_t size_bytes() const {
-    return empty() ? 0 : static_cast<std::size_t>(shape_.num_elements()) * size_of(dtype_);
+    if (empty()) return 0;
+    const auto elements = static_cast<std::uint64_t>(shape_.num_elements());
+    if (elements > (std::uint64_t{1} << 63) / size_of(dtype_)) {
+      throw Error(ErrorCode::out_of_resources, "a tensor " + shape_.to_string() + " of " +
+                                                   std::string(to_string(dtype_)) +
+                                                   " has more than 2^63 bytes");
+    }
+    return static_cast<std::size_t>(elements) * size_of(dtype_);
   }
 
   /// All elements in row-major order. For host memory.

@@ -11,7 +11,7 @@
 /// thread, also when the loader is gone. Until then the lease counts for max_held.
 ///
 /// LibTorch has no read-only tensors. Do not write to those of a Batch, in-place operators
-/// included: a batch is a shared lease, and who writes changes what others read. clone() what is to
+/// included: a batch is a shared lease, and writing changes what others read. clone() what is to
 /// be changed. Those of a DeviceBatch may be written.
 ///
 /// LibTorch knows nothing of streams other than its own: give DeviceLoader::next() the one that is
@@ -84,10 +84,9 @@ inline torch::ScalarType torch_dtype(DType dtype) {
 
 /// A contiguous tensor over the memory of `tensor`, with its shape, element type and device.
 ///
-/// \param owner   keeps the memory valid and unchanged while it exists: the Batch or DeviceBatch
-/// that
-///                the tensor is of, or anything of the caller's. Moved into the storage and
-///                destroyed with it, on the thread that drops the last reference.
+/// \param owner  keeps the memory valid and unchanged while it exists: the Batch or DeviceBatch
+///               of the tensor, or anything of the caller's. It is moved into the storage and
+///               destroyed with it, on the thread that drops the last reference.
 /// \throws Error invalid_argument (the tensor is empty, as that of labels which a file does not
 ///         have, or does not lie in the batch), out_of_resources (the dimensions multiply to more
 ///         than 63 bits), unsupported (as torch_dtype()); c10::Error as torch::from_blob(). `owner`

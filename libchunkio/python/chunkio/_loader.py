@@ -54,7 +54,7 @@ class Loader(Epochs[Batch]):
         rows: deliver only these: a slice, row numbers in any order, or a mask of all rows.
         only_labels: deliver only samples with one of these labels.
         verify: compare stored digests "off", in the "first_epoch" or "always".
-        on_error: damaged chunks "raise", or "skip" their rows.
+        on_error: damage "raise"s, or "skip"s the samples that it concerns.
         num_threads: 0: the CPUs of this process, at most 8.
         prefetch_depth: batches kept complete ahead, at least.
         max_held: batches held before further ones are delivered as copies.
@@ -168,7 +168,7 @@ class Loader(Epochs[Batch]):
         return stats
 
     def skipped(self) -> list[dict[str, Any]]:
-        """Row groups that on_error="skip" left out: first_row, num_rows, num_selected and reason."""
+        """Runs of rows that on_error="skip" skipped: first_row, num_rows, num_selected and reason."""
         skipped: list[dict[str, Any]] = json.loads(self._loader.skipped_json())
         return skipped
 

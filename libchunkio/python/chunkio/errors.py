@@ -51,7 +51,7 @@ class ResourceError(Error, MemoryError):
 
 
 class TimedOutError(Error, TimeoutError):
-    """Something was not there in time. Nothing is lost, and the call may be repeated."""
+    """Something was not there in time. Nothing is lost: `state_dict()` is the place where a new loop goes on."""
 
     code = "timed_out"
 

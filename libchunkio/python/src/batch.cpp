@@ -62,7 +62,7 @@ void bind_batch(nb::module_& module) {
           nb::sig("def __iter__(self) -> collections.abc.Iterator[typing.Any]"))
       .def_prop_ro("size", &Batch::size,
                    "Samples in it: batch_size, or less at the end of an epoch and where damaged "
-                   "chunks were skipped.")
+                   "ones were skipped.")
       .def_prop_ro("epoch", &Batch::epoch, "The epoch that it belongs to, from 0.")
       .def_prop_ro("step", &Batch::step, "Position in its epoch, from 0.")
       .def_prop_ro("copied", &Batch::copied,

@@ -167,9 +167,13 @@ void bind_device_loader(nb::module_& module) {
       .def(
           "__getitem__",
           [](const PyDeviceBatch& batch, const std::string& name) {
-            return batch.tensor(batch.batch[name]);
+            try {
+              return batch.tensor(batch.batch[name]);
+            } catch (const Error& error) {
+              throw nb::key_error(error.what());
+            }
           },
-          nb::arg("field"))
+          nb::arg("name"))
       .def_prop_ro("size", [](const PyDeviceBatch& batch) { return batch.batch.size(); })
       .def_prop_ro("epoch", [](const PyDeviceBatch& batch) { return batch.batch.epoch(); })
       .def_prop_ro("step", [](const PyDeviceBatch& batch) { return batch.batch.step(); })

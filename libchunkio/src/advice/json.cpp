@@ -48,7 +48,7 @@ Json named_counts_json(const std::vector<std::string>& names,
 Json source_sizes_json(const SourceSizes& sizes) {
   Json most_frequent = Json::array();
   for (const auto& [height, width, images] : sizes.most_frequent) {
-    most_frequent.push_back({{"height", height}, {"width", width}, {"pictures", images}});
+    most_frequent.push_back({{"height", height}, {"width", width}, {"images", images}});
   }
   return {{"min_height", sizes.min_height},
           {"max_height", sizes.max_height},
@@ -77,7 +77,7 @@ Json facts_json(const LoaderFacts& facts) {
           {"filtered", facts.filtered},           {"direct_io", facts.direct_io},
           {"reads_ahead", facts.reads_ahead},     {"num_cpus", facts.num_cpus},
           {"group_samples", facts.group_samples}, {"prefetch_depth", facts.prefetch_depth},
-          {"picture_bytes", facts.image_bytes},   {"spare_bytes", facts.spare_bytes}};
+          {"image_bytes", facts.image_bytes},     {"spare_bytes", facts.spare_bytes}};
 }
 
 Json stats_json(const LoaderStats& stats) {

@@ -1,6 +1,6 @@
 /// What a run would deliver if something of it were changed.
 ///
-/// It is computed with the model of throughput.hpp, from rates that were measured, or else follow
+/// It is computed with the model of tuning.hpp, from rates that were measured, or else follow
 /// from the counters: bytes of a stage over the time the workers spent in it. Real pipelines stay
 /// below the bounds of the model, so its answers are scaled by what it is off now: a pipeline at
 /// nine tenths of its bound is taken to stay at nine tenths.

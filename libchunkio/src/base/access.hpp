@@ -7,8 +7,8 @@
 namespace chunkio::internal {
 
 struct Access {
-  /// What a Dataset, EpochOrder, Loader or DeviceLoader is made of. Who looks inside includes the
-  /// header that defines it. \throws Error invalid_argument: it was moved from.
+  /// What a Dataset, EpochOrder, Loader or DeviceLoader is made of. Its header must be included.
+  /// \throws Error invalid_argument: it was moved from.
   template <class Class>
   [[nodiscard]] static decltype(auto) impl(const Class& object) {
     return object.impl();

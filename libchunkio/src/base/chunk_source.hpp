@@ -79,6 +79,8 @@ class RowMismatch : public Error {
       : Error(ErrorCode::digest_mismatch, message), rows_(std::move(rows)) {}
   [[nodiscard]] const std::vector<RowRange>& rows() const noexcept { return rows_; }
 
+  ReadCost cost = {};  ///< Of all rows that were read for the call that throws it.
+
  private:
   std::vector<RowRange> rows_;
 };

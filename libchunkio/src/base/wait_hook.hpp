@@ -15,7 +15,7 @@ namespace chunkio::base {
 
 using Seconds = std::chrono::duration<double>;
 
-/// Of options that are timeouts.
+/// The largest value of options that are timeouts.
 inline constexpr double kMaxTimeoutSeconds = 1e6;
 
 /// As "5 s".
@@ -27,18 +27,18 @@ inline constexpr double kMaxTimeoutSeconds = 1e6;
 }
 
 /// Something was not there in time (timed_out), or next() was told to stop (cancelled). Nothing was
-/// changed: who asks again waits again.
+/// changed: the next call goes on waiting.
 class WaitEnded : public Error {
  public:
   using Error::Error;
 };
 
-/// What on_wait threw. Likewise nothing was changed.
+/// Carries what on_wait threw. Likewise nothing was changed.
 struct Interrupted {
   std::exception_ptr thrown;
 };
 
-/// Of one call of next(). For one thread.
+/// Belongs to one call of next(), and to its thread.
 class WaitHook {
  public:
   using Clock = std::chrono::steady_clock;
@@ -49,13 +49,17 @@ class WaitHook {
   /// \param timeout        the largest number: none.
   WaitHook(const std::function<void()>& on_wait, const std::stop_token& stop,
            std::chrono::nanoseconds timeout)
-      : on_wait_(on_wait), stop_(stop), timeout_(timeout) {}
+      : on_wait_(on_wait),
+        stop_(stop),
+        timeout_(std::max(timeout, std::chrono::nanoseconds::zero())) {}
 
-  /// How long to sleep at most before the next look.
+  /// The longest sleep before the next look.
   [[nodiscard]] std::chrono::nanoseconds interval() const {
-    constexpr std::chrono::nanoseconds kNone = std::chrono::hours(1);
-    if (timeout_ < kInterval) return std::max(left(), std::chrono::nanoseconds::zero());
-    return on_wait_ || stop_.stop_possible() || timeout_ < kNone ? kInterval : kNone;
+    // Without anything to look at, too: condition variables do not take any length.
+    constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(1);
+    const std::chrono::nanoseconds longest =
+        on_wait_ || stop_.stop_possible() ? std::chrono::nanoseconds(kInterval) : kLongest;
+    return std::clamp(left(), std::chrono::nanoseconds::zero(), longest);
   }
 
   /// To be called while waiting, with no lock held. \throws WaitEnded, Interrupted.

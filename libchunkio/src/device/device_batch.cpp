@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <chunkio/cuda/device_loader.hpp>
@@ -16,14 +17,15 @@ Tensor DeviceBatch::images() const { return slot_ ? slot_->image_tensor : Tensor
 Tensor DeviceBatch::labels() const { return slot_ ? slot_->label_tensor : Tensor{}; }
 
 Tensor DeviceBatch::operator[](std::string_view name) const {
-  if (!slot_) read::throw_no_field(name, {});
-  if (name == "images") return images();
-  if (name == "labels" && !slot_->label_tensor.empty()) return labels();
-  const auto& fields = slot_->side->fields;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].info.name == name) return slot_->field_tensors[i];
+  if (!slot_) {
+    throw Error(ErrorCode::not_found,
+                "this batch was moved from, so it has no '" + std::string(name) + "'");
   }
-  read::throw_no_field(name, fields);
+  const read::RingLayout& layout = slot_->side->layout;
+  const std::size_t array = read::find_array(layout, name);
+  if (array == read::kLeading) return images();
+  if (!layout.has_labels) return slot_->field_tensors[array];
+  return array == 0 ? labels() : slot_->field_tensors[array - 1];
 }
 
 std::span<const std::int64_t> DeviceBatch::sample_ids() const {

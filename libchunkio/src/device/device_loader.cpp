@@ -191,16 +191,20 @@ struct DeviceLoader::Impl {
     const base::TraceRange range(base::Stage::device_hand_over);
     require(started, "no epoch was started; call start_epoch() first");
     rethrow_failure();
-    restored_epoch.reset();
-    if (ended) return nullptr;
+    if (ended) {
+      restored_epoch.reset();
+      return nullptr;
+    }
     base::WaitHook look(options.on_wait, stop, timeout);
     try {
       if (!advance(look)) {
         ended = true;
+        restored_epoch.reset();
         return nullptr;
       }
       OutputSlot& slot = take_output(look);
       fill(slot, consumer);
+      restored_epoch.reset();
       ++within;
       if (within == std::ssize(current->batch_rows) * options.echo) drop_current();
       const std::lock_guard lock(mutex);
@@ -256,7 +260,8 @@ struct DeviceLoader::Impl {
                               base::to_text(base::Seconds(options.device_timeout_seconds)) +
                               " (device_timeout_seconds): " + outputs->unfinished() +
                               "; see what the consumer's stream waits for, or raise "
-                              "device_timeout_seconds");
+                              "device_timeout_seconds",
+                          "device_timeout_seconds");
   }
 
   void rethrow_failure() const {
@@ -267,9 +272,15 @@ struct DeviceLoader::Impl {
   [[nodiscard]] bool advance(base::WaitHook& look) {
     if (current != nullptr) return true;
     const auto start = Clock::now();
-    const std::optional<BigBatch*> arrived =
-        feed->next(base::Seconds(options.device_timeout_seconds), look);
-    waited_seconds += base::Seconds(Clock::now() - start).count();
+    const auto count_wait = [&] { waited_seconds += base::Seconds(Clock::now() - start).count(); };
+    std::optional<BigBatch*> arrived;
+    try {
+      arrived = feed->next(base::Seconds(options.device_timeout_seconds), look);
+    } catch (...) {
+      count_wait();  // Of the batch that comes in the end.
+      throw;
+    }
+    count_wait();
     if (!arrived) throw_late();
     current = *arrived;
     if (current == nullptr) return false;

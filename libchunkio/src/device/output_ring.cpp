@@ -83,7 +83,9 @@ OutputRing::Slot& OutputRing::take(base::Seconds limit, base::WaitHook* look) {
   const auto ready = [&] { return !idle_.empty() || error_ != nullptr; };
   if (!ready()) {
     const base::TraceRange range(base::Stage::wait_for_output);
-    const auto start = Clock::now();
+    // The calls that ended early belong to one wait.
+    if (!held_since_) held_since_ = Clock::now();
+    const auto start = *held_since_;
     const base::Seconds pause =
         look == nullptr ? limit : std::min<base::Seconds>(limit, look->interval());
     while (!slot_released_.wait_for(lock, pause, ready) && Clock::now() - start < limit) {
@@ -94,6 +96,7 @@ OutputRing::Slot& OutputRing::take(base::Seconds limit, base::WaitHook* look) {
     }
   }
   if (error_) std::rethrow_exception(error_);
+  held_since_.reset();
   if (idle_.empty()) {
     std::string held;
     for (const Slot& slot : slots_) {
@@ -103,7 +106,8 @@ OutputRing::Slot& OutputRing::take(base::Seconds limit, base::WaitHook* look) {
                           "all " + std::to_string(slots_.size()) +
                               " output batches are held (max_held), and none was released within " +
                               base::to_text(limit) + " (release_timeout_seconds): " + held +
-                              "; release one before next(), or raise max_held");
+                              "; release one before next(), or raise max_held",
+                          "max_held", "release_timeout_seconds");
   }
   Slot& slot = *idle_.front();
   idle_.erase(idle_.begin());
@@ -135,10 +139,14 @@ std::string OutputRing::unfinished() {
                                name_of(made->before->epoch, made->before->step) +
                                ", whose buffer it gets, is not done";
   }
-  const Slot* const used = oldest([&](const Slot& slot) {
-    return std::all_of(slot.released.begin(), slot.released.end(),
-                       [&](const GpuEvent& released) { return gpu_->is_done(released.get()); });
-  });
+  // Of those that nobody holds: who holds a batch may name further streams meanwhile.
+  const std::lock_guard lock(mutex_);
+  const Slot* used = nullptr;
+  for (const Slot* const slot : idle_) {
+    const bool older = slot->use > 0 && (used == nullptr || slot->use < used->use);
+    const auto is_done = [&](const GpuEvent& released) { return gpu_->is_done(released.get()); };
+    if (older && !std::all_of(slot->released.begin(), slot->released.end(), is_done)) used = slot;
+  }
   return used != nullptr ? "work that was put into the consumer's stream for " +
                                name_of(used->epoch, used->step) + " is not done"
                          : "a copy to the device is not done";
@@ -157,7 +165,7 @@ void OutputRing::release(Slot& slot) noexcept {
     const std::lock_guard lock(mutex_);
     idle_.push_back(&slot);
   } catch (...) {
-    // The slot is lost; the next acquire() throws the reason.
+    // The slot is lost; the next take() throws the reason.
     const std::lock_guard lock(mutex_);
     error_ = std::current_exception();
   }

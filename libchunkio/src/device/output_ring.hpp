@@ -1,6 +1,7 @@
 /// Output batches on the device and their leases.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -112,6 +113,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   std::condition_variable slot_released_;
   std::vector<Slot*> idle_;  // The first one was released first.
   std::exception_ptr error_;
+  std::optional<std::chrono::steady_clock::time_point> held_since_;  // all of them
 };
 
 }  // namespace chunkio::device

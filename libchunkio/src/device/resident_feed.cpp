@@ -139,9 +139,9 @@ void ResidentFeed::restore(std::string_view state) {
   restored_ = read::place_of(loader_, state).position;
 }
 
-std::optional<BigBatch*> ResidentFeed::next(base::Seconds, base::WaitHook&) {
+std::optional<BigBatch*> ResidentFeed::next(base::Seconds, base::WaitHook& look) {
   const base::TraceRange range(base::Stage::plan);
-  plan();
+  plan(look);
   big_batch_.clear(epoch_);
   big_batch_.first_batch = next_step_;
   const std::int64_t end = std::min(next_step_ + batches_, rows_->num_steps());
@@ -150,9 +150,10 @@ std::optional<BigBatch*> ResidentFeed::next(base::Seconds, base::WaitHook&) {
   return &big_batch_;
 }
 
-void ResidentFeed::plan() {
+void ResidentFeed::plan(base::WaitHook& look) {
   if (rows_) return;
   if (rows_ahead_.valid() && ahead_epoch_ == epoch_) {
+    while (rows_ahead_.wait_for(look.interval()) != std::future_status::ready) look();
     rows_.emplace(rows_ahead_.get());
   } else {
     rows_.emplace(read::epoch_order_of(loader_, epoch_));

@@ -71,7 +71,7 @@ class ResidentFeed final : public BatchFeed {
 
  private:
   /// Makes `rows_` those of the epoch: O(samples of the rank), unless they were made ahead.
-  void plan();
+  void plan(base::WaitHook& look);
   void plan_ahead(std::int64_t epoch);
   void append_batch(std::int64_t step);
 

@@ -13,13 +13,14 @@
 namespace chunkio::device {
 
 struct SidePlan {
+  read::RingLayout layout = {};  ///< Of the loader's batches.
   LabelPlan labels = {};
   std::vector<read::RingField> fields = {};  ///< Those of LoaderOptions::fields.
 
   /// What `loader` delivers beside its images, with labels of type `wanted`.
   [[nodiscard]] static SidePlan of(const Loader& loader, DType wanted) {
     const read::RingLayout& layout = read::ring_of(loader)->layout();
-    SidePlan plan{.fields = layout.fields};
+    SidePlan plan{.layout = layout, .fields = layout.fields};
     if (!layout.has_labels) return plan;
     const FieldInfo& labels = layout.fields.front().info;
     plan.labels = {

@@ -151,8 +151,9 @@ void Uploader::release(BigBatch* big_batch) {
 BatchFeed::Uploads Uploader::uploads(std::optional<std::int64_t> epoch) const {
   const std::lock_guard lock(mutex_);
   if (!epoch) return uploads_;
-  const auto found = epoch_uploads_.find(*epoch);
-  return found == epoch_uploads_.end() ? Uploads{} : found->second;
+  const auto found = std::find_if(epoch_uploads_.begin(), epoch_uploads_.end(),
+                                  [&](const EpochUploads& one) { return one.epoch == *epoch; });
+  return found == epoch_uploads_.end() ? Uploads{} : found->uploads;
 }
 
 Uploader::DeviceWait::DeviceWait(Uploader& uploader) : uploader_(uploader) {
@@ -203,6 +204,7 @@ void Uploader::run(std::stop_token stop, LoaderPosition from) {
 }
 
 bool Uploader::run_epoch(const std::stop_token& stop, const LoaderPosition& from) {
+  begin_epoch_uploads(from.epoch);
   read::start_at(loader_, from);
   for (;;) {
     BigBatch* const big_batch = take_idle(stop);
@@ -307,13 +309,21 @@ void Uploader::push(BigBatch* big_batch) {
   big_batch_ready_.notify_one();
 }
 
-void Uploader::count_upload(std::int64_t epoch, const Uploads& more) {
+void Uploader::begin_epoch_uploads(std::int64_t epoch) {
   // As many as the loader remembers, and those that are prepared ahead.
   constexpr std::size_t kEpochs = 16;
   const std::lock_guard lock(mutex_);
+  std::erase_if(epoch_uploads_, [&](const EpochUploads& old) { return old.epoch == epoch; });
+  if (epoch_uploads_.size() == kEpochs) epoch_uploads_.pop_front();
+  epoch_uploads_.push_back({.epoch = epoch});
+}
+
+void Uploader::count_upload(std::int64_t epoch, const Uploads& more) {
+  const std::lock_guard lock(mutex_);
   uploads_ += more;
-  epoch_uploads_[epoch] += more;
-  while (epoch_uploads_.size() > kEpochs) epoch_uploads_.erase(epoch_uploads_.begin());
+  for (EpochUploads& one : epoch_uploads_) {
+    if (one.epoch == epoch) one.uploads += more;
+  }
 }
 
 }  // namespace chunkio::device

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -95,6 +94,7 @@ class Uploader final : public BatchFeed {
   /// Gives the oldest batch, whose copy is done, back to the loader.
   void give_back();
   void push(BigBatch* big_batch);
+  void begin_epoch_uploads(std::int64_t epoch);
   void count_upload(std::int64_t epoch, const Uploads& more);
 
   std::shared_ptr<Gpu> gpu_;
@@ -114,7 +114,11 @@ class Uploader final : public BatchFeed {
   std::exception_ptr error_;
   bool running_ = false;  // The thread will bring more.
   Uploads uploads_;
-  std::map<std::int64_t, Uploads> epoch_uploads_;  // of the last few epochs
+  struct EpochUploads {
+    std::int64_t epoch = 0;
+    Uploads uploads = {};
+  };
+  std::deque<EpochUploads> epoch_uploads_;  // of those begun last, the latest behind
   std::optional<Clock::time_point> waits_for_device_since_;
 
   // Of the consumer.

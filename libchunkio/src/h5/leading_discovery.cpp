@@ -114,7 +114,13 @@ std::string find_leading(const Dataset::Impl& file, const FileContents& contents
 
   const FileContents others =
       options.scale ? FileContents() : other_candidates(contents, options.labels);
-  if (others.datasets.size() == 1 && contents.complete) return others.datasets.front().name;
+  if (others.datasets.size() == 1 && contents.complete) {
+    if (contents.damaged.empty()) return others.datasets.front().name;
+    throw Error(ErrorCode::corrupt_data,
+                path + ": what leads it may be what cannot be opened (" +
+                    contents.damaged.front().reason + "); name what leads with the option images",
+                "images");
+  }
   if (!others.datasets.empty()) refuse_several(others, contents.complete, "lead it", path);
   throw Error(ErrorCode::unsupported,
               path +

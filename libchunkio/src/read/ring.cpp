@@ -167,10 +167,18 @@ void OwnBatch::fill(const internal::BatchSlot& from) noexcept {
   }
 }
 
-void throw_no_field(std::string_view name, std::span<const RingField> fields,
-                    std::string_view leading) {
-  std::string known(leading);
-  for (const RingField& field : fields) known += ", " + field.info.name;
+std::size_t find_array(const RingLayout& layout, std::string_view name) {
+  if (name == layout.leading.info.name) return kLeading;
+  const auto& fields = layout.fields;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (name == fields[i].info.name) return i;
+  }
+  if (name == "images" && layout.has_images) return kLeading;
+  if (name == "labels" && layout.has_labels) return 0;
+  std::string known = layout.has_images ? "images" : layout.leading.info.name;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    known += ", " + (i == 0 && layout.has_labels ? "labels" : fields[i].info.name);
+  }
   throw Error(ErrorCode::not_found, "the batch has no '" + std::string(name) + "', but " + known +
                                         "; name further fields in LoaderOptions::fields");
 }
@@ -214,10 +222,6 @@ Batch::Batch(std::shared_ptr<const internal::BatchSlot> slot) noexcept : slot_(s
 
 namespace {
 
-/// What images and labels can be asked for by, whatever their names in the file.
-constexpr std::string_view kImages = "images";
-constexpr std::string_view kLabels = "labels";
-
 Tensor tensor_of(const internal::BatchSlot& slot, const read::RingField& array,
                  const std::byte* values) {
   return {values, array.info.dtype, array.info.row_shape.with_first_axis(slot.rows)};
@@ -255,18 +259,12 @@ Tensor Batch::labels() const {
 }
 
 Tensor Batch::operator[](std::string_view name) const {
-  if (slot_) {
-    const read::RingLayout& layout = *slot_->layout;
-    if (name == layout.leading.info.name) return leading_tensor(*slot_);
-    if (name == kImages && layout.has_images) return leading_tensor(*slot_);
-    if (name == kLabels && layout.has_labels) return labels();
-    for (std::size_t i = 0; i < layout.fields.size(); ++i) {
-      if (layout.fields[i].info.name == name) return field_tensor(*slot_, i);
-    }
-    read::throw_no_field(name, layout.fields,
-                         layout.has_images ? kImages : std::string_view(layout.leading.info.name));
+  if (!slot_) {
+    throw Error(ErrorCode::not_found,
+                "this batch was moved from, so it has no '" + std::string(name) + "'");
   }
-  read::throw_no_field(name, {});
+  const std::size_t array = read::find_array(*slot_->layout, name);
+  return array == read::kLeading ? leading_tensor(*slot_) : field_tensor(*slot_, array);
 }
 
 std::span<const std::int64_t> Batch::sample_ids() const {

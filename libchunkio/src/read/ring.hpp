@@ -48,9 +48,12 @@ struct RingLayout {
 /// Of batches of at most `rows` samples of a dataset, without its fields and labels.
 [[nodiscard]] RingLayout ring_layout(const DatasetInfo& info, std::int64_t rows);
 
+/// In the place of a number of RingLayout::fields: the array that leads.
+inline constexpr std::size_t kLeading = static_cast<std::size_t>(-1);
+/// Which array of a batch a name means: a number of RingLayout::fields, or kLeading. Names in the
+/// file come first, then "images", if images lead, and "labels".
 /// \throws Error not_found, which lists the names that there are.
-[[noreturn]] void throw_no_field(std::string_view name, std::span<const RingField> fields,
-                                 std::string_view leading = "images");
+[[nodiscard]] std::size_t find_array(const RingLayout& layout, std::string_view name);
 
 class Ring;
 

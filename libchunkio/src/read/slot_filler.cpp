@@ -94,6 +94,7 @@ void SlotFiller::fill(const plan::WindowPlan& plan, const WindowRows& rows,
     try {
       cost += arrays_[i].source->place(rows_of_array, scratch.targets_, stop);
     } catch (const RowMismatch& error) {
+      cost += error.cost;
       mismatch = joined(mismatch, error);
     }
   }

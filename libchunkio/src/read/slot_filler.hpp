@@ -3,7 +3,7 @@
 /// Ids and cached fields are written here; of each streamed array a source gets a target for each
 /// row, and writes it there, so that a row is copied once.
 ///
-/// Thread safety: immutable once made, so nothing here is guarded. Whoever does a group read alone
+/// Thread safety: immutable once made, so nothing here is guarded. The thread of a group read alone
 /// writes the rows that it wants: fill() and mark_skipped() take no lock.
 #pragma once
 

@@ -125,8 +125,14 @@ std::shared_ptr<const internal::BatchSlot> WindowReader::next(base::WaitHook& lo
   if (scheduler_.num_steps() == 0 || scheduler_.next_epoch() != consumer_epoch_) return nullptr;
   if (options_.when_held == WhenHeld::wait) wait_for_release(lock, look);
   const bool all_held = ring_->num_leased() >= options_.max_held;
-  const Clock::time_point start = Clock::now();
-  wait_for_batch(lock, look);
+  // The wait of calls that ended early counts for the batch that comes in the end.
+  const Clock::time_point start = Clock::now() - std::exchange(waited_, {});
+  try {
+    wait_for_batch(lock, look);
+  } catch (...) {
+    waited_ = Clock::now() - start;
+    throw;
+  }
   const Clock::time_point end = Clock::now();
   rethrow_error();
   // Before anything changes: there may be no memory.
@@ -168,10 +174,12 @@ void WindowReader::wait_for_batch(std::unique_lock<std::mutex>& lock, base::Wait
 
 void WindowReader::wait_for_release(std::unique_lock<std::mutex>& lock, base::WaitHook& look) {
   const auto is_released = [this] { return error_ || ring_->num_leased() < options_.max_held; };
-  const Clock::time_point begun = Clock::now();
   while (!is_released()) {
-    const base::Seconds left = options_.release_timeout - (Clock::now() - begun);
+    // The calls that ended early belong to one wait.
+    if (!held_since_) held_since_ = Clock::now();
+    const base::Seconds left = options_.release_timeout - (Clock::now() - *held_since_);
     if (left <= base::Seconds::zero()) {
+      held_since_.reset();
       throw base::WaitEnded(
           ErrorCode::timed_out,
           "all " + std::to_string(options_.max_held) +
@@ -179,7 +187,7 @@ void WindowReader::wait_for_release(std::unique_lock<std::mutex>& lock, base::Wa
               "within " +
               base::to_text(options_.release_timeout) +
               " (release_timeout_seconds); release one before next(), or raise max_held",
-          "max_held");
+          "max_held", "release_timeout_seconds");
     }
     // Notified when a lease is given back.
     ring_->work_available().wait_for(lock, std::min<base::Seconds>(left, look.interval()),
@@ -188,6 +196,7 @@ void WindowReader::wait_for_release(std::unique_lock<std::mutex>& lock, base::Wa
     look();
     lock.lock();
   }
+  held_since_.reset();
 }
 
 LoaderPosition WindowReader::position() const {

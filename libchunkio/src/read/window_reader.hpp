@@ -150,6 +150,8 @@ class WindowReader {
   std::exception_ptr error_;
   ReaderStatistics statistics_;
   std::map<std::int64_t, SkippedRows> skipped_;  // by first row; disjoint
+  std::optional<Clock::time_point> held_since_;  // max_held batches, while next() waits for that
+  Clock::duration waited_{};                     // in calls of next() that ended early
   std::stop_source cancel_;                      // of the reads in flight
 
   ReaderThreads threads_;  // last: joined before anything they use is gone

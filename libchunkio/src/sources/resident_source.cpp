@@ -83,7 +83,11 @@ ReadCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget>
   }
   base::store_fence();
   cost.copy_seconds += watch.lap();
-  if (damaged) throw RowMismatch(*damaged);
+  if (damaged) {
+    RowMismatch mismatch(*damaged);
+    mismatch.cost = cost;
+    throw mismatch;
+  }
   return cost;
 }
 
@@ -107,7 +111,6 @@ std::optional<RowMismatch> ResidentSource::make_present(const RowGroup& group, s
     {
       const std::lock_guard lock(mutex_);
       states_[number] = result;
-      if (damaged) damaged_.try_emplace(number, *damaged);
     }
     changed_.notify_all();
   };
@@ -124,8 +127,16 @@ std::optional<RowMismatch> ResidentSource::make_present(const RowGroup& group, s
     cost += source_->place(group, targets, stop);
     result = State::present;
   } catch (const RowMismatch& error) {
-    damaged = error;
-    result = State::present;
+    cost += error.cost;
+    try {
+      damaged = error;
+      const std::lock_guard lock(mutex_);
+      damaged_.try_emplace(number, error);
+      result = State::present;
+    } catch (...) {
+      finish();
+      throw;
+    }
   } catch (...) {
     finish();
     throw;

@@ -33,7 +33,9 @@ ReadCost ShardedSource::place(const RowGroup& group, std::span<const RowTarget> 
       range.begin += first_rows_[file];
       range.end += first_rows_[file];
     }
-    throw RowMismatch(std::move(in_all), error.what());
+    RowMismatch mismatch(std::move(in_all), error.what());
+    mismatch.cost = error.cost;
+    throw mismatch;
   }
 }
 

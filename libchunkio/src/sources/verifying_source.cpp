@@ -62,7 +62,10 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
     base::store_fence();
     file_->check_unchanged();
   }
-  if (mismatch) throw RowMismatch(*mismatch);
+  if (mismatch) {
+    mismatch->cost = cost;
+    throw RowMismatch(*mismatch);
+  }
   return cost;
 }
 

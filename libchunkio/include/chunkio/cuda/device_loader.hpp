@@ -106,7 +106,7 @@ struct DeviceOptions {
   std::function<void()> on_wait = {};
   PinMemory pin_memory = PinMemory::require;
   /// Resident: read once, at construction, with labels and fields, and uploaded as uint8; an epoch
-  /// then reads nothing, and of a batch 16 bytes a row cross the bus. The loader's `memory_budget`
+  /// then reads nothing, and of a batch 16 bytes a row cross the bus. The loader's `memory.budget`
   /// is taken once more meanwhile.
   DeviceResident resident = DeviceResident::automatic;
   /// Of the device memory that is free at construction, 0 to 1.
@@ -119,8 +119,8 @@ struct DeviceOptions {
 /// One that was moved from is empty: no samples, null tensors.
 class CHUNKIO_EXPORT DeviceBatch {
  public:
-  /// "images", "labels", or a field named in LoaderOptions::fields, [B,...], in memory of the
-  /// device, which may be written. \throws Error not_found: the message lists what there is.
+  /// As Batch::operator[], in memory of the device, which may be written.
+  /// \throws Error not_found: the message lists what there is.
   [[nodiscard]] Tensor operator[](std::string_view name) const;
   /// float32, float16 or bfloat16 [B,C,H,W] or [B,H,W,C].
   [[nodiscard]] Tensor images() const;
@@ -178,8 +178,8 @@ struct DeviceStats {
 /// As a JSON object on one line, like to_json(const LoaderStats&).
 [[nodiscard]] CHUNKIO_EXPORT std::string to_json(const DeviceStats& stats);
 
-/// One thread at a time, but for stats(). One that was moved from can be destroyed and assigned to;
-/// every other member throws Error invalid_argument.
+/// One thread at a time, except where a member says otherwise. One that was moved from can be
+/// destroyed and assigned to; every other member throws Error invalid_argument.
 class CHUNKIO_EXPORT DeviceLoader {
  public:
   /// Allocates all buffers and page-locks those of the loader. Goes on where the loader was
@@ -234,10 +234,11 @@ class CHUNKIO_EXPORT DeviceLoader {
   [[nodiscard]] std::int64_t num_steps() const;
   /// Samples delivered in an epoch: each counts as often as it is used.
   [[nodiscard]] std::int64_t samples_per_epoch() const;
+  /// Any thread.
   [[nodiscard]] DeviceStats stats() const;
   /// Of one epoch, as Loader::epoch_stats(). What is read and uploaded counts for the epoch that it
   /// is of, and nothing for a resident dataset. Times by the device's clock count when a buffer is
-  /// used again, maybe in the next epoch.
+  /// used again, maybe in the next epoch. Any thread.
   [[nodiscard]] DeviceStats epoch_stats(std::int64_t epoch) const;
   /// As Loader::skipped(): what OnError::skip left out.
   [[nodiscard]] std::vector<SkippedRows> skipped() const;
