@@ -51,6 +51,34 @@ TEST_F(DeviceLoaderTest, ABufferIsNotWrittenWhileAStreamUsesIt) {
   gpu_->destroy_stream(other);
 }
 
+TEST_F(DeviceLoaderTest, ABufferIsNotWrittenWhileAnyOfSeveralStreamsUsesIt) {
+  const DeviceOptions options{.normalize = augmented(), .max_held = 1};
+  const std::vector<Delivered> wanted = expected(options, 0);
+  const std::array<Stream, 3> streams = {stream_, gpu_->create_stream(), gpu_->create_stream()};
+  {
+    DeviceLoader loader = device_loader(options);
+    loader.start_epoch(0);
+    std::vector<std::array<std::vector<std::byte>, 3>> seen(wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const auto batch = loader.next(stream_);
+      ASSERT_TRUE(batch);
+      for (std::size_t s = 0; s < streams.size(); ++s) {
+        batch->use_on(streams[s]);  // which waits until it is there
+        seen[i][s].resize(wanted[i].images.size());
+        gpu_->run_on(streams[s], [s, &bytes = seen[i][s], data = batch->images().data()] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(2 * s));
+          std::memcpy(bytes.data(), data, bytes.size());
+        });
+      }
+    }
+    for (const Stream stream : streams) gpu_->synchronize(stream);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      for (const auto& bytes : seen[i]) EXPECT_EQ(bytes, wanted[i].images) << i;
+    }
+  }
+  for (std::size_t s = 1; s < streams.size(); ++s) gpu_->destroy_stream(streams[s]);
+}
+
 TEST_F(DeviceLoaderTest, HeldBatchesKeepTheirContentsAndOutliveTheLoader) {
   const DeviceOptions options{
       .normalize = augmented(), .max_held = 3, .release_timeout_seconds = 0};

@@ -362,8 +362,7 @@ TYPED_TEST(LoaderConformance, EachEpochHasItsStatistics) {
 
 TYPED_TEST(LoaderConformance, AWaitEndsWithItsTimeoutOrStopTokenAndNothingIsLost) {
   LoaderOptions options = this->options();
-  // A request takes a second.
-  options.io.disk_limit = DiskLimit{.request_seconds = 1, .queue_depth = 1};
+  options.io.disk_limit = DiskLimit{.request_seconds = 0.3, .queue_depth = 1};
   if (!TypeParam::kReads) options.io.disk_limit.reset();
   TypeParam subject(this->host_loader(options));
   subject.get().start_epoch(0);
@@ -379,6 +378,16 @@ TYPED_TEST(LoaderConformance, AWaitEndsWithItsTimeoutOrStopTokenAndNothingIsLost
                  [&] { static_cast<void>(subject.next(stop.get_token())); });
   }
   EXPECT_EQ(this->take(subject), this->expected(0).front());
+  if (!TypeParam::kReads) return;
+  EXPECT_GE(subject.get().stats().stall_seconds, 0.04) << "the waits that ended early count";
+
+  TypeParam other(this->host_loader());
+  other.get().start_epoch(1);
+  for (int i = 0; i < 5; ++i) static_cast<void>(this->take(other));
+  subject.get().restore(other.get().state());
+  expect_error(ErrorCode::timed_out, {"timeout"},
+               [&] { static_cast<void>(subject.next({}, std::chrono::nanoseconds(0))); });
+  EXPECT_EQ(this->epoch_of(subject, 1), this->expected(1, 5)) << "no batch was delivered yet";
 }
 
 TYPED_TEST(LoaderConformance, TheEndOfAnEpochStays) {
