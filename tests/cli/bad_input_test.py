@@ -173,10 +173,10 @@ class BadFilesTest(CliTest):
             self.refused_by_all(name, [], way_out)
 
     def test_files_without_what_is_asked_for(self):
-        self.write_h5("other.h5", temperature=np.zeros((10, 3)), labels=np.arange(10))
+        self.write_h5("other.h5", temperature=np.zeros((10, 3)), wind=np.zeros((10, 2)), labels=np.arange(10))
         self.write_h5("odd.h5", images=np.zeros((4, 8, 8, 8), np.uint8))
         self.write_h5("some.h5", images=np.stack([picture(i) for i in range(64)]), boxes=np.zeros((64, 4), np.float32))
-        self.refused_by_all("other.h5", ["temperature"], r"uint8|4-D|picture")
+        self.refused_by_all("other.h5", ["temperature", "wind"], "--images|images")
         self.refused_by_all("odd.h5", ["layout"], r"--layout|layout", code=2)
         self.refused_by_all("some.h5", ["pictures"], r"images|--images", options=["--images", "pictures"])
         self.assert_refused(["stream", "some.h5", "--fields", "masks"], 1, ["some.h5", "masks"], r"boxes")

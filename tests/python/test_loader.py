@@ -90,7 +90,7 @@ def test_every_option_of_cpp_is_a_keyword():
     """Groups of C++ are flat here. Those that are not keywords: what happens when too many are held, which is always a
     copy, and looking at signals."""
     header = (ROOT / "libchunkio/include/chunkio/loader.hpp").read_text()
-    struct = header[header.index("struct LoaderOptions {") : header.index("/// As the timeout of next()")]
+    struct = header[header.index("struct LoaderOptions {") : header.index("/// Says that next() has no timeout")]
     members = set(re.findall(r"^ {2,4}[\w:<>, ()]+? (\w+)(?: = [^;]+)?;$", struct, re.MULTILINE))
     assert {"batch_size", "rows", "disk_limit", "on_wait", "budget"} <= members
     members = members - {"ranks", "memory", "io", "mode", "budget"} | {"rank", "world_size", "memory_budget"}

@@ -56,7 +56,7 @@ class Dataset(_core.Dataset):
             if os.path.exists(path):
                 raise
             raise MissingFileError(str(error)) from None
-        self._options = options
+        self._options: dict[str, Any] = options
 
     @property
     def info(self) -> dict[str, Any]:
@@ -71,7 +71,8 @@ class Dataset(_core.Dataset):
     def __getitem__(self, rows: SupportsIndex | slice) -> tuple[Row, Any]:
         """One image [H,W,C] (or [C,H,W]) and its label, an int; or images [n,H,W,C] and labels [n] of a slice.
 
-        Where other numbers lead, they are in the place of the images. Labels that are a table of attributes are uint8 arrays; without labels there is None. Raises IndexError.
+        Where other numbers lead, they are in the place of the images. Labels that are a table of attributes are uint8
+        arrays; without labels there is None. Raises IndexError.
         """
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))

@@ -630,7 +630,7 @@ TYPED_TEST(LoaderConformance, ABatchThatWasMovedFromIsEmpty) {
     EXPECT_TRUE(batch->images().empty());
     EXPECT_TRUE(batch->labels().empty());
     EXPECT_THROW(static_cast<void>((*batch)["weights"]), Error);
-    EXPECT_FALSE(batch->contains(moved.images()));
+    EXPECT_FALSE(batch->contains(moved["weights"]));
   }
 }
 
