@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -60,6 +62,25 @@ class WaitHook {
     const std::chrono::nanoseconds longest =
         on_wait_ || stop_.stop_possible() ? std::chrono::nanoseconds(kInterval) : kLongest;
     return std::clamp(left(), std::chrono::nanoseconds::zero(), longest);
+  }
+
+  /// Waits until `ready()` holds, for `limit` at most, and looks meanwhile. Lets go of `lock` for
+  /// each look, also if that throws.
+  /// \param changed  notified when `ready()` may have begun to hold.
+  /// \return whether it holds. \throws WaitEnded, Interrupted.
+  template <class Ready>
+  [[nodiscard]] bool wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                          Seconds limit, const Ready& ready) {
+    const Clock::time_point begun = Clock::now();
+    while (!ready()) {
+      const Seconds left = limit - (Clock::now() - begun);
+      if (left <= Seconds::zero()) return false;
+      if (changed.wait_for(lock, std::min<Seconds>(left, interval()), ready)) return true;
+      lock.unlock();
+      (*this)();
+      lock.lock();
+    }
+    return true;
   }
 
   /// To be called while waiting, with no lock held. \throws WaitEnded, Interrupted.

@@ -44,6 +44,11 @@ using read::Place;
 
 struct DeviceLoader::Impl {
   using Clock = std::chrono::steady_clock;
+  struct EpochStats {
+    std::int64_t epoch = 0;
+    Clock::time_point begun = {};
+    DeviceStats counted = {};  // Counters only.
+  };
 
   Impl(std::shared_ptr<device::Gpu> gpu_in, Loader loader, DeviceOptions options_in)
       : options((device::check_options(loader, options_in), std::move(options_in))),
@@ -177,13 +182,19 @@ struct DeviceLoader::Impl {
     epochs.push_back({.epoch = entered, .begun = Clock::now()});
   }
 
+  /// Null for one that is not remembered. Mutex held.
+  [[nodiscard]] EpochStats* find_epoch(std::int64_t wanted) {
+    const auto found = std::find_if(epochs.begin(), epochs.end(), [wanted](const EpochStats& one) {
+      return one.epoch == wanted;
+    });
+    return found == epochs.end() ? nullptr : &*found;
+  }
+
   /// Adds to the counters of everything and, if it is remembered, of an epoch. Mutex held.
   template <class Add>
   void count(std::int64_t of_epoch, const Add& add) {
     add(counted);
-    const auto found = std::find_if(epochs.begin(), epochs.end(),
-                                    [&](const EpochStats& one) { return one.epoch == of_epoch; });
-    if (found != epochs.end()) add(found->counted);
+    if (EpochStats* const found = find_epoch(of_epoch)) add(found->counted);
   }
 
   [[nodiscard]] OutputSlot* next(Stream consumer, const std::stop_token& stop,
@@ -228,7 +239,7 @@ struct DeviceLoader::Impl {
 
   /// \throws WaitEnded, Interrupted; Error what a release met.
   [[nodiscard]] OutputSlot& take_output(base::WaitHook& look) {
-    OutputSlot& slot = outputs->take(base::Seconds(options.release_timeout_seconds), &look);
+    OutputSlot& slot = outputs->take(base::Seconds(options.release_timeout_seconds), look);
     const base::TraceRange range(base::Stage::wait_for_output);
     const base::Seconds limit(options.device_timeout_seconds);
     // What the slot was used for last may still be read: its tasks by the copy before its kernel.
@@ -485,10 +496,8 @@ struct DeviceLoader::Impl {
     std::unique_lock lock(mutex);
     DeviceStats stats = counted;
     if (of_epoch) {
-      const auto found = std::find_if(epochs.begin(), epochs.end(), [&](const EpochStats& one) {
-        return one.epoch == *of_epoch;
-      });
-      const DeviceStats counters = found == epochs.end() ? DeviceStats{} : found->counted;
+      const EpochStats* const found = find_epoch(*of_epoch);
+      const DeviceStats counters = found == nullptr ? DeviceStats{} : found->counted;
       stats.batches = counters.batches;
       stats.images = counters.images;
       stats.seconds = counters.seconds;
@@ -516,13 +525,8 @@ struct DeviceLoader::Impl {
   device::NormalizePlan plan;
   device::SidePlan side;
 
-  std::mutex mutex;     // Guards what follows, `counted` once there are batches.
-  DeviceStats counted;  // Without what the feed counts.
-  struct EpochStats {
-    std::int64_t epoch = 0;
-    Clock::time_point begun = {};
-    DeviceStats counted = {};  // Counters only.
-  };
+  std::mutex mutex;               // Guards what follows, `counted` once there are batches.
+  DeviceStats counted;            // Without what the feed counts.
   std::deque<EpochStats> epochs;  // Those that the consumer was in last, the current one behind.
 
   // In this order: a member is destroyed before what it uses.

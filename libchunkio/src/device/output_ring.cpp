@@ -77,7 +77,7 @@ OutputRing::~OutputRing() {
   }
 }
 
-OutputRing::Slot& OutputRing::take(base::Seconds limit, base::WaitHook* look) {
+OutputRing::Slot& OutputRing::take(base::Seconds limit, base::WaitHook& look) {
   using Clock = std::chrono::steady_clock;
   std::unique_lock lock(mutex_);
   const auto ready = [&] { return !idle_.empty() || error_ != nullptr; };
@@ -85,15 +85,8 @@ OutputRing::Slot& OutputRing::take(base::Seconds limit, base::WaitHook* look) {
     const base::TraceRange range(base::Stage::wait_for_output);
     // The calls that ended early belong to one wait.
     if (!held_since_) held_since_ = Clock::now();
-    const auto start = *held_since_;
-    const base::Seconds pause =
-        look == nullptr ? limit : std::min<base::Seconds>(limit, look->interval());
-    while (!slot_released_.wait_for(lock, pause, ready) && Clock::now() - start < limit) {
-      if (look == nullptr) continue;
-      lock.unlock();
-      (*look)();
-      lock.lock();
-    }
+    static_cast<void>(
+        look.wait(slot_released_, lock, limit - (Clock::now() - *held_since_), ready));
   }
   if (error_) std::rethrow_exception(error_);
   held_since_.reset();

@@ -89,7 +89,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   /// one is released.
   /// \throws WaitEnded (timed_out: all are held, and which), Interrupted, Error (what a release
   /// met).
-  [[nodiscard]] Slot& take(base::Seconds limit, base::WaitHook* look = nullptr);
+  [[nodiscard]] Slot& take(base::Seconds limit, base::WaitHook& look);
   /// Puts it back unused; it is the next one again.
   void put_back(Slot& slot);
   /// \param slot  filled; its consumers are set.

@@ -165,38 +165,29 @@ void WindowReader::wait_for_batch(std::unique_lock<std::mutex>& lock, base::Wait
   const auto is_ready = [this] { return error_ || scheduler_.next_is_complete(); };
   if (is_ready()) return;
   const base::TraceRange stall(base::Stage::wait_for_batch);
-  while (!batch_ready_.wait_for(lock, look.interval(), is_ready)) {
-    lock.unlock();
-    look();
-    lock.lock();
-  }
+  static_cast<void>(look.wait(batch_ready_, lock, base::Seconds::max(), is_ready));
 }
 
 void WindowReader::wait_for_release(std::unique_lock<std::mutex>& lock, base::WaitHook& look) {
   const auto is_released = [this] { return error_ || ring_->num_leased() < options_.max_held; };
-  while (!is_released()) {
-    // The calls that ended early belong to one wait.
-    if (!held_since_) held_since_ = Clock::now();
-    const base::Seconds left = options_.release_timeout - (Clock::now() - *held_since_);
-    if (left <= base::Seconds::zero()) {
-      held_since_.reset();
-      throw base::WaitEnded(
-          ErrorCode::timed_out,
-          "all " + std::to_string(options_.max_held) +
-              " batches that may be held at once are held (max_held), and none was released "
-              "within " +
-              base::to_text(options_.release_timeout) +
-              " (release_timeout_seconds); release one before next(), or raise max_held",
-          "max_held", "release_timeout_seconds");
-    }
-    // Notified when a lease is given back.
-    ring_->work_available().wait_for(lock, std::min<base::Seconds>(left, look.interval()),
-                                     is_released);
-    lock.unlock();
-    look();
-    lock.lock();
+  if (is_released()) {
+    held_since_.reset();
+    return;
   }
+  // The calls that ended early belong to one wait.
+  if (!held_since_) held_since_ = Clock::now();
+  const base::Seconds left = options_.release_timeout - (Clock::now() - *held_since_);
+  // work_available() is notified when a lease is given back.
+  const bool released = look.wait(ring_->work_available(), lock, left, is_released);
   held_since_.reset();
+  if (released) return;
+  throw base::WaitEnded(
+      ErrorCode::timed_out,
+      "all " + std::to_string(options_.max_held) +
+          " batches that may be held at once are held (max_held), and none was released within " +
+          base::to_text(options_.release_timeout) +
+          " (release_timeout_seconds); release one before next(), or raise max_held",
+      "max_held", "release_timeout_seconds");
 }
 
 LoaderPosition WindowReader::position() const {
