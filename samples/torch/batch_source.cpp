@@ -145,7 +145,8 @@ chunkio::cuda::DeviceOptions device_options(const chunkio::Dataset& dataset, con
       request.label_dtype == torch::kInt64 ? chunkio::DType::int64 : chunkio::DType::float32;
   if (request.training) {
     device.echo = options.echo;
-    device.big_batch = options.big_batch > 0 ? options.big_batch : (options.echo > 1 ? 4 : 1);
+    device.echo_buffer_batches =
+        options.echo_buffer_batches > 0 ? options.echo_buffer_batches : (options.echo > 1 ? 4 : 1);
   }
   device.resident = options.resident ? chunkio::cuda::DeviceResident::automatic
                                      : chunkio::cuda::DeviceResident::off;

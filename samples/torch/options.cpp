@@ -89,7 +89,7 @@ void add_options(CLI::App& app, Options& options) {
   add_count("--echo", options.echo, 1, 1024,
             "Use each image N times an epoch, cropped and flipped anew")
       ->capture_default_str();
-  add_count("--big-batch", options.big_batch, 1, 1024,
+  add_count("--echo-buffer-batches", options.echo_buffer_batches, 1, 1024,
             "Batches that echoing shuffles among each other (device; default 4 with --echo)");
   add_size(app, "--memory-budget", options.memory_budget,
            "Of the loader, in host memory (default 1GiB); so much again while TEST.h5 is read");
@@ -106,8 +106,8 @@ void add_options(CLI::App& app, Options& options) {
     if (options.loader == LoaderKind::naive && options.echo > 1) {
       throw CLI::ValidationError("--echo", "needs --loader device or host");
     }
-    if (options.big_batch > 1 && options.loader && options.loader != LoaderKind::device) {
-      throw CLI::ValidationError("--big-batch", "needs --loader device");
+    if (options.echo_buffer_batches > 1 && options.loader && options.loader != LoaderKind::device) {
+      throw CLI::ValidationError("--echo-buffer-batches", "needs --loader device");
     }
   });
 }

@@ -34,8 +34,8 @@ struct Options {
   std::int64_t width = 64;
   std::int64_t stem_stride = 1;
   std::int64_t echo = 1;
-  std::int64_t big_batch = 0;     // 0: 1, or 4 with echo
-  std::int64_t limit_images = 0;  // 0: all
+  std::int64_t echo_buffer_batches = 0;  // 0: 1, or 4 with echo
+  std::int64_t limit_images = 0;         // 0: all
   bool augment = true;
   bool eval_each_epoch = true;                         // else after the last one only
   std::int64_t memory_budget = std::int64_t{1} << 30;  // bytes

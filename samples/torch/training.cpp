@@ -146,8 +146,9 @@ void train(const Trainer& trainer, const Options& options) {
       .training = true,
       .label_dtype = task.label_dtype,
       .device = device};
-  if (options.big_batch > 1 && request.kind != LoaderKind::device) {
-    throw std::runtime_error("--big-batch needs --loader device, and LibTorch finds no GPU");
+  if (options.echo_buffer_batches > 1 && request.kind != LoaderKind::device) {
+    throw std::runtime_error(
+        "--echo-buffer-batches needs --loader device, and LibTorch finds no GPU");
   }
   std::unique_ptr<BatchSource> source;
   try {

@@ -151,7 +151,7 @@ class TrainersTest(unittest.TestCase):
         self.refuse(1, "has no attribute table.*chunkio-train-cifar", TRAIN_CELEBA, self.classes[0])
         self.refuse(1, "another shape", TRAIN_CIFAR, self.classes[0], self.attributes[0])
         self.refuse(1, "--loader device needs a GPU", TRAIN_CIFAR, self.classes[0], "--loader", "device")
-        self.refuse(1, "--big-batch needs --loader device", TRAIN_CIFAR, self.classes[0], "--big-batch", 4)
+        self.refuse(1, "--echo-buffer-batches needs --loader device", TRAIN_CIFAR, self.classes[0], "--echo-buffer-batches", 4)
         self.refuse(1, "64 pixels a side", TRAIN_CIFAR, self.classes[0], "--stem-stride", 8)
         self.refuse(1, "memory", TRAIN_CIFAR, self.classes[0], "--memory-budget", "4KiB")
         self.refuse(1, "cannot write", TRAIN_CIFAR, self.classes[0], "--json", self.dir / "none" / "x.json")

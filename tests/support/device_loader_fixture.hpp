@@ -69,8 +69,8 @@ class DeviceLoaderTest : public ::testing::Test {
   static constexpr std::int64_t kLargeGpu = 1 << 20;
   /// What an output batch of 4 images takes, as float32: images, labels and tasks.
   static constexpr std::int64_t kOutputBytes = 4 * (6 * 5 * 3 * 4 + 8 + 16);
-  /// What two big batches of `rows` images take.
-  [[nodiscard]] static constexpr std::int64_t big_batches_bytes(std::int64_t rows) {
+  /// What two echo buffers of `rows` images take.
+  [[nodiscard]] static constexpr std::int64_t echo_buffer_bytes(std::int64_t rows) {
     return 2 * (rows * (6 * 5 * 3 + 8) + 16);
   }
 
@@ -154,7 +154,7 @@ class DeviceLoaderTest : public ::testing::Test {
                          batch.images().data() + batch.images().size_bytes());
     }
     std::vector<Delivered> all;
-    const auto m = static_cast<std::size_t>(options.big_batch);
+    const auto m = static_cast<std::size_t>(options.echo_buffer_batches);
     for (std::size_t first = 0; first < batches.size(); first += m) {
       const std::size_t end = std::min(first + m, batches.size());
       HostBatch big;

@@ -3,8 +3,8 @@
 ///     const chunkio::DiskLimit disk = chunkio::disk_profile("hdd");
 ///     chunkio::Loader loader(dataset, {.io = {.disk_limit = disk}});
 ///
-/// Data flow: DiskLimit -> LoaderOptions::io.disk_limit -> every read of the images is delayed as if
-/// such a disk delivered it. Values and pure functions; thread-safe.
+/// Data flow: DiskLimit -> LoaderOptions::io.disk_limit -> every read of the images is delayed as
+/// if such a disk delivered it. Values and pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,10 @@ namespace chunkio {
 ///
 /// Requests a second are limited through queue and latency: queue_depth / request_seconds.
 struct DiskLimit {
+  static constexpr double kMaxBytesPerSecond = 1e15;
+  static constexpr double kMaxRequestSeconds = 60;
+  static constexpr std::int64_t kMaxQueueDepth = 65'536;
+
   /// Bytes a second of all requests together: 0 (default, unlimited), or 1 to 1e15. Time without
   /// requests is not saved up.
   double bytes_per_second = 0;

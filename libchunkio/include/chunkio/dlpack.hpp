@@ -173,18 +173,8 @@ struct ExportedTensor {
 template <class Managed, class Owner>
 std::unique_ptr<Managed, dlpack::CallDeleter> export_tensor(Owner&& owner, const Tensor& tensor) {
   static_assert(std::is_nothrow_destructible_v<Owner>, "a deleter has no way to report an error");
-  if constexpr (requires { owner.contains(tensor); }) {
-    if (!tensor.empty() && !owner.contains(tensor)) {
-      throw Error(ErrorCode::invalid_argument,
-                  "the tensor is not of this batch, whose lease would not keep its memory valid");
-    }
-  }
+  internal::require_exportable(owner, tensor);
   const bool has_elements = tensor.shape().num_elements() > 0;
-  if (has_elements && tensor.empty()) {
-    throw Error(ErrorCode::invalid_argument,
-                "there is nothing to export: the tensor is empty, as that of labels which a file "
-                "does not have");
-  }
   auto exported = std::make_unique<ExportedTensor<Managed, Owner>>(std::move(owner));
   std::copy(tensor.shape().dims().begin(), tensor.shape().dims().end(), exported->shape.begin());
   exported->strides = tensor.strides();

@@ -203,4 +203,24 @@ class Tensor {
   bool read_only_ = true;
 };
 
+namespace internal {
+
+/// What every export asks before it hands `owner` over with `tensor`.
+/// \throws Error invalid_argument.
+template <class Owner>
+void require_exportable(const Owner& owner, const Tensor& tensor) {
+  if constexpr (requires { owner.contains(tensor); }) {
+    if (!tensor.empty() && !owner.contains(tensor)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "the tensor is not of this batch, whose lease would not keep its memory valid");
+    }
+  }
+  if (tensor.empty() && tensor.shape().num_elements() > 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "there is nothing to export: the tensor is empty, as that of labels which a file "
+                "does not have");
+  }
+}
+
+}  // namespace internal
 }  // namespace chunkio

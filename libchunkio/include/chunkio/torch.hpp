@@ -93,17 +93,7 @@ inline torch::ScalarType torch_dtype(DType dtype) {
 ///         is destroyed then.
 template <class Owner>
 [[nodiscard]] torch::Tensor to_torch(Owner owner, const Tensor& tensor) {
-  if constexpr (requires { owner.contains(tensor); }) {
-    if (!tensor.empty() && !owner.contains(tensor)) {
-      throw Error(ErrorCode::invalid_argument,
-                  "the tensor is not of this batch, whose lease would not keep its memory valid");
-    }
-  }
-  if (tensor.empty() && tensor.shape().num_elements() > 0) {
-    throw Error(ErrorCode::invalid_argument,
-                "there is nothing to make a tensor of: it is empty, as that of labels which a file "
-                "does not have");
-  }
+  internal::require_exportable(owner, tensor);
   const torch::Device device(tensor.device().type == DeviceType::cuda ? torch::kCUDA : torch::kCPU,
                              tensor.device().type == DeviceType::cuda
                                  ? static_cast<c10::DeviceIndex>(tensor.device().index)

@@ -20,7 +20,7 @@ struct LibraryVersion {
   std::string version = {};  ///< "1.10.8"
 };
 
-/// Of chunkio: "0.1.0".
+/// Of chunkio: "0.2.0".
 [[nodiscard]] CHUNKIO_EXPORT std::string_view version() noexcept;
 
 /// HDF5 as it runs; libdeflate, xxHash and the CUDA toolkit as chunkio was built with them. Without

@@ -63,7 +63,7 @@ class DataLoader:
         uneven: where ranks differ by one sample: "pad", "drop" or "exact".
         sample_ids: deliver as the last element of a batch its row numbers in the file, int64 [B] on the CPU.
         transform: called with the parts of each batch, (images, labels, ...); what it returns is delivered.
-        device_options: of a CUDA device: echo, big_batch, resident ("auto", "off", "require"), resident_share,
+        device_options: of a CUDA device: echo, echo_buffer_batches, resident ("auto", "off", "require"), resident_share,
             pin_memory ("require", "prefer", "off"), max_held, label_dtype.
         num_threads, window_bytes, drop_last, lanes, fields, ...: as in `chunkio.Loader`; a batch of a loader with
             `fields` is (images, labels, {name: tensor}).

@@ -77,7 +77,7 @@ cuda::DeviceOptions device_options(const nb::dict& given) {
   Keywords keywords(given);
   keywords.read("device", options.device)
       .read("label_dtype", options.label_dtype)
-      .read("big_batch", options.big_batch)
+      .read("echo_buffer_batches", options.echo_buffer_batches)
       .read("echo", options.echo)
       .read("max_held", options.max_held)
       .read("release_timeout_seconds", options.release_timeout_seconds)

@@ -12,8 +12,6 @@ namespace {
 constexpr double kLeastStepSeconds = 1e-4;
 // A share of the workers' time below this says nothing of the stage's rate.
 constexpr double kLeastShare = 0.005;
-// The longest latency that a DiskLimit can have.
-constexpr double kMaxRequestSeconds = 60;
 
 /// What the consumer would take if it never had to wait; infinite if it does nothing but wait, as a
 /// loop does that only counts batches.
@@ -83,8 +81,8 @@ Observed observe(const LoaderStats& stats) {
       rates.disk.bytes_per_second =
           static_cast<double>(stats.bytes_read) * threads / stats.read_seconds;
     } else {
-      rates.disk.request_seconds =
-          std::min(stats.read_seconds / static_cast<double>(group_reads), kMaxRequestSeconds);
+      rates.disk.request_seconds = std::min(stats.read_seconds / static_cast<double>(group_reads),
+                                            DiskLimit::kMaxRequestSeconds);
     }
   }
   return observed;

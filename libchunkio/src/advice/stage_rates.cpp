@@ -44,8 +44,6 @@ constexpr std::int64_t kLargestRequest = std::int64_t{16} << 20;
 constexpr std::int64_t kMuchLarger = 8;
 /// Small enough for its latency to be all that it takes.
 constexpr std::int64_t kPage = 4096;
-constexpr double kMaxBytesPerSecond = 1e15;  // of a DiskLimit
-constexpr double kMaxRequestSeconds = 60;    // likewise
 /// Of the file, to be asked whether the page cache has them.
 constexpr std::int64_t kSampledPages = 1024;
 
@@ -311,7 +309,7 @@ std::string why_no_disk(const Files& files) {
 DiskLimit disk_of(const StageRates& alone) {
   const auto request = static_cast<double>(alone.request_bytes);
   const auto threads = static_cast<double>(alone.num_threads);
-  DiskLimit disk{.request_seconds = std::min(alone.request_seconds, kMaxRequestSeconds)};
+  DiskLimit disk{.request_seconds = std::min(alone.request_seconds, DiskLimit::kMaxRequestSeconds)};
   double seconds = threads * request / alone.disk_bytes_per_second - alone.request_seconds;
   double bytes = request;
   if (alone.large_bytes_per_second > 0) {
@@ -320,8 +318,9 @@ DiskLimit disk_of(const StageRates& alone) {
     bytes = large - request;
   }
   const double least = std::max(alone.disk_bytes_per_second, alone.large_bytes_per_second);
-  disk.bytes_per_second = std::clamp(
-      std::max(seconds > 0 ? bytes / seconds : kMaxBytesPerSecond, least), 1.0, kMaxBytesPerSecond);
+  disk.bytes_per_second =
+      std::clamp(std::max(seconds > 0 ? bytes / seconds : DiskLimit::kMaxBytesPerSecond, least),
+                 1.0, DiskLimit::kMaxBytesPerSecond);
   // A disk that was asked by more threads than it answers at once, though it had bandwidth left.
   // One that answers all of them may answer more.
   constexpr double kUsedUp = 0.8;

@@ -49,7 +49,7 @@ enum class StreamPurpose : std::uint32_t {
   window = 2,        ///< Permutation of the samples of one window.
   rows = 3,          ///< Permutation of all rows.
   augmentation = 4,  ///< Crops and flips of an epoch.
-  echo = 5,          ///< Permutation of the rows of a big batch that is used again.
+  echo = 5,          ///< Permutation of the rows of an echo buffer that is used again.
 };
 
 /// The key under which everything for one (seed, epoch, lane, purpose) is drawn.

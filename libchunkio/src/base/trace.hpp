@@ -15,7 +15,7 @@ namespace chunkio::base {
 /// The stages that have names. Waits are stages, too: a gap has a reason.
 enum class Stage : std::uint8_t {
   // Workers of a loader.
-  plan,             ///< Computing a window; of a resident dataset an epoch, and a big batch.
+  plan,             ///< Computing a window; of a resident dataset an epoch, and an echo buffer.
   prefetch,         ///< Telling sources what comes.
   read_group,       ///< One row group, all arrays; holds the four below.
   read,             ///< Asking storage for bytes.
@@ -32,9 +32,9 @@ enum class Stage : std::uint8_t {
   normalize,               ///< Normalizer, on the CPU.
   upload,                  ///< Putting copies into the copy stream.
   wait_for_copy,           ///< For a copy, to give its batch back to the loader.
-  wait_for_device_buffer,  ///< For a big batch that the device is done with.
+  wait_for_device_buffer,  ///< For an echo buffer that the device is done with.
   device_hand_over,        ///< DeviceLoader::next(); holds the next three, or plan for the first.
-  wait_for_upload,         ///< For a big batch: the stall.
+  wait_for_upload,         ///< For an echo buffer: the stall.
   wait_for_output,         ///< For a release, or the kernel that used the buffer last.
   kernel,                  ///< Planning rows of a batch and launching its kernel.
 };

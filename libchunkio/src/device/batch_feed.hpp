@@ -18,7 +18,7 @@
 namespace chunkio::device {
 
 /// Batches of the loader that are used together.
-struct BigBatch {
+struct EchoBuffer {
   // On the device.
   const std::byte* images = nullptr;
   const std::byte* labels = nullptr;
@@ -58,21 +58,21 @@ class BatchFeed {
   virtual ~BatchFeed() = default;
 
   /// Goes on at the start of `epoch`; after restore() to that epoch, at its place.
-  /// \pre every big batch was released. \throws Error out_of_resources (no thread), and as Gpu.
+  /// \pre every echo buffer was released. \throws Error out_of_resources (no thread), and as Gpu.
   virtual void start(std::int64_t epoch) = 0;
   /// The next start() goes on there. \throws Error as Loader::restore().
   virtual void restore(std::string_view state) = 0;
 
-  /// The next big batch of the epoch, or null at its end. Waits until it is prepared; its images
+  /// The next echo buffer of the epoch, or null at its end. Waits until it is prepared; its images
   /// may still be on their way (`uploaded`).
   /// \pre an epoch was started.
   /// \param limit  of the time for which the feed may be waiting for the device meanwhile.
   /// \return nothing if that was longer. \throws what `look` throws; Error what the loader or the
   ///         device threw, every time.
-  [[nodiscard]] virtual std::optional<BigBatch*> next(base::Seconds limit,
-                                                      base::WaitHook& look) = 0;
+  [[nodiscard]] virtual std::optional<EchoBuffer*> next(base::Seconds limit,
+                                                        base::WaitHook& look) = 0;
   /// It may be used again once `consumed` is done.
-  virtual void release(BigBatch* big_batch) = 0;
+  virtual void release(EchoBuffer* echo_buffer) = 0;
 
   /// For its thread-safe members.
   [[nodiscard]] virtual const Loader& loader() const noexcept = 0;

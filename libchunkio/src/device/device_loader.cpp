@@ -35,7 +35,7 @@ namespace chunkio::cuda {
 namespace {
 
 using base::require;
-using device::BigBatch;
+using device::EchoBuffer;
 using device::RowTask;
 using internal::OutputSlot;
 using read::Place;
@@ -63,12 +63,12 @@ struct DeviceLoader::Impl {
                 .dataset_bytes = device::ResidentDataset::footprint(loader, side),
                 .free_device_bytes = gpu->memory().free_bytes},
         stream(gpu) {
-    const std::int64_t big = device::big_batch_of(loader, options);
+    const std::int64_t big = device::echo_buffer_batches_of(loader, options);
     const auto restored = read::restored_place(loader);
-    require(!restored || options.echo == 1 || begins_big_batch(restored->position),
+    require(!restored || options.echo == 1 || begins_echo_buffer(restored->position),
             "the loader was restored to batch " +
                 std::to_string(restored ? restored->position.step : 0) +
-                ", in the middle of a big batch, which echo uses as a whole; restore a state of "
+                ", in the middle of an echo buffer, which echo uses as a whole; restore a state of "
                 "the device loader instead");
     const std::string state = restored ? loader.state() : std::string();
     const device::MemoryNeeds fed =
@@ -115,7 +115,7 @@ struct DeviceLoader::Impl {
             .free_bytes = counted.free_device_bytes,
             .batch_size = loader_options.batch_size,
             .max_held = options.max_held,
-            .big_batch = options.big_batch,
+            .echo_buffer_batches = options.echo_buffer_batches,
             .has_fields = !side.fields.empty(),
             .resident = of_dataset,
             .required = options.resident == DeviceResident::require};
@@ -279,12 +279,12 @@ struct DeviceLoader::Impl {
     if (failure) std::rethrow_exception(failure);
   }
 
-  /// Makes `current` the big batch of the next output batch; false at the end of the epoch.
+  /// Makes `current` the echo buffer of the next output batch; false at the end of the epoch.
   [[nodiscard]] bool advance(base::WaitHook& look) {
     if (current != nullptr) return true;
     const auto start = Clock::now();
     const auto count_wait = [&] { waited_seconds += base::Seconds(Clock::now() - start).count(); };
-    std::optional<BigBatch*> arrived;
+    std::optional<EchoBuffer*> arrived;
     try {
       arrived = feed->next(base::Seconds(options.device_timeout_seconds), look);
     } catch (...) {
@@ -434,17 +434,17 @@ struct DeviceLoader::Impl {
 
   /// Thread-safe. \param position  of an output batch.
   [[nodiscard]] std::string state_at(const LoaderPosition& position, bool at_end) const {
-    device::DeviceState state{.big_batch = options.big_batch,
+    device::DeviceState state{.echo_buffer_batches = options.echo_buffer_batches,
                               .echo = options.echo,
                               .rank = loader_options.ranks.rank,
                               .world_size = loader_options.ranks.world_size};
     // Without echo a batch is a batch of the loader, whatever it was uploaded with.
     LoaderPosition of_loader = position;
     if (options.echo > 1) {
-      const std::int64_t batches = std::min(options.big_batch, num_batches);
+      const std::int64_t batches = std::min(options.echo_buffer_batches, num_batches);
       of_loader.step = position.step / (batches * options.echo) * batches;
       state.step = position.step - of_loader.step * options.echo;
-      // Behind the last big batch, which may be a shorter one.
+      // Behind the last echo buffer, which may be a shorter one.
       if (of_loader.step + state.step / options.echo == num_batches) {
         of_loader.step = num_batches;
         state.step = 0;
@@ -463,23 +463,24 @@ struct DeviceLoader::Impl {
                                  std::to_string(there) + ", this one has " + std::to_string(here));
     };
     same("echo", state.echo, options.echo);
-    if (options.echo > 1) same("big_batch", state.big_batch, options.big_batch);
+    if (options.echo > 1)
+      same("echo_buffer_batches", state.echo_buffer_batches, options.echo_buffer_batches);
     if (state.step > 0) {
       same("rank", state.rank, loader_options.ranks.rank);
       same("world_size", state.world_size, loader_options.ranks.world_size);
     }
     const Place place = read::place_of(feed->loader(), state.loader);
     const LoaderPosition& position = place.position;
-    const std::int64_t left = std::min(options.big_batch, num_batches - position.step);
+    const std::int64_t left = std::min(options.echo_buffer_batches, num_batches - position.step);
     require(options.echo == 1 ? state.step == 0
-                              : begins_big_batch(position) &&
+                              : begins_echo_buffer(position) &&
                                     (state.step == 0 || state.step < left * options.echo),
-            "the state of the device loader is damaged: there is no such place in a big batch");
+            "the state of the device loader is damaged: there is no such place in an echo buffer");
 
     go_to(place, state.step, state.loader);
   }
 
-  /// \param step  output batches of the big batch at `place` that are left out.
+  /// \param step  output batches of the echo buffer at `place` that are left out.
   void go_to(const Place& place, std::int64_t step, const std::string& loader_state) {
     drop_current();
     started = false;
@@ -513,8 +514,8 @@ struct DeviceLoader::Impl {
     return stats;
   }
 
-  [[nodiscard]] bool begins_big_batch(const LoaderPosition& position) const {
-    return position.step % options.big_batch == 0 || position.step == num_batches;
+  [[nodiscard]] bool begins_echo_buffer(const LoaderPosition& position) const {
+    return position.step % options.echo_buffer_batches == 0 || position.step == num_batches;
   }
 
   DeviceOptions options;
@@ -539,10 +540,10 @@ struct DeviceLoader::Impl {
   std::int64_t epoch = 0;
   bool started = false;
   bool ended = false;
-  BigBatch* current = nullptr;
+  EchoBuffer* current = nullptr;
   std::int64_t within = 0;      // output batches of `current` handed out
   std::int64_t next_batch = 0;  // of the loader, behind `current`
-  std::int64_t skip = 0;        // output batches of the next big batch that a state left behind
+  std::int64_t skip = 0;        // output batches of the next echo buffer that a state left behind
   std::optional<std::int64_t> restored_epoch;  // no batch of it was asked for yet
   std::exception_ptr failure;                  // thrown by every later call
   std::vector<std::int32_t> dealt;             // rows of `current`, in the order of dealt_pass

@@ -15,10 +15,10 @@
 
 namespace chunkio::device {
 
-/// Batches of a big batch. An epoch has no more; what is not there needs no room.
-[[nodiscard]] inline std::int64_t big_batch_of(const Loader& loader,
-                                               const cuda::DeviceOptions& options) {
-  return std::min(loader.num_steps(), options.big_batch);
+/// Batches of an echo buffer. An epoch has no more; what is not there needs no room.
+[[nodiscard]] inline std::int64_t echo_buffer_batches_of(const Loader& loader,
+                                                         const cuda::DeviceOptions& options) {
+  return std::min(loader.num_steps(), options.echo_buffer_batches);
 }
 
 /// \throws Error invalid_argument, which names the option.
@@ -28,7 +28,7 @@ inline void check_options(const Loader& loader, const cuda::DeviceOptions& optio
   const auto at_least_one = [](std::int64_t value, const std::string& name) {
     require(value >= 1, name + " must be >= 1, got " + std::to_string(value));
   };
-  at_least_one(options.big_batch, "big_batch");
+  at_least_one(options.echo_buffer_batches, "echo_buffer_batches");
   at_least_one(options.echo, "echo");
   require(options.max_held >= 1 && options.max_held <= kMaxHeld,
           "max_held must be between 1 and " + std::to_string(kMaxHeld) + ", got " +
@@ -43,9 +43,9 @@ inline void check_options(const Loader& loader, const cuda::DeviceOptions& optio
   timeout(options.release_timeout_seconds, "release_timeout_seconds");
   timeout(options.device_timeout_seconds, "device_timeout_seconds");
   const auto rows =
-      base::checked_multiply(big_batch_of(loader, options), loader.options().batch_size);
+      base::checked_multiply(echo_buffer_batches_of(loader, options), loader.options().batch_size);
   require(rows && *rows <= std::numeric_limits<std::int32_t>::max(),
-          "big_batch * batch_size is 2^31 samples or more; lower big_batch");
+          "echo_buffer_batches * batch_size is 2^31 samples or more; lower echo_buffer_batches");
   require(options.resident_share >= 0 && options.resident_share <= 1,
           "resident_share must be between 0 and 1, got " + std::to_string(options.resident_share));
   require(options.echo <= std::numeric_limits<std::int32_t>::max() &&

@@ -1,4 +1,5 @@
-/// Where a DeviceLoader stands, as text: the state of its loader, and the place within a big batch.
+/// Where a DeviceLoader stands, as text: the state of its loader, and the place within an echo
+/// buffer.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +14,24 @@
 namespace chunkio::device {
 
 struct DeviceState {
-  std::string loader = {};  ///< Loader::state() at the first batch of the big batch.
-  std::int64_t big_batch = 1;
+  std::string loader = {};  ///< Loader::state() at the first batch of the echo buffer.
+  std::int64_t echo_buffer_batches = 1;
   std::int64_t echo = 1;
   std::int64_t rank = 0;
   std::int64_t world_size = 1;
-  /// Output batches of the big batch handed out.
+  /// Output batches of the echo buffer handed out.
   std::int64_t step = 0;
 };
 
 inline constexpr const char* kDeviceStateVersion = "chunkio_device_state";
+/// What version 0.1 called `echo_buffer_batches`; its states go on.
+inline constexpr const char* kEchoBufferBatches = "big_batch";
 
 /// One line of JSON.
 [[nodiscard]] inline std::string to_json(const DeviceState& state) {
   return nlohmann::json{{kDeviceStateVersion, 1},
                         {"loader", nlohmann::json::parse(state.loader)},
-                        {"big_batch", state.big_batch},
+                        {kEchoBufferBatches, state.echo_buffer_batches},
                         {"echo", state.echo},
                         {"rank", state.rank},
                         {"world_size", state.world_size},
@@ -45,7 +48,7 @@ inline constexpr const char* kDeviceStateVersion = "chunkio_device_state";
   if (members.number(kDeviceStateVersion, 1, kMax) != 1)
     throw members.refusal("its version is not known");
   DeviceState state{.loader = members.object("loader"),
-                    .big_batch = members.number("big_batch", 1, kMax),
+                    .echo_buffer_batches = members.number(kEchoBufferBatches, 1, kMax),
                     .echo = members.number("echo", 1, kMax),
                     .rank = members.number("rank", 0, kMax),
                     .world_size = members.number("world_size", 1, kMax),

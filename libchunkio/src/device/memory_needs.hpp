@@ -20,12 +20,12 @@ inline constexpr std::int64_t kBeyondAnyDevice = std::numeric_limits<std::int64_
 /// Known before anything is allocated. Bytes.
 struct MemoryNeeds {
   std::int64_t output_bytes = 0;  ///< Output batches.
-  std::int64_t input_bytes = 0;   ///< Big batches, or the whole of a resident dataset.
+  std::int64_t input_bytes = 0;   ///< Echo buffers, or the whole of a resident dataset.
   std::int64_t free_bytes = 0;    ///< Of the device.
   // What the options say, for the message.
   std::int64_t batch_size = 0;
   std::int64_t max_held = 0;
-  std::int64_t big_batch = 0;
+  std::int64_t echo_buffer_batches = 0;
   bool has_fields = false;
   bool resident = false;
   bool required = false;  ///< The dataset is to be resident in any case.
@@ -45,8 +45,9 @@ struct MemoryNeeds {
                 ? " for the resident dataset; lower max_held or batch_size" + without_fields() +
                       ", or set resident to " + std::string(required ? "automatic or off" : "off") +
                       ", or end what else uses the device (nvidia-smi)"
-                : " for two big batches (big_batch = " + std::to_string(big_batch) +
-                      "); lower big_batch, max_held or batch_size" + without_fields() +
+                : " for two echo buffers (echo_buffer_batches = " +
+                      std::to_string(echo_buffer_batches) +
+                      "); lower echo_buffer_batches, max_held or batch_size" + without_fields() +
                       ", or end what else uses the device (nvidia-smi)");
   }
 

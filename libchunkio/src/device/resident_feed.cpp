@@ -122,10 +122,10 @@ std::optional<std::int32_t> ResidentDataset::device_row(std::int64_t sample_id) 
 
 ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset dataset)
     : loader_(std::move(loader)), batches_(batches), dataset_(std::move(dataset)) {
-  big_batch_.images = dataset_.images.get();
-  big_batch_.labels = dataset_.labels.get();
-  for (const DeviceBuffer& field : dataset_.fields) big_batch_.fields.push_back(field.get());
-  big_batch_.reserve(batches_, batches_ * loader_.options().batch_size);
+  echo_buffer_.images = dataset_.images.get();
+  echo_buffer_.labels = dataset_.labels.get();
+  for (const DeviceBuffer& field : dataset_.fields) echo_buffer_.fields.push_back(field.get());
+  echo_buffer_.reserve(batches_, batches_ * loader_.options().batch_size);
 }
 
 void ResidentFeed::start(std::int64_t epoch) {
@@ -139,15 +139,15 @@ void ResidentFeed::restore(std::string_view state) {
   restored_ = read::place_of(loader_, state).position;
 }
 
-std::optional<BigBatch*> ResidentFeed::next(base::Seconds, base::WaitHook& look) {
+std::optional<EchoBuffer*> ResidentFeed::next(base::Seconds, base::WaitHook& look) {
   const base::TraceRange range(base::Stage::plan);
   plan(look);
-  big_batch_.clear(epoch_);
-  big_batch_.first_batch = next_step_;
+  echo_buffer_.clear(epoch_);
+  echo_buffer_.first_batch = next_step_;
   const std::int64_t end = std::min(next_step_ + batches_, rows_->num_steps());
   if (next_step_ == end) return nullptr;
   for (; next_step_ < end; ++next_step_) append_batch(next_step_);
-  return &big_batch_;
+  return &echo_buffer_;
 }
 
 void ResidentFeed::plan(base::WaitHook& look) {
@@ -177,8 +177,8 @@ void ResidentFeed::plan_ahead(std::int64_t epoch) {
 }
 
 void ResidentFeed::append_batch(std::int64_t step) {
-  std::vector<std::int64_t>& ids = big_batch_.sample_ids;
-  std::vector<std::int32_t>& rows = big_batch_.device_rows;
+  std::vector<std::int64_t>& ids = echo_buffer_.sample_ids;
+  std::vector<std::int32_t>& rows = echo_buffer_.device_rows;
   const std::size_t begin = ids.size();
   rows_->append_batch(step, ids);
   rows.resize(ids.size());
@@ -196,7 +196,7 @@ void ResidentFeed::append_batch(std::int64_t step) {
     ids.resize(kept);
     rows.resize(kept);
   }
-  big_batch_.batch_rows.push_back(static_cast<std::int64_t>(kept - begin));
+  echo_buffer_.batch_rows.push_back(static_cast<std::int64_t>(kept - begin));
 }
 
 }  // namespace chunkio::device

@@ -47,14 +47,14 @@ struct ResidentDataset {
 class ResidentFeed final : public BatchFeed {
  public:
   /// \param loader  never started: it says what the order is.
-  /// \param batches  of the loader in a big batch, no more than an epoch has.
+  /// \param batches  of the loader in an echo buffer, no more than an epoch has.
   ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset dataset);
 
   void start(std::int64_t epoch) override;
   void restore(std::string_view state) override;
   /// Never waits for the device.
-  [[nodiscard]] std::optional<BigBatch*> next(base::Seconds limit, base::WaitHook& look) override;
-  void release(BigBatch*) override {}
+  [[nodiscard]] std::optional<EchoBuffer*> next(base::Seconds limit, base::WaitHook& look) override;
+  void release(EchoBuffer*) override {}
 
   [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }
   /// What was read was of no epoch.
@@ -78,7 +78,7 @@ class ResidentFeed final : public BatchFeed {
   Loader loader_;
   std::int64_t batches_;
   ResidentDataset dataset_;
-  BigBatch big_batch_;
+  EchoBuffer echo_buffer_;
 
   std::int64_t epoch_ = 0;
   std::int64_t next_step_ = 0;

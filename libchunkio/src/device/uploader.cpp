@@ -15,15 +15,15 @@ namespace chunkio::device {
 namespace {
 
 /// One is prepared while the other is used.
-constexpr std::int64_t kBigBatches = 2;
+constexpr std::int64_t kEchoBuffers = 2;
 
 }  // namespace
 
 std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches, const SidePlan& side) {
   const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + side.input_bytes();
-  const std::int64_t factors[] = {kBigBatches, batches, loader.options().batch_size, row_bytes};
+  const std::int64_t factors[] = {kEchoBuffers, batches, loader.options().batch_size, row_bytes};
   const auto rows = base::checked_product<std::int64_t>(factors);
-  const std::int64_t slack = kBigBatches * static_cast<std::int64_t>(kKernelSlack);
+  const std::int64_t slack = kEchoBuffers * static_cast<std::int64_t>(kKernelSlack);
   return rows ? base::checked_add(*rows, slack).value_or(kBeyondAnyDevice) : kBeyondAnyDevice;
 }
 
@@ -45,19 +45,19 @@ Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches
     const auto bytes = static_cast<std::size_t>(rows * row_bytes);
     return buffers_.emplace_back(allocate(gpu_, bytes, needs)).get();
   };
-  for (std::int64_t i = 0; i < kBigBatches; ++i) {
-    BigBatch& big_batch = big_batches_.emplace_back();
+  for (std::int64_t i = 0; i < kEchoBuffers; ++i) {
+    EchoBuffer& echo_buffer = echo_buffers_.emplace_back();
     std::byte* const images = buffers_.emplace_back(allocate(gpu_, image_bytes, needs)).get();
     // The kernel reads whole words, the last of which nobody may ever have written.
     gpu_->clear(images, image_bytes, stream_.get());
-    big_batch.images = images;
-    big_batch.labels = allocate_rows(side_.labels.input_bytes());
+    echo_buffer.images = images;
+    echo_buffer.labels = allocate_rows(side_.labels.input_bytes());
     for (const read::RingField& field : side_.fields) {
-      big_batch.fields.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
+      echo_buffer.fields.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
     }
-    big_batch.uploaded = GpuEvent(gpu_);
-    big_batch.consumed = GpuEvent(gpu_);
-    big_batch.reserve(batches, rows);
+    echo_buffer.uploaded = GpuEvent(gpu_);
+    echo_buffer.consumed = GpuEvent(gpu_);
+    echo_buffer.reserve(batches, rows);
   }
   for (std::int64_t i = 0; i < options.memory.max_held; ++i) {
     copy_timers_.push_back({GpuTimer(gpu_), GpuWaitedTimer(gpu_)});
@@ -109,7 +109,7 @@ bool Uploader::stands_at(const LoaderPosition& position) const {
   return place(position_) == place(position);
 }
 
-std::optional<BigBatch*> Uploader::next(base::Seconds limit, base::WaitHook& look) {
+std::optional<EchoBuffer*> Uploader::next(base::Seconds limit, base::WaitHook& look) {
   // Every epoch has as many batches, so nothing need be waited for, and who counts them and never
   // asks for the end has taken all of it, too.
   if (position_.step == loader_.num_steps()) return nullptr;
@@ -123,7 +123,7 @@ std::optional<BigBatch*> Uploader::next(base::Seconds limit, base::WaitHook& loo
       left = std::max(asked, *waits_for_device_since_) + limit - Clock::now();
       if (left <= base::Seconds::zero()) return std::nullopt;
     }
-    big_batch_ready_.wait_for(
+    echo_buffer_ready_.wait_for(
         lock, std::min<base::Seconds>({left, base::WaitHook::kInterval, look.interval()}));
     lock.unlock();
     look();
@@ -134,16 +134,16 @@ std::optional<BigBatch*> Uploader::next(base::Seconds limit, base::WaitHook& loo
     if (error_ != nullptr) std::rethrow_exception(error_);
     throw Error(ErrorCode::invalid_argument, "no epoch was started; call start_epoch() first");
   }
-  BigBatch* const big_batch = ready_.front();
+  EchoBuffer* const echo_buffer = ready_.front();
   ready_.pop_front();
-  position_.step = big_batch->first_batch + std::ssize(big_batch->batch_rows);
-  return big_batch;
+  position_.step = echo_buffer->first_batch + std::ssize(echo_buffer->batch_rows);
+  return echo_buffer;
 }
 
-void Uploader::release(BigBatch* big_batch) {
+void Uploader::release(EchoBuffer* echo_buffer) {
   {
     const std::lock_guard lock(mutex_);
-    idle_.push_back(big_batch);
+    idle_.push_back(echo_buffer);
   }
   idle_available_.notify_one();
 }
@@ -162,7 +162,7 @@ Uploader::DeviceWait::DeviceWait(Uploader& uploader) : uploader_(uploader) {
     uploader_.waits_for_device_since_ = Clock::now();
   }
   // The consumer sees to it that this does not last for ever.
-  uploader_.big_batch_ready_.notify_one();
+  uploader_.echo_buffer_ready_.notify_one();
 }
 
 Uploader::DeviceWait::~DeviceWait() {
@@ -178,7 +178,7 @@ void Uploader::stop() {
   {
     const std::lock_guard lock(mutex_);
     idle_.clear();
-    for (BigBatch& big_batch : big_batches_) idle_.push_back(&big_batch);
+    for (EchoBuffer& echo_buffer : echo_buffers_) idle_.push_back(&echo_buffer);
     ready_.clear();
     error_ = nullptr;
     running_ = false;
@@ -200,23 +200,23 @@ void Uploader::run(std::stop_token stop, LoaderPosition from) {
     error_ = std::move(error);
     running_ = false;
   }
-  big_batch_ready_.notify_one();
+  echo_buffer_ready_.notify_one();
 }
 
 bool Uploader::run_epoch(const std::stop_token& stop, const LoaderPosition& from) {
   begin_epoch_uploads(from.epoch);
   read::start_at(loader_, from);
   for (;;) {
-    BigBatch* const big_batch = take_idle(stop);
-    if (big_batch == nullptr) return false;
-    big_batch->clear(from.epoch);
-    const bool filled = fill(*big_batch, stop);
+    EchoBuffer* const echo_buffer = take_idle(stop);
+    if (echo_buffer == nullptr) return false;
+    echo_buffer->clear(from.epoch);
+    const bool filled = fill(*echo_buffer, stop);
     if (stop.stop_requested()) return false;
     if (!filled) {
-      release(big_batch);
+      release(echo_buffer);
       break;
     }
-    push(big_batch);
+    push(echo_buffer);
   }
   return !is_last(from.epoch);
 }
@@ -226,19 +226,19 @@ bool Uploader::is_last(std::int64_t epoch) const {
   return num_epochs && epoch + 1 >= *num_epochs;
 }
 
-BigBatch* Uploader::take_idle(const std::stop_token& stop) {
+EchoBuffer* Uploader::take_idle(const std::stop_token& stop) {
   const base::TraceRange range(base::Stage::wait_for_device_buffer);
   std::unique_lock lock(mutex_);
   idle_available_.wait(lock, stop, [&] { return !idle_.empty(); });
   if (stop.stop_requested()) return nullptr;
-  BigBatch* const big_batch = idle_.back();
+  EchoBuffer* const echo_buffer = idle_.back();
   idle_.pop_back();
-  return big_batch;
+  return echo_buffer;
 }
 
-bool Uploader::fill(BigBatch& big_batch, const std::stop_token& stop) {
-  big_batch.first_batch = loader_.position().step;
-  gpu_->wait(stream_.get(), big_batch.consumed.get());
+bool Uploader::fill(EchoBuffer& echo_buffer, const std::stop_token& stop) {
+  echo_buffer.first_batch = loader_.position().step;
+  gpu_->wait(stream_.get(), echo_buffer.consumed.get());
   for (std::int64_t i = 0; i < batches_ && !stop.stop_requested(); ++i) {
     std::optional<Batch> batch = next_batch();
     if (!batch) break;
@@ -249,11 +249,11 @@ bool Uploader::fill(BigBatch& big_batch, const std::stop_token& stop) {
     gpu_->record(copying.timers->begun.get(), stream_.get());
     // From ordinary memory, a copy waits for all work of its stream.
     const DeviceWait waiting(*this);
-    copy(copying.batch, big_batch);
+    copy(copying.batch, echo_buffer);
     gpu_->record(copying.timers->done.get(), stream_.get());
   }
-  if (big_batch.batch_rows.empty()) return false;
-  gpu_->record(big_batch.uploaded.get(), stream_.get());
+  if (echo_buffer.batch_rows.empty()) return false;
+  gpu_->record(echo_buffer.uploaded.get(), stream_.get());
   return true;
 }
 
@@ -268,9 +268,9 @@ std::optional<Batch> Uploader::next_batch() {
   return loader_.next();
 }
 
-void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
+void Uploader::copy(const Batch& batch, EchoBuffer& echo_buffer) {
   const base::TraceRange range(base::Stage::upload);
-  const std::size_t rows_before = big_batch.sample_ids.size();
+  const std::size_t rows_before = echo_buffer.sample_ids.size();
   const auto copy_rows = [&](const Tensor& rows, const std::byte* target, std::int64_t row_bytes) {
     const std::size_t bytes = rows.size_bytes();
     if (bytes == 0) return;
@@ -280,17 +280,17 @@ void Uploader::copy(const Batch& batch, BigBatch& big_batch) {
                          stream_.get());
     count_upload(batch.epoch(), {.bytes = static_cast<std::int64_t>(bytes)});
   };
-  copy_rows(batch.images(), big_batch.images, loader_.dataset().info().sample_bytes());
-  copy_rows(batch.labels(), big_batch.labels, side_.labels.input_bytes());
+  copy_rows(batch.images(), echo_buffer.images, loader_.dataset().info().sample_bytes());
+  copy_rows(batch.labels(), echo_buffer.labels, side_.labels.input_bytes());
   for (std::size_t i = 0; i < side_.fields.size(); ++i) {
     const read::RingField& field = side_.fields[i];
-    copy_rows(batch[field.info.name], big_batch.fields[i],
+    copy_rows(batch[field.info.name], echo_buffer.fields[i],
               static_cast<std::int64_t>(field.row_bytes));
   }
-  big_batch.batch_rows.push_back(batch.size());
+  echo_buffer.batch_rows.push_back(batch.size());
   for (const std::int64_t id : batch.sample_ids()) {
-    big_batch.device_rows.push_back(static_cast<std::int32_t>(big_batch.sample_ids.size()));
-    big_batch.sample_ids.push_back(id);
+    echo_buffer.device_rows.push_back(static_cast<std::int32_t>(echo_buffer.sample_ids.size()));
+    echo_buffer.sample_ids.push_back(id);
   }
 }
 
@@ -301,12 +301,12 @@ void Uploader::give_back() {
   copying_.pop_front();
 }
 
-void Uploader::push(BigBatch* big_batch) {
+void Uploader::push(EchoBuffer* echo_buffer) {
   {
     const std::lock_guard lock(mutex_);
-    ready_.push_back(big_batch);
+    ready_.push_back(echo_buffer);
   }
-  big_batch_ready_.notify_one();
+  echo_buffer_ready_.notify_one();
 }
 
 void Uploader::begin_epoch_uploads(std::int64_t epoch) {

@@ -20,16 +20,16 @@
 
 namespace chunkio::device {
 
-/// A thread prepares two big batches ahead of the consumer, so that one is prepared while the other
-/// is used. It puts copies of batches into a stream of its own. A batch goes back to the loader
-/// when its copy is done.
+/// A thread prepares two echo buffers ahead of the consumer, so that one is prepared while the
+/// other is used. It puts copies of batches into a stream of its own. A batch goes back to the
+/// loader when its copy is done.
 class Uploader final : public BatchFeed {
  public:
   /// Device memory that it would take.
   [[nodiscard]] static std::int64_t footprint(const Loader& loader, std::int64_t batches,
                                               const SidePlan& side);
 
-  /// \param batches  of the loader in a big batch, no more than an epoch has.
+  /// \param batches  of the loader in an echo buffer, no more than an epoch has.
   /// \throws Error as Gpu's functions and allocate().
   Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches, const SidePlan& side,
            const MemoryNeeds& needs);
@@ -39,8 +39,8 @@ class Uploader final : public BatchFeed {
   /// of which next() has delivered everything, too. May wait for a read under way.
   void start(std::int64_t epoch) override;
   void restore(std::string_view state) override;
-  [[nodiscard]] std::optional<BigBatch*> next(base::Seconds limit, base::WaitHook& look) override;
-  void release(BigBatch* big_batch) override;
+  [[nodiscard]] std::optional<EchoBuffer*> next(base::Seconds limit, base::WaitHook& look) override;
+  void release(EchoBuffer* echo_buffer) override;
 
   [[nodiscard]] const Loader& loader() const noexcept override { return loader_; }
   [[nodiscard]] LoaderStats loader_stats(std::optional<std::int64_t> epoch) const override {
@@ -85,15 +85,15 @@ class Uploader final : public BatchFeed {
   void run(std::stop_token stop, LoaderPosition from);
   /// Whether there is a next epoch to be prepared.
   [[nodiscard]] bool run_epoch(const std::stop_token& stop, const LoaderPosition& from);
-  [[nodiscard]] BigBatch* take_idle(const std::stop_token& stop);
+  [[nodiscard]] EchoBuffer* take_idle(const std::stop_token& stop);
   /// Puts copies into the stream. False if the epoch has no more batches. May end early after a
   /// stop.
-  [[nodiscard]] bool fill(BigBatch& big_batch, const std::stop_token& stop);
+  [[nodiscard]] bool fill(EchoBuffer& echo_buffer, const std::stop_token& stop);
   [[nodiscard]] std::optional<Batch> next_batch();
-  void copy(const Batch& batch, BigBatch& big_batch);
+  void copy(const Batch& batch, EchoBuffer& echo_buffer);
   /// Gives the oldest batch, whose copy is done, back to the loader.
   void give_back();
-  void push(BigBatch* big_batch);
+  void push(EchoBuffer* echo_buffer);
   void begin_epoch_uploads(std::int64_t epoch);
   void count_upload(std::int64_t epoch, const Uploads& more);
 
@@ -104,13 +104,13 @@ class Uploader final : public BatchFeed {
   std::int64_t device_bytes_;
   GpuStream stream_;
   std::vector<DeviceBuffer> buffers_;
-  std::vector<BigBatch> big_batches_;
+  std::vector<EchoBuffer> echo_buffers_;
 
   mutable std::mutex mutex_;  // Guards what follows.
   std::condition_variable_any idle_available_;
-  std::condition_variable big_batch_ready_;
-  std::vector<BigBatch*> idle_;
-  std::deque<BigBatch*> ready_;
+  std::condition_variable echo_buffer_ready_;
+  std::vector<EchoBuffer*> idle_;
+  std::deque<EchoBuffer*> ready_;
   std::exception_ptr error_;
   bool running_ = false;  // The thread will bring more.
   Uploads uploads_;

@@ -46,16 +46,16 @@ constexpr std::array<DiskProfile, 5> kProfiles{{
 
 void require_valid(const DiskLimit& limit) {
   const double bandwidth = limit.bytes_per_second;
-  if (bandwidth != 0 && !(bandwidth >= 1 && bandwidth <= 1e15)) {
+  if (bandwidth != 0 && !(bandwidth >= 1 && bandwidth <= DiskLimit::kMaxBytesPerSecond)) {
     refuse(
         "bytes_per_second must be 1 to 1e15, or 0 for no limit, not " + std::to_string(bandwidth),
         "bytes_per_second");
   }
-  if (!(limit.request_seconds >= 0 && limit.request_seconds <= 60)) {
+  if (!(limit.request_seconds >= 0 && limit.request_seconds <= DiskLimit::kMaxRequestSeconds)) {
     refuse("request_seconds must be 0 to 60 seconds, not " + std::to_string(limit.request_seconds),
            "request_seconds");
   }
-  if (limit.queue_depth < 0 || limit.queue_depth > 65'536) {
+  if (limit.queue_depth < 0 || limit.queue_depth > DiskLimit::kMaxQueueDepth) {
     refuse("queue_depth must be 1 to 65536, or 0 for no limit, not " +
                std::to_string(limit.queue_depth),
            "queue_depth");

@@ -276,7 +276,7 @@ TEST_F(TraceTest, TheWayToTheDeviceIsNamed) {
   gpu_->before_copies([] { await(Stage::wait_for_copy); });
   cuda::DeviceLoader loader =
       device_loader(path_, {.memory = {.max_held = 2}, .io = {.num_threads = 2, .num_epochs = 1}},
-                    {.big_batch = 6, .resident = cuda::DeviceResident::off});
+                    {.echo_buffer_batches = 6, .resident = cuda::DeviceResident::off});
   std::int64_t batches = 0;
   for (loader.start_epoch(0); auto batch = loader.next(stream_.get());) ++batches;
   EXPECT_EQ(batches, 12);

@@ -204,7 +204,7 @@ TEST_F(CudaGpuTest, DeviceLoaderDeliversWhatTheNormalizerDoes) {
                                                     .padding = 4,
                                                     .random_crop = true,
                                                     .flip = true},
-                                      .big_batch = 3,
+                                      .echo_buffer_batches = 3,
                                       .resident = resident};
     Loader reference(Dataset::open(path), host);
     const Normalizer normalize(reference.dataset().info(), options.normalize);

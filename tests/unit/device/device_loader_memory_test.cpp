@@ -57,7 +57,7 @@ TEST_F(DeviceLoaderTest, FieldsCrossToOtherFrameworksAndCountAsMemory) {
                  [&] { static_cast<void>(to_dlpack(*batch, elsewhere)); });
   }
   // Two output batches and two batches of the loader.
-  const std::int64_t needed = 2 * (kOutputBytes + 4 * 8) + big_batches_bytes(4) + 2 * 4 * 8;
+  const std::int64_t needed = 2 * (kOutputBytes + 4 * 8) + echo_buffer_bytes(4) + 2 * 4 * 8;
   gpu_->set_capacity(needed - 1);
   expect_error(ErrorCode::out_of_resources, {std::to_string(needed) + " bytes", "leave out fields"},
                [&] { const DeviceLoader loader = device_loader(options, host); });
@@ -89,7 +89,7 @@ TEST_F(DeviceLoaderTest, AddressesAndAllocationsStayTheSame) {
     for (const std::int64_t echo : {1, 2}) {
       gpu_->set_capacity(kLargeGpu);
       DeviceLoader loader = device_loader({.normalize = plain(),
-                                           .big_batch = echo,
+                                           .echo_buffer_batches = echo,
                                            .echo = echo,
                                            .max_held = 2,
                                            .resident = resident});
@@ -140,7 +140,7 @@ TEST_F(DeviceLoaderTest, PageLockingThatIsRefusedIsAnErrorOrNot) {
         gpu_->set_capacity(kLargeGpu);
         gpu_->fail_from(member, call);
         DeviceOptions options{.normalize = augmented(),
-                              .big_batch = 3,
+                              .echo_buffer_batches = 3,
                               .echo = 2,
                               .resident = resident ? DeviceResident::require : DeviceResident::off};
         expect_error(ErrorCode::out_of_resources, {member, "ulimit -l", "pin_memory to prefer"},
@@ -161,7 +161,7 @@ TEST_F(DeviceLoaderTest, WithoutPageLockingNothingIsLocked) {
   for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
     gpu_->set_capacity(kLargeGpu);
     const DeviceOptions options{.normalize = augmented(),
-                                .big_batch = 3,
+                                .echo_buffer_batches = 3,
                                 .echo = 2,
                                 .pin_memory = PinMemory::off,
                                 .resident = resident};
@@ -184,13 +184,14 @@ TEST_F(DeviceLoaderTest, BuffersThatDoNotFitAreRefusedBeforeAnythingIsAllocated)
   const auto text = [](std::int64_t bytes) { return std::to_string(bytes); };
 
   const std::int64_t outputs = 2 * kOutputBytes;
-  const std::int64_t inputs = big_batches_bytes(5 * 4);
-  DeviceOptions options{.normalize = plain(), .big_batch = 5, .resident = DeviceResident::off};
+  const std::int64_t inputs = echo_buffer_bytes(5 * 4);
+  DeviceOptions options{
+      .normalize = plain(), .echo_buffer_batches = 5, .resident = DeviceResident::off};
   gpu_->set_capacity(outputs + inputs - 1);
   refused({text(outputs + inputs) + " bytes of device memory are needed",
            text(outputs + inputs - 1) + " were free", text(outputs) + " for output batches",
-           text(inputs) + " for two big batches", "big_batch = 5", "max_held = 2", "batch_size = 4",
-           "lower big_batch"},
+           text(inputs) + " for two echo buffers", "echo_buffer_batches = 5", "max_held = 2",
+           "batch_size = 4", "lower echo_buffer_batches"},
           options);
 
   options = {.normalize = plain(), .resident = DeviceResident::require, .resident_share = 1};
@@ -203,17 +204,17 @@ TEST_F(DeviceLoaderTest, BuffersThatDoNotFitAreRefusedBeforeAnythingIsAllocated)
   options.normalize.padding = 1 << 20;
   options.normalize.crop_height = options.normalize.crop_width = 1 << 20;
   refused({text((std::int64_t{4} * 1024) * ((std::int64_t{12} << 40) + 24)) + " for output batches",
-           "max_held = 1024", "lower big_batch, max_held or batch_size"},
+           "max_held = 1024", "lower echo_buffer_batches, max_held or batch_size"},
           options);
   refused({"9223372036854775807 for output batches"}, options, {.batch_size = 1 << 14});
 }
 
 TEST_F(DeviceLoaderTest, BuffersThatJustFitDeliver) {
-  DeviceOptions options{.normalize = augmented(), .big_batch = 5, .resident_share = 1};
+  DeviceOptions options{.normalize = augmented(), .echo_buffer_batches = 5, .resident_share = 1};
   for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
     options.resident = resident;
     gpu_->set_capacity(2 * kOutputBytes + (resident == DeviceResident::off
-                                               ? big_batches_bytes(5 * 4)
+                                               ? echo_buffer_bytes(5 * 4)
                                                : kDatasetBytes));
     DeviceLoader loader = device_loader(options);
     EXPECT_EQ(gpu_->memory().free_bytes, 0);
@@ -221,7 +222,7 @@ TEST_F(DeviceLoaderTest, BuffersThatJustFitDeliver) {
     EXPECT_EQ(epoch_of(loader, 0), expected(options, 0));
   }
   // The dataset would fit, but not beside the output batches.
-  options.big_batch = 1;
+  options.echo_buffer_batches = 1;
   options.resident = DeviceResident::automatic;
   gpu_->set_capacity(2 * kOutputBytes + kDatasetBytes - 1);
   DeviceLoader loader = device_loader(options);
@@ -229,20 +230,23 @@ TEST_F(DeviceLoaderTest, BuffersThatJustFitDeliver) {
   EXPECT_EQ(epoch_of(loader, 0), expected(options, 0));
 }
 
-TEST_F(DeviceLoaderTest, ABigBatchTakesNoMoreThanAnEpochHas) {
-  for (const std::int64_t big_batch :
+TEST_F(DeviceLoaderTest, AEchoBufferTakesNoMoreThanAnEpochHas) {
+  for (const std::int64_t echo_buffer_batches :
        {std::int64_t{500'000'000}, std::numeric_limits<std::int64_t>::max()}) {
     for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
       gpu_->set_capacity(kLargeGpu);
-      const std::int64_t echo = big_batch == 500'000'000 ? 2 : 1;  // all steps can be counted
-      const DeviceOptions options{
-          .normalize = augmented(), .big_batch = big_batch, .echo = echo, .resident = resident};
+      const std::int64_t echo =
+          echo_buffer_batches == 500'000'000 ? 2 : 1;  // all steps can be counted
+      const DeviceOptions options{.normalize = augmented(),
+                                  .echo_buffer_batches = echo_buffer_batches,
+                                  .echo = echo,
+                                  .resident = resident};
       DeviceLoader loader = device_loader(options);
       EXPECT_EQ(loader.device_bytes(),
                 2 * kOutputBytes +
-                    (resident == DeviceResident::off ? big_batches_bytes(12 * 4) : kDatasetBytes));
+                    (resident == DeviceResident::off ? echo_buffer_bytes(12 * 4) : kDatasetBytes));
       const std::vector<Delivered> wanted =
-          expected({.normalize = augmented(), .big_batch = 12, .echo = echo}, 1);
+          expected({.normalize = augmented(), .echo_buffer_batches = 12, .echo = echo}, 1);
       EXPECT_EQ(epoch_of(loader, 1), wanted);
       loader.start_epoch(1);
       for (int i = 0; i < 10; ++i) ASSERT_TRUE(loader.next(stream_));
@@ -265,7 +269,7 @@ TEST_F(DeviceLoaderTest, DeviceMemoryThatIsRefusedAllTheSameNamesTheWayOut) {
     gpu_->fail_once("allocate", gpu_->calls("allocate") + i);
     expect_error(ErrorCode::out_of_resources,
                  {"fails at allocate", std::to_string(2 * kOutputBytes), std::to_string(kSmallGpu),
-                  "lower big_batch, max_held or batch_size"},
+                  "lower echo_buffer_batches, max_held or batch_size"},
                  [&] { const DeviceLoader loader = device_loader(options); });
   }
   // Beside a dataset that is kept because it fits.
@@ -280,7 +284,7 @@ TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
     expect_error(ErrorCode::invalid_argument, parts,
                  [&] { const DeviceLoader loader = device_loader(options); });
   };
-  refused({"big_batch"}, {.big_batch = 0});
+  refused({"echo_buffer_batches"}, {.echo_buffer_batches = 0});
   refused({"echo"}, {.echo = 0});
   refused({"lower echo"}, {.echo = std::int64_t{1} << 61});
   refused({"max_held"}, {.max_held = 0});
@@ -295,7 +299,7 @@ TEST_F(DeviceLoaderTest, WrongOptionsAreRefused) {
           {.normalize = {.mean = {0}, .std = {1}, .random_crop = true}});
   refused({"padding has no effect", "random_crop"},
           {.normalize = {.mean = {0}, .std = {1}, .padding = 4}});
-  expect_error(ErrorCode::invalid_argument, {"2^31", "lower big_batch"}, [&] {
+  expect_error(ErrorCode::invalid_argument, {"2^31", "lower echo_buffer_batches"}, [&] {
     const DeviceLoader loader =
         device_loader({.normalize = plain()}, {.batch_size = std::int64_t{1} << 31});
   });

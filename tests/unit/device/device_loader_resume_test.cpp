@@ -24,14 +24,15 @@ INSTANTIATE_TEST_SUITE_P(HostAndResident, DeviceLoaderResumeTest, ::testing::Boo
 
 TEST_P(DeviceLoaderResumeTest, ContinuesExactlyAfterEveryBatch) {
   gpu_->set_capacity(GetParam() ? kLargeGpu : kSmallGpu);
-  for (const auto& [big_batch, echo] :
+  for (const auto& [echo_buffer_batches, echo] :
        {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 1}, {1, 2}, {5, 2}}) {
-    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = echo};
+    const DeviceOptions options{
+        .normalize = augmented(), .echo_buffer_batches = echo_buffer_batches, .echo = echo};
     DeviceLoader whole = device_loader(options);
     std::vector<Delivered> wanted = epoch_of(whole, 4);
     const std::vector<Delivered> after = epoch_of(whole, 5);
     for (std::size_t stop = 0; stop <= wanted.size(); ++stop) {
-      SCOPED_TRACE(std::to_string(big_batch) + " " + std::to_string(echo) + " " +
+      SCOPED_TRACE(std::to_string(echo_buffer_batches) + " " + std::to_string(echo) + " " +
                    std::to_string(stop));
       std::string state;
       {
@@ -97,15 +98,15 @@ TEST_F(DeviceLoaderTest, StatesOfRanksThatDifferByABatchAreEqual) {
   }
 }
 
-TEST_F(DeviceLoaderTest, ALoaderRestoredIntoABigBatchThatEchoesIsRefused) {
+TEST_F(DeviceLoaderTest, ALoaderRestoredIntoAEchoBufferThatEchoesIsRefused) {
   const auto restored = [&](int steps) {
     Loader loader = host_loader();
     loader.start_epoch(0);
     for (int i = 0; i < steps; ++i) EXPECT_TRUE(loader.next());
     return Loader::resume(Dataset::open(path_), loader_options(), loader.state());
   };
-  const DeviceOptions options{.normalize = augmented(), .big_batch = 3, .echo = 2};
-  expect_error(ErrorCode::invalid_argument, {"batch 4", "middle of a big batch", "echo"}, [&] {
+  const DeviceOptions options{.normalize = augmented(), .echo_buffer_batches = 3, .echo = 2};
+  expect_error(ErrorCode::invalid_argument, {"batch 4", "middle of an echo buffer", "echo"}, [&] {
     const DeviceLoader loader =
         internal::Access::make<cuda::DeviceLoader>(gpu_, restored(4), options);
   });
@@ -114,18 +115,18 @@ TEST_F(DeviceLoaderTest, ALoaderRestoredIntoABigBatchThatEchoesIsRefused) {
   EXPECT_EQ(drain(loader), std::vector<Delivered>(wanted.begin() + 12, wanted.end()));
 }
 
-TEST_F(DeviceLoaderTest, WithoutEchoAStateFitsAnyBigBatch) {
-  DeviceLoader first = device_loader({.normalize = plain(), .big_batch = 5});
+TEST_F(DeviceLoaderTest, WithoutEchoAStateFitsAnyEchoBuffer) {
+  DeviceLoader first = device_loader({.normalize = plain(), .echo_buffer_batches = 5});
   const std::vector<Delivered> wanted = epoch_of(first, 0);
   first.start_epoch(0);
   for (int i = 0; i < 7; ++i) ASSERT_TRUE(first.next(stream_));
-  DeviceLoader second = device_loader({.normalize = plain(), .big_batch = 2});
+  DeviceLoader second = device_loader({.normalize = plain(), .echo_buffer_batches = 2});
   second.restore(first.state());
   EXPECT_EQ(drain(second), std::vector<Delivered>(wanted.begin() + 7, wanted.end()));
 }
 
 TEST_F(DeviceLoaderTest, StatesThatDoNotFitAreRefused) {
-  DeviceLoader loader = device_loader({.normalize = plain(), .big_batch = 2, .echo = 2});
+  DeviceLoader loader = device_loader({.normalize = plain(), .echo_buffer_batches = 2, .echo = 2});
   loader.start_epoch(0);
   ASSERT_TRUE(loader.next(stream_));
   const std::string state = loader.state();
@@ -137,8 +138,9 @@ TEST_F(DeviceLoaderTest, StatesThatDoNotFitAreRefused) {
     other.start_epoch(0);
     EXPECT_TRUE(other.next(stream_));
   };
-  refused({"echo 2", "has 3"}, {.normalize = plain(), .big_batch = 2, .echo = 3}, state);
-  refused({"big_batch 2", "has 4"}, {.normalize = plain(), .big_batch = 4, .echo = 2}, state);
+  refused({"echo 2", "has 3"}, {.normalize = plain(), .echo_buffer_batches = 2, .echo = 3}, state);
+  refused({"echo_buffer_batches 2", "has 4"},
+          {.normalize = plain(), .echo_buffer_batches = 4, .echo = 2}, state);
   refused({"one that a DeviceLoader returned"}, {.normalize = plain()}, "");
   refused({"too long"}, {.normalize = plain()}, std::string(10'000, ' '));
   refused({"chunkio_device_state"}, {.normalize = plain()}, host_loader().state());
@@ -148,7 +150,7 @@ TEST_F(DeviceLoaderTest, StatesThatDoNotFitAreRefused) {
     EXPECT_NE(at, std::string::npos) << from << " in " << text;
     return at == std::string::npos ? text : text.replace(at, from.size(), to);
   };
-  const DeviceOptions same{.normalize = plain(), .big_batch = 2, .echo = 2};
+  const DeviceOptions same{.normalize = plain(), .echo_buffer_batches = 2, .echo = 2};
   refused({"no such place"}, same,
           changed("\"step\":1,\"world_size\"", "\"step\":4,\"world_size\""));
   refused({"'step'"}, same, changed("\"step\":1,\"world_size\"", "\"step\":-1,\"world_size\""));

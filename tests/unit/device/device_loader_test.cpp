@@ -65,7 +65,7 @@ TEST_F(DeviceLoaderTest, EveryFormOfInputAndOutputIsTheNormalizers) {
       const DeviceOptions options{
           .normalize = tried.normalize,
           .label_dtype = tried.normalize.dtype == DType::float32 ? DType::int64 : DType::float32,
-          .big_batch = 3,
+          .echo_buffer_batches = 3,
           .echo = 2,
           .resident = resident};
       DeviceLoader loader = device_loader(options);
@@ -101,9 +101,10 @@ TEST_F(DeviceLoaderTest, MeanAndStdAreThoseOfTheFileUnlessGiven) {
   EXPECT_NE(batches, expected({.normalize = plain()}, 0));
 }
 
-TEST_F(DeviceLoaderTest, EchoDealsTheRowsOfABigBatchAnew) {
-  for (const std::int64_t big_batch : {1, 3, 12}) {
-    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = 3};
+TEST_F(DeviceLoaderTest, EchoDealsTheRowsOfAEchoBufferAnew) {
+  for (const std::int64_t echo_buffer_batches : {1, 3, 12}) {
+    const DeviceOptions options{
+        .normalize = augmented(), .echo_buffer_batches = echo_buffer_batches, .echo = 3};
     DeviceLoader loader = device_loader(options);
     EXPECT_EQ(loader.num_steps(), 36);
     const std::vector<Delivered> batches = epoch_of(loader, 1);
@@ -116,7 +117,7 @@ TEST_F(DeviceLoaderTest, EchoDealsTheRowsOfABigBatchAnew) {
     }
     EXPECT_EQ(uses.size(), 47U);
     for (const auto& [id, count] : uses) EXPECT_EQ(count, 3) << id;
-    const std::size_t first = static_cast<std::size_t>(big_batch);
+    const std::size_t first = static_cast<std::size_t>(echo_buffer_batches);
     EXPECT_NE(batches[0].images, batches[first].images) << "the second pass";
     EXPECT_EQ(batches[first].echo_pass, 1);
   }
@@ -131,7 +132,7 @@ TEST_F(DeviceLoaderTest, RanksDealInTheirOwnOrderAndSubsetsOfRowsAreDelivered) {
       host.ranks.world_size = 2;
       host.rows = rows;
       const DeviceOptions options{
-          .normalize = augmented(), .big_batch = 3, .echo = 3, .resident = resident};
+          .normalize = augmented(), .echo_buffer_batches = 3, .echo = 3, .resident = resident};
       for (host.ranks.rank = 0; host.ranks.rank < 2; ++host.ranks.rank) {
         DeviceLoader loader = device_loader(options, host);
         for (const std::int64_t epoch : {0, 1}) {
@@ -144,8 +145,10 @@ TEST_F(DeviceLoaderTest, RanksDealInTheirOwnOrderAndSubsetsOfRowsAreDelivered) {
 
 TEST_F(DeviceLoaderTest, AResidentDatasetIsReadOnceAndDeliversTheSame) {
   gpu_->set_capacity(kLargeGpu);
-  for (const auto& [big_batch, echo] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 2}}) {
-    const DeviceOptions options{.normalize = augmented(), .big_batch = big_batch, .echo = echo};
+  for (const auto& [echo_buffer_batches, echo] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 2}}) {
+    const DeviceOptions options{
+        .normalize = augmented(), .echo_buffer_batches = echo_buffer_batches, .echo = echo};
     DeviceLoader loader = device_loader(options);
     EXPECT_TRUE(loader.stats().resident);
     EXPECT_TRUE(loader.stats().pinned);
@@ -154,7 +157,7 @@ TEST_F(DeviceLoaderTest, AResidentDatasetIsReadOnceAndDeliversTheSame) {
     int batches = 0;
     for (const std::int64_t epoch : {0, 1, 5}) {
       const std::vector<Delivered> delivered = epoch_of(loader, epoch);
-      EXPECT_EQ(delivered, expected(options, epoch)) << big_batch << " " << epoch;
+      EXPECT_EQ(delivered, expected(options, epoch)) << echo_buffer_batches << " " << epoch;
       batches += static_cast<int>(delivered.size());
     }
     EXPECT_EQ(gpu_->calls("fetch") - fetched, batches) << "what says which rows";
@@ -169,11 +172,13 @@ TEST_F(DeviceLoaderTest, FieldsComeAlongAsTheyAre) {
   LoaderOptions host = loader_options();
   host.fields = {"weights"};
   for (const DeviceResident resident : {DeviceResident::off, DeviceResident::require}) {
-    for (const std::int64_t big_batch : {1, 3}) {
+    for (const std::int64_t echo_buffer_batches : {1, 3}) {
       for (const std::int64_t echo : {1, 3}) {
-        SCOPED_TRACE(std::to_string(big_batch) + " " + std::to_string(echo));
-        const DeviceOptions options{
-            .normalize = augmented(), .big_batch = big_batch, .echo = echo, .resident = resident};
+        SCOPED_TRACE(std::to_string(echo_buffer_batches) + " " + std::to_string(echo));
+        const DeviceOptions options{.normalize = augmented(),
+                                    .echo_buffer_batches = echo_buffer_batches,
+                                    .echo = echo,
+                                    .resident = resident};
         DeviceLoader loader = device_loader(options, host);
         EXPECT_EQ(loader.device_bytes(), gpu_->allocated_bytes());
         const std::vector<Delivered> wanted = expected(options, 1, host);
@@ -302,7 +307,7 @@ TEST_F(DeviceLoaderTest, AnyCallMayFail) {
       gpu_->fail_from(member, before + n / 2 + 1);
       std::optional<DeviceLoader> loader;
       try {
-        loader = device_loader({.normalize = plain(), .big_batch = 3, .echo = 2});
+        loader = device_loader({.normalize = plain(), .echo_buffer_batches = 3, .echo = 2});
         loader->start_epoch(0);
         while (loader->next(stream_)) {
         }
@@ -331,7 +336,7 @@ TEST_F(DeviceLoaderTest, AnyCallMayFail) {
 }
 
 TEST_F(DeviceLoaderTest, WhatTheLoaderMeetsIsThrownEveryTime) {
-  DeviceLoader loader = device_loader({.normalize = plain(), .big_batch = 2});
+  DeviceLoader loader = device_loader({.normalize = plain(), .echo_buffer_batches = 2});
   loader.start_epoch(0);
   ASSERT_TRUE(loader.next(stream_));
   test::write_packed(folder_.file("other.h5"), {.num_samples = 50, .height = 6, .width = 5});
@@ -366,7 +371,7 @@ TEST_F(DeviceLoaderTest, WhereThereIsNoGpuItSaysSo) {
 TEST_F(DeviceLoaderTest, ManyComeAndGo) {
   for (int i = 0; i < 100; ++i) {
     DeviceLoader loader =
-        device_loader({.normalize = plain(), .big_batch = 1 + i % 4, .echo = 1 + i % 3});
+        device_loader({.normalize = plain(), .echo_buffer_batches = 1 + i % 4, .echo = 1 + i % 3});
     if (i % 5 == 0) continue;
     loader.start_epoch(i);
     for (int k = 0; k < i % 7; ++k) static_cast<void>(loader.next(stream_));

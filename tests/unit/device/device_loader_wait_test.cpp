@@ -150,8 +150,10 @@ TEST_F(DeviceLoaderTest, ABatchIsMadeWhileTheConsumerUsesTheOneBefore) {
 }
 
 TEST_F(DeviceLoaderTest, ABatchThatAnotherThreadReleasesIsWaitedFor) {
-  const DeviceOptions options{
-      .normalize = augmented(), .big_batch = 12, .max_held = 1, .release_timeout_seconds = 60};
+  const DeviceOptions options{.normalize = augmented(),
+                              .echo_buffer_batches = 12,
+                              .max_held = 1,
+                              .release_timeout_seconds = 60};
   const std::vector<Delivered> wanted = expected(options, 0);
   DeviceLoader loader = device_loader(options);
   loader.start_epoch(0);
@@ -231,15 +233,15 @@ TEST_F(DeviceLoaderTest, AWaitCanBeEndedAndGoesOn) {
 /// Training that never ends: an error that says where, whatever is waited for, and nothing is lost.
 TEST_F(DeviceLoaderTest, AConsumersStreamThatDoesNotEndIsAnError) {
   for (const PinMemory pin : {PinMemory::require, PinMemory::prefer, PinMemory::off}) {
-    for (const auto& [max_held, big_batch, echo] :
+    for (const auto& [max_held, echo_buffer_batches, echo] :
          {std::array<std::int64_t, 3>{1, 1, 1}, {2, 1, 1}, {2, 3, 2}, {8, 1, 1}, {3, 12, 1}}) {
-      SCOPED_TRACE(std::to_string(max_held) + " " + std::to_string(big_batch) + " " +
+      SCOPED_TRACE(std::to_string(max_held) + " " + std::to_string(echo_buffer_batches) + " " +
                    std::to_string(echo) + ", pin " + std::to_string(static_cast<int>(pin)));
       gpu_->set_capacity(kLargeGpu);
       // Refused for images, not for what says which rows: another thread waits for the device.
       if (pin == PinMemory::prefer) gpu_->fail_once("pin", gpu_->calls("pin") + 1);
       const DeviceOptions options{.normalize = augmented(),
-                                  .big_batch = big_batch,
+                                  .echo_buffer_batches = echo_buffer_batches,
                                   .echo = echo,
                                   .max_held = max_held,
                                   .device_timeout_seconds = 0.05,

@@ -176,8 +176,8 @@ class Host {
   Loader loader_;
 };
 
-/// \tparam big_batch  of DeviceOptions.
-template <cuda::DeviceResident resident, std::int64_t big_batch>
+/// \tparam echo_buffer_batches  of DeviceOptions.
+template <cuda::DeviceResident resident, std::int64_t echo_buffer_batches>
 class OnDevice {
  public:
   using File = PackedImages;
@@ -211,7 +211,7 @@ class OnDevice {
                                                                 options())) {}
   [[nodiscard]] static cuda::DeviceOptions options() {
     return {.normalize = {.mean = {0}, .std = {1}},
-            .big_batch = big_batch,
+            .echo_buffer_batches = echo_buffer_batches,
             .max_held = 2,
             .release_timeout_seconds = 0,
             .resident = resident};
@@ -299,7 +299,7 @@ class SubjectNames {
                                     "LoaderOfGray",
                                     "LoaderOfVectors",
                                     "DeviceLoader",
-                                    "DeviceLoaderWithBigBatches",
+                                    "DeviceLoaderWithEchoBuffers",
                                     "ResidentDeviceLoader"}[static_cast<std::size_t>(i)];
   }
 };

@@ -37,7 +37,7 @@ TEST(TrainerOptions, EveryOptionIsUnderstood) {
       "--loader device --order random --eval last --resident off train.h5 "
       "--seed 18446744073709551615 --epochs 3 --batch 32 --batch 64 --lr 0.05 --width 16 "
       "--stem-stride 2 "
-      "--echo 2 --big-batch 4 --limit-images 100 --threads 3 --memory-budget 3GiB "
+      "--echo 2 --echo-buffer-batches 4 --limit-images 100 --threads 3 --memory-budget 3GiB "
       "--window-bytes 65536 --direct-io --no-augment --json out.json test.h5");
   EXPECT_EQ(options.loader, LoaderKind::device);
   EXPECT_EQ(options.order, chunkio::OrderMode::random);
@@ -50,7 +50,7 @@ TEST(TrainerOptions, EveryOptionIsUnderstood) {
   EXPECT_EQ(options.width, 16);
   EXPECT_EQ(options.stem_stride, 2);
   EXPECT_EQ(options.echo, 2);
-  EXPECT_EQ(options.big_batch, 4);
+  EXPECT_EQ(options.echo_buffer_batches, 4);
   EXPECT_EQ(options.limit_images, 100);
   EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.memory_budget, std::int64_t{3} << 30);
@@ -82,7 +82,7 @@ TEST(TrainerOptions, WhatCannotBeMeantIsOneLine) {
       {"a --memory-budget 3PTB", "--memory-budget"},
       {"a --memory-budget 1.5GiB", "--memory-budget"},
       {"a --loader naive --echo 2", "--echo: needs --loader device or host"},
-      {"a --big-batch 2 --loader host", "--big-batch: needs --loader device"},
+      {"a --echo-buffer-batches 2 --loader host", "--echo-buffer-batches: needs --loader device"},
   };
   for (const auto& [line, part] : cases) {
     SCOPED_TRACE(line);

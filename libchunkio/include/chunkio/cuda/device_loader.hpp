@@ -84,10 +84,10 @@ struct DeviceOptions {
   /// Of labels on the device: int64 or float32.
   DType label_dtype = DType::int64;
 
-  /// Batches of the loader that are uploaded together, >= 1; also those that are shuffled among
-  /// each other by `echo`. More than an epoch has: all of it.
-  std::int64_t big_batch = 1;
-  /// How often the images of a big batch are used, >= 1 (batch echoing: Choi, Passos, Shallue,
+  /// Batches of the loader in an echo buffer, >= 1: they are uploaded together, and `echo` shuffles
+  /// them among each other. More than an epoch has: all of it.
+  std::int64_t echo_buffer_batches = 1;
+  /// How often the images of an echo buffer are used, >= 1 (batch echoing: Choi, Passos, Shallue,
   /// Dahl, "Faster Neural Network Training with Data Echoing", 2019): first in the batches that the
   /// loader delivers, then shuffled anew into others, cropped and flipped anew. For storage that
   /// cannot keep up.
@@ -184,7 +184,7 @@ class CHUNKIO_EXPORT DeviceLoader {
  public:
   /// Allocates all buffers and page-locks those of the loader. Goes on where the loader was
   /// restored to (Loader::restore(), Loader::resume()), if no batch was asked for since; with
-  /// `echo`, that must be the start of a big batch.
+  /// `echo`, that must be the start of an echo buffer.
   /// \param loader  with memory.max_held >= 2, so that copies overlap with each other and with
   ///                reading.
   /// \throws Error invalid_argument (options; see Normalizer, too), unsupported (built without
@@ -221,7 +221,7 @@ class CHUNKIO_EXPORT DeviceLoader {
   [[nodiscard]] std::optional<DeviceBatch> next(Stream stream, const std::stop_token& stop = {},
                                                 std::chrono::nanoseconds timeout = kForever);
 
-  /// Where it stands, as Loader::state(), with the place within a big batch and echo pass.
+  /// Where it stands, as Loader::state(), with the place within an echo buffer and echo pass.
   [[nodiscard]] std::string state() const;
   /// As Loader::state_at(), in output batches. Any thread.
   [[nodiscard]] std::string state_at(const LoaderPosition& position, bool ended) const;
