@@ -7,11 +7,12 @@
 ///
 /// It is a set of arrays that run parallel: row i of each belongs to sample i. One leads, the
 /// others are labels and fields. Mostly uint8 images [N,H,W,C], [N,C,H,W] or [N,H,W] lead; but any
-/// numbers [N,...] do. Files written by h5pack or DatasetWriter describe themselves; other HDF5
-/// files work too. Data flow: Dataset -> Loader. Copies share what is open, and any thread may call
-/// any member.
+/// numbers [N,...] do, and CSR matrices. Files written by h5pack or DatasetWriter describe
+/// themselves; other HDF5 files work too. Data flow: Dataset -> Loader. Copies share what is open,
+/// and any thread may call any member.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,9 +44,10 @@ struct PixelScale {
 
 /// How to find and read the arrays of a file. All defaults fit files of this library.
 struct OpenOptions {
-  /// Path of the dataset that leads, inside the file: images, or any numbers [N,...]. Empty:
-  /// `images`, else the only uint8 dataset with four axes, else the only one with three; in a file
-  /// without images, the only dataset of numbers with two axes or more.
+  /// Path of the dataset that leads, inside the file: images, any numbers [N,...], or the group of
+  /// a CSR matrix. Empty: `images`, else the CSR matrix `X` or `matrix`, else the only uint8
+  /// dataset with four axes, else the only one with three; in a file without images, the only CSR
+  /// matrix, or the only dataset of numbers with two axes or more.
   std::string images = {};
   /// Path of the label dataset. Empty: `labels` (or `label`) if there is one that can be labels.
   std::string labels = {};
@@ -66,6 +68,20 @@ struct FieldInfo {
   std::string name = {};  ///< Path in the file without the leading slash.
   DType dtype = DType::uint8;
   Shape row_shape = {};  ///< Without the sample axis; rank 0 for one number a sample.
+};
+
+/// Of a CSR matrix [N, columns] that leads: a group with the values (`data`), their columns
+/// (`indices`) and where each row begins (`indptr`), as AnnData and SciPy lay them out.
+struct SparseInfo {
+  std::int64_t columns = 0;
+  std::int64_t num_values = 0;       ///< Stored, of all rows.
+  DType index_dtype = DType::int32;  ///< Of columns as they are delivered: int32 or int64.
+};
+
+/// Rows of a CSR matrix in memory of their own.
+struct SparseRows {
+  SparseTensor tensor = {};  ///< Valid while `memory` exists.
+  std::shared_ptr<const std::byte[]> memory = {};
 };
 
 /// Mean and standard deviation of each channel over all pixels of all images, on the scale 0..1.
@@ -133,6 +149,9 @@ struct DatasetInfo {
   /// have three axes here, too.
   FieldInfo leading = {};
   std::int64_t num_samples = 0;  ///< N >= 1.
+  /// Present if a CSR matrix leads: `leading` is then its group, the type of its values, and
+  /// [columns].
+  std::optional<SparseInfo> sparse = {};
   // Of images; empty and 0 if other numbers lead.
   std::string images_path = {};  ///< Path of the image dataset inside the file: leading.name.
   std::int64_t height = 0, width = 0, channels = 0;
@@ -181,8 +200,14 @@ struct DatasetInfo {
     if (!has_images()) return leading.row_shape;
     return layout == Layout::nhwc ? Shape{height, width, channels} : Shape{channels, height, width};
   }
+  /// Of a CSR matrix the mean over its rows of their values and columns, >= 1.
   [[nodiscard]] std::int64_t sample_bytes() const {
     if (has_images()) return height * width * channels;
+    if (sparse) {
+      const auto value_bytes =
+          static_cast<std::int64_t>(size_of(leading.dtype) + size_of(sparse->index_dtype));
+      return std::max<std::int64_t>(sparse->num_values * value_bytes / num_samples, 1);
+    }
     return leading.row_shape.num_elements() * static_cast<std::int64_t>(size_of(leading.dtype));
   }
 };
@@ -227,6 +252,11 @@ class CHUNKIO_EXPORT Dataset {
   ///         hdf5_failed.
   void read_field(std::string_view name, std::int64_t first, std::int64_t count,
                   std::span<std::byte> out) const;
+  /// Reads rows [first, first + count) of the CSR matrix that leads through libhdf5. Blocks on I/O.
+  /// \throws Error unsupported (no CSR matrix leads, or more than 2^31 values for 32-bit columns),
+  ///         invalid_argument (range), corrupt_data (offsets that decrease, a column out of range),
+  ///         hdf5_failed, out_of_resources.
+  [[nodiscard]] SparseRows read_sparse(std::int64_t first, std::int64_t count) const;
   /// The array of that name: the one that leads, the labels or a field; absent if there is none.
   /// \throws Error unsupported if it has a row for each sample, but impossibly many bytes,
   ///         corrupt_data if it is one of damaged_objects.

@@ -193,13 +193,19 @@ class CHUNKIO_EXPORT Batch {
   /// An array by its name in the file, [B,...]: the one that leads, the labels, or a field named in
   /// LoaderOptions::fields. Where no array has that name, "images" are what leads, if it is images,
   /// and "labels" the labels. Read-only.
-  /// \throws Error not_found: the message lists what there is.
+  /// \throws Error not_found: the message lists what there is; unsupported for a CSR matrix.
   [[nodiscard]] Tensor operator[](std::string_view name) const;
   /// uint8 [B,H,W,C] or [B,C,H,W], as the file has it.
   /// \throws Error unsupported if other numbers lead the dataset.
   [[nodiscard]] Tensor images() const;
   /// The array that leads the dataset, [B,...]: the images, or other numbers.
+  /// \throws Error unsupported if it is a CSR matrix.
   [[nodiscard]] Tensor leading() const;
+  /// Whether a CSR matrix leads the dataset.
+  [[nodiscard]] bool is_sparse() const;
+  /// The rows of the CSR matrix that leads the dataset, each as the file has it. Read-only.
+  /// \throws Error unsupported if images or other numbers lead.
+  [[nodiscard]] SparseTensor sparse() const;
   /// int64 [B], or uint8 [B,A]; empty if the file has no labels.
   [[nodiscard]] Tensor labels() const;
   /// Row numbers in the file, one a sample.

@@ -1,4 +1,5 @@
-/// What a network is fed: uint8 images cropped, flipped, normalised and in the wanted type.
+/// What a network is fed: uint8 images cropped, flipped, normalised and in the wanted type; rows of
+/// a CSR matrix made dense.
 ///
 ///     const chunkio::Normalizer normalize(dataset.info(), {.padding = 4, .random_crop = true});
 ///     std::vector<std::byte> input(normalize.output_bytes(batch.size()));
@@ -97,6 +98,49 @@ class CHUNKIO_EXPORT Normalizer {
   friend struct internal::Access;
   Normalizer(const DatasetInfo& info, NormalizeOptions options, std::int64_t num_threads,
              std::int64_t largest_cached_bytes);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// How rows of a CSR matrix become the input of a network. In this order: `row_sum`, then `log1p`.
+struct DenseOptions {
+  /// float32, float16 or bfloat16; rounded to nearest, ties to even.
+  DType dtype = DType::float32;
+  /// 1 for each value that is stored, whatever it is; excludes the other two.
+  bool binary = false;
+  /// Each row times what makes its values add up to this, > 0; a row whose sum is 0 stays. Absent:
+  /// as they are.
+  std::optional<double> row_sum = {};
+  /// log(1 + value), in float32.
+  bool log1p = false;
+};
+
+/// Makes rows of a CSR matrix dense on the CPU: [B, columns], 0 where nothing is stored. Values of
+/// a column that comes twice in a row are added up, as SciPy does.
+///
+/// Each cache line of the output is written once, round the cache. Thread safety as Normalizer.
+class CHUNKIO_EXPORT Densifier {
+ public:
+  /// Starts `num_threads - 1` threads.
+  /// \param columns      of the matrix: DatasetInfo::sparse. \param num_threads  as Normalizer.
+  /// \throws Error invalid_argument (no such dtype; options that exclude each other; columns < 1),
+  ///         out_of_resources.
+  explicit Densifier(std::int64_t columns, DenseOptions options = {}, std::int64_t num_threads = 0);
+  Densifier(Densifier&&) noexcept;
+  Densifier& operator=(Densifier&&) noexcept;
+  /// Joins its threads.
+  ~Densifier();
+
+  [[nodiscard]] std::size_t output_bytes(std::int64_t num_rows) const;
+  [[nodiscard]] const DenseOptions& options() const noexcept;
+
+  /// Writes `rows` to `output`, output_bytes(rows.rows()) bytes aligned to the element type.
+  /// Returns when all are there. \throws Error invalid_argument (another number of columns, output
+  /// of another size, a column out
+  ///         of range).
+  void operator()(const SparseTensor& rows, std::span<std::byte> output) const;
+
+ private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -203,6 +203,19 @@ class Tensor {
   bool read_only_ = true;
 };
 
+/// Rows of a CSR matrix [rows, columns], of which only some values are stored: those of row i are
+/// [indptr[i], indptr[i + 1]) of `indices` and `values`. The other values are 0. A view, as Tensor.
+struct SparseTensor {
+  Tensor indptr = {};   ///< [rows + 1], from 0 on; int32 or int64, as `indices`.
+  Tensor indices = {};  ///< [n]: the column of each value, in the order in which the file has them.
+  Tensor values = {};   ///< [n].
+  std::int64_t columns = 0;
+
+  [[nodiscard]] std::int64_t rows() const noexcept {
+    return indptr.empty() ? 0 : indptr.shape()[0] - 1;
+  }
+};
+
 namespace internal {
 
 /// What every export asks before it hands `owner` over with `tensor`.

@@ -15,17 +15,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._core import Batch, Tensor
+from ._core import Batch, SparseTensor, Tensor
 from ._core import version as __version__
 from ._dataset import Dataset
 from ._loader import Loader
-from ._normalizer import Normalizer
+from ._normalizer import Densifier, Normalizer
 from .errors import Error
 
 if TYPE_CHECKING:
     from ._writer import Writer, pack
 
-__all__ = ["Batch", "Dataset", "Error", "Loader", "Normalizer", "Tensor", "Writer", "__version__", "pack"]
+__all__ = [
+    "Batch",
+    "Dataset",
+    "Densifier",
+    "Error",
+    "Loader",
+    "Normalizer",
+    "SparseTensor",
+    "Tensor",
+    "Writer",
+    "__version__",
+    "pack",
+]
 
 
 def __getattr__(name: str) -> Any:

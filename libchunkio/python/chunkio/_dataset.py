@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class Dataset(_core.Dataset):
     """An open dataset: one HDF5 file, or several that a name such as "train-*-of-00008.h5" stands for.
 
-    It is a set of arrays that run parallel: one leads, uint8 images or any numbers [N,...], the others are labels and
-    fields. `data[7]` is one image (or row) and its label, `data[100:200]` are arrays of them; both are copies. Reading
+    It is a set of arrays that run parallel: one leads, uint8 images, any numbers [N,...] or a CSR matrix, the others are
+    labels and fields. `data[7]` is one image (or row) and its label, `data[100:200]` are arrays of them; both are copies. Reading
     row by row is slow: train with a `Loader`. May be used from several threads.
 
     Args:
         path: the file.
-        images: path of the dataset inside the file that leads: images, or any numbers [N,...]. Default: "images", else
-            the only uint8 dataset with four axes, else the only one with three; in a file without images, the only
+        images: path of what leads inside the file: images, any numbers [N,...], or the group of a CSR matrix. Default:
+            "images", else the CSR matrix "X" (AnnData) or "matrix" (10x Genomics), else the only uint8 dataset with four axes, else the only one with three; in a file without images, the only
             dataset of numbers with two axes or more.
         labels: path of the label dataset. Default: "labels" (or "label") if there is one that can be labels.
         layout: axis order of the images, if the file does not say: "nhwc" or "nchw".
@@ -71,13 +71,16 @@ class Dataset(_core.Dataset):
     def __getitem__(self, rows: SupportsIndex | slice) -> tuple[Row, Any]:
         """One image [H,W,C] (or [C,H,W]) and its label, an int; or images [n,H,W,C] and labels [n] of a slice.
 
-        Where other numbers lead, they are in the place of the images. Labels that are a table of attributes are uint8
+        Where other numbers lead, they are in the place of the images; rows of a CSR matrix are a SparseTensor, also
+        where it is one, and a slice of them has no step. Labels that are a table of attributes are uint8
         arrays; without labels there is None. Raises IndexError.
         """
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             if step == 1:
                 return self._rows(start, max(stop - start, 0))
+            if self.sparse:
+                raise ValueError("rows of a sparse matrix are read side by side; leave out the step")
             picked = [self._rows(row, 1) for row in range(start, stop, step)]
             if not picked:
                 return self._rows(0, 0)
@@ -90,9 +93,10 @@ class Dataset(_core.Dataset):
         if not -len(self) <= row < len(self):
             raise IndexError(f"{self.path} has {len(self)} samples, and no sample {row}")
         images, labels = self._rows(row % len(self), 1)
+        first = images if self.sparse else images[0]
         if labels is None:
-            return images[0], None
-        return images[0], int(labels[0]) if labels.ndim == 1 else labels[0]
+            return first, None
+        return first, int(labels[0]) if labels.ndim == 1 else labels[0]
 
     def __iter__(self) -> Iterator[tuple[Row, Any]]:
         return (self[row] for row in range(len(self)))
@@ -114,7 +118,9 @@ class Dataset(_core.Dataset):
     def _rows(self, first: int, count: int) -> tuple[Row, npt.NDArray[Any] | None]:
         import numpy as np
 
-        images = np.asarray(self._read_field(self.leading_name, first, count))
+        images = self._read_sparse(first, count) if self.sparse else np.asarray(
+            self._read_field(self.leading_name, first, count)
+        )
         if self.label_name is None:
             return images, None
         return images, np.asarray(self._read_field(self.label_name, first, count))

@@ -58,3 +58,43 @@ class Normalizer(_core.Normalizer):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return functools.partial(Normalizer, **self._options), (self._dataset,)
+
+
+class Densifier(_core.Densifier):
+    """Makes rows of a CSR matrix dense: a Tensor [B, columns], 0 where nothing is stored.
+
+    `densifier(batch)` takes a batch of a Loader, or a SparseTensor. Values of a column that comes twice in a row are
+    added up. May be called from several threads, which take turns, and be pickled.
+
+    Args:
+        dataset: whose rows are meant.
+        dtype: "float32", "float16" or "bfloat16".
+        binary: 1 for each value that is stored, whatever it is; excludes the other two.
+        row_sum: scale each row so that its values add up to this; None: as they are.
+        log1p: log(1 + value), after row_sum.
+        num_threads: 0: the CPUs of this process, at most 8.
+
+    Raises:
+        ValueError: an option is out of range, or no CSR matrix leads the dataset.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        dtype: Literal["float32", "float16", "bfloat16"] = "float32",
+        binary: bool = False,
+        row_sum: float | None = None,
+        log1p: bool = False,
+        num_threads: int = 0,
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ("self", "dataset", "__class__")}
+        require_dataset(dataset)
+        if not dataset.sparse:
+            raise InvalidArgumentError(f"{dataset.path} has no sparse rows; what leads it is dense already")
+        super().__init__(dataset.shape[1], **options)
+        self._dataset = dataset
+        self._options = options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(Densifier, **self._options), (self._dataset,)

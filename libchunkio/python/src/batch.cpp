@@ -15,7 +15,11 @@ namespace {
 
 PyTensor images(const Batch& batch) { return tensor_of(batch, batch.images()); }
 
-PyTensor leading(const Batch& batch) { return tensor_of(batch, batch.leading()); }
+/// A Tensor, or of a CSR matrix a SparseTensor.
+nb::object leading(const Batch& batch) {
+  if (batch.is_sparse()) return nb::cast(PySparse(std::make_shared<Batch>(batch), batch.sparse()));
+  return nb::cast(tensor_of(batch, batch.leading()));
+}
 
 std::optional<PyTensor> labels(const Batch& batch) {
   const Tensor view = batch.labels();
@@ -27,10 +31,11 @@ PyTensor sample_ids(const Batch& batch) {
   return tensor_of(batch, Tensor(batch.sample_ids().data(), DType::int64, Shape{batch.size()}));
 }
 
-PyTensor field(const Batch& batch, const std::string& name) {
+nb::object field(const Batch& batch, const std::string& name) {
   try {
-    return tensor_of(batch, batch[name]);
+    return nb::cast(tensor_of(batch, batch[name]));
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::unsupported) return leading(batch);  // a CSR matrix
     throw nb::key_error(error.what());
   }
 }
@@ -46,12 +51,14 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("images", &images,
                    "uint8 [B,H,W,C] or [B,C,H,W], as the file has it (Dataset.layout). Raises "
                    "chunkio.Error where other numbers lead.")
-      .def_prop_ro("leading", &leading,
-                   "The array that leads the dataset, [B,...]: the images, or other numbers.")
+      .def_prop_ro("leading", &leading, nb::sig("def leading(self) -> typing.Any"),
+                   "The array that leads the dataset, [B,...]: the images, other numbers, or a "
+                   "SparseTensor of the rows of a CSR matrix.")
       .def_prop_ro("labels", &labels,
                    "int64 [B], or uint8 [B,A] of a table of attributes; None without labels.")
       .def_prop_ro("sample_ids", &sample_ids, "int64 [B]: row numbers in the file.")
       .def("__getitem__", &field, nb::arg("name"),
+           nb::sig("def __getitem__(self, name: str) -> typing.Any"),
            "\"images\", \"labels\", a field that `fields` of the Loader names, or the array that "
            "leads by its name in the file; [B,...]. Raises KeyError.")
       .def(
@@ -68,8 +75,12 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro("copied", &Batch::copied,
                    "Whether it lies in memory of its own, since `max_held` batches were held.")
       .def("__repr__", [](const Batch& batch) {
-        return "<chunkio.Batch " + batch.leading().shape().to_string() + ", epoch " +
-               std::to_string(batch.epoch()) + ", step " + std::to_string(batch.step()) + ">";
+        return "<chunkio.Batch " +
+               (batch.is_sparse() ? Shape{batch.size(), batch.sparse().columns}
+                                  : batch.leading().shape())
+                   .to_string() +
+               ", epoch " + std::to_string(batch.epoch()) + ", step " +
+               std::to_string(batch.step()) + ">";
       });
 }
 

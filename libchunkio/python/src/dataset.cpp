@@ -66,6 +66,12 @@ PyTensor read_field(const PyDataset& dataset, const std::string& name, std::int6
                    [&](std::span<std::byte> out) { open.read_field(name, first, count, out); });
 }
 
+PySparse read_sparse(const PyDataset& dataset, std::int64_t first, std::int64_t count) {
+  const nb::gil_scoped_release no_gil;
+  const SparseRows rows = dataset.get().read_sparse(first, count);
+  return {rows.memory, rows.tensor};
+}
+
 std::string info_json(const PyDataset& dataset) {
   const Dataset& open = dataset.get();
   const nb::gil_scoped_release no_gil;
@@ -153,6 +159,10 @@ void bind_dataset(nb::module_& module) {
             return labels ? std::optional(labels->name) : std::nullopt;
           },
           "Name of the label dataset; None without labels.")
+      .def_prop_ro(
+          "sparse", [](const PyDataset& dataset) { return dataset.info().sparse.has_value(); },
+          "Whether a CSR matrix leads.")
+      .def("_read_sparse", &read_sparse, nb::arg("first"), nb::arg("count"))
       .def("_read_field", &read_field, nb::arg("name"), nb::arg("first"), nb::arg("count"))
       .def("_info_json", &info_json);
 }

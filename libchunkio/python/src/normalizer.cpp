@@ -109,6 +109,29 @@ class PyNormalizer {
   Owned<Normalizer> normalizer_;
 };
 
+class PyDensifier {
+ public:
+  PyDensifier(std::int64_t columns, const DenseOptions& options, std::int64_t num_threads)
+      : columns_(columns), densify_(Densifier(columns, options, num_threads)) {}
+
+  PyTensor operator()(const SparseTensor& rows) {
+    const Densifier& densify = densify_.get("the Densifier");
+    const std::size_t bytes = densify.output_bytes(rows.rows());
+    const std::shared_ptr<std::byte> memory = pool_.take(bytes);
+    {
+      const nb::gil_scoped_release no_gil;
+      densify(rows, std::span(memory.get(), bytes));
+    }
+    return {memory,
+            Tensor::writable(memory.get(), densify.options().dtype, Shape{rows.rows(), columns_})};
+  }
+
+ private:
+  OutputPool pool_;
+  std::int64_t columns_;
+  Owned<Densifier> densify_;
+};
+
 }  // namespace
 
 NormalizeOptions normalize_options(Keywords& keywords) {
@@ -144,6 +167,29 @@ void bind_normalizer(nb::module_& module) {
            "memory "
            "of their own.\n\n`echo_pass` says how often the batch was used before: other crops and "
            "flips for each. Raises ValueError for images of another shape.");
+
+  nb::class_<PyDensifier>(module, "Densifier")
+      .def(
+          "__init__",
+          [](PyDensifier* self, std::int64_t columns, const nb::kwargs& given) {
+            DenseOptions options;
+            std::int64_t num_threads = 0;
+            Keywords keywords(given);
+            keywords.read("dtype", options.dtype)
+                .read("binary", options.binary)
+                .read("row_sum", options.row_sum)
+                .read("log1p", options.log1p)
+                .read("num_threads", num_threads);
+            keywords.require_none_left();
+            new (self) PyDensifier(columns, options, num_threads);
+          },
+          nb::sig("def __init__(self, columns: int, **options: typing.Any) -> None"))
+      .def(
+          "__call__", [](PyDensifier& self, const Batch& batch) { return self(batch.sparse()); },
+          nb::arg("rows"), nb::sig("def __call__(self, rows: Batch | SparseTensor) -> Tensor"))
+      .def(
+          "__call__", [](PyDensifier& self, const PySparse& rows) { return self(rows.view()); },
+          nb::arg("rows"));
 }
 
 }  // namespace chunkio::python

@@ -130,6 +130,49 @@ void bind_tensor(nb::module_& module) {
               "def __dlpack__(self, *, stream: typing.Any = None, max_version: tuple[int, int] | "
               "None = None, "
               "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"));
+
+  nb::class_<PySparse>(
+      module, "SparseTensor",
+      "Rows of a CSR matrix, without a copy: those of row i are indptr[i] to "
+      "indptr[i + 1] of `indices` (columns) and `values`. May be used on any thread.")
+      .def_ro("indptr", &PySparse::indptr, "int32 or int64 [B + 1], as `indices`.")
+      .def_ro("indices", &PySparse::indices, "int32 or int64 [n]: the column of each value.")
+      .def_ro("values", &PySparse::values, "[n], of the file's dtype.")
+      .def_prop_ro(
+          "shape",
+          [](const PySparse& rows) { return nb::make_tuple(rows.view().rows(), rows.columns); },
+          nb::sig("def shape(self) -> tuple[int, int]"), "Rows and columns.")
+      .def("__len__", [](const PySparse& rows) { return rows.view().rows(); })
+      .def("__repr__",
+           [](const PySparse& rows) {
+             return "<chunkio.SparseTensor " + std::string(to_string(rows.values.view.dtype())) +
+                    " " + Shape{rows.view().rows(), rows.columns}.to_string() + ", " +
+                    std::to_string(rows.values.view.shape().num_elements()) + " values>";
+           })
+      .def(
+          "to_scipy",
+          [](const PySparse& rows) {
+            const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
+            const nb::tuple parts =
+                nb::make_tuple(asarray(rows.values), asarray(rows.indices), asarray(rows.indptr));
+            return nb::module_::import_("scipy.sparse")
+                .attr("csr_matrix")(
+                    parts, nb::arg("shape") = nb::make_tuple(rows.view().rows(), rows.columns),
+                    nb::arg("copy") = false);
+          },
+          nb::sig("def to_scipy(self) -> typing.Any"),
+          "A scipy.sparse.csr_matrix over the same memory.")
+      .def(
+          "to_torch",
+          [](const PySparse& rows) {
+            const nb::module_ torch = nb::module_::import_("torch");
+            const nb::object take = torch.attr("from_dlpack");
+            return torch.attr("sparse_csr_tensor")(
+                take(rows.indptr), take(rows.indices), take(rows.values),
+                nb::arg("size") = nb::make_tuple(rows.view().rows(), rows.columns));
+          },
+          nb::sig("def to_torch(self) -> typing.Any"),
+          "A torch.Tensor of layout torch.sparse_csr over the same memory.");
 }
 
 }  // namespace chunkio::python

@@ -21,6 +21,23 @@ struct PyTensor {
   return {std::make_shared<Batch>(batch), view};
 }
 
+/// Rows of a CSR matrix in host memory.
+struct PySparse {
+  PyTensor indptr;
+  PyTensor indices;
+  PyTensor values;
+  std::int64_t columns = 0;
+
+  PySparse(const std::shared_ptr<const void>& owner, const SparseTensor& view)
+      : indptr{owner, view.indptr},
+        indices{owner, view.indices},
+        values{owner, view.values},
+        columns(view.columns) {}
+  [[nodiscard]] SparseTensor view() const {
+    return {indptr.view, indices.view, values.view, columns};
+  }
+};
+
 /// Hands a managed tensor to Python. The framework that takes it renames the capsule; else it is
 /// freed with it.
 template <class Managed>

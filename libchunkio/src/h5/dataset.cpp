@@ -90,11 +90,43 @@ void Dataset::read_images(std::int64_t first, std::int64_t count, std::span<std:
   read_field(info().leading.name, first, count, out);
 }
 
+SparseRows Dataset::read_sparse(std::int64_t first, std::int64_t count) const {
+  const DatasetInfo& about = info();
+  if (!about.sparse) {
+    throw Error(ErrorCode::unsupported, about.path + ": no sparse matrix leads it, but " +
+                                            h5::printable(about.leading.name) +
+                                            "; read that with read_field()");
+  }
+  if (first < 0 || count < 0 || first > size() - count) {
+    throw Error(ErrorCode::invalid_argument,
+                about.path + ": there are no rows " + std::to_string(first) + " to " +
+                    std::to_string(first + count) + " of " + std::to_string(size()));
+  }
+  std::vector<h5::SparsePart> parts;
+  if (impl_->shards.empty()) parts.push_back({impl_->sparse.get(), first, count, about.path});
+  for (std::size_t i = 0; i < about.shards.size(); ++i) {
+    const ShardFile& shard = about.shards[i];
+    const std::int64_t begin = std::max(first, shard.first_row);
+    const std::int64_t end = std::min(first + count, shard.first_row + shard.num_samples);
+    if (begin >= end) continue;
+    const Impl& file = *impl_->shards[i];
+    parts.push_back({file.sparse.get(), begin - shard.first_row, end - begin, file.info.path});
+  }
+  SparseRows rows = h5::read_sparse(parts, *about.sparse, about.leading.dtype);
+  impl_->check_unchanged();
+  return rows;
+}
+
 void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t count,
                          std::span<std::byte> out) const {
   const auto field = find_field(name);
   if (!field) {
     throw Error(ErrorCode::not_found, "no field " + h5::printable(name) + " in " + info().path);
+  }
+  if (info().sparse && field->name == info().leading.name) {
+    throw Error(ErrorCode::unsupported, info().path + ": " + h5::printable(field->name) +
+                                            " is a sparse matrix; read its rows with "
+                                            "read_sparse()");
   }
   if (!impl_->shards.empty()) {
     const std::size_t bytes = row_bytes(*field);

@@ -11,6 +11,7 @@
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
 #include "h5/source_file.hpp"
+#include "h5/sparse_matrix.hpp"
 #include "h5/stored_array.hpp"
 
 namespace chunkio {
@@ -32,7 +33,10 @@ struct Dataset::Impl {
   /// That file, for libhdf5.
   [[nodiscard]] const h5::FileId& file() const noexcept { return opened->id(); }
   h5::External external = h5::External::refused;
+  /// Of a CSR matrix its values.
   std::shared_ptr<const h5::StoredArray> leading;
+  /// Of a CSR matrix that leads; else null.
+  std::shared_ptr<const h5::SparseMatrix> sparse;
   /// Datasets parallel to the one that leads that are too large to be fields.
   std::vector<h5::DatasetSummary> oversized_fields;
   /// The field that read_field() read last, unless to its end: reading in pieces decodes each chunk

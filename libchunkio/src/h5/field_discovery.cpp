@@ -15,6 +15,7 @@
 #include "h5/error_stack.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/schema.hpp"
+#include "h5/sparse_matrix.hpp"
 #include "h5/stored_array.hpp"
 
 namespace chunkio::h5 {
@@ -87,7 +88,10 @@ std::string why_no_labels(const DatasetInfo& info, const FileContents& contents,
   std::string why = unfit.empty() ? "" : cannot_be_labels(unfit, info.num_samples);
   FileContents candidates;
   for (const DatasetSummary& dataset : contents.datasets) {
-    if (dataset.name == info.leading.name || !sounds_like_labels(dataset.name)) continue;
+    if (dataset.name == info.leading.name || is_of_leading(info, dataset.name) ||
+        !sounds_like_labels(dataset.name)) {
+      continue;
+    }
     if (as_labels(as_field(dataset, info.num_samples), false)) {
       candidates.datasets.push_back(dataset);
     } else if (why.empty() && dataset.shape && dataset.shape->rank() > 0 &&
@@ -156,6 +160,11 @@ bool holds_digests(const DatasetInfo& info, const std::string& name) {
   return info.format_version.value_or(1) > 1 && name == kSampleDigests;
 }
 
+/// Whether the dataset is a part of the sparse matrix that leads.
+bool is_of_leading(const DatasetInfo& info, const std::string& name) {
+  return info.sparse && is_member(info.leading.name, name);
+}
+
 /// Finds out what the digests of samples cover. \throws Error corrupt_data.
 void find_digests(Dataset::Impl& impl) {
   DatasetInfo& info = impl.info;
@@ -184,8 +193,8 @@ void find_digests(Dataset::Impl& impl) {
 void find_other_fields(Dataset::Impl& impl, const FileContents& contents) {
   DatasetInfo& info = impl.info;
   for (const DatasetSummary& dataset : contents.datasets) {
-    if (dataset.name == info.leading.name || (info.labels && dataset.name == info.labels->name) ||
-        holds_digests(info, dataset.name)) {
+    if (dataset.name == info.leading.name || is_of_leading(info, dataset.name) ||
+        (info.labels && dataset.name == info.labels->name) || holds_digests(info, dataset.name)) {
       continue;
     }
     if (auto field = as_field(dataset, info.num_samples)) {

@@ -13,6 +13,7 @@
 #include "h5/description_reader.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/schema.hpp"
+#include "h5/sparse_matrix.hpp"
 #include "h5/stored_array.hpp"
 
 namespace chunkio::h5 {
@@ -189,6 +190,64 @@ void check_leading(const DatasetSummary& leading, const std::optional<PixelScale
   }
 }
 
+/// The group of the CSR matrix that leads, if one does.
+std::optional<std::string> find_sparse(const Dataset::Impl& file, const FileContents& contents,
+                                       const OpenOptions& options) {
+  const std::vector<std::string> groups = sparse_groups(contents);
+  const auto is_one = [&](const std::string& name) {
+    return std::find(groups.begin(), groups.end(), name) != groups.end();
+  };
+  if (!options.images.empty()) {
+    std::string name = without_leading_slash(options.images);
+    if (is_one(name)) return name;
+    return std::nullopt;
+  }
+  std::string refusal;
+  if (groups.empty() || follow_links(file.file(), kImages, file.info.path, file.external,
+                                     refusal) != LinkState::absent) {
+    return std::nullopt;
+  }
+  // As AnnData and 10x Genomics call it.
+  for (const char* name : {"X", "matrix"}) {
+    if (is_one(name)) return name;
+  }
+  if (!image_candidates(contents, options.scale.has_value()).datasets.empty()) return std::nullopt;
+  if (groups.size() == 1 && contents.complete) return groups.front();
+  std::string names;
+  for (const std::string& name : groups) names += (names.empty() ? "" : ", ") + printable(name);
+  throw Error(ErrorCode::unsupported,
+              file.info.path + " holds several sparse matrices: " + names +
+                  "; name one with the option images",
+              "images");
+}
+
+void open_sparse_leading(Dataset::Impl& file, const std::string& group,
+                         const FileContents& contents, const OpenOptions& options) {
+  DatasetInfo& info = file.info;
+  if (options.layout || options.scale) {
+    const char* const name = options.layout ? "layout" : "scale";
+    throw Error(ErrorCode::invalid_argument,
+                info.path + ": " + printable(group) +
+                    " is a sparse matrix, not images; leave out "
+                    "the option " +
+                    name,
+                name);
+  }
+  file.sparse = open_sparse(file, group, contents);
+  const SparseMatrix& matrix = *file.sparse;
+  file.leading = matrix.values;
+  info.stored = {.shape = {matrix.rows, matrix.columns},
+                 .dtype = matrix.values->stored.dtype,
+                 .filters = matrix.values->stored.filters};
+  info.stored_bytes =
+      matrix.values->stored_bytes + matrix.indices->stored_bytes + matrix.offsets->stored_bytes;
+  info.num_samples = matrix.rows;
+  info.leading = {group, info.stored.dtype, Shape{matrix.columns}};
+  info.sparse = {.columns = matrix.columns,
+                 .num_values = matrix.num_values,
+                 .index_dtype = matrix.index_dtype()};
+}
+
 bool is_channel_count(std::int64_t dim) { return dim == 1 || dim == 3 || dim == 4; }
 
 std::optional<Layout> parse_layout(std::string text) {
@@ -259,6 +318,10 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted, bool o
 
 void open_leading(Dataset::Impl& file, const FileContents& contents, const OpenOptions& options) {
   DatasetInfo& info = file.info;
+  if (const auto group = find_sparse(file, contents, options)) {
+    open_sparse_leading(file, *group, contents, options);
+    return;
+  }
   const std::string name = find_leading(file, contents, options);
   const DatasetSummary leading =
       summarize(open_dataset(file.file(), name, info.path), name, info.path, file.external);

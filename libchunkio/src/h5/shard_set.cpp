@@ -37,6 +37,11 @@ std::string field_text(const std::optional<FieldInfo>& field) {
          field->row_shape.to_string();
 }
 
+/// Of a sparse matrix.
+std::string index_text(const DatasetInfo& info) {
+  return info.sparse ? std::string(to_string(info.sparse->index_dtype)) : "none";
+}
+
 /// Compares one file with the first of its dataset.
 class Comparison {
  public:
@@ -53,6 +58,7 @@ class Comparison {
     same("leading dataset", printable(first_.leading.name), printable(other_.leading.name));
     same("element type", std::string(to_string(first_.leading.dtype)),
          std::string(to_string(other_.leading.dtype)));
+    same("type of columns", index_text(first_), index_text(other_));
     same("filters", filters_text(first_), filters_text(other_));
     same("storage", first_.stored.chunked ? "chunked" : "contiguous",
          other_.stored.chunked ? "chunked" : "contiguous");
@@ -375,18 +381,21 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
   info.chunk_digests.clear();
   info.damaged_objects.clear();
   bool all_digests = true;
+  std::int64_t num_values = 0;
   for (const File& file : files) {
     const DatasetInfo& one = file->info;
     info.shards.push_back({one.path, info.num_samples, one.num_samples});
     info.num_samples += one.num_samples;
     info.num_chunks = checked_sum(info.num_chunks, one.num_chunks, path);
     info.stored_bytes = checked_sum(info.stored_bytes, one.stored_bytes, path);
+    if (info.sparse) num_values = checked_sum(num_values, one.sparse->num_values, path);
     info.chunk_digests.insert(info.chunk_digests.end(), one.chunk_digests.begin(),
                               one.chunk_digests.end());
     info.damaged_objects.insert(info.damaged_objects.end(), one.damaged_objects.begin(),
                                 one.damaged_objects.end());
     all_digests = all_digests && std::cmp_equal(one.chunk_digests.size(), one.num_chunks);
   }
+  if (info.sparse) info.sparse->num_values = num_values;
   if (!all_digests) info.chunk_digests.clear();
   const bool covered_alike = std::all_of(files.begin(), files.end(), [&](const File& file) {
     return file->info.digests_cover == info.digests_cover;

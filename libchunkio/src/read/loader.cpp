@@ -158,12 +158,13 @@ struct Loader::Impl {
                           .num_steps = steps,
                           .prefetch_depth = options.memory.prefetch_depth,
                           .max_held = options.memory.max_held});
-    read::OpenedArrays opened = read::open_arrays(dataset, *groups, options, layout);
+    read::OpenedArrays opened = read::open_arrays(dataset, *groups, options, order, layout);
     source_kind = opened.source;
     source_reason = std::move(opened.reason);
     trials = std::move(opened.trials);
     std::vector<read::StreamedArray> arrays = std::move(opened.arrays);
-    reserve(order, reader_options, layout, num_slots, arrays, opened.read_ahead_bytes);
+    reserve(order, reader_options, layout, num_slots, arrays,
+            opened.read_ahead_bytes + opened.sparse_bytes);
     facts = {.source = source_kind,
              .order = options.order.mode,
              .verify = options.io.verify,
@@ -220,7 +221,8 @@ struct Loader::Impl {
     }
 
     const auto product = base::checked_multiply(
-        num_slots * layout.rows, info.sample_bytes() + field_row_bytes + std::int64_t{8});
+        num_slots * layout.rows,
+        static_cast<std::int64_t>(layout.leading.row_bytes) + field_row_bytes + std::int64_t{8});
     const auto cached_bytes = base::checked_multiply(info.num_samples, cached_row_bytes);
     constexpr std::int64_t kSane = std::int64_t{1} << 50;
     std::int64_t total = kSane;

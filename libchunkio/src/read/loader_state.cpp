@@ -69,6 +69,23 @@ void add_shape(base::RunningDigest& digest, const Shape& shape) {
   for (const std::int64_t dim : shape.dims()) add_number(digest, static_cast<std::uint64_t>(dim));
 }
 
+/// Where the first, the middle and the last row of a sparse matrix lie, and what they hold.
+void add_some_sparse_rows(base::RunningDigest& digest, const Dataset::Impl& file) {
+  const std::int64_t num_rows = file.info.num_samples;
+  for (const std::int64_t row : {std::int64_t{0}, num_rows / 2, num_rows - 1}) {
+    const h5::SparsePart part{file.sparse.get(), row, 1, file.info.path};
+    const SparseRows rows =
+        h5::read_sparse(std::span(&part, 1), *file.info.sparse, file.info.leading.dtype);
+    file.check_unchanged();
+    for (const Tensor& tensor : {rows.tensor.indptr, rows.tensor.indices, rows.tensor.values}) {
+      const std::span bytes(tensor.data(), tensor.size_bytes());
+      const std::size_t part_bytes = std::min(bytes.size(), kFingerprintBytes);
+      digest.add(bytes.first(part_bytes));
+      digest.add(bytes.last(part_bytes));
+    }
+  }
+}
+
 /// The first and the last KiB of the first, the middle and the last row.
 void add_some_rows(base::RunningDigest& digest, const Dataset::Impl& file) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(file.info.sample_bytes()));
@@ -98,7 +115,7 @@ std::string file_fingerprint(const Dataset::Impl& file) {
   } else {
     add_number(digest, static_cast<std::uint64_t>(info.stored_bytes));
     add_text(digest, info.leading.name);
-    add_some_rows(digest, file);
+    file.sparse ? add_some_sparse_rows(digest, file) : add_some_rows(digest, file);
   }
   return base::digest_text(digest.value());
 }

@@ -19,9 +19,11 @@
 #include "io/disk_limiter.hpp"
 #include "io/local_file.hpp"
 #include "io/read_ahead.hpp"
+#include "plan/window_plan.hpp"
 #include "sources/resident_source.hpp"
 #include "sources/sharded_source.hpp"
 #include "sources/source_select.hpp"
+#include "sources/sparse_source.hpp"
 #include "sources/verifying_source.hpp"
 
 namespace chunkio::read {
@@ -96,10 +98,69 @@ sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
   return selected;
 }
 
+/// Sets what `opened` and `layout` say of a CSR matrix that leads.
+void open_sparse(const Files& files, const sources::SourceRequest& request,
+                 const LoaderOptions& options, const EpochOrder& order, RingLayout& layout,
+                 OpenedArrays& opened) {
+  const std::string& path = files.front()->info.path;
+  if (options.memory.resident != Resident::none) {
+    throw Error(ErrorCode::unsupported,
+                path + ": rows of a sparse matrix cannot be kept on the host; leave out resident",
+                "resident");
+  }
+  if (options.io.verify != Verify::off) {
+    throw Error(ErrorCode::unsupported,
+                path +
+                    ": rows of a sparse matrix cannot be compared with digests while reading; "
+                    "turn verify off",
+                "verify");
+  }
+  // Two windows of each lane, and what is left of a third until its last batch is handed over.
+  constexpr std::int64_t kWindows = 3;
+  const OrderOptions& ordered = order.options();
+  const std::int64_t lanes = ordered.lanes / ordered.world_size;
+  const std::int64_t num_groups =
+      std::min(kWindows * lanes * ordered.window_groups, order.groups().num_groups());
+  const std::int64_t rows_in_flight =
+      std::min(lanes * plan::max_window_samples(order, kWindows), order.groups().num_samples());
+  sources::SparseExtents extents{.batch_rows = sources::LargestSum(layout.rows),
+                                 .rows_in_flight = sources::LargestSum(rows_in_flight),
+                                 .groups_in_flight = sources::LargestSum(num_groups)};
+  std::vector<std::unique_ptr<ChunkSource>> by_file;
+  std::vector<std::int64_t> rows;
+  for (const auto& file : files) {
+    const sources::SelectedSource bytes = sources::select_bytes(*file, request);
+    opened.direct_io = opened.direct_io || bytes.direct_io;
+    opened.reads_ahead = bytes.reads_ahead;
+    by_file.push_back(std::make_unique<sources::SparseSource>(file, bytes.bytes, request.scratch,
+                                                              order.groups().group_samples(),
+                                                              layout.sparse->blocks, extents));
+    rows.push_back(file->info.num_samples);
+  }
+  const h5::SparseMatrix& matrix = *files.front()->sparse;
+  layout.sparse->batch_bytes = base::SparseLayout::bytes(
+      layout.rows, extents.batch_rows.sum(), matrix.values->stored.dtype, matrix.index_dtype());
+  opened.sparse_bytes =
+      (options.memory.max_held + 1) * layout.sparse->batch_bytes +
+      sources::SparseSource::block_bytes(
+          matrix,
+          std::min(extents.groups_in_flight.sum(),
+                   sources::SparseSource::kMostRead * extents.rows_in_flight.sum()),
+          std::min(num_groups, rows_in_flight));
+  opened.source = SourceKind::direct;
+  opened.reason = matrix.values->filters.empty() ? "rows of a sparse matrix"
+                                                 : "filtered rows of a sparse matrix";
+  opened.arrays.push_back({.source = by_file.size() == 1 ? std::move(by_file.front())
+                                                         : std::make_unique<sources::ShardedSource>(
+                                                               std::move(by_file), rows),
+                           .row_bytes = layout.leading.row_bytes});
+}
+
 }  // namespace
 
 OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
-                         const LoaderOptions& options, const RingLayout& layout) {
+                         const LoaderOptions& options, const EpochOrder& order,
+                         RingLayout& layout) {
   const Files files = h5::files_of(internal::Access::impl(dataset));
   const std::int64_t num_rows = dataset.size();
   const bool local = std::all_of(files.begin(), files.end(), [](const auto& file) {
@@ -115,17 +176,22 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                                  .num_threads = options.io.num_threads};
   if (options.io.disk_limit)
     request.disk = std::make_shared<io::DiskLimiter>(*options.io.disk_limit);
-  Arrays leading;
-  for (const auto& file : files) leading.push_back(file->leading);
-  sources::SelectedSource selected = select_sources(files, leading, request, options.io.verify);
-  OpenedArrays opened{.source = selected.kind,
-                      .reason = std::move(selected.reason),
-                      .direct_io = selected.direct_io,
-                      .reads_ahead = selected.reads_ahead,
-                      .trials = selected.trials};
-  opened.arrays.push_back({.source = keep_if_wanted(std::move(selected.source),
-                                                    leading.front()->row_bytes, groups, options),
-                           .row_bytes = layout.leading.row_bytes});
+  OpenedArrays opened;
+  if (layout.sparse) {
+    open_sparse(files, request, options, order, layout, opened);
+  } else {
+    Arrays leading;
+    for (const auto& file : files) leading.push_back(file->leading);
+    sources::SelectedSource selected = select_sources(files, leading, request, options.io.verify);
+    opened = {.source = selected.kind,
+              .reason = std::move(selected.reason),
+              .direct_io = selected.direct_io,
+              .reads_ahead = selected.reads_ahead,
+              .trials = selected.trials};
+    opened.arrays.push_back({.source = keep_if_wanted(std::move(selected.source),
+                                                      leading.front()->row_bytes, groups, options),
+                             .row_bytes = layout.leading.row_bytes});
+  }
 
   bool any_direct = opened.direct_io;
   // What suits the array that leads need not suit a field; only libhdf5 reads everything.

@@ -24,14 +24,18 @@ struct OpenedArrays {
   /// Storage is asked for prefetched rows of it before a worker comes to them.
   bool reads_ahead = false;
   std::int64_t read_ahead_bytes = 0;  ///< Memory for that.
+  /// That rows of a CSR matrix are read to, and batches are made in.
+  std::int64_t sparse_bytes = 0;
   /// See sources::SelectedSource.
   std::shared_ptr<const sources::SourceTrials> trials = nullptr;
 };
 
 /// Chooses sources for the leading array and for every field of `layout` (labels excepted) whose
-/// rows take more than an eighth of the memory budget: smaller ones are worth keeping. \throws
+/// rows take more than an eighth of the memory budget: smaller ones are worth keeping. Of a CSR
+/// matrix, notes in `layout` how large batches may be. \throws
 /// Error unsupported, io_failed, hdf5_failed, corrupt_data, out_of_resources.
 [[nodiscard]] OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
-                                       const LoaderOptions& options, const RingLayout& layout);
+                                       const LoaderOptions& options, const EpochOrder& order,
+                                       RingLayout& layout);
 
 }  // namespace chunkio::read

@@ -49,10 +49,18 @@ void place(internal::BatchSlot& slot, const RingLayout& layout, std::byte* leadi
 }  // namespace
 
 RingLayout ring_layout(const DatasetInfo& info, std::int64_t rows) {
-  return {
+  RingLayout layout{
       .rows = rows,
       .leading = {.info = info.leading, .row_bytes = static_cast<std::size_t>(info.sample_bytes())},
+      .mean_row_bytes = info.sample_bytes(),
       .has_images = info.has_images()};
+  if (info.sparse) {
+    layout.leading.row_bytes = sizeof(base::SparseRow);
+    layout.sparse = {.columns = info.sparse->columns,
+                     .index_dtype = info.sparse->index_dtype,
+                     .blocks = std::make_shared<base::SparseBlocks>()};
+  }
+  return layout;
 }
 
 std::int64_t Ring::footprint(const RingLayout& layout, std::int64_t num_slots) {
@@ -79,6 +87,7 @@ Ring::Ring(RingLayout layout, std::int64_t num_slots)
           std::span(fields_).subspan(i * num_fields, num_fields));
   }
   free_.reserve(slots_.size());
+  spare_.reserve(slots_.size());
   // Taken from the back, so that slots are first used in order.
   for (std::int64_t i = num_slots - 1; i >= 0; --i) free_.push_back(i);
 }
@@ -142,9 +151,53 @@ void Ring::return_lease(std::int64_t index) noexcept {
   {
     const std::lock_guard lock(mutex_);
     free_.push_back(index);  // Never allocates: the vector once held every slot.
+    base::HostBuffer& memory = slot(index).sparse_memory;
+    if (memory.size() > 0) spare_.push_back(std::move(memory));
     --num_leased_;
   }
   work_available_.notify_all();
+}
+
+void Ring::assemble(internal::BatchSlot& slot) {
+  const SparseRing& sparse = *layout_->sparse;
+  const std::span<const base::SparseRow> rows = slot.sparse_rows();
+  // Given back also if there is no memory for the batch.
+  struct GiveBack {
+    std::span<const base::SparseRow> rows;
+    base::SparseBlocks& blocks;
+    ~GiveBack() {
+      for (const base::SparseRow& row : rows) blocks.release(*row.block, 1);
+    }
+  } const give_back{rows, *sparse.blocks};
+
+  std::vector<std::int64_t> offsets(rows.size() + 1);
+  for (std::size_t i = 0; i < rows.size(); ++i) offsets[i + 1] = offsets[i] + rows[i].count;
+  const DType dtype = layout_->leading.info.dtype;
+  slot.sparse =
+      base::SparseLayout(slot.rows, offsets.back(), sparse.columns, dtype, sparse.index_dtype);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      slot.sparse_memory = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
+  if (slot.sparse_memory.size() < slot.sparse.bytes()) {
+    slot.sparse_memory = {};  // first, so that both never exist
+    slot.sparse_memory = base::HostBuffer(slot.sparse.bytes());
+  }
+  slot.sparse.write_offsets(offsets, slot.sparse_memory.data());
+  std::byte* values = slot.sparse.values(slot.sparse_memory.data()).data();
+  std::byte* indices = slot.sparse.indices(slot.sparse_memory.data()).data();
+  const std::size_t value_bytes = size_of(dtype);
+  const std::size_t index_bytes = size_of(sparse.index_dtype);
+  for (const base::SparseRow& row : rows) {
+    const auto count = static_cast<std::size_t>(row.count);
+    std::memcpy(values, row.values, count * value_bytes);
+    std::memcpy(indices, row.indices, count * index_bytes);
+    values += count * value_bytes;
+    indices += count * index_bytes;
+  }
 }
 
 OwnBatch::OwnBatch(std::shared_ptr<const RingLayout> layout)
@@ -155,12 +208,17 @@ OwnBatch::OwnBatch(std::shared_ptr<const RingLayout> layout)
   place(slot_, *layout_, leading_.data(), side_.data(), fields_);
 }
 
-void OwnBatch::fill(const internal::BatchSlot& from) noexcept {
+void OwnBatch::fill(internal::BatchSlot& from) noexcept {
   const auto rows = static_cast<std::size_t>(from.rows);
   slot_.rows = from.rows;
   slot_.epoch = from.epoch;
   slot_.step = from.step;
-  std::memcpy(slot_.leading, from.leading, rows * layout_->leading.row_bytes);
+  if (layout_->sparse) {
+    slot_.sparse = from.sparse;
+    slot_.sparse_memory = std::move(from.sparse_memory);
+  } else {
+    std::memcpy(slot_.leading, from.leading, rows * layout_->leading.row_bytes);
+  }
   std::memcpy(slot_.sample_ids, from.sample_ids, rows * sizeof(std::int64_t));
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     std::memcpy(fields_[f], from.fields[f], rows * layout_->fields[f].row_bytes);
@@ -191,6 +249,15 @@ std::int64_t BatchSlot::close_gaps() noexcept {
   std::int64_t* const end = sample_ids + rows;
   std::int64_t* const first = std::find(sample_ids, end, kSkipped);
   if (first == end) return 0;
+  if (layout->sparse) {
+    // Rows that were read, and are skipped for the sake of a field.
+    for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+      const base::SparseRow& skipped = sparse_rows()[row];
+      if (sample_ids[row] == kSkipped && skipped.block != nullptr) {
+        layout->sparse->blocks->release(*skipped.block, 1);
+      }
+    }
+  }
   auto kept = static_cast<std::size_t>(first - sample_ids);
   for (std::size_t row = kept; row < static_cast<std::size_t>(rows); ++row) {
     if (sample_ids[row] == kSkipped) continue;
@@ -228,6 +295,11 @@ Tensor tensor_of(const internal::BatchSlot& slot, const read::RingField& array,
 }
 
 Tensor leading_tensor(const internal::BatchSlot& slot) {
+  if (slot.layout->sparse) {
+    const FieldInfo& leading = slot.layout->leading.info;
+    throw Error(ErrorCode::unsupported,
+                leading.name + " is a sparse matrix, which is no tensor; take it with sparse()");
+  }
   return tensor_of(slot, slot.layout->leading, slot.leading);
 }
 
@@ -251,6 +323,18 @@ Tensor Batch::images() const {
 Tensor Batch::leading() const {
   if (!slot_) return {};
   return leading_tensor(*slot_);
+}
+
+bool Batch::is_sparse() const { return slot_ && slot_->layout->sparse.has_value(); }
+
+SparseTensor Batch::sparse() const {
+  if (!slot_) return {};
+  if (slot_->layout->sparse) return slot_->sparse.tensor(slot_->sparse_memory.data());
+  const FieldInfo& leading = slot_->layout->leading.info;
+  throw Error(ErrorCode::unsupported, "the batch has no sparse matrix: " + leading.name + " " +
+                                          std::string(to_string(leading.dtype)) + " " +
+                                          leading_tensor(*slot_).shape().to_string() +
+                                          " leads it; take it by its name");
 }
 
 Tensor Batch::labels() const {
@@ -288,7 +372,11 @@ bool Batch::contains(const Tensor& tensor) const {
     return size <= bytes && not_behind(begin, tensor.data()) &&
            not_behind(tensor.data(), begin + (bytes - size));
   };
-  if (lies_in(slot_->leading, rows * slot_->layout->leading.row_bytes)) return true;
+  const base::HostBuffer& sparse = slot_->sparse_memory;
+  if (slot_->layout->sparse ? lies_in(sparse.data(), sparse.size())
+                            : lies_in(slot_->leading, rows * slot_->layout->leading.row_bytes)) {
+    return true;
+  }
   for (std::size_t f = 0; f < slot_->fields.size(); ++f) {
     if (lies_in(slot_->fields[f], rows * slot_->layout->fields[f].row_bytes)) return true;
   }

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@
 #include <chunkio/tensor.hpp>
 
 #include "base/host_memory.hpp"
+#include "base/sparse_layout.hpp"
+#include "base/sparse_rows.hpp"
 
 namespace chunkio::read {
 
@@ -35,10 +38,22 @@ struct RingField {
   std::size_t row_bytes = 0;
 };
 
+/// Of a CSR matrix that leads: slots hold a base::SparseRow for each row, and a batch's memory is
+/// laid out when it is handed over.
+struct SparseRing {
+  std::int64_t columns = 0;
+  DType index_dtype = DType::int32;
+  std::shared_ptr<base::SparseBlocks> blocks = {};
+  std::int64_t batch_bytes = 0;  ///< The most that a batch takes.
+};
+
 /// What all slots have in common.
 struct RingLayout {
-  std::int64_t rows = 0;               ///< Samples a slot holds at most.
-  RingField leading = {};              ///< Images, or what else leads.
+  std::int64_t rows = 0;   ///< Samples a slot holds at most.
+  RingField leading = {};  ///< Images, or what else leads.
+  std::optional<SparseRing> sparse = {};
+  /// That a row of what leads takes in memory, on average.
+  std::int64_t mean_row_bytes = 1;
   bool has_images = true;              ///< What leads are images.
   std::uint64_t seed = 0;              ///< Of the loader: see NormalizeOptions::seed.
   bool has_labels = false;             ///< If so, fields[0] are the labels.
@@ -75,6 +90,9 @@ class BatchSlot {
   std::byte* leading = nullptr;
   std::int64_t* sample_ids = nullptr;
   std::span<std::byte* const> fields = {};  ///< As RingLayout::fields.
+  // Of a CSR matrix, while leased.
+  base::SparseLayout sparse = {};
+  base::HostBuffer sparse_memory = {};
 
   std::int64_t rows = 0;
   std::int64_t epoch = 0;
@@ -83,6 +101,10 @@ class BatchSlot {
 
   /// Moves rows up over those that were skipped, and returns how many there were.
   std::int64_t close_gaps() noexcept;
+  /// Rows of a CSR matrix. \pre close_gaps() was called, if rows were skipped.
+  [[nodiscard]] std::span<const base::SparseRow> sparse_rows() const noexcept {
+    return {reinterpret_cast<const base::SparseRow*>(leading), static_cast<std::size_t>(rows)};
+  }
 };
 
 }  // namespace chunkio::internal
@@ -98,7 +120,8 @@ class OwnBatch {
   OwnBatch(const OwnBatch&) = delete;
   OwnBatch& operator=(const OwnBatch&) = delete;
 
-  void fill(const internal::BatchSlot& from) noexcept;
+  /// Takes the memory of a CSR matrix from it, and copies the rest.
+  void fill(internal::BatchSlot& from) noexcept;
   [[nodiscard]] const internal::BatchSlot& slot() const noexcept { return slot_; }
 
  private:
@@ -158,6 +181,15 @@ class Ring : public std::enable_shared_from_this<Ring> {
   /// rows into them; it happens once. Without the mutex.
   void touch(std::int64_t index) noexcept;
 
+  /// Makes the CSR matrix of the batch out of what its rows were read to, which is given back.
+  /// Without the mutex. \pre the slot is leased, and nobody has seen it.
+  /// \throws Error out_of_resources, unsupported (more values than its columns' type counts).
+  void assemble(internal::BatchSlot& slot);
+  /// Gives up the rows of a CSR matrix that were not handed over. \pre no source works.
+  void drop_rows() noexcept {
+    if (layout_->sparse) layout_->sparse->blocks->release_all();
+  }
+
   /// Hands a filled slot to the consumer; the slot returns by itself when the last copy is gone.
   /// Mutex held.
   [[nodiscard]] std::shared_ptr<const internal::BatchSlot> lease(std::int64_t index);
@@ -179,6 +211,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   std::condition_variable work_available_;
   std::vector<std::int64_t> free_;
   std::int64_t num_leased_ = 0;
+  std::vector<base::HostBuffer> spare_;  // of CSR matrices; by the mutex, too
 };
 
 }  // namespace chunkio::read

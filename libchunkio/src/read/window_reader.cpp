@@ -97,6 +97,7 @@ void WindowReader::reset(std::unique_lock<std::mutex>& lock, std::int64_t epoch,
 
   statistics_.restart(Clock::now());
   scheduler_.reset(epoch, step);
+  ring_->drop_rows();
   cancel_ = std::stop_source();
   started_ = true;
   ring_->work_available().notify_all();
@@ -143,20 +144,26 @@ std::shared_ptr<const internal::BatchSlot> WindowReader::next(base::WaitHook& lo
   scheduler_.take_next();
 
   std::int64_t skipped = 0;
-  if (own || options_.on_error == OnError::skip) {
+  const bool sparse = ring_->layout().sparse.has_value();
+  std::int64_t bytes = leased->rows * filler_.streamed_row_bytes();
+  if (own || sparse || options_.on_error == OnError::skip) {
     lock.unlock();  // the lease keeps everybody else off the slot
     if (options_.on_error == OnError::skip) skipped = ring_->slot(index).close_gaps();
+    bytes = leased->rows * filler_.streamed_row_bytes();
+    if (sparse) {
+      ring_->assemble(ring_->slot(index));
+      bytes += static_cast<std::int64_t>(leased->sparse.bytes()) -
+               leased->rows * static_cast<std::int64_t>(sizeof(base::SparseRow));
+    }
     if (own) {
-      own->fill(*leased);
+      own->fill(ring_->slot(index));
       leased = {own, &own->slot()};
     }
     lock.lock();
   }
-  statistics_.add_batch({.images = leased->rows,
-                         .skipped = skipped,
-                         .bytes = leased->rows * filler_.streamed_row_bytes(),
-                         .copied = own != nullptr},
-                        start, end);
+  statistics_.add_batch(
+      {.images = leased->rows, .skipped = skipped, .bytes = bytes, .copied = own != nullptr}, start,
+      end);
   if (leased->step == scheduler_.num_steps() - 1) statistics_.leave(Clock::now());
   return leased;
 }

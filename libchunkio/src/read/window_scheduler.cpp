@@ -88,7 +88,7 @@ RowRange WindowScheduler::wanted_rows(const WindowTask& task,
 }
 
 std::int64_t WindowScheduler::leading_bytes(const RowGroup& group) const noexcept {
-  return group.num_rows * static_cast<std::int64_t>(ring_.layout().leading.row_bytes);
+  return group.num_rows * ring_.layout().mean_row_bytes;
 }
 
 // ---- the consumer's side ----

@@ -150,6 +150,13 @@ SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& arr
   return {SourceKind::mapped, rows + " local file that fits the page cache"};
 }
 
+SelectedSource select_bytes(const Dataset::Impl& file, const SourceRequest& request) {
+  SelectedSource selected;
+  const bool beyond_memory = file.info.stored_bytes > io::cacheable_bytes() - request.other_bytes;
+  choose_bytes(file, request.direct_io || beyond_memory, request, selected);
+  return selected;
+}
+
 SelectedSource select_source(std::shared_ptr<const Dataset::Impl> file,
                              std::shared_ptr<const h5::StoredArray> array,
                              const SourceRequest& request) {

@@ -81,4 +81,8 @@ struct SourceChoice {
                                            std::shared_ptr<const h5::StoredArray> array,
                                            const SourceRequest& request);
 
+/// Only what concerns the bytes of a file, for a source of another kind: bypassing the page cache
+/// if that is asked for, or if the arrays that are read together are larger than it.
+[[nodiscard]] SelectedSource select_bytes(const Dataset::Impl& file, const SourceRequest& request);
+
 }  // namespace chunkio::sources

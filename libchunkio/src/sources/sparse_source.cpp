@@ -1,0 +1,169 @@
+#include "sources/sparse_source.hpp"
+
+#include <utility>
+
+#include "base/streaming_copy.hpp"
+#include "sources/stored_ranges.hpp"
+
+namespace chunkio::sources {
+namespace {
+
+std::span<std::int64_t> as_offsets(std::span<std::byte> bytes) {
+  return {reinterpret_cast<std::int64_t*>(bytes.data()), bytes.size() / sizeof(std::int64_t)};
+}
+
+}  // namespace
+
+SparseSource::SparseSource(std::shared_ptr<const Dataset::Impl> file,
+                           std::shared_ptr<const ByteSource> bytes,
+                           std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
+                           std::shared_ptr<base::SparseBlocks> blocks, SparseExtents& extents)
+    : file_(std::move(file)),
+      matrix_(*file_->sparse),
+      bytes_(std::move(bytes)),
+      scratch_(std::move(scratch)),
+      blocks_(std::move(blocks)),
+      offsets_(file_, matrix_.offsets, bytes_, scratch_),
+      indices_(file_, matrix_.indices, bytes_, scratch_),
+      values_(file_, matrix_.values, bytes_, scratch_),
+      indices_first_(matrix_.indices->linear_offset.value_or(0) <
+                     matrix_.values->linear_offset.value_or(0)),
+      group_samples_(group_samples) {
+  scan(group_samples, extents);
+}
+
+void SparseSource::scan(std::int64_t group_samples, SparseExtents& extents) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 17;  // rows
+  ReadCost cost;
+  const base::HostBuffer room(offsets_.room(std::min(kPiece, matrix_.rows) + 1));
+  group_offsets_.reserve(static_cast<std::size_t>(matrix_.rows / group_samples + 2));
+  for (std::int64_t first = 0; first < matrix_.rows; first += kPiece) {
+    const std::int64_t count = std::min(kPiece, matrix_.rows - first);
+    const auto offsets =
+        as_offsets(offsets_.read(first, count + 1, room.bytes(), nullptr, {}, cost));
+    matrix_.check_offsets(first, offsets, file_->info.path);
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+      const std::int64_t row = first + static_cast<std::int64_t>(i);
+      if (row % group_samples == 0) group_offsets_.push_back(offsets[i]);
+      extents.batch_rows.add(offsets[i + 1] - offsets[i]);
+      extents.rows_in_flight.add(offsets[i + 1] - offsets[i]);
+    }
+  }
+  group_offsets_.push_back(matrix_.num_values);
+  for (std::size_t i = 0; i + 1 < group_offsets_.size(); ++i) {
+    extents.groups_in_flight.add(group_offsets_[i + 1] - group_offsets_[i]);
+  }
+  file_->check_unchanged();
+}
+
+ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> rows,
+                             std::stop_token stop) const {
+  ReadCost cost;
+  if (rows.empty()) return cost;
+  for (const RowTarget& row : rows) *reinterpret_cast<base::SparseRow*>(row.target) = {};
+  const std::int64_t first = group.first_row + rows.front().row;
+  const std::int64_t last = group.first_row + rows.back().row;
+  const auto room = scratch_->take(offsets_.room(last - first + 2));
+  const std::span<const std::int64_t> offsets =
+      as_offsets(offsets_.read(first, last - first + 2, room->bytes(), nullptr, stop, cost));
+  matrix_.check_offsets(first, offsets, file_->info.path);
+
+  const auto offset_of = [&](std::int64_t row) {
+    return offsets[static_cast<std::size_t>(row - first)];
+  };
+  const auto row_at = [&](std::size_t i) { return group.first_row + rows[i].row; };
+  std::int64_t wanted = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i > 0 && rows[i].row == rows[i - 1].row) continue;
+    wanted += offset_of(row_at(i) + 1) - offset_of(row_at(i));
+  }
+  const bool all = offsets.back() - offsets.front() <= kMostRead * wanted;
+  for (std::size_t begin = 0; begin < rows.size();) {
+    std::size_t end = begin + 1;
+    // Rows without values lie between others for nothing.
+    while (end < rows.size() && (all || offset_of(row_at(end - 1) + 1) == offset_of(row_at(end)) ||
+                                 rows[end].row == rows[end - 1].row)) {
+      ++end;
+    }
+    const std::int64_t run_first = row_at(begin);
+    const auto run_offsets =
+        offsets.subspan(static_cast<std::size_t>(run_first - first),
+                        static_cast<std::size_t>(row_at(end - 1) - run_first) + 2);
+    place_run(run_first, run_offsets, group, rows.subspan(begin, end - begin), stop, cost);
+    begin = end;
+  }
+  base::store_fence();
+  file_->check_unchanged();
+  return cost;
+}
+
+void SparseSource::place_run(std::int64_t first, std::span<const std::int64_t> offsets,
+                             const RowGroup& group, std::span<const RowTarget> rows,
+                             const std::stop_token& stop, ReadCost& cost) const {
+  const std::int64_t begin = offsets.front();
+  const std::int64_t count = offsets.back() - begin;
+  const std::size_t values_room = values_.room(count);
+  const auto num_rows = static_cast<std::int64_t>(rows.size());
+  base::SparseBlock& block = blocks_->take(values_room + indices_.room(count), num_rows);
+  try {
+    const std::span<std::byte> room = block.memory.bytes();
+    std::span<const std::byte> values;
+    std::span<const std::byte> indices;
+    const auto read_values = [&] {
+      values = values_.read(begin, count, room.first(values_room), group.prefetched, stop, cost);
+    };
+    // What is prefetched is read in the order of the file.
+    if (!indices_first_) read_values();
+    indices = indices_.read(begin, count, room.subspan(values_room), group.prefetched, stop, cost);
+    if (indices_first_) read_values();
+    matrix_.check_indices(indices, first, group.first_row + rows.back().row, file_->info.path);
+    for (const RowTarget& row : rows) {
+      const auto at = static_cast<std::size_t>(group.first_row + row.row - first);
+      const std::int64_t from = offsets[at] - begin;
+      *reinterpret_cast<base::SparseRow*>(row.target) = {
+          .values = values.data() + from * matrix_.values->row_bytes,
+          .indices = indices.data() + from * matrix_.indices->row_bytes,
+          .count = offsets[at + 1] - offsets[at],
+          .block = &block};
+    }
+  } catch (...) {
+    blocks_->release(block, num_rows);
+    throw;
+  }
+}
+
+std::unique_ptr<const ByteSource> SparseSource::prefetch(const RowGroup& group,
+                                                         const RowRange& wanted) const noexcept {
+  // Of a few rows nobody knows yet where they lie.
+  if ((wanted.end - wanted.begin) * 2 < group.num_rows) return nullptr;
+  try {
+    const auto number = static_cast<std::size_t>(group.first_row / group_samples_);
+    const RowRange elements = {group_offsets_[number], group_offsets_[number + 1]};
+    std::vector<ByteRange> ranges;
+    const auto add = [&](std::int64_t offset, std::int64_t size) {
+      ranges.push_back({offset, offset + size});
+    };
+    for_each_stored_range(indices_first_ ? *matrix_.indices : *matrix_.values, elements, add);
+    for_each_stored_range(indices_first_ ? *matrix_.values : *matrix_.indices, elements, add);
+    return bytes_->prefetch(ranges);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+std::int64_t SparseSource::memory_bytes(std::int64_t threads) const noexcept {
+  const auto offsets =
+      base::HostBuffer::footprint(offsets_.room(std::min(group_samples_, matrix_.rows) + 1));
+  return threads * static_cast<std::int64_t>(offsets) +
+         std::max(values_.memory_bytes(threads), indices_.memory_bytes(threads)) +
+         offsets_.memory_bytes(threads) +
+         static_cast<std::int64_t>(group_offsets_.capacity() * sizeof(std::int64_t));
+}
+
+std::int64_t SparseSource::block_bytes(const h5::SparseMatrix& matrix, std::int64_t values,
+                                       std::int64_t blocks) noexcept {
+  constexpr std::int64_t kSlack = std::int64_t{64} << 10;  // whole pages of two arrays
+  return values * matrix.value_bytes() + blocks * kSlack;
+}
+
+}  // namespace chunkio::sources
