@@ -1,7 +1,8 @@
 // The listings of libchunkio/doc/cpp.md, a function for each section. What stands between two equal
 // marks is shown.
 //
-//     guide [THIRD_PARTY.h5]    writes train.h5 into the current folder, and reads it in every way
+//     guide [THIRD_PARTY.h5 [CELLS.h5ad]]    writes train.h5 into the current folder, and reads it
+//     in every way
 
 #include <algorithm>
 #include <cstddef>
@@ -116,6 +117,19 @@ void open_third_party_file(const std::string& path) {
   train(loader.epoch(0).begin()->images(), {});
 }
 
+void read_sparse_rows(const std::string& path) {
+  // [sparse]
+  const chunkio::Dataset cells = chunkio::Dataset::open(path);  // the CSR matrix X leads
+  chunkio::Loader loader(cells, {.batch_size = 512});
+  const chunkio::Densifier densify(cells.info().sparse->columns, {.row_sum = 1e4, .log1p = true});
+  std::vector<std::byte> input(densify.output_bytes(512));
+  for (const chunkio::Batch& batch : loader.epoch(0)) {
+    const chunkio::SparseTensor rows = batch.sparse();  // indptr, indices, values
+    densify(rows, std::span(input).first(densify.output_bytes(rows.rows())));  // float32
+  }
+  // [sparse]
+}
+
 // [source]
 // An HDF5 file in memory.
 class InMemory final : public chunkio::ByteSource {
@@ -212,6 +226,7 @@ int main(int argc, char** argv) {
     const chunkio::Dataset dataset = chunkio::Dataset::open(path);
     read_as_one_of_several(dataset);
     if (argc > 1) open_third_party_file(argv[1]);
+    if (argc > 2) read_sparse_rows(argv[2]);
     read_from_memory(path);
     chunkio::Loader loader(dataset, {.fields = {"mask"}});
     normalize_on_cpu(dataset, loader);

@@ -193,7 +193,8 @@ class Placement {
   explicit Placement(const Loader& loader)
       : groups_(loader.row_groups()),
         sample_bytes_(loader.dataset().info().sample_bytes()),
-        source_(open_source(loader)) {
+        layout_(read::ring_layout(loader.dataset().info(), 1)),
+        source_(open_source(loader, layout_)) {
     Random random(0);
     const std::int64_t group_bytes = groups_.group_samples() * sample_bytes_;
     const std::int64_t wanted =
@@ -206,7 +207,8 @@ class Placement {
   /// One thread's part: places groups until it is over. \returns what it cost.
   ReadCost run(std::int64_t thread, const std::function<bool()>& is_over,
                std::atomic<std::int64_t>& pixel_bytes) const {
-    const base::HostBuffer batch(static_cast<std::size_t>(groups_.max_length() * sample_bytes_));
+    const std::size_t row_bytes = layout_.leading.row_bytes;
+    const base::HostBuffer batch(static_cast<std::size_t>(groups_.max_length()) * row_bytes);
     std::vector<std::uint32_t> offsets;
     std::vector<RowTarget> rows;
     ReadCost cost;
@@ -218,11 +220,11 @@ class Placement {
       // Rows go to other places than they come from, as in a shuffled batch.
       for (std::size_t i = 0; i < offsets.size(); ++i) {
         const std::size_t place = offsets.size() - 1 - i;
-        rows.push_back(
-            {offsets[i], batch.data() + place * static_cast<std::size_t>(sample_bytes_)});
+        rows.push_back({offsets[i], batch.data() + place * row_bytes});
       }
       const RowRange extent = groups_.extent(group);
       cost += source_->place({extent.begin, extent.end - extent.begin}, rows, {});
+      if (layout_.sparse) give_back(rows);
       pixel_bytes += std::ssize(offsets) * sample_bytes_;
     } while (!is_over());
     return cost;
@@ -240,7 +242,13 @@ class Placement {
   }
 
  private:
-  static std::unique_ptr<ChunkSource> open_source(const Loader& loader) {
+  void give_back(std::span<const RowTarget> rows) const {
+    for (const RowTarget& row : rows) {
+      layout_.sparse->blocks->release(*reinterpret_cast<base::SparseRow*>(row.target)->block, 1);
+    }
+  }
+
+  static std::unique_ptr<ChunkSource> open_source(const Loader& loader, read::RingLayout& layout) {
     LoaderOptions options = loader.options();
     options.memory.resident = Resident::none;
     options.fields.clear();
@@ -248,14 +256,16 @@ class Placement {
     options.io.disk_limit.reset();
     // As the loader has chosen.
     options.io.source = loader.source();
-    const read::RingLayout layout = read::ring_layout(loader.dataset().info(), 1);
-    return std::move(read::open_arrays(loader.dataset(), loader.row_groups(), options, layout)
-                         .arrays.front()
-                         .source);
+    const read::InFlight in_flight{.rows = loader.row_groups().max_length(), .groups = 1};
+    return std::move(
+        read::open_arrays(loader.dataset(), loader.row_groups(), options, in_flight, layout)
+            .arrays.front()
+            .source);
   }
 
   const RowGroups& groups_;
   std::int64_t sample_bytes_;
+  read::RingLayout layout_;
   std::unique_ptr<ChunkSource> source_;
   std::vector<std::int64_t> chosen_;
 };

@@ -80,6 +80,11 @@ bool sounds_like_labels(std::string name) {
                      [&](std::string_view word) { return words.find(word) != std::string::npos; });
 }
 
+/// Whether the dataset is a part of the sparse matrix that leads.
+bool is_of_leading(const DatasetInfo& info, const std::string& name) {
+  return info.sparse && is_member(info.leading.name, name);
+}
+
 /// Images whose labels are passed over would be a surprise.
 /// \param unfit  what is called labels and cannot be, if there is that.
 /// \returns DatasetInfo::why_no_labels.
@@ -158,11 +163,6 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
 /// Whether the dataset is that of the digests, which is no field.
 bool holds_digests(const DatasetInfo& info, const std::string& name) {
   return info.format_version.value_or(1) > 1 && name == kSampleDigests;
-}
-
-/// Whether the dataset is a part of the sparse matrix that leads.
-bool is_of_leading(const DatasetInfo& info, const std::string& name) {
-  return info.sparse && is_member(info.leading.name, name);
 }
 
 /// Finds out what the digests of samples cover. \throws Error corrupt_data.

@@ -97,6 +97,17 @@ OrderOptions order_options(const LoaderOptions& options, const RowGroups& groups
           .drop_last = options.order.drop_last};
 }
 
+read::InFlight in_flight(const EpochOrder& order) {
+  // Two windows of each lane, and what is left of a third until its last batch is handed over.
+  constexpr std::int64_t kWindows = 3;
+  const OrderOptions& options = order.options();
+  const std::int64_t lanes = options.lanes / options.world_size;
+  return {
+      .rows =
+          std::min(lanes * plan::max_window_samples(order, kWindows), order.groups().num_samples()),
+      .groups = std::min(kWindows * lanes * options.window_groups, order.groups().num_groups())};
+}
+
 /// An epoch without batches is no epoch that anybody wanted.
 void require_batches(const EpochOrder& order, const std::string& path) {
   if (order.num_steps() > 0 || !order.options().drop_last) return;
@@ -158,7 +169,8 @@ struct Loader::Impl {
                           .num_steps = steps,
                           .prefetch_depth = options.memory.prefetch_depth,
                           .max_held = options.memory.max_held});
-    read::OpenedArrays opened = read::open_arrays(dataset, *groups, options, order, layout);
+    read::OpenedArrays opened =
+        read::open_arrays(dataset, *groups, options, in_flight(order), layout);
     source_kind = opened.source;
     source_reason = std::move(opened.reason);
     trials = std::move(opened.trials);

@@ -19,7 +19,6 @@
 #include "io/disk_limiter.hpp"
 #include "io/local_file.hpp"
 #include "io/read_ahead.hpp"
-#include "plan/window_plan.hpp"
 #include "sources/resident_source.hpp"
 #include "sources/sharded_source.hpp"
 #include "sources/source_select.hpp"
@@ -100,8 +99,8 @@ sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
 
 /// Sets what `opened` and `layout` say of a CSR matrix that leads.
 void open_sparse(const Files& files, const sources::SourceRequest& request,
-                 const LoaderOptions& options, const EpochOrder& order, RingLayout& layout,
-                 OpenedArrays& opened) {
+                 const LoaderOptions& options, const RowGroups& groups, const InFlight& in_flight,
+                 RingLayout& layout, OpenedArrays& opened) {
   const std::string& path = files.front()->info.path;
   if (options.memory.resident != Resident::none) {
     throw Error(ErrorCode::unsupported,
@@ -115,17 +114,9 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
                     "turn verify off",
                 "verify");
   }
-  // Two windows of each lane, and what is left of a third until its last batch is handed over.
-  constexpr std::int64_t kWindows = 3;
-  const OrderOptions& ordered = order.options();
-  const std::int64_t lanes = ordered.lanes / ordered.world_size;
-  const std::int64_t num_groups =
-      std::min(kWindows * lanes * ordered.window_groups, order.groups().num_groups());
-  const std::int64_t rows_in_flight =
-      std::min(lanes * plan::max_window_samples(order, kWindows), order.groups().num_samples());
   sources::SparseExtents extents{.batch_rows = sources::LargestSum(layout.rows),
-                                 .rows_in_flight = sources::LargestSum(rows_in_flight),
-                                 .groups_in_flight = sources::LargestSum(num_groups)};
+                                 .rows_in_flight = sources::LargestSum(in_flight.rows),
+                                 .groups_in_flight = sources::LargestSum(in_flight.groups)};
   std::vector<std::unique_ptr<ChunkSource>> by_file;
   std::vector<std::int64_t> rows;
   for (const auto& file : files) {
@@ -133,7 +124,7 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
     opened.direct_io = opened.direct_io || bytes.direct_io;
     opened.reads_ahead = bytes.reads_ahead;
     by_file.push_back(std::make_unique<sources::SparseSource>(file, bytes.bytes, request.scratch,
-                                                              order.groups().group_samples(),
+                                                              groups.group_samples(),
                                                               layout.sparse->blocks, extents));
     rows.push_back(file->info.num_samples);
   }
@@ -146,7 +137,7 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
           matrix,
           std::min(extents.groups_in_flight.sum(),
                    sources::SparseSource::kMostRead * extents.rows_in_flight.sum()),
-          std::min(num_groups, rows_in_flight));
+          std::min(in_flight.groups, in_flight.rows));
   opened.source = SourceKind::direct;
   opened.reason = matrix.values->filters.empty() ? "rows of a sparse matrix"
                                                  : "filtered rows of a sparse matrix";
@@ -159,7 +150,7 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
 }  // namespace
 
 OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
-                         const LoaderOptions& options, const EpochOrder& order,
+                         const LoaderOptions& options, const InFlight& in_flight,
                          RingLayout& layout) {
   const Files files = h5::files_of(internal::Access::impl(dataset));
   const std::int64_t num_rows = dataset.size();
@@ -178,7 +169,7 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
     request.disk = std::make_shared<io::DiskLimiter>(*options.io.disk_limit);
   OpenedArrays opened;
   if (layout.sparse) {
-    open_sparse(files, request, options, order, layout, opened);
+    open_sparse(files, request, options, groups, in_flight, layout, opened);
   } else {
     Arrays leading;
     for (const auto& file : files) leading.push_back(file->leading);

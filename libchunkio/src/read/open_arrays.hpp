@@ -30,12 +30,18 @@ struct OpenedArrays {
   std::shared_ptr<const sources::SourceTrials> trials = nullptr;
 };
 
+/// The most that is read and not yet handed over.
+struct InFlight {
+  std::int64_t rows = 0;
+  std::int64_t groups = 0;  ///< Row groups that these are of.
+};
+
 /// Chooses sources for the leading array and for every field of `layout` (labels excepted) whose
 /// rows take more than an eighth of the memory budget: smaller ones are worth keeping. Of a CSR
 /// matrix, notes in `layout` how large batches may be. \throws
 /// Error unsupported, io_failed, hdf5_failed, corrupt_data, out_of_resources.
 [[nodiscard]] OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
-                                       const LoaderOptions& options, const EpochOrder& order,
+                                       const LoaderOptions& options, const InFlight& in_flight,
                                        RingLayout& layout);
 
 }  // namespace chunkio::read

@@ -1,0 +1,173 @@
+"""Rows of a CSR matrix, against NumPy, and against SciPy and PyTorch where they are installed."""
+
+from __future__ import annotations
+
+import pickle
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkio
+
+ROWS, COLUMNS = 500, 300
+
+
+def make_matrix(seed=0, value=np.float32, index=np.int32):
+    """indptr, indices and data; and the same as a dense array."""
+    random = np.random.default_rng(seed)
+    dense = np.where(random.random((ROWS, COLUMNS)) < 0.05, random.integers(1, 99, (ROWS, COLUMNS)), 0).astype(value)
+    dense[7] = 0
+    indptr = np.concatenate([[0], np.cumsum((dense != 0).sum(1))])
+    row, column = np.nonzero(dense)
+    return {"indptr": indptr, "indices": column.astype(index), "data": dense[row, column]}, dense
+
+
+def write(path, arrays, labels=True, **options):
+    with h5py.File(path, "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": (ROWS, COLUMNS)})
+        for name, array in arrays.items():
+            group.create_dataset(name, data=array, **options)
+        if labels:
+            file["labels"] = np.arange(ROWS) % 7
+    return path
+
+
+@pytest.fixture(params=[{}, {"chunks": (128,), "compression": "gzip"}], ids=["contiguous", "gzip"])
+def cells(request, tmp_path):
+    arrays, dense = make_matrix()
+    return chunkio.Dataset(write(tmp_path / "cells.h5ad", arrays, **request.param)), dense
+
+
+def densified(rows):
+    dense = np.zeros(rows.shape, np.float64)
+    indptr, indices, values = (np.asarray(part) for part in (rows.indptr, rows.indices, rows.values))
+    for i in range(len(rows)):
+        dense[i, indices[indptr[i] : indptr[i + 1]]] = values[indptr[i] : indptr[i + 1]]
+    return dense
+
+
+def test_dataset(cells):
+    data, dense = cells
+    assert data.sparse and data.shape == (ROWS, COLUMNS) and data.leading_name == "X"
+    assert data.dtype == np.float32 and data.layout is None
+    rows, labels = data[10:20]
+    assert isinstance(rows, chunkio.SparseTensor) and rows.shape == (10, COLUMNS) and len(rows) == 10
+    np.testing.assert_array_equal(densified(rows), dense[10:20])
+    np.testing.assert_array_equal(labels, np.arange(10, 20) % 7)
+    row, label = data[7]
+    assert row.shape == (1, COLUMNS) and len(np.asarray(row.values)) == 0 and label == 0
+    assert data[0:0][0].shape == (0, COLUMNS)
+    with pytest.raises(ValueError, match="side by side"):
+        data[0:10:2]
+    with pytest.raises(chunkio.Error, match=r"X is a sparse matrix.*read_sparse"):
+        data.read_field("X")
+    assert repr(row) == "<chunkio.SparseTensor float32 [1,300], 0 values>"
+
+
+def test_batches(cells):
+    data, dense = cells
+    loader = chunkio.Loader(data, batch_size=64, seed=5, window_bytes=8192)
+    for _ in range(2):
+        seen = []
+        for batch in loader:
+            rows, labels = batch
+            ids = np.asarray(batch.sample_ids)
+            np.testing.assert_array_equal(densified(rows), dense[ids])
+            np.testing.assert_array_equal(np.asarray(labels), ids % 7)
+            assert batch["X"].shape == batch.leading.shape == (batch.size, COLUMNS)
+            assert str(COLUMNS) in repr(batch)
+            seen += ids.tolist()
+        assert sorted(seen) == list(range(ROWS))
+        assert seen != sorted(seen)
+    with pytest.raises(chunkio.Error, match="no images"):
+        batch.images
+    with pytest.raises(KeyError):
+        batch["Y"]
+
+
+def test_held_batches_stay(cells):
+    data, dense = cells
+    batches = [batch.leading for batch in chunkio.Loader(data, batch_size=32, order="sequential", max_held=2)]
+    np.testing.assert_array_equal(np.concatenate([densified(rows) for rows in batches]), dense)
+
+
+def test_state(cells):
+    data, _ = cells
+    loader = chunkio.Loader(data, batch_size=32, seed=1, window_bytes=8192)
+    batches = iter(loader)
+    for _ in range(5):
+        next(batches)
+    state = loader.state_dict()
+    rest = [np.asarray(batch.sample_ids) for batch in batches]
+    other = chunkio.Loader(data, batch_size=32, seed=1, window_bytes=8192)
+    other.load_state_dict(state)
+    for expected, batch in zip(rest, other, strict=True):
+        np.testing.assert_array_equal(expected, np.asarray(batch.sample_ids))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_densifier(cells, dtype):
+    data, dense = cells
+    plain = chunkio.Densifier(data, dtype=dtype)
+    for batch in chunkio.Loader(data, batch_size=100, seed=2):
+        ids = np.asarray(batch.sample_ids)
+        out = np.asarray(plain(batch))
+        assert out.dtype == dtype and out.flags.writeable
+        np.testing.assert_array_equal(out, dense[ids].astype(dtype))
+        np.testing.assert_array_equal(out, np.asarray(pickle.loads(pickle.dumps(plain))(batch.leading)))
+    binary = np.asarray(chunkio.Densifier(data, binary=True, num_threads=1)(data[:][0]))
+    np.testing.assert_array_equal(binary, dense != 0)
+    sums = dense.sum(1, keepdims=True, dtype=np.float64)
+    scaled = np.log1p(np.divide(dense * 1e4, sums, out=np.zeros(dense.shape), where=sums != 0))
+    logs = np.asarray(chunkio.Densifier(data, row_sum=1e4, log1p=True)(data[:][0]))
+    np.testing.assert_allclose(logs, scaled, rtol=1e-6)
+
+
+def test_densifier_refuses(cells, tmp_path):
+    data, _ = cells
+    with pytest.raises(ValueError, match="binary"):
+        chunkio.Densifier(data, binary=True, log1p=True)
+    with pytest.raises(ValueError, match="row_sum"):
+        chunkio.Densifier(data, row_sum=-1)
+    with h5py.File(tmp_path / "dense.h5", "w") as file:
+        file["x"] = np.ones((4, 5), np.float32)
+    with pytest.raises(ValueError, match="no sparse rows"):
+        chunkio.Densifier(chunkio.Dataset(tmp_path / "dense.h5"))
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_scipy(tmp_path, index):
+    sparse = pytest.importorskip("scipy.sparse")
+    arrays, dense = make_matrix(index=index)
+    data = chunkio.Dataset(write(tmp_path / "cells.h5", arrays))
+    for batch in chunkio.Loader(data, batch_size=50, seed=3):
+        rows = batch.leading
+        matrix = rows.to_scipy()
+        assert isinstance(matrix, sparse.csr_matrix) and matrix.shape == (50, COLUMNS)
+        assert np.shares_memory(matrix.data, np.asarray(rows.values))
+        np.testing.assert_array_equal(matrix.toarray(), dense[np.asarray(batch.sample_ids)])
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_torch(tmp_path, index):
+    torch = pytest.importorskip("torch")
+    arrays, dense = make_matrix(index=index)
+    data = chunkio.Dataset(write(tmp_path / "cells.h5", arrays))
+    for batch in chunkio.Loader(data, batch_size=50, seed=3):
+        matrix = batch.leading.to_torch()
+        assert matrix.layout == torch.sparse_csr and tuple(matrix.shape) == (50, COLUMNS)
+        np.testing.assert_array_equal(matrix.to_dense().numpy(), dense[np.asarray(batch.sample_ids)])
+
+
+def test_damage(tmp_path):
+    arrays, _ = make_matrix()
+    arrays["indices"][40] = COLUMNS
+    data = chunkio.Dataset(write(tmp_path / "damaged.h5", arrays))
+    with pytest.raises(chunkio.Error, match=r"damaged\.h5 are damaged: a column"):
+        list(chunkio.Loader(data, batch_size=50))
+    arrays["indptr"][3] = 0
+    data = chunkio.Dataset(write(tmp_path / "offsets.h5", arrays))
+    with pytest.raises(chunkio.Error, match=r"row 2 lies at"):
+        chunkio.Loader(data, batch_size=50)
