@@ -131,6 +131,10 @@ std::string to_json(const Inspection& inspection) {
   json["seed"] = or_null(info.seed);
   json["images"] = info.has_images() ? Json(info.images_path) : Json(nullptr);
   json["leading"] = info.leading.name;
+  json["sparse"] = info.sparse ? Json{{"columns", info.sparse->columns},
+                                      {"num_values", info.sparse->num_values},
+                                      {"index_dtype", to_string(info.sparse->index_dtype)}}
+                               : Json(nullptr);
   json["num_samples"] = info.num_samples;
   json["shape"] = shape_json(info.sample_shape().with_first_axis(info.num_samples));
   json["dtype"] = to_string(info.stored.dtype);

@@ -149,15 +149,34 @@ class SampleDigests {
     if (rows.empty()) return;
     const std::size_t row_bytes = view.size_bytes() / rows.size();
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::int64_t id =
-          source_ids_->empty() ? rows[i] : (*source_ids_)[static_cast<std::size_t>(rows[i])];
-      sum_ += XXH3_64bits_withSeed(view.data() + i * row_bytes, row_bytes,
-                                   static_cast<std::uint64_t>(id));
+      sum_ += XXH3_64bits_withSeed(view.data() + i * row_bytes, row_bytes, id_of(rows[i]));
+    }
+  }
+  /// Of a row the columns, and then the values.
+  void add(std::span<const std::int64_t> rows, const chunkio::SparseTensor& view) {
+    const auto offset = [&](std::size_t i) {
+      return view.indptr.dtype() == chunkio::DType::int32
+                 ? static_cast<std::size_t>(view.indptr.values<std::int32_t>()[i])
+                 : static_cast<std::size_t>(view.indptr.values<std::int64_t>()[i]);
+    };
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::uint64_t digest = id_of(rows[i]);
+      for (const chunkio::Tensor* part : {&view.indices, &view.values}) {
+        const std::size_t bytes = chunkio::size_of(part->dtype());
+        digest = XXH3_64bits_withSeed(part->data() + offset(i) * bytes,
+                                      (offset(i + 1) - offset(i)) * bytes, digest);
+      }
+      sum_ += digest;
     }
   }
   [[nodiscard]] std::uint64_t sum() const noexcept { return sum_; }
 
  private:
+  [[nodiscard]] std::uint64_t id_of(std::int64_t row) const {
+    return static_cast<std::uint64_t>(
+        source_ids_->empty() ? row : (*source_ids_)[static_cast<std::size_t>(row)]);
+  }
+
   const std::vector<std::int64_t>* source_ids_;
   std::uint64_t sum_ = 0;
 };
@@ -184,7 +203,11 @@ void inspect(const chunkio::Dataset& dataset, const StreamOptions& options, bool
       const std::span<const std::int64_t> rows = batch.sample_ids();
       order.add(rows);
       if (options.digest) {
-        pixels.add(rows, batch.leading());
+        if (batch.is_sparse()) {
+          pixels.add(rows, batch.sparse());
+        } else {
+          pixels.add(rows, batch.leading());
+        }
         if (labels) label_digests.add(rows, batch.labels());
         for (std::size_t i = 0; i < fields.size(); ++i) {
           fields[i].add(rows, batch[options.loader.fields[i]]);

@@ -88,8 +88,12 @@ std::optional<std::string> unreadable_samples(const chunkio::Dataset& dataset, b
     for (std::int64_t first = 0; first < info.num_samples; first += block) {
       cli::StopSignal::check();
       const std::int64_t count = std::min(block, info.num_samples - first);
-      rows.resize(static_cast<std::size_t>(count * info.sample_bytes()));
-      dataset.read_field(info.leading.name, first, count, rows);
+      if (info.sparse) {
+        static_cast<void>(dataset.read_sparse(first, count));
+      } else {
+        rows.resize(static_cast<std::size_t>(count * info.sample_bytes()));
+        dataset.read_field(info.leading.name, first, count, rows);
+      }
       progress.add(count);
     }
   });

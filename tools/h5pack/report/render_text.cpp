@@ -51,6 +51,16 @@ std::string named_counts_text(const std::vector<std::string>& names,
 std::string storage_text(const chunkio::Inspection& report) {
   const chunkio::DatasetInfo& info = report.dataset;
   const std::int64_t raw_bytes = info.num_samples * info.sample_bytes();
+  if (info.sparse) {
+    const auto values = static_cast<double>(info.sparse->num_values);
+    const double mean = values / static_cast<double>(info.num_samples);
+    const std::string filters = cli::joined(info.stored.filters, " + ", cli::escape);
+    return "CSR matrix, " + cli::decimals(mean, 1) + " values a row (" +
+           cli::decimals(100 * mean / static_cast<double>(info.sparse->columns), 2) +
+           " %), columns " + std::string(to_string(info.sparse->index_dtype)) + "\n" +
+           cli::format_bytes(info.stored_bytes) + " in the file" +
+           (filters.empty() ? ", unfiltered" : ", filtered by " + filters);
+  }
   if (!info.stored.chunked) return "contiguous, " + cli::format_bytes(raw_bytes) + " in one run";
   const std::string filters = cli::joined(info.stored.filters, " + ", cli::escape);
   std::string text = cli::counted(info.num_chunks, "chunk") + " of " +
