@@ -6,6 +6,7 @@ chunkio_add_unit_tests(
           unit/h5/dataset_test.cpp
           unit/h5/deferred_writes_test.cpp
           unit/h5/handle_test.cpp
+          unit/h5/sparse_matrix_test.cpp
           unit/sources/hdf5_source_test.cpp
           unit/harness/metered_driver_test.cpp
           fault/damaged_file_test.cpp

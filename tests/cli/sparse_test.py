@@ -28,7 +28,7 @@ class SparseTest(CliTest):
         self.assertEqual(info["sparse"], {"columns": COLUMNS, "num_values": values, "index_dtype": "int32"})
         self.assertEqual([field["name"] for field in info["fields"]], ["obs/label", "obs/weight"])
         text = self.h5pack("info", name)
-        self.assertRegex(text, rf"CSR matrix, {values / ROWS:.1f} values a row \\(\\d+\\.\\d\\d %\\), columns int32")
+        self.assertRegex(text, rf"CSR matrix, {values / ROWS:.1f} values a row \(\d+\.\d\d %\), columns int32")
         self.assertIn("filtered by shuffle + deflate", text)
         self.assertIsNone(self.h5pack_json("info", self.images())[0]["sparse"])
 

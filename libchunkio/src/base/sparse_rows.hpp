@@ -6,11 +6,13 @@
 /// the last of their rows.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/host_memory.hpp"
@@ -34,25 +36,33 @@ struct SparseRow {
 /// The blocks of one loader. Thread-safe.
 class SparseBlocks {
  public:
+  /// \param bytes  that all blocks take, those included that are kept for later. To be called
+  /// before
+  ///               the first take(): without it, nothing is kept.
+  void limit(std::int64_t bytes) noexcept { limit_ = static_cast<std::size_t>(bytes); }
+
   /// A block of at least `bytes`, for `rows` rows. \throws Error out_of_resources.
   [[nodiscard]] SparseBlock& take(std::size_t bytes, std::int64_t rows) {
-    std::unique_ptr<SparseBlock> block;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!spare_.empty()) {
-        block = std::move(spare_.back());
-        spare_.pop_back();
-      }
-    }
-    if (!block) block = std::make_unique<SparseBlock>();
-    if (block->memory.size() < bytes) {
-      block->memory = {};  // first, so that both never exist
-      block->memory = HostBuffer(bytes);
-    }
-    block->rows.store(rows, std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
     spare_.reserve(spare_.size() + used_.size() + 1);  // so that giving back cannot fail
-    used_.push_back(std::move(block));
+    used_.reserve(used_.size() + 1);
+    const auto found = std::find_if(spare_.begin(), spare_.end(), [&](const auto& spare) {
+      return bytes <= spare->memory.size() && spare->memory.size() <= bytes + slack(bytes);
+    });
+    if (found != spare_.end()) {
+      used_.push_back(std::move(*found));
+      spare_.erase(found);
+    } else {
+      while (!spare_.empty() && bytes_ + bytes > limit_) {
+        bytes_ -= spare_.front()->memory.size();
+        spare_.erase(spare_.begin());
+      }
+      auto block = std::make_unique<SparseBlock>();
+      block->memory = HostBuffer(bytes);
+      bytes_ += bytes;
+      used_.push_back(std::move(block));
+    }
+    used_.back()->rows.store(rows, std::memory_order_relaxed);
     return *used_.back();
   }
 
@@ -76,14 +86,22 @@ class SparseBlocks {
     used_.clear();
   }
 
+  /// A block may be so much larger than what was asked for.
+  [[nodiscard]] static std::size_t slack(std::size_t bytes) noexcept { return bytes / 4; }
+
  private:
-  /// Keeps few, so that a large block is not kept for small groups for ever.
   void keep(std::unique_ptr<SparseBlock> block) noexcept {
-    constexpr std::size_t kSpare = 8;
-    if (spare_.size() < kSpare) spare_.push_back(std::move(block));
+    if (bytes_ <= limit_) {
+      spare_.push_back(std::move(block));
+    } else {
+      bytes_ -= block->memory.size();
+    }
   }
 
-  std::mutex mutex_;
+  std::size_t limit_ = 0;
+
+  std::mutex mutex_;  // guards what follows
+  std::size_t bytes_ = 0;
   std::vector<std::unique_ptr<SparseBlock>> spare_;
   std::vector<std::unique_ptr<SparseBlock>> used_;
 };

@@ -131,13 +131,13 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
   const h5::SparseMatrix& matrix = *files.front()->sparse;
   layout.sparse->batch_bytes = base::SparseLayout::bytes(
       layout.rows, extents.batch_rows.sum(), matrix.values->stored.dtype, matrix.index_dtype());
-  opened.sparse_bytes =
-      (options.memory.max_held + 1) * layout.sparse->batch_bytes +
-      sources::SparseSource::block_bytes(
-          matrix,
-          std::min(extents.groups_in_flight.sum(),
-                   sources::SparseSource::kMostRead * extents.rows_in_flight.sum()),
-          std::min(in_flight.groups, in_flight.rows));
+  const std::int64_t block_bytes = sources::SparseSource::block_bytes(
+      matrix,
+      std::min(extents.groups_in_flight.sum(),
+               sources::SparseSource::kMostRead * extents.rows_in_flight.sum()),
+      std::min(in_flight.groups, in_flight.rows));
+  layout.sparse->blocks->limit(block_bytes);
+  opened.sparse_bytes = (options.memory.max_held + 1) * layout.sparse->batch_bytes + block_bytes;
   opened.source = SourceKind::direct;
   opened.reason = matrix.values->filters.empty() ? "rows of a sparse matrix"
                                                  : "filtered rows of a sparse matrix";

@@ -162,8 +162,10 @@ std::int64_t SparseSource::memory_bytes(std::int64_t threads) const noexcept {
 
 std::int64_t SparseSource::block_bytes(const h5::SparseMatrix& matrix, std::int64_t values,
                                        std::int64_t blocks) noexcept {
-  constexpr std::int64_t kSlack = std::int64_t{64} << 10;  // whole pages of two arrays
-  return values * matrix.value_bytes() + blocks * kSlack;
+  constexpr std::int64_t kPages = std::int64_t{4} << 12;  // of two arrays, and where they begin
+  const std::int64_t bytes = values * matrix.value_bytes() + blocks * kPages;
+  return bytes +
+         static_cast<std::int64_t>(base::SparseBlocks::slack(static_cast<std::size_t>(bytes)));
 }
 
 }  // namespace chunkio::sources
