@@ -4,6 +4,7 @@ chunkio_add_unit_tests(
   device_test ALONE "DeviceLoaderTest.StatisticsName*"
   SOURCES unit/device/augmentation_test.cpp
           unit/advice/device_bottleneck_test.cpp
+          unit/device/densifier_test.cpp
           unit/device/device_loader_memory_test.cpp
           unit/device/device_loader_resume_test.cpp
           unit/device/device_loader_test.cpp

@@ -314,6 +314,10 @@ Tensor Batch::images() const {
   const read::RingLayout& layout = *slot_->layout;
   if (layout.has_images) return leading_tensor(*slot_);
   const FieldInfo& leading = layout.leading.info;
+  if (layout.sparse) {
+    throw Error(ErrorCode::unsupported, "the batch has no images, but rows of the sparse matrix " +
+                                            leading.name + "; take them with sparse()");
+  }
   throw Error(ErrorCode::unsupported, "the batch has no images: " + leading.name + " " +
                                           std::string(to_string(leading.dtype)) + " " +
                                           leading_tensor(*slot_).shape().to_string() +

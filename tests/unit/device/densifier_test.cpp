@@ -24,8 +24,8 @@ using test::expect_error;
 template <class Value = float, class Index = std::int32_t>
 struct Matrix {
   std::vector<Index> indptr = {0};
-  std::vector<Index> indices;
-  std::vector<Value> values;
+  std::vector<Index> indices = {};
+  std::vector<Value> values = {};
   std::int64_t columns = 0;
 
   void add_row(const std::vector<std::pair<Index, Value>>& row) {
@@ -75,7 +75,9 @@ std::vector<T> dense(const Densifier& densify, const SparseTensor& rows, std::si
       kLine - reinterpret_cast<std::uintptr_t>(memory.data()) % kLine + shift;
   densify(rows, std::span(memory).subspan(to_line, size));
   for (std::size_t i = 0; i < memory.size(); ++i) {
-    if (i < to_line || i >= to_line + size) EXPECT_EQ(memory[i], kUntouched) << i;
+    if (i < to_line || i >= to_line + size) {
+      EXPECT_EQ(memory[i], kUntouched) << i;
+    }
   }
   std::vector<T> values(size / sizeof(T));
   std::memcpy(values.data(), memory.data() + to_line, size);
@@ -106,7 +108,7 @@ TEST(DensifierTest, EveryValueIsInItsPlace) {
         const auto matrix = random_matrix(rows, columns, density, 7);
         for (const std::int64_t threads : {1, 3}) {
           const Densifier densify(columns, {}, threads);
-          for (const std::size_t shift : {0, 4, 60}) {
+          for (const std::size_t shift : {0U, 4U, 60U}) {
             EXPECT_EQ(dense<float>(densify, matrix.tensor(), shift), expected(matrix));
           }
         }
@@ -160,8 +162,8 @@ TEST(DensifierTest, TransformsValues) {
             (std::vector<float>{25, 0, 75, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, -2}));
   matrix.values.back() = 0.5F;
   const auto logs = dense<float>(Densifier(6, {.row_sum = 8, .log1p = true}), matrix.tensor());
-  EXPECT_EQ(logs[0], std::log1p(2.0F));
-  EXPECT_EQ(logs[2], std::log1p(6.0F));
+  EXPECT_FLOAT_EQ(logs[0], std::log1p(2.0F));
+  EXPECT_FLOAT_EQ(logs[2], std::log1p(6.0F));
   EXPECT_EQ(logs[1], 0);
 }
 

@@ -21,7 +21,7 @@ using test::sparse_file;
 
 class SparseMatrixTest : public ::testing::Test {
  protected:
-  [[nodiscard]] Dataset open(const std::string& name, const OpenOptions& options = {}) const {
+  Dataset open(const std::string& name, const OpenOptions& options = {}) const {
     return Dataset::open(sparse_file(folder_, name), options);
   }
   static void expect_rows(const Dataset& dataset, std::int64_t first, std::int64_t count) {

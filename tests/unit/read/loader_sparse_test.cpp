@@ -79,6 +79,7 @@ class LoaderSparseTest : public ::testing::Test {
 
 TEST_F(LoaderSparseTest, EveryStorageIsDelivered) {
   std::optional<Rows> first;
+  const std::int64_t row_bytes = open("anndata").info().sample_bytes();
   for (const char* name : {"anndata", "chunked", "latest", "gzip", "lzf", "scaleoffset",
                            "big_endian", "unsigned", "layer"}) {
     SCOPED_TRACE(name);
@@ -93,7 +94,7 @@ TEST_F(LoaderSparseTest, EveryStorageIsDelivered) {
       EXPECT_NE(rows, all_rows());
       EXPECT_NE(rows_of(loader, 1), rows);
       // Rows of the same size are grouped alike.
-      if (dataset.info().sample_bytes() != open("anndata").info().sample_bytes()) continue;
+      if (dataset.info().sample_bytes() != row_bytes) continue;
       if (!first) first = rows;
       EXPECT_EQ(rows, *first);
     }
@@ -104,7 +105,7 @@ TEST_F(LoaderSparseTest, TheOrderIsThatOfEpochOrder) {
   const Dataset dataset = open("anndata");
   for (const OrderMode mode :
        {OrderMode::chunk_shuffled, OrderMode::random, OrderMode::sequential}) {
-    for (const std::int64_t lanes : {1, 3}) {
+    for (const std::int64_t lanes : {1, 4}) {
       SCOPED_TRACE(std::string(to_string(mode)) + " " + std::to_string(lanes));
       LoaderOptions wanted = options();
       wanted.order.mode = mode;
@@ -159,7 +160,7 @@ TEST_F(LoaderSparseTest, GoesOnInTheMiddleOfAnEpoch) {
     Loader loader(dataset, options());
     loader.start_epoch(2);
     for (std::size_t i = 0; i < taken; ++i) static_cast<void>(loader.next());
-    Loader resumed = Loader::resume(dataset, loader.state(), options());
+    Loader resumed = Loader::resume(dataset, options(), loader.state());
     std::size_t step = taken;
     for (const Batch& batch : resumed.epoch(2)) EXPECT_EQ(rows_of(batch), batches.at(step++));
     EXPECT_EQ(step, batches.size());
@@ -206,7 +207,8 @@ TEST_F(LoaderSparseTest, ABatchHasNoDenseTensorOfIt) {
   expect_error(ErrorCode::unsupported, {"X is a sparse matrix", "sparse()"},
                [&] { static_cast<void>(batch.leading()); });
   expect_error(ErrorCode::unsupported, {"sparse()"}, [&] { static_cast<void>(batch["X"]); });
-  expect_error(ErrorCode::unsupported, {"no images"}, [&] { static_cast<void>(batch.images()); });
+  expect_error(ErrorCode::unsupported, {"no images", "sparse matrix X", "sparse()"},
+               [&] { static_cast<void>(batch.images()); });
   const auto exported = to_dlpack(batch, batch.sparse().values);
   EXPECT_EQ(exported->dl_tensor.shape[0], batch.sparse().values.shape()[0]);
 
