@@ -52,13 +52,13 @@ RingLayout ring_layout(const DatasetInfo& info, std::int64_t rows) {
   RingLayout layout{
       .rows = rows,
       .leading = {.info = info.leading, .row_bytes = static_cast<std::size_t>(info.sample_bytes())},
-      .mean_row_bytes = info.sample_bytes(),
       .has_images = info.has_images()};
   if (info.sparse) {
     layout.leading.row_bytes = sizeof(base::SparseRow);
     layout.sparse = {.columns = info.sparse->columns,
                      .index_dtype = info.sparse->index_dtype,
-                     .blocks = std::make_shared<base::SparseBlocks>()};
+                     .blocks = std::make_shared<base::SparseBlocks>(),
+                     .mean_row_bytes = info.sample_bytes()};
   }
   return layout;
 }

@@ -44,6 +44,7 @@ struct SparseRing {
   std::int64_t columns = 0;
   DType index_dtype = DType::int32;
   std::shared_ptr<base::SparseBlocks> blocks = {};
+  std::int64_t mean_row_bytes = 1;
   std::int64_t batch_bytes = 0;  ///< The most that a batch takes.
 };
 
@@ -52,8 +53,6 @@ struct RingLayout {
   std::int64_t rows = 0;   ///< Samples a slot holds at most.
   RingField leading = {};  ///< Images, or what else leads.
   std::optional<SparseRing> sparse = {};
-  /// That a row of what leads takes in memory, on average.
-  std::int64_t mean_row_bytes = 1;
   bool has_images = true;              ///< What leads are images.
   std::uint64_t seed = 0;              ///< Of the loader: see NormalizeOptions::seed.
   bool has_labels = false;             ///< If so, fields[0] are the labels.

@@ -88,7 +88,11 @@ RowRange WindowScheduler::wanted_rows(const WindowTask& task,
 }
 
 std::int64_t WindowScheduler::leading_bytes(const RowGroup& group) const noexcept {
-  return group.num_rows * ring_.layout().mean_row_bytes;
+  const RingLayout& layout = ring_.layout();
+  const std::int64_t row_bytes = layout.sparse
+                                     ? layout.sparse->mean_row_bytes
+                                     : static_cast<std::int64_t>(layout.leading.row_bytes);
+  return group.num_rows * row_bytes;
 }
 
 // ---- the consumer's side ----
