@@ -129,6 +129,8 @@ def test_densifier_refuses(cells, tmp_path):
     data, _ = cells
     with pytest.raises(ValueError, match="binary"):
         chunkio.Densifier(data, binary=True, log1p=True)
+    with pytest.raises(TypeError, match="Batch or a SparseTensor"):
+        chunkio.Densifier(data)(np.ones((2, COLUMNS)))
     with pytest.raises(ValueError, match="row_sum"):
         chunkio.Densifier(data, row_sum=-1)
     with h5py.File(tmp_path / "dense.h5", "w") as file:

@@ -115,7 +115,7 @@ class Dataset(_core.Dataset):
             raise ValueError("read_field reads neighbouring rows; take every n-th of the array")
         return np.asarray(self._read_field(name, start, max(stop - start, 0)))
 
-    def _rows(self, first: int, count: int) -> tuple[Row, npt.NDArray[Any] | None]:
+    def _rows(self, first: int, count: int) -> tuple[Any, npt.NDArray[Any] | None]:
         import numpy as np
 
         images = self._read_sparse(first, count) if self.sparse else np.asarray(

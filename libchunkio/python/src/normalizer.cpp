@@ -185,11 +185,15 @@ void bind_normalizer(nb::module_& module) {
           },
           nb::sig("def __init__(self, columns: int, **options: typing.Any) -> None"))
       .def(
-          "__call__", [](PyDensifier& self, const Batch& batch) { return self(batch.sparse()); },
-          nb::arg("rows"), nb::sig("def __call__(self, rows: Batch | SparseTensor) -> Tensor"))
-      .def(
-          "__call__", [](PyDensifier& self, const PySparse& rows) { return self(rows.view()); },
-          nb::arg("rows"));
+          "__call__",
+          [](PyDensifier& self, const nb::object& rows) {
+            if (nb::isinstance<Batch>(rows)) return self(nb::cast<const Batch&>(rows).sparse());
+            if (!nb::isinstance<PySparse>(rows)) {
+              throw nb::type_error("a Densifier takes a Batch or a SparseTensor");
+            }
+            return self(nb::cast<const PySparse&>(rows).view());
+          },
+          nb::arg("rows"), nb::sig("def __call__(self, rows: Batch | SparseTensor) -> Tensor"));
 }
 
 }  // namespace chunkio::python
