@@ -5,6 +5,7 @@
 //     in every way
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <stop_token>
@@ -82,6 +84,26 @@ void read_batches(const std::string& path) {
     }
   }
   // [batches]
+  // [values]
+  const chunkio::Batch batch = *loader.epoch(0).begin();
+  const chunkio::Tensor images = batch["images"];
+  const std::span<const std::uint8_t> pixels = images.values<std::uint8_t>();  // row-major
+  const std::span<const std::int64_t> labels = batch["labels"].values<std::int64_t>();
+  const std::span<const std::int64_t> rows = batch.sample_ids();  // their numbers in the file
+  std::printf("%s %s\n", images.shape().to_string().c_str(), to_string(images.dtype()).data());
+  // [values]
+  std::printf("%zu pixels, first label %lld of row %lld\n", pixels.size(),
+              static_cast<long long>(labels[0]), static_cast<long long>(rows[0]));
+}
+
+// Batches one by one.
+void take_batches(chunkio::Loader& loader, const std::stop_token& stop) {
+  // [next]
+  loader.start_epoch(0);
+  while (const std::optional<chunkio::Batch> batch = loader.next(stop, std::chrono::seconds(30))) {
+    train((*batch)["images"], (*batch)["labels"]);
+  }
+  // [next]
 }
 
 void read_as_one_of_several(const chunkio::Dataset& dataset) {
@@ -229,6 +251,7 @@ int main(int argc, char** argv) {
     if (argc > 2) read_sparse_rows(argv[2]);
     read_from_memory(path);
     chunkio::Loader loader(dataset, {.fields = {"mask"}});
+    take_batches(loader, {});
     normalize_on_cpu(dataset, loader);
     export_batches(loader);
     print_bottleneck(loader);

@@ -93,7 +93,9 @@ void check_field(const DatasetSpec& spec, const FieldData& field) {
   field.for_each_block([&](std::span<const std::byte> rows) {
     there += rows.size();
     if (bytes && rows.size() % Dataset::row_bytes(info) != 0) {
-      throw invalid(shown + " comes in blocks that cut rows");
+      throw invalid(shown + ": a block of " + std::to_string(rows.size()) +
+                    " bytes is no whole number of rows of " +
+                    std::to_string(Dataset::row_bytes(info)) + " bytes");
     }
   });
   if (!bytes || !std::cmp_equal(*bytes, there)) {

@@ -233,6 +233,11 @@ std::size_t find_array(const RingLayout& layout, std::string_view name) {
   }
   if (name == "images" && layout.has_images) return kLeading;
   if (name == "labels" && layout.has_labels) return 0;
+  if (name == "labels") {
+    throw Error(ErrorCode::not_found,
+                "the batch has no labels, since the file has none that were found; "
+                "DatasetInfo::why_no_labels says what was looked at");
+  }
   std::string known = layout.has_images ? "images" : layout.leading.info.name;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     known += ", " + (i == 0 && layout.has_labels ? "labels" : fields[i].info.name);
