@@ -77,40 +77,43 @@ void AxisWeights::compute(const Axis& axis, std::size_t tap_unit) {
   const double support = std::max(scale, 1.0);
   const double per_support = 1.0 / support;
   const auto size = static_cast<std::size_t>(axis.count);
-  const auto center_of = [&](std::size_t i) {
-    const auto offset = static_cast<std::int32_t>(axis.reversed ? size - 1 - i : i);
-    return (axis.first + offset + 0.5) * scale;
-  };
+  centers_.resize(size);
   first_.resize(size);
   num_taps_.resize(size);
-  max_taps_ = 0;
+  std::int32_t most = 0;
   for (std::size_t i = 0; i < size; ++i) {
-    const double center = center_of(i);
+    const auto offset = static_cast<std::int32_t>(axis.reversed ? size - 1 - i : i);
+    const double center = (axis.first + offset + 0.5) * scale;
     const auto begin = std::max(static_cast<std::int32_t>(center - support + 0.5), 0);
     const auto end = std::min(static_cast<std::int32_t>(center + support + 0.5), axis.input);
-    first_[i] = static_cast<std::size_t>(begin);
-    num_taps_[i] = static_cast<std::size_t>(end - begin);
-    max_taps_ = std::max(max_taps_, num_taps_[i]);
+    centers_[i] = center;
+    first_[i] = begin;
+    num_taps_[i] = end - begin;
+    most = std::max(most, num_taps_[i]);
   }
+  max_taps_ = static_cast<std::size_t>(most);
   stride_ = round_up(max_taps_, tap_unit);
-  weights_.resize(size * stride_);
-  normalised_.resize(stride_);
-  for (std::size_t i = 0; i < size; ++i) {
-    const double center = center_of(i);
-    const std::size_t num_taps = num_taps_[i];
-    double sum = 0;
-    for (std::size_t tap = 0; tap < num_taps; ++tap) {
-      const double distance =
-          std::fabs((static_cast<double>(first_[i] + tap) - center + 0.5) * per_support);
-      normalised_[tap] = distance < 1.0 ? 1.0 - distance : 0.0;
-      sum += normalised_[tap];
+  // Tap by tap instead of pixel by pixel: loops over many pixels are vectorised.
+  triangles_.resize(size * max_taps_);
+  sums_.assign(size, 0.0);
+  for (std::int32_t tap = 0; tap < most; ++tap) {
+    double* const triangles = triangles_.data() + static_cast<std::size_t>(tap) * size;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double distance = std::fabs((first_[i] + tap - centers_[i] + 0.5) * per_support);
+      const double weight = std::max(0.0, 1.0 - distance);
+      triangles[i] = tap < num_taps_[i] ? weight : 0.0;
+      sums_[i] += triangles[i];
     }
-    std::int32_t* const weights = weights_.data() + i * stride_;
-    for (std::size_t tap = 0; tap < num_taps; ++tap) {
-      const double weight = sum != 0 ? normalised_[tap] / sum : normalised_[tap];
-      weights[tap] = static_cast<std::int32_t>(0.5 + weight * (1 << kWeightBits));
+  }
+  weights_.assign(size * stride_, 0);
+  for (std::size_t tap = 0; tap < max_taps_; ++tap) {
+    double* const triangles = triangles_.data() + tap * size;
+    for (std::size_t i = 0; i < size; ++i) {
+      triangles[i] = 0.5 + triangles[i] / sums_[i] * (1 << kWeightBits);
     }
-    std::fill(weights + num_taps, weights + stride_, 0);
+    for (std::size_t i = 0; i < size; ++i) {
+      weights_[i * stride_ + tap] = static_cast<std::int32_t>(triangles[i]);
+    }
   }
 }
 

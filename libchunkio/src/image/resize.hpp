@@ -50,8 +50,12 @@ class AxisWeights {
 
   [[nodiscard]] std::size_t size() const noexcept { return first_.size(); }
   /// The first input pixel of output pixel i, and how many there are.
-  [[nodiscard]] std::size_t first(std::size_t i) const noexcept { return first_[i]; }
-  [[nodiscard]] std::size_t num_taps(std::size_t i) const noexcept { return num_taps_[i]; }
+  [[nodiscard]] std::size_t first(std::size_t i) const noexcept {
+    return static_cast<std::size_t>(first_[i]);
+  }
+  [[nodiscard]] std::size_t num_taps(std::size_t i) const noexcept {
+    return static_cast<std::size_t>(num_taps_[i]);
+  }
   [[nodiscard]] const std::int32_t* weights(std::size_t i) const noexcept {
     return weights_.data() + i * stride_;
   }
@@ -61,10 +65,13 @@ class AxisWeights {
   [[nodiscard]] std::size_t max_taps() const noexcept { return max_taps_; }
 
  private:
-  std::vector<std::size_t> first_;
-  std::vector<std::size_t> num_taps_;
+  std::vector<std::int32_t> first_;
+  std::vector<std::int32_t> num_taps_;
   std::vector<std::int32_t> weights_;  // [size][stride]
-  std::vector<double> normalised_;     // of one output pixel
+  // Only while they are computed.
+  std::vector<double> centers_;
+  std::vector<double> triangles_;  // [max_taps][size]
+  std::vector<double> sums_;
   std::size_t stride_ = 0;
   std::size_t max_taps_ = 0;
 };

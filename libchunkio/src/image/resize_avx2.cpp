@@ -95,7 +95,6 @@ PixelSums<channels> pixel_sums(const std::uint8_t* const* rows, std::size_t offs
   constexpr std::size_t kStepWords = 2 * kStepPairs[channels - 1];
   const std::size_t steps = kSteps != 0 ? kSteps : num_steps;
   PixelSums<channels> sums;
-#pragma GCC unroll 4
   for (std::size_t step = 0; step < steps; step += 2) {
     const __m256i first = load_rows(rows[0] + offset, rows[1] + offset);
     const __m256i second = load_rows(rows[2] + offset, rows[3] + offset);
@@ -111,10 +110,10 @@ PixelSums<channels> pixel_sums(const std::uint8_t* const* rows, std::size_t offs
   return sums;
 }
 
-/// Bytes of a pixel, of rows 0 and 2 in the low half and of rows 1 and 3 in the high half: four
-/// bytes each.
+/// The values of a pixel as 16-bit numbers, four of each row: those of rows 0 and 2 in the low
+/// half, those of rows 1 and 3 in the high half.
 template <std::size_t channels>
-__m256i pixels_of(const PixelSums<channels>& sums) noexcept {
+__m256i pixel_values(const PixelSums<channels>& sums) noexcept {
   __m256i first = sums.first.total();
   __m256i second = sums.second.total();
   if constexpr (channels <= 2) {
@@ -134,21 +133,35 @@ __m256i pixels_of(const PixelSums<channels>& sums) noexcept {
       second = with_neighbour(second);
     }
   }
-  const __m256i words = _mm256_packs_epi32(rounded(first), rounded(second));
-  return _mm256_packus_epi16(words, words);
+  return _mm256_packs_epi32(rounded(first), rounded(second));
 }
 
+/// Of the bytes of two pixels, four of each row and pixel, makes 8 bytes of each row, which begin
+/// with its pixels.
+template <std::size_t channels>
+__m256i two_pixels_mask() noexcept {
+  alignas(16) std::int8_t mask[16] = {};
+  for (std::size_t row = 0; row < 2; ++row) {
+    for (std::size_t i = 0; i < 2 * channels; ++i) {
+      mask[8 * row + i] = static_cast<std::int8_t>(4 * row + i / channels * 8 + i % channels);
+    }
+  }
+  return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(mask)));
+}
+
+/// Bytes of each row from the 8 that there are: of rows 0 and 2 in the low half, of rows 1 and 3 in
+/// the high half.
 template <std::size_t num_bytes>
 void store_pixels(__m256i pixels, std::size_t at, std::uint8_t* const* outputs) noexcept {
   const __m128i even = _mm256_castsi256_si128(pixels);
   const __m128i odd = _mm256_extracti128_si256(pixels, 1);
-  const auto store = [&](std::size_t row, int bytes) {
+  const auto store = [&](std::size_t row, std::int64_t bytes) {
     std::memcpy(outputs[row] + at, &bytes, num_bytes);
   };
-  store(0, _mm_cvtsi128_si32(even));
-  store(1, _mm_cvtsi128_si32(odd));
-  store(2, _mm_extract_epi32(even, 1));
-  store(3, _mm_extract_epi32(odd, 1));
+  store(0, _mm_cvtsi128_si64(even));
+  store(1, _mm_cvtsi128_si64(odd));
+  store(2, _mm_extract_epi64(even, 1));
+  store(3, _mm_extract_epi64(odd, 1));
 }
 
 template <std::size_t channels, std::size_t kSteps>
@@ -164,19 +177,25 @@ void resize_rows_in(const Avx2RowsPass& pass, const std::uint8_t* const* row_poi
   const std::size_t num_steps = kSteps != 0 ? kSteps : pass.num_steps;
   const std::size_t pixel_words = num_steps * 2 * kStepPairs[channels - 1];
   const std::int32_t* const offsets = pass.offsets;
-  const std::uint32_t* pairs = pass.pairs;
-  const std::size_t last = pass.num_outputs - 1;
-  const auto pixels = [&](std::size_t i) {
-    return pixels_of(pixel_sums<channels, kSteps>(rows, static_cast<std::size_t>(offsets[i]), pairs,
-                                                  num_steps, first_mask, second_mask));
+  const std::uint32_t* const pairs = pass.pairs;
+  const auto values = [&](std::size_t i) {
+    return pixel_values(pixel_sums<channels, kSteps>(rows, static_cast<std::size_t>(offsets[i]),
+                                                     pairs + i * pixel_words, num_steps, first_mask,
+                                                     second_mask));
   };
-  // Three channels are stored as four, since the next pixel's come on top of the fourth.
-  constexpr std::size_t kStored = channels == 3 ? 4 : channels;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < last; ++i, at += channels, pairs += pixel_words) {
-    store_pixels<kStored>(pixels(i), at, outputs);
+  const __m256i mask = two_pixels_mask<channels>();
+  const auto bytes = [&](__m256i first, __m256i second) {
+    return _mm256_shuffle_epi8(_mm256_packus_epi16(first, second), mask);
+  };
+  // What is stored beyond two pixels is nothing yet: the next ones come on top of it.
+  std::size_t i = 0;
+  for (; i * channels + 8 <= pass.num_outputs * channels; i += 2) {
+    store_pixels<8>(bytes(values(i), values(i + 1)), i * channels, outputs);
   }
-  store_pixels<channels>(pixels(last), at, outputs);
+  for (; i < pass.num_outputs; ++i) {
+    const __m256i last = values(i);
+    store_pixels<channels>(bytes(last, last), i * channels, outputs);
+  }
 }
 
 template <std::size_t channels>
