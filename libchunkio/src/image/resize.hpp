@@ -136,7 +136,9 @@ class ResizePlan {
   std::size_t num_rows_ = 0;
   std::size_t first_byte_ = 0;  // of each row
   std::size_t num_bytes_ = 0;
-  std::size_t ring_rows_ = 0;  // rows that are resized and wait for others of their columns
+  // Rows that are resized and wait for others of their columns. To keep all of them is no faster
+  // (0 to 3 % slower, of images of 375x500 to 2000x3000), and takes more memory.
+  std::size_t ring_rows_ = 0;
   std::size_t scratch_bytes_ = 0;
   // By AVX2.
   std::vector<std::int32_t> offsets_;

@@ -11,7 +11,7 @@
 
 namespace chunkio::image {
 
-/// Rows that are resized at a time.
+/// Rows that are resized at a time: two in each vector, and the weights are loaded once for all.
 inline constexpr std::size_t kRowGroup = 4;
 inline constexpr int kWeightBits = 22;
 inline constexpr int kLowBits = 11;
