@@ -9,6 +9,7 @@ mistake would have to be made twice to go unseen.
 """
 
 import json
+import math
 import pathlib
 import sys
 
@@ -461,9 +462,89 @@ def deals():
                "echo_pass": echo_pass, "order": order}
 
 
+def rounded_half_sqrt(quarter):
+    return (math.isqrt(quarter) + 1) // 2
+
+
+def box_of(image, ranges, block_of):
+    """Section 12. `image`: height and width; `ranges`: S0, S1, R0, R1; `block_of`: the words of an attempt."""
+    height, width = image
+    s0, s1, r0, r1 = ranges
+    for attempt in range(1, 11):
+        x = block_of(attempt)
+        area = height * width * (s0 + x[0] * (s1 - s0) // WORD)
+        low, high = r0, r1
+        for bit in range(8):
+            middle = math.isqrt(low * high)
+            low, high = (middle, high) if x[1] * 2**bit // 2**31 % 2 else (low, middle)
+        ratio = low + (high - low) * (x[1] % 2**24) // 2**24
+        w = rounded_half_sqrt(area * ratio // 2**54)
+        h = rounded_half_sqrt(area // (64 * ratio))
+        if 1 <= w <= width and 1 <= h <= height:
+            return [x[2] * (height - h + 1) // WORD, x[3] * (width - w + 1) // WORD, h, w]
+    h, w = height, width
+    if width * 2**24 < r0 * height:
+        h = max(1, (width * 2**25 // r0 + 1) // 2)
+    elif width * 2**24 > r1 * height:
+        w = max(1, (height * r1 // 2**23 + 1) // 2)
+    return [(height - h) // 2, (width - w) // 2, h, w]
+
+
+def resized_crops():
+    for image, scale, ratio in (
+        ((375, 500), (0.08, 1), (3 / 4, 4 / 3)),
+        ((500, 333), (0.35, 1), (3 / 4, 4 / 3)),
+        ((32, 32), (0.2, 0.9), (1, 1)),
+        ((65535, 65535), (0.001, 1), (1 / 64, 64)),
+        ((1, 1), (0.08, 1), (3 / 4, 4 / 3)),
+        ((7, 65535), (0.5, 1), (0.1, 0.3)),
+        # No attempt fits: the central box, cut in width, in height, and not at all; and one of no height.
+        ((20, 4000), (1, 1), (3 / 4, 4 / 3)),
+        ((4000, 21), (1, 1), (3 / 4, 4 / 3)),
+        ((101, 100), (1, 1), (3 / 4, 4 / 3)),
+        ((1000, 1), (1, 1), (64, 64)),
+    ):
+        ranges = [math.floor(s * WORD + 0.5) for s in scale] + [math.floor(r * 2**24 + 0.5) for r in ratio]
+        for seed, epoch in ((0, 0), (2**64 - 1, 2**40 + 3)):
+            key = stream_key(seed, epoch, 0, 4)
+            for echo_pass in (0, 1, WORD - 1):
+                ids = (0, 1, 2, 59_999, 2**33 + 5)
+                made = {"image": image, "scale": scale, "ratio": ratio, "ranges": ranges}
+                made |= {"seed": seed, "epoch": epoch, "echo_pass": echo_pass, "ids": ids, "boxes": [], "flipped": []}
+                for sample_id in ids:
+                    def block_of(number, sample_id=sample_id):
+                        return philox((*lo_hi(sample_id), echo_pass, number), key)
+
+                    made["boxes"].append(box_of(image, ranges, block_of))
+                    made["flipped"].append(block_of(0)[2] >= WORD // 2)
+                yield made
+
+
+def center_crops():
+    """Section 12, as torchvision computes it: in floats, rounded by Python."""
+    for image, side, crop in (
+        ((375, 500), 256, (224, 224)),
+        ((500, 375), 256, (224, 224)),
+        ((224, 224), 224, (224, 224)),
+        ((1, 65535), 1, (1, 65535)),
+        ((300, 401), 231, (224, 225)),
+        ((301, 400), 229, (227, 227)),
+        ((401, 300), 227, (224, 224)),
+        ((97, 89), 30, (29, 28)),
+        ((97, 89), 31, (28, 30)),
+        ((89, 97), 32, (29, 25)),
+        ((3, 10), 100, (97, 99)),
+    ):
+        height, width = image
+        longer = int(side * max(image) / min(image))
+        resized = (longer, side) if height >= width else (side, longer)
+        begins = [round((whole - part) / 2.0) for whole, part in zip(resized, crop)]
+        yield {"image": image, "side": side, "crop": crop, "resized": resized, "window": [*begins, *crop]}
+
+
 def vectors():
     files = {"random_numbers": random_numbers, "permutations": permutations, "orders": orders}
-    files |= {"crops": crops, "deals": deals}
+    files |= {"crops": crops, "deals": deals, "resized_crops": resized_crops, "center_crops": center_crops}
     for name, made in files.items():
         lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in made())
         yield f"{name}.json", f"[\n{lines}\n]\n"

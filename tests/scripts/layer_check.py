@@ -28,7 +28,7 @@ THIRD_PARTIES = {
     "nanobind": re.compile(r"nanobind/"),
 }
 
-LIBRARY = ["base", "plan", "io", "h5", "sources", "read", "write", "advice", "device"]
+LIBRARY = ["base", "image", "plan", "io", "h5", "sources", "read", "write", "advice", "device"]
 H5PACK = ["image", "sources", "dataset", "pack", "tune", "report", "commands"]
 
 # Each folder: how its files are named in includes, what of ours it may include beside itself and <chunkio/...>, and
@@ -42,8 +42,8 @@ def _add(folder, may_use, third_parties=()):
 
 
 for _i, (_layer, _parties) in enumerate({
-        "base": ("XXH3", "NVTX"), "plan": (), "io": (), "h5": ("HDF5", "codecs"), "sources": (), "read": ("JSON",),
-        "write": ("JSON",), "advice": ("JSON",), "device": ("CUDA", "JSON")}.items()):
+        "base": ("XXH3", "NVTX"), "image": (), "plan": (), "io": (), "h5": ("HDF5", "codecs"), "sources": (),
+        "read": ("JSON",), "write": ("JSON",), "advice": ("JSON",), "device": ("CUDA", "JSON")}.items()):
     # Reading and writing do not know each other.
     _add(f"libchunkio/src/{_layer}", [f for f in INNER[:_i] if not (_layer == "write" and f.endswith("/read"))], _parties)
 _add("libchunkio/include/chunkio", [])
