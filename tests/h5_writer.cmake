@@ -19,6 +19,7 @@ chunkio_add_unit_tests(
           unit/write/dataset_writer_resume_test.cpp
           unit/write/dataset_writer_test.cpp
           unit/write/group_commit_test.cpp
+          unit/write/sparse_writer_test.cpp
           unit/write/journal_test.cpp)
 
 # A writer that is killed and hindered at every call.

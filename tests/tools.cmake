@@ -1,7 +1,7 @@
 # Tests of h5pack.
 
 chunkio_add_cli_tests(short info preview reference)
-chunkio_add_cli_tests(medium append arrays bad_input doctor export golden help hostile interrupted pack program ranks repack resume shard skip sparse stream tune verify)
+chunkio_add_cli_tests(medium append arrays bad_input csr doctor export golden help hostile interrupted pack program ranks repack resume shard skip sparse stream tune verify)
 
 # Signals while libhdf5 does not return, by a library that is loaded before it.
 add_library(endless_hdf5 MODULE programs/endless_hdf5.cpp)
@@ -13,7 +13,7 @@ chunkio_add_python_tests(cli.interrupted_long cli/interrupted_test long TIMEOUT 
                          ENVIRONMENT ${program_files} CHUNKIO_TEST_ROUNDS=200)
 chunkio_add_python_tests(cli.flipped_bits_long cli/verify_test.FlippedBitTest long
                          ENVIRONMENT ${program_files} CHUNKIO_TEST_ROUNDS=400)
-chunkio_add_cli_tests(long kill)
+chunkio_add_cli_tests(long csr_large kill)
 set_tests_properties(cli.kill PROPERTIES TIMEOUT 5400)
 
 chunkio_add_unit_tests(

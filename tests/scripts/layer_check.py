@@ -29,7 +29,7 @@ THIRD_PARTIES = {
 }
 
 LIBRARY = ["base", "image", "plan", "io", "h5", "sources", "read", "write", "advice", "device"]
-H5PACK = ["image", "sources", "dataset", "pack", "tune", "report", "commands"]
+H5PACK = ["image", "sources", "dataset", "pack", "sparse", "tune", "report", "commands"]
 
 # Each folder: how its files are named in includes, what of ours it may include beside itself and <chunkio/...>, and
 # which third parties. The public headers of opt-in targets are the one exception, in OPT_IN_HEADERS.
@@ -52,7 +52,7 @@ _add("libchunkio/python/src", [], ("nanobind", "JSON"))
 _add("tools/cli", [], ("CLI11", "JSON"))
 for _i, (_room, _parties) in enumerate({
         "image": ("OpenCV", "libjpeg", "codecs"), "sources": ("JSON", "TBB", "XXH3"), "dataset": ("JSON",), "pack": ("JSON", "TBB"),
-        "tune": (), "report": ("JSON",), "commands": ("CLI11", "JSON", "TBB", "XXH3")}.items()):
+        "sparse": ("JSON", "TBB", "XXH3", "codecs"), "tune": (), "report": ("JSON",), "commands": ("CLI11", "JSON", "TBB", "XXH3")}.items()):
     _add(f"tools/h5pack/{_room}", ["tools/cli", *(f"tools/h5pack/{room}" for room in H5PACK[:_i])], _parties)
 _add("bench/harness", [*INNER, "tools/h5pack/image"], ("HDF5", "libjpeg", "CLI11", "JSON"))
 _add("bench/gpu", [*INNER, "bench/harness"], ("CUDA", "CLI11", "JSON"))

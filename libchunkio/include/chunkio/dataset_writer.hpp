@@ -7,6 +7,11 @@
 ///       writer.write_chunk(chunk, images_of(chunk));
 ///     }
 ///     writer.close();  // the file appears
+///     const std::vector<std::int64_t> columns = {1, 3, 0};  // rows of 2, 0 and 1 entries
+///     const std::vector<float> ratings = {4.5F, 3, 1};
+///     chunkio::SparseWriter sparse("ratings.h5ad", {.row_lengths = {2, 0, 1}, .num_columns = 4});
+///     sparse.write_rows(0, 3, columns, std::as_bytes(std::span(ratings)));
+///     sparse.close();
 ///
 /// Construction writes the complete HDF5 structure to `PATH.partial` and reserves its space; from
 /// then on pixels go to known offsets with positional writes, from any number of threads and
@@ -237,6 +242,78 @@ class CHUNKIO_EXPORT DatasetWriter {
 
   /// How long close() only read back what was not read back before, in seconds; 0 before.
   [[nodiscard]] double read_back_seconds() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What a file of a sparse matrix [N,M] will hold: rows of different lengths, in compressed sparse
+/// rows (CSR), as anndata and scipy have them.
+struct SparseSpec {
+  /// Stored entries of each row: N of them, N >= 1, each from 0 to M. A row has at most 1 GiB.
+  std::vector<std::int64_t> row_lengths = {};
+  std::int64_t num_columns = 0;  ///< M, >= 1. Column numbers are stored as int32 below 2^31.
+  DType dtype = DType::float32;  ///< Of the values: any that files have.
+  /// The name of a row, or of a column, from 0: UTF-8 of at most 4,096 bytes without zero bytes,
+  /// valid until the next call. Called twice for each, from the constructor, in order. Absent: its
+  /// number. Names are padded to the longest.
+  std::function<std::string_view(std::int64_t row)> row_name = {};
+  std::function<std::string_view(std::int64_t column)> column_name = {};
+  /// Numbers of each row ([N], without further axes): `source_index` (int64), labels.
+  std::vector<FieldData> fields = {};
+  std::string split = {};           ///< "train", "test", ...; may be empty.
+  std::string order = "source";     ///< "shuffled" or "source".
+  std::uint64_t seed = 0;           ///< Of the shuffle.
+  std::string options_json = "{}";  ///< Packing options and source.
+};
+
+struct SparseWriterOptions {
+  /// Replace an existing PATH (at close, atomically), and discard a leftover PATH.partial.
+  bool overwrite = false;
+  /// Requested to stop: close() ends with Error cancelled.
+  std::stop_token stop = {};
+};
+
+/// One file with a sparse matrix being written. Like DatasetWriter it writes the structure first
+/// and entries by position, and publishes the file whole or not at all; but it keeps no journal. In
+/// memory it has 25 bytes a row. write_rows() may be called from several threads, everything else
+/// from one at a time and not beside them.
+class CHUNKIO_EXPORT SparseWriter {
+ public:
+  /// Creates PATH.partial with everything but the entries, and reserves its space. Blocks on I/O.
+  /// \throws Error output_exists (PATH exists, or PATH.partial is left over or in use by another
+  ///         writer), invalid_argument, not_found (no such folder), no_space, io_failed,
+  ///         hdf5_failed. Nothing is left behind then.
+  SparseWriter(const std::string& path, const SparseSpec& spec,
+               const SparseWriterOptions& options = {});
+  SparseWriter(SparseWriter&&) noexcept;
+  SparseWriter& operator=(SparseWriter&&) noexcept;
+  /// Without close(): removes PATH.partial.
+  ~SparseWriter();
+
+  [[nodiscard]] std::int64_t num_rows() const noexcept;
+  [[nodiscard]] std::int64_t num_entries() const noexcept;  ///< Of all rows.
+
+  /// Writes rows [first_row, first_row + num_rows), one behind the other. Each row that has entries
+  /// is written once, in any order. Thread-safe for distinct rows. Blocks on I/O. Takes memory for
+  /// the column numbers once more.
+  /// \param columns  of each row ascending, no two alike, from 0 to M - 1.
+  /// \param values   as many, in the element type of the specification, native byte order.
+  /// \throws Error invalid_argument (rows, their columns or the number of entries; a row that was
+  ///         written before; after close()), and nothing was written; io_failed, no_space, after
+  ///         which the same rows may be written again.
+  void write_rows(std::int64_t first_row, std::int64_t num_rows,
+                  std::span<const std::int64_t> columns, std::span<const std::byte> values);
+
+  /// Adds the digests, reads the file back and publishes it. Blocks on I/O: fsync, and one read of
+  /// the file. Called again after it succeeded, it does nothing.
+  /// After invalid_argument the writer goes on as before; after anything else it is done for, and
+  /// PATH as it was, with the exception that DatasetWriter::close() names.
+  /// \throws Error invalid_argument (a row was not written), output_exists (PATH appeared
+  ///         meanwhile), digest_mismatch (the disk did not keep what was written), io_failed,
+  ///         no_space, hdf5_failed, cancelled.
+  void close();
 
  private:
   struct Impl;

@@ -217,7 +217,8 @@ void write_texts(hid_t object, const char* name, std::span<const std::string> te
                  const std::string& path) {
   std::size_t size = 1;
   for (const std::string& text : texts) size = std::max(size, text.size());
-  std::vector<char> values(size * texts.size(), '\0');
+  // Without texts, too, libhdf5 wants to be given something.
+  std::vector<char> values(std::max(size, size * texts.size()), '\0');
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::copy(texts[i].begin(), texts[i].end(),
               values.begin() + static_cast<std::ptrdiff_t>(i * size));

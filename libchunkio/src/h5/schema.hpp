@@ -65,6 +65,25 @@ inline constexpr const char* kStatisticsText =
     "one number a channel; mean_picture_std: mean over all images of the population standard "
     "deviation of pixel value / 255 within each";
 
+// Of a file with a sparse matrix (CSR), as anndata has them: groups, datasets and attributes.
+namespace sparse {
+inline constexpr std::int64_t kFormatVersion = 3;  ///< Of such files: no reader of 2 knows them.
+inline constexpr const char* kMatrix = "X";
+inline constexpr const char* kRows = "obs";
+inline constexpr const char* kColumns = "var";
+inline constexpr const char* kIndptr = "indptr";
+inline constexpr const char* kIndices = "indices";
+inline constexpr const char* kData = "data";
+inline constexpr const char* kNames = "_index";
+inline constexpr const char* kEncodingType = "encoding-type";
+inline constexpr const char* kEncodingVersion = "encoding-version";
+inline constexpr const char* kShape = "shape";
+inline constexpr const char* kIndexAttribute = "_index";
+inline constexpr const char* kColumnOrder = "column-order";
+/// More columns without names have no `var`: it would only count them.
+inline constexpr std::int64_t kMaxNumberedColumns = std::int64_t{1} << 24;
+}  // namespace sparse
+
 // The most a file may claim.
 inline constexpr std::int64_t kMaxSamples = std::int64_t{1} << 40;
 inline constexpr std::int64_t kMaxSampleBytes = std::int64_t{1} << 30;

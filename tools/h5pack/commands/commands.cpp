@@ -19,6 +19,7 @@ Program::Program()
   // ones may stand anywhere.
   app_.fallthrough();
   add_pack_commands(app_, global_, action_);
+  add_csr_command(app_, global_, action_);
   add_info_command(app_, global_, action_);
   add_stream_command(app_, global_, action_);
   add_tune_command(app_, global_, action_);

@@ -34,6 +34,7 @@ class Program {
 /// Each adds its subcommand(s) to `app` and, when chosen, sets `action`. The references outlive the
 /// call.
 void add_pack_commands(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
+void add_csr_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
 void add_info_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
 void add_tune_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);
 void add_link_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action);

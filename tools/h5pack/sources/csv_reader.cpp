@@ -16,10 +16,10 @@ namespace {
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view text, std::string path)
-    : text_(text), path_(std::move(path)) {
+CsvReader::CsvReader(std::string_view text, std::string path, std::int64_t first_line)
+    : text_(text), path_(std::move(path)), line_(first_line) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text_.starts_with(kByteOrderMark)) position_ = kByteOrderMark.size();
+  if (first_line == 1 && text_.starts_with(kByteOrderMark)) position_ = kByteOrderMark.size();
   // Paths would end at it. Text in UTF-16 has one beside every letter.
   if (text_.find('\0') != std::string_view::npos) {
     throw_malformed(cli::quote(path_), "it contains zero bytes; save it as UTF-8 text");
@@ -64,15 +64,17 @@ void CsvReader::read_quoted(std::string& field) {
 }
 
 void CsvReader::read_plain(std::string& field) {
-  while (position_ < text_.size()) {
-    const std::string_view rest = text_.substr(position_);
-    if (rest[0] == ',' || rest[0] == '\n' || rest.starts_with("\r\n")) break;
-    if (rest[0] == '"') {
+  std::size_t end = position_;
+  for (; end < text_.size(); ++end) {
+    const char c = text_[end];
+    if (c == ',' || c == '\n' || (c == '\r' && text_.substr(end).starts_with("\r\n"))) break;
+    if (c == '"') {
       throw_malformed(place(),
                       "a quote inside an unquoted field; quote the field and double the quote");
     }
-    field += text_[position_++];
   }
+  field.assign(text_.substr(position_, end - position_));
+  position_ = end;
 }
 
 bool CsvReader::next(std::vector<std::string>& fields) {

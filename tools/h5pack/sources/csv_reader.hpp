@@ -13,7 +13,8 @@ namespace h5pack {
 class CsvReader {
  public:
   /// Keeps a view of `text`. \param path  for messages.
-  CsvReader(std::string_view text, std::string path);
+  /// \param first_line  the number of its first line, in a part of a file.
+  CsvReader(std::string_view text, std::string path, std::int64_t first_line = 1);
 
   /// Reads the next record, reusing the memory of `fields`. False at the end.
   /// \throws Error corrupt_data, with the line: text after a closing quote, a quote inside an

@@ -1,0 +1,431 @@
+"""h5pack csr: every kind of source gives the matrix that it holds, row by row, and damage is named."""
+
+import gzip
+import io
+import json
+import struct
+import subprocess
+import unittest
+import zipfile
+
+import h5py
+import numpy as np
+
+from support import H5PACK, CliTest
+
+try:
+    import scipy.sparse
+except ImportError:
+    scipy = None
+try:
+    import anndata
+except ImportError:
+    anndata = None
+
+M = 37
+
+
+def random_matrix(rows=200, columns=M, density=0.15, seed=3):
+    """Dense [N,M]; some rows and columns are empty."""
+    random = np.random.default_rng(seed)
+    dense = np.where(random.random((rows, columns)) < density, random.integers(1, 1000, (rows, columns)), 0)
+    dense[5] = dense[rows - 1] = 0
+    dense[:, 7] = 0
+    return dense
+
+
+def compressed(dense):
+    """data, indices, indptr of the rows."""
+    rows, columns = np.nonzero(dense)
+    return dense[rows, columns], columns, np.searchsorted(rows, np.arange(len(dense) + 1))
+
+
+def npz_bytes(form, dense, dtype=np.float64, index_dtype=np.int32, **changes):
+    """What scipy.sparse.save_npz() writes."""
+    if form == "coo":
+        rows, columns = np.nonzero(dense)
+        # In no order.
+        mixed = np.random.default_rng(0).permutation(len(rows))
+        arrays = {"row": rows[mixed], "col": columns[mixed]}
+        data = dense[rows, columns][mixed]
+    else:
+        data, indices, indptr = compressed(dense if form == "csr" else dense.T)
+        arrays = {"indices": indices, "indptr": indptr}
+    arrays = {name: array.astype(index_dtype) for name, array in arrays.items()}
+    arrays |= {"format": np.array(form.encode()), "shape": np.array(dense.shape), "data": data.astype(dtype)}
+    arrays |= changes
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def mtx_text(dense, field="real", symmetry="general"):
+    rows, columns = np.nonzero(np.tril(dense) if symmetry != "general" else dense)
+    lines = [f"%%MatrixMarket matrix coordinate {field} {symmetry}", "% a comment", "",
+             f"{dense.shape[0]} {dense.shape[1]} {len(rows)}"]
+    for row, column in zip(rows, columns):
+        lines.append(f"{row + 1} {column + 1}" + ("" if field == "pattern" else f" {dense[row, column]}"))
+    return "\n".join(lines) + "\n"
+
+
+class CsrTest(CliTest):
+    def save_npz(self, name, form, dense, pack=np.savez_compressed, **changes):
+        pack(self.dir / name, **npz_bytes(form, dense, **changes))
+
+    def pack(self, *arguments):
+        report, = self.h5pack_json("csr", *arguments, "-o", "out.h5ad", "--force")
+        return report
+
+    def read(self, path="out.h5ad"):
+        """The matrix in the order of the source, dense, and what is known of it; all invariants are checked."""
+        with h5py.File(self.dir / path) as file:
+            x = file["X"]
+            indptr, indices, data = x["indptr"][:], x["indices"][:], x["data"][:]
+            rows, columns = x.attrs["shape"]
+            source = file["obs/source_index"][:]
+            digests = file["obs/sample_digests"][:]
+            names = [name.decode() for name in file["obs/_index"][:]], [name.decode() for name in file["var/_index"][:]]
+            attributes = dict(file.attrs)
+            self.assertEqual(x.attrs["encoding-type"], b"csr_matrix")
+            for name in ("indptr", "indices", "data"):
+                self.assertIsNone(x[name].chunks)
+        self.assertEqual(attributes["chunkio_format"], 3)
+        self.assertEqual((indptr.dtype, indices.dtype), (np.int64, np.int32))
+        self.assertEqual((indptr[0], indptr[-1], len(indptr)), (0, len(data), rows + 1))
+        self.assertEqual(sorted(source), list(range(rows)))
+        self.assertEqual(len(digests), rows)
+        dense = np.zeros((rows, columns), data.dtype)
+        for row in range(rows):
+            part = slice(indptr[row], indptr[row + 1])
+            self.assertTrue((np.diff(indices[part]) > 0).all())
+            dense[source[row], indices[part]] = data[part]
+        self.order, self.names, self.attributes = source, names, attributes
+        return dense
+
+    def test_npz(self):
+        dense = random_matrix()
+        for form in ("csr", "csc", "coo"):
+            for save in (np.savez, np.savez_compressed):
+                for index_dtype in (np.int32, np.int64):
+                    with self.subTest(form, save=save.__name__, index_dtype=index_dtype.__name__):
+                        self.save_npz("m.npz", form, dense, save, index_dtype=index_dtype)
+                        report = self.pack("m.npz")
+                        self.assertEqual((report["rows"], report["columns"], report["entries"], report["dtype"]),
+                                         (200, M, np.count_nonzero(dense), "float64"))
+                        np.testing.assert_array_equal(self.read(), dense)
+        self.assertNotEqual(list(self.order), sorted(self.order))
+        self.assertEqual(self.names[0], [str(row) for row in self.order])
+        self.assertEqual(self.names[1], [str(column) for column in range(M)])
+        self.assertEqual(json.loads(self.attributes["options"])["source"]["kind"], "npz")
+        self.assertEqual(list(self.dir.glob("out*")), [self.dir / "out.h5ad"])
+
+    def test_element_types(self):
+        dense = random_matrix() % 100
+        for dtype in ("float32", "float64", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"):
+            with self.subTest(dtype):
+                self.save_npz("m.npz", "csr", dense, dtype=dtype)
+                self.pack("m.npz")
+                found = self.read()
+                self.assertEqual(found.dtype, dtype)
+                np.testing.assert_array_equal(found, dense)
+                self.save_npz("m.npz", "csr", dense)
+                self.pack("m.npz", "--dtype", dtype)
+                found = self.read()
+                self.assertEqual(found.dtype, dtype)
+                np.testing.assert_array_equal(found, dense)
+        self.save_npz("m.npz", "csr", dense != 0, dtype=bool)
+        self.pack("m.npz")
+        np.testing.assert_array_equal(self.read(), dense != 0)
+
+    def test_order_and_seed(self):
+        dense = random_matrix()
+        self.save_npz("m.npz", "csr", dense)
+        orders = []
+        for options in ([], ["--seed", 1], ["--seed", 1, "--threads", 1], ["--order", "source"]):
+            self.pack("m.npz", *options)
+            np.testing.assert_array_equal(self.read(), dense)
+            orders.append(list(self.order))
+        self.assertNotEqual(orders[0], orders[1])
+        self.assertEqual(orders[1], orders[2])
+        self.assertEqual(orders[3], list(range(200)))
+        self.assertEqual(self.attributes["order"], b"source")
+
+    def test_mtx(self):
+        dense = random_matrix()
+        square = np.tril(random_matrix(M, M))
+        both = square + np.tril(square, -1).T
+        skew = np.tril(square, -1) - np.tril(square, -1).T
+        cases = {
+            "real": (mtx_text(dense + 0.0), dense), "integer": (mtx_text(dense, "integer"), dense),
+            "pattern": (mtx_text(dense, "pattern"), dense != 0),
+            "symmetric": (mtx_text(square, symmetry="symmetric"), both),
+            "skew": (mtx_text(np.tril(square, -1), "integer", "skew-symmetric"), skew),
+            "windows": (mtx_text(dense).replace("\n", "\r\n"), dense),
+            "no last line end": (mtx_text(dense)[:-1], dense),
+        }
+        for case, (text, expected) in cases.items():
+            for name in ("m.mtx", "m.mtx.gz"):
+                with self.subTest(case, name=name):
+                    text_bytes = text.encode()
+                    (self.dir / name).write_bytes(gzip.compress(text_bytes) if name.endswith("gz") else text_bytes)
+                    self.assertEqual(self.pack(name)["dtype"], "float32")
+                    np.testing.assert_array_equal(self.read(), expected)
+                    self.pack(name, "--transpose")
+                    np.testing.assert_array_equal(self.read(), expected.T)
+        # Two members, as bgzip and concatenated files have.
+        text = mtx_text(dense).encode()
+        (self.dir / "m.mtx.gz").write_bytes(gzip.compress(text[:1000]) + gzip.compress(text[1000:]))
+        self.pack("m.mtx.gz")
+        np.testing.assert_array_equal(self.read(), dense)
+
+    def write_ratings(self, name="r.csv", header="userId,movieId,rating,timestamp"):
+        random = np.random.default_rng(5)
+        users, movies = random.integers(0, 40, 900), random.integers(0, 30, 900)
+        values = random.integers(1, 11, 900) / 2
+        rows = [f"u{user},{movie * 17},{value},{1112486027 + i}"
+                for i, (user, movie, value) in enumerate(zip(users, movies, values))]
+        (self.dir / name).write_text("\n".join([header, *rows]) + "\n")
+        first = lambda column: list(dict.fromkeys(column))
+        names = first(f"u{user}" for user in users), first(str(movie * 17) for movie in movies)
+        last, total = {}, {}
+        for user, movie, value in zip(users, movies, values):
+            key = names[0].index(f"u{user}"), names[1].index(str(movie * 17))
+            last[key] = value
+            total[key] = total.get(key, 0) + value
+        def dense(entries):
+            matrix = np.zeros((len(names[0]), len(names[1])))
+            for key, value in entries.items():
+                matrix[key] = value
+            return matrix
+        return names, dense(last), dense(total)
+
+    def test_ratings(self):
+        names, last, total = self.write_ratings()
+        report = self.pack("r.csv", "--row-from", "userId", "--column-from", "movieId", "--value-from", "rating")
+        np.testing.assert_array_equal(self.read(), last)
+        self.assertEqual(self.names, ([names[0][row] for row in self.order], names[1]))
+        self.assertEqual(report["entries"] + report["duplicates"], 900)
+        self.assertIn("the last one was kept", self.h5pack("csr", "r.csv", "-o", "two.h5ad"))
+        self.pack("r.csv", "--duplicates", "sum")
+        np.testing.assert_array_equal(self.read(), total)
+        self.pack("r.csv", "--duplicates", "sum", "--value-from", "none", "--dtype", "uint16")
+        found = self.read()
+        self.assertEqual((found.sum(), found.dtype), (900, np.uint16))
+        self.pack("r.csv", "--transpose")
+        np.testing.assert_array_equal(self.read(), last.T)
+        self.assert_refused(["csr", "r.csv", "-o", "new.h5ad", "--duplicates", "fail"], 1, ["r.csv", "several entries"], "--duplicates")
+
+    def test_ratings_through_a_pipe_and_compressed(self):
+        _, last, _ = self.write_ratings()
+        data = (self.dir / "r.csv").read_bytes()
+        for text in (data, gzip.compress(data)):
+            subprocess.run([H5PACK, "csr", "-", "-o", "out.h5ad", "--force", "--quiet"], input=text, cwd=self.dir,
+                           check=True, stdout=subprocess.DEVNULL)
+            np.testing.assert_array_equal(self.read(), last)
+
+    def test_names_are_any_text(self):
+        rows = ['"a,b"', '"two\nlines"', '"say ""so"""', "Jörg", " blank ", "1"]
+        (self.dir / "r.csv").write_text("who,what\n" + "".join(f"{row},x{i % 2}\n" for i, row in enumerate(rows)))
+        report = self.pack("r.csv", "--order", "source")
+        self.read()
+        self.assertEqual(self.names, (["a,b", "two\nlines", 'say "so"', "Jörg", " blank ", "1"], ["x0", "x1"]))
+        self.assertEqual((report["rows"], report["entries"]), (6, 6))
+
+    def test_a_small_budget_gives_the_same_file(self):
+        random = np.random.default_rng(1)
+        lines = [f"{user},{item},{i % 9}" for i, (user, item) in enumerate(zip(random.zipf(1.3, 300_000) % 20_000,
+                                                                             random.integers(0, 3000, 300_000)))]
+        (self.dir / "r.csv").write_text("user,item,value\n" + "\n".join(lines))
+        whole = self.pack("r.csv")
+        with h5py.File(self.dir / "out.h5ad") as file:
+            expected = {name: file[name][:] for name in ("X/data", "X/indices", "X/indptr", "obs/sample_digests", "obs/_index")}
+        self.assertEqual(whole["buckets"], 1)
+        small = self.pack("r.csv", "--memory-budget", "4MiB")
+        self.assertGreater(small["buckets"], 2)
+        self.assertEqual(whole["duplicates"], small["duplicates"])
+        self.assertGreater(whole["duplicates"], 0)
+        with h5py.File(self.dir / "out.h5ad") as file:
+            for name, values in expected.items():
+                np.testing.assert_array_equal(file[name][:], values)
+        self.assert_refused(["csr", "r.csv", "-o", "new.h5ad", "--memory-budget", "1MiB"], 1, ["r.csv"], "raise")
+
+    def test_dry_run_and_output(self):
+        dense = random_matrix()
+        self.save_npz("m.npz", "csr", dense)
+        report, = self.h5pack_json("csr", "m.npz", "-o", "new.h5ad", "--dry-run")
+        self.assertEqual((report["rows"], report["entries"], report["dry_run"]), (200, np.count_nonzero(dense), True))
+        self.assertFalse((self.dir / "new.h5ad").exists())
+        self.pack("m.npz")
+        self.assert_refused(["csr", "m.npz", "-o", "out.h5ad"], 1, ["out.h5ad", "exists"], "--force")
+        self.assert_refused(["csr", "m.npz", "-o", "m.npz", "--force"], 1, ["m.npz", "input"], "another")
+        self.assert_refused(["csr", "m.npz", "-o", "no/new.h5ad"], 1, ["no folder"], "make it")
+        (self.dir / "new.h5ad.partial").write_bytes(b"x")
+        self.assert_refused(["csr", "m.npz", "-o", "new.h5ad"], 1, ["new.h5ad.partial is left over"], "--force")
+
+    def test_wrong_csv(self):
+        def refused(text, what, *options, code=1, way_out="."):
+            (self.dir / "r.csv").write_text(text)
+            self.assert_refused(["csr", "r.csv", "-o", "new.h5ad", *options], code, ["r.csv", what], way_out)
+
+        head = "user,item,rating\n"
+        refused(head + "a,b,1\nc,d\n", "line 3 has 2 fields, the header has 3")
+        refused(head + "a,b,1\n\n\nc,d,1,5\n", "line 5 has 4 fields")
+        refused(head + "a,b,good\n", "line 2: 'good' is no number", way_out="--value-from")
+        refused(head + "a,b,\n", "line 2: '' is no number")
+        refused(head + "a,b,1112486027\n", "line 2: 1112486027 does not fit float32 exactly", way_out="--dtype")
+        refused(head + "a,b,1.5\n", "line 2: 1.5 does not fit int32", "--dtype", "int32", way_out="--dtype")
+        refused(head + "a,b,300\n", "line 2: 300 does not fit uint8", "--dtype", "uint8")
+        refused(head + "a,b,1e300\n", "line 2: 1e300 does not fit")
+        refused(head + ",b,1\n", "line 2 has an empty 'user'")
+        refused(head + 'a,"b,1\n', "line 2: a quoted field is never closed")
+        refused(head + 'a,b"c,1\n', "line 2: a quote inside")
+        refused(head, "no entries")
+        refused("", "empty")
+        refused("one\n1\n", "one column")
+        refused(head + "a,b,1\n", "no column 'movie'", "--column-from", "movie", code=2, way_out="user")
+        refused(head + "a,b,1\n", "used twice", "--column-from", "user", code=2, way_out="--column-from")
+        refused(head + "a,b\0,1\n", "zero bytes")
+        # Far from the begin, so that another thread may come to later lines first.
+        lines = "".join(f"u{i},{i % 100},1\n" for i in range(400_000))
+        refused(head + lines + "x,y\n" + lines + "x\n" + lines, "line 400002 has 2 fields")
+
+    def test_wrong_mtx(self):
+        def refused(text, what, code=1):
+            (self.dir / "m.mtx").write_bytes(text.encode() if isinstance(text, str) else text)
+            self.assert_refused(["csr", "m.mtx", "-o", "new.h5ad"], code, ["m.mtx", what], ".")
+
+        head = "%%MatrixMarket matrix coordinate real general\n"
+        refused(head + "3 3 2\n1 1 1\n", "line 3: the file ends after 1 of 2 entries")
+        refused(head + "3 3 1\n1 1 1\n2 2 2\n", "line 4: the header counts 1 entries, and there are more")
+        refused(head + "3 3 1\n4 1 1\n", "line 3: row '4'; they are numbered from 1 to 3")
+        refused(head + "3 3 1\n1 0 1\n", "line 3: column '0'")
+        refused(head + "3 3 1\n-1 1 1\n", "line 3: row '-1'")
+        refused(head + "3 3 1\n1 1\n", "line 3: an entry without a value")
+        refused(head + "3 3 1\n1 1 1 1\n", "line 3: more than one entry")
+        refused(head + "3 3 1\n1 1 x\n", "line 3: 'x' is no number")
+        refused(head + "3 three 1\n", "line 2: 'three'")
+        refused(head + "% only\n", "before the line of its size")
+        refused(head + "0 3 0\n", "line 2: '0'")
+        refused(head + "5000000000 3 1\n1 1 1\n", "less than 2^32")
+        refused(head + "4000000000 3 1\n1 1 1\n", "tables of 4000000000 rows")
+        refused(head.replace("coordinate", "array") + "3 3\n", "line 1: 'array' is not supported")
+        refused(head.replace("real", "complex") + "3 3 1\n1 1 1 1\n", "'complex' is not supported")
+        refused(head.replace("general", "symmetric") + "3 4 1\n1 1 1\n", "as many rows as columns")
+        whole = gzip.compress((head + "3 3 1\n1 1 1\n" * 1).encode())
+        refused(whole[:-12], "ends early")
+        damaged = bytearray(gzip.compress(mtx_text(random_matrix()).encode()))
+        damaged[len(damaged) // 2] ^= 0xff
+        refused(bytes(damaged), "")
+
+    def test_wrong_npz(self):
+        dense = random_matrix(20)
+        data, indices, indptr = compressed(dense)
+        count = len(data)
+
+        def refused(what, form="csr", way_out=".", **changes):
+            self.save_npz("m.npz", form, dense, **changes)
+            self.assert_refused(["csr", "m.npz", "-o", "new.h5ad"], 1, ["m.npz", what], way_out)
+
+        refused("'indices.npy' has", indices=indices[:-1].astype(np.int32))
+        refused("'indptr.npy' has 20 elements, 21 are expected", indptr=indptr[:-1])
+        refused("has column -1", indices=np.where(np.arange(count) == 3, -1, indices))
+        refused(f"has column {M} of {M}", indices=np.where(np.arange(count) == 3, M, indices))
+        refused("does not ascend", indptr=np.where(np.arange(21) == 4, count, indptr))
+        refused("does not ascend", indptr=indptr + 1)
+        refused("entry 0 has row 20 of 20", "coo", row=np.full(count, 20))
+        refused("'row.npy' has", "coo", row=np.zeros(3, np.int32))
+        refused("it has no 'shape.npy'", shape=None)
+        refused("1 to 2^32 - 1", shape=np.array([-20, M]))
+        refused("1 to 2^32 - 1", shape=np.array([20, 1 << 40]))
+        refused("a matrix of format 'bsr'", way_out="tocsr", format=np.array(b"bsr"))
+        refused("no sparse matrix", way_out="save_npz", format=None)
+        refused("'<c16'", dtype=np.complex128)
+        refused("'>f4'", dtype=">f4")
+        refused("holds fractions", indices=indices + 0.5)
+        refused("more than one axis", data=np.ones((count, 1)))
+        # A bomb by what it says: 2^60 elements in a few bytes.
+        for name, size in (("data", 1 << 40), ("indices", 1 << 40), ("indptr", 1 << 33)):
+            with self.subTest(name):
+                self.save_npz("m.npz", "csr", dense)
+                self.forge("m.npz", f"{name}.npy", size)
+                self.assert_refused(["csr", "m.npz", "-o", "new.h5ad"], 1, ["m.npz"], ".")
+        self.save_npz("m.npz", "csr", dense)
+        whole = (self.dir / "m.npz").read_bytes()
+        for cut in (4, 30, len(whole) // 2, len(whole) - 1):
+            (self.dir / "m.npz").write_bytes(whole[:cut])
+            self.assert_refused(["csr", "m.npz", "-o", "new.h5ad"], 1, ["m.npz"], ".")
+        random = np.random.default_rng(0)
+        for at in random.integers(0, len(whole), 200):
+            damaged = bytearray(whole)
+            damaged[at] ^= 1 << int(random.integers(8))
+            (self.dir / "m.npz").write_bytes(damaged)
+            done = self.run_h5pack("csr", "m.npz", "-o", "out.h5ad", "--force", "--quiet")
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            if done.returncode == 0:
+                np.testing.assert_array_equal(self.read(), dense)
+
+    def forge(self, name, member, size):
+        """Rewrites an archive so that one array says it has `size` elements, of the bytes that go with it."""
+        with zipfile.ZipFile(self.dir / name) as archive:
+            members = {each: archive.read(each) for each in archive.namelist()}
+        header = members[member]
+        dtype = np.load(io.BytesIO(header)).dtype
+        fake = io.BytesIO()
+        np.lib.format.write_array_header_1_0(fake, {"descr": dtype.str, "fortran_order": False, "shape": (size,)})
+        members[member] = fake.getvalue() + header[-16:]
+        with zipfile.ZipFile(self.dir / name, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+            for each, content in members.items():
+                with archive.open(each, "w", force_zip64=True) as out:
+                    out.write(content)
+        raw = bytearray((self.dir / name).read_bytes())
+        # The size in the directory, which is what is trusted first.
+        at = raw.rfind(member.encode()) - 46
+        self.assertEqual(raw[at:at + 4], b"PK\x01\x02")
+        raw[at + 24:at + 28] = struct.pack("<I", min(size * dtype.itemsize + len(fake.getvalue()), 0xfffffffe))
+        (self.dir / name).write_bytes(raw)
+
+    def test_what_is_no_matrix(self):
+        (self.dir / "folder").mkdir()
+        self.assert_refused(["csr", "folder", "-o", "new.h5ad"], 1, ["folder"], "name an")
+        self.assert_refused(["csr", "absent.csv", "-o", "new.h5ad"], 1, ["absent.csv"], "cannot open")
+        self.write_h5("m.h5", images=np.zeros((2, 2, 2, 3), np.uint8))
+        self.assert_refused(["csr", "m.h5", "-o", "new.h5ad"], 1, ["m.h5"], "npz")
+        self.save_npz("m.npz", "csr", random_matrix())
+        self.assert_refused(["csr", "m.npz", "-o", "new.h5ad", "--row-from", "x"], 2, ["m.npz"], "CSV")
+
+    def test_duplicates_are_summed(self):
+        dense = np.zeros((3, 4), int)
+        rows, columns, values = [0, 0, 2, 0], [1, 1, 3, 0], [5, 6, 1, 2]
+        self.save_npz("m.npz", "coo", dense, row=np.array(rows), col=np.array(columns), data=np.array(values, np.uint8))
+        report = self.pack("m.npz")
+        self.assertEqual((report["entries"], report["duplicates"]), (3, 1))
+        np.testing.assert_array_equal(self.read(), [[2, 11, 0, 0], [0] * 4, [0, 0, 0, 1]])
+        self.save_npz("m.npz", "coo", dense, row=np.array(rows), col=np.array(columns),
+                      data=np.array([200, 100, 1, 2], np.uint8))
+        self.assert_refused(["csr", "m.npz", "-o", "new.h5ad"], 1, ["m.npz", "row 0, column 1", "does not fit uint8"], "--dtype")
+
+    @unittest.skipIf(scipy is None, "no scipy")
+    def test_scipy_reads_and_writes_it(self):
+        matrix = scipy.sparse.random(300, 50, 0.1, format="csr", random_state=1)
+        for form in ("csr", "csc", "coo"):
+            scipy.sparse.save_npz(self.dir / "m.npz", matrix.asformat(form))
+            self.pack("m.npz")
+            np.testing.assert_array_equal(self.read(), matrix.toarray())
+        with h5py.File(self.dir / "out.h5ad") as file:
+            x = file["X"]
+            back = scipy.sparse.csr_matrix((x["data"][:], x["indices"][:], x["indptr"][:]), x.attrs["shape"])
+            back.check_format()
+            np.testing.assert_array_equal(back.toarray(), matrix.toarray()[file["obs/source_index"][:]])
+
+    @unittest.skipIf(anndata is None, "no anndata")
+    def test_anndata_reads_it(self):
+        _, last, _ = self.write_ratings()
+        self.pack("r.csv")
+        self.read()
+        for backed in (None, "r"):
+            found = anndata.read_h5ad(self.dir / "out.h5ad", backed=backed)
+            self.assertEqual((list(found.obs_names), list(found.var_names)), self.names)
+            self.assertEqual(list(found.obs["source_index"]), list(self.order))
+            np.testing.assert_array_equal(found.X[:].toarray(), last[self.order])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,225 @@
+/// h5pack csr: a sparse matrix packed as rows.
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/error.hpp>
+#include <chunkio/tensor.hpp>
+
+#include "cli/byte_size.hpp"
+#include "cli/command.hpp"
+#include "cli/escape.hpp"
+#include "cli/file_bytes.hpp"
+#include "cli/help.hpp"
+#include "cli/interruptible.hpp"
+#include "cli/json_text.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+#include "cli/progress_text.hpp"
+#include "cli/quote.hpp"
+#include "cli/text_layout.hpp"
+#include "h5pack/commands/commands.hpp"
+#include "h5pack/pack/output_files.hpp"
+#include "h5pack/sources/image_files.hpp"
+#include "h5pack/sparse/csr_packer.hpp"
+#include "h5pack/sparse/matrix_source.hpp"
+
+namespace h5pack {
+namespace {
+
+using chunkio::DType;
+using chunkio::Error;
+using chunkio::ErrorCode;
+using Json = nlohmann::ordered_json;
+
+struct CsrCommand {
+  MatrixRequest source = {};
+  std::string output = {};
+  CsrOptions options = {};
+  std::int64_t threads = 0;
+  bool dry_run = false;
+};
+
+const char* name_of(Duplicates duplicates) {
+  switch (duplicates) {
+    case Duplicates::sum:
+      return "sum";
+    case Duplicates::last:
+      return "last";
+    default:
+      return "fail";
+  }
+}
+
+/// The one output, in the words of the checks that packing has.
+void check_csr_output(const CsrCommand& command) {
+  Listing listing;
+  listing.source = {{"path", command.source.input}};
+  listing.splits.emplace_back().images = std::make_unique<ImageFiles>(std::vector<std::string>());
+  check_outputs(listing, command.output, "", command.options.overwrite);
+}
+
+std::string options_json(const CsrCommand& command, const MatrixSource& source) {
+  const CsrOptions& options = command.options;
+  Json json = {{"command", "csr"},
+               {"source", source.description()},
+               {"dtype", std::string(to_string(source.dtype()))},
+               {"duplicates", name_of(options.duplicates.value_or(source.duplicates()))},
+               {"order", options.shuffled ? "shuffled" : "source"}};
+  if (options.shuffled) json["seed"] = options.seed;
+  return cli::json_text(json);
+}
+
+double rate_of(const CsrResult& result) {
+  const auto entries = static_cast<double>(result.num_entries + result.num_duplicates);
+  return result.seconds > 0 ? entries / result.seconds : 0;
+}
+
+std::string report_json(const CsrCommand& command, const MatrixSource& source,
+                        const CsrResult& result) {
+  Json json = {{"command", "csr"},
+               {"dry_run", command.dry_run},
+               {"path", command.output},
+               {"source", source.description()},
+               {"rows", result.num_rows},
+               {"columns", result.num_columns},
+               {"entries", result.num_entries},
+               {"dtype", std::string(to_string(source.dtype()))},
+               {"order", command.options.shuffled ? "shuffled" : "source"}};
+  if (!command.dry_run) {
+    json["duplicates"] = result.num_duplicates;
+    json["empty_rows"] = result.num_empty_rows;
+    json["longest_row"] = result.longest_row;
+    json["buckets"] = result.num_buckets;
+    json["bytes"] = result.file_bytes;
+    json["read_seconds"] = result.read_seconds;
+    json["seconds"] = result.seconds;
+    json["entries_per_second"] = rate_of(result);
+  }
+  return cli::json_text(json) + "\n";
+}
+
+std::string report_text(const CsrCommand& command, const MatrixSource& source,
+                        const CsrResult& result) {
+  const double cells =
+      static_cast<double>(result.num_rows) * static_cast<double>(result.num_columns);
+  std::string text = cli::escape(command.output) + ": " + cli::format_count(result.num_rows) +
+                     " x " + cli::format_count(result.num_columns) + " " +
+                     std::string(to_string(source.dtype())) + " with " +
+                     cli::format_count(result.num_entries) +
+                     (result.num_entries == 1 ? " entry (" : " entries (") +
+                     cli::percent(static_cast<double>(result.num_entries) / cells, 2) + ")";
+  if (command.dry_run) return text + "\n";
+  text += ", " + cli::format_bytes(result.file_bytes) + " in " + cli::decimals(result.seconds, 1) +
+          " s (" + cli::decimals(rate_of(result), 0) + " entries/s)\n";
+  if (result.num_duplicates > 0) {
+    const bool summed = command.options.duplicates.value_or(source.duplicates()) == Duplicates::sum;
+    text += "  " + cli::format_count(result.num_duplicates) +
+            " entries were of a row and column that had one: " +
+            (summed ? "values were summed" : "the last one was kept") + "\n";
+  }
+  if (result.num_empty_rows > 0) {
+    text += "  " + cli::format_count(result.num_empty_rows) + " rows have no entries\n";
+  }
+  return text;
+}
+
+cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
+  if (!command.dry_run) check_csr_output(command);
+  command.options.quiet = global.quiet;
+  command.options.threads = static_cast<int>(command.threads);
+  command.source.memory_budget = command.options.memory_budget;
+  const std::string& input = command.source.input;
+  const cli::FileStamp stamp = cli::file_stamp(input);
+  const std::unique_ptr<MatrixSource> source = open_matrix(command.source);
+  command.options.options_json = options_json(command, *source);
+  command.options.before_publishing = [&] {
+    if (cli::file_stamp(input) == stamp) return;
+    throw Error(ErrorCode::io_failed,
+                cli::quote(input) + " was changed while it was read; pack when nothing changes");
+  };
+  const CsrResult result = command.dry_run ? count_csr(*source, command.options)
+                                           : pack_csr(*source, command.output, command.options);
+  cli::print(global.json ? report_json(command, *source, result)
+                         : report_text(command, *source, result));
+  return cli::ExitCode::ok;
+}
+
+void add_csv_options(CLI::App& app, MatrixRequest& source) {
+  const cli::Heading heading(app, "CSV files");
+  app.add_option("--row-from", source.row_from,
+                 "Column that names the row of each entry (default: the first)")
+      ->type_name("NAME");
+  app.add_option("--column-from", source.column_from,
+                 "Column that names its column (default: the second)")
+      ->type_name("NAME");
+  app.add_option("--value-from", source.value_from,
+                 "Column of values, or none: each is 1 (default: the third, if there is one)")
+      ->type_name("NAME");
+}
+
+void add_file_options(CLI::App& app, CsrCommand& command) {
+  const cli::Heading heading(app, "File");
+  std::vector<std::pair<std::string, std::optional<DType>>> dtypes;
+  for (const DType dtype :
+       {DType::float32, DType::float64, DType::uint8, DType::int8, DType::uint16, DType::int16,
+        DType::uint32, DType::int32, DType::uint64, DType::int64}) {
+    dtypes.emplace_back(std::string(to_string(dtype)), dtype);
+  }
+  cli::add_choice(app, "--dtype", command.source.dtype, std::move(dtypes),
+                  "Type of the values (default: as in .npz, else float32)");
+  app.add_flag("--transpose", command.source.transpose,
+               "Pack columns as rows, as for genes x cells");
+  cli::add_choice<std::optional<Duplicates>>(
+      app, "--duplicates", command.options.duplicates,
+      {{"sum", Duplicates::sum}, {"last", Duplicates::last}, {"fail", Duplicates::fail}},
+      "Of several entries of one row and column take the sum or the last, or stop (default: sum; "
+      "of CSV, last)");
+  cli::add_choice<bool>(app, "--order", command.options.shuffled,
+                        {{"shuffled", true}, {"source", false}}, "Order of the rows");
+  cli::add_seed(app, "--seed", command.options.seed, "Seed of the shuffled order");
+  app.add_flag("-f,--force", command.options.overwrite, "Replace an existing output file");
+  cli::add_integer(app, "-j,--threads", command.threads, 1,
+                   "Threads that parse and sort (default: all CPUs)")
+      ->default_str("");
+  cli::add_memory_budget(app, command.options.memory_budget);
+  app.add_flag("-n,--dry-run", command.dry_run, "Read and count; write nothing");
+}
+
+}  // namespace
+
+void add_csr_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
+  CLI::App* const sub =
+      app.add_subcommand("csr", "Pack a sparse matrix, such as ratings or counts, as rows");
+  const auto command = std::make_shared<CsrCommand>();
+  cli::add_required(*sub, "SOURCE", command->source.input,
+                    ".npz of scipy, .mtx, or CSV with an entry on each line, which both may be "
+                    "compressed by gzip; - reads standard input");
+  cli::add_required(*sub, "-o,--output", command->output, "File to write", "OUT");
+  add_csv_options(*sub, command->source);
+  add_file_options(*sub, *command);
+  cli::set_help(*sub,
+                {"h5pack csr ratings.csv -o ratings.h5ad --row-from userId --column-from movieId",
+                 "h5pack csr matrix.mtx.gz -o cells.h5ad --transpose"},
+                {"--output", "--row-from", "--column-from", "--value-from", "--dtype",
+                 "--transpose", "--order", "--seed", "--force", "--dry-run"});
+  sub->callback([command, &global, &action] {
+    cli::check_threads(command->threads);
+    cli::check_output(command->output);
+    action = [command, &global] {
+      const cli::Leavings left{
+          .ended =
+              "an output that was begun is left as after a kill: the same command with "
+              "--force starts again"};
+      return cli::run_interruptible(global, left, [&] { return run_csr(*command, global); });
+    };
+  });
+}
+
+}  // namespace h5pack

@@ -1,0 +1,74 @@
+/// A source of a sparse matrix: a kind of file, opened.
+///
+/// What a kind adds is one line of open_matrix() and a class. Data flow: a source gives its entries
+/// once, in blocks -> CsrPacker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <chunkio/tensor.hpp>
+
+#include "cli/quote.hpp"
+#include "h5pack/sparse/entry.hpp"
+
+namespace h5pack {
+
+struct MatrixRequest {
+  std::string input = {};
+  std::optional<chunkio::DType> dtype = {};  ///< Absent: as the kind of source has it.
+  bool transpose = false;                    ///< Rows become columns.
+  /// Columns of a CSV file. Empty: the first, the second, and the third if there is one; a value of
+  /// "none": each entry is 1.
+  std::string row_from = {}, column_from = {}, value_from = {};
+  std::int64_t memory_budget = 0;  ///< Bytes for tables of rows, columns and their names.
+};
+
+class MatrixSource {
+ public:
+  MatrixSource() = default;
+  MatrixSource(const MatrixSource&) = delete;
+  MatrixSource& operator=(const MatrixSource&) = delete;
+  virtual ~MatrixSource() = default;
+
+  /// Of the stored values.
+  [[nodiscard]] virtual chunkio::DType dtype() const = 0;
+  [[nodiscard]] virtual Duplicates duplicates() const = 0;  ///< What they mean if nobody says.
+  /// Kind, path and options, for the file.
+  [[nodiscard]] virtual nlohmann::ordered_json description() const = 0;
+  /// Its path, for messages.
+  [[nodiscard]] std::string name() const {
+    return cli::quote(description().at("path").get<std::string>());
+  }
+  /// Units of progress that read() goes through, "entries" or "bytes"; 0: not known.
+  [[nodiscard]] virtual std::int64_t num_units() const = 0;
+  [[nodiscard]] virtual const char* unit() const { return "entries"; }
+  /// Of the file, if it says so itself; else known when it was read.
+  [[nodiscard]] virtual std::int64_t num_rows() const = 0;
+  [[nodiscard]] virtual std::int64_t num_columns() const = 0;
+
+  /// Gives all entries to the sink, on the calling thread. To be called once.
+  /// \param advance  takes units of progress.
+  /// \throws Error corrupt_data with the place; unsupported, io_failed, out_of_resources.
+  virtual void read(const EntrySink& sink, const std::function<void(std::int64_t)>& advance) = 0;
+
+  /// Names, once all is read; absent if the source numbers them.
+  using NameOf = std::function<std::string_view(std::int64_t)>;
+  [[nodiscard]] virtual NameOf row_names() const { return {}; }
+  [[nodiscard]] virtual NameOf column_names() const { return {}; }
+  /// Memory that they take.
+  [[nodiscard]] virtual std::int64_t names_bytes() const { return 0; }
+};
+
+/// Opens a source by what it holds: a zip file is .npz, a text that begins with %%MatrixMarket is
+/// that, and any other text is CSV; text may be compressed with gzip, and "-" is standard input.
+/// \throws Error not_found, io_failed, corrupt_data, unsupported, invalid_argument (options that
+///         are not of that kind, no such column).
+[[nodiscard]] std::unique_ptr<MatrixSource> open_matrix(const MatrixRequest& request);
+
+}  // namespace h5pack
