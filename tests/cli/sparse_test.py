@@ -68,6 +68,23 @@ class SparseTest(CliTest):
             with self.subTest(command[0]):
                 self.assert_refused(command, 1, ["anndata.h5"], "images")
 
+    def test_what_csr_packs_is_read(self):
+        entries = [(row, column) for row in range(1, 41) for column in range(1, 9) if row * column % 3 == 1]
+        (self.dir / "m.mtx").write_text(f"%%MatrixMarket matrix coordinate real general\n40 8 {len(entries)}\n" + "".join(
+            f"{row} {column} {row * 10 + column}\n" for row, column in entries))
+        digests = set()
+        for order in ("source", "shuffled"):
+            self.h5pack("csr", "m.mtx", "-o", f"{order}.h5ad", "--order", order)
+            info = self.h5pack_json("info", f"{order}.h5ad")[0]
+            self.assertEqual((info["format_version"], info["order"], info["shape"]), (3, order, [40, 8]))
+            self.assertEqual(info["sparse"]["num_values"], len(entries))
+            self.assertEqual([field["name"] for field in info["fields"]], ["obs/source_index"])
+            epoch = self.h5pack_json("stream", f"{order}.h5ad", "--batch", 7, "--digest")[0]
+            self.assertEqual(epoch["images"], 40)
+            digests.add(epoch["pixel_digest"])  # of rows as the source counts them
+            self.assertEqual(self.run_h5pack("verify", f"{order}.h5ad").returncode, 0)
+        self.assertEqual(len(digests), 1)
+
     def test_damage_is_one_line(self):
         for case, words in (("columns_first", "CSC"), ("without_shape", "shape"), ("bad_end", "indptr")):
             for command in ("info", "stream", "verify"):

@@ -84,11 +84,12 @@ void read_description(hid_t file, hid_t leading, DatasetInfo& info) {
   if (!has_format(file, info.path)) return;
   const std::int64_t version = root.numbers<std::int64_t>(root_attribute::kFormat, 1)->front();
   if (version < 1) throw root.corrupt(root_attribute::kFormat, "is not a version number");
-  if (version > kFormatVersion) {
-    throw Error(ErrorCode::unsupported,
-                info.path + " has format version " + std::to_string(version) +
-                    ", this library reads versions up to " + std::to_string(kFormatVersion) +
-                    "; install a newer one");
+  const std::int64_t newest = info.sparse ? sparse::kFormatVersion : kFormatVersion;
+  if (version > newest) {
+    throw Error(ErrorCode::unsupported, info.path + " has format version " +
+                                            std::to_string(version) +
+                                            ", this library reads versions up to " +
+                                            std::to_string(newest) + "; install a newer one");
   }
   info.format_version = version;
   info.creator = root.text(root_attribute::kCreator).value_or("");

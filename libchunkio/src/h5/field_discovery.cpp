@@ -162,6 +162,7 @@ void find_labels(Dataset::Impl& impl, const OpenOptions& options, const FileCont
 
 /// Whether the dataset is that of the digests, which is no field.
 bool holds_digests(const DatasetInfo& info, const std::string& name) {
+  if (info.sparse) return name == sparse::kRows + std::string("/") + kSampleDigests;
   return info.format_version.value_or(1) > 1 && name == kSampleDigests;
 }
 

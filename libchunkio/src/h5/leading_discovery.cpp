@@ -208,7 +208,7 @@ std::optional<std::string> find_sparse(const Dataset::Impl& file, const FileCont
     return std::nullopt;
   }
   // As AnnData and 10x Genomics call it.
-  for (const char* name : {"X", "matrix"}) {
+  for (const char* name : {sparse::kMatrix, "matrix"}) {
     if (is_one(name)) return name;
   }
   if (!image_candidates(contents, options.scale.has_value()).datasets.empty()) return std::nullopt;

@@ -17,11 +17,11 @@
 namespace chunkio::h5 {
 namespace {
 
-constexpr const char* kData = "data";
-constexpr const char* kIndices = "indices";
-constexpr const char* kOffsets = "indptr";
-constexpr const char* kShape = "shape";
-constexpr const char* kMembers[] = {kData, kIndices, kOffsets, kShape};
+using sparse::kData;
+using sparse::kIndices;
+using sparse::kIndptr;
+using sparse::kShape;
+constexpr const char* kMembers[] = {kData, kIndices, kIndptr, kShape};
 
 /// The path inside the group.
 std::string member(const std::string& group, const char* name) {
@@ -58,7 +58,7 @@ struct MatrixSize {
 
 /// \throws Error unsupported: it is stored by columns.
 void refuse_columns(const AttributeReader& attributes, const std::string& what) {
-  for (const char* name : {"encoding-type", "h5sparse_format"}) {
+  for (const char* name : {sparse::kEncodingType, "h5sparse_format"}) {
     std::optional<std::string> kind;
     try {
       kind = attributes.text(name);
@@ -133,13 +133,13 @@ std::vector<std::string> sparse_groups(const FileContents& contents) {
   for (const DatasetSummary& dataset : contents.datasets) {
     const std::string& name = dataset.name;
     const std::size_t slash = name.rfind('/');
-    if (name.substr(slash == std::string::npos ? 0 : slash + 1) != kOffsets) continue;
+    if (name.substr(slash == std::string::npos ? 0 : slash + 1) != kIndptr) continue;
     const std::string group = slash == std::string::npos ? "" : name.substr(0, slash);
     const auto is_list = [&](const char* of) {
       const DatasetSummary* const one = find(contents, member(group, of));
       return one != nullptr && one->shape && one->shape->rank() == 1;
     };
-    if (is_list(kOffsets) && is_list(kIndices) && is_list(kData)) groups.push_back(group);
+    if (is_list(kIndptr) && is_list(kIndices) && is_list(kData)) groups.push_back(group);
   }
   return groups;
 }
@@ -150,7 +150,7 @@ std::shared_ptr<const SparseMatrix> open_sparse(const Dataset::Impl& file, const
   const std::string what = path + ": " + display_name(group);
   const DatasetSummary& data = *find(contents, member(group, kData));
   const DatasetSummary& indices = *find(contents, member(group, kIndices));
-  const DatasetSummary& offsets = *find(contents, member(group, kOffsets));
+  const DatasetSummary& offsets = *find(contents, member(group, kIndptr));
   for (const DatasetSummary* one : {&data, &indices, &offsets}) {
     if (!one->refusal.empty()) throw refused(path, one->describe());
   }

@@ -76,7 +76,8 @@ ImageOptions recorded_image_options(const chunkio::DatasetInfo& info) {
 }
 
 std::optional<chunkio::FieldInfo> find_source_index(const chunkio::Dataset& dataset) {
-  std::optional<chunkio::FieldInfo> field = dataset.find_field(kSourceIndex);
+  const std::string folder = dataset.info().sparse ? "obs/" : "";  // as AnnData has it
+  std::optional<chunkio::FieldInfo> field = dataset.find_field(folder + kSourceIndex);
   const bool usable =
       field && field->dtype == chunkio::DType::int64 && field->row_shape.rank() == 0;
   return usable ? field : std::nullopt;
