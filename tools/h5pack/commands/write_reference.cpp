@@ -89,7 +89,8 @@ std::string roff_option(const CLI::Option& option) {
   for (const std::string& name : spellings(option)) names.push_back("\\fB" + roff(name) + "\\fR");
   std::string text = ".TP\n" + cli::joined(names, ", ");
   if (takes_value(option) && !option.get_type_name().empty()) {
-    text += " \\fI" + roff(option.get_type_name()) + "\\fR";
+    // Lines may be broken behind each of the choices.
+    text += " \\fI" + cli::replaced(roff(option.get_type_name()), "|", "|\\:") + "\\fR";
   }
   text += "\n" + roff(option.get_description());
   if (takes_value(option) && !option.get_default_str().empty()) {
