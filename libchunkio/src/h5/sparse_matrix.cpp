@@ -169,6 +169,11 @@ std::shared_ptr<const SparseMatrix> open_sparse(const Dataset::Impl& file, const
   if (matrix->rows < 1) {
     throw Error(ErrorCode::corrupt_data, what + " has no rows; there is nothing to read");
   }
+  // Offsets of all rows are read, and a small file can claim any number of them.
+  constexpr std::int64_t kAlwaysRead = std::int64_t{1} << 24;
+  if (matrix->rows > std::max(kAlwaysRead, file.bytes->size())) {
+    throw corrupt(std::to_string(matrix->rows) + " rows are more than the file has bytes");
+  }
   if (matrix->num_values < 1) {
     throw Error(ErrorCode::corrupt_data, what + " holds no values; there is nothing to read");
   }

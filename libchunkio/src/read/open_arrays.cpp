@@ -114,9 +114,7 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
                     "turn verify off",
                 "verify");
   }
-  sources::SparseExtents extents{.batch_rows = sources::LargestSum(layout.rows),
-                                 .rows_in_flight = sources::LargestSum(in_flight.rows),
-                                 .groups_in_flight = sources::LargestSum(in_flight.groups)};
+  sources::SparseExtents extents;
   std::vector<std::unique_ptr<ChunkSource>> by_file;
   std::vector<std::int64_t> rows;
   for (const auto& file : files) {
@@ -129,12 +127,13 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
     rows.push_back(file->info.num_samples);
   }
   const h5::SparseMatrix& matrix = *files.front()->sparse;
-  layout.sparse->batch_bytes = base::SparseLayout::bytes(
-      layout.rows, extents.batch_rows.sum(), matrix.values->stored.dtype, matrix.index_dtype());
+  layout.sparse->batch_bytes =
+      base::SparseLayout::bytes(layout.rows, extents.rows.largest_sum(layout.rows),
+                                matrix.values->stored.dtype, matrix.index_dtype());
   const std::int64_t block_bytes = sources::SparseSource::block_bytes(
       matrix,
-      std::min(extents.groups_in_flight.sum(),
-               sources::SparseSource::kMostRead * extents.rows_in_flight.sum()),
+      std::min(extents.groups.largest_sum(in_flight.groups),
+               sources::SparseSource::kMostRead * extents.rows.largest_sum(in_flight.rows)),
       std::min(in_flight.groups, in_flight.rows));
   layout.sparse->blocks->limit(block_bytes);
   opened.sparse_bytes = (options.memory.max_held + 1) * layout.sparse->batch_bytes + block_bytes;

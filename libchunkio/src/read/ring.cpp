@@ -161,15 +161,6 @@ void Ring::return_lease(std::int64_t index) noexcept {
 void Ring::assemble(internal::BatchSlot& slot) {
   const SparseRing& sparse = *layout_->sparse;
   const std::span<const base::SparseRow> rows = slot.sparse_rows();
-  // Given back also if there is no memory for the batch.
-  struct GiveBack {
-    std::span<const base::SparseRow> rows;
-    base::SparseBlocks& blocks;
-    ~GiveBack() {
-      for (const base::SparseRow& row : rows) blocks.release(*row.block, 1);
-    }
-  } const give_back{rows, *sparse.blocks};
-
   std::vector<std::int64_t> offsets(rows.size() + 1);
   for (std::size_t i = 0; i < rows.size(); ++i) offsets[i + 1] = offsets[i] + rows[i].count;
   const DType dtype = layout_->leading.info.dtype;
@@ -197,6 +188,7 @@ void Ring::assemble(internal::BatchSlot& slot) {
     std::memcpy(indices, row.indices, count * index_bytes);
     values += count * value_bytes;
     indices += count * index_bytes;
+    sparse.blocks->release(*row.block, 1);
   }
 }
 

@@ -181,7 +181,7 @@ class Ring : public std::enable_shared_from_this<Ring> {
   void touch(std::int64_t index) noexcept;
 
   /// Makes the CSR matrix of the batch out of what its rows were read to, which is given back.
-  /// Without the mutex. \pre the slot is leased, and nobody has seen it.
+  /// Without the mutex. \pre the slot is complete, and nobody else works with it.
   /// \throws Error out_of_resources, unsupported (more values than its columns' type counts).
   void assemble(internal::BatchSlot& slot);
   /// Gives up the rows of a CSR matrix that were not handed over. \pre no source works.

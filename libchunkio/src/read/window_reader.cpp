@@ -140,26 +140,34 @@ std::shared_ptr<const internal::BatchSlot> WindowReader::next(base::WaitHook& lo
   const std::shared_ptr<OwnBatch> own = all_held ? ring_->make_own() : nullptr;
 
   const std::int64_t index = scheduler_.next_slot();
+  internal::BatchSlot& slot = ring_->slot(index);
+  std::int64_t skipped = 0;
+  const auto close_gaps = [&] {
+    if (options_.on_error == OnError::skip) skipped = slot.close_gaps();
+  };
+  const bool sparse = ring_->layout().sparse.has_value();
+  if (sparse) {
+    lock.unlock();  // the slot is complete, so that nobody else works with it
+    close_gaps();
+    ring_->assemble(slot);
+    lock.lock();
+  }
   leased = ring_->lease(index);
   scheduler_.take_next();
 
-  std::int64_t skipped = 0;
-  const bool sparse = ring_->layout().sparse.has_value();
-  std::int64_t bytes = leased->rows * filler_.streamed_row_bytes();
-  if (own || sparse || options_.on_error == OnError::skip) {
+  if (own || (!sparse && options_.on_error == OnError::skip)) {
     lock.unlock();  // the lease keeps everybody else off the slot
-    if (options_.on_error == OnError::skip) skipped = ring_->slot(index).close_gaps();
-    bytes = leased->rows * filler_.streamed_row_bytes();
-    if (sparse) {
-      ring_->assemble(ring_->slot(index));
-      bytes += static_cast<std::int64_t>(leased->sparse.bytes()) -
-               leased->rows * static_cast<std::int64_t>(sizeof(base::SparseRow));
-    }
+    if (!sparse) close_gaps();
     if (own) {
-      own->fill(ring_->slot(index));
+      own->fill(slot);
       leased = {own, &own->slot()};
     }
     lock.lock();
+  }
+  std::int64_t bytes = leased->rows * filler_.streamed_row_bytes();
+  if (sparse) {
+    bytes += static_cast<std::int64_t>(leased->sparse.bytes()) -
+             leased->rows * static_cast<std::int64_t>(sizeof(base::SparseRow));
   }
   statistics_.add_batch(
       {.images = leased->rows, .skipped = skipped, .bytes = bytes, .copied = own != nullptr}, start,

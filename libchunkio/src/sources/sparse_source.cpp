@@ -45,13 +45,12 @@ void SparseSource::scan(std::int64_t group_samples, SparseExtents& extents) {
     for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
       const std::int64_t row = first + static_cast<std::int64_t>(i);
       if (row % group_samples == 0) group_offsets_.push_back(offsets[i]);
-      extents.batch_rows.add(offsets[i + 1] - offsets[i]);
-      extents.rows_in_flight.add(offsets[i + 1] - offsets[i]);
+      extents.rows.add(offsets[i + 1] - offsets[i]);
     }
   }
   group_offsets_.push_back(matrix_.num_values);
   for (std::size_t i = 0; i + 1 < group_offsets_.size(); ++i) {
-    extents.groups_in_flight.add(group_offsets_[i + 1] - group_offsets_[i]);
+    extents.groups.add(group_offsets_[i + 1] - group_offsets_[i]);
   }
   file_->check_unchanged();
 }

@@ -4,10 +4,11 @@
 /// grows with the rows.
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <queue>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -20,40 +21,51 @@
 
 namespace chunkio::sources {
 
-/// The sum of the largest of many numbers.
-class LargestSum {
+/// How many numbers there are of which size, in constant memory: those below 2^7 one by one, larger
+/// ones in classes that differ by less than 1/64.
+class SizeCounts {
  public:
-  /// \param count  how many of them; 8 bytes each.
-  explicit LargestSum(std::int64_t count) : count_(static_cast<std::size_t>(count)) {}
-
-  void add(std::int64_t value) {
-    if (kept_.size() < count_) {
-      kept_.push(value);
-      sum_ += value;
-    } else if (count_ > 0 && value > kept_.top()) {
-      sum_ += value - kept_.top();
-      kept_.pop();
-      kept_.push(value);
-    }
+  /// \param value  >= 0.
+  void add(std::int64_t value) noexcept {
+    Class& one = classes_[class_of(value)];
+    ++one.count;
+    one.sum += value;
+    one.largest = std::max(one.largest, value);
   }
-  [[nodiscard]] std::int64_t sum() const noexcept { return sum_; }
+  /// No less than the sum of the `count` largest, and hardly more.
+  [[nodiscard]] std::int64_t largest_sum(std::int64_t count) const noexcept {
+    std::int64_t sum = 0;
+    for (std::size_t i = classes_.size(); i-- > 0 && count > 0;) {
+      const Class& one = classes_[i];
+      sum += one.count <= count ? one.sum : count * one.largest;
+      count -= one.count;
+    }
+    return sum;
+  }
 
  private:
-  std::size_t count_;
-  std::int64_t sum_ = 0;
-  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> kept_;
+  static constexpr int kBits = 6;  // of a class, behind the leading one
+  struct Class {
+    std::int64_t count = 0, sum = 0, largest = 0;
+  };
+  [[nodiscard]] static std::size_t class_of(std::int64_t value) noexcept {
+    const auto number = static_cast<std::uint64_t>(value);
+    const int shift = std::max(static_cast<int>(std::bit_width(number)) - kBits - 1, 0);
+    return (static_cast<std::size_t>(shift) << kBits) + static_cast<std::size_t>(number >> shift);
+  }
+
+  std::vector<Class> classes_ = std::vector<Class>(std::size_t{64 - kBits + 1} << kBits);
 };
 
-/// How many values rows have: what batches and row groups take at most.
+/// How many values the rows of all files have, and their row groups.
 struct SparseExtents {
-  LargestSum batch_rows;        ///< Of the rows of a batch.
-  LargestSum rows_in_flight;    ///< Of all rows that may be read and not yet taken.
-  LargestSum groups_in_flight;  ///< Likewise of row groups.
+  SizeCounts rows;
+  SizeCounts groups;
 };
 
 class SparseSource final : public ChunkSource {
  public:
-  /// Reads the offsets of all rows once, to check them and to add up `extents`. Blocks on storage.
+  /// Reads the offsets of all rows once, to check them and to count `extents`. Blocks on storage.
   /// \param bytes   of the file. \param scratch  shared by what is read together.
   /// \param blocks  what rows are read to; of all files.
   /// \throws Error corrupt_data, io_failed, hdf5_failed, out_of_resources.

@@ -12,6 +12,7 @@
 #include <chunkio/dlpack.hpp>
 #include <chunkio/loader.hpp>
 
+#include "sources/sparse_source.hpp"
 #include "support/errors.hpp"
 #include "support/scratch.hpp"
 #include "support/sparse_files.hpp"
@@ -268,6 +269,26 @@ TEST_F(LoaderSparseTest, MemoryFollowsTheLongestRows) {
   wanted.memory.budget = std::int64_t{8} << 20;
   expect_error(ErrorCode::out_of_resources, {"memory_budget", "too small"},
                [&] { Loader(dataset, wanted); });
+}
+
+TEST(SizeCountsTest, TheSumOfTheLargestIsHardlyMoreThanTheirs) {
+  sources::SizeCounts counts;
+  Rows values = {0, 1, 127, 128, 129, std::int64_t{1} << 62};
+  std::uint64_t state = 1;
+  for (int i = 0; i < 3000; ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    values.push_back(static_cast<std::int64_t>((state >> 33) >> (i % 30)));
+  }
+  for (const std::int64_t value : values) counts.add(value);
+  std::sort(values.rbegin(), values.rend());
+  std::int64_t exact = 0;
+  for (std::size_t count = 0; count < values.size(); ++count) {
+    const std::int64_t sum = counts.largest_sum(static_cast<std::int64_t>(count));
+    ASSERT_GE(sum, exact) << count;
+    ASSERT_LE(static_cast<double>(sum), static_cast<double>(exact) * (1 + 1.0 / 64)) << count;
+    exact += values[count];
+  }
+  EXPECT_EQ(counts.largest_sum(5000), exact);
 }
 
 TEST_F(LoaderSparseTest, WhatCannotBeIsRefused) {
