@@ -10,7 +10,6 @@
 #include <chunkio/normalizer.hpp>
 
 #include "base/checked_math.hpp"
-#include "base/cpus.hpp"
 #include "base/require.hpp"
 #include "base/streaming_copy.hpp"
 #include "device/dense_lines.hpp"
@@ -70,9 +69,8 @@ struct Row {
 void sort(Row& row) {
   std::vector<std::size_t> order(row.columns.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return row.columns[a] < row.columns[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return row.columns[a] < row.columns[b]; });
   Row sorted;
   for (const std::size_t i : order) {
     if (!sorted.columns.empty() && sorted.columns.back() == row.columns[i]) {
@@ -175,20 +173,16 @@ struct Densifier::Impl {
 
 Densifier::Densifier(std::int64_t columns, DenseOptions options, std::int64_t num_threads) {
   using base::require;
-  constexpr std::int64_t kMaxThreads = 1024;
   require(columns >= 1, "columns must be >= 1, got " + std::to_string(columns));
-  require(options.dtype == DType::float32 || options.dtype == DType::float16 ||
-              options.dtype == DType::bfloat16,
-          "dtype must be float32, float16 or bfloat16, got " +
-              std::string(to_string(options.dtype)));
+  require(
+      options.dtype == DType::float32 || options.dtype == DType::float16 ||
+          options.dtype == DType::bfloat16,
+      "dtype must be float32, float16 or bfloat16, got " + std::string(to_string(options.dtype)));
   require(!options.row_sum || (*options.row_sum > 0 && std::isfinite(*options.row_sum)),
           "row_sum must be above 0 and finite");
   require(!options.binary || (!options.row_sum && !options.log1p),
           "binary makes every value 1; leave out row_sum and log1p");
-  require(num_threads >= 0 && num_threads <= kMaxThreads,
-          "num_threads must be between 0 and 1024, got " + std::to_string(num_threads));
-  impl_ = std::make_unique<Impl>(columns, options,
-                                 num_threads == 0 ? base::default_threads() : num_threads);
+  impl_ = std::make_unique<Impl>(columns, options, device::checked_threads(num_threads));
 }
 
 Densifier::Densifier(Densifier&&) noexcept = default;

@@ -41,7 +41,7 @@ struct Normalizer::Impl {
         sample_shape(info.sample_shape()),
         writer(device::make_normalize_plan(info, options)),
         largest_cached_bytes(largest_cached),
-        threads(checked_threads(num_threads)),
+        threads(device::checked_threads(num_threads)),
         team(threads) {}
 
   [[nodiscard]] const device::NormalizePlan& plan() const noexcept { return writer.plan(); }
@@ -105,16 +105,6 @@ struct Normalizer::Impl {
   std::int64_t largest_cached_bytes;
   std::int64_t threads;
   device::ThreadTeam team;
-
- private:
-  [[nodiscard]] static std::int64_t checked_threads(std::int64_t num_threads) {
-    constexpr std::int64_t kMaxThreads = 1024;
-    if (num_threads < 0 || num_threads > kMaxThreads) {
-      throw Error(ErrorCode::invalid_argument,
-                  "num_threads must be between 0 and 1024, got " + std::to_string(num_threads));
-    }
-    return num_threads == 0 ? base::default_threads() : num_threads;
-  }
 };
 
 Normalizer::Normalizer(const DatasetInfo& info, NormalizeOptions options, std::int64_t num_threads)

@@ -6,6 +6,8 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/cpus.hpp"
+#include "base/require.hpp"
 #include "base/trace.hpp"
 
 namespace chunkio::device {
@@ -58,6 +60,13 @@ void ThreadTeam::take_part(std::unique_lock<std::mutex>& lock) {
     if (error && !error_) error_ = error;
     if (++num_done_ == count_) work_done_.notify_one();
   }
+}
+
+std::int64_t checked_threads(std::int64_t num_threads) {
+  constexpr std::int64_t kMaxThreads = 1024;
+  base::require(num_threads >= 0 && num_threads <= kMaxThreads,
+                "num_threads must be between 0 and 1024, got " + std::to_string(num_threads));
+  return num_threads == 0 ? base::default_threads() : num_threads;
 }
 
 }  // namespace chunkio::device

@@ -46,4 +46,8 @@ class ThreadTeam {
   std::vector<std::jthread> threads_;
 };
 
+/// How many threads `num_threads` means: 0 the CPUs of this process, as base::default_threads() has
+/// it. \throws Error invalid_argument unless it is 0 to 1024.
+[[nodiscard]] std::int64_t checked_threads(std::int64_t num_threads);
+
 }  // namespace chunkio::device

@@ -1,6 +1,7 @@
 /// What stands behind an open Dataset.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -50,4 +51,15 @@ struct Dataset::Impl {
   void check_unchanged() const;
 };
 
+namespace h5 {
+
+/// Whether a file may have that many rows of which each is read when it is opened, such as labels.
+/// Filters make a thousand out of one byte, and those of a virtual dataset can be claimed without
+/// any; but no sample takes less than a byte.
+[[nodiscard]] inline bool may_have_rows(const Dataset::Impl& file, std::int64_t rows) noexcept {
+  constexpr std::int64_t kAlwaysRead = std::int64_t{1} << 24;
+  return rows <= std::max(kAlwaysRead, file.bytes->size());
+}
+
+}  // namespace h5
 }  // namespace chunkio

@@ -15,6 +15,7 @@ namespace chunkio::h5 {
 /// The element type of an HDF5 type, if it is one of the ten (any byte order; libhdf5 converts). Of
 /// an enumeration, such as h5py's bool, that of its values.
 [[nodiscard]] std::optional<DType> element_type(hid_t type);
+[[nodiscard]] constexpr bool is_integer(DType dtype) noexcept { return dtype < DType::float32; }
 /// The type in memory, native byte order. Not to be closed.
 [[nodiscard]] hid_t memory_type(DType dtype);
 /// "uint8", "compound", "string", ...

@@ -12,6 +12,7 @@
 
 #include "base/checked_math.hpp"
 #include "h5/description_reader.hpp"
+#include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/schema.hpp"
@@ -47,8 +48,6 @@ std::optional<FieldInfo> as_field(const DatasetSummary& dataset, std::int64_t nu
   if (row_shape.num_elements() < 1) return std::nullopt;
   return FieldInfo{dataset.name, *dataset.dtype, row_shape};
 }
-
-bool is_integer(DType dtype) { return dtype < DType::float32; }
 
 /// The field as labels: integers [N] or [N,1] are delivered as int64 [N], uint8 [N,A] as it is.
 /// \param own  of a file of this format, where uint8 [N,1] is a table of one attribute.
@@ -229,14 +228,6 @@ bool are_stored(const StoredArray& labels, const DatasetInfo& info) {
          info.num_samples;
 }
 
-/// Whether a file may have that many labels to be read when it is opened. Filters make a thousand
-/// out of one byte, and those of a virtual dataset can be claimed without any; but no image takes
-/// less than a byte.
-bool is_large_enough(const Dataset::Impl& impl) {
-  constexpr std::int64_t kAlwaysRead = std::int64_t{1} << 24;
-  return impl.info.num_samples <= std::max(kAlwaysRead, impl.bytes->size());
-}
-
 /// Labels index class names, so one out of range would be read beyond a table.
 void check_labels(const Dataset::Impl& impl, LinkFiles link_files) {
   const DatasetInfo& info = impl.info;
@@ -251,7 +242,7 @@ void check_labels(const Dataset::Impl& impl, LinkFiles link_files) {
                     std::to_string(info.num_samples) + " values; write the file again");
   }
   // The images of a link lie in files that were opened themselves.
-  if (link_files == LinkFiles::refused && !is_large_enough(impl)) {
+  if (link_files == LinkFiles::refused && !may_have_rows(impl, info.num_samples)) {
     throw Error(ErrorCode::corrupt_data,
                 info.path + ": " + printable(info.labels->name) + " has " +
                     std::to_string(info.num_samples) + " rows, the file only " +

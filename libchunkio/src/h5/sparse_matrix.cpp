@@ -10,6 +10,7 @@
 #include "base/sparse_layout.hpp"
 #include "h5/attributes.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/schema.hpp"
@@ -38,18 +39,7 @@ std::string display_name(const std::string& group) {
   return group.empty() ? "the matrix" : printable(group);
 }
 
-bool is_integer(const std::optional<DType>& dtype) {
-  if (!dtype) return false;
-  switch (*dtype) {
-    case DType::float16:
-    case DType::bfloat16:
-    case DType::float32:
-    case DType::float64:
-      return false;
-    default:
-      return true;
-  }
-}
+bool is_integer(const std::optional<DType>& dtype) { return dtype && h5::is_integer(*dtype); }
 
 /// Rows and columns, as whoever wrote the group says.
 struct MatrixSize {
@@ -169,9 +159,8 @@ std::shared_ptr<const SparseMatrix> open_sparse(const Dataset::Impl& file, const
   if (matrix->rows < 1) {
     throw Error(ErrorCode::corrupt_data, what + " has no rows; there is nothing to read");
   }
-  // Offsets of all rows are read, and a small file can claim any number of them.
-  constexpr std::int64_t kAlwaysRead = std::int64_t{1} << 24;
-  if (matrix->rows > std::max(kAlwaysRead, file.bytes->size())) {
+  // The offsets of all are read.
+  if (!may_have_rows(file, matrix->rows)) {
     throw corrupt(std::to_string(matrix->rows) + " rows are more than the file has bytes");
   }
   if (matrix->num_values < 1) {
