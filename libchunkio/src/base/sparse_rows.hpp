@@ -19,10 +19,11 @@
 
 namespace chunkio::base {
 
-/// What a row group, or a part of it, was read to.
+/// What the wanted rows of a row group were read to.
 struct SparseBlock {
   HostBuffer memory;
   std::atomic<std::int64_t> rows = 0;  ///< That are still to be taken.
+  std::size_t index = 0;               ///< Among the blocks in use; of SparseBlocks.
 };
 
 /// What a slot has of each row until its batch is made. \pre zeroed or written by a source.
@@ -44,8 +45,10 @@ class SparseBlocks {
   /// A block of at least `bytes`, for `rows` rows. \throws Error out_of_resources.
   [[nodiscard]] SparseBlock& take(std::size_t bytes, std::int64_t rows) {
     const std::lock_guard lock(mutex_);
-    spare_.reserve(spare_.size() + used_.size() + 1);  // so that giving back cannot fail
-    used_.reserve(used_.size() + 1);
+    // So that giving back cannot fail.
+    const std::size_t blocks = spare_.size() + used_.size() + 1;
+    if (spare_.capacity() < blocks) spare_.reserve(2 * blocks);
+    if (used_.capacity() < blocks) used_.reserve(2 * blocks);
     const auto found = std::find_if(spare_.begin(), spare_.end(), [&](const auto& spare) {
       return bytes <= spare->memory.size() && spare->memory.size() <= bytes + slack(bytes);
     });
@@ -53,15 +56,16 @@ class SparseBlocks {
       used_.push_back(std::move(*found));
       spare_.erase(found);
     } else {
-      while (!spare_.empty() && bytes_ + bytes > limit_) {
-        bytes_ -= spare_.front()->memory.size();
-        spare_.erase(spare_.begin());
+      while (!spare_.empty() && bytes_ + HostBuffer::footprint(bytes) > limit_) {
+        bytes_ -= footprint(*spare_.back());
+        spare_.pop_back();
       }
       auto block = std::make_unique<SparseBlock>();
       block->memory = HostBuffer(bytes);
-      bytes_ += bytes;
+      bytes_ += footprint(*block);
       used_.push_back(std::move(block));
     }
+    used_.back()->index = used_.size() - 1;
     used_.back()->rows.store(rows, std::memory_order_relaxed);
     return *used_.back();
   }
@@ -70,13 +74,11 @@ class SparseBlocks {
   void release(SparseBlock& block, std::int64_t rows) noexcept {
     if (block.rows.fetch_sub(rows, std::memory_order_acq_rel) > rows) return;
     const std::lock_guard lock(mutex_);
-    for (auto& used : used_) {
-      if (used.get() != &block) continue;
-      std::swap(used, used_.back());
-      keep(std::move(used_.back()));
-      used_.pop_back();
-      return;
-    }
+    std::unique_ptr<SparseBlock>& place = used_[block.index];
+    std::swap(place, used_.back());
+    place->index = block.index;
+    keep(std::move(used_.back()));
+    used_.pop_back();
   }
 
   /// All rows that were not taken are given up. \pre nobody reads or writes blocks.
@@ -90,11 +92,14 @@ class SparseBlocks {
   [[nodiscard]] static std::size_t slack(std::size_t bytes) noexcept { return bytes / 4; }
 
  private:
+  [[nodiscard]] static std::size_t footprint(const SparseBlock& block) noexcept {
+    return HostBuffer::footprint(block.memory.size());
+  }
   void keep(std::unique_ptr<SparseBlock> block) noexcept {
     if (bytes_ <= limit_) {
       spare_.push_back(std::move(block));
     } else {
-      bytes_ -= block->memory.size();
+      bytes_ -= footprint(*block);
     }
   }
 

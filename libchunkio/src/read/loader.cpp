@@ -97,15 +97,18 @@ OrderOptions order_options(const LoaderOptions& options, const RowGroups& groups
           .drop_last = options.order.drop_last};
 }
 
-read::InFlight in_flight(const EpochOrder& order) {
-  // Two windows of each lane, and what is left of a third until its last batch is handed over.
-  constexpr std::int64_t kWindows = 3;
+/// With all slots of the ring filled, or being filled; and what was read together with them: of
+/// each lane, rows of the window that was begun, and of the one that is being handed over.
+read::InFlight in_flight(const EpochOrder& order, std::int64_t num_slots) {
   const OrderOptions& options = order.options();
-  const std::int64_t lanes = options.lanes / options.world_size;
-  return {
-      .rows =
-          std::min(lanes * plan::max_window_samples(order, kWindows), order.groups().num_samples()),
-      .groups = std::min(kWindows * lanes * options.window_groups, order.groups().num_groups())};
+  const RowGroups& groups = order.groups();
+  const std::int64_t window = std::max<std::int64_t>(plan::max_window_samples(order, 1), 1);
+  const std::int64_t windows = base::ceil_divide(num_slots * order.batch_rows(0), window) +
+                               2 * (options.lanes / options.world_size);
+  const std::int64_t rows = std::min(windows * window, groups.num_samples());
+  const bool random = options.mode == OrderMode::random;
+  return {.rows = rows,
+          .groups = std::min(random ? rows : windows * options.window_groups, groups.num_groups())};
 }
 
 /// An epoch without batches is no epoch that anybody wanted.
@@ -170,7 +173,7 @@ struct Loader::Impl {
                           .prefetch_depth = options.memory.prefetch_depth,
                           .max_held = options.memory.max_held});
     read::OpenedArrays opened =
-        read::open_arrays(dataset, *groups, options, in_flight(order), layout);
+        read::open_arrays(dataset, *groups, options, in_flight(order, num_slots), layout);
     source_kind = opened.source;
     source_reason = std::move(opened.reason);
     trials = std::move(opened.trials);

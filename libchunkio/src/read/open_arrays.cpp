@@ -130,11 +130,13 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
   layout.sparse->batch_bytes =
       base::SparseLayout::bytes(layout.rows, extents.rows.largest_sum(layout.rows),
                                 matrix.values->stored.dtype, matrix.index_dtype());
+  const std::int64_t reads = std::min(in_flight.groups, in_flight.rows);
+  const bool whole_groups = options.order.mode != OrderMode::random && !groups.is_selection();
   const std::int64_t block_bytes = sources::SparseSource::block_bytes(
       matrix,
       std::min(extents.groups.largest_sum(in_flight.groups),
                sources::SparseSource::kMostRead * extents.rows.largest_sum(in_flight.rows)),
-      std::min(in_flight.groups, in_flight.rows));
+      whole_groups ? reads : in_flight.rows, reads, opened.direct_io);
   layout.sparse->blocks->limit(block_bytes);
   opened.sparse_bytes = (options.memory.max_held + 1) * layout.sparse->batch_bytes + block_bytes;
   opened.source = SourceKind::direct;

@@ -16,6 +16,7 @@ namespace chunkio::sources {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kCacheLine = 64;
 
 }  // namespace
 
@@ -39,7 +40,8 @@ ElementReader::Way ElementReader::way() const noexcept {
 
 std::size_t ElementReader::room(std::int64_t count) const noexcept {
   const std::size_t bytes = io::RangeReader(*bytes_).scratch_bytes(count * array_->row_bytes);
-  return (bytes + kPage - 1) / kPage * kPage;
+  const std::size_t alignment = bytes_->block_bytes() > 1 ? kPage : kCacheLine;
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 std::span<std::byte> ElementReader::read(std::int64_t first, std::int64_t count,

@@ -29,10 +29,11 @@ class ElementReader {
                 std::shared_ptr<const h5::StoredArray> array,
                 std::shared_ptr<const ByteSource> bytes, std::shared_ptr<base::BufferPool> scratch);
 
-  /// Room that read() needs for `count` elements; whole pages.
+  /// Room that read() needs for `count` elements: whole pages where blocks are read, else whole
+  /// cache lines.
   [[nodiscard]] std::size_t room(std::int64_t count) const noexcept;
   /// Reads elements [first, first + count), inside the array.
-  /// \param room     as room() says, aligned to a page.
+  /// \param room     as room() says, aligned as its size is.
   /// \param through  what prefetch() returned for them, or null.
   /// \returns them, inside `room`. \throws Error as ChunkSource::place().
   std::span<std::byte> read(std::int64_t first, std::int64_t count, std::span<std::byte> room,

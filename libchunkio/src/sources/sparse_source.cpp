@@ -77,6 +77,8 @@ ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> r
     wanted += offset_of(row_at(i) + 1) - offset_of(row_at(i));
   }
   const bool all = offsets.back() - offsets.front() <= kMostRead * wanted;
+  std::vector<Run> runs;
+  std::size_t bytes = 0;
   for (std::size_t begin = 0; begin < rows.size();) {
     std::size_t end = begin + 1;
     // Rows without values lie between others for nothing.
@@ -85,49 +87,61 @@ ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> r
       ++end;
     }
     const std::int64_t run_first = row_at(begin);
-    const auto run_offsets =
-        offsets.subspan(static_cast<std::size_t>(run_first - first),
-                        static_cast<std::size_t>(row_at(end - 1) - run_first) + 2);
-    place_run(run_first, run_offsets, group, rows.subspan(begin, end - begin), stop, cost);
+    runs.push_back(
+        {.first = run_first,
+         .offsets = offsets.subspan(static_cast<std::size_t>(run_first - first),
+                                    static_cast<std::size_t>(row_at(end - 1) - run_first) + 2),
+         .rows = rows.subspan(begin, end - begin)});
+    bytes += room_of(runs.back());
     begin = end;
+  }
+  const auto num_rows = static_cast<std::int64_t>(rows.size());
+  base::SparseBlock& block = blocks_->take(bytes, num_rows);
+  try {
+    std::span<std::byte> left = block.memory.bytes();
+    for (const Run& run : runs) {
+      place_run(run, group, left.first(room_of(run)), block, stop, cost);
+      left = left.subspan(room_of(run));
+    }
+  } catch (...) {
+    for (const RowTarget& row : rows) *reinterpret_cast<base::SparseRow*>(row.target) = {};
+    blocks_->release(block, num_rows);
+    throw;
   }
   base::store_fence();
   file_->check_unchanged();
   return cost;
 }
 
-void SparseSource::place_run(std::int64_t first, std::span<const std::int64_t> offsets,
-                             const RowGroup& group, std::span<const RowTarget> rows,
-                             const std::stop_token& stop, ReadCost& cost) const {
-  const std::int64_t begin = offsets.front();
-  const std::int64_t count = offsets.back() - begin;
+std::size_t SparseSource::room_of(const Run& run) const noexcept {
+  return values_.room(run.num_values()) + indices_.room(run.num_values());
+}
+
+void SparseSource::place_run(const Run& run, const RowGroup& group, std::span<std::byte> room,
+                             base::SparseBlock& block, const std::stop_token& stop,
+                             ReadCost& cost) const {
+  const std::int64_t begin = run.offsets.front();
+  const std::int64_t count = run.num_values();
   const std::size_t values_room = values_.room(count);
-  const auto num_rows = static_cast<std::int64_t>(rows.size());
-  base::SparseBlock& block = blocks_->take(values_room + indices_.room(count), num_rows);
-  try {
-    const std::span<std::byte> room = block.memory.bytes();
-    std::span<const std::byte> values;
-    std::span<const std::byte> indices;
-    const auto read_values = [&] {
-      values = values_.read(begin, count, room.first(values_room), group.prefetched, stop, cost);
-    };
-    // What is prefetched is read in the order of the file.
-    if (!indices_first_) read_values();
-    indices = indices_.read(begin, count, room.subspan(values_room), group.prefetched, stop, cost);
-    if (indices_first_) read_values();
-    matrix_.check_indices(indices, first, group.first_row + rows.back().row, file_->info.path);
-    for (const RowTarget& row : rows) {
-      const auto at = static_cast<std::size_t>(group.first_row + row.row - first);
-      const std::int64_t from = offsets[at] - begin;
-      *reinterpret_cast<base::SparseRow*>(row.target) = {
-          .values = values.data() + from * matrix_.values->row_bytes,
-          .indices = indices.data() + from * matrix_.indices->row_bytes,
-          .count = offsets[at + 1] - offsets[at],
-          .block = &block};
-    }
-  } catch (...) {
-    blocks_->release(block, num_rows);
-    throw;
+  std::span<const std::byte> values;
+  const auto read_values = [&] {
+    values = values_.read(begin, count, room.first(values_room), group.prefetched, stop, cost);
+  };
+  // What is prefetched is read in the order of the file.
+  if (!indices_first_) read_values();
+  const std::span<const std::byte> indices =
+      indices_.read(begin, count, room.subspan(values_room), group.prefetched, stop, cost);
+  if (indices_first_) read_values();
+  matrix_.check_indices(indices, run.first, group.first_row + run.rows.back().row,
+                        file_->info.path);
+  for (const RowTarget& row : run.rows) {
+    const auto at = static_cast<std::size_t>(group.first_row + row.row - run.first);
+    const std::int64_t from = run.offsets[at] - begin;
+    *reinterpret_cast<base::SparseRow*>(row.target) = {
+        .values = values.data() + from * matrix_.values->row_bytes,
+        .indices = indices.data() + from * matrix_.indices->row_bytes,
+        .count = run.offsets[at + 1] - run.offsets[at],
+        .block = &block};
   }
 }
 
@@ -160,11 +174,16 @@ std::int64_t SparseSource::memory_bytes(std::int64_t threads) const noexcept {
 }
 
 std::int64_t SparseSource::block_bytes(const h5::SparseMatrix& matrix, std::int64_t values,
-                                       std::int64_t blocks) noexcept {
-  constexpr std::int64_t kPages = std::int64_t{4} << 12;  // of two arrays, and where they begin
-  const std::int64_t bytes = values * matrix.value_bytes() + blocks * kPages;
-  return bytes +
-         static_cast<std::int64_t>(base::SparseBlocks::slack(static_cast<std::size_t>(bytes)));
+                                       std::int64_t runs, std::int64_t blocks, bool direct_io) {
+  // Of two arrays: where they begin and end in blocks that are read, or in cache lines.
+  const std::int64_t run_bytes = direct_io ? std::int64_t{6} << 12 : 2 * 64;
+  const std::int64_t bytes = values * matrix.value_bytes() + runs * run_bytes;
+  const std::int64_t with_slack =
+      bytes + static_cast<std::int64_t>(base::SparseBlocks::slack(static_cast<std::size_t>(bytes)));
+  // The system gives whole pages, of large blocks huge ones.
+  const auto of_one = static_cast<std::size_t>(with_slack / std::max<std::int64_t>(blocks, 1));
+  return with_slack +
+         blocks * static_cast<std::int64_t>(base::HostBuffer::footprint(of_one + 1) - of_one);
 }
 
 }  // namespace chunkio::sources

@@ -80,20 +80,29 @@ class SparseSource final : public ChunkSource {
   /// Without the blocks.
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
-  /// Bytes that blocks take beside the values that were asked for: those between wanted rows, and
-  /// whole pages. \param values  in flight. \param blocks  in flight.
+  /// Bytes that all blocks take at most.
+  /// \param values  in flight. \param runs  of adjacent rows. \param blocks  one a group read.
   [[nodiscard]] static std::int64_t block_bytes(const h5::SparseMatrix& matrix, std::int64_t values,
-                                                std::int64_t blocks) noexcept;
+                                                std::int64_t runs, std::int64_t blocks,
+                                                bool direct_io);
   /// Rows that are not wanted are read if there are at most so many times as many values as wanted.
   static constexpr std::int64_t kMostRead = 4;
 
  private:
   void scan(std::int64_t group_samples, SparseExtents& extents);
-  /// \param rows     adjacent, ascending; may be wanted more than once.
-  /// \param offsets  of row `first` and those behind it.
-  void place_run(std::int64_t first, std::span<const std::int64_t> offsets, const RowGroup& group,
-                 std::span<const RowTarget> rows, const std::stop_token& stop,
-                 ReadCost& cost) const;
+  /// Adjacent rows, or with others between them that are read, too.
+  struct Run {
+    std::int64_t first = 0;                      ///< Row in the file.
+    std::span<const std::int64_t> offsets = {};  ///< Of it and those behind it, and the end.
+    std::span<const RowTarget> rows = {};        ///< May be wanted more than once.
+
+    [[nodiscard]] std::int64_t num_values() const noexcept {
+      return offsets.back() - offsets.front();
+    }
+  };
+  [[nodiscard]] std::size_t room_of(const Run& run) const noexcept;
+  void place_run(const Run& run, const RowGroup& group, std::span<std::byte> room,
+                 base::SparseBlock& block, const std::stop_token& stop, ReadCost& cost) const;
 
   std::shared_ptr<const Dataset::Impl> file_;
   const h5::SparseMatrix& matrix_;
