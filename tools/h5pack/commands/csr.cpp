@@ -1,4 +1,6 @@
 /// h5pack csr: a sparse matrix packed as rows.
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -26,7 +28,6 @@
 #include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/pack/output_files.hpp"
-#include "h5pack/sources/image_files.hpp"
 #include "h5pack/sparse/csr_packer.hpp"
 #include "h5pack/sparse/matrix_source.hpp"
 
@@ -46,23 +47,13 @@ struct CsrCommand {
   bool dry_run = false;
 };
 
-const char* name_of(Duplicates duplicates) {
-  switch (duplicates) {
-    case Duplicates::sum:
-      return "sum";
-    case Duplicates::last:
-      return "last";
-    default:
-      return "fail";
-  }
-}
+constexpr std::array<std::pair<const char*, Duplicates>, 3> kDuplicates = {
+    {{"sum", Duplicates::sum}, {"last", Duplicates::last}, {"fail", Duplicates::fail}}};
 
-/// The one output, in the words of the checks that packing has.
-void check_csr_output(const CsrCommand& command) {
-  Listing listing;
-  listing.source = {{"path", command.source.input}};
-  listing.splits.emplace_back().images = std::make_unique<ImageFiles>(std::vector<std::string>());
-  check_outputs(listing, command.output, "", command.options.overwrite);
+const char* name_of(Duplicates duplicates) {
+  return std::find_if(kDuplicates.begin(), kDuplicates.end(),
+                      [&](const auto& one) { return one.second == duplicates; })
+      ->first;
 }
 
 std::string options_json(const CsrCommand& command, const MatrixSource& source) {
@@ -131,7 +122,9 @@ std::string report_text(const CsrCommand& command, const MatrixSource& source,
 }
 
 cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
-  if (!command.dry_run) check_csr_output(command);
+  if (!command.dry_run) {
+    check_output_file(command.output, command.source.input, command.options.overwrite);
+  }
   command.options.quiet = global.quiet;
   command.options.threads = static_cast<int>(command.threads);
   command.source.memory_budget = command.options.memory_budget;
@@ -177,8 +170,7 @@ void add_file_options(CLI::App& app, CsrCommand& command) {
   app.add_flag("--transpose", command.source.transpose,
                "Pack columns as rows, as for genes x cells");
   cli::add_choice<std::optional<Duplicates>>(
-      app, "--duplicates", command.options.duplicates,
-      {{"sum", Duplicates::sum}, {"last", Duplicates::last}, {"fail", Duplicates::fail}},
+      app, "--duplicates", command.options.duplicates, {kDuplicates.begin(), kDuplicates.end()},
       "Of several entries of one row and column take the sum or the last, or stop (default: sum; "
       "of CSV, last)");
   cli::add_choice<bool>(app, "--order", command.options.shuffled,

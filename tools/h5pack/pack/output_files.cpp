@@ -56,12 +56,13 @@ void check_file(const std::string& path, bool force) {
   }
 }
 
-/// \throws Error output_exists if writing `path` would replace what is read.
-void check_is_no_input(const Listing& listing, const std::string& path) {
+/// Calls visit(check), which is to call check(input) for each of the inputs. \throws Error
+/// output_exists if writing `path` would replace one of them, or what it is a link to.
+template <class Visit>
+void check_is_no_input(const std::string& path, Visit visit) {
   struct ::stat output {};
   if (::lstat(path.c_str(), &output) != 0) return;
-  const auto check = [&](const std::string& input) {
-    // The input itself, or what it is a link to.
+  visit([&](const std::string& input) {
     for (const auto look : {&::lstat, &::stat}) {
       struct ::stat status {};
       if (look(input.c_str(), &status) == 0 && status.st_dev == output.st_dev &&
@@ -70,9 +71,25 @@ void check_is_no_input(const Listing& listing, const std::string& path) {
                     cli::quote(path) + " is one of the inputs; choose another -o");
       }
     }
-  };
-  check(listing.source.at("path").get<std::string>());
-  for (const Split& split : listing.splits) split.images->visit_inputs(check);
+  });
+}
+
+void check_is_no_input(const std::string& path, const Listing& listing) {
+  check_is_no_input(path, [&](const auto& check) {
+    check(listing.source.at("path").get<std::string>());
+    for (const Split& split : listing.splits) split.images->visit_inputs(check);
+  });
+}
+
+/// \throws Error not_found, io_failed if no file can be made beside `path`.
+void check_folder_of(const std::string& path) {
+  const std::string folder = folder_of(path);
+  std::error_code unknown;
+  if (!fs::is_directory(folder, unknown)) {
+    throw Error(ErrorCode::not_found, "no folder " + cli::quote(folder) +
+                                          " for the output: make it first, or choose another -o");
+  }
+  check_writable(folder);
 }
 
 /// Which entry of which folder a file written to `path` becomes.
@@ -117,6 +134,14 @@ std::vector<std::string> output_paths(const Listing& listing, const std::string&
   return paths;
 }
 
+void check_output_file(const std::string& out, const std::string& input, bool force) {
+  check_folder_of(out);
+  check_file(out, force);
+  for (const char* suffix : kSuffixes) {
+    check_is_no_input(out + suffix, [&](const auto& check) { check(input); });
+  }
+}
+
 void check_outputs(const Listing& listing, const std::string& out, const std::string& report,
                    bool force, const std::optional<Shard>& shard) {
   if (listing.output_is_folder) {
@@ -136,21 +161,15 @@ void check_outputs(const Listing& listing, const std::string& out, const std::st
     }
     check_writable(existing.string());
   } else {
-    const std::string folder = folder_of(out);
-    std::error_code unknown;
-    if (!fs::is_directory(folder, unknown)) {
-      throw Error(ErrorCode::not_found, "no folder " + cli::quote(folder) +
-                                            " for the output: make it first, or choose another -o");
-    }
-    check_writable(folder);
+    check_folder_of(out);
   }
   const std::vector<std::string> outputs = output_paths(listing, out, shard);
   for (const std::string& path : outputs) {
     check_file(path, force);
-    for (const char* suffix : kSuffixes) check_is_no_input(listing, path + suffix);
+    for (const char* suffix : kSuffixes) check_is_no_input(path + suffix, listing);
   }
   if (report.empty()) return;
-  check_is_no_input(listing, report);
+  check_is_no_input(report, listing);
   check_is_no_output(outputs, report);
 }
 

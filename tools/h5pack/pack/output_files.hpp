@@ -15,6 +15,10 @@ namespace h5pack {
 [[nodiscard]] std::vector<std::string> output_paths(const Listing& listing, const std::string& out,
                                                     const std::optional<Shard>& shard = {});
 
+/// Finds what would make writing one file fail that is made of another. Changes nothing.
+/// \throws Error as check_outputs().
+void check_output_file(const std::string& out, const std::string& input, bool force);
+
 /// Finds what would make writing fail. Changes nothing.
 /// \param report  another file that will be written, or empty: it must be neither input nor output.
 /// \param force   an output may be there already.
