@@ -1,7 +1,7 @@
 /// Errors: one exception type with a closed set of codes.
 ///
 ///     try {
-///       train(*loader.next());
+///       while (auto batch = loader.next()) train(*batch);
 ///     } catch (const chunkio::Error& error) {
 ///       if (error.code() != chunkio::ErrorCode::timed_out) throw;
 ///       std::fprintf(stderr, "%s\n", error.what());
