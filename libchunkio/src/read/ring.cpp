@@ -183,11 +183,13 @@ void Ring::assemble(internal::BatchSlot& slot) {
   const std::size_t value_bytes = size_of(dtype);
   const std::size_t index_bytes = size_of(sparse.index_dtype);
   for (const base::SparseRow& row : rows) {
-    const auto count = static_cast<std::size_t>(row.count);
-    std::memcpy(values, row.values, count * value_bytes);
-    std::memcpy(indices, row.indices, count * index_bytes);
-    values += count * value_bytes;
-    indices += count * index_bytes;
+    // An empty row has no addresses.
+    if (const auto count = static_cast<std::size_t>(row.count); count > 0) {
+      std::memcpy(values, row.values, count * value_bytes);
+      std::memcpy(indices, row.indices, count * index_bytes);
+      values += count * value_bytes;
+      indices += count * index_bytes;
+    }
     sparse.blocks->release(*row.block, 1);
   }
 }
