@@ -16,3 +16,11 @@ target_include_directories(resize_cases PRIVATE ${PROJECT_SOURCE_DIR}/libchunkio
 target_link_libraries(resize_cases PRIVATE chunkio_core chunkio_warnings nlohmann_json::nlohmann_json Threads::Threads)
 chunkio_add_python_tests(Image.ResizesEqualPillow scripts/resize_test short
                          ENVIRONMENT RESIZE_CASES=$<TARGET_FILE:resize_cases>)
+
+if(CHUNKIO_HAS_CODECS)
+  add_executable(decode_cases programs/decode_cases.cpp)
+  target_include_directories(decode_cases PRIVATE ${PROJECT_SOURCE_DIR}/libchunkio/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(decode_cases PRIVATE chunkio_core chunkio_warnings nlohmann_json::nlohmann_json Threads::Threads)
+  chunkio_add_python_tests(Image.DecodesAsPillow scripts/decode_test short
+                           ENVIRONMENT DECODE_CASES=$<TARGET_FILE:decode_cases>)
+endif()

@@ -65,7 +65,7 @@ class BareUpload {
 /// Every image of an epoch, against the CPU. \throws std::runtime_error.
 void check_device_epoch(chunkio::cuda::DeviceLoader& loader, const Case& images,
                         const NormalizePlan& plan, cudaStream_t stream) {
-  const auto key = chunkio::device::augmentation_key(0, 0);  // Of no use without crops and flips.
+  const auto key = chunkio::base::augmentation_key(0, 0);  // Of no use without crops and flips.
   std::vector<std::int64_t> order;
   loader.start_epoch(kEpoch);
   while (const auto batch = loader.next(stream)) {

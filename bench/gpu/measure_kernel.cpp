@@ -101,7 +101,7 @@ class Batches {
       check_cuda(cudaMemcpy(buffer.get(), images_.data(), images_.size(), cudaMemcpyHostToDevice),
                  "cudaMemcpy");
     }
-    const chunkio::base::PhiloxKey key = chunkio::device::augmentation_key(7, 1);
+    const chunkio::base::PhiloxKey key = chunkio::base::augmentation_key(7, 1);
     for (std::int64_t i = 0; i < num_rows; ++i) {
       tasks_.push_back(
           {static_cast<std::int32_t>(i), chunkio::device::crop_of(plan.crop, key, i, 0)});

@@ -19,6 +19,8 @@ THIRD_PARTIES = {
     "NVTX": re.compile(r"nvtx3/"),
     "OpenCV": re.compile(r"opencv2?/"),
     "libjpeg": re.compile(r"jpeglib\.h$"),
+    "libpng": re.compile(r"png\.h$"),
+    "libwebp": re.compile(r"webp/"),
     "TBB": re.compile(r"(tbb|oneapi)/"),
     "CLI11": re.compile(r"CLI/"),
     "codecs": re.compile(r"(libdeflate|zlib|lz4|zstd)\w*\.h$"),
@@ -42,7 +44,7 @@ def _add(folder, may_use, third_parties=()):
 
 
 for _i, (_layer, _parties) in enumerate({
-        "base": ("XXH3", "NVTX"), "image": (), "plan": (), "io": (), "h5": ("HDF5", "codecs"), "sources": (),
+        "base": ("XXH3", "NVTX"), "image": ("libjpeg", "libpng", "libwebp"), "plan": (), "io": (), "h5": ("HDF5", "codecs"), "sources": (),
         "read": ("JSON",), "write": ("JSON",), "advice": ("JSON",), "device": ("CUDA", "JSON")}.items()):
     # Reading and writing do not know each other.
     _add(f"libchunkio/src/{_layer}", [f for f in INNER[:_i] if not (_layer == "write" and f.endswith("/read"))], _parties)

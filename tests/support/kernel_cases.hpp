@@ -138,7 +138,7 @@ inline KernelBatch kernel_batch(const device::NormalizePlan& plan, std::int64_t 
   fill(batch.images, kImages * plan.image_bytes());
   fill(batch.labels, kImages * KernelBatch::kLabels);
   batch.output.resize(static_cast<std::size_t>(rows * plan.output_bytes()));
-  const base::PhiloxKey key = device::augmentation_key(random(), 3);
+  const base::PhiloxKey key = base::augmentation_key(random(), 3);
   const device::ImageTransform writer(plan);
   for (std::int64_t i = 0; i < rows; ++i) {
     const device::RowTask task{static_cast<std::int32_t>(random() % kImages),

@@ -42,6 +42,34 @@ struct PixelScale {
   bool clip = false;
 };
 
+/// Which part of an image becomes a sample, before it is resized.
+enum class CropMode {
+  center,          ///< The middle, after the shorter side is resized: for evaluation.
+  random_resized,  ///< A part of random place, area and ratio, another one each epoch.
+  whole,           ///< All of it; its ratio may change.
+};
+
+/// The enumerator's name, as a static string.
+CHUNKIO_EXPORT std::string_view to_string(CropMode mode) noexcept;
+
+/// How images that are stored encoded, in sizes of their own, become samples of one size while they
+/// are read. Pixels are those of Pillow and torchvision (Resize, CenterCrop, RandomResizedCrop;
+/// antialiased, bilinear), bit for bit.
+struct DecodeOptions {
+  std::int64_t height = 224, width = 224;  ///< Of a sample, in pixels; 1 to 65535.
+  CropMode crop = CropMode::center;
+  /// Of `center`: pixels of the shorter side of the image that the middle is cut out of. 0: 8/7 of
+  /// the larger of height and width, as 256 for 224.
+  std::int64_t shorter_side = 0;
+  /// Of `random_resized`: the part of the image's area, and the width of the part in its heights.
+  double min_scale = 0.08, max_scale = 1;
+  double min_ratio = 3.0 / 4, max_ratio = 4.0 / 3;
+  bool gray = false;  ///< One channel instead of RGB.
+  /// False: JPEG images of which less is wanted than a half, a quarter or an eighth of their pixels
+  /// a side are decoded to that size, which is faster, and gives slightly other pixels.
+  bool exact = true;
+};
+
 /// How to find and read the arrays of a file. All defaults fit files of this library.
 struct OpenOptions {
   /// Path of the dataset that leads, inside the file: images, any numbers [N,...], or the group of
@@ -57,6 +85,9 @@ struct OpenOptions {
   /// are read through libhdf5: slow, so meant for writing them again. Absent: they are delivered as
   /// the numbers they are, which are no images.
   std::optional<PixelScale> scale = {};
+  /// Delivers encoded images as samples uint8 [H,W,C] of one size. Absent: such a file can be
+  /// looked at, and read with read_encoded(), but no Loader reads it. Says nothing of other files.
+  std::optional<DecodeOptions> decode = {};
   /// Read also what lies outside of the file: through soft and external links, external storage and
   /// virtual datasets. Only for files you trust: they can name any file this process may read. A
   /// source file that a virtual dataset lacks reads as the fill value.
@@ -76,6 +107,23 @@ struct SparseInfo {
   std::int64_t columns = 0;
   std::int64_t num_values = 0;       ///< Stored, of all rows.
   DType index_dtype = DType::int32;  ///< Of columns as they are delivered: int32 or int64.
+};
+
+/// Of images that are stored encoded (JPEG, PNG, WebP), each in a size of its own: a group with
+/// their bytes one after the other (`data`) and where each begins (`indptr`).
+struct EncodedInfo {
+  std::int64_t num_bytes = 0;  ///< Of all images.
+  /// Of the images as they are stored, in pixels. A larger one is damaged.
+  std::int64_t max_height = 0, max_width = 0;
+  std::int64_t max_pixels = 0;
+};
+
+/// One image as its file had it.
+struct EncodedImage {
+  std::vector<std::byte> bytes = {};
+  std::int64_t height = 0, width = 0;  ///< Of the pixels as they are stored.
+  /// How they are turned to stand upright, as in EXIF: 1 (they do) to 8.
+  std::uint8_t orientation = 1;
 };
 
 /// Rows of a CSR matrix in memory of their own.
@@ -152,6 +200,9 @@ struct DatasetInfo {
   /// Present if a CSR matrix leads: `leading` is then its group, the type of its values, and
   /// [columns].
   std::optional<SparseInfo> sparse = {};
+  /// Present if encoded images lead. With OpenOptions::decode they are images of that size for all
+  /// that follows; without, uint8 that are no images.
+  std::optional<EncodedInfo> encoded = {};
   // Of images; empty and 0 if other numbers lead.
   std::string images_path = {};  ///< Path of the image dataset inside the file: leading.name.
   std::int64_t height = 0, width = 0, channels = 0;
@@ -200,7 +251,8 @@ struct DatasetInfo {
     if (!has_images()) return leading.row_shape;
     return layout == Layout::nhwc ? Shape{height, width, channels} : Shape{channels, height, width};
   }
-  /// Of a CSR matrix the mean over its rows of their values and columns, >= 1.
+  /// Of a row as it is delivered; of a CSR matrix the mean over its rows of their values and
+  /// columns, of encoded images without OpenOptions::decode that of their bytes, >= 1.
   [[nodiscard]] std::int64_t sample_bytes() const {
     if (has_images()) return height * width * channels;
     if (sparse) {
@@ -208,6 +260,7 @@ struct DatasetInfo {
           static_cast<std::int64_t>(size_of(leading.dtype) + size_of(sparse->index_dtype));
       return std::max<std::int64_t>(sparse->num_values * value_bytes / num_samples, 1);
     }
+    if (encoded) return std::max<std::int64_t>(encoded->num_bytes / num_samples, 1);
     return leading.row_shape.num_elements() * static_cast<std::int64_t>(size_of(leading.dtype));
   }
 };
@@ -257,6 +310,10 @@ class CHUNKIO_EXPORT Dataset {
   ///         invalid_argument (range), corrupt_data (offsets that decrease, a column out of range),
   ///         hdf5_failed, out_of_resources.
   [[nodiscard]] SparseRows read_sparse(std::int64_t first, std::int64_t count) const;
+  /// Reads an encoded image as it is stored, through libhdf5. Blocks on I/O.
+  /// \throws Error unsupported (no encoded images lead), invalid_argument (there is no such row),
+  ///         corrupt_data (offsets that decrease), hdf5_failed.
+  [[nodiscard]] EncodedImage read_encoded(std::int64_t row) const;
   /// The array of that name: the one that leads, the labels or a field; absent if there is none.
   /// \throws Error unsupported if it has a row for each sample, but impossibly many bytes,
   ///         corrupt_data if it is one of damaged_objects.

@@ -248,6 +248,14 @@ class CHUNKIO_EXPORT DatasetWriter {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Of the writers that keep no journal.
+struct PublishOptions {
+  /// Replace an existing PATH (at close, atomically), and discard a leftover PATH.partial.
+  bool overwrite = false;
+  /// Requested to stop: close() ends with Error cancelled.
+  std::stop_token stop = {};
+};
+
 /// What a file of a sparse matrix [N,M] will hold: rows of different lengths, in compressed sparse
 /// rows (CSR), as anndata and scipy have them.
 struct SparseSpec {
@@ -268,13 +276,6 @@ struct SparseSpec {
   std::string options_json = "{}";  ///< Packing options and source.
 };
 
-struct SparseWriterOptions {
-  /// Replace an existing PATH (at close, atomically), and discard a leftover PATH.partial.
-  bool overwrite = false;
-  /// Requested to stop: close() ends with Error cancelled.
-  std::stop_token stop = {};
-};
-
 /// One file with a sparse matrix being written. Like DatasetWriter it writes the structure first
 /// and entries by position, and publishes the file whole or not at all; but it keeps no journal. In
 /// memory it has 25 bytes a row. write_rows() may be called from several threads, everything else
@@ -286,7 +287,7 @@ class CHUNKIO_EXPORT SparseWriter {
   ///         writer), invalid_argument, not_found (no such folder), no_space, io_failed,
   ///         hdf5_failed. Nothing is left behind then.
   SparseWriter(const std::string& path, const SparseSpec& spec,
-               const SparseWriterOptions& options = {});
+               const PublishOptions& options = {});
   SparseWriter(SparseWriter&&) noexcept;
   SparseWriter& operator=(SparseWriter&&) noexcept;
   /// Without close(): removes PATH.partial.
@@ -314,6 +315,56 @@ class CHUNKIO_EXPORT SparseWriter {
   ///         meanwhile), digest_mismatch (the disk did not keep what was written), io_failed,
   ///         no_space, hdf5_failed, cancelled.
   void close();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What a file of encoded images will hold beside them.
+struct EncodedSpec {
+  /// Of labels 0..K-1; empty: none.
+  std::vector<std::string> class_names = {};
+  std::vector<std::string> attribute_names = {};  ///< Of the columns of a label table; or empty.
+  std::string split = {};                         ///< "train", "test", ...; may be empty.
+  std::string order = "source";                   ///< "shuffled" or "source".
+  std::uint64_t seed = 0;                         ///< Of the shuffle.
+  std::string options_json = "{}";                ///< Packing options and source.
+  /// Bytes of all images, about: reserved at once, so that a full disk is an error before the work.
+  std::int64_t expected_bytes = 0;
+};
+
+/// One file of images that stay encoded (JPEG, PNG, WebP), each in a size of its own. They are
+/// added one after the other; what is known only then, such as labels, comes with close(). The file
+/// is published whole or not at all; there is no journal. In memory it has 25 bytes an image. One
+/// thread at a time.
+class CHUNKIO_EXPORT EncodedWriter {
+ public:
+  /// Creates PATH.partial. Blocks on I/O.
+  /// \throws Error as SparseWriter.
+  EncodedWriter(const std::string& path, const EncodedSpec& spec,
+                const PublishOptions& options = {});
+  EncodedWriter(EncodedWriter&&) noexcept;
+  EncodedWriter& operator=(EncodedWriter&&) noexcept;
+  /// Without close(): removes PATH.partial.
+  ~EncodedWriter();
+
+  [[nodiscard]] std::int64_t num_rows() const noexcept;
+
+  /// Adds an image. Its bytes are taken as they are: that they can be decoded is for the caller to
+  /// know. Blocks on I/O.
+  /// \throws Error invalid_argument (no bytes, or more than 1 GiB; a side that is not 1 to 65535;
+  ///         an orientation that is not 1 to 8; after close()), io_failed, no_space, after which
+  ///         the writer is done for.
+  void add(const EncodedImage& image);
+
+  /// Adds fields and structure, reads the file back and publishes it. Blocks on I/O: fsync, and one
+  /// read of the file. Called again after it succeeded, it does nothing.
+  /// \param fields      of num_rows() rows each: labels, source_index (int64 [N]).
+  /// \param statistics  of RGB pixels; without means and deviations it has none.
+  /// \throws Error invalid_argument (no images; fields of other lengths), and otherwise as
+  ///         SparseWriter::close().
+  void close(std::vector<FieldData> fields, const DatasetStatistics& statistics = {});
 
  private:
   struct Impl;

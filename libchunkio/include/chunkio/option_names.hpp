@@ -19,7 +19,7 @@
 namespace chunkio {
 
 /// All values, in the order of their numbers. For every enumeration of the library but those of
-/// DLPack: Bottleneck, DeviceType, DType, ErrorCode, Layout, OnError, OrderMode, Resident,
+/// DLPack: Bottleneck, CropMode, DeviceType, DType, ErrorCode, Layout, OnError, OrderMode, Resident,
 /// SourceKind, Uneven, Verify, WhenHeld, cuda::DeviceResident and cuda::PinMemory.
 template <class Option>
 [[nodiscard]] CHUNKIO_EXPORT std::span<const Option> values_of() noexcept;

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._core import Batch, SparseTensor, Tensor
 from ._core import version as __version__
-from ._dataset import Dataset
+from ._dataset import Dataset, Decode
 from ._loader import Loader
 from ._normalizer import Densifier, Normalizer
 from .errors import Error
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "Dataset",
+    "Decode",
     "Densifier",
     "Error",
     "Loader",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import operator
@@ -16,20 +17,61 @@ if TYPE_CHECKING:
     Row = npt.NDArray[Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class Decode:
+    """How images that are stored encoded, in sizes of their own, become samples of one size while they are read.
+
+    Pixels are those of Pillow and torchvision (Resize, CenterCrop, RandomResizedCrop; antialiased, bilinear), bit for
+    bit. Random crops depend on the seed of the Loader, the epoch and the sample, and on nothing else.
+
+    Args:
+        size: of a sample in pixels: (height, width), or one number for both.
+        crop: "center" cuts the middle out, after the shorter side is resized; "random_resized" a part of random place,
+            area and ratio, another one each epoch; "whole" takes all, and may change the ratio.
+        shorter_side: of "center", the pixels of the shorter side that the middle is cut out of. None: 8/7 of the larger
+            side of `size`, as 256 for 224.
+        scale: of "random_resized", the least and the largest part of the image's area.
+        ratio: of "random_resized", the least and the largest width of the part in its heights.
+        gray: one channel instead of RGB.
+        exact: False lets JPEG images of which few pixels are wanted be decoded at a half, a quarter or an eighth of
+            their size, which is faster and gives slightly other pixels.
+    """
+
+    size: int | tuple[int, int] = 224
+    crop: Literal["center", "random_resized", "whole"] = "center"
+    shorter_side: int | None = None
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    gray: bool = False
+    exact: bool = True
+
+    def _options(self) -> dict[str, Any]:
+        height, width = (self.size, self.size) if isinstance(self.size, int) else self.size
+        (min_scale, max_scale), (min_ratio, max_ratio) = self.scale, self.ratio
+        return {
+            "height": height, "width": width, "crop": self.crop, "shorter_side": self.shorter_side or 0,
+            "min_scale": float(min_scale), "max_scale": float(max_scale), "min_ratio": float(min_ratio),
+            "max_ratio": float(max_ratio), "gray": self.gray, "exact": self.exact,
+        }
+
+
 class Dataset(_core.Dataset):
     """An open dataset: one HDF5 file, or several that a name such as "train-*-of-00008.h5" stands for.
 
-    It is a set of arrays that run parallel: one leads, uint8 images, any numbers [N,...] or a CSR matrix, the others are
-    labels and fields. `data[7]` is one image (or row) and its label, `data[100:200]` are arrays of them; both are copies. Reading
-    row by row is slow: train with a `Loader`. May be used from several threads.
+    It is a set of arrays that run parallel: one leads, images (uint8 pixels, or encoded), any numbers [N,...] or a CSR
+    matrix, the others are labels and fields. `data[7]` is one image (or row) and its label, `data[100:200]` are arrays of
+    them; both are copies. Reading row by row is slow: train with a `Loader`. May be used from several threads.
 
     Args:
         path: the file.
         images: path of what leads inside the file: images, any numbers [N,...], or the group of a CSR matrix. Default:
-            "images", else the CSR matrix "X" (AnnData) or "matrix" (10x Genomics), else the only uint8 dataset with four axes, else the only one with three; in a file without images, the only
-            dataset of numbers with two axes or more.
+            "images", else the CSR matrix "X" (AnnData) or "matrix" (10x Genomics), else the only uint8 dataset with four
+            axes, else the only one with three; in a file without images, the only dataset of numbers with two axes or
+            more.
         labels: path of the label dataset. Default: "labels" (or "label") if there is one that can be labels.
         layout: axis order of the images, if the file does not say: "nhwc" or "nchw".
+        decode: of encoded images, how they become samples of one size. Without, such a file can be looked at, and read
+            with read_encoded(), but no Loader reads it. Says nothing of other files.
         allow_external: read also what lies outside of the file, through links and virtual datasets. Only for files
             you trust.
 
@@ -46,17 +88,18 @@ class Dataset(_core.Dataset):
         images: str = "",
         labels: str = "",
         layout: Literal["nhwc", "nchw"] | None = None,
+        decode: Decode | None = None,
         allow_external: bool = False,
     ) -> None:
         options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
         name = path_text(path)
         try:
-            super().__init__(name, **options)
+            super().__init__(name, decode=decode and decode._options(), **options)
         except NotFoundError as error:
             if os.path.exists(path):
                 raise
             raise MissingFileError(str(error)) from None
-        self._options: dict[str, Any] = options
+        self._options: dict[str, Any] = {**options, "decode": decode}
 
     @property
     def info(self) -> dict[str, Any]:

@@ -26,6 +26,23 @@ Dataset open(const std::string& path, const OpenOptions& options) {
   return Dataset::open(path, options);
 }
 
+DecodeOptions decode_options(const nb::dict& given) {
+  DecodeOptions options;
+  Keywords keywords(given);
+  keywords.read("height", options.height)
+      .read("width", options.width)
+      .read("crop", options.crop)
+      .read("shorter_side", options.shorter_side)
+      .read("min_scale", options.min_scale)
+      .read("max_scale", options.max_scale)
+      .read("min_ratio", options.min_ratio)
+      .read("max_ratio", options.max_ratio)
+      .read("gray", options.gray)
+      .read("exact", options.exact);
+  keywords.require_none_left();
+  return options;
+}
+
 OpenOptions open_options(const nb::kwargs& given) {
   OpenOptions options;
   Keywords keywords(given);
@@ -37,6 +54,9 @@ OpenOptions open_options(const nb::kwargs& given) {
     one["layout"] = layout;
     options.layout.emplace();
     Keywords(one).read("layout", *options.layout);
+  }
+  if (const nb::object decode = keywords.take("decode"); !decode.is_none()) {
+    options.decode = decode_options(nb::cast<nb::dict>(decode));
   }
   keywords.require_none_left();
   return options;
@@ -64,6 +84,15 @@ PyTensor read_field(const PyDataset& dataset, const std::string& name, std::int6
   }
   return read_rows(count, field->dtype, field->row_shape,
                    [&](std::span<std::byte> out) { open.read_field(name, first, count, out); });
+}
+
+nb::bytes read_encoded(const PyDataset& dataset, std::int64_t row) {
+  EncodedImage image;
+  {
+    const nb::gil_scoped_release no_gil;
+    image = dataset.get().read_encoded(row);
+  }
+  return nb::bytes(image.bytes.data(), image.bytes.size());
 }
 
 PySparse read_sparse(const PyDataset& dataset, std::int64_t first, std::int64_t count) {
@@ -162,6 +191,12 @@ void bind_dataset(nb::module_& module) {
       .def_prop_ro(
           "sparse", [](const PyDataset& dataset) { return dataset.info().sparse.has_value(); },
           "Whether a CSR matrix leads.")
+      .def_prop_ro(
+          "encoded", [](const PyDataset& dataset) { return dataset.info().encoded.has_value(); },
+          "Whether encoded images lead.")
+      .def("read_encoded", &read_encoded, nb::arg("row"),
+           "The bytes of an encoded image, as its file had them: JPEG, PNG or WebP. Raises "
+           "ValueError if there is no such row.")
       .def("_read_sparse", &read_sparse, nb::arg("first"), nb::arg("count"))
       .def("_read_field", &read_field, nb::arg("name"), nb::arg("first"), nb::arg("count"))
       .def("_info_json", &info_json);

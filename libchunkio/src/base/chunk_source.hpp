@@ -38,6 +38,7 @@ inline constexpr std::int64_t kMaxGapBytes = std::int64_t{64} << 10;
 struct RowGroup {
   std::int64_t first_row = 0;  ///< Row in the dataset.
   std::int64_t num_rows = 0;
+  std::int64_t epoch = 0;  ///< That its rows are wanted for.
   /// Of place(): what prefetch() returned for this group read, through which its bytes come; or
   /// null.
   const ByteSource* prefetched = nullptr;
@@ -70,13 +71,14 @@ struct ReadCost {
   }
 };
 
-/// Rows that do not match their digests, wanted or not. All other rows that were wanted are in
-/// their places, so that only these need be skipped.
+/// Rows that are damaged by themselves: they do not match their digests, wanted or not, or cannot be
+/// decoded. All other rows that were wanted are in their places, so that only these need be skipped.
 class RowMismatch : public Error {
  public:
   /// \param rows  as the source numbers them; ascending.
-  RowMismatch(std::vector<RowRange> rows, const std::string& message)
-      : Error(ErrorCode::digest_mismatch, message), rows_(std::move(rows)) {}
+  RowMismatch(std::vector<RowRange> rows, const std::string& message,
+              ErrorCode code = ErrorCode::digest_mismatch)
+      : Error(code, message), rows_(std::move(rows)) {}
   [[nodiscard]] const std::vector<RowRange>& rows() const noexcept { return rows_; }
 
   ReadCost cost = {};  ///< Of all rows that were read for the call that throws it.
@@ -91,7 +93,7 @@ class RowMismatch : public Error {
   if (!before) return next;
   std::vector<RowRange> rows = before->rows();
   rows.insert(rows.end(), next.rows().begin(), next.rows().end());
-  return {std::move(rows), std::string(before->what()) + "; " + next.what()};
+  return {std::move(rows), std::string(before->what()) + "; " + next.what(), before->code()};
 }
 
 /// Brings the rows of one row group to their places in batch buffers.

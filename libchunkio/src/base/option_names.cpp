@@ -22,6 +22,9 @@ constexpr auto names(Verify) { return std::array{"off"sv, "first_epoch"sv, "alwa
 constexpr auto names(OnError) { return std::array{"raise"sv, "skip"sv}; }
 constexpr auto names(Resident) { return std::array{"none"sv, "host"sv}; }
 constexpr auto names(WhenHeld) { return std::array{"wait"sv, "copy"sv}; }
+constexpr auto names(CropMode) {
+  return std::array{"center"sv, "random_resized"sv, "whole"sv};
+}
 constexpr auto names(Layout) { return std::array{"nhwc"sv, "nchw"sv}; }
 constexpr auto names(DType) {
   return std::array{"uint8"sv,  "int8"sv,  "uint16"sv,  "int16"sv,   "uint32"sv,  "int32"sv,
@@ -80,6 +83,7 @@ template std::span<const WhenHeld> values_of() noexcept;
 template std::span<const Bottleneck> values_of() noexcept;
 template std::span<const ErrorCode> values_of() noexcept;
 template std::span<const DeviceType> values_of() noexcept;
+template std::span<const CropMode> values_of() noexcept;
 template std::span<const Layout> values_of() noexcept;
 template std::span<const DType> values_of() noexcept;
 template std::span<const cuda::PinMemory> values_of() noexcept;
@@ -92,6 +96,7 @@ std::string_view to_string(Verify verify) noexcept { return name_of(verify); }
 std::string_view to_string(OnError on_error) noexcept { return name_of(on_error); }
 std::string_view to_string(Resident resident) noexcept { return name_of(resident); }
 std::string_view to_string(WhenHeld when_held) noexcept { return name_of(when_held); }
+std::string_view to_string(CropMode mode) noexcept { return name_of(mode); }
 std::string_view to_string(Layout layout) noexcept { return name_of(layout); }
 std::string_view to_string(DType dtype) noexcept { return name_of(dtype); }
 std::string_view cuda::to_string(PinMemory pin_memory) noexcept { return name_of(pin_memory); }

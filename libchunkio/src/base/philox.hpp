@@ -61,6 +61,11 @@ constexpr PhiloxKey stream_key(std::uint64_t seed, std::uint64_t epoch, std::uin
   return {block[0], block[1]};
 }
 
+/// The key under which all samples of an epoch decide how they are cut and flipped.
+constexpr PhiloxKey augmentation_key(std::uint64_t seed, std::uint64_t epoch) noexcept {
+  return stream_key(seed, epoch, 0, StreamPurpose::augmentation);
+}
+
 /// An endless stream of 32-bit words: the blocks philox(counter = {i, slot}, key) for i = 0, 1, ...
 /// one after the other. Not thread-safe; copy it instead.
 class PhiloxStream {

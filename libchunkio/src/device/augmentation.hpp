@@ -27,11 +27,6 @@ struct Crop {
   friend bool operator==(const Crop&, const Crop&) = default;
 };
 
-/// The key under which all samples of an epoch decide.
-constexpr base::PhiloxKey augmentation_key(std::uint64_t seed, std::uint64_t epoch) noexcept {
-  return base::stream_key(seed, epoch, 0, base::StreamPurpose::augmentation);
-}
-
 /// \param echo_pass  how often the sample was used before in this epoch.
 constexpr Crop crop_of(const CropPlan& plan, base::PhiloxKey key, std::int64_t sample_id,
                        std::uint32_t echo_pass) noexcept {

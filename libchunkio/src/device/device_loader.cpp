@@ -411,7 +411,7 @@ struct DeviceLoader::Impl {
 
   void plan_rows(OutputSlot& slot, std::span<const std::int32_t> rows) const {
     const base::PhiloxKey key =
-        device::augmentation_key(options.normalize.seed.value_or(loader_options.seed),
+        base::augmentation_key(options.normalize.seed.value_or(loader_options.seed),
                                  static_cast<std::uint64_t>(current->epoch));
     slot.sample_ids.clear();
     std::byte* task = slot.host_tasks.get();

@@ -74,7 +74,7 @@ struct Normalizer::Impl {
     check(images, sample_ids, output, echo_pass);
     const auto* const pixels = reinterpret_cast<const std::uint8_t*>(images.data());
     const base::PhiloxKey key =
-        device::augmentation_key(options.seed.value_or(seed), static_cast<std::uint64_t>(epoch));
+        base::augmentation_key(options.seed.value_or(seed), static_cast<std::uint64_t>(epoch));
     const std::int64_t height = plan().crop.height;
     const std::int64_t num_samples = std::ssize(sample_ids);
     // A piece of work is some rows of a sample, or some samples.

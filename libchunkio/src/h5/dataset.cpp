@@ -41,6 +41,13 @@ void for_each_shard(const DatasetInfo& info, std::int64_t first, std::int64_t co
 
 void require_images(const DatasetInfo& info) {
   if (info.has_images()) return;
+  if (info.encoded) {
+    throw Error(ErrorCode::unsupported,
+                info.path + ": " + h5::printable(info.leading.name) +
+                    " are encoded, in sizes of their own; say with the option decode in which size "
+                    "they are wanted",
+                "decode");
+  }
   const FieldInfo& leading = info.leading;
   const std::string what = info.path + ": " + h5::printable(leading.name) + " " +
                            std::string(to_string(leading.dtype)) + " " +
@@ -117,6 +124,29 @@ SparseRows Dataset::read_sparse(std::int64_t first, std::int64_t count) const {
   return rows;
 }
 
+EncodedImage Dataset::read_encoded(std::int64_t row) const {
+  const DatasetInfo& about = info();
+  if (!about.encoded) {
+    throw Error(ErrorCode::unsupported, about.path + ": no encoded images lead it, but " +
+                                            h5::printable(about.leading.name) +
+                                            "; read that with read_field()");
+  }
+  if (row < 0 || row >= size()) {
+    throw Error(ErrorCode::invalid_argument, about.path + ": there is no row " +
+                                                 std::to_string(row) + " of " +
+                                                 std::to_string(size()));
+  }
+  for (std::size_t i = 0; i < about.shards.size(); ++i) {
+    const ShardFile& shard = about.shards[i];
+    if (row < shard.first_row + shard.num_samples) {
+      return Dataset(impl_->shards[i]).read_encoded(row - shard.first_row);
+    }
+  }
+  EncodedImage image = h5::read_encoded(*impl_->encoded, row, about.path);
+  impl_->check_unchanged();
+  return image;
+}
+
 void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t count,
                          std::span<std::byte> out) const {
   const auto field = find_field(name);
@@ -128,6 +158,7 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
                                             " is a sparse matrix; read its rows with "
                                             "read_sparse()");
   }
+  if (info().encoded && field->name == info().leading.name) require_images(info());
   if (!impl_->shards.empty()) {
     const std::size_t bytes = row_bytes(*field);
     h5::check_request(size(), first, count, bytes, out.size(), field->name, info().path);
@@ -135,6 +166,11 @@ void Dataset::read_field(std::string_view name, std::int64_t first, std::int64_t
                    [&](std::size_t i, std::int64_t from, std::int64_t rows, auto part) {
                      Dataset(impl_->shards[i]).read_field(name, from, rows, part);
                    });
+    return;
+  }
+  if (field->name == info().leading.name && impl_->encoded) {
+    h5::read_decoded(*impl_->encoded, first, count, out, info().path);
+    impl_->check_unchanged();
     return;
   }
   if (field->name == info().leading.name) {

@@ -9,6 +9,7 @@
 #include <chunkio/byte_source.hpp>
 #include <chunkio/dataset.hpp>
 
+#include "h5/encoded_images.hpp"
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
 #include "h5/source_file.hpp"
@@ -34,10 +35,12 @@ struct Dataset::Impl {
   /// That file, for libhdf5.
   [[nodiscard]] const h5::FileId& file() const noexcept { return opened->id(); }
   h5::External external = h5::External::refused;
-  /// Of a CSR matrix its values.
+  /// Of a CSR matrix its values, of encoded images their bytes.
   std::shared_ptr<const h5::StoredArray> leading;
   /// Of a CSR matrix that leads; else null.
   std::shared_ptr<const h5::SparseMatrix> sparse;
+  /// Of encoded images that lead; else null.
+  std::shared_ptr<const h5::EncodedImages> encoded;
   /// Datasets parallel to the one that leads that are too large to be fields.
   std::vector<h5::DatasetSummary> oversized_fields;
   /// The field that read_field() read last, unless to its end: reading in pieces decodes each chunk

@@ -84,7 +84,9 @@ void read_description(hid_t file, hid_t leading, DatasetInfo& info) {
   if (!has_format(file, info.path)) return;
   const std::int64_t version = root.numbers<std::int64_t>(root_attribute::kFormat, 1)->front();
   if (version < 1) throw root.corrupt(root_attribute::kFormat, "is not a version number");
-  const std::int64_t newest = info.sparse ? sparse::kFormatVersion : kFormatVersion;
+  const std::int64_t newest = info.sparse    ? sparse::kFormatVersion
+                              : info.encoded ? encoded::kFormatVersion
+                                             : kFormatVersion;
   if (version > newest) {
     throw Error(ErrorCode::unsupported, info.path + " has format version " +
                                             std::to_string(version) +
@@ -110,8 +112,10 @@ void read_description(hid_t file, hid_t leading, DatasetInfo& info) {
   info.attribute_names =
       attributes.texts(image_attribute::kAttributeNames).value_or(std::vector<std::string>{});
 
-  const auto mean = attributes.numbers<double>(image_attribute::kMean, info.channels);
-  const auto std = attributes.numbers<double>(image_attribute::kStd, info.channels);
+  // Of encoded images those of RGB.
+  const std::int64_t channels = info.encoded ? 3 : info.channels;
+  const auto mean = attributes.numbers<double>(image_attribute::kMean, channels);
+  const auto std = attributes.numbers<double>(image_attribute::kStd, channels);
   if (mean && !all_finite(*mean)) throw attributes.corrupt(image_attribute::kMean, "is not finite");
   if (std && (!all_finite(*std) ||
               std::any_of(std->begin(), std->end(), [](double v) { return v <= 0; }))) {
@@ -121,14 +125,15 @@ void read_description(hid_t file, hid_t leading, DatasetInfo& info) {
     throw attributes.corrupt(mean ? image_attribute::kMean : image_attribute::kStd,
                              "lacks its counterpart");
   }
-  if (mean) info.statistics = ChannelStatistics{*mean, *std};
+  const bool delivered = info.channels == channels || !info.has_images();
+  if (mean && delivered) info.statistics = ChannelStatistics{*mean, *std};
 
   if (const auto within =
-          attributes.numbers<double>(image_attribute::kMeanPictureStd, info.channels)) {
+          attributes.numbers<double>(image_attribute::kMeanPictureStd, channels)) {
     if (!all_finite(*within)) {
       throw attributes.corrupt(image_attribute::kMeanPictureStd, "is not finite");
     }
-    info.mean_picture_std = *within;
+    if (delivered) info.mean_picture_std = *within;
   }
   info.source_sizes = read_source_sizes(attributes, info.num_samples);
 

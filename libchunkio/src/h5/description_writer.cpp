@@ -29,16 +29,18 @@ void write_source_sizes(hid_t images, const SourceSizes& sizes, const std::strin
 
 void write_root_description(hid_t root, const DatasetSpec& spec, const FileIdentity& file,
                             const std::string& path) {
-  write_number(root, root_attribute::kFormat, kFormatVersion, path);
+  write_number(root, root_attribute::kFormat, file.format, path);
   write_text(root, root_attribute::kCreator, file.creator, path);
   write_text(root, root_attribute::kUuid, file.uuid, path);
   write_text(root, root_attribute::kSplit, spec.split, path);
   write_text(root, root_attribute::kOrder, spec.order, path);
   write_number(root, root_attribute::kSeed, spec.seed, path);
   write_text(root, root_attribute::kOptions, spec.options_json, path);
-  write_number(root, root_attribute::kCacheSlots, file.cache.rdcc_nslots, path);
-  write_number(root, root_attribute::kCacheBytes, file.cache.rdcc_nbytes, path);
-  write_number(root, root_attribute::kCacheW0, file.cache.rdcc_w0, path);
+  if (file.cache) {
+    write_number(root, root_attribute::kCacheSlots, file.cache->rdcc_nslots, path);
+    write_number(root, root_attribute::kCacheBytes, file.cache->rdcc_nbytes, path);
+    write_number(root, root_attribute::kCacheW0, file.cache->rdcc_w0, path);
+  }
   if (!spec.shard) return;
   write_number(root, root_attribute::kShardIndex, spec.shard->index, path);
   write_number(root, root_attribute::kShardCount, spec.shard->count, path);

@@ -4,6 +4,8 @@
 /// the file's name, for messages.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include <hdf5.h>
@@ -11,13 +13,16 @@
 #include <chunkio/chunk_layout.hpp>
 #include <chunkio/dataset_writer.hpp>
 
+#include "h5/schema.hpp"
+
 namespace chunkio::h5 {
 
 /// What is not of the dataset but of the file.
 struct FileIdentity {
   std::string creator = {};
   std::string uuid = {};
-  ChunkCacheSettings cache = {};  ///< Recommended to readers.
+  std::optional<ChunkCacheSettings> cache = {};  ///< Recommended to readers; or none.
+  std::int64_t format = kFormatVersion;
 };
 
 /// Of the root group.

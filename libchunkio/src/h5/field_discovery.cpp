@@ -16,6 +16,7 @@
 #include "h5/error_stack.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/schema.hpp"
+#include "h5/encoded_images.hpp"
 #include "h5/sparse_matrix.hpp"
 #include "h5/stored_array.hpp"
 
@@ -79,9 +80,10 @@ bool sounds_like_labels(std::string name) {
                      [&](std::string_view word) { return words.find(word) != std::string::npos; });
 }
 
-/// Whether the dataset is a part of the sparse matrix that leads.
+/// Whether the dataset is a part of the group that leads.
 bool is_of_leading(const DatasetInfo& info, const std::string& name) {
-  return info.sparse && is_member(info.leading.name, name);
+  return (info.sparse && is_member(info.leading.name, name)) ||
+         (info.encoded && is_encoded_member(info.leading.name, name));
 }
 
 /// Images whose labels are passed over would be a surprise.

@@ -11,6 +11,7 @@
 #include "base/checked_math.hpp"
 #include "h5/attributes.hpp"
 #include "h5/description_reader.hpp"
+#include "h5/encoded_images.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/schema.hpp"
 #include "h5/sparse_matrix.hpp"
@@ -248,6 +249,50 @@ void open_sparse_leading(Dataset::Impl& file, const std::string& group,
                  .index_dtype = matrix.index_dtype()};
 }
 
+/// The group of the encoded images that lead, if they do.
+std::optional<std::string> find_encoded(const Dataset::Impl& file, const OpenOptions& options) {
+  const std::string name =
+      options.images.empty() ? std::string(kImages) : without_leading_slash(options.images);
+  std::string refusal;
+  if (follow_links(file.file(), name, file.info.path, file.external, refusal) !=
+          LinkState::present ||
+      is_dataset(file.file(), name, file.info.path) || !has_encoded_images(file, name)) {
+    return std::nullopt;
+  }
+  return name;
+}
+
+void open_encoded_leading(Dataset::Impl& file, const std::string& group,
+                          const FileContents& contents, const OpenOptions& options) {
+  DatasetInfo& info = file.info;
+  if (options.layout || options.scale) {
+    const char* const name = options.layout ? "layout" : "scale";
+    throw Error(ErrorCode::invalid_argument,
+                info.path + ": " + printable(group) +
+                    " are encoded images, which have neither; leave out the option " + name,
+                name);
+  }
+  file.encoded = open_encoded(file, group, contents, options.decode);
+  const EncodedImages& images = *file.encoded;
+  file.leading = images.data;
+  info.stored = {.shape = {images.rows}, .dtype = DType::uint8,
+                 .filters = images.data->stored.filters};
+  info.stored_bytes = images.data->stored_bytes + images.offsets->stored_bytes +
+                      images.sizes->stored_bytes;
+  info.num_samples = images.rows;
+  info.leading = {group, DType::uint8, {}};
+  info.encoded = {.num_bytes = images.num_bytes,
+                  .max_height = images.max_height,
+                  .max_width = images.max_width,
+                  .max_pixels = images.max_pixels};
+  if (!images.decoding) return;
+  info.images_path = group;
+  info.height = images.decoding->output.height;
+  info.width = images.decoding->output.width;
+  info.channels = static_cast<std::int64_t>(images.decoding->num_channels);
+  info.leading.row_shape = info.sample_shape();
+}
+
 bool is_channel_count(std::int64_t dim) { return dim == 1 || dim == 3 || dim == 4; }
 
 std::optional<Layout> parse_layout(std::string text) {
@@ -318,6 +363,10 @@ void set_layout(Dataset::Impl& impl, const std::optional<Layout>& wanted, bool o
 
 void open_leading(Dataset::Impl& file, const FileContents& contents, const OpenOptions& options) {
   DatasetInfo& info = file.info;
+  if (const auto group = find_encoded(file, options)) {
+    open_encoded_leading(file, *group, contents, options);
+    return;
+  }
   if (const auto group = find_sparse(file, contents, options)) {
     open_sparse_leading(file, *group, contents, options);
     return;

@@ -84,6 +84,22 @@ inline constexpr const char* kColumnOrder = "column-order";
 inline constexpr std::int64_t kMaxNumberedColumns = std::int64_t{1} << 24;
 }  // namespace sparse
 
+// Of a file with encoded images: a group in the place of the image dataset.
+namespace encoded {
+inline constexpr std::int64_t kFormatVersion = 4;  ///< Of such files: no reader of 3 knows them.
+inline constexpr const char* kEncodingType = "encoding-type";
+inline constexpr const char* kEncodingVersion = "encoding-version";
+inline constexpr const char* kType = "encoded-images";
+inline constexpr const char* kVersion = "1";
+inline constexpr const char* kData = "data";
+inline constexpr const char* kIndptr = "indptr";
+inline constexpr const char* kSizes = "sizes";
+inline constexpr const char* kOrientations = "orientations";
+inline constexpr const char* kMaxHeight = "max_height";
+inline constexpr const char* kMaxWidth = "max_width";
+inline constexpr const char* kMaxPixels = "max_pixels";
+}  // namespace encoded
+
 // The most a file may claim.
 inline constexpr std::int64_t kMaxSamples = std::int64_t{1} << 40;
 inline constexpr std::int64_t kMaxSampleBytes = std::int64_t{1} << 30;

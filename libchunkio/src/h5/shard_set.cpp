@@ -352,6 +352,18 @@ void check_damage(const DatasetInfo& first, const DatasetInfo& other) {
                                            "; the file is damaged, copy or download it again");
 }
 
+EncodedInfo combined_encoded(std::span<const File> files, const std::string& path) {
+  EncodedInfo all;
+  for (const File& file : files) {
+    const EncodedInfo& one = *file->info.encoded;
+    all.num_bytes = checked_sum(all.num_bytes, one.num_bytes, path);
+    all.max_height = std::max(all.max_height, one.max_height);
+    all.max_width = std::max(all.max_width, one.max_width);
+    all.max_pixels = std::max(all.max_pixels, one.max_pixels);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::shared_ptr<const Dataset::Impl> open_shards(const base::ShardPattern& pattern,
@@ -396,6 +408,7 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
     all_digests = all_digests && std::cmp_equal(one.chunk_digests.size(), one.num_chunks);
   }
   if (info.sparse) info.sparse->num_values = num_values;
+  if (info.encoded) info.encoded = combined_encoded(files, path);
   if (!all_digests) info.chunk_digests.clear();
   const bool covered_alike = std::all_of(files.begin(), files.end(), [&](const File& file) {
     return file->info.digests_cover == info.digests_cover;

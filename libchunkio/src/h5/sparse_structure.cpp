@@ -34,14 +34,6 @@ TypeId name_type(std::int64_t bytes, const std::string& path) {
   return type;
 }
 
-PlacedBytes place_of(const DatasetId& dataset, const std::string& action, const std::string& path) {
-  const hsize_t bytes = H5Dget_storage_size(dataset.get());
-  if (bytes == 0) return {};
-  const haddr_t offset = H5Dget_offset(dataset.get());
-  if (offset == HADDR_UNDEF) throw hdf5_error(action, path);
-  return {static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes)};
-}
-
 /// What is created below one file.
 class Builder {
  public:
@@ -53,21 +45,9 @@ class Builder {
                             action, path_));
   }
 
-  /// A dataset [count] in one run. \param type  not to be closed.
   [[nodiscard]] DatasetId dataset(const GroupId& group, const std::string& name, hid_t type,
                                   std::int64_t count) const {
-    const std::string action = "create dataset " + printable(name) + " of";
-    const ListId creation(check_id(H5Pcreate(H5P_DATASET_CREATE), action, path_));
-    check_status(H5Pset_layout(creation.get(), H5D_CONTIGUOUS), action, path_);
-    check_status(H5Pset_alloc_time(creation.get(), H5D_ALLOC_TIME_EARLY), action, path_);
-    check_status(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), action, path_);
-    // The same input gives the same bytes.
-    check_status(H5Pset_obj_track_times(creation.get(), false), action, path_);
-    const auto dim = static_cast<hsize_t>(count);
-    const SpaceId space(check_id(H5Screate_simple(1, &dim, nullptr), action, path_));
-    return DatasetId(check_id(H5Dcreate2(group.get(), name.c_str(), type, space.get(), H5P_DEFAULT,
-                                         creation.get(), H5P_DEFAULT),
-                              action, path_));
+    return create_in_one_run(group.get(), name, type, Shape{count}, path_);
   }
 
   /// A dataset of numbers. \param column  of a table, rather than a part of the matrix.
@@ -79,9 +59,7 @@ class Builder {
   }
 
   [[nodiscard]] PlacedBytes finish(DatasetId made) const {
-    const PlacedBytes place = place_of(made, "find the place of a dataset of", path_);
-    check_status(made.reset(), "finish a dataset of", path_);
-    return place;
+    return finish_in_one_run(std::move(made), path_);
   }
 
   /// A table with names and, in this order, the columns.

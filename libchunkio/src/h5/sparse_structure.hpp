@@ -11,6 +11,8 @@
 
 #include <chunkio/dataset_writer.hpp>
 
+#include "h5/placed_bytes.hpp"
+
 namespace chunkio::h5 {
 
 /// What is not of the matrix but of the file.
@@ -19,14 +21,6 @@ struct SparseFile {
   std::string uuid = {};
   std::int64_t row_name_bytes = 1;     ///< Of the longest; the others are padded to it.
   std::int64_t column_name_bytes = 0;  ///< The same; 0: there is no `var`.
-};
-
-/// A dataset's bytes in the file. Without any it has no place, and both are 0.
-struct PlacedBytes {
-  std::int64_t offset = 0;
-  std::int64_t bytes = 0;
-
-  friend bool operator==(const PlacedBytes&, const PlacedBytes&) = default;
 };
 
 struct SparsePlaces {

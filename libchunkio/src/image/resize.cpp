@@ -169,6 +169,14 @@ void ResizePlan::prepare(const ResizedCrop& crop, std::size_t num_channels) {
   }
 }
 
+Box ResizePlan::needed() const noexcept {
+  const auto pixels = [&](std::size_t bytes) {
+    return static_cast<std::int32_t>(bytes / num_channels_);
+  };
+  return {static_cast<std::int32_t>(first_row_), pixels(first_byte_),
+          static_cast<std::int32_t>(num_rows_), pixels(num_bytes_)};
+}
+
 void ResizePlan::prepare_rows_avx2() {
   const std::size_t step_pairs = kStepPairs[num_channels_ - 1];
   split_weights(rows_, step_pairs, rows_pairs_);

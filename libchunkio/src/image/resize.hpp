@@ -93,6 +93,8 @@ class ResizePlan {
   /// \pre all sides are 1 to kMaxSide, and the window lies within the resized image.
   void prepare(const ResizedCrop& crop, std::size_t num_channels);
 
+  /// The pixels of the box that resize() uses.
+  [[nodiscard]] Box needed() const noexcept;
   /// What resize() needs, in bytes.
   [[nodiscard]] std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
 

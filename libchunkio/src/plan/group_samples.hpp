@@ -16,8 +16,10 @@ namespace chunkio::plan {
                                                     std::int64_t num_rows) noexcept {
   return std::max<std::int64_t>(raw_bytes / num_rows, 1);
 }
-/// Of the array that leads, whose rows have all the same.
+/// Of the array that leads; of encoded images as they are stored, so that the order does not depend
+/// on the size that they are delivered in.
 [[nodiscard]] inline std::int64_t mean_row_bytes(const DatasetInfo& info) {
+  if (info.encoded) return mean_row_bytes(info.encoded->num_bytes, info.num_samples);
   return mean_row_bytes(info.num_samples * info.sample_bytes(), info.num_samples);
 }
 

@@ -19,6 +19,7 @@
 #include "io/disk_limiter.hpp"
 #include "io/local_file.hpp"
 #include "io/read_ahead.hpp"
+#include "sources/encoded_source.hpp"
 #include "sources/resident_source.hpp"
 #include "sources/sharded_source.hpp"
 #include "sources/source_select.hpp"
@@ -148,6 +149,52 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
                            .row_bytes = layout.leading.row_bytes});
 }
 
+/// Sets what `opened` says of encoded images that lead.
+void open_encoded(const Files& files, sources::SourceRequest request, const LoaderOptions& options,
+                  const RowGroups& groups, const RingLayout& layout, OpenedArrays& opened) {
+  const std::string& path = files.front()->info.path;
+  require_images(files.front()->info);
+  const image::Decoding& decoding = *files.front()->encoded->decoding;
+  if (options.memory.resident != Resident::none && decoding.crop == CropMode::random_resized) {
+    throw Error(ErrorCode::unsupported,
+                path +
+                    ": random crops are other ones each epoch, so they cannot be kept on the host; "
+                    "leave out resident, or crop otherwise",
+                "resident");
+  }
+  if (options.io.verify != Verify::off) {
+    throw Error(ErrorCode::unsupported,
+                path +
+                    ": encoded images cannot be compared with digests while reading; turn verify "
+                    "off, and run h5pack verify",
+                "verify");
+  }
+  std::vector<std::unique_ptr<ChunkSource>> by_file;
+  std::vector<std::int64_t> rows;
+  std::int64_t first_sample = 0;
+  for (const auto& file : files) {
+    sources::SelectedSource bytes = sources::select_bytes(*file, request);
+    request.disk_offset += file->bytes->size();  // there they lie one behind the other
+    opened.direct_io = opened.direct_io || bytes.direct_io;
+    opened.reads_ahead = opened.reads_ahead || bytes.reads_ahead;
+    by_file.push_back(std::make_unique<sources::EncodedSource>(file, std::move(bytes.bytes),
+                                                               request.scratch,
+                                                               groups.group_samples(),
+                                                               options.seed, first_sample));
+    rows.push_back(file->info.num_samples);
+    first_sample += file->info.num_samples;
+  }
+  opened.source = SourceKind::direct;
+  opened.reason = "encoded images";
+  std::unique_ptr<ChunkSource> all = by_file.size() == 1
+                                         ? std::move(by_file.front())
+                                         : std::make_unique<sources::ShardedSource>(
+                                               std::move(by_file), rows);
+  opened.arrays.push_back(
+      {.source = keep_if_wanted(std::move(all), decoding.sample_bytes(), groups, options),
+       .row_bytes = layout.leading.row_bytes});
+}
+
 }  // namespace
 
 OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
@@ -171,6 +218,8 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   OpenedArrays opened;
   if (layout.sparse) {
     open_sparse(files, request, options, groups, in_flight, layout, opened);
+  } else if (dataset.info().encoded) {
+    open_encoded(files, request, options, groups, layout, opened);
   } else {
     Arrays leading;
     for (const auto& file : files) leading.push_back(file->leading);

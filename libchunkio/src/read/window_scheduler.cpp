@@ -326,7 +326,8 @@ WindowTask* WindowScheduler::task_to_read() noexcept {
 WindowScheduler::NextRead WindowScheduler::take_read(WindowTask& task) {
   const std::size_t number = task.next_read++;
   const plan::GroupRead& read = task.plan.reads[number];
-  const RowGroup group = row_group(read.group);
+  RowGroup group = row_group(read.group);
+  group.epoch = task.epoch;
   if (number < task.next_prefetch) {
     ahead_bytes_ -= leading_bytes(group);
   } else {

@@ -33,7 +33,7 @@ ReadCost ShardedSource::place(const RowGroup& group, std::span<const RowTarget> 
       range.begin += first_rows_[file];
       range.end += first_rows_[file];
     }
-    RowMismatch mismatch(std::move(in_all), error.what());
+    RowMismatch mismatch(std::move(in_all), error.what(), error.code());
     mismatch.cost = error.cost;
     throw mismatch;
   }

@@ -271,12 +271,7 @@ void DatasetWriter::Impl::finish() {
   read_back_seconds = watch.lap();
   chunks->file().publish(run.target, overwrite);
   published = true;
-  try {
-    write::sync_folder(write::folder_of(run.target));
-  } catch (const Error& error) {
-    throw Error(error.code(), run.target + " is complete, but may be gone after a power cut: " +
-                                  error.what() + "; run sync, and check the disk");
-  }
+  write::sync_published(run.target);
   chunks->published();
 }
 

@@ -210,4 +210,13 @@ void sync_folder(const std::string& folder) {
   }
 }
 
+void sync_published(const std::string& target) {
+  try {
+    sync_folder(folder_of(target));
+  } catch (const Error& error) {
+    throw Error(error.code(), target + " is complete, but may be gone after a power cut: " +
+                                  error.what() + "; run sync, and check the disk");
+  }
+}
+
 }  // namespace chunkio::write

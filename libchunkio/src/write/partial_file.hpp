@@ -82,5 +82,8 @@ void check_target(const std::string& path, bool overwrite);
 
 /// Brings names made, changed or removed in `folder` to disk. \throws Error io_failed.
 void sync_folder(const std::string& folder);
+/// The same for what was published as `target`. \throws Error io_failed: it is complete, but may be
+/// gone after a power cut.
+void sync_published(const std::string& target);
 
 }  // namespace chunkio::write

@@ -20,6 +20,7 @@
 #include "io/range_writer.hpp"
 #include "write/final_verification.hpp"
 #include "write/partial_file.hpp"
+#include "write/sequential_bytes.hpp"
 #include "write/sparse_checks.hpp"
 
 namespace chunkio {
@@ -27,43 +28,13 @@ namespace {
 
 using write::partial_of;
 using write::PartialFile;
-
-/// What is written and read back at once.
-constexpr std::size_t kBlockBytes = std::size_t{4} << 20;
+using write::SequentialBytes;
+using write::WrittenBytes;
 
 /// Structure and attributes, without the datasets.
 constexpr std::int64_t kStructureBytes = std::int64_t{1} << 20;
 
-/// Writes a dataset from its begin on, in blocks, and knows the digest of all of it.
-class SequentialBytes {
- public:
-  SequentialBytes(int fd, const std::string& path, std::int64_t offset)
-      : fd_(fd), path_(path), offset_(offset) {}
-
-  void add(std::span<const std::byte> bytes) {
-    if (block_.size() + bytes.size() > kBlockBytes) flush();
-    block_.insert(block_.end(), bytes.begin(), bytes.end());
-  }
-  /// \returns the digest of everything.
-  std::uint64_t finish() {
-    flush();
-    return digest_.value();
-  }
-
- private:
-  void flush() {
-    digest_.add(block_);
-    base::write_at(fd_, offset_, block_, path_);
-    offset_ += static_cast<std::int64_t>(block_.size());
-    block_.clear();
-  }
-
-  int fd_;
-  const std::string& path_;
-  std::int64_t offset_;
-  std::vector<std::byte> block_;
-  base::RunningDigest digest_;
-};
+constexpr std::size_t kBlockBytes = SequentialBytes::kBlockBytes;
 
 /// Of a row without entries, as of any other.
 std::uint64_t digest_of_nothing() {
@@ -71,13 +42,6 @@ std::uint64_t digest_of_nothing() {
   base::chain_digests({&digest, 1}, {});
   return digest;
 }
-
-/// A dataset that was written whole.
-struct WrittenBytes {
-  std::string name;
-  h5::PlacedBytes place;
-  std::uint64_t digest = 0;
-};
 
 std::string rows_text(std::int64_t first, std::int64_t count) {
   return count == 1 ? "row " + std::to_string(first)
@@ -87,7 +51,7 @@ std::string rows_text(std::int64_t first, std::int64_t count) {
 }  // namespace
 
 struct SparseWriter::Impl {
-  Impl(std::string target_path, const SparseSpec& spec, const SparseWriterOptions& options);
+  Impl(std::string target_path, const SparseSpec& spec, const PublishOptions& options);
 
   void fill(const SparseSpec& spec, const h5::SparseFile& about);
   void write_names(const std::function<std::string_view(std::int64_t)>& name_of, std::int64_t count,
@@ -129,7 +93,7 @@ struct SparseWriter::Impl {
 };
 
 SparseWriter::Impl::Impl(std::string target_path, const SparseSpec& spec,
-                         const SparseWriterOptions& options)
+                         const PublishOptions& options)
     : target(std::move(target_path)),
       overwrite(options.overwrite),
       stop(options.stop),
@@ -310,12 +274,7 @@ void SparseWriter::Impl::close() {
   }
   published = true;
   file.reset();
-  try {
-    write::sync_folder(write::folder_of(target));
-  } catch (const Error& error) {
-    throw Error(error.code(), target + " is complete, but may be gone after a power cut: " +
-                                  error.what() + "; run sync, and check the disk");
-  }
+  write::sync_published(target);
 }
 
 void SparseWriter::Impl::verify() {
@@ -326,16 +285,10 @@ void SparseWriter::Impl::verify() {
       found.data != places.data) {
     throw write::read_back_otherwise(target, "the structure of the file");
   }
-  std::vector<std::byte> block;
-  for (const auto& [name, place, digest] : filled) {
-    base::RunningDigest there;
-    for (std::int64_t done = 0; done < place.bytes; done += std::int64_t{kBlockBytes}) {
-      block.resize(
-          static_cast<std::size_t>(std::min(std::int64_t{kBlockBytes}, place.bytes - done)));
-      base::read_at(file->fd(), place.offset + done, block, file->path());
-      there.add(block);
+  for (const WrittenBytes& one : filled) {
+    if (!one.is_in(file->fd(), file->path(), stop)) {
+      throw write::read_back_otherwise(target, one.name);
     }
-    if (there.value() != digest) throw write::read_back_otherwise(target, name);
   }
   verify_rows();
 }
@@ -365,7 +318,7 @@ void SparseWriter::Impl::verify_rows() {
 }
 
 SparseWriter::SparseWriter(const std::string& path, const SparseSpec& spec,
-                           const SparseWriterOptions& options)
+                           const PublishOptions& options)
     : impl_(std::make_unique<Impl>(path, spec, options)) {}
 
 SparseWriter::SparseWriter(SparseWriter&&) noexcept = default;

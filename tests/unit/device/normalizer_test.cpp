@@ -104,7 +104,7 @@ void expect_normalized(const Images& images, const NormalizeOptions& given,
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t id = ids[static_cast<std::size_t>(i)];
     const device::Crop crop = device::crop_of(
-        plan, device::augmentation_key(given.seed.value_or(0), static_cast<std::uint64_t>(epoch)),
+        plan, base::augmentation_key(given.seed.value_or(0), static_cast<std::uint64_t>(epoch)),
         id, static_cast<std::uint32_t>(echo_pass));
     for (std::int64_t c = 0; c < images.channels; ++c) {
       const auto channel = static_cast<std::size_t>(c);

@@ -25,7 +25,7 @@ TEST(RandomResizedCrop, MatchesTheReference) {
     EXPECT_EQ(ranges.max_scale, entry["ranges"][1]);
     EXPECT_EQ(ranges.min_ratio, entry["ranges"][2]);
     EXPECT_EQ(ranges.max_ratio, entry["ranges"][3]);
-    const base::PhiloxKey key = device::augmentation_key(entry["seed"], entry["epoch"]);
+    const base::PhiloxKey key = base::augmentation_key(entry["seed"], entry["epoch"]);
     for (std::size_t i = 0; i < entry["ids"].size(); ++i) {
       const std::int64_t id = entry["ids"][i];
       EXPECT_EQ(random_box(ranges, size_of(entry["image"]), key, id, entry["echo_pass"]),
@@ -40,7 +40,7 @@ TEST(RandomResizedCrop, MatchesTheReference) {
 TEST(RandomResizedCrop, FlipsAsASampleThatIsNotResized) {
   const device::CropPlan plan{
       .image_height = 8, .image_width = 8, .height = 8, .width = 8, .flip = true};
-  const base::PhiloxKey key = device::augmentation_key(3, 4);
+  const base::PhiloxKey key = base::augmentation_key(3, 4);
   for (std::int64_t id = 0; id < 100; ++id) {
     EXPECT_EQ(is_flipped(key, id, 5), device::crop_of(plan, key, id, 5).flipped);
   }
@@ -50,7 +50,7 @@ TEST(RandomResizedCrop, FlipsAsASampleThatIsNotResized) {
 TEST(RandomResizedCrop, SidesAreTorchvisionsToAPixel) {
   constexpr Size kImage{375, 500};
   const RandomResizedCrop ranges = random_resized_crop_ranges(0.08, 1, 3.0 / 4, 4.0 / 3);
-  const base::PhiloxKey key = device::augmentation_key(1, 2);
+  const base::PhiloxKey key = base::augmentation_key(1, 2);
   int first_attempts = 0, equal = 0;
   double scales = 0, log_ratios = 0, squared_log_ratios = 0;
   constexpr int kSamples = 50'000;
@@ -86,7 +86,7 @@ TEST(RandomResizedCrop, SidesAreTorchvisionsToAPixel) {
 }
 
 TEST(RandomResizedCrop, BoxesLieInTheirImage) {
-  const base::PhiloxKey key = device::augmentation_key(5, 6);
+  const base::PhiloxKey key = base::augmentation_key(5, 6);
   const RandomResizedCrop widest = random_resized_crop_ranges(0, 1, 1.0 / 64, 64);
   const RandomResizedCrop whole = random_resized_crop_ranges(1, 1, 3.0 / 4, 4.0 / 3);
   for (const RandomResizedCrop& ranges : {widest, whole}) {

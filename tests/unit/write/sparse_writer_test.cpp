@@ -115,7 +115,7 @@ std::vector<std::string> names(const std::string& path, const std::string& name)
 
 class SparseWriterTest : public ::testing::Test {
  protected:
-  void write(const Matrix& matrix, const SparseWriterOptions& options = {}) const {
+  void write(const Matrix& matrix, const PublishOptions& options = {}) const {
     SparseWriter writer(path_, matrix.spec(), options);
     write_rows(writer, matrix, 0, writer.num_rows());
     writer.close();

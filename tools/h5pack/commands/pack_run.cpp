@@ -20,6 +20,7 @@
 #include "h5pack/commands/old_spellings.hpp"
 #include "h5pack/commands/pack_options.hpp"
 #include "h5pack/image/decode.hpp"
+#include "h5pack/pack/encoded_packer.hpp"
 #include "h5pack/pack/output_files.hpp"
 #include "h5pack/pack/packer.hpp"
 #include "h5pack/pack/run_fingerprint.hpp"
@@ -44,6 +45,9 @@ std::string counted(std::int64_t count, const std::string& singular, const std::
 
 std::string contents_text(const std::string& path, const PackPlan& plan, std::int64_t num_samples,
                           std::int64_t num_chunks) {
+  if (plan.store == Store::encoded) {
+    return cli::escape(path) + ": " + counted(num_samples, "encoded image", "encoded images");
+  }
   return cli::escape(path) + ": " + counted(num_samples, "image", "images") + " of " +
          shape_text(plan) + " in " + counted(num_chunks, "chunk", "chunks") + " of " +
          std::to_string(plan.chunk_samples) + " (" + cli::format_bytes(plan.chunk_bytes) + ")";
@@ -60,6 +64,7 @@ json plan_json(const std::string& path, const Split& split, const PackPlan& plan
           {"shard", shard ? json(shard->text()) : json(nullptr)},
           {"found", plan.num_samples},
           {"images", plan.num_samples},
+          {"store", plan.store == Store::encoded ? "encoded" : "raw"},
           {"height", plan.size.height},
           {"width", plan.size.width},
           {"channels", plan.channels},
@@ -223,9 +228,11 @@ class PackRun {
   void pack_split(std::size_t index, const PackPlan& plan) {
     const Split& split = listing_.splits[index];
     const std::string& path = paths_[index];
-    say(plan_text(path, plan) + ", " + counted(plan.buffers, "chunk", "chunks") +
-        " in flight = " + cli::format_bytes(plan.memory_bytes()) + " of buffers, " +
-        counted(plan.threads, "thread", "threads"));
+    const std::string buffers = plan.store == Store::encoded
+                                    ? ""
+                                    : counted(plan.buffers, "chunk", "chunks") + " in flight = " +
+                                          cli::format_bytes(plan.memory_bytes()) + " of buffers, ";
+    say(plan_text(path, plan) + ", " + buffers + counted(plan.threads, "thread", "threads"));
     const json identity = run_fingerprint(command_, listing_, split);
     options_.writer.identity = cli::json_text(identity);
     options_.options_json = options_json(command_, listing_, identity);
@@ -238,7 +245,8 @@ class PackRun {
     };
     PackResult packed;
     try {
-      packed = pack(listing_, split, plan, path, options_, budget_);
+      const auto pack_it = plan.store == Store::encoded ? pack_encoded : pack;
+      packed = pack_it(listing_, split, plan, path, options_, budget_);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::cancelled) write_report_of_failure(path, split);
       throw;

@@ -46,6 +46,8 @@ struct ImageDecoder::Impl {
   ColorMode color;
   OrientationMode orientation_mode;
   std::int64_t max_pixels;
+  Bytes keep;
+  std::vector<std::uint8_t> kept;  // Of the opened file, if they are kept.
   std::string path;
   cli::FileBytes contents;
   std::optional<ImageFormat> format;  // Absent: `planes` holds the image.
@@ -56,8 +58,8 @@ struct ImageDecoder::Impl {
   std::vector<std::uint8_t> planes;
   std::vector<std::uint8_t> turned;  // Pixels on their way to being turned upright.
 
-  Impl(ColorMode color_, OrientationMode orientation_mode_, std::int64_t max_pixels_)
-      : color(color_), orientation_mode(orientation_mode_), max_pixels(max_pixels_) {}
+  Impl(ColorMode color_, OrientationMode orientation_mode_, std::int64_t max_pixels_, Bytes keep_)
+      : color(color_), orientation_mode(orientation_mode_), max_pixels(max_pixels_), keep(keep_) {}
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorCode::corrupt_data,
@@ -140,8 +142,9 @@ OpenCvSilence::~OpenCvSilence() {
   std::cerr.rdbuf(cerr_);
 }
 
-ImageDecoder::ImageDecoder(ColorMode color, OrientationMode orientation, std::int64_t max_pixels)
-    : impl_(std::make_unique<Impl>(color, orientation, max_pixels)) {}
+ImageDecoder::ImageDecoder(ColorMode color, OrientationMode orientation, std::int64_t max_pixels,
+                           Bytes bytes)
+    : impl_(std::make_unique<Impl>(color, orientation, max_pixels, bytes)) {}
 ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
 ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
 ImageDecoder::~ImageDecoder() = default;
@@ -150,6 +153,10 @@ ImageSize ImageDecoder::open(const std::string& path,
                              const std::optional<cli::FileStamp>& expected) {
   impl_->path = path;
   impl_->contents.read(path, expected);
+  if (impl_->keep == Bytes::kept) {
+    const auto bytes = impl_->contents.bytes();
+    impl_->kept.assign(bytes.begin(), bytes.end());
+  }
   const ImageFile file = examine_image(impl_->contents.bytes(), path);
   impl_->format = file.format;
   impl_->orientation = impl_->orientation_mode == OrientationMode::apply ? file.orientation : 1;
@@ -170,6 +177,11 @@ std::span<std::uint8_t> ImageDecoder::open_planes(ImageSize size) {
   impl_->planes.resize(static_cast<std::size_t>(3 * size.pixels()));
   return impl_->planes;
 }
+
+std::span<const std::uint8_t> ImageDecoder::encoded() const noexcept { return impl_->kept; }
+std::optional<ImageFormat> ImageDecoder::format() const noexcept { return impl_->format; }
+ImageSize ImageDecoder::stored_size() const noexcept { return impl_->stored; }
+int ImageDecoder::orientation() const noexcept { return impl_->orientation; }
 
 std::optional<ImageFormat> ImageDecoder::misnamed() const noexcept {
   const std::optional<ImageFormat> said = format_by_name(impl_->path);

@@ -21,9 +21,12 @@ namespace h5pack {
 /// Decodes one file after the other and keeps its buffers. Not thread-safe: one for each thread.
 class ImageDecoder {
  public:
+  /// Whether the bytes of a file are kept as they are, for encoded().
+  enum class Bytes : std::uint8_t { rewritten, kept };
+
   /// \param max_pixels  see ImageOptions.
   ImageDecoder(ColorMode color, OrientationMode orientation,
-               std::int64_t max_pixels = kDefaultMaxPixels);
+               std::int64_t max_pixels = kDefaultMaxPixels, Bytes bytes = Bytes::rewritten);
   ImageDecoder(ImageDecoder&&) noexcept;
   ImageDecoder& operator=(ImageDecoder&&) noexcept;
   ~ImageDecoder();
@@ -38,6 +41,14 @@ class ImageDecoder {
   /// The same for an image that is not encoded.
   /// \returns where the caller is to put its [3,H,W] bytes, before decode().
   [[nodiscard]] std::span<std::uint8_t> open_planes(ImageSize size);
+
+  /// The opened file as it is, what it holds (absent: an image that is not encoded), its size
+  /// before it is turned, and how it is: EXIF orientation, 1 if that is ignored.
+  /// \pre Bytes::kept.
+  [[nodiscard]] std::span<const std::uint8_t> encoded() const noexcept;
+  [[nodiscard]] std::optional<ImageFormat> format() const noexcept;
+  [[nodiscard]] ImageSize stored_size() const noexcept;
+  [[nodiscard]] int orientation() const noexcept;
 
   /// What the opened file holds if its name says something else.
   [[nodiscard]] std::optional<ImageFormat> misnamed() const noexcept;

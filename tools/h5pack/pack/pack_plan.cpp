@@ -45,9 +45,40 @@ SampleSize find_sample_size(const Split& split, const PackOptions& options) {
   }
 }
 
+/// \throws Error invalid_argument: an option that only raw images have.
+PackPlan plan_encoded(const Split& split, const PackOptions& options) {
+  const ImageOptions& image = options.image;
+  const auto refuse = [](bool given, const std::string& option, const std::string& why) {
+    if (given) {
+      throw Error(ErrorCode::invalid_argument,
+                  option + " is for raw images: " + why + "; leave it out with --store encoded");
+    }
+  };
+  const std::string whole = "encoded ones are kept whole, and cut when they are read";
+  refuse(image.resize.has_value(), "--resize", whole);
+  refuse(image.center_crop.has_value(), "--center-crop", whole);
+  refuse(image.pad.has_value(), "--pad", whole);
+  refuse(image.color == ColorMode::gray, "--channels gray", "encoded ones are kept as they are");
+  refuse(image.layout == chunkio::Layout::nchw, "--out-layout nchw",
+         "encoded ones are decoded to nhwc");
+  refuse(options.writer.chunk_samples > 0, "--chunk", "encoded ones lie in one run");
+  refuse(options.writer.resume, "--resume", "a pack of encoded ones begins anew");
+  refuse(options.shard.has_value(), "--shard", "encoded ones are packed into one file");
+  PackPlan plan;
+  plan.store = Store::encoded;
+  plan.total_samples = plan.num_samples = split.images->count();
+  plan.channels = 3;
+  for (const cli::FileStamp& stamp : split.images->files().stamps) {
+    plan.file_bytes += std::max<std::int64_t>(stamp.size, 0);
+  }
+  plan.threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
+  return plan;
+}
+
 }  // namespace
 
 PackPlan plan_pack(const Split& split, const PackOptions& options) {
+  if (options.store == Store::encoded) return plan_encoded(split, options);
   PackPlan plan;
   plan.total_samples = split.images->count();
   const SampleSize sample = find_sample_size(split, options);

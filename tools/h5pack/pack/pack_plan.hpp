@@ -15,9 +15,16 @@
 
 namespace h5pack {
 
+/// How images are stored.
+enum class Store : std::uint8_t {
+  raw,      ///< As pixels, all of one size.
+  encoded,  ///< As their files have them, each in its own size; decoded while reading.
+};
+
 struct PackOptions {
   // Behaviour: what the file will hold.
 
+  Store store = Store::raw;
   ImageOptions image;
   /// Its statistics are computed here, and noted with each chunk.
   chunkio::WriterOptions writer = {.statistics = false};
@@ -45,6 +52,7 @@ struct PackOptions {
 
 /// What packing a split will give and cost.
 struct PackPlan {
+  Store store = Store::raw;  ///< Of encoded images there are no sizes, chunks and buffers.
   std::int64_t num_samples = 0;
   std::int64_t first_place = 0;    ///< In pack order: of a shard.
   std::int64_t total_samples = 0;  ///< Of all shards.
@@ -65,7 +73,7 @@ struct PackPlan {
   [[nodiscard]] std::int64_t memory_bytes() const noexcept { return buffers * chunk_bytes; }
 };
 
-/// Computes the plan. Opens the first image, the first that can be opened if others may be
+/// Computes the plan. Of raw images it opens the first image, the first that can be opened if others may be
 /// skipped, unless the options settle the size. Blocks on I/O.
 /// A shard's plan depends on the source and the options alone, so all shards fit together.
 /// \throws Error invalid_argument (options contradict each other, more shards than chunks), and as

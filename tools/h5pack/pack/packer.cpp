@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -28,8 +27,8 @@
 #include "h5pack/pack/chunk_record.hpp"
 #include "h5pack/pack/chunk_write_thread.hpp"
 #include "h5pack/pack/image_reader.hpp"
+#include "h5pack/pack/pack_order.hpp"
 #include "h5pack/pack/parallel_statistics.hpp"
-#include "h5pack/pack/row_order.hpp"
 
 namespace h5pack {
 
@@ -37,29 +36,6 @@ namespace {
 
 using chunkio::Error;
 using chunkio::ErrorCode;
-
-/// The field with its rows in pack order.
-chunkio::FieldData reordered(const chunkio::FieldData& field,
-                             const std::vector<std::int64_t>& order) {
-  const std::size_t row = chunkio::Dataset::row_bytes(field.info);
-  chunkio::FieldData result{field.info, std::vector<std::byte>(order.size() * row)};
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    std::memcpy(result.values.data() + i * row,
-                field.values.data() + static_cast<std::size_t>(order[i]) * row, row);
-  }
-  return result;
-}
-
-/// All fields of the file, whose row i is source row order[i].
-std::vector<chunkio::FieldData> fields_of(const Split& split,
-                                          const std::vector<std::int64_t>& order) {
-  std::vector<chunkio::FieldData> fields;
-  for (const chunkio::FieldData& field : split.fields) fields.push_back(reordered(field, order));
-  std::vector<std::int64_t> sources = order;
-  for (std::int64_t& row : sources) row = split.images->source_index(row);
-  fields.push_back(make_field(kSourceIndex, sources));
-  return fields;
-}
 
 chunkio::DatasetSpec make_spec(const Listing& listing, const Split& split, const PackPlan& plan,
                                const std::vector<std::int64_t>& order, const PackOptions& options) {
@@ -124,9 +100,7 @@ class PackTotals {
 
 /// The source rows of the file, in pack order: those of a shard are a part of the same order.
 std::vector<std::int64_t> order_of(const PackPlan& plan, const PackOptions& options) {
-  const std::vector<std::int64_t> all = options.shuffled
-                                            ? shuffled_order(plan.total_samples, options.seed)
-                                            : source_order(plan.total_samples);
+  const std::vector<std::int64_t> all = pack_order(plan.total_samples, options);
   const auto first = all.begin() + plan.first_place;
   return {first, first + plan.num_samples};
 }
@@ -320,22 +294,6 @@ class ChunkPipeline {
   ChunkAssembler assembler_;
   ChunkWriteThread writing_;
 };
-
-/// The places of the images that were packed, as source rows.
-std::vector<std::int64_t> without(const std::vector<std::int64_t>& order,
-                                  const std::vector<SkippedImage>& skipped) {
-  std::vector<std::int64_t> kept;
-  kept.reserve(order.size() - skipped.size());
-  auto next = skipped.begin();
-  for (std::size_t place = 0; place < order.size(); ++place) {
-    if (next != skipped.end() && std::cmp_equal(next->place, place)) {
-      ++next;
-    } else {
-      kept.push_back(order[place]);
-    }
-  }
-  return kept;
-}
 
 void pack_remaining(const Split& split, const PackPlan& plan,
                     const std::vector<std::int64_t>& order, const PackOptions& options,

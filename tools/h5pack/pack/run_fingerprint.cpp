@@ -85,6 +85,8 @@ json run_fingerprint(const PackRequest& command, const Listing& listing, const S
                      {"--chunk-bytes", options.writer.chunk_bytes},
                      {kShardKey, options.shard ? options.shard->text() : "none"}};
   for (const auto& [name, value] : rest.items()) identity[name] = value;
+  // Not of raw images, whose identities are older than the option.
+  if (options.store == Store::encoded) identity["--store"] = "encoded";
   return identity;
 }
 

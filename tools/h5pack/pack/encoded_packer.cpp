@@ -1,0 +1,219 @@
+#include "h5pack/pack/encoded_packer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_pipeline.h>
+#include <tbb/task_arena.h>
+
+#include <chunkio/error.hpp>
+#include <chunkio/statistics.hpp>
+
+#include "cli/progress.hpp"
+#include "cli/quote.hpp"
+#include "cli/stop_signal.hpp"
+#include "h5pack/image/image_codecs.hpp"
+#include "h5pack/pack/pack_order.hpp"
+
+namespace h5pack {
+
+namespace {
+
+using chunkio::Error;
+using chunkio::ErrorCode;
+
+constexpr std::int64_t kChannels = 3;
+
+/// An image on its way to the file.
+struct Checked {
+  chunkio::EncodedImage image = {};
+  ImageSize upright = {};
+  chunkio::PixelStatistics pixels{kChannels, chunkio::Layout::nhwc};
+  std::optional<ImageFormat> misnamed = {};  ///< What it holds if its name says something else.
+};
+
+/// What one thread needs to check images. Not thread-safe.
+class Checker {
+ public:
+  Checker(const Images& images, const ImageOptions& options)
+      : images_(&images),
+        decoder_(ColorMode::rgb, options.orientation, options.max_pixels,
+                 ImageDecoder::Bytes::kept) {}
+
+  std::variant<Checked, SkippedImage> check(std::int64_t row, std::int64_t place) {
+    try {
+      return checked(row);
+    } catch (const Error& error) {
+      if (!is_of_one_image(error.code())) throw;
+      return SkippedImage{place, row, error.code(), error.what()};
+    } catch (const std::bad_alloc&) {
+      throw Error(ErrorCode::out_of_resources,
+                  "not enough memory to decode " + cli::quote(images_->name(row)) +
+                      "; use fewer --threads, or a lower --max-pixels");
+    } catch (const std::exception& error) {
+      return SkippedImage{place, row, ErrorCode::corrupt_data,
+                          "cannot decode " + cli::quote(images_->name(row)) + ": " +
+                              cli::escape(error.what())};
+    }
+  }
+
+ private:
+  Checked checked(std::int64_t row) {
+    Checked result{.upright = images_->open(row, decoder_)};
+    const std::optional<ImageFormat> format = decoder_.format();
+    const bool kept = format == ImageFormat::jpeg || format == ImageFormat::png ||
+                      format == ImageFormat::webp;
+    if (!kept) {
+      throw Error(ErrorCode::unsupported,
+                  cli::quote(images_->name(row)) + " is " +
+                      (format ? std::string(to_string(*format)) : "not encoded") +
+                      ": JPEG, PNG and WebP can be stored encoded; use --store raw, or convert it");
+    }
+    constexpr std::int64_t kMaxSide = 65535;
+    if (std::max(result.upright.height, result.upright.width) > kMaxSide) {
+      throw Error(ErrorCode::unsupported, cli::quote(images_->name(row)) + " has " +
+                                              to_string(result.upright) +
+                                              " pixels; sides of encoded images are at most 65535");
+    }
+    pixels_.resize(static_cast<std::size_t>(result.upright.pixels() * kChannels));
+    decoder_.decode(pixels_.data());
+    result.pixels.add(pixels_);
+    result.misnamed = decoder_.misnamed();
+    const auto bytes = std::as_bytes(decoder_.encoded());
+    const ImageSize stored = decoder_.stored_size();
+    result.image = {.bytes = {bytes.begin(), bytes.end()},
+                    .height = stored.height,
+                    .width = stored.width,
+                    .orientation = static_cast<std::uint8_t>(decoder_.orientation())};
+    return result;
+  }
+
+  const Images* images_;
+  ImageDecoder decoder_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+/// The pack as far as it has come.
+struct Totals {
+  chunkio::PixelStatistics pixels{kChannels, chunkio::Layout::nhwc};
+  ImageSizes sizes;
+};
+
+void add_all(const Split& split, const std::vector<std::int64_t>& order, const PackPlan& plan,
+             const PackOptions& options, chunkio::EncodedWriter& writer, ErrorBudget& budget,
+             Totals& totals, PackResult& result) {
+  struct Item {
+    std::int64_t place = 0;
+    std::optional<std::variant<Checked, SkippedImage>> outcome = {};
+  };
+  // The pipeline gets pointers: what TBB holds itself when an exception ends it is never destroyed.
+  std::vector<Item> items(4 * static_cast<std::size_t>(plan.threads));
+  const Images& images = *split.images;
+  cli::Progress progress(split.name.empty() ? "packing" : "packing " + split.name, "images",
+                         plan.num_samples, options.quiet);
+  tbb::enumerable_thread_specific<Checker> checkers(
+      [&] { return Checker(images, options.image); });
+  const auto add = [&](Item& item) {
+    if (auto* const skipped = std::get_if<SkippedImage>(&*item.outcome)) {
+      budget.spend(*skipped);
+      progress.add_skipped(1);
+      result.skipped.push_back(std::move(*skipped));
+      return;
+    }
+    const Checked checked = std::get<Checked>(*std::exchange(item.outcome, std::nullopt));
+    writer.add(checked.image);
+    totals.pixels.merge(checked.pixels);
+    totals.sizes.add(checked.upright);
+    if (!checked.misnamed) return;
+    const std::int64_t row = order[static_cast<std::size_t>(item.place)];
+    if (!result.misnamed || row < result.misnamed->first_row) {
+      result.misnamed = {result.misnamed ? result.misnamed->count : 0, row,
+                         *checked.misnamed};
+    }
+    ++result.misnamed->count;
+  };
+  // Without this, TBB starts no more threads than there are CPUs, whatever the arena asks for.
+  const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
+                                        static_cast<std::size_t>(plan.threads));
+  tbb::task_arena arena(plan.threads);
+  std::int64_t next = 0;
+  arena.execute([&] {
+    tbb::parallel_pipeline(
+        items.size(),
+        tbb::make_filter<void, Item*>(
+            tbb::filter_mode::serial_in_order,
+            [&](tbb::flow_control& control) -> Item* {
+              if (next == plan.num_samples) {
+                control.stop();
+                return nullptr;
+              }
+              Item& item = items[static_cast<std::size_t>(next) % items.size()];
+              item.place = next++;
+              return &item;
+            }) &
+            tbb::make_filter<Item*, Item*>(
+                tbb::filter_mode::parallel,
+                [&](Item* item) {
+                  cli::StopSignal::check();
+                  const std::int64_t row = order[static_cast<std::size_t>(item->place)];
+                  item->outcome = checkers.local().check(row, item->place);
+                  progress.add(1);
+                  return item;
+                }) &
+            tbb::make_filter<Item*, void>(tbb::filter_mode::serial_in_order,
+                                          [&](Item* item) { add(*item); }));
+  });
+}
+
+}  // namespace
+
+PackResult pack_encoded(const Listing& listing, const Split& split, const PackPlan& plan,
+                        const std::string& path, const PackOptions& options, ErrorBudget& budget) {
+  const auto start = std::chrono::steady_clock::now();
+  // Images are decoded in parallel; threads inside one would only get in the way.
+  use_one_thread_an_image();
+  const std::vector<std::int64_t> order = pack_order(plan.num_samples, options);
+  chunkio::EncodedSpec spec{.split = split.name,
+                            .order = options.shuffled ? "shuffled" : "source",
+                            .seed = options.shuffled ? options.seed : 0,
+                            .options_json = options.options_json,
+                            .expected_bytes = plan.file_bytes};
+  if (find_field(split.fields, "labels") != nullptr) {
+    spec.class_names = listing.class_names;
+    spec.attribute_names = listing.attribute_names;
+  }
+  chunkio::EncodedWriter writer(
+      path, spec, {.overwrite = options.writer.overwrite, .stop = options.writer.stop});
+  PackResult result;
+  Totals totals;
+  add_all(split, order, plan, options, writer, budget, totals, result);
+  cli::StopSignal::check();
+  split.images->check_unchanged();
+  result.num_samples = writer.num_rows();
+  if (result.num_samples == 0) {
+    throw Error(ErrorCode::corrupt_data,
+                "none of the " + std::to_string(plan.num_samples) +
+                    " images can be packed; the first: " + result.skipped.front().reason);
+  }
+  std::vector<chunkio::FieldData> fields = fields_of(split, without(order, result.skipped));
+  result.statistics = {totals.pixels.result(),
+                       chunkio::count_classes(fields, listing.class_names),
+                       totals.pixels.mean_picture_std(), totals.sizes.summary()};
+  if (options.before_publishing) options.before_publishing(result.skipped);
+  writer.close(std::move(fields), result.statistics);
+  result.path = path;
+  result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace h5pack
