@@ -24,6 +24,13 @@ chunkio_add_unit_tests(
           unit/read/window_reader_resume_test.cpp
           unit/read/window_reader_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
+# Images that are stored encoded.
+if(CHUNKIO_HAS_CODECS)
+  chunkio_add_unit_tests(
+    encoded_test
+    SOURCES unit/read/loader_encoded_test.cpp unit/write/encoded_writer_test.cpp
+    LIBRARIES chunkio_libdeflate)
+endif()
 add_test(NAME ManyChunks.FourMillion COMMAND pipeline_test --gtest_filter=Counts/ManyChunks.*)
 set_tests_properties(ManyChunks.FourMillion PROPERTIES LABELS long TIMEOUT 1800 ENVIRONMENT CHUNKIO_TEST_CHUNKS=4194304)
 

@@ -142,6 +142,40 @@ void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::st
   add_choice<Choice>(app, "--layout", target.layout,
                      {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
                      "Axis order of the images, if the file does not say");
+  const auto decoding = [&target]() -> chunkio::DecodeOptions& {
+    if (!target.decode) target.decode.emplace();
+    return *target.decode;
+  };
+  auto* const decode =
+      app.add_option_function<std::string>(
+             "--decode",
+             [decoding](const std::string& text) {
+               const std::size_t x = std::min(text.find('x'), text.size());
+               const auto height = parse_number<std::int64_t>(text.substr(0, x));
+               const auto width =
+                   x < text.size() ? parse_number<std::int64_t>(text.substr(x + 1)) : height;
+               if (!height || !width) refuse("--decode", "a size such as 224 or 224x320", text);
+               decoding().height = *height;
+               decoding().width = *width;
+             },
+             "Decode encoded images to this size while reading")
+          ->type_name("S|HxW");
+  app.add_option_function<std::string>(
+         "--crop",
+         [decoding](const std::string& text) {
+           using Crop = chunkio::CropMode;
+           if (text == "random-resized") {
+             decoding().crop = Crop::random_resized;
+           } else if (text == "center" || text == "whole") {
+             decoding().crop = text == "whole" ? Crop::whole : Crop::center;
+           } else {
+             refuse("--crop", "center, random-resized or whole", text);
+           }
+         },
+         "What of each image: its centre, a random part (random-resized), or all of it (whole)")
+      ->type_name("center|random-resized|whole")
+      ->default_str("center")
+      ->needs(decode);
   app.add_flag("--allow-external", target.allow_external,
                "Follow links, external storage and virtual datasets into other files; only for "
                "files that you trust");

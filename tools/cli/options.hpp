@@ -96,8 +96,8 @@ CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::
 /// --rows, as parse_row_list() reads it.
 CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& target);
 
-/// --images, --label-field and --layout, for files that do not describe themselves, and
-/// --allow-external.
+/// --images, --label-field and --layout, for files that do not describe themselves, --decode and
+/// --crop for encoded images, and --allow-external.
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target,
                       const std::string& heading = "Options");
 

@@ -286,8 +286,7 @@ class CHUNKIO_EXPORT SparseWriter {
   /// \throws Error output_exists (PATH exists, or PATH.partial is left over or in use by another
   ///         writer), invalid_argument, not_found (no such folder), no_space, io_failed,
   ///         hdf5_failed. Nothing is left behind then.
-  SparseWriter(const std::string& path, const SparseSpec& spec,
-               const PublishOptions& options = {});
+  SparseWriter(const std::string& path, const SparseSpec& spec, const PublishOptions& options = {});
   SparseWriter(SparseWriter&&) noexcept;
   SparseWriter& operator=(SparseWriter&&) noexcept;
   /// Without close(): removes PATH.partial.

@@ -50,7 +50,8 @@ Inspection inspect(const Dataset& dataset) {
         stored.chunk_shape.num_elements() * static_cast<std::int64_t>(size_of(stored.dtype));
     found.cache = recommend_cache(found.dataset.num_chunks, found.chunk_bytes);
   }
-  found.advice = chunking_advice(stored);
+  // Chunks are of images, and of other numbers whose rows have one length.
+  if (!found.dataset.sparse && !found.dataset.encoded) found.advice = chunking_advice(stored);
   if (!labels.looked) {
     found.advice.emplace_back(
         "There are too many labels to look at them all here: whether the samples are sorted by "

@@ -72,12 +72,19 @@ Json damaged_objects_json(const DatasetInfo& info) {
 }
 
 Json facts_json(const LoaderFacts& facts) {
-  return {{"source", to_string(facts.source)},    {"order", to_string(facts.order)},
-          {"verify", to_string(facts.verify)},    {"resident", to_string(facts.resident)},
-          {"filtered", facts.filtered},           {"direct_io", facts.direct_io},
-          {"reads_ahead", facts.reads_ahead},     {"num_cpus", facts.num_cpus},
-          {"group_samples", facts.group_samples}, {"prefetch_depth", facts.prefetch_depth},
-          {"image_bytes", facts.image_bytes},     {"spare_bytes", facts.spare_bytes}};
+  return {{"source", to_string(facts.source)},
+          {"order", to_string(facts.order)},
+          {"verify", to_string(facts.verify)},
+          {"resident", to_string(facts.resident)},
+          {"filtered", facts.filtered},
+          {"encoded", facts.encoded},
+          {"direct_io", facts.direct_io},
+          {"reads_ahead", facts.reads_ahead},
+          {"num_cpus", facts.num_cpus},
+          {"group_samples", facts.group_samples},
+          {"prefetch_depth", facts.prefetch_depth},
+          {"image_bytes", facts.image_bytes},
+          {"spare_bytes", facts.spare_bytes}};
 }
 
 Json stats_json(const LoaderStats& stats) {
@@ -135,6 +142,11 @@ std::string to_json(const Inspection& inspection) {
                                       {"num_values", info.sparse->num_values},
                                       {"index_dtype", to_string(info.sparse->index_dtype)}}
                                : Json(nullptr);
+  json["encoded"] = info.encoded ? Json{{"num_bytes", info.encoded->num_bytes},
+                                        {"max_height", info.encoded->max_height},
+                                        {"max_width", info.encoded->max_width},
+                                        {"max_pixels", info.encoded->max_pixels}}
+                                 : Json(nullptr);
   json["num_samples"] = info.num_samples;
   json["shape"] = shape_json(info.sample_shape().with_first_axis(info.num_samples));
   json["dtype"] = to_string(info.stored.dtype);

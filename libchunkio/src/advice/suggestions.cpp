@@ -100,11 +100,13 @@ void add_no_filter(Suggestions& suggestions, const LoaderStats& stats,
       std::max(changed.plan.request_bytes,
                changed.plan.sample_bytes *
                    std::max(stats.facts.group_samples, changed.plan.samples_per_group));
-  suggestions.push_back(
-      prediction.suggestion("",
-                            "Pack the file again without a filter with h5pack repack, "
+  suggestions.push_back(prediction.suggestion(
+      "",
+      stats.facts.encoded ? "Store pixels of one size instead of encoded images (h5pack "
+                            "repack with --decode), which takes more space and no decoding."
+                          : "Pack the file again without a filter with h5pack repack, "
                             "which stores none by default.",
-                            changed));
+      changed));
 }
 
 void add_packing(Suggestions& suggestions, const LoaderStats& stats, const Prediction& prediction) {

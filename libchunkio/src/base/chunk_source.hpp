@@ -71,8 +71,9 @@ struct ReadCost {
   }
 };
 
-/// Rows that are damaged by themselves: they do not match their digests, wanted or not, or cannot be
-/// decoded. All other rows that were wanted are in their places, so that only these need be skipped.
+/// Rows that are damaged by themselves: they do not match their digests, wanted or not, or cannot
+/// be decoded. All other rows that were wanted are in their places, so that only these need be
+/// skipped.
 class RowMismatch : public Error {
  public:
   /// \param rows  as the source numbers them; ascending.

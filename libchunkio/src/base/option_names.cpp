@@ -22,9 +22,7 @@ constexpr auto names(Verify) { return std::array{"off"sv, "first_epoch"sv, "alwa
 constexpr auto names(OnError) { return std::array{"raise"sv, "skip"sv}; }
 constexpr auto names(Resident) { return std::array{"none"sv, "host"sv}; }
 constexpr auto names(WhenHeld) { return std::array{"wait"sv, "copy"sv}; }
-constexpr auto names(CropMode) {
-  return std::array{"center"sv, "random_resized"sv, "whole"sv};
-}
+constexpr auto names(CropMode) { return std::array{"center"sv, "random_resized"sv, "whole"sv}; }
 constexpr auto names(Layout) { return std::array{"nhwc"sv, "nchw"sv}; }
 constexpr auto names(DType) {
   return std::array{"uint8"sv,  "int8"sv,  "uint16"sv,  "int16"sv,   "uint32"sv,  "int32"sv,

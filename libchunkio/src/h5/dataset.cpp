@@ -132,9 +132,9 @@ EncodedImage Dataset::read_encoded(std::int64_t row) const {
                                             "; read that with read_field()");
   }
   if (row < 0 || row >= size()) {
-    throw Error(ErrorCode::invalid_argument, about.path + ": there is no row " +
-                                                 std::to_string(row) + " of " +
-                                                 std::to_string(size()));
+    throw Error(
+        ErrorCode::invalid_argument,
+        about.path + ": there is no row " + std::to_string(row) + " of " + std::to_string(size()));
   }
   for (std::size_t i = 0; i < about.shards.size(); ++i) {
     const ShardFile& shard = about.shards[i];

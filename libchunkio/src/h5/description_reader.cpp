@@ -128,8 +128,7 @@ void read_description(hid_t file, hid_t leading, DatasetInfo& info) {
   const bool delivered = info.channels == channels || !info.has_images();
   if (mean && delivered) info.statistics = ChannelStatistics{*mean, *std};
 
-  if (const auto within =
-          attributes.numbers<double>(image_attribute::kMeanPictureStd, channels)) {
+  if (const auto within = attributes.numbers<double>(image_attribute::kMeanPictureStd, channels)) {
     if (!all_finite(*within)) {
       throw attributes.corrupt(image_attribute::kMeanPictureStd, "is not finite");
     }

@@ -74,9 +74,10 @@ void EncodedImages::check_offsets(std::int64_t first, std::span<const std::int64
   for (std::size_t i = 0; i + 1 < of_rows.size(); ++i) {
     if (0 <= of_rows[i] && of_rows[i] <= of_rows[i + 1] && of_rows[i + 1] <= num_bytes) continue;
     throw Error(ErrorCode::corrupt_data,
-                describe(first + static_cast<std::int64_t>(i), path) + " is damaged: it lies at bytes " +
-                    std::to_string(of_rows[i]) + " to " + std::to_string(of_rows[i + 1]) + " of " +
-                    std::to_string(num_bytes) + " (indptr); copy or pack the file again");
+                describe(first + static_cast<std::int64_t>(i), path) +
+                    " is damaged: it lies at bytes " + std::to_string(of_rows[i]) + " to " +
+                    std::to_string(of_rows[i + 1]) + " of " + std::to_string(num_bytes) +
+                    " (indptr); copy or pack the file again");
   }
 }
 
@@ -85,9 +86,9 @@ void EncodedImages::check_size(image::Size stored) const {
       std::int64_t{stored.height} * stored.width <= max_pixels) {
     return;
   }
-  throw Error(ErrorCode::corrupt_data,
-              "it says that it has " + std::to_string(stored.height) + "x" +
-                  std::to_string(stored.width) + " pixels, more than any image of the file");
+  throw Error(ErrorCode::corrupt_data, "it says that it has " + std::to_string(stored.height) +
+                                           "x" + std::to_string(stored.width) +
+                                           " pixels, more than any image of the file");
 }
 
 Error EncodedImages::named(const Error& error, std::int64_t row, const std::string& path) const {
@@ -137,7 +138,8 @@ std::shared_ptr<const EncodedImages> open_encoded(const Dataset::Impl& file,
   }
   // The offsets of all are read.
   if (images->rows > kMaxSamples || !may_have_rows(file, images->rows)) {
-    throw members.damaged(std::to_string(images->rows) + " images are more than the file has bytes");
+    throw members.damaged(std::to_string(images->rows) +
+                          " images are more than the file has bytes");
   }
   const auto most = [&](const char* name, std::int64_t limit) {
     const auto number = attributes.numbers<std::int64_t>(name, 1);
@@ -166,8 +168,8 @@ std::shared_ptr<const EncodedImages> open_encoded(const Dataset::Impl& file,
   }
   if (const DatasetSummary* const turned = members.find(encoded::kOrientations)) {
     if (turned->shape != Shape{images->rows} || turned->dtype != DType::uint8) {
-      throw members.damaged(turned->describe() + " is not uint8 [" +
-                            std::to_string(images->rows) + "]");
+      throw members.damaged(turned->describe() + " is not uint8 [" + std::to_string(images->rows) +
+                            "]");
     }
     images->orientations.resize(static_cast<std::size_t>(images->rows));
     const auto array = open_array(file, turned->name, *turned->shape, DType::uint8);
@@ -207,7 +209,8 @@ void read_decoded(const EncodedImages& images, std::int64_t first, std::int64_t 
     try {
       decoder.open(one.bytes, images.orientation(row), std::nullopt);
       images.check_size(decoder.stored());
-      decoder.decode(out.subspan(static_cast<std::size_t>(row - first) * sample_bytes, sample_bytes));
+      decoder.decode(
+          out.subspan(static_cast<std::size_t>(row - first) * sample_bytes, sample_bytes));
     } catch (const Error& error) {
       throw images.named(error, row, path);
     }

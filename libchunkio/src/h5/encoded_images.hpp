@@ -28,9 +28,8 @@ struct EncodedImages {
   std::optional<image::Decoding> decoding = {};     ///< How they are delivered, if they are.
 
   [[nodiscard]] image::Orientation orientation(std::int64_t row) const {
-    return orientations.empty()
-               ? image::Orientation()
-               : image::Orientation(orientations[static_cast<std::size_t>(row)]);
+    return orientations.empty() ? image::Orientation()
+                                : image::Orientation(orientations[static_cast<std::size_t>(row)]);
   }
   /// The longest that an image may be, and what decoding one takes at most.
   [[nodiscard]] std::int64_t decoder_bytes() const noexcept {
@@ -53,7 +52,8 @@ struct EncodedImages {
 /// Whether a dataset is a part of the encoded images of a group.
 [[nodiscard]] bool is_encoded_member(const std::string& group, const std::string& dataset);
 
-/// Whether `group` exists and says that it has encoded images. Called while Library::lock() is held.
+/// Whether `group` exists and says that it has encoded images. Called while Library::lock() is
+/// held.
 [[nodiscard]] bool has_encoded_images(const Dataset::Impl& file, const std::string& group);
 
 /// Opens them. Called while Library::lock() is held. \throws Error corrupt_data, invalid_argument

@@ -26,8 +26,7 @@ namespace {
 constexpr hsize_t kAlignedBytes = hsize_t{64} << 10;
 
 GroupId open_images(const FileId& file, const std::string& path) {
-  return GroupId(
-      check_id(H5Gopen2(file.get(), kImages, H5P_DEFAULT), "open the images of", path));
+  return GroupId(check_id(H5Gopen2(file.get(), kImages, H5P_DEFAULT), "open the images of", path));
 }
 
 /// Creates the file, the group and the place of the bytes: one multiple of the alignment behind the
@@ -35,23 +34,23 @@ GroupId open_images(const FileId& file, const std::string& path) {
 PlacedBytes place_data(int fd, const std::string& path, std::int64_t num_bytes) {
   DeferredWrites writes(fd, path);
   const ListId access = file_access(writes, path);
-  check_status(
-      H5Pset_alignment(access.get(), kAlignedBytes, static_cast<hsize_t>(kEncodedOffset)),
-      "set the alignment of", path);
+  check_status(H5Pset_alignment(access.get(), kAlignedBytes, static_cast<hsize_t>(kEncodedOffset)),
+               "set the alignment of", path);
   FileId file(
       check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
   GroupId images(check_id(H5Gcreate2(file.get(), kImages, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
                           "create the group of images of", path));
-  const PlacedBytes place = finish_in_one_run(
-      create_in_one_run(images.get(), encoded::kData, memory_type(DType::uint8), Shape{num_bytes},
-                        path),
-      path);
+  const PlacedBytes place =
+      finish_in_one_run(create_in_one_run(images.get(), encoded::kData, memory_type(DType::uint8),
+                                          Shape{num_bytes}, path),
+                        path);
   check_status(images.reset(), "close the group of images of", path);
   check_status(file.reset(), "close", path);
   if (place.offset != kEncodedOffset && static_cast<hsize_t>(num_bytes) >= kAlignedBytes) {
     throw Error(ErrorCode::hdf5_failed,
-                path + ": this version of libhdf5 does not put a dataset where its alignment says; "
-                       "use another version");
+                path +
+                    ": this version of libhdf5 does not put a dataset where its alignment says; "
+                    "use another version");
   }
   writes.apply();
   return place;
@@ -82,8 +81,9 @@ PlacedBytes create_field(const FileId& file, const FieldInfo& info, std::int64_t
     group += info.name.substr(begin, slash - begin) + "/";
     begin = slash + 1;
     if (check_status(H5Lexists(file.get(), group.c_str(), H5P_DEFAULT), action, path) > 0) continue;
-    GroupId made(check_id(
-        H5Gcreate2(file.get(), group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), action, path));
+    GroupId made(
+        check_id(H5Gcreate2(file.get(), group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                 action, path));
     check_status(made.reset(), action, path);
   }
   return finish_in_one_run(create_in_one_run(file.get(), info.name, memory_type(info.dtype),
@@ -111,8 +111,8 @@ EncodedPlaces write_encoded_structure(int fd, const std::string& path, const Enc
   GroupId images = open_images(file, path);
   describe_images(images, totals, spec, statistics, path);
   const auto add = [&](const char* name, DType dtype, const Shape& shape) {
-    return finish_in_one_run(
-        create_in_one_run(images.get(), name, memory_type(dtype), shape, path), path);
+    return finish_in_one_run(create_in_one_run(images.get(), name, memory_type(dtype), shape, path),
+                             path);
   };
   places.indptr = add(encoded::kIndptr, DType::int64, Shape{totals.rows + 1});
   places.sizes = add(encoded::kSizes, DType::int32, Shape{totals.rows, 2});

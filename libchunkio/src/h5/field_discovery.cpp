@@ -13,10 +13,10 @@
 #include "base/checked_math.hpp"
 #include "h5/description_reader.hpp"
 #include "h5/element_type.hpp"
+#include "h5/encoded_images.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/schema.hpp"
-#include "h5/encoded_images.hpp"
 #include "h5/sparse_matrix.hpp"
 #include "h5/stored_array.hpp"
 

@@ -275,10 +275,10 @@ void open_encoded_leading(Dataset::Impl& file, const std::string& group,
   file.encoded = open_encoded(file, group, contents, options.decode);
   const EncodedImages& images = *file.encoded;
   file.leading = images.data;
-  info.stored = {.shape = {images.rows}, .dtype = DType::uint8,
-                 .filters = images.data->stored.filters};
-  info.stored_bytes = images.data->stored_bytes + images.offsets->stored_bytes +
-                      images.sizes->stored_bytes;
+  info.stored = {
+      .shape = {images.rows}, .dtype = DType::uint8, .filters = images.data->stored.filters};
+  info.stored_bytes =
+      images.data->stored_bytes + images.offsets->stored_bytes + images.sizes->stored_bytes;
   info.num_samples = images.rows;
   info.leading = {group, DType::uint8, {}};
   info.encoded = {.num_bytes = images.num_bytes,

@@ -22,9 +22,9 @@ DatasetId create_in_one_run(hid_t parent, const std::string& name, hid_t type, c
   }
   const SpaceId space(check_id(
       H5Screate_simple(static_cast<int>(shape.rank()), dims.data(), nullptr), action, path));
-  return DatasetId(check_id(H5Dcreate2(parent, name.c_str(), type, space.get(), H5P_DEFAULT,
-                                       creation.get(), H5P_DEFAULT),
-                            action, path));
+  return DatasetId(check_id(
+      H5Dcreate2(parent, name.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+      action, path));
 }
 
 PlacedBytes place_of(const DatasetId& dataset, const std::string& action, const std::string& path) {

@@ -14,10 +14,10 @@ namespace chunkio::image {
 
 /// Rows of RGB pixels that a codec gave: those of the box, and columns around it.
 struct DecodedRows {
-  Size image;               ///< What they belong to: as stored, or shrunk.
-  Box box;                  ///< In it, as asked for; the first row is `box.top`.
-  std::int32_t left = 0;    ///< The first column.
-  std::int32_t width = 0;   ///< Columns.
+  Size image;              ///< What they belong to: as stored, or shrunk.
+  Box box;                 ///< In it, as asked for; the first row is `box.top`.
+  std::int32_t left = 0;   ///< The first column.
+  std::int32_t width = 0;  ///< Columns.
 };
 
 /// Makes room for rows of RGB pixels, and for a row of the image behind them, which ResizePlan may
@@ -39,7 +39,8 @@ class ImageCodec {
   virtual Size open(std::span<const std::byte> encoded) = 0;
   /// Bytes that decode() will take for a box of the opened image, the rows included.
   [[nodiscard]] virtual std::int64_t bytes(const Box& box) const noexcept = 0;
-  /// \param wanted  see ImageDecoder::decode(). \param rows  the pixels, uint8 [rows,width,3], and what
+  /// \param wanted  see ImageDecoder::decode(). \param rows  the pixels, uint8 [rows,width,3], and
+  /// what
   ///              make_room() adds.
   /// \throws Error corrupt_data.
   virtual DecodedRows decode(const Box& box, std::optional<Size> wanted,

@@ -12,8 +12,8 @@ constexpr std::size_t kDecodedChannels = 3;
 
 /// The luma of Pillow's convert("L"): ITU-R 601-2 in 16 bits.
 constexpr std::uint8_t luma(const std::uint8_t* rgb) noexcept {
-  return static_cast<std::uint8_t>(
-      (rgb[0] * 19595U + rgb[1] * 38470U + rgb[2] * 7471U + 0x8000U) >> 16);
+  return static_cast<std::uint8_t>((rgb[0] * 19595U + rgb[1] * 38470U + rgb[2] * 7471U + 0x8000U) >>
+                                   16);
 }
 
 std::unique_ptr<ImageCodec> make_codec(Codec codec) {

@@ -102,8 +102,8 @@ class JpegCodec final : public ImageCodec {
 
   [[nodiscard]] std::int64_t bytes(const Box& box) const noexcept override {
     constexpr std::int64_t kMostCutColumns = 2 * 32 + 2 * kMargin;
-    std::int64_t sum =
-        std::int64_t{3} * (std::int64_t{box.height} * (box.width + kMostCutColumns) + info_.image_width);
+    std::int64_t sum = std::int64_t{3} * (std::int64_t{box.height} * (box.width + kMostCutColumns) +
+                                          info_.image_width);
     if (jpeg_has_multiple_scans(const_cast<jpeg_decompress_struct*>(&info_)) != 0) {
       for (int i = 0; i < info_.num_components; ++i) {
         const jpeg_component_info& component = info_.comp_info[i];
@@ -215,7 +215,7 @@ class JpegCodec final : public ImageCodec {
   jpeg_decompress_struct info_{};
   ErrorManager errors_;
   jpeg_progress_mgr progress_{};
-  JDIMENSION left_ = 0;             // of the decoded columns
+  JDIMENSION left_ = 0;  // of the decoded columns
   bool cmyk_ = false;
   std::vector<std::uint8_t> inks_;  // of one row
 };

@@ -1,13 +1,13 @@
 // PNG through libpng. Alpha is left out, and of 16 bits the upper 8 are taken, as Pillow does.
 
+#include <png.h>
+
 #include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
 #include <string>
-
-#include <png.h>
 
 #include <chunkio/error.hpp>
 

@@ -39,9 +39,9 @@ Decoding::Decoding(const DecodeOptions& options)
                                       : default_shorter_side(options.height, options.width),
                                   "decode.shorter_side");
       base::require(shorter_side >= std::max(output.height, output.width),
-                    "decode.shorter_side is " + std::to_string(shorter_side) +
-                        ", and a crop of " + std::to_string(output.height) + "x" +
-                        std::to_string(output.width) + " does not fit into every image then");
+                    "decode.shorter_side is " + std::to_string(shorter_side) + ", and a crop of " +
+                        std::to_string(output.height) + "x" + std::to_string(output.width) +
+                        " does not fit into every image then");
       return;
     case CropMode::random_resized:
       ranges = random_resized_crop_ranges(options.min_scale, options.max_scale, options.min_ratio,
@@ -88,7 +88,8 @@ void SampleDecoder::decode(std::span<std::byte> target) {
   Rows<const std::uint8_t> pixels;  // of crop_.box
   if (!decoding_.exact || !orientation_.is_upright()) {
     const bool transposed = orientation_.is_transposed();
-    const Size wanted = transposed ? Size{crop_.resized.width, crop_.resized.height} : crop_.resized;
+    const Size wanted =
+        transposed ? Size{crop_.resized.width, crop_.resized.height} : crop_.resized;
     const DecodedBox decoded =
         decoder_.decode(orientation_.stored(crop_.box, stored_),
                         decoding_.exact ? std::nullopt : std::optional(wanted));
@@ -104,13 +105,12 @@ void SampleDecoder::decode(std::span<std::byte> target) {
         std::nullopt);
     // Where the first pixel of the box would be. What the plan reads is there.
     pixels = decoded.pixels;
-    pixels.data -= static_cast<std::ptrdiff_t>(needed.top) *
-                       static_cast<std::ptrdiff_t>(pixels.stride) +
-                   needed.left * pixel_bytes;
+    pixels.data -=
+        static_cast<std::ptrdiff_t>(needed.top) * static_cast<std::ptrdiff_t>(pixels.stride) +
+        needed.left * pixel_bytes;
   }
   if (scratch_.size() < plan_.scratch_bytes()) scratch_.resize(plan_.scratch_bytes());
-  const auto row_bytes =
-      static_cast<std::size_t>(decoding_.output.width) * decoding_.num_channels;
+  const auto row_bytes = static_cast<std::size_t>(decoding_.output.width) * decoding_.num_channels;
   plan_.resize(pixels, {reinterpret_cast<std::uint8_t*>(target.data()), row_bytes}, scratch_);
 }
 

@@ -1,9 +1,9 @@
 // WebP through libwebp. An image is decoded whole: cut out by libwebp, its edges would be other
 // pixels.
 
-#include <algorithm>
-
 #include <webp/decode.h>
+
+#include <algorithm>
 
 #include <chunkio/error.hpp>
 

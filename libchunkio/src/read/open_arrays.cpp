@@ -162,13 +162,6 @@ void open_encoded(const Files& files, sources::SourceRequest request, const Load
                     "leave out resident, or crop otherwise",
                 "resident");
   }
-  if (options.io.verify != Verify::off) {
-    throw Error(ErrorCode::unsupported,
-                path +
-                    ": encoded images cannot be compared with digests while reading; turn verify "
-                    "off, and run h5pack verify",
-                "verify");
-  }
   std::vector<std::unique_ptr<ChunkSource>> by_file;
   std::vector<std::int64_t> rows;
   std::int64_t first_sample = 0;
@@ -177,19 +170,17 @@ void open_encoded(const Files& files, sources::SourceRequest request, const Load
     request.disk_offset += file->bytes->size();  // there they lie one behind the other
     opened.direct_io = opened.direct_io || bytes.direct_io;
     opened.reads_ahead = opened.reads_ahead || bytes.reads_ahead;
-    by_file.push_back(std::make_unique<sources::EncodedSource>(file, std::move(bytes.bytes),
-                                                               request.scratch,
-                                                               groups.group_samples(),
-                                                               options.seed, first_sample));
+    by_file.push_back(std::make_unique<sources::EncodedSource>(
+        file, std::move(bytes.bytes), request.scratch, groups.group_samples(), options.seed,
+        first_sample, options.io.verify != Verify::off));
     rows.push_back(file->info.num_samples);
     first_sample += file->info.num_samples;
   }
   opened.source = SourceKind::direct;
   opened.reason = "encoded images";
-  std::unique_ptr<ChunkSource> all = by_file.size() == 1
-                                         ? std::move(by_file.front())
-                                         : std::make_unique<sources::ShardedSource>(
-                                               std::move(by_file), rows);
+  std::unique_ptr<ChunkSource> all =
+      by_file.size() == 1 ? std::move(by_file.front())
+                          : std::make_unique<sources::ShardedSource>(std::move(by_file), rows);
   opened.arrays.push_back(
       {.source = keep_if_wanted(std::move(all), decoding.sample_bytes(), groups, options),
        .row_bytes = layout.leading.row_bytes});

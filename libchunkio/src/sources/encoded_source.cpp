@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "base/digest.hpp"
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
+#include "sources/row_digests.hpp"
 #include "sources/stored_ranges.hpp"
 
 namespace chunkio::sources {
@@ -25,7 +27,7 @@ std::span<std::int64_t> as_offsets(std::span<std::byte> bytes) {
 EncodedSource::EncodedSource(std::shared_ptr<const Dataset::Impl> file,
                              std::shared_ptr<const ByteSource> bytes,
                              std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
-                             std::uint64_t seed, std::int64_t first_sample)
+                             std::uint64_t seed, std::int64_t first_sample, bool verify)
     : file_(std::move(file)),
       images_(*file_->encoded),
       bytes_(std::move(bytes)),
@@ -35,6 +37,16 @@ EncodedSource::EncodedSource(std::shared_ptr<const Dataset::Impl> file,
       group_samples_(group_samples),
       seed_(seed),
       first_sample_(first_sample) {
+  if (verify) {
+    if (const std::string reason = RowDigests::why_not(*file_); !reason.empty()) {
+      throw Error(ErrorCode::unsupported,
+                  file_->info.path + ": " + reason +
+                      ", so its images cannot be compared with digests; set verify = off, or pack "
+                      "it with h5pack, which stores them",
+                  "verify = off");
+    }
+    digests_.emplace(file_, RowDigests::open_digests(*file_), bytes_, scratch_);
+  }
   scan();
 }
 
@@ -65,12 +77,21 @@ ReadCost EncodedSource::place(const RowGroup& group, std::span<const RowTarget> 
   const std::int64_t first = group.first_row + rows.front().row;
   const std::int64_t last = group.first_row + rows.back().row;
   const std::size_t offsets_room = offsets_.room(last - first + 2);
-  const auto scratch = scratch_->take(offsets_room + data_.room(longest_));
+  const std::size_t digests_room = digests_ ? digests_->room(last - first + 1) : 0;
+  const auto scratch = scratch_->take(offsets_room + digests_room + data_.room(longest_));
   const auto offsets = as_offsets(offsets_.read(
       first, last - first + 2, scratch->bytes().first(offsets_room), nullptr, stop, cost));
   images_.check_offsets(first, offsets, file_->info.path);
 
-  const std::span<std::byte> room = scratch->bytes().subspan(offsets_room);
+  std::span<const std::uint64_t> digests;
+  if (digests_) {
+    const std::span<const std::byte> bytes =
+        digests_->read(first, last - first + 1,
+                       scratch->bytes().subspan(offsets_room, digests_room), nullptr, stop, cost);
+    digests = {reinterpret_cast<const std::uint64_t*>(bytes.data()),
+               bytes.size() / sizeof(std::uint64_t)};
+  }
+  const std::span<std::byte> room = scratch->bytes().subspan(offsets_room + digests_room);
   const auto sample_bytes = static_cast<std::size_t>(images_.decoding->sample_bytes());
   std::optional<RowMismatch> damaged;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -85,12 +106,21 @@ ReadCost EncodedSource::place(const RowGroup& group, std::span<const RowTarget> 
         data_.read(begin, end - begin, room, group.prefetched, stop, cost);
     base::Stopwatch watch;
     try {
+      if (!digests.empty() &&
+          digests[static_cast<std::size_t>(row - first)] != base::digest(encoded)) {
+        throw Error(ErrorCode::digest_mismatch, "it does not match its digest");
+      }
       decode(encoded, row, group.epoch, {rows[i].target, sample_bytes});
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::corrupt_data && error.code() != ErrorCode::unsupported) throw;
+      const bool mismatch = error.code() == ErrorCode::digest_mismatch;
+      if (!mismatch && error.code() != ErrorCode::corrupt_data &&
+          error.code() != ErrorCode::unsupported) {
+        throw;
+      }
       const Error named = images_.named(error, row, file_->info.path);
-      damaged = joined(damaged,
-                       RowMismatch({{row, row + 1}}, named.what(), ErrorCode::corrupt_data));
+      damaged = joined(
+          damaged, RowMismatch({{row, row + 1}}, named.what(),
+                               mismatch ? ErrorCode::digest_mismatch : ErrorCode::corrupt_data));
     }
     cost.decode_seconds += watch.lap();
   }
@@ -105,12 +135,11 @@ ReadCost EncodedSource::place(const RowGroup& group, std::span<const RowTarget> 
 
 void EncodedSource::decode(std::span<const std::byte> encoded, std::int64_t row, std::int64_t epoch,
                            std::span<std::byte> target) const {
-  const auto decoder = decoders_.take(
-      [this] { return std::make_unique<image::SampleDecoder>(*images_.decoding); });
-  decoder->open(
-      encoded, images_.orientation(row),
-      image::SampleDraw{base::augmentation_key(seed_, static_cast<std::uint64_t>(epoch)),
-                        first_sample_ + row});
+  const auto decoder =
+      decoders_.take([this] { return std::make_unique<image::SampleDecoder>(*images_.decoding); });
+  decoder->open(encoded, images_.orientation(row),
+                image::SampleDraw{base::augmentation_key(seed_, static_cast<std::uint64_t>(epoch)),
+                                  first_sample_ + row});
   images_.check_size(decoder->stored());
   if (decoder->bytes() <= kSmallBytes) {
     decoder->decode(target);
@@ -150,6 +179,7 @@ std::int64_t EncodedSource::memory_bytes(std::int64_t threads) const noexcept {
   const std::int64_t decoder = images_.decoder_bytes();
   const std::int64_t of_thread =
       footprint(offsets_.room(std::min(group_samples_, images_.rows) + 1) +
+                (digests_ ? digests_->room(std::min(group_samples_, images_.rows)) : 0) +
                 data_.room(longest_)) +
       std::min(decoder, kSmallBytes) +
       3 * images_.decoding->sample_bytes();  // scratch and weights of resizing

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -23,13 +24,14 @@ class EncodedSource final : public ChunkSource {
   /// storage.
   /// \param bytes    of the file. \param scratch  shared by what is read together.
   /// \param seed     of random crops. \param first_sample  the sample id of row 0 of the file.
+  /// \param verify   compare images with their digests before they are decoded.
   /// \pre file->encoded->decoding.
   /// \throws Error corrupt_data, io_failed, hdf5_failed, out_of_resources, cancelled.
   EncodedSource(std::shared_ptr<const Dataset::Impl> file, std::shared_ptr<const ByteSource> bytes,
                 std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
-                std::uint64_t seed, std::int64_t first_sample);
+                std::uint64_t seed, std::int64_t first_sample, bool verify);
 
-  /// \throws RowMismatch of code corrupt_data: images that cannot be decoded.
+  /// \throws RowMismatch: images that cannot be decoded (corrupt_data) or do not match.
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
@@ -48,6 +50,7 @@ class EncodedSource final : public ChunkSource {
   std::shared_ptr<base::BufferPool> scratch_;
   ElementReader offsets_;
   ElementReader data_;
+  std::optional<ElementReader> digests_;  // absent: nothing is compared
   std::int64_t group_samples_;
   std::uint64_t seed_;
   std::int64_t first_sample_;

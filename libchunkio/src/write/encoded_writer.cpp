@@ -70,8 +70,7 @@ EncodedWriter::Impl::Impl(std::string target_path, const EncodedSpec& about,
   if (spec.expected_bytes < 0) throw invalid("expected_bytes must be 0 or more");
   if (overwrite) write::PartialFile::discard(write::partial_of(target));
   // Shared, so that libhdf5 can look at it before it is published.
-  file.emplace(
-      write::PartialFile::create(write::partial_of(target), write::OwnerLock::shared));
+  file.emplace(write::PartialFile::create(write::partial_of(target), write::OwnerLock::shared));
   if (spec.expected_bytes > 0) {
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() - h5::kEncodedOffset;
     file->reserve(h5::kEncodedOffset + std::min(spec.expected_bytes, kMost));

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "io/page_cache.hpp"
 #include "io/range_reader.hpp"
 #include "sources/chunk_digests.hpp"
+#include "sources/row_digests.hpp"
 
 namespace chunkio {
 namespace {
@@ -161,6 +163,51 @@ class ChunkVerification {
   std::vector<DamagedChunk> damaged_;  ///< Guarded by mutex_.
 };
 
+/// The same of rows of different lengths, in pieces of some MiB.
+VerifyResult verify_rows(std::shared_ptr<const Dataset::Impl> file, const VerifyOptions& options) {
+  if (const io::LocalFile* const cached = io::as_local_file(*file->bytes)) {
+    io::drop_pages(cached->fd(), 0, cached->size());
+  }
+  const sources::RowDigests digests(file, io::direct_if_possible(file->bytes));
+  const std::int64_t piece_rows = digests.rows_together();
+  VerifyResult result{.num_chunks = base::ceil_divide(digests.num_rows(), piece_rows)};
+  std::atomic<std::int64_t> next_piece = 0;
+  std::mutex mutex;  // guards the result
+  const auto work = [&](std::int64_t, const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const std::int64_t piece = next_piece.fetch_add(1);
+      if (piece >= result.num_chunks) return;
+      check_stop(options, file->info.path);
+      const RowRange rows{piece * piece_rows,
+                          std::min((piece + 1) * piece_rows, digests.num_rows())};
+      std::optional<DamagedChunk> damaged;
+      std::int64_t bytes = 0;
+      try {
+        bytes = digests.check(rows, options.stop);
+      } catch (const Error& error) {
+        if (!is_damage(error.code())) throw;
+        const auto* const mismatch = dynamic_cast<const RowMismatch*>(&error);
+        if (mismatch != nullptr) bytes = mismatch->cost.bytes_read;
+        damaged = damaged_chunk(piece, rows, error);
+      }
+      {
+        const std::lock_guard lock(mutex);
+        result.bytes_read += bytes;
+        if (damaged) result.damaged.push_back(*std::move(damaged));
+      }
+      if (options.on_progress) options.on_progress(1);
+    }
+  };
+  const std::int64_t wanted = options.num_threads > 0 ? options.num_threads : kDefaultThreads;
+  base::run_on_threads(std::min(wanted, result.num_chunks), work);
+  file->check_unchanged();
+  std::sort(result.damaged.begin(), result.damaged.end(),
+            [](const auto& a, const auto& b) { return a.chunk < b.chunk; });
+  return result;
+}
+
+bool has_ragged_rows(const Dataset::Impl& file) { return file.sparse || file.encoded; }
+
 /// The next position of a grid, the last axis running fastest; false behind the last one.
 bool advance(std::span<std::int64_t> coord, std::span<const std::int64_t> grid) {
   for (std::size_t axis = coord.size(); axis-- > 0;) {
@@ -246,7 +293,8 @@ VerifyResult for_each_file(const Dataset& dataset, Check check) {
 std::string why_not_verifiable(const Dataset& dataset) {
   const auto files = h5::files_of(internal::Access::impl(dataset));
   for (const auto& file : files) {
-    const std::string reason = sources::ChunkDigests::why_not(*file);
+    const std::string reason = has_ragged_rows(*file) ? sources::RowDigests::why_not(*file)
+                                                      : sources::ChunkDigests::why_not(*file);
     if (!reason.empty()) return (files.size() == 1 ? "" : "of " + file->info.path + ": ") + reason;
   }
   return {};
@@ -266,8 +314,10 @@ VerifyResult verify_chunks(const Dataset& dataset, const VerifyOptions& options)
                                             ", so there is nothing to compare its chunks with; "
                                             "pack it with h5pack, which stores digests");
   }
-  return for_each_file(dataset,
-                       [&](const auto& file) { return ChunkVerification(file, options).run(); });
+  return for_each_file(dataset, [&](const auto& file) {
+    return has_ragged_rows(*file) ? verify_rows(file, options)
+                                  : ChunkVerification(file, options).run();
+  });
 }
 
 }  // namespace chunkio

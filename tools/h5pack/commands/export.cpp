@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <tbb/blocked_range.h>
 #include <tbb/enumerable_thread_specific.h>
@@ -90,6 +91,25 @@ void write_images(const chunkio::Dataset& dataset, const ExportNames& names,
   }
 }
 
+const char* extension_of(std::span<const std::byte> encoded) {
+  const std::string_view bytes(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+  if (bytes.starts_with("\x89PNG")) return ".png";
+  return bytes.starts_with("RIFF") ? ".webp" : ".jpg";
+}
+
+/// Writes encoded images as their files were.
+void write_encoded(const chunkio::Dataset& dataset, ExportNames& names,
+                   const cli::AtomicFolder& folder, cli::Progress& progress) {
+  for (std::int64_t row = 0; row < dataset.size(); ++row) {
+    cli::StopSignal::check();
+    const chunkio::EncodedImage image = dataset.read_encoded(row);
+    names.set_extension(row, extension_of(image.bytes));
+    folder.write(names.path(row),
+                 {reinterpret_cast<const unsigned char*>(image.bytes.data()), image.bytes.size()});
+    progress.add(1);
+  }
+}
+
 void write_table(const SampleTable& table, const ExportNames& names,
                  const cli::AtomicFolder& folder) {
   std::string text = table.header();
@@ -127,15 +147,20 @@ ExportReport export_file(const ExportCommand& command, bool quiet) {
   const auto start = std::chrono::steady_clock::now();
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
   refuse_damaged(dataset.info());
-  require_images(dataset.info());
+  const bool encoded = dataset.info().encoded && !command.open.decode;
+  if (!encoded) require_images(dataset.info());
   if (command.force) check_is_export(command.output);
   cli::AtomicFolder folder(command.output, command.force);
-  const ExportNames names(dataset);
+  ExportNames names(dataset);
   const SampleTable table(dataset);
   for (const std::string& name : names.folders()) folder.make_folder(name);
   {
     cli::Progress progress("exporting " + command.file, "images", dataset.size(), quiet);
-    write_images(dataset, names, folder, command, progress);
+    if (encoded) {
+      write_encoded(dataset, names, folder, progress);
+    } else {
+      write_images(dataset, names, folder, command, progress);
+    }
   }
   write_table(table, names, folder);
   cli::StopSignal::check();
@@ -152,8 +177,8 @@ ExportReport export_file(const ExportCommand& command, bool quiet) {
 }  // namespace
 
 void add_export_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
-  CLI::App* const command =
-      app.add_subcommand("export", "Write a file's images as PNG files, in class folders");
+  CLI::App* const command = app.add_subcommand(
+      "export", "Write a file's images as PNG files, or as they were, in class folders");
   const auto options = std::make_shared<ExportCommand>();
   cli::add_required(*command, "FILE", options->file, "An HDF5 file");
   cli::add_required(*command, "-o,--output", options->output, "Folder to write", "DIR");

@@ -57,9 +57,9 @@ void add_error_options(CLI::App& app, PackRequest& command) {
 void add_file_options(CLI::App& app, PackRequest& command) {
   const cli::Heading heading(app, "File");
   PackOptions& options = command.options;
-  cli::add_choice<Store>(app, "--store", options.store,
-                         {{"raw", Store::raw}, {"encoded", Store::encoded}},
-                         "Store pixels of one size, or the files' own bytes, decoded while reading");
+  cli::add_choice<Store>(
+      app, "--store", options.store, {{"raw", Store::raw}, {"encoded", Store::encoded}},
+      "Store pixels of one size, or the files' own bytes, decoded while reading");
   add_chunk_options(app, options.writer);
   cli::add_choice<bool>(app, "--order", options.shuffled, {{"shuffled", true}, {"source", false}},
                         "Order of the samples");

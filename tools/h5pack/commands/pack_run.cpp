@@ -230,8 +230,9 @@ class PackRun {
     const std::string& path = paths_[index];
     const std::string buffers = plan.store == Store::encoded
                                     ? ""
-                                    : counted(plan.buffers, "chunk", "chunks") + " in flight = " +
-                                          cli::format_bytes(plan.memory_bytes()) + " of buffers, ";
+                                    : counted(plan.buffers, "chunk", "chunks") +
+                                          " in flight = " + cli::format_bytes(plan.memory_bytes()) +
+                                          " of buffers, ";
     say(plan_text(path, plan) + ", " + buffers + counted(plan.threads, "thread", "threads"));
     const json identity = run_fingerprint(command_, listing_, split);
     options_.writer.identity = cli::json_text(identity);

@@ -36,6 +36,7 @@ bool are_folder_names(const std::vector<std::string>& names) {
 
 ExportNames::ExportNames(const chunkio::Dataset& dataset) {
   const chunkio::DatasetInfo& info = dataset.info();
+  extensions_.assign(static_cast<std::size_t>(info.num_samples), ".png");
   numbers_ = source_rows(dataset, {0, info.num_samples});
   std::vector<std::int64_t> sorted = numbers_;
   std::sort(sorted.begin(), sorted.end());
@@ -92,7 +93,7 @@ void ExportNames::choose_folders(const chunkio::DatasetInfo& info,
 
 std::string ExportNames::path(std::int64_t row) const {
   const auto i = static_cast<std::size_t>(row);
-  const std::string name = padded(numbers_[i], digits_) + ".png";
+  const std::string name = padded(numbers_[i], digits_) + extensions_[i];
   return labels_.empty() ? name : folders_[static_cast<std::size_t>(labels_[i])] + "/" + name;
 }
 

@@ -1,4 +1,4 @@
-/// The names of exported image files: CLASS/NUMBER.png.
+/// The names of exported image files: CLASS/NUMBER.png, or what else they hold.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,10 @@ class ExportNames {
   /// \throws chunkio::Error hdf5_failed, corrupt_data.
   explicit ExportNames(const chunkio::Dataset& dataset);
 
+  /// What the file of a row is to end with, instead of ".png". \param extension  a literal.
+  void set_extension(std::int64_t row, const char* extension) {
+    extensions_[static_cast<std::size_t>(row)] = extension;
+  }
   /// "cat/000012.png".
   [[nodiscard]] std::string path(std::int64_t row) const;
   /// Folders with at least one image; none without classes.
@@ -33,9 +37,10 @@ class ExportNames {
  private:
   void choose_folders(const chunkio::DatasetInfo& info, std::span<const std::int64_t> counts);
 
-  std::vector<std::int64_t> numbers_;  // Of each row.
-  std::vector<std::int64_t> labels_;   // Of each row; empty without class folders.
-  std::vector<std::string> folders_;   // Of each label.
+  std::vector<std::int64_t> numbers_;    // Of each row.
+  std::vector<const char*> extensions_;  // Of each row.
+  std::vector<std::int64_t> labels_;     // Of each row; empty without class folders.
+  std::vector<std::string> folders_;     // Of each label.
   std::vector<std::string> used_;
   std::vector<std::string> notes_;
   std::size_t digits_ = 0;

@@ -88,7 +88,11 @@ std::optional<std::string> unreadable_samples(const chunkio::Dataset& dataset, b
     for (std::int64_t first = 0; first < info.num_samples; first += block) {
       cli::StopSignal::check();
       const std::int64_t count = std::min(block, info.num_samples - first);
-      if (info.sparse) {
+      if (info.encoded) {
+        for (std::int64_t row = first; row < first + count; ++row) {
+          static_cast<void>(dataset.read_encoded(row));
+        }
+      } else if (info.sparse) {
         static_cast<void>(dataset.read_sparse(first, count));
       } else {
         rows.resize(static_cast<std::size_t>(count * info.sample_bytes()));

@@ -60,9 +60,9 @@ class Checker {
                   "not enough memory to decode " + cli::quote(images_->name(row)) +
                       "; use fewer --threads, or a lower --max-pixels");
     } catch (const std::exception& error) {
-      return SkippedImage{place, row, ErrorCode::corrupt_data,
-                          "cannot decode " + cli::quote(images_->name(row)) + ": " +
-                              cli::escape(error.what())};
+      return SkippedImage{
+          place, row, ErrorCode::corrupt_data,
+          "cannot decode " + cli::quote(images_->name(row)) + ": " + cli::escape(error.what())};
     }
   }
 
@@ -70,8 +70,8 @@ class Checker {
   Checked checked(std::int64_t row) {
     Checked result{.upright = images_->open(row, decoder_)};
     const std::optional<ImageFormat> format = decoder_.format();
-    const bool kept = format == ImageFormat::jpeg || format == ImageFormat::png ||
-                      format == ImageFormat::webp;
+    const bool kept =
+        format == ImageFormat::jpeg || format == ImageFormat::png || format == ImageFormat::webp;
     if (!kept) {
       throw Error(ErrorCode::unsupported,
                   cli::quote(images_->name(row)) + " is " +
@@ -120,8 +120,7 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
   const Images& images = *split.images;
   cli::Progress progress(split.name.empty() ? "packing" : "packing " + split.name, "images",
                          plan.num_samples, options.quiet);
-  tbb::enumerable_thread_specific<Checker> checkers(
-      [&] { return Checker(images, options.image); });
+  tbb::enumerable_thread_specific<Checker> checkers([&] { return Checker(images, options.image); });
   const auto add = [&](Item& item) {
     if (auto* const skipped = std::get_if<SkippedImage>(&*item.outcome)) {
       budget.spend(*skipped);
@@ -136,8 +135,7 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
     if (!checked.misnamed) return;
     const std::int64_t row = order[static_cast<std::size_t>(item.place)];
     if (!result.misnamed || row < result.misnamed->first_row) {
-      result.misnamed = {result.misnamed ? result.misnamed->count : 0, row,
-                         *checked.misnamed};
+      result.misnamed = {result.misnamed ? result.misnamed->count : 0, row, *checked.misnamed};
     }
     ++result.misnamed->count;
   };
@@ -149,26 +147,27 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
   arena.execute([&] {
     tbb::parallel_pipeline(
         items.size(),
-        tbb::make_filter<void, Item*>(
-            tbb::filter_mode::serial_in_order,
-            [&](tbb::flow_control& control) -> Item* {
-              if (next == plan.num_samples) {
-                control.stop();
-                return nullptr;
-              }
-              Item& item = items[static_cast<std::size_t>(next) % items.size()];
-              item.place = next++;
-              return &item;
-            }) &
-            tbb::make_filter<Item*, Item*>(
-                tbb::filter_mode::parallel,
-                [&](Item* item) {
-                  cli::StopSignal::check();
-                  const std::int64_t row = order[static_cast<std::size_t>(item->place)];
-                  item->outcome = checkers.local().check(row, item->place);
-                  progress.add(1);
-                  return item;
-                }) &
+        tbb::make_filter<void, Item*>(tbb::filter_mode::serial_in_order,
+                                      [&](tbb::flow_control& control) -> Item* {
+                                        if (next == plan.num_samples) {
+                                          control.stop();
+                                          return nullptr;
+                                        }
+                                        Item& item =
+                                            items[static_cast<std::size_t>(next) % items.size()];
+                                        item.place = next++;
+                                        return &item;
+                                      }) &
+            tbb::make_filter<Item*, Item*>(tbb::filter_mode::parallel,
+                                           [&](Item* item) {
+                                             cli::StopSignal::check();
+                                             const std::int64_t row =
+                                                 order[static_cast<std::size_t>(item->place)];
+                                             item->outcome =
+                                                 checkers.local().check(row, item->place);
+                                             progress.add(1);
+                                             return item;
+                                           }) &
             tbb::make_filter<Item*, void>(tbb::filter_mode::serial_in_order,
                                           [&](Item* item) { add(*item); }));
   });
@@ -205,8 +204,7 @@ PackResult pack_encoded(const Listing& listing, const Split& split, const PackPl
                     " images can be packed; the first: " + result.skipped.front().reason);
   }
   std::vector<chunkio::FieldData> fields = fields_of(split, without(order, result.skipped));
-  result.statistics = {totals.pixels.result(),
-                       chunkio::count_classes(fields, listing.class_names),
+  result.statistics = {totals.pixels.result(), chunkio::count_classes(fields, listing.class_names),
                        totals.pixels.mean_picture_std(), totals.sizes.summary()};
   if (options.before_publishing) options.before_publishing(result.skipped);
   writer.close(std::move(fields), result.statistics);

@@ -73,10 +73,10 @@ struct PackPlan {
   [[nodiscard]] std::int64_t memory_bytes() const noexcept { return buffers * chunk_bytes; }
 };
 
-/// Computes the plan. Of raw images it opens the first image, the first that can be opened if others may be
-/// skipped, unless the options settle the size. Blocks on I/O.
-/// A shard's plan depends on the source and the options alone, so all shards fit together.
-/// \throws Error invalid_argument (options contradict each other, more shards than chunks), and as
+/// Computes the plan. Of raw images it opens the first image, the first that can be opened if
+/// others may be skipped, unless the options settle the size. Blocks on I/O. A shard's plan depends
+/// on the source and the options alone, so all shards fit together. \throws Error invalid_argument
+/// (options contradict each other, more shards than chunks), and as
 ///         ImageDecoder::open().
 [[nodiscard]] PackPlan plan_pack(const Split& split, const PackOptions& options);
 

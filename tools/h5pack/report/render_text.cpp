@@ -61,6 +61,13 @@ std::string storage_text(const chunkio::Inspection& report) {
            cli::format_bytes(info.stored_bytes) + " in the file" +
            (filters.empty() ? ", unfiltered" : ", filtered by " + filters);
   }
+  if (info.encoded) {
+    return "encoded images of " + cli::format_bytes(info.encoded->num_bytes / info.num_samples) +
+           " on average, up to " + std::to_string(info.encoded->max_height) + "x" +
+           std::to_string(info.encoded->max_width) + " pixels\n" +
+           cli::format_bytes(info.stored_bytes) + " in the file" +
+           (info.has_images() ? "" : "; --decode S delivers them in one size");
+  }
   if (!info.stored.chunked) return "contiguous, " + cli::format_bytes(raw_bytes) + " in one run";
   const std::string filters = cli::joined(info.stored.filters, " + ", cli::escape);
   std::string text = cli::counted(info.num_chunks, "chunk") + " of " +
@@ -136,6 +143,7 @@ std::string samples_text(const chunkio::DatasetInfo& info) {
   const std::string count = cli::format_count(info.num_samples);
   const std::string shape = info.sample_shape().to_string();
   if (info.has_images()) return count + " images of " + shape;
+  if (info.encoded) return count + " encoded images";
   return count + " samples of " + cli::escape(info.leading.name) + ", " +
          std::string(to_string(info.leading.dtype)) + " " + shape;
 }
@@ -168,12 +176,14 @@ std::string info_text(const chunkio::Inspection& report, bool colour) {
   }
   out += add("file", cli::escape(info.path) + origin);
   out += add(samples_label(info),
-             cli::format_count(info.num_samples) + " x " + info.sample_shape().to_string() + " " +
-                 std::string(to_string(info.stored.dtype)) +
+             (info.encoded && !info.has_images()
+                  ? cli::format_count(info.num_samples) + " encoded images"
+                  : cli::format_count(info.num_samples) + " x " + info.sample_shape().to_string() +
+                        " " + std::string(to_string(info.stored.dtype))) +
                  (info.has_images() ? ", layout " + std::string(to_string(info.layout)) : "") +
                  (info.channel_order.empty() ? "" : ", " + cli::escape(info.channel_order)) +
                  " (dataset /" + cli::escape(info.leading.name) +
-                 (info.has_images() && info.stored.shape.rank() == 3
+                 (info.has_images() && !info.encoded && info.stored.shape.rank() == 3
                       ? ", stored as " + info.stored.shape.to_string()
                       : "") +
                  ")");

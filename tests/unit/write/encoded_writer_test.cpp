@@ -1,0 +1,173 @@
+// EncodedWriter: what lands in the file, what is refused, and what is left by writers that end
+// early.
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <chunkio/dataset_writer.hpp>
+#include <chunkio/verify.hpp>
+
+#include "support/encoded_files.hpp"
+#include "support/errors.hpp"
+#include "support/scratch.hpp"
+
+namespace chunkio {
+namespace {
+
+using test::encoded_image;
+using test::expect_error;
+using test::numbers_field;
+
+class EncodedWriterTest : public ::testing::Test {
+ protected:
+  void expect_nothing_left() const {
+    EXPECT_FALSE(std::filesystem::exists(path_));
+    EXPECT_FALSE(std::filesystem::exists(path_ + ".partial"));
+  }
+
+  test::ScratchFolder folder_;
+  std::string path_ = folder_.file("images.h5");
+};
+
+// A few bytes lie where libhdf5 puts them, more at the place of their own.
+TEST_F(EncodedWriterTest, ImagesComeBackAsTheyAre) {
+  for (const std::int64_t count : {1, 3, 400}) {
+    SCOPED_TRACE(count);
+    const std::string path = folder_.file(std::to_string(count) + ".h5");
+    EncodedWriter writer(path, {.class_names = {},
+                                .split = "train",
+                                .order = "shuffled",
+                                .seed = 5,
+                                .expected_bytes = 100});
+    for (std::int64_t row = 0; row < count; ++row) {
+      EncodedImage image = encoded_image(row, 1 + row % 7, 1 + row % 11);
+      if (row % 3 == 1) image.orientation = 6;
+      writer.add(image);
+    }
+    EXPECT_EQ(writer.num_rows(), count);
+    writer.close({numbers_field("labels", 0, count), numbers_field("group/other", 7, count)});
+    writer.close({});  // does nothing
+
+    const Dataset dataset = Dataset::open(path);
+    const DatasetInfo& info = dataset.info();
+    EXPECT_EQ(info.num_samples, count);
+    EXPECT_EQ(info.format_version, 4);
+    EXPECT_EQ(info.split, "train");
+    EXPECT_EQ(info.seed, 5);
+    EXPECT_FALSE(info.has_images());
+    ASSERT_TRUE(info.encoded);
+    EXPECT_EQ(info.encoded->max_height, std::min<std::int64_t>(count, 7));
+    EXPECT_EQ(info.encoded->max_width, std::min<std::int64_t>(count, 11));
+    ASSERT_TRUE(info.labels);
+    ASSERT_EQ(info.fields.size(), 1);
+    EXPECT_EQ(info.fields.front().name, "group/other");
+    std::int64_t bytes = 0;
+    for (std::int64_t row = 0; row < count; ++row) {
+      const EncodedImage image = dataset.read_encoded(row);
+      EXPECT_EQ(image.bytes, encoded_image(row, 1 + row % 7, 1 + row % 11).bytes);
+      EXPECT_EQ(image.height, 1 + row % 7);
+      EXPECT_EQ(image.width, 1 + row % 11);
+      EXPECT_EQ(image.orientation, row % 3 == 1 ? 6 : 1);
+      bytes += std::ssize(image.bytes);
+    }
+    EXPECT_EQ(info.encoded->num_bytes, bytes);
+    EXPECT_EQ(why_not_verifiable(dataset), "");
+    EXPECT_TRUE(verify_chunks(dataset).damaged.empty());
+  }
+}
+
+TEST_F(EncodedWriterTest, DamageIsFoundAndNamed) {
+  test::encoded_file(path_, 0, 300);
+  const Dataset intact = Dataset::open(path_);
+  std::int64_t offset = std::int64_t{1} << 20;
+  if (intact.info().encoded->num_bytes < (1 << 16)) {
+    // Found by its bytes.
+    const std::vector<std::uint8_t> all = test::read_bytes(path_);
+    const auto first = intact.read_encoded(0).bytes;
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(first.data());
+    offset = std::search(all.begin(), all.end(), bytes, bytes + first.size()) - all.begin();
+  }
+  std::int64_t skipped = 0;
+  for (std::int64_t row = 0; row < 123; ++row)
+    skipped += std::ssize(intact.read_encoded(row).bytes);
+  {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offset + skipped + 50);
+    file.put('\x55');
+  }
+  const VerifyResult result = verify_chunks(Dataset::open(path_));
+  ASSERT_EQ(result.damaged.size(), 1);
+  EXPECT_EQ(result.damaged.front().damaged_rows, (std::vector<RowRange>{{123, 124}}));
+  EXPECT_NE(result.damaged.front().reason.find("row 123"), std::string::npos);
+}
+
+TEST_F(EncodedWriterTest, WhatCannotBeIsRefused) {
+  const auto refused = [&](const EncodedImage& image, const std::string& part) {
+    EncodedWriter writer(path_, {});
+    writer.add(encoded_image(0));
+    expect_error(ErrorCode::invalid_argument, {path_, part}, [&] { writer.add(image); });
+  };
+  EncodedImage image = encoded_image(1);
+  image.bytes.clear();
+  refused(image, "no bytes");
+  for (const std::int64_t side : {0, -1, 65536}) {
+    image = encoded_image(1);
+    image.width = side;
+    refused(image, "sides");
+  }
+  for (const int orientation : {0, 9}) {
+    image = encoded_image(1);
+    image.orientation = static_cast<std::uint8_t>(orientation);
+    refused(image, "orientation");
+  }
+  expect_nothing_left();
+  expect_error(ErrorCode::invalid_argument, {"no images"}, [&] {
+    EncodedWriter writer(path_, {});
+    writer.close({});
+  });
+  expect_error(ErrorCode::invalid_argument, {"labels", "2 samples"}, [&] {
+    EncodedWriter writer(path_, {});
+    writer.add(encoded_image(0));
+    writer.add(encoded_image(1));
+    writer.close({numbers_field("labels", 0, 3)});
+  });
+  expect_error(ErrorCode::invalid_argument, {"expected_bytes"},
+               [&] { EncodedWriter(path_, {.expected_bytes = -1}); });
+  expect_nothing_left();
+}
+
+TEST_F(EncodedWriterTest, AWriterThatEndsEarlyLeavesNothing) {
+  {
+    EncodedWriter writer(path_, {});
+    writer.add(encoded_image(0));
+    EXPECT_TRUE(std::filesystem::exists(path_ + ".partial"));
+  }
+  expect_nothing_left();
+  std::stop_source stopped;
+  stopped.request_stop();
+  EncodedWriter writer(path_, {}, {.stop = stopped.get_token()});
+  writer.add(encoded_image(0));
+  expect_error(ErrorCode::cancelled, {path_}, [&] { writer.close({}); });
+  expect_nothing_left();
+  expect_error(ErrorCode::invalid_argument, {"earlier"}, [&] { writer.close({}); });
+}
+
+TEST_F(EncodedWriterTest, ReplacesOnlyWhenAsked) {
+  test::encoded_file(path_, 0, 2);
+  expect_error(ErrorCode::output_exists, {path_}, [&] { EncodedWriter(path_, {}); });
+  EncodedWriter writer(path_, {}, {.overwrite = true});
+  writer.add(encoded_image(0));
+  EXPECT_EQ(Dataset::open(path_).size(), 2);
+  writer.close({});
+  EXPECT_EQ(Dataset::open(path_).size(), 1);
+}
+
+}  // namespace
+}  // namespace chunkio
