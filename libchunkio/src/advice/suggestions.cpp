@@ -103,7 +103,7 @@ void add_no_filter(Suggestions& suggestions, const LoaderStats& stats,
   suggestions.push_back(prediction.suggestion(
       "",
       stats.facts.encoded ? "Store pixels of one size instead of encoded images (h5pack "
-                            "repack with --decode), which takes more space and no decoding."
+                            "repack can make them), which takes more space and no decoding."
                           : "Pack the file again without a filter with h5pack repack, "
                             "which stores none by default.",
       changed));

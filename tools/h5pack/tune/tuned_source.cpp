@@ -130,6 +130,13 @@ OpenedSource open_file(const std::string& path, const chunkio::OpenOptions& open
   OpenedSource opened;
   opened.dataset = chunkio::Dataset::open(path, open);
   const chunkio::DatasetInfo& info = opened.dataset->info();
+  if (info.encoded) {
+    throw chunkio::Error(chunkio::ErrorCode::unsupported,
+                         info.path +
+                             ": its images are encoded, and tune plans chunks of raw ones; h5pack "
+                             "doctor measures what limits, and h5pack repack --decode makes raw "
+                             "ones");
+  }
   require_images(info);
   TunedSource& source = opened.source;
   source.path = path;

@@ -1,0 +1,147 @@
+"""Encoded images, decoded while they are read: against Pillow, of a file that h5py wrote."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkio
+
+PIL = pytest.importorskip("PIL.Image")
+from resize_reference import resized_channels  # noqa: E402
+
+ROWS = 120
+
+
+def encoded(row):
+    """A JPEG file of a size of its own."""
+    random = np.random.default_rng(row)
+    height, width = random.integers(20, 90, 2)
+    y, x = np.mgrid[:height, :width]
+    pixels = np.stack([127 + 100 * np.sin(x / (5 + row % 7) + c + y / 9) for c in range(3)], -1)
+    out = io.BytesIO()
+    PIL.fromarray(pixels.astype(np.uint8)).save(out, "JPEG", quality=90)
+    return out.getvalue(), height, width
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("encoded") / "images.h5"
+    images = [encoded(row) for row in range(ROWS)]
+    sizes = np.array([image[1:] for image in images], np.int32)
+    with h5py.File(path, "w") as file:
+        group = file.create_group("images")
+        group.attrs.update({
+            "encoding-type": "encoded-images", "encoding-version": "1", "max_height": sizes[:, 0].max(),
+            "max_width": sizes[:, 1].max(), "max_pixels": sizes.prod(1).max(),
+        })
+        group["data"] = np.frombuffer(b"".join(image[0] for image in images), np.uint8)
+        group["indptr"] = np.cumsum([0] + [len(image[0]) for image in images])
+        group["sizes"] = sizes
+        file["labels"] = np.arange(ROWS) % 7
+    return path
+
+
+def whole(row, size):
+    with PIL.open(io.BytesIO(encoded(row)[0])) as image:
+        return resized_channels(np.asarray(image.convert("RGB")), size)
+
+
+def test_what_it_is(path):
+    data = chunkio.Dataset(path)
+    assert data.encoded and not data.sparse and len(data) == ROWS
+    assert data.read_encoded(7) == encoded(7)[0]
+    assert data.layout is None
+    assert data.info["encoded"]["num_bytes"] == sum(len(encoded(row)[0]) for row in range(ROWS))
+    with pytest.raises(chunkio.Error, match="decode"):
+        data[0]
+    with pytest.raises(chunkio.Error, match="decode"):
+        chunkio.Loader(data, batch_size=4)
+    with pytest.raises(ValueError, match=str(ROWS)):
+        data.read_encoded(ROWS)
+
+
+def test_samples_are_pillows(path):
+    data = chunkio.Dataset(path, decode=chunkio.Decode((24, 31), crop="whole"))
+    assert data.shape == (ROWS, 24, 31, 3) and data.layout == "nhwc"
+    image, label = data[5]
+    np.testing.assert_array_equal(image, whole(5, (24, 31)))
+    assert label == 5
+    seen = []
+    for batch in chunkio.Loader(data, batch_size=16, seed=1):
+        for image, row in zip(np.asarray(batch.images), np.asarray(batch.sample_ids)):
+            np.testing.assert_array_equal(image, whole(row, (24, 31)))
+            seen.append(row)
+    assert sorted(seen) == list(range(ROWS))
+
+
+def test_crops_are_drawn_anew_each_epoch(path):
+    data = chunkio.Dataset(path, decode=chunkio.Decode(20, crop="random_resized", scale=(0.3, 1)))
+    loader = chunkio.Loader(data, batch_size=ROWS, seed=1)
+
+    def epoch():
+        (batch,) = loader
+        return np.asarray(batch.images)[np.argsort(np.asarray(batch.sample_ids))].copy()
+
+    first, second = epoch(), epoch()
+    assert (first != second).any()
+    (batch,) = chunkio.Loader(data, batch_size=ROWS, seed=1)
+    np.testing.assert_array_equal(np.asarray(batch.images)[np.argsort(np.asarray(batch.sample_ids))], first)
+
+
+def test_gray_and_inexact(path):
+    gray = chunkio.Dataset(path, decode=chunkio.Decode(16, crop="whole", gray=True))
+    assert gray.shape == (ROWS, 16, 16, 1)
+    with PIL.open(io.BytesIO(encoded(3)[0])) as image:
+        wanted = resized_channels(np.asarray(image.convert("L")), (16, 16))
+    np.testing.assert_array_equal(gray[3][0][..., 0], wanted)
+    rough = chunkio.Dataset(path, decode=chunkio.Decode(8, crop="whole", exact=False))
+    difference = np.abs(rough[3][0].astype(int) - whole(3, (8, 8)))
+    assert 0 < difference.max() < 60
+
+
+def test_normalizer_takes_them(path):
+    data = chunkio.Dataset(path, decode=chunkio.Decode(16))
+    normalizer = chunkio.Normalizer(data, mean=[0.5] * 3, std=[0.25] * 3)
+    batch = next(iter(chunkio.Loader(data, batch_size=8)))
+    values = np.asarray(normalizer(batch))
+    wanted = (np.asarray(batch.images).transpose(0, 3, 1, 2) / 255 - 0.5) / 0.25
+    np.testing.assert_allclose(values, wanted, atol=1e-5)
+
+
+def test_pickled(path):
+    decode = chunkio.Decode(16, crop="random_resized")
+    again = pickle.loads(pickle.dumps(chunkio.Dataset(path, decode=decode)))
+    assert again.shape == (ROWS, 16, 16, 3)
+    assert pickle.loads(pickle.dumps(decode)) == decode
+
+
+@pytest.mark.parametrize("wrong", [
+    {"size": 0}, {"size": 70000}, {"shorter_side": 10}, {"crop": "middle"}, {"crop": "whole", "shorter_side": 300},
+    {"crop": "random_resized", "scale": (1, 0.5)}, {"crop": "random_resized", "ratio": (0, 1)},
+])
+def test_wrong_options(path, wrong):
+    with pytest.raises(ValueError):
+        chunkio.Dataset(path, decode=chunkio.Decode(**wrong))
+
+
+@pytest.mark.parametrize("damage", ["indptr", "sizes", "max_pixels"])
+def test_damaged_structure(path, tmp_path, damage):
+    copy = tmp_path / "damaged.h5"
+    copy.write_bytes(path.read_bytes())
+    with h5py.File(copy, "r+") as file:
+        group = file["images"]
+        if damage == "indptr":
+            group["indptr"][50] = 2**40
+        elif damage == "sizes":
+            del group["sizes"]
+        else:
+            group.attrs["max_pixels"] = -1
+    with pytest.raises(chunkio.Error, match="damaged|max_pixels"):
+        data = chunkio.Dataset(copy, decode=chunkio.Decode(8))
+        for _ in chunkio.Loader(data, batch_size=4):
+            pass
