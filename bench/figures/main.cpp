@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   bench::add_suite(app, bench::reading_suite(), action);
 #ifdef FIGURES_OF_PACKING
   bench::add_suite(app, bench::packing_suite(), action);
+  bench::add_suite(app, bench::encoded_suite(), action);
 #endif
   bench::add_suite(app, bench::normalizing_suite(), action);
 #ifdef FIGURES_OF_GPU

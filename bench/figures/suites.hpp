@@ -12,4 +12,7 @@ namespace bench {
 /// h5pack against its decoder, the disk and its peers. Only where h5pack is built.
 [[nodiscard]] Suite packing_suite();
 
+/// Images that are decoded while they are read. Only where h5pack is built.
+[[nodiscard]] Suite encoded_suite();
+
 }  // namespace bench
