@@ -173,3 +173,20 @@ def test_damage(tmp_path):
     data = chunkio.Dataset(write(tmp_path / "offsets.h5", arrays))
     with pytest.raises(chunkio.Error, match=r"row 2 lies at"):
         chunkio.Loader(data, batch_size=50)
+
+
+def test_a_dense_matrix_leads_before_graphs(tmp_path):
+    """AnnData with a dense X and a graph between its cells."""
+    arrays, dense = make_matrix()
+    path = write(tmp_path / "cells.h5ad", arrays)
+    with h5py.File(path, "r+") as file:
+        graph = file.create_group("obsp/connectivities")
+        file.move("X/data", "obsp/connectivities/data")
+        file.move("X/indices", "obsp/connectivities/indices")
+        file.move("X/indptr", "obsp/connectivities/indptr")
+        graph.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": (ROWS, ROWS)})
+        del file["X"]
+        file["X"] = dense
+    data = chunkio.Dataset(path)
+    assert not data.sparse and data.leading_name == "X" and data.shape == (ROWS, COLUMNS)
+    assert chunkio.Dataset(path, images="obsp/connectivities").sparse

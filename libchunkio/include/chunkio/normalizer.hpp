@@ -118,7 +118,7 @@ struct DenseOptions {
 /// Makes rows of a CSR matrix dense on the CPU: [B, columns], 0 where nothing is stored. Values of
 /// a column that comes twice in a row are added up, as SciPy does.
 ///
-/// Each cache line of the output is written once, round the cache. Thread safety as Normalizer.
+/// Each cache line of the output is written once, bypassing the cache. Thread safety as Normalizer.
 class CHUNKIO_EXPORT Densifier {
  public:
   /// Starts `num_threads - 1` threads.

@@ -37,9 +37,8 @@ struct SparseRow {
 /// The blocks of one loader. Thread-safe.
 class SparseBlocks {
  public:
-  /// \param bytes  that all blocks take, those included that are kept for later. To be called
-  /// before
-  ///               the first take(): without it, nothing is kept.
+  /// \param bytes  that all blocks take, those included that are kept for later.
+  /// To be called before the first take(): without it, nothing is kept.
   void limit(std::int64_t bytes) noexcept { limit_ = static_cast<std::size_t>(bytes); }
 
   /// A block of at least `bytes`, for `rows` rows. \throws Error out_of_resources.

@@ -1,4 +1,4 @@
-/// Copies that go round the cache, or through it.
+/// Copies that bypass the cache, or go through it.
 ///
 /// A batch row is next read by a bus or another core, not by the one that writes it, so fetching
 /// its cache lines before overwriting them wastes a third of the memory traffic. Non-temporal

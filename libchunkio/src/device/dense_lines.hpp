@@ -1,4 +1,4 @@
-/// Writes an array of which few elements are not zero: each cache line once, round the cache.
+/// Writes an array of which few elements are not zero: each cache line once, bypassing the cache.
 #pragma once
 
 #include <algorithm>

@@ -46,7 +46,7 @@ LaneGather gather_of(const std::array<std::size_t, 8>& sources, std::size_t grou
   return gather;
 }
 
-/// Whether a line of `bytes` is to go round the cache.
+/// Whether a line of `bytes` is to bypass the cache.
 bool is_streamed(Stores stores, const std::byte* output, std::size_t bytes) noexcept {
   if (stores != Stores::streaming) return false;
   const bool whole_lines = reinterpret_cast<std::uintptr_t>(output) % kCacheLineBytes == 0 &&

@@ -16,12 +16,12 @@
 
 namespace chunkio::device {
 
-/// How outputs get to memory. With AVX2, lines of kMinStreamedBytes or of whole cache lines go
-/// round the cache if they are to: faster where they would not stay in it. Of lines in reverse
+/// How outputs get to memory. With AVX2, lines of kMinStreamedBytes or of whole cache lines
+/// bypass the cache if they are to: faster where they would not stay in it. Of lines in reverse
 /// order only those that begin with a cache line, unless they are of one channel of several.
 using base::Stores;
 
-/// A cache line that is stored partly round the cache, as at the ends of a line, costs more than
+/// A cache line that is stored partly bypassing the cache, as at the ends of a line, costs more than
 /// one saves that is stored whole.
 inline constexpr std::int64_t kMinStreamedBytes = std::int64_t{16} << 10;
 

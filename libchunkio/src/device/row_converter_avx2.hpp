@@ -33,7 +33,7 @@ struct LineScale {
 };
 
 /// What makes one output type. Outputs are aligned to their type. With `streaming`, whole cache
-/// lines are stored round the cache; the caller fences.
+/// lines are stored bypassing the cache; the caller fences.
 struct Avx2Conversion {
   /// Values one behind the other.
   void (*convert)(const std::uint8_t* values, std::size_t count, LineScale scale, bool streaming,

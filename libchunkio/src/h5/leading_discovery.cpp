@@ -194,7 +194,7 @@ void check_leading(const DatasetSummary& leading, const std::optional<PixelScale
 /// The group of the CSR matrix that leads, if one does.
 std::optional<std::string> find_sparse(const Dataset::Impl& file, const FileContents& contents,
                                        const OpenOptions& options) {
-  const std::vector<std::string> groups = sparse_groups(contents);
+  std::vector<std::string> groups = sparse_groups(contents);
   const auto is_one = [&](const std::string& name) {
     return std::find(groups.begin(), groups.end(), name) != groups.end();
   };
@@ -203,16 +203,25 @@ std::optional<std::string> find_sparse(const Dataset::Impl& file, const FileCont
     if (is_one(name)) return name;
     return std::nullopt;
   }
+  // Graphs between the samples, or the variables, of AnnData lead only if they are named.
+  std::erase_if(groups, [](const std::string& name) {
+    return name.starts_with("obsp/") || name.starts_with("varp/");
+  });
   std::string refusal;
   if (groups.empty() || follow_links(file.file(), kImages, file.info.path, file.external,
                                      refusal) != LinkState::absent) {
     return std::nullopt;
   }
-  // As AnnData and 10x Genomics call it.
+  // As AnnData and 10x Genomics call it; a dense one of AnnData leads before others.
   for (const char* name : {sparse::kMatrix, "matrix"}) {
     if (is_one(name)) return name;
   }
-  if (!image_candidates(contents, options.scale.has_value()).datasets.empty()) return std::nullopt;
+  const bool has_dense = std::any_of(
+      contents.datasets.begin(), contents.datasets.end(),
+      [](const auto& dataset) { return dataset.name == sparse::kMatrix && has_rows(dataset); });
+  if (has_dense || !image_candidates(contents, options.scale.has_value()).datasets.empty()) {
+    return std::nullopt;
+  }
   if (groups.size() == 1 && contents.complete) return groups.front();
   std::string names;
   for (const std::string& name : groups) names += (names.empty() ? "" : ", ") + printable(name);

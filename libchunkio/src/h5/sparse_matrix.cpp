@@ -172,9 +172,11 @@ std::shared_ptr<const SparseMatrix> open_sparse(const Dataset::Impl& file, const
                   std::to_string(matrix->rows));
   }
   matrix->columns = size.columns;
-  if (matrix->columns < 1 || matrix->columns > kMaxColumns || matrix->rows > kMaxSamples) {
+  if (matrix->columns < 1 || matrix->columns > kMaxColumns || matrix->rows > kMaxSamples ||
+      matrix->num_values > kMaxValues) {
     throw corrupt("no matrix has " + std::to_string(matrix->rows) + " x " +
-                  std::to_string(matrix->columns) + " values");
+                  std::to_string(matrix->columns) + " values, " +
+                  std::to_string(matrix->num_values) + " of them stored");
   }
   if ((*indices.shape)[0] != matrix->num_values) {
     throw corrupt(std::to_string(matrix->num_values) + " values have " +
@@ -240,7 +242,13 @@ SparseRows read_sparse(std::span<const SparsePart> parts, const SparseInfo& info
     for (std::size_t i = 1; i < own.size(); ++i) offsets.push_back(own[i] + shift);
   }
   const std::int64_t num_rows = std::ssize(offsets) - 1;
-  const base::SparseLayout layout(num_rows, offsets.back(), info.columns, dtype, info.index_dtype);
+  const base::SparseLayout layout = [&] {
+    try {
+      return base::SparseLayout(num_rows, offsets.back(), info.columns, dtype, info.index_dtype);
+    } catch (const Error& error) {
+      throw error.with_message(parts.front().path + ": " + error.what());
+    }
+  }();
   const auto memory = std::make_shared<std::byte[]>(layout.bytes());
   layout.write_offsets(offsets, memory.get());
   std::span<std::byte> indices = layout.indices(memory.get());

@@ -21,6 +21,7 @@ namespace chunkio::h5 {
 
 /// The most that a matrix may claim.
 inline constexpr std::int64_t kMaxColumns = std::int64_t{1} << 40;
+inline constexpr std::int64_t kMaxValues = std::int64_t{1} << 44;
 
 struct SparseMatrix {
   std::string name = {};  ///< Path of the group; empty: the root group.

@@ -98,10 +98,30 @@ sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
   return selected;
 }
 
+/// Of all arrays that lead.
+std::int64_t all_bytes(const Files& files) {
+  return std::accumulate(files.begin(), files.end(), std::int64_t{0},
+                         [](std::int64_t sum, const auto& file) {
+                           return base::checked_add(sum, file->info.stored_bytes)
+                               .value_or(std::numeric_limits<std::int64_t>::max());
+                         });
+}
+
+/// Of what one source alone reads. \throws Error invalid_argument: another one was asked for.
+void require_direct(const LoaderOptions& options, const std::string& path,
+                    const std::string& what) {
+  const SourceKind kind = options.io.source;
+  if (kind == SourceKind::automatic || kind == SourceKind::direct) return;
+  throw Error(ErrorCode::invalid_argument,
+              path + ": " + what + " are read by the direct source alone, not by " +
+                  std::string(to_string(kind)) + "; leave out source",
+              "source");
+}
+
 /// Sets what `opened` and `layout` say of a CSR matrix that leads.
-void open_sparse(const Files& files, const sources::SourceRequest& request,
-                 const LoaderOptions& options, const RowGroups& groups, const InFlight& in_flight,
-                 RingLayout& layout, OpenedArrays& opened) {
+void open_sparse(const Files& files, sources::SourceRequest request, const LoaderOptions& options,
+                 const RowGroups& groups, const InFlight& in_flight, RingLayout& layout,
+                 OpenedArrays& opened) {
   const std::string& path = files.front()->info.path;
   if (options.memory.resident != Resident::none) {
     throw Error(ErrorCode::unsupported,
@@ -115,13 +135,16 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
                     "turn verify off",
                 "verify");
   }
+  require_direct(options, path, "rows of a sparse matrix");
   sources::SparseExtents extents;
   std::vector<std::unique_ptr<ChunkSource>> by_file;
   std::vector<std::int64_t> rows;
   for (const auto& file : files) {
+    request.other_bytes = all_bytes(files) - file->info.stored_bytes;
     const sources::SelectedSource bytes = sources::select_bytes(*file, request);
+    request.disk_offset += file->bytes->size();  // there they lie one behind the other
     opened.direct_io = opened.direct_io || bytes.direct_io;
-    opened.reads_ahead = bytes.reads_ahead;
+    opened.reads_ahead = opened.reads_ahead || bytes.reads_ahead;
     by_file.push_back(std::make_unique<sources::SparseSource>(file, bytes.bytes, request.scratch,
                                                               groups.group_samples(),
                                                               layout.sparse->blocks, extents));
@@ -154,6 +177,7 @@ void open_encoded(const Files& files, sources::SourceRequest request, const Load
                   const RowGroups& groups, const RingLayout& layout, OpenedArrays& opened) {
   const std::string& path = files.front()->info.path;
   require_images(files.front()->info);
+  require_direct(options, path, "encoded images");
   const image::Decoding& decoding = *files.front()->encoded->decoding;
   if (options.memory.resident != Resident::none && decoding.crop == CropMode::random_resized) {
     throw Error(ErrorCode::unsupported,
@@ -166,6 +190,7 @@ void open_encoded(const Files& files, sources::SourceRequest request, const Load
   std::vector<std::int64_t> rows;
   std::int64_t first_sample = 0;
   for (const auto& file : files) {
+    request.other_bytes = all_bytes(files) - file->info.stored_bytes;
     sources::SelectedSource bytes = sources::select_bytes(*file, request);
     request.disk_offset += file->bytes->size();  // there they lie one behind the other
     opened.direct_io = opened.direct_io || bytes.direct_io;

@@ -1,5 +1,7 @@
 #include "sources/sparse_source.hpp"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/streaming_copy.hpp"
@@ -57,8 +59,38 @@ void SparseSource::scan(std::int64_t group_samples, SparseExtents& extents) {
 
 ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> rows,
                              std::stop_token stop) const {
+  if (rows.empty()) return {};
+  try {
+    return place_together(group, rows, stop);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt_data && error.code() != ErrorCode::hdf5_failed) throw;
+    file_->check_unchanged();
+  }
+  // Some of them are damaged, and the others need not be lost.
+  RowGroup alone = group;
+  alone.prefetched = nullptr;
   ReadCost cost;
-  if (rows.empty()) return cost;
+  std::optional<RowMismatch> damaged;
+  for (std::size_t begin = 0; begin < rows.size();) {
+    std::size_t end = begin + 1;
+    while (end < rows.size() && rows[end].row == rows[begin].row) ++end;
+    try {
+      cost += place_together(alone, rows.subspan(begin, end - begin), stop);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::corrupt_data && error.code() != ErrorCode::hdf5_failed) throw;
+      const std::int64_t row = group.first_row + rows[begin].row;
+      damaged = joined(damaged, RowMismatch({{row, row + 1}}, error.what(), error.code()));
+    }
+    begin = end;
+  }
+  if (!damaged) return cost;
+  damaged->cost = cost;
+  throw RowMismatch(*damaged);
+}
+
+ReadCost SparseSource::place_together(const RowGroup& group, std::span<const RowTarget> rows,
+                                      const std::stop_token& stop) const {
+  ReadCost cost;
   for (const RowTarget& row : rows) *reinterpret_cast<base::SparseRow*>(row.target) = {};
   const std::int64_t first = group.first_row + rows.front().row;
   const std::int64_t last = group.first_row + rows.back().row;
@@ -167,9 +199,12 @@ std::unique_ptr<const ByteSource> SparseSource::prefetch(const RowGroup& group,
 std::int64_t SparseSource::memory_bytes(std::int64_t threads) const noexcept {
   const auto offsets =
       base::HostBuffer::footprint(offsets_.room(std::min(group_samples_, matrix_.rows) + 1));
-  return threads * static_cast<std::int64_t>(offsets) +
-         std::max(values_.memory_bytes(threads), indices_.memory_bytes(threads)) +
-         offsets_.memory_bytes(threads) +
+  return threads * static_cast<std::int64_t>(offsets) + values_.memory_bytes(0) +
+         indices_.memory_bytes(0) + offsets_.memory_bytes(0) +
+         // What a thread takes for one of them at a time.
+         std::max({values_.memory_bytes(threads) - values_.memory_bytes(0),
+                   indices_.memory_bytes(threads) - indices_.memory_bytes(0),
+                   offsets_.memory_bytes(threads) - offsets_.memory_bytes(0)}) +
          static_cast<std::int64_t>(group_offsets_.capacity() * sizeof(std::int64_t));
 }
 

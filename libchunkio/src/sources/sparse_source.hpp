@@ -73,6 +73,7 @@ class SparseSource final : public ChunkSource {
                std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
                std::shared_ptr<base::SparseBlocks> blocks, SparseExtents& extents);
 
+  /// \throws RowMismatch, too: rows that alone cannot be read, or are damaged.
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
@@ -90,6 +91,9 @@ class SparseSource final : public ChunkSource {
 
  private:
   void scan(std::int64_t group_samples, SparseExtents& extents);
+  /// \pre there are rows.
+  ReadCost place_together(const RowGroup& group, std::span<const RowTarget> rows,
+                          const std::stop_token& stop) const;
   /// Adjacent rows, or with others between them that are read, too.
   struct Run {
     std::int64_t first = 0;                      ///< Row in the file.

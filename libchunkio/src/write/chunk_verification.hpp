@@ -35,7 +35,7 @@ struct PieceSize {
 using TakeSound = std::function<void(std::size_t piece, std::span<const std::uint64_t> rows)>;
 
 /// Reads pieces into up to 4 MiB of memory, from the disk, which may have lost what the page cache
-/// still holds: round the cache, or after dropping them from it where that cannot be. Not
+/// still holds: bypassing the cache, or after dropping them from it where that cannot be. Not
 /// thread-safe.
 class PieceReader {
  public:

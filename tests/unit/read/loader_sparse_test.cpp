@@ -233,6 +233,7 @@ TEST_F(LoaderSparseTest, DamagedRowsAreAnErrorOrSkipped) {
     const Rows rows = sorted(rows_of(loader, 0));
     ASSERT_EQ(loader.skipped().size(), 1);
     const SkippedRows skipped = loader.skipped().front();
+    EXPECT_EQ(skipped.num_rows, 1);
     EXPECT_EQ(std::ssize(rows) + skipped.num_rows, kSparseRows);
     for (const std::int64_t row : rows) {
       EXPECT_TRUE(row < skipped.first_row || row >= skipped.first_row + skipped.num_rows);
@@ -299,6 +300,9 @@ TEST_F(LoaderSparseTest, WhatCannotBeIsRefused) {
   wanted = options();
   wanted.io.verify = Verify::first_epoch;
   expect_error(ErrorCode::unsupported, {"verify"}, [&] { Loader(dataset, wanted); });
+  wanted = options();
+  wanted.io.source = SourceKind::mapped;
+  expect_error(ErrorCode::invalid_argument, {"mapped", "source"}, [&] { Loader(dataset, wanted); });
 }
 
 }  // namespace

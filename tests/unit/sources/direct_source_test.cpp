@@ -177,7 +177,7 @@ TEST_F(DirectSourceTest, PartialChunksThatWereLeftUnfilteredAreReadAsTheyAre) {
   expect_same_as_libhdf5(dataset, internal::Access::impl(dataset)->leading, source);
 }
 
-TEST_F(DirectSourceTest, ScatterGoesRoundThePageCacheToo) {
+TEST_F(DirectSourceTest, ScatterBypassesThePageCacheToo) {
   for (const char* file : {"contiguous", "btree1", "unallocated_chunks"}) {
     SCOPED_TRACE(file);
     const Dataset dataset = Dataset::open(test::h5py_file(folder_, file));

@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, VerifySizeTest,
                          testing::Values(Size{5000, 8, 8, 3}, Size{40, 100, 101, 3},
                                          Size{7, 900, 1001, 2}));
 
-TEST(Verify, GoesRoundThePageCache) {
+TEST(Verify, BypassesThePageCache) {
   const test::ScratchFolder scratch;
   const StoredPixels pixels(
       scratch.file("a.h5"),
