@@ -98,7 +98,19 @@ if(TARGET chunkio-guide)
   add_test(NAME Samples.ThirdPartyFile
            COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/make_foreign_file.py scans
                    ${guide_folder}/scans.h5)
-  add_test(NAME Samples.Guide COMMAND chunkio-guide scans.h5 WORKING_DIRECTORY ${guide_folder})
+  add_test(NAME Samples.SparseFile
+           COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/make_sparse_file.py anndata
+                   ${guide_folder}/cells.h5ad)
+  set(guide_files scans.h5 cells.h5ad)
+  set_tests_properties(Samples.SparseFile PROPERTIES LABELS short FIXTURES_SETUP third_party_file)
+  if(CHUNKIO_HAS_CODECS)
+    add_test(NAME Samples.EncodedFile
+             COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/make_encoded_file.py
+                     ${guide_folder}/photos.h5)
+    set_tests_properties(Samples.EncodedFile PROPERTIES LABELS short FIXTURES_SETUP third_party_file)
+    list(APPEND guide_files photos.h5)
+  endif()
+  add_test(NAME Samples.Guide COMMAND chunkio-guide ${guide_files} WORKING_DIRECTORY ${guide_folder})
   set_tests_properties(Samples.ThirdPartyFile PROPERTIES LABELS short FIXTURES_SETUP third_party_file)
   set_tests_properties(
     Samples.Guide PROPERTIES LABELS short TIMEOUT 60 FIXTURES_REQUIRED third_party_file

@@ -1,8 +1,8 @@
 // The listings of libchunkio/doc/cpp.md, a function for each section. What stands between two equal
 // marks is shown.
 //
-//     guide [THIRD_PARTY.h5 [CELLS.h5ad]]    writes train.h5 into the current folder, and reads it
-//     in every way
+//     guide [THIRD_PARTY.h5 [CELLS.h5ad [ENCODED.h5]]]    writes train.h5 into the current folder,
+//     and reads it in every way
 
 #include <algorithm>
 #include <chrono>
@@ -152,6 +152,23 @@ void read_sparse_rows(const std::string& path) {
   // [sparse]
 }
 
+void read_encoded_images(const std::string& path) {
+  // [encoded]
+  const chunkio::Dataset photos = chunkio::Dataset::open(
+      path, {.decode = chunkio::DecodeOptions{
+                 .height = 224, .width = 224, .crop = chunkio::CropMode::random_resized}});
+  chunkio::Loader loader(photos, {.batch_size = 64, .seed = 7});
+  for (const chunkio::Batch& batch : loader.epoch(0)) {
+    train(batch.images(), batch.labels());  // uint8 [64,224,224,3]
+  }
+  // [encoded]
+  // [write_encoded]
+  chunkio::EncodedWriter writer("few.h5", {.split = "few"}, {.overwrite = true});
+  for (const std::int64_t row : {0, 2}) writer.add(photos.read_encoded(row));
+  writer.close({});  // labels and other fields of both images
+  // [write_encoded]
+}
+
 // [source]
 // An HDF5 file in memory.
 class InMemory final : public chunkio::ByteSource {
@@ -249,6 +266,7 @@ int main(int argc, char** argv) {
     read_as_one_of_several(dataset);
     if (argc > 1) open_third_party_file(argv[1]);
     if (argc > 2) read_sparse_rows(argv[2]);
+    if (argc > 3) read_encoded_images(argv[3]);
     read_from_memory(path);
     chunkio::Loader loader(dataset, {.fields = {"mask"}});
     take_batches(loader, {});

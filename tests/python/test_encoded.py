@@ -12,37 +12,16 @@ import pytest
 import chunkio
 
 PIL = pytest.importorskip("PIL.Image")
+from make_encoded_file import encoded, write  # noqa: E402
 from resize_reference import resized_channels  # noqa: E402
 
 ROWS = 120
 
 
-def encoded(row):
-    """A JPEG file of a size of its own."""
-    random = np.random.default_rng(row)
-    height, width = random.integers(20, 90, 2)
-    y, x = np.mgrid[:height, :width]
-    pixels = np.stack([127 + 100 * np.sin(x / (5 + row % 7) + c + y / 9) for c in range(3)], -1)
-    out = io.BytesIO()
-    PIL.fromarray(pixels.astype(np.uint8)).save(out, "JPEG", quality=90)
-    return out.getvalue(), height, width
-
-
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("encoded") / "images.h5"
-    images = [encoded(row) for row in range(ROWS)]
-    sizes = np.array([image[1:] for image in images], np.int32)
-    with h5py.File(path, "w") as file:
-        group = file.create_group("images")
-        group.attrs.update({
-            "encoding-type": "encoded-images", "encoding-version": "1", "max_height": sizes[:, 0].max(),
-            "max_width": sizes[:, 1].max(), "max_pixels": sizes.prod(1).max(),
-        })
-        group["data"] = np.frombuffer(b"".join(image[0] for image in images), np.uint8)
-        group["indptr"] = np.cumsum([0] + [len(image[0]) for image in images])
-        group["sizes"] = sizes
-        file["labels"] = np.arange(ROWS) % 7
+    write(path, ROWS)
     return path
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import zlib
 
+import h5py
 import numpy as np
 import pytest
 
@@ -139,6 +140,32 @@ def test_plain(files, run):
     output = run(sys.executable, sample("train_plain.py"), *files)
     assert accuracy(output) > 60, output
     assert "s of stall" in output
+
+
+def ratings(path, users, seed):
+    """Users who like items of few of 20 kinds, in the file that h5pack csr writes as anndata's."""
+    random = np.random.default_rng(seed)
+    items, kinds = 400, 20
+    rows = []
+    for _ in range(users):
+        liked = random.choice(kinds, 2, replace=False)
+        rows.append(np.flatnonzero((random.random(items) < 0.6) & np.isin(np.arange(items) % kinds, liked)))
+    with h5py.File(path, "w") as file:
+        matrix = file.create_group("X")
+        matrix.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": (users, items)})
+        matrix["indptr"] = np.cumsum([0] + [len(row) for row in rows])
+        matrix["indices"] = np.concatenate(rows).astype(np.int32)
+        matrix["data"] = np.ones(len(matrix["indices"]), np.float32)
+    return str(path)
+
+
+def test_vae(run, tmp_path):
+    needs("torch")
+    output = run(sys.executable, sample("train_vae.py"), ratings(tmp_path / "train.h5ad", 6000, 1),
+                 ratings(tmp_path / "test.h5ad", 300, 2))
+    # Ranked by chance it is about 0.1.
+    assert float(re.search(r"NDCG@100 (\S+)", output)[1]) > 0.45, output
+    assert "stall" in output
 
 
 @pytest.mark.parametrize("processes", [1, 4])
