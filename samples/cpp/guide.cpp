@@ -162,11 +162,11 @@ void read_encoded_images(const std::string& path) {
     train(batch.images(), batch.labels());  // uint8 [64,224,224,3]
   }
   // [encoded]
-  // [write_encoded]
+  // [encoder]
   chunkio::EncodedWriter writer("few.h5", {.split = "few"}, {.overwrite = true});
   for (const std::int64_t row : {0, 2}) writer.add(photos.read_encoded(row));
   writer.close({});  // labels and other fields of both images
-  // [write_encoded]
+  // [encoder]
 }
 
 // [source]
