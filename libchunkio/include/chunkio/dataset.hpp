@@ -116,6 +116,8 @@ struct EncodedInfo {
   /// Of the images as they are stored, in pixels. A larger one is damaged.
   std::int64_t max_height = 0, max_width = 0;
   std::int64_t max_pixels = 0;
+  /// By OpenOptions::decode: samples are other ones each epoch, so they cannot be kept.
+  bool random_crops = false;
 };
 
 /// One image as its file had it.

@@ -137,6 +137,13 @@ struct DeviceLoader::Impl {
 
   [[nodiscard]] bool fits_device(const Loader& loader) const {
     if (options.resident == DeviceResident::off) return false;
+    if (dataset.info().encoded && dataset.info().encoded->random_crops) {
+      if (options.resident == DeviceResident::automatic) return false;
+      throw Error(ErrorCode::unsupported,
+                  dataset.info().path +
+                      ": random crops are other ones each epoch, so they cannot be kept on the "
+                      "device; set resident to automatic, or crop otherwise");
+    }
     const std::int64_t rows = loader.row_groups().num_samples();
     const double limit = options.resident_share * static_cast<double>(counted.free_device_bytes);
     if (rows <= std::numeric_limits<std::int32_t>::max() &&
@@ -412,7 +419,7 @@ struct DeviceLoader::Impl {
   void plan_rows(OutputSlot& slot, std::span<const std::int32_t> rows) const {
     const base::PhiloxKey key =
         base::augmentation_key(options.normalize.seed.value_or(loader_options.seed),
-                                 static_cast<std::uint64_t>(current->epoch));
+                               static_cast<std::uint64_t>(current->epoch));
     slot.sample_ids.clear();
     std::byte* task = slot.host_tasks.get();
     for (const std::int32_t row : rows) {

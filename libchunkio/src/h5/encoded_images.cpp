@@ -179,7 +179,16 @@ std::shared_ptr<const EncodedImages> open_encoded(const Dataset::Impl& file,
       throw members.damaged("there is no orientation " + std::to_string(value));
     }
   }
-  if (decode) images->decoding.emplace(*decode);
+  if (decode) {
+    if (!image::has_codecs()) {
+      throw Error(ErrorCode::unsupported,
+                  path + ": " + printable(group) +
+                      " cannot be decoded, as this libchunkio was built without image codecs; "
+                      "build it with libjpeg-turbo, libpng and libwebp",
+                  "decode");
+    }
+    images->decoding.emplace(*decode);
+  }
   return images;
 }
 

@@ -290,10 +290,12 @@ void open_encoded_leading(Dataset::Impl& file, const std::string& group,
       images.data->stored_bytes + images.offsets->stored_bytes + images.sizes->stored_bytes;
   info.num_samples = images.rows;
   info.leading = {group, DType::uint8, {}};
-  info.encoded = {.num_bytes = images.num_bytes,
-                  .max_height = images.max_height,
-                  .max_width = images.max_width,
-                  .max_pixels = images.max_pixels};
+  info.encoded = {
+      .num_bytes = images.num_bytes,
+      .max_height = images.max_height,
+      .max_width = images.max_width,
+      .max_pixels = images.max_pixels,
+      .random_crops = images.decoding && images.decoding->crop == CropMode::random_resized};
   if (!images.decoding) return;
   info.images_path = group;
   info.height = images.decoding->output.height;

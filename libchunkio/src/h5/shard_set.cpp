@@ -353,7 +353,7 @@ void check_damage(const DatasetInfo& first, const DatasetInfo& other) {
 }
 
 EncodedInfo combined_encoded(std::span<const File> files, const std::string& path) {
-  EncodedInfo all;
+  EncodedInfo all{.random_crops = files.front()->info.encoded->random_crops};
   for (const File& file : files) {
     const EncodedInfo& one = *file->info.encoded;
     all.num_bytes = checked_sum(all.num_bytes, one.num_bytes, path);

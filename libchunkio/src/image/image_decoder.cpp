@@ -16,6 +16,10 @@ constexpr std::uint8_t luma(const std::uint8_t* rgb) noexcept {
                                    16);
 }
 
+constexpr const char* kNoCodecs =
+    "this libchunkio was built without image codecs; build it with libjpeg-turbo, libpng and "
+    "libwebp";
+
 std::unique_ptr<ImageCodec> make_codec(Codec codec) {
 #ifdef CHUNKIO_HAS_CODECS
   switch (codec) {
@@ -28,12 +32,18 @@ std::unique_ptr<ImageCodec> make_codec(Codec codec) {
   }
 #endif
   static_cast<void>(codec);
-  throw Error(ErrorCode::unsupported,
-              "this libchunkio was built without image codecs; build it with libjpeg-turbo, libpng "
-              "and libwebp");
+  throw Error(ErrorCode::unsupported, kNoCodecs);
 }
 
 }  // namespace
+
+bool has_codecs() noexcept {
+#ifdef CHUNKIO_HAS_CODECS
+  return true;
+#else
+  return false;
+#endif
+}
 
 std::optional<Codec> codec_of(std::span<const std::byte> encoded) noexcept {
   const std::string_view bytes(reinterpret_cast<const char*>(encoded.data()), encoded.size());

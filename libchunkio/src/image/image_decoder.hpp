@@ -22,6 +22,9 @@ namespace chunkio::image {
 
 enum class Codec : std::uint8_t { jpeg, png, webp };
 
+/// Whether the library was built with the codecs.
+[[nodiscard]] bool has_codecs() noexcept;
+
 /// By its first bytes; absent if it is none of them.
 [[nodiscard]] std::optional<Codec> codec_of(std::span<const std::byte> encoded) noexcept;
 

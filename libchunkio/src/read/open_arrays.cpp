@@ -179,7 +179,7 @@ void open_encoded(const Files& files, sources::SourceRequest request, const Load
   require_images(files.front()->info);
   require_direct(options, path, "encoded images");
   const image::Decoding& decoding = *files.front()->encoded->decoding;
-  if (options.memory.resident != Resident::none && decoding.crop == CropMode::random_resized) {
+  if (options.memory.resident != Resident::none && files.front()->info.encoded->random_crops) {
     throw Error(ErrorCode::unsupported,
                 path +
                     ": random crops are other ones each epoch, so they cannot be kept on the host; "

@@ -82,6 +82,12 @@ void link_shards(const Dataset& dataset, const std::string& path, const LinkOpti
                     " is one file, and needs no link; name several, as in "
                     "'train-*-of-00008.h5'");
   }
+  if (info.encoded || info.sparse) {
+    throw Error(ErrorCode::unsupported,
+                info.path + ": " + h5::printable(info.leading.name) +
+                    " is a group, which a link cannot join; programs of this library open '" +
+                    info.path + "' itself");
+  }
   check_is_no_shard(info, path);
   write::check_target(path, options.overwrite);
   const std::string partial = write::partial_of(path);

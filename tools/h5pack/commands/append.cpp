@@ -94,6 +94,12 @@ cli::ExitCode run_append(AppendCommand& command, const cli::GlobalOptions& globa
   const chunkio::Dataset before =
       chunkio::Dataset::open(command.before->path, command.before->open);
   refuse_damaged(before.info());
+  if (before.info().encoded) {
+    throw chunkio::Error(chunkio::ErrorCode::unsupported,
+                         before.info().path +
+                             ": images can be appended to raw ones, not to encoded ones; pack all "
+                             "files at once, with --store encoded");
+  }
   require_images(before.info());
   settle_options(command, before.info());
   PackRequest& pack = command.pack;

@@ -139,6 +139,12 @@ VerifyReport verify(const VerifyCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
   // First, since it is what may be named wrongly.
   std::optional<SourceProvenance> source;
+  if (!command.against.empty() && dataset.info().encoded) {
+    throw chunkio::Error(chunkio::ErrorCode::unsupported,
+                         dataset.info().path +
+                             ": --against compares pixels of raw images; of encoded ones, digests "
+                             "say whether they are as they were packed");
+  }
   if (!command.against.empty()) require_images(dataset.info());
   if (!command.against.empty()) source.emplace(dataset.info(), command.against);
   VerifyReport report;
