@@ -14,6 +14,7 @@
 #include "base/access.hpp"
 #include "h5/dataset_file.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/error_stack.hpp"
 #include "h5/link_writer.hpp"
 #include "h5/read_rows.hpp"
 #include "write/partial_file.hpp"
