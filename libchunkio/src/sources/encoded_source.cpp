@@ -10,6 +10,7 @@
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
 #include "sources/row_digests.hpp"
+#include "sources/row_offsets.hpp"
 #include "sources/stored_ranges.hpp"
 
 namespace chunkio::sources {
@@ -17,10 +18,6 @@ namespace {
 
 /// What each thread may take to decode an image: as much as one of 1.7 megapixels.
 constexpr std::int64_t kSmallBytes = std::int64_t{32} << 20;
-
-std::span<std::int64_t> as_offsets(std::span<std::byte> bytes) {
-  return {reinterpret_cast<std::int64_t*>(bytes.data()), bytes.size() / sizeof(std::int64_t)};
-}
 
 }  // namespace
 
@@ -47,26 +44,12 @@ EncodedSource::EncodedSource(std::shared_ptr<const Dataset::Impl> file,
     }
     digests_.emplace(file_, RowDigests::open_digests(*file_), bytes_, scratch_);
   }
-  scan();
-}
-
-void EncodedSource::scan() {
-  constexpr std::int64_t kPiece = std::int64_t{1} << 17;  // rows
-  ReadCost cost;
-  const base::HostBuffer room(offsets_.room(std::min(kPiece, images_.rows) + 1));
-  group_offsets_.reserve(static_cast<std::size_t>(images_.rows / group_samples_ + 2));
-  for (std::int64_t first = 0; first < images_.rows; first += kPiece) {
-    const std::int64_t count = std::min(kPiece, images_.rows - first);
-    const auto offsets =
-        as_offsets(offsets_.read(first, count + 1, room.bytes(), nullptr, {}, cost));
-    images_.check_offsets(first, offsets, file_->info.path);
-    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
-      const std::int64_t row = first + static_cast<std::int64_t>(i);
-      if (row % group_samples_ == 0) group_offsets_.push_back(offsets[i]);
-      longest_ = std::max(longest_, offsets[i + 1] - offsets[i]);
-    }
-  }
-  group_offsets_.push_back(images_.num_bytes);
+  group_offsets_ = scan_offsets(
+      offsets_, images_.rows, group_samples_,
+      [this](std::int64_t first, auto offsets) {
+        images_.check_offsets(first, offsets, file_->info.path);
+      },
+      [this](std::int64_t length) { longest_ = std::max(longest_, length); });
   file_->check_unchanged();
 }
 

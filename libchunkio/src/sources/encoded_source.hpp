@@ -39,7 +39,6 @@ class EncodedSource final : public ChunkSource {
   [[nodiscard]] std::int64_t memory_bytes(std::int64_t threads) const noexcept override;
 
  private:
-  void scan();
   /// \throws Error: the image is damaged.
   void decode(std::span<const std::byte> encoded, std::int64_t row, std::int64_t epoch,
               std::span<std::byte> target) const;

@@ -5,17 +5,10 @@
 #include <utility>
 
 #include "base/streaming_copy.hpp"
+#include "sources/row_offsets.hpp"
 #include "sources/stored_ranges.hpp"
 
 namespace chunkio::sources {
-namespace {
-
-std::span<std::int64_t> as_offsets(std::span<std::byte> bytes) {
-  return {reinterpret_cast<std::int64_t*>(bytes.data()), bytes.size() / sizeof(std::int64_t)};
-}
-
-}  // namespace
-
 SparseSource::SparseSource(std::shared_ptr<const Dataset::Impl> file,
                            std::shared_ptr<const ByteSource> bytes,
                            std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
@@ -31,26 +24,12 @@ SparseSource::SparseSource(std::shared_ptr<const Dataset::Impl> file,
       indices_first_(matrix_.indices->linear_offset.value_or(0) <
                      matrix_.values->linear_offset.value_or(0)),
       group_samples_(group_samples) {
-  scan(group_samples, extents);
-}
-
-void SparseSource::scan(std::int64_t group_samples, SparseExtents& extents) {
-  constexpr std::int64_t kPiece = std::int64_t{1} << 17;  // rows
-  ReadCost cost;
-  const base::HostBuffer room(offsets_.room(std::min(kPiece, matrix_.rows) + 1));
-  group_offsets_.reserve(static_cast<std::size_t>(matrix_.rows / group_samples + 2));
-  for (std::int64_t first = 0; first < matrix_.rows; first += kPiece) {
-    const std::int64_t count = std::min(kPiece, matrix_.rows - first);
-    const auto offsets =
-        as_offsets(offsets_.read(first, count + 1, room.bytes(), nullptr, {}, cost));
-    matrix_.check_offsets(first, offsets, file_->info.path);
-    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
-      const std::int64_t row = first + static_cast<std::int64_t>(i);
-      if (row % group_samples == 0) group_offsets_.push_back(offsets[i]);
-      extents.rows.add(offsets[i + 1] - offsets[i]);
-    }
-  }
-  group_offsets_.push_back(matrix_.num_values);
+  group_offsets_ = scan_offsets(
+      offsets_, matrix_.rows, group_samples,
+      [this](std::int64_t first, auto offsets) {
+        matrix_.check_offsets(first, offsets, file_->info.path);
+      },
+      [&](std::int64_t length) { extents.rows.add(length); });
   for (std::size_t i = 0; i + 1 < group_offsets_.size(); ++i) {
     extents.groups.add(group_offsets_[i + 1] - group_offsets_[i]);
   }

@@ -90,7 +90,6 @@ class SparseSource final : public ChunkSource {
   static constexpr std::int64_t kMostRead = 4;
 
  private:
-  void scan(std::int64_t group_samples, SparseExtents& extents);
   /// \pre there are rows.
   ReadCost place_together(const RowGroup& group, std::span<const RowTarget> rows,
                           const std::stop_token& stop) const;
