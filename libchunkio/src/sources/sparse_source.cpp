@@ -9,6 +9,7 @@
 #include "sources/stored_ranges.hpp"
 
 namespace chunkio::sources {
+
 SparseSource::SparseSource(std::shared_ptr<const Dataset::Impl> file,
                            std::shared_ptr<const ByteSource> bytes,
                            std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
