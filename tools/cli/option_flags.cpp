@@ -22,6 +22,7 @@ constexpr std::array kFlags{
     Flag{"bytes_per_second", "--limit-bandwidth"},
     Flag{"chunk_samples", "--chunk"},
     Flag{"clip", "--clip"},
+    Flag{"decode", "--decode"},
     Flag{"direct_io", "--direct-io"},
     Flag{"images", "--images"},
     Flag{"labels", "--label-field"},

@@ -27,6 +27,10 @@ class RowDigests {
   /// Why rows cannot be compared, as a clause; empty if they can. Takes Library::lock().
   [[nodiscard]] static std::string why_not(const Dataset::Impl& file);
 
+  /// \throws Error unsupported if why_not() says something.
+  static void require(const Dataset::Impl& file);
+  /// The error that rows do not match.
+  [[nodiscard]] static RowMismatch mismatch(std::vector<RowRange> rows, const std::string& path);
   /// The stored digests. \pre why_not() is empty. \throws Error hdf5_failed, corrupt_data.
   [[nodiscard]] static std::shared_ptr<const h5::StoredArray> open_digests(
       const Dataset::Impl& file);

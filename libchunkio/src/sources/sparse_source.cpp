@@ -1,10 +1,14 @@
 #include "sources/sparse_source.hpp"
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/digest.hpp"
+#include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
+#include "sources/row_digests.hpp"
 #include "sources/row_offsets.hpp"
 #include "sources/stored_ranges.hpp"
 
@@ -13,7 +17,8 @@ namespace chunkio::sources {
 SparseSource::SparseSource(std::shared_ptr<const Dataset::Impl> file,
                            std::shared_ptr<const ByteSource> bytes,
                            std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
-                           std::shared_ptr<base::SparseBlocks> blocks, SparseExtents& extents)
+                           std::shared_ptr<base::SparseBlocks> blocks, SparseExtents& extents,
+                           bool verify)
     : file_(std::move(file)),
       matrix_(*file_->sparse),
       bytes_(std::move(bytes)),
@@ -25,6 +30,10 @@ SparseSource::SparseSource(std::shared_ptr<const Dataset::Impl> file,
       indices_first_(matrix_.indices->linear_offset.value_or(0) <
                      matrix_.values->linear_offset.value_or(0)),
       group_samples_(group_samples) {
+  if (verify) {
+    RowDigests::require(*file_);
+    digests_.emplace(file_, RowDigests::open_digests(*file_), bytes_, scratch_);
+  }
   group_offsets_ = scan_offsets(
       offsets_, matrix_.rows, group_samples,
       [this](std::int64_t first, auto offsets) {
@@ -42,6 +51,8 @@ ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> r
   if (rows.empty()) return {};
   try {
     return place_together(group, rows, stop);
+  } catch (const RowMismatch&) {
+    throw;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt_data && error.code() != ErrorCode::hdf5_failed) throw;
     file_->check_unchanged();
@@ -56,6 +67,9 @@ ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> r
     while (end < rows.size() && rows[end].row == rows[begin].row) ++end;
     try {
       cost += place_together(alone, rows.subspan(begin, end - begin), stop);
+    } catch (const RowMismatch& mismatch) {
+      cost += mismatch.cost;
+      damaged = joined(damaged, mismatch);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt_data && error.code() != ErrorCode::hdf5_failed) throw;
       const std::int64_t row = group.first_row + rows[begin].row;
@@ -122,7 +136,40 @@ ReadCost SparseSource::place_together(const RowGroup& group, std::span<const Row
   }
   base::store_fence();
   file_->check_unchanged();
-  return cost;
+  if (!digests_) return cost;
+  std::vector<RowRange> different = mismatches(group, rows, stop, cost);
+  if (different.empty()) return cost;
+  RowMismatch mismatch = RowDigests::mismatch(std::move(different), file_->info.path);
+  mismatch.cost = cost;
+  throw RowMismatch(mismatch);
+}
+
+std::vector<RowRange> SparseSource::mismatches(const RowGroup& group,
+                                               std::span<const RowTarget> rows,
+                                               const std::stop_token& stop, ReadCost& cost) const {
+  const std::int64_t first = group.first_row + rows.front().row;
+  const std::int64_t count = group.first_row + rows.back().row - first + 1;
+  const auto room = scratch_->take(digests_->room(count));
+  const std::span<const std::byte> stored =
+      digests_->read(first, count, room->bytes(), nullptr, stop, cost);
+  base::Stopwatch watch;
+  std::vector<RowRange> different;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i > 0 && rows[i].row == rows[i - 1].row) continue;
+    const auto& row = *reinterpret_cast<const base::SparseRow*>(rows[i].target);
+    const auto bytes_of = [&](const std::byte* begin, const h5::StoredArray& array) {
+      return std::span(begin, static_cast<std::size_t>(row.count * array.row_bytes));
+    };
+    std::uint64_t digest = base::digest(bytes_of(row.indices, *matrix_.indices));
+    base::chain_digests({&digest, 1}, bytes_of(row.values, *matrix_.values));
+    const std::int64_t number = group.first_row + rows[i].row;
+    std::uint64_t wanted = 0;
+    std::memcpy(&wanted, stored.data() + static_cast<std::size_t>(number - first) * sizeof(wanted),
+                sizeof(wanted));
+    if (digest != wanted) different.push_back({number, number + 1});
+  }
+  cost.decode_seconds += watch.lap();
+  return different;
 }
 
 std::size_t SparseSource::room_of(const Run& run) const noexcept {
@@ -177,8 +224,9 @@ std::unique_ptr<const ByteSource> SparseSource::prefetch(const RowGroup& group,
 }
 
 std::int64_t SparseSource::memory_bytes(std::int64_t threads) const noexcept {
-  const auto offsets =
-      base::HostBuffer::footprint(offsets_.room(std::min(group_samples_, matrix_.rows) + 1));
+  const std::int64_t rows = std::min(group_samples_, matrix_.rows);
+  const auto offsets = base::HostBuffer::footprint(offsets_.room(rows + 1)) +
+                       (digests_ ? base::HostBuffer::footprint(digests_->room(rows)) : 0);
   return threads * static_cast<std::int64_t>(offsets) + values_.memory_bytes(0) +
          indices_.memory_bytes(0) + offsets_.memory_bytes(0) +
          // What a thread takes for one of them at a time.

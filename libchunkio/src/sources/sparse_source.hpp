@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -67,13 +68,13 @@ class SparseSource final : public ChunkSource {
  public:
   /// Reads the offsets of all rows once, to check them and to count `extents`. Blocks on storage.
   /// \param bytes   of the file. \param scratch  shared by what is read together.
-  /// \param blocks  what rows are read to; of all files.
+  /// \param blocks  what rows are read to; of all files. \param verify  compare rows with digests.
   /// \throws Error corrupt_data, io_failed, hdf5_failed, out_of_resources.
   SparseSource(std::shared_ptr<const Dataset::Impl> file, std::shared_ptr<const ByteSource> bytes,
                std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
-               std::shared_ptr<base::SparseBlocks> blocks, SparseExtents& extents);
+               std::shared_ptr<base::SparseBlocks> blocks, SparseExtents& extents, bool verify);
 
-  /// \throws RowMismatch, too: rows that alone cannot be read, or are damaged.
+  /// \throws RowMismatch, too: rows that alone cannot be read, are damaged, or do not match.
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
@@ -107,6 +108,11 @@ class SparseSource final : public ChunkSource {
   void place_run(const Run& run, const RowGroup& group, std::span<std::byte> room,
                  base::SparseBlock& block, const std::stop_token& stop, ReadCost& cost) const;
 
+  /// Which of the rows, all of them placed, do not match.
+  [[nodiscard]] std::vector<RowRange> mismatches(const RowGroup& group,
+                                                 std::span<const RowTarget> rows,
+                                                 const std::stop_token& stop, ReadCost& cost) const;
+
   std::shared_ptr<const Dataset::Impl> file_;
   const h5::SparseMatrix& matrix_;
   std::shared_ptr<const ByteSource> bytes_;
@@ -115,7 +121,8 @@ class SparseSource final : public ChunkSource {
   ElementReader offsets_;
   ElementReader indices_;
   ElementReader values_;
-  bool indices_first_;  // in the file
+  std::optional<ElementReader> digests_;  // absent: nothing is compared
+  bool indices_first_;                    // in the file
   std::int64_t group_samples_;
   std::vector<std::int64_t> group_offsets_;  // of the first row of each group, and the end
 };
