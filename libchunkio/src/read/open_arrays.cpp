@@ -128,13 +128,6 @@ void open_sparse(const Files& files, sources::SourceRequest request, const Loade
                 path + ": rows of a sparse matrix cannot be kept on the host; leave out resident",
                 "resident");
   }
-  if (options.io.verify != Verify::off) {
-    throw Error(ErrorCode::unsupported,
-                path +
-                    ": rows of a sparse matrix cannot be compared with digests while reading; "
-                    "turn verify off",
-                "verify");
-  }
   require_direct(options, path, "rows of a sparse matrix");
   sources::SparseExtents extents;
   std::vector<std::unique_ptr<ChunkSource>> by_file;
@@ -145,9 +138,9 @@ void open_sparse(const Files& files, sources::SourceRequest request, const Loade
     request.disk_offset += file->bytes->size();  // there they lie one behind the other
     opened.direct_io = opened.direct_io || bytes.direct_io;
     opened.reads_ahead = opened.reads_ahead || bytes.reads_ahead;
-    by_file.push_back(std::make_unique<sources::SparseSource>(file, bytes.bytes, request.scratch,
-                                                              groups.group_samples(),
-                                                              layout.sparse->blocks, extents));
+    by_file.push_back(std::make_unique<sources::SparseSource>(
+        file, bytes.bytes, request.scratch, groups.group_samples(), layout.sparse->blocks, extents,
+        options.io.verify != Verify::off));
     rows.push_back(file->info.num_samples);
   }
   const h5::SparseMatrix& matrix = *files.front()->sparse;

@@ -35,13 +35,7 @@ EncodedSource::EncodedSource(std::shared_ptr<const Dataset::Impl> file,
       seed_(seed),
       first_sample_(first_sample) {
   if (verify) {
-    if (const std::string reason = RowDigests::why_not(*file_); !reason.empty()) {
-      throw Error(ErrorCode::unsupported,
-                  file_->info.path + ": " + reason +
-                      ", so its images cannot be compared with digests; set verify = off, or pack "
-                      "it with h5pack, which stores them",
-                  "verify = off");
-    }
+    RowDigests::require(*file_);
     digests_.emplace(file_, RowDigests::open_digests(*file_), bytes_, scratch_);
   }
   group_offsets_ = scan_offsets(

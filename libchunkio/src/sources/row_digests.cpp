@@ -73,6 +73,24 @@ std::string RowDigests::why_not(const Dataset::Impl& file) {
   return {};
 }
 
+void RowDigests::require(const Dataset::Impl& file) {
+  const std::string reason = why_not(file);
+  if (reason.empty()) return;
+  throw Error(ErrorCode::unsupported,
+              file.info.path + ": " + reason +
+                  ", so its rows cannot be compared with digests; set verify = off, or pack it "
+                  "with h5pack, which stores them",
+              "verify = off");
+}
+
+RowMismatch RowDigests::mismatch(std::vector<RowRange> rows, const std::string& path) {
+  const std::string message =
+      path + ": " + rows_text(rows) +
+      (rows.size() == 1 ? " does not match its digest" : " do not match their digests") +
+      "; copy or pack the file again";
+  return {std::move(rows), message};
+}
+
 std::shared_ptr<const h5::StoredArray> RowDigests::open_digests(const Dataset::Impl& file) {
   return h5::open_array(file, digests_name(file.info), Shape{file.info.num_samples}, DType::uint64);
 }
@@ -138,13 +156,9 @@ std::int64_t RowDigests::check(const RowRange& rows, const std::stop_token& stop
     different.push_back({number, number + 1});
   }
   if (different.empty()) return cost.bytes_read;
-  const std::string message =
-      file_->info.path + ": " + rows_text(different) +
-      (different.size() == 1 ? " does not match its digest" : " do not match their digests") +
-      "; copy or pack the file again";
-  RowMismatch mismatch(std::move(different), message);
-  mismatch.cost = cost;
-  throw RowMismatch(mismatch);
+  RowMismatch error = mismatch(std::move(different), file_->info.path);
+  error.cost = cost;
+  throw RowMismatch(error);
 }
 
 }  // namespace chunkio::sources

@@ -4,11 +4,13 @@
 #include <fstream>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <chunkio/dataset_writer.hpp>
 #include <chunkio/dlpack.hpp>
 #include <chunkio/loader.hpp>
 
@@ -248,6 +250,48 @@ TEST_F(LoaderSparseTest, DamagedRowsAreAnErrorOrSkipped) {
   }
 }
 
+TEST_F(LoaderSparseTest, RowsAreComparedWithTheirDigests) {
+  const std::string path = folder_.file("written.h5ad");
+  constexpr std::int64_t kWritten = 300;
+  {
+    SparseWriter writer(
+        path, {.row_lengths = Rows(static_cast<std::size_t>(kWritten), 3), .num_columns = 1000});
+    for (std::int64_t row = 0; row < kWritten; ++row) {
+      const Rows columns = {row, row + 1, row + 2};
+      const std::vector<float> values(3, static_cast<float>(row));
+      writer.write_rows(row, 1, columns, std::as_bytes(std::span(values)));
+    }
+    writer.close();
+  }
+  LoaderOptions wanted{.batch_size = 16, .seed = 3, .order = {.window_bytes = 2048}};
+  wanted.io.verify = Verify::always;
+  const auto rows_of_epoch = [&](Loader& loader) {
+    std::int64_t rows = 0;
+    for (const Batch& batch : loader.epoch(0)) rows += batch.size();
+    return rows;
+  };
+  {
+    Loader loader(Dataset::open(path), wanted);
+    EXPECT_EQ(rows_of_epoch(loader), kWritten);
+  }
+  // A value of row 123.
+  std::vector<std::uint8_t> bytes = test::read_bytes(path);
+  const std::vector<float> values(3, 123);
+  const auto* const wanted_bytes = reinterpret_cast<const std::uint8_t*>(values.data());
+  const auto at = std::search(bytes.begin(), bytes.end(), wanted_bytes, wanted_bytes + 12);
+  ASSERT_NE(at, bytes.end());
+  *at ^= 1;
+  test::write_bytes(path, bytes);
+  Loader strict(Dataset::open(path), wanted);
+  expect_error(ErrorCode::digest_mismatch, {"row 123", path}, [&] { rows_of_epoch(strict); });
+  wanted.io.on_error = OnError::skip;
+  Loader loader(Dataset::open(path), wanted);
+  EXPECT_EQ(rows_of_epoch(loader), kWritten - 1);
+  ASSERT_EQ(loader.skipped().size(), 1);
+  EXPECT_EQ(loader.skipped().front().first_row, 123);
+  EXPECT_EQ(loader.skipped().front().num_rows, 1);
+}
+
 TEST_F(LoaderSparseTest, MemoryFollowsTheLongestRows) {
   const Dataset dataset = open("long_row");
   LoaderOptions wanted{.batch_size = 32, .seed = 1};
@@ -299,7 +343,7 @@ TEST_F(LoaderSparseTest, WhatCannotBeIsRefused) {
   expect_error(ErrorCode::unsupported, {"resident"}, [&] { Loader(dataset, wanted); });
   wanted = options();
   wanted.io.verify = Verify::first_epoch;
-  expect_error(ErrorCode::unsupported, {"verify"}, [&] { Loader(dataset, wanted); });
+  expect_error(ErrorCode::unsupported, {"verify", "no digests"}, [&] { Loader(dataset, wanted); });
   wanted = options();
   wanted.io.source = SourceKind::mapped;
   expect_error(ErrorCode::invalid_argument, {"mapped", "source"}, [&] { Loader(dataset, wanted); });
