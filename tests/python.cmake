@@ -32,7 +32,11 @@ endif()
 set(python_all_skipped "\n[0-9]+ skipped(, [0-9]+ deselected)? in [0-9.]+s")
 set(python_pytest ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider
                   $<$<TARGET_EXISTS:h5pack>:--h5pack=$<TARGET_FILE:h5pack>>)
-foreach(name IN ITEMS dataset loader arrays encoded sparse tensor normalizer writer torch random_programs torch_cuda types wheel samples guide)
+set(python_tests dataset loader arrays sparse tensor normalizer writer torch random_programs torch_cuda types wheel samples)
+if(CHUNKIO_HAS_CODECS)
+  list(APPEND python_tests encoded guide)
+endif()
+foreach(name IN LISTS python_tests)
   add_test(
     NAME Python.${name}
     COMMAND ${python_pytest} -m "not long" ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py

@@ -1,7 +1,10 @@
 # Tests of h5pack.
 
 chunkio_add_cli_tests(short info preview reference)
-chunkio_add_cli_tests(medium append arrays bad_input csr doctor encoded export golden help hostile interrupted pack program ranks repack resume shard skip sparse stream tune verify)
+chunkio_add_cli_tests(medium append arrays bad_input csr doctor export golden help hostile interrupted pack program ranks repack resume shard skip sparse stream tune verify)
+if(CHUNKIO_HAS_CODECS)
+  chunkio_add_cli_tests(medium encoded)
+endif()
 
 # Signals while libhdf5 does not return, by a library that is loaded before it.
 add_library(endless_hdf5 MODULE programs/endless_hdf5.cpp)
