@@ -38,6 +38,7 @@ namespace bench {
 namespace {
 
 using chunkio::CropMode;
+using chunkio::test::ScratchFolder;
 
 constexpr ImageSize kPhotograph{"photographs", 375, 500, 3};
 constexpr std::int64_t kSide = 224;
@@ -48,7 +49,7 @@ struct EncodedOptions {
   std::int64_t batch_size = 128;
   std::int64_t threads = 2;
   std::int64_t rounds = 5;
-  std::string folder;
+  std::string folder = std::filesystem::temp_directory_path().string();
   std::string peers;
 };
 
