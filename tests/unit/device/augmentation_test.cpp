@@ -19,7 +19,7 @@ TEST(Augmentation, MatchesTheReference) {
                         .padding = sizes[4],
                         .random_crop = sizes[5],
                         .flip = sizes[6]};
-    const base::PhiloxKey key = augmentation_key(entry["seed"], entry["epoch"]);
+    const base::PhiloxKey key = base::augmentation_key(entry["seed"], entry["epoch"]);
     for (std::size_t i = 0; i < entry["ids"].size(); ++i) {
       const auto& wanted = entry["crops"][i];
       EXPECT_EQ(crop_of(plan, key, entry["ids"][i], entry["echo_pass"]),

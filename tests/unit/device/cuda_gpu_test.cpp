@@ -94,7 +94,7 @@ class CudaGpuTest : public ::testing::Test {
     const std::vector<std::int32_t> rows{2, 0, 3};
     std::vector<RowTask> tasks;
     for (const std::int32_t row : rows) {
-      tasks.push_back({row, crop_of(plan.crop, augmentation_key(1, 0), row, 0)});
+      tasks.push_back({row, crop_of(plan.crop, base::augmentation_key(1, 0), row, 0)});
     }
     const DeviceBuffer images = put(
         std::vector<std::byte>(static_cast<std::size_t>(4 * plan.image_bytes()) + kKernelSlack));
