@@ -80,7 +80,7 @@ std::vector<T> dense(const Densifier& densify, const SparseTensor& rows, std::si
     }
   }
   std::vector<T> values(size / sizeof(T));
-  std::memcpy(values.data(), memory.data() + to_line, size);
+  if (size > 0) std::memcpy(values.data(), memory.data() + to_line, size);
   return values;
 }
 
