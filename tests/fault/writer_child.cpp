@@ -134,6 +134,7 @@ int main(int argc, char** argv) {
     say(STDERR_FILENO, "out_of_resources: out of memory");
     ::_exit(1);
   }
+  failing_allocation = 0;  // how many there are varies a little, and this is none of the writer's
   say(STDOUT_FILENO, "allocations " + std::to_string(allocations));
   return 0;
 }
