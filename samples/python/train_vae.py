@@ -36,10 +36,6 @@ class Autoencoder(nn.Module):
         return self.decoder(code), divergence
 
 
-def batches(data: chunkio.Dataset, **options: object) -> tuple[chunkio.Loader, chunkio.Densifier]:
-    return chunkio.Loader(data, batch_size=BATCH, **options), chunkio.Densifier(data, binary=True)
-
-
 @torch.no_grad()
 def ndcg(model: Autoencoder, data: chunkio.Dataset, best: int = 100) -> float:
     """The mean over users of the normalised discounted cumulative gain of hidden items among the first `best`."""
@@ -47,8 +43,8 @@ def ndcg(model: Autoencoder, data: chunkio.Dataset, best: int = 100) -> float:
     generator = torch.Generator().manual_seed(7)
     discount = 1 / torch.arange(2, best + 2).log2()
     total, users = 0.0, 0
-    loader, densify = batches(data, order="sequential")
-    for rows in loader:
+    densify = chunkio.Densifier(data, binary=True)
+    for rows in chunkio.Loader(data, batch_size=BATCH, order="sequential"):
         x = torch.from_dlpack(densify(rows))
         hidden = (x > 0) & (torch.rand(x.shape, generator=generator) < 0.2)
         scores, _ = model(x.masked_fill(hidden, 0))
@@ -66,7 +62,7 @@ def main(path: str, held_out: str | None = None) -> None:
     data = chunkio.Dataset(path)
     model = Autoencoder(data.shape[1])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    loader, densify = batches(data, seed=7)
+    loader, densify = chunkio.Loader(data, batch_size=BATCH, seed=7), chunkio.Densifier(data, binary=True)
     for epoch in range(EPOCHS):
         model.train()
         start, total, dense_seconds = time.perf_counter(), 0.0, 0.0

@@ -99,9 +99,11 @@ EncodedPlaces write_encoded_structure(int fd, const std::string& path, const Enc
   const auto guard = Library::lock();
   EncodedPlaces places;
   places.data = place_data(fd, path, totals.num_bytes);
-  // Without an alignment, as what follows is mostly small.
+  // What follows is mostly small, and of numbers.
   DeferredWrites writes(fd, path, {places.data.offset, places.data.offset + places.data.bytes});
   const ListId access = file_access(writes, path);
+  check_status(H5Pset_alignment(access.get(), 1, sizeof(std::int64_t)), "set the alignment of",
+               path);
   FileId file(check_id(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), "reopen", path));
   write_root_description(file.get(), spec,
                          {.creator = "chunkio " + std::string(version()),

@@ -54,7 +54,14 @@ std::span<std::byte> ElementReader::read(std::int64_t first, std::int64_t count,
     switch (way()) {
       case Way::in_one_run: {
         const std::int64_t begin = *array_->linear_offset + first * array_->row_bytes;
-        return reader.read({begin, begin + static_cast<std::int64_t>(size)}, room, stop, cost);
+        const std::span<std::byte> bytes =
+            reader.read({begin, begin + static_cast<std::int64_t>(size)}, room, stop, cost);
+        // An array may begin at any byte of a file, and blocks are read from theirs on.
+        if (reinterpret_cast<std::uintptr_t>(bytes.data()) % size_of(array_->stored.dtype) == 0) {
+          return bytes;
+        }
+        std::memmove(room.data(), bytes.data(), size);
+        break;
       }
       case Way::by_chunks:
         read_chunks(first, room.first(size), reader, stop, cost);

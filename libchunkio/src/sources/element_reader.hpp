@@ -35,7 +35,7 @@ class ElementReader {
   /// Reads elements [first, first + count), inside the array.
   /// \param room     as room() says, aligned as its size is.
   /// \param through  what prefetch() returned for them, or null.
-  /// \returns them, inside `room`. \throws Error as ChunkSource::place().
+  /// \returns them, inside `room`, aligned as their type is. \throws Error as ChunkSource::place().
   std::span<std::byte> read(std::int64_t first, std::int64_t count, std::span<std::byte> room,
                             const ByteSource* through, const std::stop_token& stop,
                             ReadCost& cost) const;
