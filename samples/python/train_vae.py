@@ -16,6 +16,7 @@ import time
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.dlpack import from_dlpack
 
 import chunkio
 
@@ -45,7 +46,7 @@ def ndcg(model: Autoencoder, data: chunkio.Dataset, best: int = 100) -> float:
     total, users = 0.0, 0
     densify = chunkio.Densifier(data, binary=True)
     for rows in chunkio.Loader(data, batch_size=BATCH, order="sequential"):
-        x = torch.from_dlpack(densify(rows))
+        x = from_dlpack(densify(rows))
         hidden = (x > 0) & (torch.rand(x.shape, generator=generator) < 0.2)
         scores, _ = model(x.masked_fill(hidden, 0))
         scores[(x > 0) & ~hidden] = -torch.inf  # what they are known to like
@@ -68,7 +69,7 @@ def main(path: str, held_out: str | None = None) -> None:
         start, total, dense_seconds = time.perf_counter(), 0.0, 0.0
         for rows in loader:
             before = time.perf_counter()
-            x = torch.from_dlpack(densify(rows))
+            x = from_dlpack(densify(rows))
             dense_seconds += time.perf_counter() - before
             scores, divergence = model(x)
             loss = -(functional.log_softmax(scores, 1) * x).sum(1).mean() + KL_WEIGHT * divergence
