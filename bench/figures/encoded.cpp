@@ -80,27 +80,24 @@ class Encoded {
   }
 
   void run(Report& report) {
-    const auto open = [&](CropMode crop, bool exact) {
-      return std::make_unique<chunkio::Loader>(
-          chunkio::Dataset::open(path_, {.decode = decoding(crop, exact)}), loader_options());
-    };
     struct Way {
       const char* name;
-      std::unique_ptr<chunkio::Loader> loader;
+      chunkio::DecodeOptions decode;
       std::optional<Target> target;
       std::vector<double> rates = {};
     };
-    std::vector<Way> ways;
-    ways.push_back({"exact", open(CropMode::random_resized, true), at_least(0.9)});
-    ways.push_back({"fast", open(CropMode::random_resized, false), {}});
-    ways.push_back({"center", open(CropMode::center, true), {}});
+    std::vector<Way> ways = {
+        {"exact", decoding(CropMode::random_resized, true), at_least(0.9)},
+        {"fast", decoding(CropMode::random_resized, false), {}},
+        {"center", decoding(CropMode::center, true), {}},
+    };
     std::vector<double> whole;
     for (std::int64_t round = -1; round < options_.rounds; ++round) {
       // The first fills the page cache, and is not counted.
       const double whole_rate = rate([&] { decode_whole(); });
       if (round >= 0) whole.push_back(whole_rate);
       for (Way& way : ways) {
-        const double found = rate([&] { run_epoch(*way.loader, round + 1); });
+        const double found = rate([&] { run_epoch(way.decode, round + 1); });
         if (round >= 0) way.rates.push_back(found);
       }
     }
@@ -120,14 +117,12 @@ class Encoded {
          std::to_string(options_.threads), "--dir", scratch_.file("")},
         scratch_.file(peer.script + ".log"));
     for (const bool exact : {true, false}) {
-      chunkio::Loader loader(
-          chunkio::Dataset::open(path_, {.decode = decoding(CropMode::random_resized, exact)}),
-          loader_options());
-      run_epoch(loader, 0);
+      const chunkio::DecodeOptions decode = decoding(CropMode::random_resized, exact);
+      run_epoch(decode, 0);
       std::vector<double> ours;
       std::vector<double> theirs;
       for (std::int64_t round = 1; round <= options_.rounds; ++round) {
-        ours.push_back(rate([&] { run_epoch(loader, round); }));
+        ours.push_back(rate([&] { run_epoch(decode, round); }));
         const PeerProcess::Epoch epoch = process.run_epoch();
         if (epoch.images != photos_.count()) throw std::runtime_error("left out images");
         theirs.push_back(static_cast<double>(epoch.images) / epoch.seconds);
@@ -142,13 +137,6 @@ class Encoded {
   }
 
  private:
-  [[nodiscard]] chunkio::LoaderOptions loader_options() const {
-    return {.batch_size = options_.batch_size,
-            .seed = 7,
-            .order = {.window_bytes = std::int64_t{32} << 20},
-            .io = {.num_threads = options_.threads}};
-  }
-
   [[nodiscard]] double rate(const std::function<void()>& work) const {
     chunkio::base::Stopwatch watch;
     work();
@@ -163,9 +151,15 @@ class Encoded {
     });
   }
 
-  void run_epoch(chunkio::Loader& loader, std::int64_t epoch) const {
+  /// With a loader of its own, so that nothing is prefetched while others are timed.
+  void run_epoch(const chunkio::DecodeOptions& decode, std::int64_t seed) const {
+    chunkio::Loader loader(chunkio::Dataset::open(path_, {.decode = decode}),
+                           {.batch_size = options_.batch_size,
+                            .seed = static_cast<std::uint64_t>(seed),
+                            .order = {.window_bytes = std::int64_t{32} << 20},
+                            .io = {.num_threads = options_.threads, .num_epochs = 1}});
     std::int64_t images = 0;
-    for (const chunkio::Batch& batch : loader.epoch(epoch)) images += batch.size();
+    for (const chunkio::Batch& batch : loader.epoch(0)) images += batch.size();
     if (images != photos_.count()) throw std::runtime_error("left out images");
   }
 
