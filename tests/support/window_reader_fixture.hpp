@@ -139,7 +139,7 @@ class FakeSource final : public ChunkSource {
   }
   /// As of chunks that are compared whole, one wanted row of which is enough.
   void throw_mismatch(const RowGroup& group, std::span<const RowTarget> rows) const {
-    std::optional<RowMismatch> mismatch;
+    std::optional<DamagedRows> mismatch;
     std::int64_t last_chunk = -1;
     for (const RowTarget& row : rows) {
       const std::int64_t chunk = (group.first_row + row.row) / script_->digest_chunk;
@@ -152,9 +152,9 @@ class FakeSource final : public ChunkSource {
       }
       if (differing.empty()) continue;
       mismatch =
-          joined(mismatch, RowMismatch(differing, "mismatch in chunk " + std::to_string(chunk)));
+          joined(mismatch, DamagedRows(differing, "mismatch in chunk " + std::to_string(chunk)));
     }
-    if (mismatch) throw RowMismatch(*mismatch);
+    if (mismatch) throw DamagedRows(*mismatch);
   }
 
   std::shared_ptr<SourceScript> script_;

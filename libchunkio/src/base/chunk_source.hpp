@@ -74,10 +74,10 @@ struct ReadCost {
 /// Rows that are damaged by themselves: they do not match their digests, wanted or not, or cannot
 /// be decoded. All other rows that were wanted are in their places, so that only these need be
 /// skipped.
-class RowMismatch : public Error {
+class DamagedRows : public Error {
  public:
   /// \param rows  as the source numbers them; ascending.
-  RowMismatch(std::vector<RowRange> rows, const std::string& message,
+  DamagedRows(std::vector<RowRange> rows, const std::string& message,
               ErrorCode code = ErrorCode::digest_mismatch)
       : Error(code, message), rows_(std::move(rows)) {}
   [[nodiscard]] const std::vector<RowRange>& rows() const noexcept { return rows_; }
@@ -89,8 +89,8 @@ class RowMismatch : public Error {
 };
 
 /// Of what was met so far and `next`, which comes behind it or is of other arrays.
-[[nodiscard]] inline RowMismatch joined(const std::optional<RowMismatch>& before,
-                                        const RowMismatch& next) {
+[[nodiscard]] inline DamagedRows joined(const std::optional<DamagedRows>& before,
+                                        const DamagedRows& next) {
   if (!before) return next;
   std::vector<RowRange> rows = before->rows();
   rows.insert(rows.end(), next.rows().begin(), next.rows().end());
@@ -108,7 +108,7 @@ class ChunkSource {
   /// \param rows   ascending by row, targets disjoint; a row may be wanted more than once.
   /// \throws Error io_failed (with errno), corrupt_data (the file ends early, or a filter fails),
   ///         hdf5_failed, cancelled (`stop` requested); targets are unspecified after such a throw.
-  ///         RowMismatch, after all other rows were placed.
+  ///         DamagedRows, after all other rows were placed.
   /// Blocks on storage. Ends with a store fence: the rows are visible to any thread that is told of
   /// the return.
   virtual ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,

@@ -18,6 +18,12 @@ namespace chunkio::base {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
+/// digest() of one part of a row, continued with the next. Part of the file format: never change.
+[[nodiscard]] inline std::uint64_t digest(std::span<const std::byte> first,
+                                          std::span<const std::byte> next) noexcept {
+  return XXH3_64bits_withSeed(next.data(), next.size(), digest(first));
+}
+
 /// Continues digests of rows, one each, with another dataset's rows: the digest so far is the seed
 /// of the next. Part of the file format: never change.
 /// \param rows  as many as `digests`, of equal size.

@@ -72,7 +72,10 @@ std::string EncodedImages::describe(std::int64_t row, const std::string& path) c
 void EncodedImages::check_offsets(std::int64_t first, std::span<const std::int64_t> of_rows,
                                   const std::string& path) const {
   for (std::size_t i = 0; i + 1 < of_rows.size(); ++i) {
-    if (0 <= of_rows[i] && of_rows[i] <= of_rows[i + 1] && of_rows[i + 1] <= num_bytes) continue;
+    if (0 <= of_rows[i] && of_rows[i] <= of_rows[i + 1] && of_rows[i + 1] <= num_bytes &&
+        of_rows[i + 1] - of_rows[i] <= kMaxSampleBytes) {
+      continue;
+    }
     throw Error(ErrorCode::corrupt_data,
                 describe(first + static_cast<std::int64_t>(i), path) +
                     " is damaged: it lies at bytes " + std::to_string(of_rows[i]) + " to " +

@@ -31,7 +31,7 @@ struct EncodedImages {
     return orientations.empty() ? image::Orientation()
                                 : image::Orientation(orientations[static_cast<std::size_t>(row)]);
   }
-  /// The longest that an image may be, and what decoding one takes at most.
+  /// What decoding an image takes at most.
   [[nodiscard]] std::int64_t decoder_bytes() const noexcept {
     return image::SampleDecoder::most_bytes(max_pixels);
   }
@@ -39,7 +39,8 @@ struct EncodedImages {
   [[nodiscard]] std::string describe(std::int64_t row, const std::string& path) const;
 
   /// \param of_rows  offsets of rows from `first` on, and the end of the last.
-  /// \throws Error corrupt_data, naming the row, unless they ascend within the bytes.
+  /// \throws Error corrupt_data, naming the row, unless they ascend within the bytes, by at most
+  /// kMaxSampleBytes.
   void check_offsets(std::int64_t first, std::span<const std::int64_t> of_rows,
                      const std::string& path) const;
   /// \param stored  what the image says itself. \throws Error corrupt_data if it is larger than any

@@ -22,9 +22,6 @@
 namespace chunkio::h5 {
 namespace {
 
-/// What is as large as that gets an aligned place.
-constexpr hsize_t kAlignedBytes = hsize_t{64} << 10;
-
 GroupId open_images(const FileId& file, const std::string& path) {
   return GroupId(check_id(H5Gopen2(file.get(), kImages, H5P_DEFAULT), "open the images of", path));
 }
@@ -34,7 +31,8 @@ GroupId open_images(const FileId& file, const std::string& path) {
 PlacedBytes place_data(int fd, const std::string& path, std::int64_t num_bytes) {
   DeferredWrites writes(fd, path);
   const ListId access = file_access(writes, path);
-  check_status(H5Pset_alignment(access.get(), kAlignedBytes, static_cast<hsize_t>(kEncodedOffset)),
+  check_status(H5Pset_alignment(access.get(), static_cast<hsize_t>(kAlignedBytes),
+                                static_cast<hsize_t>(kEncodedOffset)),
                "set the alignment of", path);
   FileId file(
       check_id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), "create", path));
@@ -46,7 +44,7 @@ PlacedBytes place_data(int fd, const std::string& path, std::int64_t num_bytes) 
                         path);
   check_status(images.reset(), "close the group of images of", path);
   check_status(file.reset(), "close", path);
-  if (place.offset != kEncodedOffset && static_cast<hsize_t>(num_bytes) >= kAlignedBytes) {
+  if (place.offset != kEncodedOffset && num_bytes >= kAlignedBytes) {
     throw Error(ErrorCode::hdf5_failed,
                 path +
                     ": this version of libhdf5 does not put a dataset where its alignment says; "
@@ -68,27 +66,6 @@ void describe_images(const GroupId& images, const EncodedTotals& totals, const D
   write_image_description(data.get(), spec, path);
   write_statistics(data.get(), statistics, path);
   check_status(data.reset(), "describe the images of", path);
-}
-
-/// A field, whose name may be a path: groups on it are created.
-PlacedBytes create_field(const FileId& file, const FieldInfo& info, std::int64_t rows,
-                         const std::string& path) {
-  const std::string action = "create field " + printable(info.name) + " of";
-  std::string group = "/";
-  std::size_t begin = 0;
-  for (std::size_t slash = info.name.find('/'); slash != std::string::npos;
-       slash = info.name.find('/', begin)) {
-    group += info.name.substr(begin, slash - begin) + "/";
-    begin = slash + 1;
-    if (check_status(H5Lexists(file.get(), group.c_str(), H5P_DEFAULT), action, path) > 0) continue;
-    GroupId made(
-        check_id(H5Gcreate2(file.get(), group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                 action, path));
-    check_status(made.reset(), action, path);
-  }
-  return finish_in_one_run(create_in_one_run(file.get(), info.name, memory_type(info.dtype),
-                                             info.row_shape.with_first_axis(rows), path),
-                           path);
 }
 
 }  // namespace
@@ -123,7 +100,10 @@ EncodedPlaces write_encoded_structure(int fd, const std::string& path, const Enc
   }
   check_status(images.reset(), "close the group of images of", path);
   for (const FieldData& field : spec.fields) {
-    places.fields.push_back(create_field(file, field.info, totals.rows, path));
+    places.fields.push_back(finish_in_one_run(
+        create_in_one_run(file.get(), field.info.name, memory_type(field.info.dtype),
+                          field.info.row_shape.with_first_axis(totals.rows), path),
+        path));
   }
   DatasetId digests = create_in_one_run(file.get(), kSampleDigests, memory_type(DType::uint64),
                                         Shape{totals.rows}, path);

@@ -17,6 +17,8 @@ namespace chunkio::h5 {
 
 /// Where the bytes of the images begin. Structure that comes first has room before.
 inline constexpr std::int64_t kEncodedOffset = std::int64_t{1} << 20;
+/// Fewer bytes are wherever libhdf5 puts them.
+inline constexpr std::int64_t kAlignedBytes = std::int64_t{64} << 10;
 
 /// What is known of the images when all are there.
 struct EncodedTotals {
@@ -26,7 +28,7 @@ struct EncodedTotals {
 };
 
 struct EncodedPlaces {
-  PlacedBytes data;  ///< At kEncodedOffset, but for a few bytes: then they are to be written there.
+  PlacedBytes data;  ///< At kEncodedOffset; of fewer than kAlignedBytes elsewhere.
   PlacedBytes indptr, sizes, digests;
   std::optional<PlacedBytes> orientations = {};
   std::vector<PlacedBytes> fields = {};  ///< In the order of the specification.

@@ -231,18 +231,21 @@ std::optional<std::string> find_sparse(const Dataset::Impl& file, const FileCont
               "images");
 }
 
+/// What leads has no pixels as others have them. \param what  it is: "is a sparse matrix, not
+/// images". \throws Error invalid_argument.
+void refuse_image_options(const OpenOptions& options, const DatasetInfo& info,
+                          const std::string& group, const std::string& what) {
+  if (!options.layout && !options.scale) return;
+  const char* const name = options.layout ? "layout" : "scale";
+  throw Error(ErrorCode::invalid_argument,
+              info.path + ": " + printable(group) + " " + what + "; leave out the option " + name,
+              name);
+}
+
 void open_sparse_leading(Dataset::Impl& file, const std::string& group,
                          const FileContents& contents, const OpenOptions& options) {
   DatasetInfo& info = file.info;
-  if (options.layout || options.scale) {
-    const char* const name = options.layout ? "layout" : "scale";
-    throw Error(ErrorCode::invalid_argument,
-                info.path + ": " + printable(group) +
-                    " is a sparse matrix, not images; leave out "
-                    "the option " +
-                    name,
-                name);
-  }
+  refuse_image_options(options, info, group, "is a sparse matrix, not images");
   file.sparse = open_sparse(file, group, contents);
   const SparseMatrix& matrix = *file.sparse;
   file.leading = matrix.values;
@@ -274,13 +277,7 @@ std::optional<std::string> find_encoded(const Dataset::Impl& file, const OpenOpt
 void open_encoded_leading(Dataset::Impl& file, const std::string& group,
                           const FileContents& contents, const OpenOptions& options) {
   DatasetInfo& info = file.info;
-  if (options.layout || options.scale) {
-    const char* const name = options.layout ? "layout" : "scale";
-    throw Error(ErrorCode::invalid_argument,
-                info.path + ": " + printable(group) +
-                    " are encoded images, which have neither; leave out the option " + name,
-                name);
-  }
+  refuse_image_options(options, info, group, "are encoded images, which have neither");
   file.encoded = open_encoded(file, group, contents, options.decode);
   const EncodedImages& images = *file.encoded;
   file.leading = images.data;

@@ -16,6 +16,8 @@ DatasetId create_in_one_run(hid_t parent, const std::string& name, hid_t type, c
   check_status(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), action, path);
   // The same input gives the same bytes.
   check_status(H5Pset_obj_track_times(creation.get(), false), action, path);
+  const ListId links(check_id(H5Pcreate(H5P_LINK_CREATE), action, path));
+  check_status(H5Pset_create_intermediate_group(links.get(), 1), action, path);
   std::array<hsize_t, Shape::kMaxRank> dims{};
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
     dims[axis] = static_cast<hsize_t>(shape[axis]);
@@ -23,7 +25,7 @@ DatasetId create_in_one_run(hid_t parent, const std::string& name, hid_t type, c
   const SpaceId space(check_id(
       H5Screate_simple(static_cast<int>(shape.rank()), dims.data(), nullptr), action, path));
   return DatasetId(check_id(
-      H5Dcreate2(parent, name.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+      H5Dcreate2(parent, name.c_str(), type, space.get(), links.get(), creation.get(), H5P_DEFAULT),
       action, path));
 }
 

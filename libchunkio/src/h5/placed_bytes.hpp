@@ -21,8 +21,8 @@ struct PlacedBytes {
   friend bool operator==(const PlacedBytes&, const PlacedBytes&) = default;
 };
 
-/// Creates a dataset in one run, and nothing in it. \param parent  file or group. \param type  not
-/// to be closed. \throws Error hdf5_failed.
+/// Creates a dataset in one run, without values, and the groups on the way to it.
+/// \param parent  file or group. \param type  not to be closed. \throws Error hdf5_failed.
 [[nodiscard]] DatasetId create_in_one_run(hid_t parent, const std::string& name, hid_t type,
                                           const Shape& shape, const std::string& path);
 

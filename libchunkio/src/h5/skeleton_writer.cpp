@@ -18,6 +18,7 @@
 #include "h5/file_contents.hpp"
 #include "h5/handle.hpp"
 #include "h5/library.hpp"
+#include "h5/placed_bytes.hpp"
 #include "h5/schema.hpp"
 
 namespace chunkio::h5 {
@@ -161,16 +162,8 @@ SpaceId simple_space(std::span<const hsize_t> dims, const std::string& action,
 /// A dataset [N,...] in one run, whose place is found at once.
 DatasetId create_contiguous(const FileId& file, const FieldInfo& field, std::int64_t num_samples,
                             const std::string& path) {
-  const std::string action = "create dataset " + printable(field.name) + " of";
-  const ListId creation = dataset_creation(path);
-  check_status(H5Pset_layout(creation.get(), H5D_CONTIGUOUS), action, path);
-  const ListId links(check_id(H5Pcreate(H5P_LINK_CREATE), action, path));
-  check_status(H5Pset_create_intermediate_group(links.get(), 1), action, path);
-  const SpaceId space =
-      simple_space(extent(field.row_shape.with_first_axis(num_samples)), action, path);
-  return DatasetId(check_id(H5Dcreate2(file.get(), field.name.c_str(), memory_type(field.dtype),
-                                       space.get(), links.get(), creation.get(), H5P_DEFAULT),
-                            action, path));
+  return create_in_one_run(file.get(), field.name, memory_type(field.dtype),
+                           field.row_shape.with_first_axis(num_samples), path);
 }
 
 /// Consecutive rows of a dataset, selected in both dataspaces of a transfer.

@@ -69,19 +69,28 @@ void add_shape(base::RunningDigest& digest, const Shape& shape) {
   for (const std::int64_t dim : shape.dims()) add_number(digest, static_cast<std::uint64_t>(dim));
 }
 
+/// The first and the last KiB.
+void add_ends(base::RunningDigest& digest, std::span<const std::byte> bytes) {
+  const std::size_t part = std::min(bytes.size(), kFingerprintBytes);
+  digest.add(bytes.first(part));
+  digest.add(bytes.last(part));
+}
+
+/// The first, the middle and the last row of a file.
+std::array<std::int64_t, 3> some_rows(const Dataset::Impl& file) {
+  const std::int64_t num_rows = file.info.num_samples;
+  return {0, num_rows / 2, num_rows - 1};
+}
+
 /// Where the first, the middle and the last row of a sparse matrix lie, and what they hold.
 void add_some_sparse_rows(base::RunningDigest& digest, const Dataset::Impl& file) {
-  const std::int64_t num_rows = file.info.num_samples;
-  for (const std::int64_t row : {std::int64_t{0}, num_rows / 2, num_rows - 1}) {
+  for (const std::int64_t row : some_rows(file)) {
     const h5::SparsePart part{file.sparse.get(), row, 1, file.info.path};
     const SparseRows rows =
         h5::read_sparse(std::span(&part, 1), *file.info.sparse, file.info.leading.dtype);
     file.check_unchanged();
     for (const Tensor& tensor : {rows.tensor.indptr, rows.tensor.indices, rows.tensor.values}) {
-      const std::span bytes(tensor.data(), tensor.size_bytes());
-      const std::size_t part_bytes = std::min(bytes.size(), kFingerprintBytes);
-      digest.add(bytes.first(part_bytes));
-      digest.add(bytes.last(part_bytes));
+      add_ends(digest, {tensor.data(), tensor.size_bytes()});
     }
   }
 }
@@ -89,25 +98,18 @@ void add_some_sparse_rows(base::RunningDigest& digest, const Dataset::Impl& file
 /// The first and the last KiB of the first, the middle and the last row.
 void add_some_rows(base::RunningDigest& digest, const Dataset::Impl& file) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(file.info.sample_bytes()));
-  const std::size_t part = std::min(bytes.size(), kFingerprintBytes);
-  const std::int64_t num_rows = file.info.num_samples;
-  for (const std::int64_t row : {std::int64_t{0}, num_rows / 2, num_rows - 1}) {
+  for (const std::int64_t row : some_rows(file)) {
     h5::read_rows(*file.leading, row, 1, bytes, file.info.path);
     file.check_unchanged();
-    digest.add(std::span(bytes).first(part));
-    digest.add(std::span(bytes).last(part));
+    add_ends(digest, bytes);
   }
 }
 
 void add_some_encoded_rows(base::RunningDigest& digest, const Dataset::Impl& file) {
-  const std::int64_t num_rows = file.info.num_samples;
-  for (const std::int64_t row : {std::int64_t{0}, num_rows / 2, num_rows - 1}) {
+  for (const std::int64_t row : some_rows(file)) {
     const EncodedImage image = h5::read_encoded(*file.encoded, row, file.info.path);
     file.check_unchanged();
-    const std::span bytes(image.bytes);
-    const std::size_t part = std::min(bytes.size(), kFingerprintBytes);
-    digest.add(bytes.first(part));
-    digest.add(bytes.last(part));
+    add_ends(digest, image.bytes);
   }
 }
 

@@ -59,20 +59,55 @@ std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
 using Files = std::vector<std::shared_ptr<const Dataset::Impl>>;
 using Arrays = std::vector<std::shared_ptr<const h5::StoredArray>>;
 
+/// Bytes in the file of all arrays, or files. \param bytes_of  one of them.
+template <class List, class BytesOf>
+std::int64_t sum_of(const List& list, BytesOf bytes_of) {
+  return std::accumulate(list.begin(), list.end(), std::int64_t{0},
+                         [&](std::int64_t sum, const auto& one) {
+                           return base::checked_add(sum, bytes_of(*one))
+                               .value_or(std::numeric_limits<std::int64_t>::max());
+                         });
+}
+
+/// Sources of the files of a dataset, in order.
+std::unique_ptr<ChunkSource> one_source(std::vector<std::unique_ptr<ChunkSource>> by_file,
+                                        const Files& files) {
+  if (by_file.size() == 1) return std::move(by_file.front());
+  std::vector<std::int64_t> rows;
+  for (const auto& file : files) rows.push_back(file->info.num_samples);
+  return std::make_unique<sources::ShardedSource>(std::move(by_file), rows);
+}
+
+/// Calls make(file, bytes, first row) for each file, whose arrays are read together.
+/// \param request  of the first file. \returns their sources as one.
+template <class Make>
+std::unique_ptr<ChunkSource> select_together(const Files& files, sources::SourceRequest request,
+                                             OpenedArrays& opened, Make make) {
+  const std::int64_t all_bytes =
+      sum_of(files, [](const auto& file) { return file.info.stored_bytes; });
+  std::vector<std::unique_ptr<ChunkSource>> by_file;
+  std::int64_t first_row = 0;
+  for (const auto& file : files) {
+    request.other_bytes = all_bytes - file->info.stored_bytes;
+    sources::SelectedSource bytes = sources::select_bytes(*file, request);
+    request.disk_offset += file->bytes->size();  // there they lie one behind the other
+    opened.direct_io = opened.direct_io || bytes.direct_io;
+    opened.reads_ahead = opened.reads_ahead || bytes.reads_ahead;
+    by_file.push_back(make(file, std::move(bytes.bytes), first_row));
+    first_row += file->info.num_samples;
+  }
+  return one_source(std::move(by_file), files);
+}
+
 /// One source for all rows of an array that lies in one file or several. What is said of it is said
 /// of the first file, and of others where it differs.
 /// \param verify  compare with stored digests; for the array that leads.
 sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
                                        sources::SourceRequest request, Verify verify) {
-  const auto add_bytes = [](std::int64_t sum, const auto& array) {
-    return base::checked_add(sum, array->stored_bytes)
-        .value_or(std::numeric_limits<std::int64_t>::max());
-  };
   const std::int64_t all_bytes =
-      std::accumulate(arrays.begin(), arrays.end(), std::int64_t{0}, add_bytes);
+      sum_of(arrays, [](const auto& array) { return array.stored_bytes; });
   sources::SelectedSource selected;
   std::vector<std::unique_ptr<ChunkSource>> by_file;
-  std::vector<std::int64_t> rows;
   for (std::size_t i = 0; i < files.size(); ++i) {
     request.other_bytes = all_bytes - arrays[i]->stored_bytes;
     sources::SelectedSource one = sources::select_source(files[i], arrays[i], request);
@@ -83,28 +118,14 @@ sources::SelectedSource select_sources(const Files& files, const Arrays& arrays,
     }
     request.disk_offset += files[i]->bytes->size();  // there they lie one behind the other
     by_file.push_back(std::move(one.source));
-    rows.push_back(files[i]->info.num_samples);
     if (i == 0) {
       selected = std::move(one);
     } else if (one.kind != selected.kind) {
       selected.reason += "; " + files[i]->info.path + ": " + std::string(to_string(one.kind));
     }
   }
-  if (by_file.size() == 1) {
-    selected.source = std::move(by_file.front());
-  } else {
-    selected.source = std::make_unique<sources::ShardedSource>(std::move(by_file), rows);
-  }
+  selected.source = one_source(std::move(by_file), files);
   return selected;
-}
-
-/// Of all arrays that lead.
-std::int64_t all_bytes(const Files& files) {
-  return std::accumulate(files.begin(), files.end(), std::int64_t{0},
-                         [](std::int64_t sum, const auto& file) {
-                           return base::checked_add(sum, file->info.stored_bytes)
-                               .value_or(std::numeric_limits<std::int64_t>::max());
-                         });
 }
 
 /// Of what one source alone reads. \throws Error invalid_argument: another one was asked for.
@@ -119,9 +140,9 @@ void require_direct(const LoaderOptions& options, const std::string& path,
 }
 
 /// Sets what `opened` and `layout` say of a CSR matrix that leads.
-void open_sparse(const Files& files, sources::SourceRequest request, const LoaderOptions& options,
-                 const RowGroups& groups, const InFlight& in_flight, RingLayout& layout,
-                 OpenedArrays& opened) {
+void open_sparse(const Files& files, const sources::SourceRequest& request,
+                 const LoaderOptions& options, const RowGroups& groups, const InFlight& in_flight,
+                 RingLayout& layout, OpenedArrays& opened) {
   const std::string& path = files.front()->info.path;
   if (options.memory.resident != Resident::none) {
     throw Error(ErrorCode::unsupported,
@@ -130,19 +151,12 @@ void open_sparse(const Files& files, sources::SourceRequest request, const Loade
   }
   require_direct(options, path, "rows of a sparse matrix");
   sources::SparseExtents extents;
-  std::vector<std::unique_ptr<ChunkSource>> by_file;
-  std::vector<std::int64_t> rows;
-  for (const auto& file : files) {
-    request.other_bytes = all_bytes(files) - file->info.stored_bytes;
-    const sources::SelectedSource bytes = sources::select_bytes(*file, request);
-    request.disk_offset += file->bytes->size();  // there they lie one behind the other
-    opened.direct_io = opened.direct_io || bytes.direct_io;
-    opened.reads_ahead = opened.reads_ahead || bytes.reads_ahead;
-    by_file.push_back(std::make_unique<sources::SparseSource>(
-        file, bytes.bytes, request.scratch, groups.group_samples(), layout.sparse->blocks, extents,
-        options.io.verify != Verify::off));
-    rows.push_back(file->info.num_samples);
-  }
+  std::unique_ptr<ChunkSource> source = select_together(
+      files, request, opened, [&](const auto& file, auto bytes, std::int64_t /*first_row*/) {
+        return std::make_unique<sources::SparseSource>(
+            file, std::move(bytes), request.scratch, groups.group_samples(), layout.sparse->blocks,
+            extents, options.io.verify != Verify::off);
+      });
   const h5::SparseMatrix& matrix = *files.front()->sparse;
   layout.sparse->batch_bytes =
       base::SparseLayout::bytes(layout.rows, extents.rows.largest_sum(layout.rows),
@@ -159,15 +173,13 @@ void open_sparse(const Files& files, sources::SourceRequest request, const Loade
   opened.source = SourceKind::direct;
   opened.reason = matrix.values->filters.empty() ? "rows of a sparse matrix"
                                                  : "filtered rows of a sparse matrix";
-  opened.arrays.push_back({.source = by_file.size() == 1 ? std::move(by_file.front())
-                                                         : std::make_unique<sources::ShardedSource>(
-                                                               std::move(by_file), rows),
-                           .row_bytes = layout.leading.row_bytes});
+  opened.arrays.push_back({.source = std::move(source), .row_bytes = layout.leading.row_bytes});
 }
 
 /// Sets what `opened` says of encoded images that lead.
-void open_encoded(const Files& files, sources::SourceRequest request, const LoaderOptions& options,
-                  const RowGroups& groups, const RingLayout& layout, OpenedArrays& opened) {
+void open_encoded(const Files& files, const sources::SourceRequest& request,
+                  const LoaderOptions& options, const RowGroups& groups, const RingLayout& layout,
+                  OpenedArrays& opened) {
   const std::string& path = files.front()->info.path;
   require_images(files.front()->info);
   require_direct(options, path, "encoded images");
@@ -179,28 +191,16 @@ void open_encoded(const Files& files, sources::SourceRequest request, const Load
                     "leave out resident, or crop otherwise",
                 "resident");
   }
-  std::vector<std::unique_ptr<ChunkSource>> by_file;
-  std::vector<std::int64_t> rows;
-  std::int64_t first_sample = 0;
-  for (const auto& file : files) {
-    request.other_bytes = all_bytes(files) - file->info.stored_bytes;
-    sources::SelectedSource bytes = sources::select_bytes(*file, request);
-    request.disk_offset += file->bytes->size();  // there they lie one behind the other
-    opened.direct_io = opened.direct_io || bytes.direct_io;
-    opened.reads_ahead = opened.reads_ahead || bytes.reads_ahead;
-    by_file.push_back(std::make_unique<sources::EncodedSource>(
-        file, std::move(bytes.bytes), request.scratch, groups.group_samples(), options.seed,
-        first_sample, options.io.verify != Verify::off));
-    rows.push_back(file->info.num_samples);
-    first_sample += file->info.num_samples;
-  }
+  std::unique_ptr<ChunkSource> source = select_together(
+      files, request, opened, [&](const auto& file, auto bytes, std::int64_t first_sample) {
+        return std::make_unique<sources::EncodedSource>(
+            file, std::move(bytes), request.scratch, groups.group_samples(), options.seed,
+            first_sample, options.io.verify != Verify::off);
+      });
   opened.source = SourceKind::direct;
   opened.reason = "encoded images";
-  std::unique_ptr<ChunkSource> all =
-      by_file.size() == 1 ? std::move(by_file.front())
-                          : std::make_unique<sources::ShardedSource>(std::move(by_file), rows);
   opened.arrays.push_back(
-      {.source = keep_if_wanted(std::move(all), decoding.sample_bytes(), groups, options),
+      {.source = keep_if_wanted(std::move(source), decoding.sample_bytes(), groups, options),
        .row_bytes = layout.leading.row_bytes});
 }
 

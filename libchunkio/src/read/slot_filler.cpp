@@ -86,19 +86,19 @@ void SlotFiller::fill(const plan::WindowPlan& plan, const WindowRows& rows,
   find_places(plan, read, scratch);
   fill_ids(rows, group.first_row, scratch);
   fill_cached(rows, group.first_row, scratch);
-  std::optional<RowMismatch> mismatch;
+  std::optional<DamagedRows> mismatch;
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     find_targets(rows, i, scratch);
     RowGroup rows_of_array = group;
     if (!prefetched.empty()) rows_of_array.prefetched = prefetched[i].get();
     try {
       cost += arrays_[i].source->place(rows_of_array, scratch.targets_, stop);
-    } catch (const RowMismatch& error) {
+    } catch (const DamagedRows& error) {
       cost += error.cost;
       mismatch = joined(mismatch, error);
     }
   }
-  if (mismatch) throw RowMismatch(*mismatch);
+  if (mismatch) throw DamagedRows(*mismatch);
 }
 
 void SlotFiller::find_places(const plan::WindowPlan& plan, const plan::GroupRead& read,

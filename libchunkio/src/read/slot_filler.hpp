@@ -91,7 +91,7 @@ class SlotFiller {
   /// \param rows  of the window of `plan`.
   /// \param prefetched  what prefetch() returned for it.
   /// \param cost  what the sources count is added to it, also if one of them throws.
-  /// \throws what ChunkSource::place() does; RowMismatch after the rows of all arrays were placed.
+  /// \throws what ChunkSource::place() does; DamagedRows after the rows of all arrays were placed.
   void fill(const plan::WindowPlan& plan, const WindowRows& rows, const plan::GroupRead& read,
             const RowGroup& group, const Prefetched& prefetched, Scratch& scratch,
             const std::stop_token& stop, ReadCost& cost) const;

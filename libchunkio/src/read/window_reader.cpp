@@ -408,7 +408,7 @@ std::optional<WindowReader::Damage> WindowReader::damage_to_skip(const RowGroup&
       if (options_.check_whole_file) options_.check_whole_file();
       Damage damage{.rows = {{group.first_row, group.first_row + group.num_rows}},
                     .reason = std::string(cause.what()).substr(0, kMaxReasonBytes)};
-      if (const auto* mismatch = dynamic_cast<const RowMismatch*>(&cause)) {
+      if (const auto* mismatch = dynamic_cast<const DamagedRows*>(&cause)) {
         const RowRange all = damage.rows.front();
         damage.rows.clear();
         for (const RowRange& rows : mismatch->rows()) {

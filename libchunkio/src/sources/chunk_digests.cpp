@@ -11,6 +11,7 @@
 #include "h5/filters.hpp"
 #include "io/range_reader.hpp"
 #include "sources/hdf5_source.hpp"
+#include "sources/ranges_text.hpp"
 
 namespace chunkio::sources {
 namespace {
@@ -32,25 +33,6 @@ bool is_one_run(const h5::StoredArray& images) {
 std::int64_t rows_together(const h5::StoredArray& images) {
   if (images.stored.chunked) return images.stored.chunk_shape[0];
   return std::clamp<std::int64_t>(kPieceBytes / images.row_bytes, 1, images.stored.shape[0]);
-}
-
-/// "sample 3", "samples 3, 7 to 9 and 12 more".
-std::string samples_text(const std::vector<RowRange>& rows) {
-  constexpr std::size_t kNamed = 8;
-  std::string text;
-  std::int64_t more = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto [begin, end] = rows[i];
-    if (i >= kNamed) {
-      more += end - begin;
-      continue;
-    }
-    text += (i == 0 ? "" : ", ") + std::to_string(begin);
-    if (end - begin > 1) text += " to " + std::to_string(end - 1);
-  }
-  if (more > 0) text += " and " + std::to_string(more) + " more";
-  const bool one = rows.size() == 1 && rows.front().end - rows.front().begin == 1;
-  return (one ? "sample " : "samples ") + text;
 }
 
 }  // namespace
@@ -191,12 +173,12 @@ void ChunkDigests::check(std::int64_t chunk, const ByteSource* prefetched,
     throw Error(error.code(), describe(chunk) + ": " + error.what());
   }
   if (different.empty()) return;
-  const bool one = different.size() == 1 && different.front().end - different.front().begin == 1;
-  const std::string message = samples_ ? describe(chunk) + ": " + samples_text(different) +
+  const bool one = is_one_row(different);
+  const std::string message = samples_ ? describe(chunk) + ": " + ranges_text("sample", different) +
                                              (one ? " does not match its stored digest"
                                                   : " do not match their stored digests")
                                        : describe(chunk) + " does not match its stored digest";
-  throw RowMismatch(std::move(different), message + "; copy or pack the file again");
+  throw DamagedRows(std::move(different), message + "; copy or pack the file again");
 }
 
 bool ChunkDigests::matches(std::int64_t first, std::int64_t count,

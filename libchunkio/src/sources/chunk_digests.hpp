@@ -49,7 +49,7 @@ class ChunkDigests {
   /// Reads one chunk piece by piece (in one, if it is filtered) and gives each piece to `take`
   /// while it is in the processor's cache; nothing of it is to be believed before check() returned.
   /// \param prefetched  as RowGroup::prefetched.
-  /// \throws RowMismatch, Error io_failed, corrupt_data, unsupported (it overlaps another),
+  /// \throws DamagedRows, Error io_failed, corrupt_data, unsupported (it overlaps another),
   ///         hdf5_failed, out_of_resources, cancelled (`stop` requested).
   void check(std::int64_t chunk, const ByteSource* prefetched, const std::stop_token& stop,
              ReadCost& cost, const Take& take) const;

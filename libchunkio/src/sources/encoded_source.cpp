@@ -70,7 +70,7 @@ ReadCost EncodedSource::place(const RowGroup& group, std::span<const RowTarget> 
   }
   const std::span<std::byte> room = scratch->bytes().subspan(offsets_room + digests_room);
   const auto sample_bytes = static_cast<std::size_t>(images_.decoding->sample_bytes());
-  std::optional<RowMismatch> damaged;
+  std::optional<DamagedRows> damaged;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i > 0 && rows[i].row == rows[i - 1].row) {
       std::memcpy(rows[i].target, rows[i - 1].target, sample_bytes);
@@ -96,7 +96,7 @@ ReadCost EncodedSource::place(const RowGroup& group, std::span<const RowTarget> 
       }
       const Error named = images_.named(error, row, file_->info.path);
       damaged = joined(
-          damaged, RowMismatch({{row, row + 1}}, named.what(),
+          damaged, DamagedRows({{row, row + 1}}, named.what(),
                                mismatch ? ErrorCode::digest_mismatch : ErrorCode::corrupt_data));
     }
     cost.decode_seconds += watch.lap();
@@ -105,7 +105,7 @@ ReadCost EncodedSource::place(const RowGroup& group, std::span<const RowTarget> 
   file_->check_unchanged();
   if (damaged) {
     damaged->cost = cost;
-    throw RowMismatch(*damaged);
+    throw DamagedRows(*damaged);
   }
   return cost;
 }

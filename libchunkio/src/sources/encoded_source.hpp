@@ -31,7 +31,7 @@ class EncodedSource final : public ChunkSource {
                 std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
                 std::uint64_t seed, std::int64_t first_sample, bool verify);
 
-  /// \throws RowMismatch: images that cannot be decoded (corrupt_data) or do not match.
+  /// \throws DamagedRows: images that cannot be decoded (corrupt_data) or do not match.
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(

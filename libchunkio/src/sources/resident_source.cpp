@@ -63,7 +63,7 @@ ReadCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget>
   ReadCost cost;
   if (rows.empty()) return cost;
   const std::size_t number = number_of(group.first_row);
-  const std::optional<RowMismatch> damaged = make_present(group, number, stop, cost);
+  const std::optional<DamagedRows> damaged = make_present(group, number, stop, cost);
   const base::TraceRange range(base::Stage::copy);
   base::Stopwatch watch;
   const std::byte* const samples = memory_of(number);
@@ -84,14 +84,14 @@ ReadCost ResidentSource::place(const RowGroup& group, std::span<const RowTarget>
   base::store_fence();
   cost.copy_seconds += watch.lap();
   if (damaged) {
-    RowMismatch mismatch(*damaged);
+    DamagedRows mismatch(*damaged);
     mismatch.cost = cost;
     throw mismatch;
   }
   return cost;
 }
 
-std::optional<RowMismatch> ResidentSource::make_present(const RowGroup& group, std::size_t number,
+std::optional<DamagedRows> ResidentSource::make_present(const RowGroup& group, std::size_t number,
                                                         const std::stop_token& stop,
                                                         ReadCost& cost) const {
   {
@@ -106,7 +106,7 @@ std::optional<RowMismatch> ResidentSource::make_present(const RowGroup& group, s
     states_[number] = State::loading;
   }
   State result = State::absent;
-  std::optional<RowMismatch> damaged;
+  std::optional<DamagedRows> damaged;
   const auto finish = [&] {
     {
       const std::lock_guard lock(mutex_);
@@ -126,7 +126,7 @@ std::optional<RowMismatch> ResidentSource::make_present(const RowGroup& group, s
     }
     cost += source_->place(group, targets, stop);
     result = State::present;
-  } catch (const RowMismatch& error) {
+  } catch (const DamagedRows& error) {
     cost += error.cost;
     try {
       damaged = error;

@@ -44,7 +44,7 @@ class ResidentSource final : public ChunkSource {
   /// Where the samples of a group lie, one after the other.
   [[nodiscard]] std::byte* memory_of(std::size_t number) const noexcept;
   /// \returns which of its samples are damaged, or nothing.
-  [[nodiscard]] std::optional<RowMismatch> make_present(const RowGroup& group, std::size_t number,
+  [[nodiscard]] std::optional<DamagedRows> make_present(const RowGroup& group, std::size_t number,
                                                         const std::stop_token& stop,
                                                         ReadCost& cost) const;
 
@@ -60,7 +60,7 @@ class ResidentSource final : public ChunkSource {
   mutable std::mutex mutex_;  // innermost; guards states_ and damaged_
   mutable std::condition_variable changed_;
   mutable std::vector<State> states_;
-  mutable std::map<std::size_t, RowMismatch> damaged_;  ///< By number, of groups that are present.
+  mutable std::map<std::size_t, DamagedRows> damaged_;  ///< By number, of groups that are present.
 };
 
 }  // namespace chunkio::sources

@@ -10,6 +10,7 @@
 #include "h5/file_contents.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
+#include "sources/ranges_text.hpp"
 
 namespace chunkio::sources {
 namespace {
@@ -32,17 +33,6 @@ std::vector<std::string> covered(const DatasetInfo& info) {
 template <class Number>
 std::span<const Number> numbers_in(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const Number*>(bytes.data()), bytes.size() / sizeof(Number)};
-}
-
-/// "row 3", "rows 3, 7 and 12 more".
-std::string rows_text(const std::vector<RowRange>& rows) {
-  constexpr std::size_t kNamed = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(rows.size(), kNamed); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(rows[i].begin);
-  }
-  if (rows.size() > kNamed) text += " and " + std::to_string(rows.size() - kNamed) + " more";
-  return (rows.size() == 1 ? "row " : "rows ") + text;
 }
 
 }  // namespace
@@ -83,10 +73,10 @@ void RowDigests::require(const Dataset::Impl& file) {
               "verify = off");
 }
 
-RowMismatch RowDigests::mismatch(std::vector<RowRange> rows, const std::string& path) {
+DamagedRows RowDigests::mismatch(std::vector<RowRange> rows, const std::string& path) {
   const std::string message =
-      path + ": " + rows_text(rows) +
-      (rows.size() == 1 ? " does not match its digest" : " do not match their digests") +
+      path + ": " + ranges_text("row", rows) +
+      (is_one_row(rows) ? " does not match its digest" : " do not match their digests") +
       "; copy or pack the file again";
   return {std::move(rows), message};
 }
@@ -156,9 +146,9 @@ std::int64_t RowDigests::check(const RowRange& rows, const std::stop_token& stop
     different.push_back({number, number + 1});
   }
   if (different.empty()) return cost.bytes_read;
-  RowMismatch error = mismatch(std::move(different), file_->info.path);
+  DamagedRows error = mismatch(std::move(different), file_->info.path);
   error.cost = cost;
-  throw RowMismatch(error);
+  throw DamagedRows(error);
 }
 
 }  // namespace chunkio::sources

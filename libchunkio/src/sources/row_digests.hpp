@@ -30,7 +30,7 @@ class RowDigests {
   /// \throws Error unsupported if why_not() says something.
   static void require(const Dataset::Impl& file);
   /// The error that rows do not match.
-  [[nodiscard]] static RowMismatch mismatch(std::vector<RowRange> rows, const std::string& path);
+  [[nodiscard]] static DamagedRows mismatch(std::vector<RowRange> rows, const std::string& path);
   /// The stored digests. \pre why_not() is empty. \throws Error hdf5_failed, corrupt_data.
   [[nodiscard]] static std::shared_ptr<const h5::StoredArray> open_digests(
       const Dataset::Impl& file);
@@ -39,7 +39,7 @@ class RowDigests {
   RowDigests(std::shared_ptr<const Dataset::Impl> file, std::shared_ptr<const ByteSource> bytes);
 
   /// Reads rows [first, end) and compares them. Blocks on I/O.
-  /// \returns bytes read. \throws RowMismatch; Error corrupt_data, io_failed, hdf5_failed,
+  /// \returns bytes read. \throws DamagedRows; Error corrupt_data, io_failed, hdf5_failed,
   /// cancelled.
   std::int64_t check(const RowRange& rows, const std::stop_token& stop) const;
   /// Rows that are best compared together: some MiB, or one.

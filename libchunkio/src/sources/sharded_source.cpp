@@ -27,13 +27,13 @@ ReadCost ShardedSource::place(const RowGroup& group, std::span<const RowTarget> 
   in_file.first_row -= first_rows_[file];
   try {
     return sources_[file]->place(in_file, rows, std::move(stop));
-  } catch (const RowMismatch& error) {
+  } catch (const DamagedRows& error) {
     std::vector<RowRange> in_all = error.rows();
     for (RowRange& range : in_all) {
       range.begin += first_rows_[file];
       range.end += first_rows_[file];
     }
-    RowMismatch mismatch(std::move(in_all), error.what(), error.code());
+    DamagedRows mismatch(std::move(in_all), error.what(), error.code());
     mismatch.cost = error.cost;
     throw mismatch;
   }

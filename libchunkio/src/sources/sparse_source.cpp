@@ -51,7 +51,7 @@ ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> r
   if (rows.empty()) return {};
   try {
     return place_together(group, rows, stop);
-  } catch (const RowMismatch&) {
+  } catch (const DamagedRows&) {
     throw;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt_data && error.code() != ErrorCode::hdf5_failed) throw;
@@ -61,25 +61,25 @@ ReadCost SparseSource::place(const RowGroup& group, std::span<const RowTarget> r
   RowGroup alone = group;
   alone.prefetched = nullptr;
   ReadCost cost;
-  std::optional<RowMismatch> damaged;
+  std::optional<DamagedRows> damaged;
   for (std::size_t begin = 0; begin < rows.size();) {
     std::size_t end = begin + 1;
     while (end < rows.size() && rows[end].row == rows[begin].row) ++end;
     try {
       cost += place_together(alone, rows.subspan(begin, end - begin), stop);
-    } catch (const RowMismatch& mismatch) {
+    } catch (const DamagedRows& mismatch) {
       cost += mismatch.cost;
       damaged = joined(damaged, mismatch);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt_data && error.code() != ErrorCode::hdf5_failed) throw;
       const std::int64_t row = group.first_row + rows[begin].row;
-      damaged = joined(damaged, RowMismatch({{row, row + 1}}, error.what(), error.code()));
+      damaged = joined(damaged, DamagedRows({{row, row + 1}}, error.what(), error.code()));
     }
     begin = end;
   }
   if (!damaged) return cost;
   damaged->cost = cost;
-  throw RowMismatch(*damaged);
+  throw DamagedRows(*damaged);
 }
 
 ReadCost SparseSource::place_together(const RowGroup& group, std::span<const RowTarget> rows,
@@ -139,9 +139,9 @@ ReadCost SparseSource::place_together(const RowGroup& group, std::span<const Row
   if (!digests_) return cost;
   std::vector<RowRange> different = mismatches(group, rows, stop, cost);
   if (different.empty()) return cost;
-  RowMismatch mismatch = RowDigests::mismatch(std::move(different), file_->info.path);
+  DamagedRows mismatch = RowDigests::mismatch(std::move(different), file_->info.path);
   mismatch.cost = cost;
-  throw RowMismatch(mismatch);
+  throw DamagedRows(mismatch);
 }
 
 std::vector<RowRange> SparseSource::mismatches(const RowGroup& group,
@@ -160,8 +160,8 @@ std::vector<RowRange> SparseSource::mismatches(const RowGroup& group,
     const auto bytes_of = [&](const std::byte* begin, const h5::StoredArray& array) {
       return std::span(begin, static_cast<std::size_t>(row.count * array.row_bytes));
     };
-    std::uint64_t digest = base::digest(bytes_of(row.indices, *matrix_.indices));
-    base::chain_digests({&digest, 1}, bytes_of(row.values, *matrix_.values));
+    const std::uint64_t digest = base::digest(bytes_of(row.indices, *matrix_.indices),
+                                              bytes_of(row.values, *matrix_.values));
     const std::int64_t number = group.first_row + rows[i].row;
     std::uint64_t wanted = 0;
     std::memcpy(&wanted, stored.data() + static_cast<std::size_t>(number - first) * sizeof(wanted),

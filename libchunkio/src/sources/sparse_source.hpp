@@ -74,7 +74,7 @@ class SparseSource final : public ChunkSource {
                std::shared_ptr<base::BufferPool> scratch, std::int64_t group_samples,
                std::shared_ptr<base::SparseBlocks> blocks, SparseExtents& extents, bool verify);
 
-  /// \throws RowMismatch, too: rows that alone cannot be read, are damaged, or do not match.
+  /// \throws DamagedRows, too: rows that alone cannot be read, are damaged, or do not match.
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(

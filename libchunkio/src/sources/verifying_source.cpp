@@ -38,7 +38,7 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
   ReadCost cost;
   const std::int64_t chunk_rows = digests_.chunk_rows();
   bool read = false;
-  std::optional<RowMismatch> mismatch;
+  std::optional<DamagedRows> mismatch;
   for (std::size_t first = 0; first < rows.size();) {
     const std::int64_t chunk = (group.first_row + rows[first].row) / chunk_rows;
     std::size_t last = first + 1;
@@ -52,7 +52,7 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
       try {
         place_checked(chunk, group, wanted, stop, cost);
         matched.store(true, std::memory_order_relaxed);
-      } catch (const RowMismatch& error) {
+      } catch (const DamagedRows& error) {
         mismatch = joined(mismatch, error);
       }
     }
@@ -64,7 +64,7 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
   }
   if (mismatch) {
     mismatch->cost = cost;
-    throw RowMismatch(*mismatch);
+    throw DamagedRows(*mismatch);
   }
   return cost;
 }

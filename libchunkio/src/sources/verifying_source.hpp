@@ -34,7 +34,7 @@ class VerifyingSource final : public ChunkSource {
                   std::unique_ptr<ChunkSource> source, std::shared_ptr<const ByteSource> bytes,
                   std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>());
 
-  /// \throws RowMismatch, too.
+  /// \throws DamagedRows, too.
   ReadCost place(const RowGroup& group, std::span<const RowTarget> rows,
                  std::stop_token stop) const override;
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(

@@ -68,9 +68,7 @@ EncodedWriter::Impl::Impl(std::string target_path, const EncodedSpec& about,
       spec(about) {
   write::check_target(target, overwrite);
   if (spec.expected_bytes < 0) throw invalid("expected_bytes must be 0 or more");
-  if (overwrite) write::PartialFile::discard(write::partial_of(target));
-  // Shared, so that libhdf5 can look at it before it is published.
-  file.emplace(write::PartialFile::create(write::partial_of(target), write::OwnerLock::shared));
+  file.emplace(write::PartialFile::begin(target, overwrite));
   if (spec.expected_bytes > 0) {
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() - h5::kEncodedOffset;
     file->reserve(h5::kEncodedOffset + std::min(spec.expected_bytes, kMost));
@@ -128,10 +126,8 @@ void EncodedWriter::Impl::close(std::vector<FieldData> fields,
   h5::validate(about);
   try {
     const std::uint64_t digest = data->finish();
-    // What is too small to have a place of its own will be where libhdf5 puts it.
     std::vector<std::byte> small;
-    constexpr std::int64_t kSmall = std::int64_t{64} << 10;
-    if (totals.num_bytes < kSmall) {
+    if (totals.num_bytes < h5::kAlignedBytes) {
       small.resize(static_cast<std::size_t>(totals.num_bytes));
       base::read_at(file->fd(), h5::kEncodedOffset, small, file->path());
     }

@@ -78,6 +78,12 @@ std::optional<PartialFile> PartialFile::take_up(const std::string& path, OwnerLo
   return PartialFile(path, std::move(existing), lock, true);
 }
 
+PartialFile PartialFile::begin(const std::string& target, bool overwrite) {
+  const std::string partial = partial_of(target);
+  if (overwrite) discard(partial);
+  return create(partial, OwnerLock::shared);
+}
+
 void PartialFile::discard(const std::string& path) {
   // Removed under its lock, so that no file of a writer that starts just now goes with it.
   const base::FileDescriptor existing = lock_existing(path, O_RDONLY);

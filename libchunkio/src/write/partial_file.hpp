@@ -22,6 +22,10 @@ class PartialFile {
   /// \throws Error output_exists (it is there: left over, or in use by another writer), not_found
   /// (no such folder), io_failed.
   static PartialFile create(const std::string& path, OwnerLock lock);
+  /// Creates what becomes `target`, which check_target() has seen; shared, so that libhdf5 can look
+  /// at it before it is published. \param overwrite  discards what an earlier owner left.
+  /// \throws Error as create() and discard().
+  static PartialFile begin(const std::string& target, bool overwrite);
   /// Opens what an earlier owner left, if there is anything; it will be kept.
   /// \throws Error output_exists (in use by another writer, or no regular file), io_failed.
   static std::optional<PartialFile> take_up(const std::string& path, OwnerLock lock);

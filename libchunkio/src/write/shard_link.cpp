@@ -92,9 +92,7 @@ void link_shards(const Dataset& dataset, const std::string& path, const LinkOpti
   check_is_no_shard(info, path);
   write::check_target(path, options.overwrite);
   const std::string partial = write::partial_of(path);
-  if (options.overwrite) write::PartialFile::discard(partial);
-  // Shared, so that libhdf5 can look at it before it is published.
-  auto file = write::PartialFile::create(partial, write::OwnerLock::shared);
+  auto file = write::PartialFile::begin(path, options.overwrite);
   const std::string folder = write::folder_of(path);
   std::vector<h5::LinkedFile> files;
   for (const ShardFile& shard : info.shards) {

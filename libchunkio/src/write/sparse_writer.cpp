@@ -26,7 +26,6 @@
 namespace chunkio {
 namespace {
 
-using write::partial_of;
 using write::PartialFile;
 using write::SequentialBytes;
 using write::WrittenBytes;
@@ -35,13 +34,6 @@ using write::WrittenBytes;
 constexpr std::int64_t kStructureBytes = std::int64_t{1} << 20;
 
 constexpr std::size_t kBlockBytes = SequentialBytes::kBlockBytes;
-
-/// Of a row without entries, as of any other.
-std::uint64_t digest_of_nothing() {
-  std::uint64_t digest = base::digest({});
-  base::chain_digests({&digest, 1}, {});
-  return digest;
-}
 
 std::string rows_text(std::int64_t first, std::int64_t count) {
   return count == 1 ? "row " + std::to_string(first)
@@ -100,15 +92,13 @@ SparseWriter::Impl::Impl(std::string target_path, const SparseSpec& spec,
       num_columns(spec.num_columns),
       index_bytes(static_cast<std::int64_t>(size_of(h5::index_dtype(spec.num_columns)))),
       value_bytes(static_cast<std::int64_t>(size_of(spec.dtype))),
-      digests(spec.row_lengths.size(), digest_of_nothing()),
+      digests(spec.row_lengths.size(), base::digest({}, {})),  // of rows without entries
       written(spec.row_lengths.size()) {
   write::check_target(target, overwrite);
   const write::NameWidths widths = write::validate(spec);
   indptr.reserve(spec.row_lengths.size() + 1);
   for (const std::int64_t length : spec.row_lengths) indptr.push_back(indptr.back() + length);
-  if (overwrite) PartialFile::discard(partial_of(target));
-  // Shared, so that libhdf5 can look at it before it is published.
-  file.emplace(PartialFile::create(partial_of(target), write::OwnerLock::shared));
+  file.emplace(PartialFile::begin(target, overwrite));
   const h5::SparseFile about{.creator = "chunkio " + std::string(version()),
                              .uuid = base::random_uuid(),
                              .row_name_bytes = widths.rows,
@@ -221,9 +211,7 @@ void SparseWriter::Impl::digest_rows(
       return bytes.subspan(at * static_cast<std::size_t>(size),
                            length * static_cast<std::size_t>(size));
     };
-    std::uint64_t digest = base::digest(part(indices, index_bytes));
-    base::chain_digests({&digest, 1}, part(data, value_bytes));
-    take(row, digest);
+    take(row, base::digest(part(indices, index_bytes), part(data, value_bytes)));
   }
 }
 

@@ -55,7 +55,7 @@ bool is_damage(ErrorCode code) {
 }
 
 DamagedChunk damaged_chunk(std::int64_t chunk, const RowRange& rows, const Error& error) {
-  const auto* mismatch = dynamic_cast<const RowMismatch*>(&error);
+  const auto* mismatch = dynamic_cast<const DamagedRows*>(&error);
   return {.chunk = chunk,
           .rows = rows,
           .damaged_rows = mismatch != nullptr ? mismatch->rows() : std::vector<RowRange>{rows},
@@ -186,7 +186,7 @@ VerifyResult verify_rows(std::shared_ptr<const Dataset::Impl> file, const Verify
         bytes = digests.check(rows, options.stop);
       } catch (const Error& error) {
         if (!is_damage(error.code())) throw;
-        const auto* const mismatch = dynamic_cast<const RowMismatch*>(&error);
+        const auto* const mismatch = dynamic_cast<const DamagedRows*>(&error);
         if (mismatch != nullptr) bytes = mismatch->cost.bytes_read;
         damaged = damaged_chunk(piece, rows, error);
       }

@@ -1,7 +1,6 @@
 // Loaders of files that other numbers than images lead.
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,13 +11,16 @@
 
 #include "support/errors.hpp"
 #include "support/h5_files.hpp"
+#include "support/row_lists.hpp"
 #include "support/scratch.hpp"
 
 namespace chunkio {
 namespace {
 
+using test::all_rows;
 using test::expect_error;
-using Rows = std::vector<std::int64_t>;
+using test::Rows;
+using test::sorted;
 
 template <class Number>
 bool are_numbers_of(std::span<const std::int64_t> rows, const Tensor& view) {
@@ -68,17 +70,6 @@ Rows rows_of(Loader& loader, std::int64_t epoch) {
   return rows;
 }
 
-Rows sorted(Rows rows) {
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
-Rows all_rows() {
-  Rows rows(40);
-  std::iota(rows.begin(), rows.end(), 0);
-  return rows;
-}
-
 class LoaderArraysTest : public ::testing::Test {
  protected:
   [[nodiscard]] Dataset open(const std::string& name) const {
@@ -122,13 +113,13 @@ TEST_F(LoaderArraysTest, EverySourceDeliversThem) {
           const Rows rows = rows_of(loader, 0);
           if (first.empty()) first = rows;
           EXPECT_EQ(rows, first) << "the order is not that of the source";
-          EXPECT_EQ(sorted(rows), all_rows());
+          EXPECT_EQ(sorted(rows), all_rows(40));
           EXPECT_EQ(loader.epoch_stats(0).bytes_delivered, 40 * dataset.info().sample_bytes());
-          EXPECT_EQ(sorted(rows_of(loader, 1)), all_rows());
+          EXPECT_EQ(sorted(rows_of(loader, 1)), all_rows(40));
         }
       }
     }
-    EXPECT_NE(first, all_rows()) << "they are shuffled";
+    EXPECT_NE(first, all_rows(40)) << "they are shuffled";
   }
 }
 
@@ -146,7 +137,7 @@ TEST_F(LoaderArraysTest, AllOrdersRanksAndSelectionsHoldForThem) {
       const Rows rows = rows_of(loader, 2);
       all.insert(all.end(), rows.begin(), rows.end());
     }
-    EXPECT_EQ(sorted(all), all_rows());
+    EXPECT_EQ(sorted(all), all_rows(40));
   }
   LoaderOptions wanted = options();
   wanted.rows = RowSelection({{3, 9}, {20, 31}});
@@ -179,7 +170,7 @@ TEST_F(LoaderArraysTest, ARowMayBeOneNumber) {
   const Dataset dataset =
       Dataset::open(test::h5py_file(folder_, "vectors_one_axis"), {.images = "x"});
   Loader loader(dataset, options());
-  EXPECT_EQ(sorted(rows_of(loader, 0)), all_rows());
+  EXPECT_EQ(sorted(rows_of(loader, 0)), all_rows(40));
   loader.start_epoch(0);
   const auto batch = loader.next();
   ASSERT_TRUE(batch);
@@ -191,7 +182,7 @@ TEST_F(LoaderArraysTest, WhatLeadsIsDeliveredOnceAlsoIfItIsNamedAsAField) {
   wanted.fields = {"x", "id"};
   const Dataset dataset = open("vectors");
   Loader loader(dataset, wanted);
-  EXPECT_EQ(sorted(rows_of(loader, 0)), all_rows());
+  EXPECT_EQ(sorted(rows_of(loader, 0)), all_rows(40));
   EXPECT_EQ(loader.memory_bytes(), Loader(dataset, options()).memory_bytes());
 }
 

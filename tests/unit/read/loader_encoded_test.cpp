@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -12,16 +11,19 @@
 
 #include "support/encoded_files.hpp"
 #include "support/errors.hpp"
+#include "support/row_lists.hpp"
 #include "support/scratch.hpp"
 
 namespace chunkio {
 namespace {
 
+using test::all_rows;
 using test::encoded_file;
 using test::encoded_image;
 using test::encoded_pixels;
 using test::expect_error;
-using Rows = std::vector<std::int64_t>;
+using test::Rows;
+using test::sorted;
 
 constexpr std::int64_t kRows = 200;
 /// As stored.
@@ -59,17 +61,6 @@ Rows rows_of(Loader& loader, std::int64_t epoch) {
   return rows;
 }
 
-Rows sorted(Rows rows) {
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
-Rows all_rows() {
-  Rows rows(static_cast<std::size_t>(kRows));
-  std::iota(rows.begin(), rows.end(), 0);
-  return rows;
-}
-
 class LoaderEncodedTest : public ::testing::Test {
  protected:
   [[nodiscard]] Dataset open(const DecodeOptions& decode = kWhole) const {
@@ -89,7 +80,7 @@ TEST_F(LoaderEncodedTest, EachImageIsDeliveredOnce) {
       Loader loader(open(), wanted);
       EXPECT_GT(loader.row_groups().num_groups(), 3);
       const Rows rows = rows_of(loader, 0);
-      EXPECT_EQ(sorted(rows), all_rows());
+      EXPECT_EQ(sorted(rows), all_rows(kRows));
       EXPECT_NE(rows_of(loader, 1), rows);
       EXPECT_GT(loader.stats().decode_seconds, 0);
     }
@@ -144,7 +135,7 @@ TEST_F(LoaderEncodedTest, SeveralFilesAreOne) {
   EXPECT_EQ(parts.info().encoded->num_bytes, open().info().encoded->num_bytes);
   EXPECT_EQ(parts.read_encoded(100).bytes, encoded_image(100).bytes);
   Loader loader(parts, options());
-  EXPECT_EQ(sorted(rows_of(loader, 0)), all_rows());
+  EXPECT_EQ(sorted(rows_of(loader, 0)), all_rows(kRows));
   // The sample ids that crops are drawn from are those of the whole.
   const auto crop_of = [&](const Dataset& dataset) {
     LoaderOptions wanted = options();
@@ -172,7 +163,8 @@ TEST_F(LoaderEncodedTest, KeptOnTheHostUnlessCropsAreRandom) {
   LoaderOptions wanted = options();
   wanted.memory.resident = Resident::host;
   Loader loader(open(), wanted);
-  for (const std::int64_t epoch : {0, 1}) EXPECT_EQ(sorted(rows_of(loader, epoch)), all_rows());
+  for (const std::int64_t epoch : {0, 1})
+    EXPECT_EQ(sorted(rows_of(loader, epoch)), all_rows(kRows));
   EXPECT_EQ(loader.epoch_stats(1).bytes_read, 0);
   expect_error(ErrorCode::unsupported, {path_, "random crops", "resident"},
                [&] { Loader(open(kRandom), wanted); });
@@ -221,7 +213,7 @@ TEST_F(LoaderDamagedImagesTest, AreNamedOrSkipped) {
   LoaderOptions wanted = options();
   wanted.io.on_error = OnError::skip;
   Loader loader(dataset, wanted);
-  Rows expected = all_rows();
+  Rows expected = all_rows(kRows);
   for (const std::int64_t row : {160, 77, 30}) expected.erase(expected.begin() + row);
   for (const std::int64_t epoch : {0, 1}) EXPECT_EQ(sorted(rows_of(loader, epoch)), expected);
   const std::vector<SkippedRows> skipped = loader.skipped();

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,16 +15,19 @@
 
 #include "sources/sparse_source.hpp"
 #include "support/errors.hpp"
+#include "support/row_lists.hpp"
 #include "support/scratch.hpp"
 #include "support/sparse_files.hpp"
 
 namespace chunkio {
 namespace {
 
+using test::all_rows;
 using test::expect_error;
 using test::kSparseRows;
+using test::Rows;
+using test::sorted;
 using test::sparse_file;
-using Rows = std::vector<std::int64_t>;
 
 /// The rows of a batch, which must be theirs, as must those of the field.
 Rows rows_of(const Batch& batch, const std::string& field = "obs/weight") {
@@ -49,17 +51,6 @@ Rows rows_of(Loader& loader, std::int64_t epoch, const std::string& field = "obs
     const Rows more = rows_of(batch, field);
     rows.insert(rows.end(), more.begin(), more.end());
   }
-  return rows;
-}
-
-Rows sorted(Rows rows) {
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
-Rows all_rows(std::int64_t count = kSparseRows) {
-  Rows rows(static_cast<std::size_t>(count));
-  std::iota(rows.begin(), rows.end(), 0);
   return rows;
 }
 
@@ -93,8 +84,8 @@ TEST_F(LoaderSparseTest, EveryStorageIsDelivered) {
       Loader loader(dataset, wanted);
       EXPECT_GT(loader.row_groups().num_groups(), 3);
       const Rows rows = rows_of(loader, 0);
-      EXPECT_EQ(sorted(rows), all_rows());
-      EXPECT_NE(rows, all_rows());
+      EXPECT_EQ(sorted(rows), all_rows(kSparseRows));
+      EXPECT_NE(rows, all_rows(kSparseRows));
       EXPECT_NE(rows_of(loader, 1), rows);
       // Rows of the same size are grouped alike.
       if (dataset.info().sample_bytes() != row_bytes) continue;
@@ -142,7 +133,7 @@ TEST_F(LoaderSparseTest, RanksShareTheRows) {
     const Rows more = rows_of(loader, 0);
     rows.insert(rows.end(), more.begin(), more.end());
   }
-  EXPECT_EQ(sorted(rows), all_rows());
+  EXPECT_EQ(sorted(rows), all_rows(kSparseRows));
 }
 
 TEST_F(LoaderSparseTest, SelectedRowsAloneAreDelivered) {
@@ -191,7 +182,7 @@ TEST_F(LoaderSparseTest, HeldBatchesStay) {
       const Rows more = rows_of(batch);
       rows.insert(rows.end(), more.begin(), more.end());
     }
-    EXPECT_EQ(sorted(rows), all_rows());
+    EXPECT_EQ(sorted(rows), all_rows(kSparseRows));
     EXPECT_EQ(held.back().copied(), when_held == WhenHeld::copy);
   }
 }
@@ -200,7 +191,7 @@ TEST_F(LoaderSparseTest, SeveralFilesAreOne) {
   sparse_file(folder_, "first_part", "part-00000-of-00002.h5");
   sparse_file(folder_, "second_part", "part-00001-of-00002.h5");
   Loader loader(Dataset::open(folder_.file("part-*-of-00002.h5")), options());
-  EXPECT_EQ(sorted(rows_of(loader, 0)), all_rows());
+  EXPECT_EQ(sorted(rows_of(loader, 0)), all_rows(kSparseRows));
 }
 
 TEST_F(LoaderSparseTest, ABatchHasNoDenseTensorOfIt) {

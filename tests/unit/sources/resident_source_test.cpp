@@ -55,7 +55,7 @@ class CountingSource final : public ChunkSource {
     }
     const std::int64_t damaged = log_->mismatch;
     if (group.first_row <= damaged && damaged < group.first_row + group.num_rows) {
-      throw RowMismatch({{damaged, damaged + 1}}, "told to differ");
+      throw DamagedRows({{damaged, damaged + 1}}, "told to differ");
     }
     return {.bytes_read = static_cast<std::int64_t>(rows.size()) * kRowBytes};
   }
@@ -142,7 +142,7 @@ TEST_F(ResidentSourceTest, RowsThatMatchedAreKeptAndTheOthersNamedAtEveryRead) {
     try {
       (void)source_->place(group(1), targets, {});
       FAIL() << "nothing was noticed";
-    } catch (const RowMismatch& error) {
+    } catch (const DamagedRows& error) {
       EXPECT_EQ(error.rows(), (std::vector<RowRange>{{13, 14}}));
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {

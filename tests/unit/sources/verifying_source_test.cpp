@@ -97,7 +97,7 @@ TEST_F(VerifyingSourceTest, RowsThatMatchAreInTheirPlacesAllTheSame) {
     try {
       (void)source.place({.first_row = 8, .num_rows = 16}, targets, {});
       FAIL() << "nothing was noticed";
-    } catch (const RowMismatch& error) {
+    } catch (const DamagedRows& error) {
       EXPECT_EQ(error.rows(), (std::vector<RowRange>{{13, 14}, {17, 19}}));
       const std::string message = error.what();
       EXPECT_NE(message.find("sample 13 does not match"), std::string::npos) << message;

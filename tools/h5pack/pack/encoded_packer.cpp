@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <filesystem>
-#include <new>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -22,6 +20,7 @@
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/image/image_codecs.hpp"
+#include "h5pack/pack/image_reader.hpp"
 #include "h5pack/pack/pack_order.hpp"
 
 namespace h5pack {
@@ -49,24 +48,7 @@ class Checker {
         decoder_(ColorMode::rgb, options.orientation, options.max_pixels,
                  ImageDecoder::Bytes::kept) {}
 
-  std::variant<Checked, SkippedImage> check(std::int64_t row, std::int64_t place) {
-    try {
-      return checked(row);
-    } catch (const Error& error) {
-      if (!is_of_one_image(error.code())) throw;
-      return SkippedImage{place, row, error.code(), error.what()};
-    } catch (const std::bad_alloc&) {
-      throw Error(ErrorCode::out_of_resources,
-                  "not enough memory to decode " + cli::quote(images_->name(row)) +
-                      "; use fewer --threads, or a lower --max-pixels");
-    } catch (const std::exception& error) {
-      return SkippedImage{
-          place, row, ErrorCode::corrupt_data,
-          "cannot decode " + cli::quote(images_->name(row)) + ": " + cli::escape(error.what())};
-    }
-  }
-
- private:
+  /// \throws Error as ImageDecoder; unsupported: it cannot be stored encoded.
   Checked checked(std::int64_t row) {
     Checked result{.upright = images_->open(row, decoder_)};
     const std::optional<ImageFormat> format = decoder_.format();
@@ -97,6 +79,7 @@ class Checker {
     return result;
   }
 
+ private:
   const Images* images_;
   ImageDecoder decoder_;
   std::vector<std::uint8_t> pixels_;
@@ -133,11 +116,7 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
     totals.pixels.merge(checked.pixels);
     totals.sizes.add(checked.upright);
     if (!checked.misnamed) return;
-    const std::int64_t row = order[static_cast<std::size_t>(item.place)];
-    if (!result.misnamed || row < result.misnamed->first_row) {
-      result.misnamed = {result.misnamed ? result.misnamed->count : 0, row, *checked.misnamed};
-    }
-    ++result.misnamed->count;
+    count_misnamed(result.misnamed, order[static_cast<std::size_t>(item.place)], *checked.misnamed);
   };
   // Without this, TBB starts no more threads than there are CPUs, whatever the arena asks for.
   const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
@@ -158,16 +137,16 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
                                         item.place = next++;
                                         return &item;
                                       }) &
-            tbb::make_filter<Item*, Item*>(tbb::filter_mode::parallel,
-                                           [&](Item* item) {
-                                             cli::StopSignal::check();
-                                             const std::int64_t row =
-                                                 order[static_cast<std::size_t>(item->place)];
-                                             item->outcome =
-                                                 checkers.local().check(row, item->place);
-                                             progress.add(1);
-                                             return item;
-                                           }) &
+            tbb::make_filter<Item*, Item*>(
+                tbb::filter_mode::parallel,
+                [&](Item* item) {
+                  cli::StopSignal::check();
+                  const std::int64_t row = order[static_cast<std::size_t>(item->place)];
+                  item->outcome = or_skipped(images, row, item->place,
+                                             [&] { return checkers.local().checked(row); });
+                  progress.add(1);
+                  return item;
+                }) &
             tbb::make_filter<Item*, void>(tbb::filter_mode::serial_in_order,
                                           [&](Item* item) { add(*item); }));
   });

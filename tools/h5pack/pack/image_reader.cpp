@@ -1,8 +1,6 @@
 #include "h5pack/pack/image_reader.hpp"
 
 #include <cstddef>
-#include <exception>
-#include <new>
 
 #include <chunkio/error.hpp>
 
@@ -26,20 +24,7 @@ ImageSize ImageReader::output_size(std::int64_t row) {
 std::variant<ImageSize, SkippedImage> ImageReader::read(std::int64_t row, std::int64_t place,
                                                         const SampleSize& expected,
                                                         std::span<std::uint8_t> target) {
-  try {
-    return read_or_throw(row, expected, target);
-  } catch (const Error& error) {
-    if (!is_of_one_image(error.code())) throw;
-    return SkippedImage{place, row, error.code(), error.what()};
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_resources, "not enough memory to decode " +
-                                                 cli::quote(name(row)) +
-                                                 "; use fewer --threads, or a lower --max-pixels");
-  } catch (const std::exception& error) {
-    return SkippedImage{
-        place, row, ErrorCode::corrupt_data,
-        "cannot decode " + cli::quote(name(row)) + ": " + cli::escape(error.what())};
-  }
+  return or_skipped(*images_, row, place, [&] { return read_or_throw(row, expected, target); });
 }
 
 ImageSize ImageReader::read_or_throw(std::int64_t row, const SampleSize& expected,

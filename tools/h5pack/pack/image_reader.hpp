@@ -2,12 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
+#include <chunkio/error.hpp>
+
+#include "cli/escape.hpp"
+#include "cli/quote.hpp"
 #include "h5pack/image/decode.hpp"
 #include "h5pack/image/image.hpp"
 #include "h5pack/image/image_file.hpp"
@@ -22,6 +29,28 @@ struct SampleSize {
   ImageSize size;
   std::int64_t row = -1;  ///< -1: the options did.
 };
+
+/// What read() returns, or why the image cannot be packed. \param place  in pack order, for the
+/// answer. \throws Error: what is no fault of the image, lack of memory among it.
+template <class Read>
+std::variant<std::invoke_result_t<Read>, SkippedImage> or_skipped(const Images& images,
+                                                                  std::int64_t row,
+                                                                  std::int64_t place, Read read) {
+  try {
+    return read();
+  } catch (const chunkio::Error& error) {
+    if (!is_of_one_image(error.code())) throw;
+    return SkippedImage{place, row, error.code(), error.what()};
+  } catch (const std::bad_alloc&) {
+    throw chunkio::Error(chunkio::ErrorCode::out_of_resources,
+                         "not enough memory to decode " + cli::quote(images.name(row)) +
+                             "; use fewer --threads, or a lower --max-pixels");
+  } catch (const std::exception& error) {
+    return SkippedImage{
+        place, row, chunkio::ErrorCode::corrupt_data,
+        "cannot decode " + cli::quote(images.name(row)) + ": " + cli::escape(error.what())};
+  }
+}
 
 /// Everything that one thread needs to decode rows of one split. Not thread-safe: one for each
 /// thread. `images` must outlive it.

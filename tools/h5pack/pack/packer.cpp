@@ -236,10 +236,7 @@ class ChunkPipeline {
 
   void add_misnamed(std::int64_t row, ImageFormat format) {
     const std::lock_guard lock(misnamed_mutex_);
-    if (!misnamed_ || row < misnamed_->first_row) {
-      misnamed_ = {misnamed_ ? misnamed_->count : 0, row, format};
-    }
-    ++misnamed_->count;
+    count_misnamed(misnamed_, row, format);
   }
 
   /// Copies the stored rows of the block, as many at a time as follow each other.
@@ -345,6 +342,13 @@ void finish(const Listing& listing, const Split& split, const PackPlan& plan,
 }
 
 }  // namespace
+
+void count_misnamed(std::optional<MisnamedImages>& misnamed, std::int64_t row, ImageFormat format) {
+  if (!misnamed || row < misnamed->first_row) {
+    misnamed = {misnamed ? misnamed->count : 0, row, format};
+  }
+  ++misnamed->count;
+}
 
 PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan,
                 const std::string& path, const PackOptions& options, ErrorBudget& budget) {

@@ -26,6 +26,9 @@ struct MisnamedImages {
   ImageFormat first_format = ImageFormat::jpeg;
 };
 
+/// Counts one more. \param row  in source order.
+void count_misnamed(std::optional<MisnamedImages>& misnamed, std::int64_t row, ImageFormat format);
+
 struct PackResult {
   std::string path;
   std::int64_t file_bytes = 0;
