@@ -32,7 +32,7 @@ endif()
 set(python_all_skipped "\n[0-9]+ skipped(, [0-9]+ deselected)? in [0-9.]+s")
 set(python_pytest ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider
                   $<$<TARGET_EXISTS:h5pack>:--h5pack=$<TARGET_FILE:h5pack>>)
-set(python_tests dataset loader arrays sparse tensor normalizer writer torch random_programs torch_cuda types wheel samples)
+set(python_tests dataset loader arrays sparse sparse_random tensor normalizer writer torch random_programs torch_cuda types wheel samples)
 if(CHUNKIO_HAS_CODECS)
   list(APPEND python_tests encoded guide)
 endif()

@@ -14,7 +14,7 @@ if(TARGET chunkio-train-cifar AND TARGET h5pack AND NOT CHUNKIO_SANITIZE)
            COMMAND ${CHUNKIO_H5PY_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/torch_train_test.py
                    $<TARGET_FILE:chunkio-make-pictures> $<TARGET_FILE:h5pack>
                    $<TARGET_FILE:chunkio-train-cifar> $<TARGET_FILE:chunkio-train-celeba>
-                   ${PROJECT_SOURCE_DIR}/bench/accuracy.py)
+                   $<TARGET_FILE:chunkio-train-vae> ${PROJECT_SOURCE_DIR}/bench/accuracy.py)
   set_tests_properties(
     Samples.TorchTrainersLearn
     PROPERTIES LABELS medium TIMEOUT 600 FAIL_REGULAR_EXPRESSION "HDF5-DIAG"

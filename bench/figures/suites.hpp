@@ -9,6 +9,8 @@ namespace bench {
 [[nodiscard]] Suite reading_suite();
 /// Normalizer against the memory, a loop of one line, and PyTorch.
 [[nodiscard]] Suite normalizing_suite();
+/// Rows of a sparse matrix against the memory and other loaders.
+[[nodiscard]] Suite sparse_suite();
 /// h5pack against its decoder, the disk and its peers. Only where h5pack is built.
 [[nodiscard]] Suite packing_suite();
 

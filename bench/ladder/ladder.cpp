@@ -1,4 +1,4 @@
-// The ladder of the seed experiments: the same images loaded in ten ways, from one file per
+// The ladder of the seed experiments: the same images loaded in eleven ways, from one file per
 // image to echoed batches, with a simulated training step behind each.
 //
 // Every variant is measured in every round, in rotating order; what a variant delivers is

@@ -10,6 +10,8 @@
 
 #include <hdf5.h>
 
+#include <chunkio/dataset_writer.hpp>
+
 #include "h5/error_stack.hpp"
 #include "h5/handle.hpp"
 #include "harness/in_parallel.hpp"
@@ -37,6 +39,16 @@ void write_contiguous(const std::string& path, const ImageSize& size, std::int64
   check_status(H5Fflush(file.get(), H5F_SCOPE_LOCAL), "write", path);
 }
 
+void write_encoded(const std::string& path, const JpegFolder& files) {
+  FileReader reader;
+  chunkio::EncodedWriter writer(path, {});
+  for (const std::string& file : files.files) {
+    writer.add(
+        {.bytes = reader.read(file), .height = files.size.height, .width = files.size.width});
+  }
+  writer.close({});
+}
+
 }  // namespace
 
 JpegFolder find_images(const std::string& path) {
@@ -58,7 +70,8 @@ LadderImages prepare_images(JpegFolder files, std::int64_t chunk_bytes,
   LadderImages images{.files = std::move(files),
                       .pixels = {},
                       .contiguous = folder.file("contiguous.h5"),
-                      .chunked = folder.file("chunked.h5")};
+                      .chunked = folder.file("chunked.h5"),
+                      .encoded = folder.file("encoded.h5")};
   const ImageSize& size = images.files.size;
   const std::int64_t count = images.count();
   images.pixels.resize(static_cast<std::size_t>(count * size.bytes()));
@@ -82,6 +95,7 @@ LadderImages prepare_images(JpegFolder files, std::int64_t chunk_bytes,
   write_contiguous(images.contiguous, size, count, images.pixels);
   write_images_file(images.chunked, size, count, images.pixels,
                     {.chunk_samples = images.chunk_samples});
+  write_encoded(images.encoded, images.files);
   return images;
 }
 

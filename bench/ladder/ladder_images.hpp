@@ -1,5 +1,5 @@
-/// The same images in every form that the ladder reads: JPEG files, contiguous HDF5, chunked
-/// HDF5, and memory.
+/// The same images in every form that the ladder reads: JPEG files, the same bytes in one file,
+/// contiguous HDF5, chunked HDF5, and memory.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ struct LadderImages {
   std::vector<std::byte> pixels;  ///< As the files decode, [N,H,W,3].
   std::string contiguous;         ///< HDF5 files with them as `images`.
   std::string chunked;
+  std::string encoded;  ///< A file of the library's own with the bytes of the JPEG files.
   std::int64_t chunk_samples = 0;
 
   [[nodiscard]] std::int64_t count() const noexcept { return files.count(); }

@@ -262,19 +262,35 @@ class ByLibhdf5 final : public Epoch {
   std::optional<H5DreadBaseline> images_;  // closed first
 };
 
-/// The library's Loader with its scatter source.
+/// As they are stored.
+chunkio::Dataset open_chunked(const LadderImages& images) {
+  return chunkio::Dataset::open(images.chunked);
+}
+
+/// Decoded whole while they are read.
+chunkio::Dataset open_encoded(const LadderImages& images) {
+  return chunkio::Dataset::open(
+      images.encoded, {.decode = chunkio::DecodeOptions{.height = images.files.size.height,
+                                                        .width = images.files.size.width,
+                                                        .crop = chunkio::CropMode::whole}});
+}
+
+/// The library's Loader with its scatter source, or with the one of encoded images.
 class ByLoader final : public Epoch {
  public:
+  using Open = chunkio::Dataset (*)(const LadderImages&);
+
   /// \param echo  how often each batch is used.
-  ByLoader(const LadderImages& images, const LadderSettings& settings, int echo)
+  ByLoader(const LadderImages& images, const LadderSettings& settings, Open open, int echo)
       : loader_(
-            chunkio::Dataset::open(images.chunked),
+            open(images),
             {.batch_size = settings.batch_size,
              .seed = settings.seed,
              .order = {.window_bytes = settings.window_bytes},
              .memory = {.budget = std::int64_t{8} << 30, .prefetch_depth = settings.prefetch_depth},
              .io = {.num_threads = settings.threads,
-                    .source = chunkio::SourceKind::scatter,
+                    .source = open == open_encoded ? chunkio::SourceKind::automatic
+                                                   : chunkio::SourceKind::scatter,
                     .num_epochs = 1,
                     .disk_limit = settings.limit}}),
         echo_(echo) {}
@@ -334,8 +350,12 @@ const std::vector<Variant>& variants() {
        start<ByLibhdf5>(OrderMode::random, kChunked, kLargeCache)},
       {"the same, chunk-ordered shuffle",
        start<ByLibhdf5>(OrderMode::chunk_shuffled, kChunked, kLargeCache)},
-      {"chunk-ordered shuffle, scatter reads", start<ByLoader>(1)},
-      {"the same, echo factor 2", start<ByLoader>(2)}};
+      {"chunk-ordered shuffle, scatter reads", start<ByLoader>(open_chunked, 1)},
+      {"the same, echo factor 2", start<ByLoader>(open_chunked, 2)},
+#ifdef LADDER_WITH_CODECS
+      {"the JPEG files' bytes in one file, decoded while read", start<ByLoader>(open_encoded, 1)},
+#endif
+  };
   return all;
 }
 

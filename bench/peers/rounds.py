@@ -132,12 +132,12 @@ def packed(options, suffix, write):
     return folder
 
 
-def compete(peer, versions, settings, ways, options, check=check_epoch):
+def compete(peer, versions, settings, ways, options, check=check_epoch, load=load_reference):
     """Serves the fastest of `ways`, {name: function that makes an iterable of batches}.
 
-    Of each way one epoch is checked, and the next one timed.
+    Of each way one epoch is checked against what `load` finds in the file, and the next one timed.
     """
-    reference = load_reference(options.file)
+    reference = load(options.file)
 
     def epoch_of(batches):
         def run():
@@ -148,7 +148,7 @@ def compete(peer, versions, settings, ways, options, check=check_epoch):
     for name, make in ways.items():
         batches = make()
         check(batches, reference, name)
-        rates |= fastest({name: epoch_of(batches)}, len(reference), options.cold_files)[1]
+        rates |= fastest({name: epoch_of(batches)}, reference.shape[0], options.cold_files)[1]
         if rates[name] == max(rates.values()):
             best, kept = name, batches  # the workers of the one before end
         del batches

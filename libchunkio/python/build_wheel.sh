@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds wheels that need nothing but glibc, libstdc++ and NumPy: HDF5, zlib and libdeflate are inside of the extension.
+# Builds wheels that need nothing but glibc, libstdc++ and NumPy: HDF5, zlib, libdeflate, libjpeg-turbo, libpng and libwebp
+# are inside of the extension.
 #
 #   bash libchunkio/python/build_wheel.sh [PYTHON...]     (default: python3)
 #

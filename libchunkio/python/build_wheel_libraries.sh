@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Builds what a wheel brings along: static libraries of HDF5, zlib and libdeflate, and the headers of xxHash and
-# nlohmann_json.
+# Builds what a wheel brings along: static libraries of HDF5, zlib, libdeflate, libjpeg-turbo, libpng and libwebp, and
+# the headers of xxHash and nlohmann_json. libjpeg-turbo needs nasm on x86-64, without which it would be several times
+# slower.
 #
 #   bash libchunkio/python/build_wheel_libraries.sh PREFIX
 #
-# HDF5_SOURCE, ZLIB_SOURCE, LIBDEFLATE_SOURCE, XXHASH_SOURCE and JSON_SOURCE name a folder or a tarball to build from.
-# Without them, Debian builds from the source packages of Debian 13, as its configured mirror serves them; any other
+# HDF5_SOURCE, ZLIB_SOURCE, LIBDEFLATE_SOURCE, JPEG_SOURCE, PNG_SOURCE, WEBP_SOURCE, XXHASH_SOURCE and JSON_SOURCE name a
+# folder or a tarball to build from. Without them, Debian builds from the source packages of Debian 13, as its configured mirror serves them; any other
 # system downloads the release archives, whose digests are checked.
 #
 # HDF5 has the deflate filter only, and no lock of its own: the library holds one around every call.
@@ -37,6 +38,18 @@ archive_of() {
     libdeflate)
       echo https://github.com/ebiggers/libdeflate/archive/refs/tags/v1.23.tar.gz \
         1ab18349b9fb0ce8a0ca4116bded725be7dcbfa709e19f6f983d99df1fb8b25f
+      ;;
+    jpeg)
+      echo https://github.com/libjpeg-turbo/libjpeg-turbo/archive/refs/tags/2.1.5.tar.gz \
+        254f3642b04e309fee775123133c6464181addc150499561020312ec61c1bf7c
+      ;;
+    png)
+      echo https://download.sourceforge.net/libpng/libpng-1.6.48.tar.xz \
+        46fd06ff37db1db64c0dc288d78a3f5efd23ad9ac41561193f983e20937ece03
+      ;;
+    webp)
+      echo https://storage.googleapis.com/downloads.webmproject.org/releases/webp/libwebp-1.5.0.tar.gz \
+        7d6fab70cf844bf6769077bd5d7a74893f8ffd4dfb42861745750c63c2a5c92c
       ;;
     xxhash)
       echo https://github.com/Cyan4973/xxHash/archive/refs/tags/v0.8.3.tar.gz \
@@ -75,7 +88,12 @@ apt=()
 # The lists of the system stay as they are.
 debian_source() {
   local package=$1
-  case $1 in json) package=nlohmann-json3 ;; esac
+  case $1 in
+    json) package=nlohmann-json3 ;;
+    jpeg) package=libjpeg-turbo ;;
+    png) package=libpng1.6 ;;
+    webp) package=libwebp ;;
+  esac
   if [[ ${#apt[@]} -eq 0 ]]; then
     mkdir -p "$work/lists/partial" "$work/sources.d"
     echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(debian_mirror) $debian_suite main" \
@@ -85,7 +103,7 @@ debian_source() {
     apt-get "${apt[@]}" update
   fi
   # Of the package only the archive of its authors is needed.
-  apt-get "${apt[@]}" source --print-uris "$package" | tr -d "'" | grep '\.orig\.tar' >"$work/$1.uri"
+  apt-get "${apt[@]}" source --print-uris "$package" | tr -d "'" | grep '\.orig\.tar\.[a-z0-9]* ' >"$work/$1.uri"
   local address file digest
   read -r address file _ digest <"$work/$1.uri"
   echo "Downloading $file"
@@ -147,6 +165,24 @@ keep_license zlib LICENSE
 fetch libdeflate
 keep_license libdeflate COPYING
 install_by_cmake libdeflate -DLIBDEFLATE_BUILD_SHARED_LIB=OFF -DLIBDEFLATE_BUILD_GZIP=OFF
+
+fetch jpeg
+keep_license jpeg LICENSE.md
+if [[ $(uname -m) == x86_64 ]] && ! command -v nasm >/dev/null; then
+  echo "build_wheel_libraries: libjpeg-turbo needs nasm: install the package of that name" >&2
+  exit 1
+fi
+install_by_cmake jpeg -DENABLE_SHARED=OFF -DWITH_TURBOJPEG=OFF -DREQUIRE_SIMD=ON
+
+fetch png
+keep_license png LICENSE
+install_by_cmake png -DPNG_SHARED=OFF -DPNG_TESTS=OFF -DPNG_TOOLS=OFF -DPNG_EXECUTABLES=OFF -DPNG_FRAMEWORK=OFF
+
+fetch webp
+keep_license webp COPYING
+install_by_cmake webp -DWEBP_BUILD_ANIM_UTILS=OFF -DWEBP_BUILD_CWEBP=OFF -DWEBP_BUILD_DWEBP=OFF \
+  -DWEBP_BUILD_GIF2WEBP=OFF -DWEBP_BUILD_IMG2WEBP=OFF -DWEBP_BUILD_VWEBP=OFF -DWEBP_BUILD_WEBPINFO=OFF \
+  -DWEBP_BUILD_WEBPMUX=OFF -DWEBP_BUILD_EXTRAS=OFF -DWEBP_BUILD_LIBWEBPMUX=OFF
 
 fetch xxhash
 keep_license xxhash LICENSE

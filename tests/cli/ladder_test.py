@@ -1,4 +1,4 @@
-"""ladder: ten ways of loading the same images, and what it writes of them."""
+"""ladder: eleven ways of loading the same images, and what it writes of them."""
 
 import json
 import os
@@ -51,7 +51,7 @@ class LadderTest(CliTest):
         results, table = self.results(*SMALL, "--rounds", 2, "--page", "ladder.html")
         self.assertTrue(results["complete"])
         ladder = results["ladder"]
-        self.assertEqual(len(ladder), 10)
+        self.assertEqual(len(ladder), 11)
         for variant in ladder:
             self.assertIn(variant["variant"], table)
             self.assertEqual(variant["images_per_second"]["n"], 2)
@@ -66,6 +66,7 @@ class LadderTest(CliTest):
         for once in read[6:9]:
             self.assertAlmostEqual(once, 1, delta=0.1, msg="with the metadata")
         self.assertAlmostEqual(read[9], 0.5)
+        self.assertAlmostEqual(read[10], read[3], delta=0.05, msg="the same bytes")
         page = (self.dir / "ladder.html").read_text()
         for variant in ladder:
             self.assertIn(variant["variant"], page)

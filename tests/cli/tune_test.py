@@ -28,6 +28,34 @@ class TuneTest(CliTest):
                                     "chunks": chunks, **options})
         return name
 
+    def test_encoded_images(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 60)
+        self.h5pack("folder", "photos", "-o", "a.h5", "--store", "encoded")
+        self.assert_refused(["tune", "a.h5"], 2, ["a.h5"], "--decode")
+        # A thousand bytes or so become 786,432, which a hard disk has to bring.
+        report = self.tune("a.h5", "--decode", "512", "--crop", "whole", "--disk", "hdd")
+        stored, packed = (report[name]["first_epoch"] for name in ("as_stored", "packed"))
+        self.assertEqual(report["source"]["height"], 512)
+        self.assertGreater(stored["images_per_second"], packed["images_per_second"])
+        self.assertFalse(report["pack"])
+        self.assertGreater(report["machine"]["decode_bytes_per_second"], 1e6)
+        self.assertNotEqual(report["machine"]["decode_bytes_per_second"], 0.35e9, "measured")
+        self.assertIn("chunkio.Decode(512, crop=\"whole\")", report["commands"]["python"])
+        self.assertIn(".crop = chunkio::CropMode::whole", report["commands"]["cpp"])
+        self.assertIsNone(report["commands"]["h5py"])
+        # From a fast disk pixels come as fast as they can be copied.
+        report = self.tune("a.h5", "--decode", "32x24", "--disk", "nvme")
+        stored, packed = (report[name]["first_epoch"] for name in ("as_stored", "packed"))
+        self.assertEqual(stored["bottleneck"], "decode")
+        self.assertGreater(packed["images_per_second"], stored["images_per_second"])
+        self.assertEqual(report["as_stored"]["resident"], "host")
+        # Which a random part of each image cannot be.
+        report = self.tune("a.h5", "--decode", "32x24", "--crop", "random-resized", "--disk", "nvme")
+        self.assertEqual(report["as_stored"]["resident"], "none")
+        self.assertFalse(report["pack"])
+        self.assertIn("another one each epoch", " ".join(report["notes"]))
+        self.assertIn("encoded", self.h5pack("tune", "a.h5", "--decode", "32").stdout)
+
     def test_a_folder(self):
         make_class_folder(self.dir / "photos", ["cat", "dog"], 10)
         report = self.tune("photos", "--disk", "nvme", "--step-ms", 12)

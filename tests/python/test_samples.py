@@ -17,6 +17,7 @@ import zlib
 import h5py
 import numpy as np
 import pytest
+from make_ratings import ratings
 
 import chunkio
 
@@ -140,23 +141,6 @@ def test_plain(files, run):
     output = run(sys.executable, sample("train_plain.py"), *files)
     assert accuracy(output) > 60, output
     assert "s of stall" in output
-
-
-def ratings(path, users, seed):
-    """Users who like items of few of 20 kinds, in the file that h5pack csr writes as anndata's."""
-    random = np.random.default_rng(seed)
-    items, kinds = 400, 20
-    rows = []
-    for _ in range(users):
-        liked = random.choice(kinds, 2, replace=False)
-        rows.append(np.flatnonzero((random.random(items) < 0.6) & np.isin(np.arange(items) % kinds, liked)))
-    with h5py.File(path, "w") as file:
-        matrix = file.create_group("X")
-        matrix.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": (users, items)})
-        matrix["indptr"] = np.cumsum([0] + [len(row) for row in rows])
-        matrix["indices"] = np.concatenate(rows).astype(np.int32)
-        matrix["data"] = np.ones(len(matrix["indices"]), np.float32)
-    return str(path)
 
 
 def test_vae(run, tmp_path):

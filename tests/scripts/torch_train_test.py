@@ -1,7 +1,7 @@
 """The trainers with LibTorch, on the CPU and on drawn images: they learn, what they print can be read, and what they cannot do
 is one line and the right exit code.
 
-    torch_train_test.py MAKE_PICTURES H5PACK TRAIN_CIFAR TRAIN_CELEBA ACCURACY_PY
+    torch_train_test.py MAKE_PICTURES H5PACK TRAIN_CIFAR TRAIN_CELEBA TRAIN_VAE ACCURACY_PY
 """
 
 import json
@@ -14,9 +14,10 @@ import tempfile
 import unittest
 
 import numpy as np
+from make_ratings import ratings
 from PIL import Image
 
-MAKE_PICTURES, H5PACK, TRAIN_CIFAR, TRAIN_CELEBA, ACCURACY = sys.argv[1:6]
+MAKE_PICTURES, H5PACK, TRAIN_CIFAR, TRAIN_CELEBA, TRAIN_VAE, ACCURACY = sys.argv[1:7]
 # A GPU that there may be is left alone: these are tests of the CPU's part.
 ENVIRONMENT = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 
@@ -144,7 +145,16 @@ class TrainersTest(unittest.TestCase):
         epochs, _ = self.train(TRAIN_CIFAR, self.classes[:1], "--epochs", 1, "--limit-images", 20, *CIFAR)
         self.assertEqual(epochs[0]["images"], 20)
 
+    def test_items_are_recommended(self):
+        output = run(TRAIN_VAE, ratings(self.dir / "users.h5ad", 6000, 1), ratings(self.dir / "others.h5ad", 300, 2)).stdout
+        self.assertRegex(output, r"epoch 7: loss \S+, \d+ users/s, stall \S+ s\n")
+        # Ranked by chance it is about 0.1.
+        self.assertGreater(float(re.search(r"NDCG@100 (\S+) of 300 users", output)[1]), 0.45)
+
     def test_bad_input_is_one_line(self):
+        self.refuse(1, "none.h5", TRAIN_VAE, self.dir / "none.h5")
+        self.refuse(1, "no sparse matrix; h5pack csr", TRAIN_VAE, self.classes[0])
+        self.refuse(2, "usage: chunkio-train-vae RATINGS", TRAIN_VAE)
         self.refuse(1, "none.h5", TRAIN_CIFAR, self.dir / "none.h5")
         self.refuse(1, "none.h5", TRAIN_CIFAR, self.classes[0], self.dir / "none.h5")
         self.refuse(1, "has no class labels.*chunkio-train-celeba", TRAIN_CIFAR, self.attributes[0])

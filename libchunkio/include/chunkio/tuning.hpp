@@ -57,7 +57,8 @@ struct MachineRates {
   double copy_bytes_per_second = 14e9;
   /// The same of all threads together; 0: as many times that of one as there are threads.
   double memory_bytes_per_second = 29e9;
-  /// Bytes of pixels one thread gains from filtered chunks in one second; > 0.
+  /// Bytes of pixels one thread gains from filtered chunks, or from encoded images, in one second;
+  /// > 0.
   double decode_bytes_per_second = 0.35e9;
   /// Bytes a second to a device, e.g. a GPU; 0: there is none, or it does not limit.
   double bus_bytes_per_second = 0;
@@ -115,11 +116,13 @@ struct StoredGroups {
   std::int64_t samples = 1;        ///< Of a row group: of a chunk, if chunks hold whole samples.
   std::int64_t num_requests = 1;   ///< Chunks that hold these samples.
   std::int64_t request_bytes = 0;  ///< Of one of them as it is stored; >= 1.
-  std::int64_t decoded_bytes = 0;  ///< Of all of them, before filters; 0: they have none.
+  /// Of all of them, before filters, or of the samples that encoded images become; 0: nothing is
+  /// decoded.
+  std::int64_t decoded_bytes = 0;
 };
 
 /// How `dataset` lies in its file, as Loader reads it: unfiltered chunks of more than half a window
-/// and contiguous data in parts of 4 MiB.
+/// and contiguous data in parts of 4 MiB. \pre encoded images were opened with OpenOptions::decode.
 CHUNKIO_EXPORT StoredGroups stored_groups(const DatasetInfo& dataset);
 
 struct TuningTask {
@@ -128,6 +131,8 @@ struct TuningTask {
   std::int64_t row_bytes = 0;     ///< Of labels and other fields of one sample.
   /// A file that stays as it is; absent: images are to be packed, without filters.
   std::optional<StoredGroups> stored = {};
+  /// Whether samples may be kept in memory: not where they are another part of an image each epoch.
+  bool can_be_resident = true;
   /// Bytes the loader may allocate; >= 1.
   std::int64_t memory_bytes = std::int64_t{4} << 30;
   /// Bytes that the page cache can hold beside that; a larger file is read from the disk in each

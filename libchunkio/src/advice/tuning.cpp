@@ -170,7 +170,7 @@ Candidate settings_for(const TuningTask& task, const MachineRates& rates,
 
   MachineRates later = rates;
   const std::int64_t resident = candidate.needed_bytes + image_bytes;
-  if (resident <= task.memory_bytes) {
+  if (task.can_be_resident && resident <= task.memory_bytes) {
     found.resident = Resident::host;
     plan.decoded_bytes = 0;
   }
@@ -213,6 +213,12 @@ StoredGroups stored_groups(const DatasetInfo& dataset) {
   const StoredLayout& stored = dataset.stored;
   const bool filtered = !stored.filters.empty();
   groups.samples = plan::group_samples(dataset, kDefaultWindowBytes);
+  if (dataset.encoded) {
+    groups.request_bytes = std::max<std::int64_t>(
+        1, product(groups.samples, dataset.encoded->num_bytes) / dataset.num_samples);
+    groups.decoded_bytes = product(groups.samples, sample_bytes);
+    return groups;
+  }
   if (!stored.chunked || groups.samples != std::min(stored.chunk_shape[0], dataset.num_samples)) {
     groups.request_bytes = groups.samples * sample_bytes;
     return groups;

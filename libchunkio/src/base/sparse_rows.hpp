@@ -3,7 +3,7 @@
 /// Rows differ in length, so a batch's memory is laid out when all its rows are there. Until then a
 /// slot of the ring has a reference for each row, of one size, to where its row group was read to;
 /// so the order, flow control, lanes and skipping are those of rows of one length. Blocks end with
-/// the last of their rows.
+/// the last of their rows, unless they are to stay (Resident::host).
 #pragma once
 
 #include <algorithm>
@@ -40,6 +40,9 @@ class SparseBlocks {
   /// \param bytes  that all blocks take, those included that are kept for later.
   /// To be called before the first take(): without it, nothing is kept.
   void limit(std::int64_t bytes) noexcept { limit_ = static_cast<std::size_t>(bytes); }
+  /// Blocks stay for as long as this does, whatever is taken of them. To be called before the first
+  /// take().
+  void stay() noexcept { stay_ = true; }
 
   /// A block of at least `bytes`, for `rows` rows. \throws Error out_of_resources.
   [[nodiscard]] SparseBlock& take(std::size_t bytes, std::int64_t rows) {
@@ -71,7 +74,12 @@ class SparseBlocks {
 
   /// `rows` of the block were taken.
   void release(SparseBlock& block, std::int64_t rows) noexcept {
-    if (block.rows.fetch_sub(rows, std::memory_order_acq_rel) > rows) return;
+    if (stay_ || block.rows.fetch_sub(rows, std::memory_order_acq_rel) > rows) return;
+    give_back(block);
+  }
+
+  /// No row of the block will be taken. \pre none was.
+  void give_back(SparseBlock& block) noexcept {
     const std::lock_guard lock(mutex_);
     std::unique_ptr<SparseBlock>& place = used_[block.index];
     std::swap(place, used_.back());
@@ -82,6 +90,7 @@ class SparseBlocks {
 
   /// All rows that were not taken are given up. \pre nobody reads or writes blocks.
   void release_all() noexcept {
+    if (stay_) return;
     const std::lock_guard lock(mutex_);
     for (auto& used : used_) keep(std::move(used));
     used_.clear();
@@ -103,6 +112,7 @@ class SparseBlocks {
   }
 
   std::size_t limit_ = 0;
+  bool stay_ = false;
 
   std::mutex mutex_;  // guards what follows
   std::size_t bytes_ = 0;

@@ -40,19 +40,25 @@ bool is_large(const RingField& field, std::int64_t num_rows, std::int64_t memory
   return !bytes || *bytes > memory_budget / kCachedShare;
 }
 
+/// \throws Error out_of_resources unless the budget has room for what is kept.
+/// \param bytes  absent: too many to count.
+void require_room(std::optional<std::int64_t> bytes, const RowGroups& groups,
+                  const std::string& of_rows, const LoaderOptions& options) {
+  if (bytes && *bytes <= options.memory.budget) return;
+  throw Error(ErrorCode::out_of_resources,
+              "resident = host keeps " + std::to_string(groups.num_samples()) + " rows of " +
+                  of_rows + ", more than memory_budget " + std::to_string(options.memory.budget) +
+                  "; raise it, or leave them in the file",
+              "resident = host", "memory_budget");
+}
+
 std::unique_ptr<ChunkSource> keep_if_wanted(std::unique_ptr<ChunkSource> source,
                                             std::int64_t row_bytes, const RowGroups& groups,
                                             const LoaderOptions& options) {
   if (options.memory.resident == Resident::none) return source;
   // Asked before the memory is reserved, so that the error is that of the budget.
-  const auto bytes = sources::ResidentSource::kept_bytes(groups, row_bytes);
-  if (!bytes || *bytes > options.memory.budget) {
-    throw Error(ErrorCode::out_of_resources,
-                "resident = host keeps " + std::to_string(groups.num_samples()) + " rows of " +
-                    std::to_string(row_bytes) + " bytes, more than memory_budget " +
-                    std::to_string(options.memory.budget) + "; raise it, or leave them in the file",
-                "resident = host", "memory_budget");
-  }
+  require_room(sources::ResidentSource::kept_bytes(groups, row_bytes), groups,
+               std::to_string(row_bytes) + " bytes", options);
   return std::make_unique<sources::ResidentSource>(groups, row_bytes, std::move(source));
 }
 
@@ -144,11 +150,7 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
                  const LoaderOptions& options, const RowGroups& groups, const InFlight& in_flight,
                  RingLayout& layout, OpenedArrays& opened) {
   const std::string& path = files.front()->info.path;
-  if (options.memory.resident != Resident::none) {
-    throw Error(ErrorCode::unsupported,
-                path + ": rows of a sparse matrix cannot be kept on the host; leave out resident",
-                "resident");
-  }
+  const bool resident = options.memory.resident != Resident::none;
   require_direct(options, path, "rows of a sparse matrix");
   sources::SparseExtents extents;
   std::unique_ptr<ChunkSource> source = select_together(
@@ -161,14 +163,24 @@ void open_sparse(const Files& files, const sources::SourceRequest& request,
   layout.sparse->batch_bytes =
       base::SparseLayout::bytes(layout.rows, extents.rows.largest_sum(layout.rows),
                                 matrix.values->stored.dtype, matrix.index_dtype());
-  const std::int64_t reads = std::min(in_flight.groups, in_flight.rows);
-  const bool whole_groups = options.order.mode != OrderMode::random && !groups.is_selection();
+  // What stays is read in whole groups.
+  const InFlight most = resident ? InFlight{groups.num_samples(), groups.num_groups()} : in_flight;
+  const std::int64_t reads = std::min(most.groups, most.rows);
+  const bool whole_groups =
+      (resident || options.order.mode != OrderMode::random) && !groups.is_selection();
   const std::int64_t block_bytes = sources::SparseSource::block_bytes(
       matrix,
-      std::min(extents.groups.largest_sum(in_flight.groups),
-               sources::SparseSource::kMostRead * extents.rows.largest_sum(in_flight.rows)),
-      whole_groups ? reads : in_flight.rows, reads, opened.direct_io);
+      std::min(extents.groups.largest_sum(most.groups),
+               sources::SparseSource::kMostRead * extents.rows.largest_sum(most.rows)),
+      whole_groups ? reads : most.rows, reads, opened.direct_io);
   layout.sparse->blocks->limit(block_bytes);
+  if (resident) {
+    require_room(block_bytes, groups,
+                 "a sparse matrix in " + std::to_string(block_bytes) + " bytes", options);
+    layout.sparse->blocks->stay();
+    source = keep_if_wanted(std::move(source), static_cast<std::int64_t>(layout.leading.row_bytes),
+                            groups, options);
+  }
   opened.sparse_bytes = (options.memory.max_held + 1) * layout.sparse->batch_bytes + block_bytes;
   opened.source = SourceKind::direct;
   opened.reason = matrix.values->filters.empty() ? "rows of a sparse matrix"

@@ -131,7 +131,7 @@ ReadCost SparseSource::place_together(const RowGroup& group, std::span<const Row
     }
   } catch (...) {
     for (const RowTarget& row : rows) *reinterpret_cast<base::SparseRow*>(row.target) = {};
-    blocks_->release(block, num_rows);
+    blocks_->give_back(block);
     throw;
   }
   base::store_fence();

@@ -136,6 +136,38 @@ TEST_F(LoaderSparseTest, RanksShareTheRows) {
   EXPECT_EQ(sorted(rows), all_rows(kSparseRows));
 }
 
+TEST_F(LoaderSparseTest, KeptOnTheHost) {
+  for (const bool some : {false, true}) {
+    for (const OrderMode mode : {OrderMode::chunk_shuffled, OrderMode::random}) {
+      LoaderOptions wanted = options();
+      wanted.memory.resident = Resident::host;
+      wanted.order.mode = mode;
+      Rows expected = all_rows(kSparseRows);
+      if (some) {
+        wanted.rows = RowSelection({{10, 30}, {100, 180}});
+        std::erase_if(expected, [](std::int64_t row) {
+          return row < 10 || (30 <= row && row < 100) || 180 <= row;
+        });
+      }
+      Loader loader(open("gzip"), wanted);
+      std::vector<Batch> held;
+      for (const std::int64_t epoch : {0, 1, 2}) {
+        // What was left off stays, too.
+        loader.start_epoch(epoch);
+        held.push_back(*loader.next());
+        EXPECT_EQ(sorted(rows_of(loader, epoch)), expected);
+      }
+      EXPECT_EQ(loader.epoch_stats(2).bytes_read, 0);
+      for (const Batch& batch : held) rows_of(batch);
+    }
+  }
+  LoaderOptions little = options();
+  little.memory.resident = Resident::host;
+  little.memory.budget = 20'000;
+  expect_error(ErrorCode::out_of_resources, {"resident", "memory_budget"},
+               [&] { Loader(open("anndata"), little); });
+}
+
 TEST_F(LoaderSparseTest, SelectedRowsAloneAreDelivered) {
   const Dataset dataset = open("gzip");
   LoaderOptions wanted = options();
@@ -330,9 +362,6 @@ TEST(SizeCountsTest, TheSumOfTheLargestIsHardlyMoreThanTheirs) {
 TEST_F(LoaderSparseTest, WhatCannotBeIsRefused) {
   const Dataset dataset = open("anndata");
   LoaderOptions wanted = options();
-  wanted.memory.resident = Resident::host;
-  expect_error(ErrorCode::unsupported, {"resident"}, [&] { Loader(dataset, wanted); });
-  wanted = options();
   wanted.io.verify = Verify::first_epoch;
   expect_error(ErrorCode::unsupported, {"verify", "no digests"}, [&] { Loader(dataset, wanted); });
   wanted = options();

@@ -14,6 +14,7 @@
 #include <chunkio/error.hpp>
 #include <chunkio/tuning.hpp>
 
+#include "cli/byte_size.hpp"
 #include "cli/command.hpp"
 #include "cli/help.hpp"
 #include "cli/interruptible.hpp"
@@ -69,6 +70,20 @@ void compare_with_packed(TuneReport& report) {
       cli::decimals(kWorthSeconds, 1) + " s");
 }
 
+/// What else there is to say of a file of encoded images.
+void compare_with_pixels(TuneReport& report) {
+  const TunedSource& source = report.source;
+  const std::int64_t pixel_bytes = source.num_samples * source.sample_bytes();
+  report.notes.push_back("as pixels of this size the images take " +
+                         cli::format_bytes(pixel_bytes) + ", encoded " +
+                         cli::format_bytes(source.encoded_bytes));
+  if (!source.random_crops()) return;
+  report.pack = report.pack && !report.as_stored;
+  report.notes.emplace_back(
+      "packed images would have one part of each image, not another one each epoch: so they are "
+      "not advised");
+}
+
 struct TuneOptions {
   PackRequest source = {};
   std::string kind = {};
@@ -101,15 +116,7 @@ void settle_disk(const TuneOptions& options, const OpenedSource& opened, TuneRep
     report.disk_origin = "measured";
     report.disk_method = measured.method;
     report.rates.disk = measured.limit;
-    if (opened.dataset) {
-      try {
-        report.rates = measure_rates(*opened.dataset, report.rates);
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::cancelled) throw;
-        report.notes.push_back(std::string("copying and decoding could not be measured (") +
-                               error.what() + "): figures of another machine are assumed");
-      }
-    } else {
+    if (!opened.dataset) {
       report.notes.push_back(
           "the disk of the folder --scratch was measured (default: the current one): pack to that "
           "disk");
@@ -125,11 +132,37 @@ void settle_disk(const TuneOptions& options, const OpenedSource& opened, TuneRep
   }
 }
 
+/// How fast encoded images are decoded depends on their files, so it is always measured.
+void settle_processors(const TuneOptions& options, const OpenedSource& opened, TuneReport& report) {
+  if (!opened.dataset || !(options.measure || opened.source.encoded_bytes > 0)) return;
+  try {
+    report.rates = measure_rates(*opened.dataset, report.rates);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    report.notes.push_back(std::string("copying and decoding could not be measured (") +
+                           error.what() + "): figures of another machine are assumed");
+  }
+}
+
 /// FILE.h5 and FILE-*-of-00008.h5 to FILE-tuned.h5.
 std::string tuned_name(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string stem = file.stem().string();
   return (file.parent_path() / (stem.substr(0, stem.rfind("-*-of-")) + "-tuned.h5")).string();
+}
+
+/// An expression that makes the options.
+std::string decode_text(const chunkio::DecodeOptions& decode, bool python) {
+  const std::string crop(to_string(decode.crop));
+  const bool is_default = decode.crop == chunkio::CropMode::center;
+  const std::string height = std::to_string(decode.height);
+  const std::string width = std::to_string(decode.width);
+  if (python) {
+    return "chunkio.Decode(" + height + (decode.width == decode.height ? "" : ", " + width) +
+           (is_default ? "" : ", crop=" + cli::string_literal(crop)) + ")";
+  }
+  return "chunkio::DecodeOptions{.height = " + height + ", .width = " + width +
+         (is_default ? "" : ", .crop = chunkio::CropMode::" + crop) + "}";
 }
 
 /// The options that are not those by default: keywords of Python, or members of a braced list.
@@ -144,6 +177,7 @@ std::string open_text(const chunkio::OpenOptions& open, bool python) {
     const std::string name(to_string(*open.layout));
     add("layout", python ? cli::string_literal(name) : "chunkio::Layout::" + name);
   }
+  if (open.decode) add("decode", decode_text(*open.decode, python));
   if (open.allow_external) add("allow_external", python ? "True" : "true");
   return cli::joined(options, ", ");
 }
@@ -193,6 +227,7 @@ void add_lines(TuneReport& report) {
                        ", memory_budget=" + std::to_string(advice.memory_budget) +
                        (advice.resident == chunkio::Resident::host ? ", resident=\"host\"" : "") +
                        ")";
+  if (source.encoded_bytes > 0 && !report.pack) return;
   const bool chunked = report.pack || source.random_h5py.has_value();
   if (chunked && !(source.several_files && !report.pack)) {
     report.h5py_line = cli::h5py_line(file, advice.cache);
@@ -216,6 +251,7 @@ TuneReport tune_for(const TuneOptions& options) {
   report.rates.num_cpus =
       options.cpus > 0 ? options.cpus : std::max(1, tbb::info::default_concurrency());
   settle_disk(options, opened, report);
+  settle_processors(options, opened, report);
 
   chunkio::TuningTask task{.num_samples = opened.source.num_samples,
                            .sample_bytes = opened.source.sample_bytes(),
@@ -227,6 +263,7 @@ TuneReport tune_for(const TuneOptions& options) {
   report.packed = chunkio::tune(task, report.rates);
   if (opened.source.stored) {
     task.stored = opened.source.stored;
+    task.can_be_resident = !opened.source.random_crops();
     try {
       report.as_stored = chunkio::tune(task, report.rates);
     } catch (const Error& error) {
@@ -236,6 +273,7 @@ TuneReport tune_for(const TuneOptions& options) {
     }
   }
   if (report.as_stored) compare_with_packed(report);
+  if (opened.source.encoded_bytes > 0) compare_with_pixels(report);
   add_lines(report);
   if (opened.dataset && !opened.dataset->info().labels) {
     report.notes.push_back("labels: " + cli::no_labels_text(opened.dataset->info()));

@@ -43,13 +43,15 @@ std::string tuned_disk_text(const TuneReport& report) {
 
 std::string settings_text(const TuneReport& report) {
   const chunkio::Tuning& advice = report.advice();
-  std::string text = "chunks of " + cli::counted(advice.chunk_samples, "image") + " (" +
-                     cli::format_bytes(advice.chunk_bytes) + "), windows of " +
-                     cli::format_bytes(advice.window_bytes) + ", " +
-                     std::to_string(advice.num_threads) +
-                     (advice.num_threads == 1 ? " thread, " : " threads, ") +
-                     std::to_string(advice.prefetch_depth) + " batches ahead, memory budget " +
-                     cli::format_bytes(advice.memory_budget);
+  std::string text = report.pack || report.source.encoded_bytes == 0
+                         ? "chunks of " + cli::counted(advice.chunk_samples, "image") + " (" +
+                               cli::format_bytes(advice.chunk_bytes) + "), "
+                         : "";
+  text += "windows of " + cli::format_bytes(advice.window_bytes) + ", " +
+          std::to_string(advice.num_threads) +
+          (advice.num_threads == 1 ? " thread, " : " threads, ") +
+          std::to_string(advice.prefetch_depth) + " batches ahead, memory budget " +
+          cli::format_bytes(advice.memory_budget);
   if (advice.resident == chunkio::Resident::host) text += ", all images kept in memory";
   return text;
 }

@@ -243,14 +243,15 @@ chunkio::MachineRates measure_rates(const chunkio::Dataset& dataset,
   chunkio::MachineRates rates = defaults;
   const chunkio::LoaderStats one = stats_of_second_epoch(dataset, rows, 1);
   const auto bytes = static_cast<double>(one.bytes_delivered);
+  if ((info.encoded || !info.stored.filters.empty()) && one.decode_seconds > 0) {
+    rates.decode_bytes_per_second = bytes / one.decode_seconds;
+  }
+  if (info.encoded) return rates;
   if (one.copy_seconds > 0) {
     rates.copy_bytes_per_second = bytes / one.copy_seconds;
     // Contained in what was measured.
     rates.row_seconds = 0;
     rates.group_seconds = 0;
-  }
-  if (!info.stored.filters.empty() && one.decode_seconds > 0) {
-    rates.decode_bytes_per_second = bytes / one.decode_seconds;
   }
   const std::int64_t threads = std::min<std::int64_t>(rates.num_cpus, 8);
   const chunkio::LoaderStats all = stats_of_second_epoch(dataset, rows, threads);

@@ -53,8 +53,8 @@ class MeteredFile {
 [[nodiscard]] MeasuredDisk measure_disk(const MeteredFile& file, double seconds);
 
 /// Copying, and undoing filters if the file has them, as the Loader does both: the first 128 MiB of
-/// images, once so that they are in memory and once more for the time. The disk of the result,
-/// and rates that cannot be told, are those of `defaults`.
+/// images, once so that they are in memory and once more for the time; of encoded images decoding
+/// alone. The disk of the result, and rates that cannot be told, are those of `defaults`.
 /// \throws chunkio::Error as Loader does.
 [[nodiscard]] chunkio::MachineRates measure_rates(const chunkio::Dataset& dataset,
                                                   const chunkio::MachineRates& defaults);

@@ -53,6 +53,13 @@ std::string open_options(const chunkio::OpenOptions& open) {
   if (!open.images.empty()) text += " --images " + cli::shell_word(open.images);
   if (!open.labels.empty()) text += " --label-field " + cli::shell_word(open.labels);
   if (open.layout) text += " --layout " + std::string(to_string(*open.layout));
+  if (open.decode) {
+    const chunkio::DecodeOptions& decode = *open.decode;
+    text += " --decode " + std::to_string(decode.height) + "x" + std::to_string(decode.width);
+    if (decode.crop != chunkio::CropMode::center) {
+      text += decode.crop == chunkio::CropMode::whole ? " --crop whole" : " --crop random-resized";
+    }
+  }
   return text + (open.allow_external ? " --allow-external" : "");
 }
 
@@ -66,8 +73,9 @@ void require_use(const std::string& found, const PackRequest& request,
   }
   if (found != kHdf5 && !open_options(open).empty()) {
     refuse(
-        "--images, --label-field, --layout and --allow-external are for an HDF5 file, not for "
-        "images that are still to be packed");
+        "--images, --label-field, --layout, --decode and --allow-external are for an HDF5 file, "
+        "not "
+        "for images that are still to be packed");
   }
   for (const SourceKind* kind : source_kinds()) {
     if (kind->name == found || own_options(*kind, request.source).empty()) continue;
@@ -130,12 +138,10 @@ OpenedSource open_file(const std::string& path, const chunkio::OpenOptions& open
   OpenedSource opened;
   opened.dataset = chunkio::Dataset::open(path, open);
   const chunkio::DatasetInfo& info = opened.dataset->info();
-  if (info.encoded) {
-    throw chunkio::Error(chunkio::ErrorCode::unsupported,
-                         info.path +
-                             ": its images are encoded, and tune plans chunks of raw ones; h5pack "
-                             "doctor measures what limits, and h5pack repack --decode makes raw "
-                             "ones");
+  if (info.encoded && !open.decode) {
+    refuse(info.path +
+           ": its images are encoded, each in a size of its own; say with --decode at which size "
+           "to train");
   }
   require_images(info);
   TunedSource& source = opened.source;
@@ -148,6 +154,7 @@ OpenedSource open_file(const std::string& path, const chunkio::OpenOptions& open
   source.width = info.width;
   source.channels = info.channels;
   source.row_bytes = row_bytes(info);
+  if (info.encoded) source.encoded_bytes = info.encoded->num_bytes;
   source.stored = chunkio::stored_groups(info);
   source.several_files = !info.shards.empty();
   if (info.stored.chunked && !source.several_files) {

@@ -25,6 +25,7 @@ struct TunedSource {
   std::int64_t num_samples = 0;
   std::int64_t height = 0, width = 0, channels = 0;
   std::int64_t row_bytes = 0;                               ///< Of labels and fields of a sample.
+  std::int64_t encoded_bytes = 0;                           ///< Of a file of encoded images.
   std::optional<chunkio::StoredGroups> stored = {};         ///< Of a file.
   bool several_files = false;                               ///< Shards.
   std::optional<chunkio::Hdf5Reads> random_h5py = {};       ///< Of a chunked file: random order and
@@ -32,6 +33,10 @@ struct TunedSource {
   std::optional<chunkio::Hdf5Reads> chunk_order_h5py = {};  ///< Chunk order, recommended cache.
 
   [[nodiscard]] std::int64_t sample_bytes() const noexcept { return height * width * channels; }
+  /// Whether each epoch has another part of an image, which a file of pixels does not have.
+  [[nodiscard]] bool random_crops() const noexcept {
+    return encoded_bytes > 0 && open.decode->crop == chunkio::CropMode::random_resized;
+  }
 };
 
 /// A source to be packed, or an HDF5 file.

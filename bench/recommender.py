@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""An epoch of the recommender of samples/python/train_vae.py, fed by chunkio and in the two ways that people write.
+
+    python bench/recommender.py RATINGS.h5ad [--rounds 3] [--step-ms 20] [--json OUT]
+
+Compared are `csr[rows].toarray()` in the loop, and a DataLoader of single rows as it is by default. Epochs alternate;
+the first batch of each way is compared with the matrix before. With --step-ms the thread sleeps that long for each
+batch in place of the network, as one waits for a GPU; without, the network is trained on the CPU. The stall is the
+time in which neither happens.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import time
+
+import numpy as np
+import torch
+from torch.utils.dlpack import from_dlpack
+
+import chunkio
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "peers"), str(HERE.parent / "samples" / "python")]
+
+import dense_rows  # noqa: E402
+import train_vae  # noqa: E402
+
+
+def by_chunkio(data, batch):
+    loader, densify = chunkio.Loader(data, batch_size=batch, seed=7, num_epochs=1), chunkio.Densifier(data, binary=True)
+    for rows in loader:
+        yield from_dlpack(densify(rows)), np.asarray(rows.sample_ids)
+
+
+def by_toarray(matrix, batch):
+    order = np.random.default_rng(7).permutation(matrix.shape[0])
+    for first in range(0, len(order), batch):
+        rows = order[first:first + batch]
+        yield torch.from_numpy(matrix[rows].toarray()), rows
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def __len__(self):
+        return self.matrix.shape[0]
+
+    def __getitem__(self, row):
+        return torch.from_numpy(self.matrix[row].toarray()[0]), row
+
+
+def by_rows(matrix, batch):
+    yield from torch.utils.data.DataLoader(Rows(matrix), batch_size=batch, shuffle=True)
+
+
+def make_step(columns, step_ms):
+    """What is done with a batch."""
+    if step_ms is not None:
+        return lambda x: time.sleep(step_ms / 1e3)
+    torch.manual_seed(7)
+    model = train_vae.Autoencoder(columns)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+    def step(x):
+        scores, divergence = model(x)
+        loss = -(torch.log_softmax(scores, 1) * x).sum(1).mean() + train_vae.KL_WEIGHT * divergence
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def epoch(batches, step, matrix, limit):
+    """Seconds, and which share of them was no step."""
+    rows, busy, start = 0, 0.0, time.perf_counter()
+    for x, ids in batches:
+        before = time.perf_counter()
+        step(x)
+        busy += time.perf_counter() - before
+        rows += len(ids)
+        if limit and rows >= limit:
+            break
+    seconds = time.perf_counter() - start
+    assert rows == matrix.shape[0] or limit
+    return {"rows_per_second": rows / seconds, "stall": 1 - busy / seconds}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file")
+    parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=0, help="end each epoch after about so many; 0: whole ones")
+    parser.add_argument("--step-ms", type=float)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+
+    data = chunkio.Dataset(options.file)
+    matrix = dense_rows.load_matrix(options.file)
+    matrix.data[:] = 1  # as Densifier(binary=True)
+    ways = {"chunkio": lambda: by_chunkio(data, options.batch), "csr[rows].toarray()": lambda: by_toarray(matrix, options.batch),
+            "DataLoader of rows": lambda: by_rows(matrix, options.batch)}
+    for name, make in ways.items():
+        x, ids = next(iter(make()))
+        assert np.array_equal(x.numpy(), matrix[np.asarray(ids)].toarray()), name
+    step = make_step(matrix.shape[1], options.step_ms)
+    found = {name: [] for name in ways}
+    for _ in range(options.rounds):
+        for name, make in ways.items():
+            found[name].append(epoch(make(), step, matrix, options.rows))
+
+    def spread(values):
+        return f"{statistics.median(values):.4g} ({min(values):.4g} to {max(values):.4g})"
+
+    report = {"shape": list(matrix.shape), "values": int(matrix.nnz), "step_ms": options.step_ms, "ways": found}
+    for name, epochs in found.items():
+        line = f"{name}: {spread([e['rows_per_second'] for e in epochs])} users/s, stall {spread([e['stall'] for e in epochs])}"
+        if name != "chunkio":
+            ratios = [ours["rows_per_second"] / theirs["rows_per_second"] for ours, theirs in zip(found["chunkio"], epochs)]
+            line += f"; chunkio / this {spread(ratios)}"
+        print(line)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(report, file)
+
+
+if __name__ == "__main__":
+    main()
