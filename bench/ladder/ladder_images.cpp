@@ -43,8 +43,10 @@ void write_encoded(const std::string& path, const JpegFolder& files) {
   FileReader reader;
   chunkio::EncodedWriter writer(path, {});
   for (const std::string& file : files.files) {
-    writer.add(
-        {.bytes = reader.read(file), .height = files.size.height, .width = files.size.width});
+    const std::span<const std::byte> bytes = reader.read(file);
+    writer.add({.bytes = {bytes.begin(), bytes.end()},
+                .height = files.size.height,
+                .width = files.size.width});
   }
   writer.close({});
 }
