@@ -142,5 +142,5 @@ class LadderTest(CliTest):
             process.wait()
         results = json.loads((self.dir / "ladder.json").read_text())
         self.assertFalse(results["complete"])
-        self.assertEqual(len(results["ladder"]), 10)
+        self.assertEqual(len(results["ladder"]), 11)
         self.assertEqual(list((self.dir / "scratch").iterdir()), [])
