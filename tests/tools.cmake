@@ -3,7 +3,7 @@
 chunkio_add_cli_tests(short info preview reference)
 chunkio_add_cli_tests(medium append arrays bad_input csr doctor export golden help hostile interrupted pack program ranks repack resume shard skip sparse stream tune verify)
 if(CHUNKIO_HAS_CODECS)
-  chunkio_add_cli_tests(medium encoded)
+  chunkio_add_cli_tests(medium encoded encoded_faults encoded_repack)
 endif()
 
 # Signals while libhdf5 does not return, by a library that is loaded before it.
@@ -50,6 +50,8 @@ chunkio_add_unit_tests(
           unit/h5pack/image/decode_test.cpp
           unit/h5pack/sources/folder_source_test.cpp
           unit/h5pack/pack/packer_test.cpp
+          unit/h5pack/image/jpeg_encoder_test.cpp
+          unit/h5pack/image/jpeg_limiter_test.cpp
           unit/h5pack/image/orientation_test.cpp
           unit/h5pack/image/transform_test.cpp
           unit/base/pixel_statistics_test.cpp

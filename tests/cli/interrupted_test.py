@@ -93,6 +93,20 @@ class InterruptedTest(CliTest):
                 self.bring_through_often(["folder", "photos", "--on-error", "skip", "--report", "bad.jsonl", *options],
                                          SKIPPED)
 
+    def test_pack_encoded(self):
+        make_photos_with_bad_names(self.dir, 20, 15, (160, 120))
+        for options in ([], ["--order", "source", "--max-side", 50]):
+            with self.subTest(options):
+                self.bring_through_often(["folder", "photos", "--store", "encoded", "--on-error", "skip", "--report",
+                                          "bad.jsonl", *options], SKIPPED, resumes=False)
+
+    def test_repack_encoded(self):
+        for options in (["--encode", "png", "--rows", "0:400"], ["--encode", "jpeg", "--order", "shuffled"]):
+            with self.subTest(options):
+                self.bring_through_often(["repack", "foreign.h5", *options], resumes=False)
+        self.h5pack("repack", "foreign.h5", "-o", "encoded.h5", "--encode", "png")
+        self.bring_through_often(["repack", "encoded.h5", "--order", "shuffled"], resumes=False)
+
     def test_repack(self):
         for options in ([], ["--order", "shuffled", "--memory-budget", "6MiB"], ["--rows", "100:1400,1450"]):
             with self.subTest(options):
@@ -165,6 +179,50 @@ class InterruptedTest(CliTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, "a file with a filter cannot be resumed; 'out.h5' is written from the beginning")
         self.h5pack("verify", "out.h5")
+
+    def test_encoded_images_leave_nothing_and_say_so(self):
+        make_photos_with_bad_names(self.dir, 20, 15, (160, 120))
+        pack = ["folder", "photos", "--store", "encoded", "--on-error", "skip", "-o", "out.h5"]
+        reference = self.reference(pack, SKIPPED)
+        for number in STOPPED:
+            code, _, errors = self.stopped_as_it_begins([*pack, "--quiet"], number)
+            self.assertEqual(code, STOPPED[number], errors)
+            self.assertEqual(len(errors.splitlines()), 1, errors)
+            self.assertRegex(errors, "nothing of the file is kept, since one of encoded images cannot be resumed")
+            self.assertEqual(list(self.dir.glob("out.h5*")), [])
+
+        self.stopped_as_it_begins(pack, signal.SIGKILL)
+        self.assertEqual([p.name for p in self.dir.glob("out.h5*")], ["out.h5.partial"])
+        self.assert_refused(pack, 1, ["out.h5.partial"], "--resume.*--force")
+        result = self.run_h5pack(*pack, "--resume")
+        self.assertEqual(result.returncode, SKIPPED, result.stderr)
+        self.assertRegex(result.stderr, "encoded images cannot be resumed; 'out.h5' is written from the beginning")
+        assert_contents(self, self.dir / "out.h5", reference)
+        self.assert_only_output()
+        self.assertIn("complete already", self.run_h5pack(*pack, "--resume").stdout)
+        self.assert_refused([*pack, "--resume", "--max-side", 20], 1, ["out.h5", "--max-side"], "--force")
+
+    def test_encoded_images_do_not_replace_what_can_be_resumed(self):
+        make_photos_with_bad_names(self.dir, 20, 15, (160, 120))
+        pack = ["folder", "photos", "--on-error", "skip", "-o", "out.h5"]
+        self.stop_in_the_middle([*pack, "--chunk", 1])
+        self.assert_refused([*pack, "--store", "encoded", "--resume"], 1, ["out.h5.partial"], "--force")
+        self.assertEqual(self.run_h5pack(*pack, "--store", "encoded", "--force").returncode, SKIPPED)
+        self.h5pack("verify", "out.h5")
+
+    def test_shards_of_encoded_images_go_on_with_those_that_are_missing(self):
+        make_class_folder(self.dir / "photos", ["cat", "dog"], 150, 40, 40)
+        pack = ["folder", "photos", "--store", "encoded", "-o", "out.h5"]
+        for shard in ("0/3", "1/3", "2/3"):
+            self.h5pack(*pack, "--shard", shard)
+        names = [f"out-0000{i}-of-00003.h5" for i in range(3)]
+        reference = [contents(self.dir / name) for name in names]
+        (self.dir / names[1]).rename(self.dir / f"{names[1]}.partial")  # as a kill leaves it
+        for i, name in enumerate(names):
+            output = self.h5pack_json(*pack, "--shard", f"{i}/3", "--resume")[0]["outputs"][0]
+            self.assertEqual(output.get("complete_already", False), i != 1)
+            assert_contents(self, self.dir / name, reference[i])
+        self.assertEqual(sorted(path.name for path in self.dir.glob("out*")), names)
 
     def test_splits_go_on_with_the_one_that_is_missing(self):
         repack = ["repack", "foreign.h5", "--chunk", 2, "--split", "0.9:0.1", "-o", "parts"]

@@ -13,11 +13,21 @@ from support import SKIPPED, CliTest, make_photos_with_bad_names
 
 
 class KillTest(CliTest):
-    @under_strace.required
-    def test_killed_at_every_call(self):
+    def setUp(self):
+        super().setUp()
         make_photos_with_bad_names(self.dir, 10, 0, (64, 48))
         (self.dir / "photos" / "cat" / "bad.jpg").write_bytes(b"no image")
-        pack = ["folder", "photos", "--on-error", "skip", "--quiet", "--chunk", 3]
+
+    @under_strace.required
+    def test_killed_at_every_call(self):
+        self.killed_at_every_call("--chunk", 3)
+
+    @under_strace.required
+    def test_a_pack_of_encoded_images(self):
+        self.killed_at_every_call("--store", "encoded", "--max-side", 50)
+
+    def killed_at_every_call(self, *options):
+        pack = ["folder", "photos", "--on-error", "skip", "--quiet", *options]
         self.h5pack_json(*pack, "-o", "reference.h5", code=SKIPPED)
         reference = contents(self.dir / "reference.h5")
 

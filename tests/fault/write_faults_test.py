@@ -315,6 +315,46 @@ class FilteredFileTest(WriterTest):
                 self.run_with_file_size_limit(size)
 
 
+class EncodedFileTest(FilteredFileTest):
+    """Images that stay encoded: the structure comes last, and there is nothing to resume. These few bytes are moved."""
+    OPTIONS = ("encoded",)
+    test_chunks_are_compressed = None
+
+    def lengths(self):
+        return [int(np.prod(self.SAMPLE)) - row % 5 for row in range(self.ROWS)]
+
+    def check_reference(self):
+        lengths, size = self.lengths(), int(np.prod(self.SAMPLE))
+        data = b"".join(bytes((row * size + i) % 251 for i in range(length)) for row, length in enumerate(lengths))
+        self.assertEqual(self.reference["images/data"][3], data)
+        self.assertEqual(self.reference["images/indptr"][3], np.cumsum([0, *lengths]).tobytes())
+        self.assertEqual(self.reference["images/orientations"][3], bytes(1 + row % 8 for row in range(self.ROWS)))
+        self.assertEqual(self.reference["images/sizes"][1], (self.ROWS, 2))
+        self.assertEqual(self.reference["labels"][3], (np.arange(self.ROWS) % 3).tobytes())
+        self.assertEqual(self.reference["further/ids"][3], (np.arange(self.ROWS) * 2 % 3).tobytes())
+
+    def test_what_was_reserved_and_is_not_needed_is_given_back(self):
+        """Of images that were announced and skipped."""
+        self.clear()
+        run = subprocess.run([CHILD, self.out, "4000", str(self.ROWS), *self.OPTIONS], capture_output=True, text=True,
+                             timeout=60)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        status = self.out.stat()
+        self.assertLess(status.st_blocks * 512, status.st_size + (64 << 10))
+        self.assert_perfect()
+
+    def test_memory_that_runs_out_leaves_nothing(self):
+        self.starve(23)
+
+    starve = WriteFaultsTest.starve
+    test_interrupted_calls_are_repeated = WriteFaultsTest.test_interrupted_calls_are_repeated
+
+
+class LargeEncodedFileTest(EncodedFileTest):
+    """More bytes of images lie where they were written first."""
+    SAMPLE, OPTIONS = (150, 160, 3), ("encoded", "large")
+
+
 @under_strace.required
 class EveryCallTest(WriteFaultsTest):
     """The same, and more of it: takes minutes."""
@@ -366,6 +406,7 @@ class EveryCallTest(WriteFaultsTest):
 def load_tests(loader, *_):
     """All but the long ones."""
     suite = unittest.TestSuite()
-    for case in (WriteFaultsTest, ShortenedFileTest, UnfinishedFilesTest, LargeChunksTest, FilteredFileTest):
+    for case in (WriteFaultsTest, ShortenedFileTest, UnfinishedFilesTest, LargeChunksTest, FilteredFileTest,
+                 EncodedFileTest, LargeEncodedFileTest):
         suite.addTests(loader.loadTestsFromTestCase(case))
     return suite

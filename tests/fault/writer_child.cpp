@@ -1,10 +1,12 @@
 /// Writes a small file of known content, to be killed and hindered by write_faults_test.py.
 ///
-/// writer_child PATH PLANNED ROWS [resume] [force] [large] [filter]: PLANNED rows are announced; if
-/// ROWS are fewer, the file is shortened to them. Large: chunks that bypass the page cache. What
-/// happens goes to stdout, line by line and unbuffered: "resumed I" for each chunk found, "wrote I"
-/// after each chunk written, "published" at the end. Groups are of two chunks. Exits 0; 1 with one
-/// line on stderr after an Error. To resume without force what is published already is no work.
+/// writer_child PATH PLANNED ROWS [resume] [force] [large] [filter] [encoded]: PLANNED rows are
+/// announced; if ROWS are fewer, the file is shortened to them. Large: chunks that bypass the page
+/// cache. Encoded: rows of different lengths through EncodedWriter, which begins anew to resume.
+/// What happens goes to stdout, line by line and unbuffered: "resumed I" for each chunk found,
+/// "wrote I" after each chunk written, "published" at the end. Groups are of two chunks. Exits 0; 1
+/// with one line on stderr after an Error. To resume without force what is published already is no
+/// work.
 /// With FAIL_ALLOCATION=K in the environment the K-th allocation of C++ fails; "allocations N" ends
 /// what goes to stdout.
 #include <unistd.h>
@@ -69,7 +71,8 @@ std::vector<std::byte> rows(std::int64_t first, std::int64_t count, SampleSize s
 }
 
 void write_file(const std::string& path, std::int64_t planned, std::int64_t num_rows,
-                SampleSize size, WriterOptions options) {
+                SampleSize size, const WriterOptions& wanted) {
+  WriterOptions options = wanted;
   options.chunk_samples = kChunkSamples;
   options.commit_bytes = 2 * kChunkSamples * size.bytes();
   options.identity = R"({"rows":)" + std::to_string(num_rows) + "}";
@@ -90,6 +93,25 @@ void write_file(const std::string& path, std::int64_t planned, std::int64_t num_
   writer.set_statistics({{{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}, {}});
   if (num_rows < planned) writer.set_rows(num_rows, specification(num_rows, size).fields);
   writer.close();
+  say(STDOUT_FILENO, "published");
+}
+
+/// Row i has i % 5 bytes fewer than the rows of write_file().
+void write_encoded(const std::string& path, std::int64_t planned, std::int64_t num_rows,
+                   SampleSize size, const WriterOptions& options) {
+  EncodedWriter writer(
+      path, {.class_names = {"cat", "dog", "cow"}, .expected_bytes = planned * size.bytes()},
+      {.overwrite = options.overwrite || options.resume});
+  for (std::int64_t row = 0; row < num_rows; ++row) {
+    EncodedImage image{.bytes = rows(row, 1, size),
+                       .height = size.height,
+                       .width = size.width,
+                       .orientation = static_cast<std::uint8_t>(1 + row % 8)};
+    image.bytes.resize(image.bytes.size() - static_cast<std::size_t>(row % 5));
+    writer.add(image);
+  }
+  writer.close({numbers("labels", num_rows, 1), numbers("further/ids", num_rows, 2)},
+               {{{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}, {}});
   say(STDOUT_FILENO, "published");
 }
 
@@ -117,16 +139,19 @@ int main(int argc, char** argv) {
   if (argc < 4) return 2;
   WriterOptions options;
   SampleSize size;
+  bool encoded = false;
   for (int i = 4; i < argc; ++i) {
     options.resume |= std::string_view(argv[i]) == "resume";
     options.overwrite |= std::string_view(argv[i]) == "force";
     if (std::string_view(argv[i]) == "large") size = kLarge;
     if (std::string_view(argv[i]) == "filter") options.filter = {.deflate_level = 6};
+    encoded |= std::string_view(argv[i]) == "encoded";
   }
   if (const char* which = std::getenv("FAIL_ALLOCATION")) failing_allocation = std::atoll(which);
   try {
     if (options.resume && !options.overwrite && DatasetWriter::is_published(argv[1])) return 0;
-    write_file(argv[1], std::atoll(argv[2]), std::atoll(argv[3]), size, options);
+    const auto write = encoded ? write_encoded : write_file;
+    write(argv[1], std::atoll(argv[2]), std::atoll(argv[3]), size, options);
   } catch (const Error& error) {
     say(STDERR_FILENO, std::string(to_string(error.code())) + ": " + error.what());
     ::_exit(1);  // after an error of the disk libhdf5 may not find its way out of exit()

@@ -124,3 +124,79 @@ def test_damaged_structure(path, tmp_path, damage):
         data = chunkio.Dataset(copy, decode=chunkio.Decode(8))
         for _ in chunkio.Loader(data, batch_size=4):
             pass
+
+
+def variants():
+    """Each way in which a codec stores pixels, as the bytes of images of 40x56 pixels."""
+    random = np.random.default_rng(0)
+    smooth = np.add.outer(np.arange(40) * 3, np.arange(56) * 2)[..., None] + random.integers(0, 60, (1, 1, 3))
+    rgb = (smooth + random.integers(0, 9, smooth.shape)).clip(0, 255).astype(np.uint8)
+    image = PIL.fromarray(rgb)
+
+    def saved(one, format, **options):
+        out = io.BytesIO()
+        one.save(out, format, **options)
+        return out.getvalue()
+
+    yield "jpeg", saved(image, "JPEG")
+    yield "jpeg 4:4:4", saved(image, "JPEG", subsampling=0, optimize=True)
+    yield "progressive jpeg", saved(image, "JPEG", progressive=True)
+    yield "gray jpeg", saved(image.convert("L"), "JPEG")
+    yield "cmyk jpeg", saved(image.convert("CMYK"), "JPEG")
+    yield "jpeg with restarts", saved(image, "JPEG", restart_marker_rows=1)
+    yield "png", saved(image, "PNG")
+    yield "palette png", saved(image.quantize(64), "PNG")
+    yield "1-bit png", saved(image.convert("1"), "PNG")
+    yield "16-bit png", saved(PIL.fromarray(rgb[..., 0].astype(np.uint16) << 7), "PNG")
+    yield "png with alpha", saved(image.convert("RGBA"), "PNG")
+    yield "webp", saved(image, "WEBP", quality=80)
+    yield "lossless webp", saved(image, "WEBP", lossless=True)
+    yield "webp with alpha", saved(image.convert("RGBA"), "WEBP", quality=50)
+
+
+def mutated(data, random):
+    """The same with some bytes changed, a part doubled or taken away, or the end cut off."""
+    data = bytearray(data)
+    for _ in range(random.integers(1, 9)):
+        # Headers are short, and most of what they say is worth a lie.
+        at = int(random.integers(0, len(data) if random.random() < 0.6 else min(len(data), 700)))
+        kind = random.integers(0, 6)
+        if kind < 3:
+            data[at] ^= 1 << int(random.integers(8))
+        elif kind == 3:
+            data[at] = int(random.choice([0, 255, 127, 128, 1]))
+        elif kind == 4:
+            part = data[at:at + int(random.integers(1, 40))]
+            data[at:at] = part
+        else:
+            del data[at:at + int(random.integers(1, 40))]
+        if not data:
+            data = bytearray(b"\0")
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name, data", list(variants()), ids=[name for name, _ in variants()])
+def test_mutated_bytes_of_each_codec(tmp_path, name, data):
+    """Images decode, or are skipped and named: no crash, no hang, and no more memory than images of that size take."""
+    random = np.random.default_rng(len(data))
+    images = [data] + [mutated(data, random) for _ in range(1500)]
+    with h5py.File(tmp_path / "mutated.h5", "w") as file:
+        group = file.create_group("images")
+        group.attrs.update({"encoding-type": "encoded-images", "encoding-version": "1", "max_height": 40,
+                            "max_width": 56, "max_pixels": 40 * 56})
+        group["data"] = np.frombuffer(b"".join(images), np.uint8)
+        group["indptr"] = np.cumsum([0] + [len(image) for image in images])
+        group["sizes"] = np.tile(np.int32([40, 56]), (len(images), 1))
+    with open("/proc/self/status") as status:
+        before = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    for decode in (chunkio.Decode(24, crop="random_resized"), chunkio.Decode(32, crop="whole", exact=False)):
+        dataset = chunkio.Dataset(tmp_path / "mutated.h5", decode=decode)
+        loader = chunkio.Loader(dataset, batch_size=64, seed=3, on_error="skip", num_threads=2)
+        seen = {row for batch in loader for row in np.asarray(batch.sample_ids)}
+        skipped = {row for one in loader.skipped() for row in range(one["first_row"], one["first_row"] + one["num_rows"])}
+        assert 0 in seen and not seen & skipped
+        assert seen | skipped == set(range(len(images)))
+        assert len(skipped) > 50
+    with open("/proc/self/status") as status:
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    assert peak - before < 300 << 10, f"{peak - before} KiB more"

@@ -86,6 +86,11 @@ CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& t
       "a whole number, " + std::to_string(smallest) + " or more", std::to_string(target));
 }
 
+CLI::Option* add_jpeg_quality(CLI::App& app, int& target) {
+  return add_number(app, "--quality", target, "Quality of the JPEG files, 1 to 100", "Q", 1, 100,
+                    "a whole number from 1 to 100", std::to_string(target));
+}
+
 CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& target,
                       const std::string& description) {
   return add_number(app, name, target, description, "N", std::uint64_t{0},

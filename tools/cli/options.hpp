@@ -77,6 +77,9 @@ void check_threads(std::int64_t threads);
 CLI::Option* add_integer(CLI::App& app, const std::string& name, std::int64_t& target,
                          std::int64_t smallest, const std::string& description);
 
+/// --quality of JPEG files, 1 to 100.
+CLI::Option* add_jpeg_quality(CLI::App& app, int& target);
+
 /// A seed: any whole number that fits in 64 bits.
 CLI::Option* add_seed(CLI::App& app, const std::string& name, std::uint64_t& target,
                       const std::string& description);

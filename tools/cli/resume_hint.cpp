@@ -1,5 +1,7 @@
 #include "cli/resume_hint.hpp"
 
+#include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include <chunkio/error.hpp>
@@ -7,6 +9,14 @@
 #include "cli/quote.hpp"
 
 namespace cli {
+namespace {
+
+chunkio::Error not_enough_memory(const std::string& path) {
+  return {chunkio::ErrorCode::out_of_resources,
+          "not enough memory to write " + quote(path) + "; use fewer --threads or smaller chunks"};
+}
+
+}  // namespace
 
 void run_with_resume_hint(chunkio::DatasetWriter& writer, const std::string& path,
                           const std::function<void()>& work, const std::string& nothing_kept) {
@@ -24,9 +34,31 @@ void run_with_resume_hint(chunkio::DatasetWriter& writer, const std::string& pat
   } catch (const chunkio::Error& error) {
     fail(error);
   } catch (const std::bad_alloc&) {
-    fail({chunkio::ErrorCode::out_of_resources,
-          "not enough memory to write " + quote(path) + "; use fewer --threads or smaller chunks"});
+    fail(not_enough_memory(path));
   }
+}
+
+void run_with_nothing_kept(const std::string& path, const std::function<void()>& work,
+                           const std::string& nothing_kept) {
+  try {
+    work();
+  } catch (const chunkio::Error& error) {
+    if (error.code() != chunkio::ErrorCode::cancelled) throw;
+    throw error.with_message(error.what() + ("; " + nothing_kept));
+  } catch (const std::bad_alloc&) {
+    throw not_enough_memory(path);
+  }
+}
+
+void note_restart(const std::string& path, const std::string& what, bool quiet) {
+  const std::string partial = path + ".partial";
+  if (quiet || !std::filesystem::exists(partial) || std::filesystem::exists(partial + ".journal")) {
+    return;
+  }
+  std::fputs(("h5pack: note: " + what + " cannot be resumed; " + quote(path) +
+              " is written from the beginning\n")
+                 .c_str(),
+             stderr);
 }
 
 }  // namespace cli

@@ -17,4 +17,13 @@ void run_with_resume_hint(chunkio::DatasetWriter& writer, const std::string& pat
                           const std::function<void()>& work,
                           const std::string& nothing_kept = "nothing of the file is kept");
 
+/// The same for a writer that cannot be resumed.
+void run_with_nothing_kept(const std::string& path, const std::function<void()>& work,
+                           const std::string& nothing_kept);
+
+/// Before a run with --resume that cannot go on: says on stderr that it starts over, if another
+/// left an unfinished file that cannot be resumed. \param what  is written: the subject of the
+/// note.
+void note_restart(const std::string& path, const std::string& what, bool quiet);
+
 }  // namespace cli

@@ -126,6 +126,8 @@ struct EncodedImage {
   std::int64_t height = 0, width = 0;  ///< Of the pixels as they are stored.
   /// How they are turned to stand upright, as in EXIF: 1 (they do) to 8.
   std::uint8_t orientation = 1;
+  /// XXH3_64 of the bytes, as the file that they are from says; absent: it says nothing.
+  std::optional<std::uint64_t> digest = {};
 };
 
 /// Rows of a CSR matrix in memory of their own.
@@ -312,7 +314,8 @@ class CHUNKIO_EXPORT Dataset {
   ///         invalid_argument (range), corrupt_data (offsets that decrease, a column out of range),
   ///         hdf5_failed, out_of_resources.
   [[nodiscard]] SparseRows read_sparse(std::int64_t first, std::int64_t count) const;
-  /// Reads an encoded image as it is stored, through libhdf5. Blocks on I/O.
+  /// Reads an encoded image as it is stored, through libhdf5, without comparing it with its digest.
+  /// Blocks on I/O.
   /// \throws Error unsupported (no encoded images lead), invalid_argument (there is no such row),
   ///         corrupt_data (offsets that decrease), hdf5_failed.
   [[nodiscard]] EncodedImage read_encoded(std::int64_t row) const;

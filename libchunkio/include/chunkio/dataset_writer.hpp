@@ -252,6 +252,8 @@ class CHUNKIO_EXPORT DatasetWriter {
 struct PublishOptions {
   /// Replace an existing PATH (at close, atomically), and discard a leftover PATH.partial.
   bool overwrite = false;
+  /// Discard a leftover PATH.partial, but neither PATH nor what a DatasetWriter could resume.
+  bool restart = false;
   /// Requested to stop: close() ends with Error cancelled.
   std::stop_token stop = {};
 };
@@ -331,6 +333,8 @@ struct EncodedSpec {
   std::string options_json = "{}";                ///< Packing options and source.
   /// Bytes of all images, about: reserved at once, so that a full disk is an error before the work.
   std::int64_t expected_bytes = 0;
+  /// The part of a larger dataset that this file is.
+  std::optional<ShardInfo> shard = {};
 };
 
 /// One file of images that stay encoded (JPEG, PNG, WebP), each in a size of its own. They are
@@ -351,10 +355,11 @@ class CHUNKIO_EXPORT EncodedWriter {
   [[nodiscard]] std::int64_t num_rows() const noexcept;
 
   /// Adds an image. Its bytes are taken as they are: that they can be decoded is for the caller to
-  /// know. Blocks on I/O.
-  /// \throws Error invalid_argument (no bytes, or more than 1 GiB; a side that is not 1 to 65535;
-  ///         an orientation that is not 1 to 8; after close()), io_failed, no_space, after which
-  ///         the writer is done for.
+  /// know. Those of Dataset::read_encoded() are compared with the digest that they had there.
+  /// Blocks on I/O. \throws Error invalid_argument (no bytes, or more than 1 GiB; a side that is
+  /// not 1 to 65535;
+  ///         an orientation that is not 1 to 8; after close()), digest_mismatch; io_failed,
+  ///         no_space, after which the writer is done for.
   void add(const EncodedImage& image);
 
   /// Adds fields and structure, reads the file back and publishes it. Blocks on I/O: fsync, and one

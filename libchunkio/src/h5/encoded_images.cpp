@@ -8,6 +8,7 @@
 
 #include "h5/attributes.hpp"
 #include "h5/dataset_impl.hpp"
+#include "h5/description_reader.hpp"
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/library.hpp"
@@ -27,10 +28,19 @@ class Members {
       : file_(file), group_(group), contents_(contents) {}
 
   [[nodiscard]] const DatasetSummary* find(const char* name) const {
-    const std::string path = group_ + "/" + name;
-    const auto found = std::find_if(contents_.datasets.begin(), contents_.datasets.end(),
-                                    [&](const auto& dataset) { return dataset.name == path; });
-    return found == contents_.datasets.end() ? nullptr : &*found;
+    return find_path(group_ + "/" + name);
+  }
+  /// Digests of the bytes of each image, if the file has any.
+  [[nodiscard]] std::shared_ptr<const StoredArray> open_digests(std::int64_t rows) const {
+    const DatasetSummary* const one = find_path(kSampleDigests);
+    if (one == nullptr || !one->refusal.empty() || one->dtype != DType::uint64 ||
+        one->shape != Shape{rows}) {
+      return nullptr;
+    }
+    const DatasetId digests = open_dataset(file_.file(), one->name, file_.info.path);
+    const std::vector<std::string> covered = read_covered_names(digests.get(), file_.info.path);
+    if (covered != std::vector<std::string>{group_ + "/" + encoded::kData}) return nullptr;
+    return open_array(file_, one->name, *one->shape, DType::uint64);
   }
   /// \throws Error corrupt_data, refused_by_policy.
   [[nodiscard]] const DatasetSummary& get(const char* name, std::size_t rank) const {
@@ -48,6 +58,12 @@ class Members {
   }
 
  private:
+  [[nodiscard]] const DatasetSummary* find_path(const std::string& path) const {
+    const auto found = std::find_if(contents_.datasets.begin(), contents_.datasets.end(),
+                                    [&](const auto& dataset) { return dataset.name == path; });
+    return found == contents_.datasets.end() ? nullptr : &*found;
+  }
+
   const Dataset::Impl& file_;
   const std::string& group_;
   const FileContents& contents_;
@@ -158,6 +174,7 @@ std::shared_ptr<const EncodedImages> open_encoded(const Dataset::Impl& file,
   images->data = open_array(file, data.name, *data.shape, DType::uint8);
   images->offsets = open_array(file, offsets.name, *offsets.shape, DType::int64);
   images->sizes = open_array(file, sizes.name, *sizes.shape, DType::int32);
+  images->digests = members.open_digests(images->rows);
   std::array<std::int64_t, 2> ends{};
   const auto read_one = [&](std::int64_t row, std::int64_t& value) {
     read_rows(*images->offsets, row, 1, std::as_writable_bytes(std::span(&value, 1)), path);
@@ -201,11 +218,21 @@ EncodedImage read_encoded(const EncodedImages& images, std::int64_t row, const s
   images.check_offsets(row, ends, path);
   std::array<std::int32_t, 2> size{};
   read_rows(*images.sizes, row, 1, std::as_writable_bytes(std::span(size)), path);
+  if (size[0] < 1 || size[0] > images.max_height || size[1] < 1 || size[1] > images.max_width) {
+    throw Error(ErrorCode::corrupt_data,
+                images.describe(row, path) + " is damaged: it has " + std::to_string(size[0]) +
+                    "x" + std::to_string(size[1]) + " pixels (sizes); copy or pack the file again");
+  }
   EncodedImage image{.bytes = std::vector<std::byte>(static_cast<std::size_t>(ends[1] - ends[0])),
                      .height = size[0],
                      .width = size[1]};
   if (!images.orientations.empty()) {
     image.orientation = images.orientations[static_cast<std::size_t>(row)];
+  }
+  if (images.digests) {
+    std::uint64_t digest = 0;
+    read_rows(*images.digests, row, 1, std::as_writable_bytes(std::span(&digest, 1)), path);
+    image.digest = digest;
   }
   read_rows(*images.data, ends[0], ends[1] - ends[0], image.bytes, path);
   return image;

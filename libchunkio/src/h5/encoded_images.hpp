@@ -24,6 +24,7 @@ struct EncodedImages {
   std::shared_ptr<const StoredArray> data = {};     ///< uint8 [num_bytes].
   std::shared_ptr<const StoredArray> offsets = {};  ///< `indptr`: int64 [rows + 1].
   std::shared_ptr<const StoredArray> sizes = {};    ///< int32 [rows, 2]: height, width.
+  std::shared_ptr<const StoredArray> digests = {};  ///< uint64 [rows]; null: there are none.
   std::vector<std::uint8_t> orientations = {};      ///< [rows], or empty: all are upright.
   std::optional<image::Decoding> decoding = {};     ///< How they are delivered, if they are.
 

@@ -38,6 +38,15 @@ struct EncodedWriter::Impl {
 
   void add(const EncodedImage& image);
   void close(std::vector<FieldData> fields, const DatasetStatistics& statistics);
+  /// A full disk, or a limit of file sizes, is an error before it is met: beyond the limit the
+  /// kernel kills a process that does not expect it. \param end  in the file.
+  void reserve(std::int64_t end) {
+    if (end <= reserved) return;
+    file->reserve(end);
+    reserved = end;
+  }
+  /// Bytes that the rest of the file takes at most behind the images.
+  [[nodiscard]] std::int64_t structure_bytes(const std::vector<FieldData>& fields) const;
   void write_all(const std::string& name, const h5::PlacedBytes& place,
                  std::span<const std::byte> bytes);
   void verify(const h5::EncodedPlaces& places);
@@ -51,6 +60,7 @@ struct EncodedWriter::Impl {
   EncodedSpec spec;
   std::optional<write::PartialFile> file;  ///< Absent once closed, well or badly.
   std::optional<SequentialBytes> data;
+  std::int64_t reserved = 0;  ///< Up to there in the file.
   h5::EncodedTotals totals;
   std::vector<std::int64_t> indptr = {0};
   std::vector<std::int32_t> sizes;
@@ -68,10 +78,10 @@ EncodedWriter::Impl::Impl(std::string target_path, const EncodedSpec& about,
       spec(about) {
   write::check_target(target, overwrite);
   if (spec.expected_bytes < 0) throw invalid("expected_bytes must be 0 or more");
-  file.emplace(write::PartialFile::begin(target, overwrite));
+  file.emplace(write::PartialFile::begin(target, options));
   if (spec.expected_bytes > 0) {
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() - h5::kEncodedOffset;
-    file->reserve(h5::kEncodedOffset + std::min(spec.expected_bytes, kMost));
+    reserve(h5::kEncodedOffset + std::min(spec.expected_bytes, kMost));
   }
   data.emplace(file->fd(), file->path(), h5::kEncodedOffset);
 }
@@ -89,9 +99,17 @@ void EncodedWriter::Impl::add(const EncodedImage& image) {
               " pixels; sides are 1 to 65535");
   require(1 <= image.orientation && image.orientation <= image::Orientation::kMost,
           " cannot have orientation " + std::to_string(image.orientation) + "; there are 1 to 8");
+  const std::uint64_t digest = base::digest(image.bytes);
+  if (image.digest && *image.digest != digest) {
+    throw Error(ErrorCode::digest_mismatch, target + ": image " +
+                                                std::to_string(std::ssize(digests)) +
+                                                " does not match the digest that it comes with");
+  }
   try {
+    const std::int64_t end = h5::kEncodedOffset + indptr.back() + std::ssize(image.bytes);
+    if (end > reserved) reserve(end + std::int64_t{SequentialBytes::kBlockBytes});
     data->add(image.bytes);
-    digests.push_back(base::digest(image.bytes));
+    digests.push_back(digest);
     indptr.push_back(indptr.back() + std::ssize(image.bytes));
     sizes.push_back(static_cast<std::int32_t>(image.height));
     sizes.push_back(static_cast<std::int32_t>(image.width));
@@ -122,9 +140,11 @@ void EncodedWriter::Impl::close(std::vector<FieldData> fields,
                           .split = spec.split,
                           .order = spec.order,
                           .seed = spec.seed,
-                          .options_json = spec.options_json};
+                          .options_json = spec.options_json,
+                          .shard = spec.shard};
   h5::validate(about);
   try {
+    reserve(h5::kEncodedOffset + totals.num_bytes + structure_bytes(about.fields));
     const std::uint64_t digest = data->finish();
     std::vector<std::byte> small;
     if (totals.num_bytes < h5::kAlignedBytes) {
@@ -156,6 +176,17 @@ void EncodedWriter::Impl::close(std::vector<FieldData> fields,
   published = true;
   file.reset();
   write::sync_published(target);
+}
+
+std::int64_t EncodedWriter::Impl::structure_bytes(const std::vector<FieldData>& fields) const {
+  constexpr std::int64_t kDescription = std::int64_t{1} << 20;
+  // Offset, size, orientation and digest.
+  std::int64_t row_bytes =
+      sizeof(std::int64_t) + 2 * sizeof(std::int32_t) + 1 + sizeof(std::uint64_t);
+  for (const FieldData& field : fields) {
+    row_bytes += static_cast<std::int64_t>(Dataset::row_bytes(field.info));
+  }
+  return kDescription + totals.rows * row_bytes + std::ssize(spec.options_json);
 }
 
 void EncodedWriter::Impl::write_all(const std::string& name, const h5::PlacedBytes& place,

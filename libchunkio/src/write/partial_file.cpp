@@ -78,9 +78,11 @@ std::optional<PartialFile> PartialFile::take_up(const std::string& path, OwnerLo
   return PartialFile(path, std::move(existing), lock, true);
 }
 
-PartialFile PartialFile::begin(const std::string& target, bool overwrite) {
+PartialFile PartialFile::begin(const std::string& target, const PublishOptions& options) {
   const std::string partial = partial_of(target);
-  if (overwrite) discard(partial);
+  struct stat journal {};
+  const bool resumable = ::lstat(journal_of(target).c_str(), &journal) == 0;
+  if (options.overwrite || (options.restart && !resumable)) discard(partial);
   return create(partial, OwnerLock::shared);
 }
 

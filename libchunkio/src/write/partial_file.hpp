@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include <chunkio/dataset_writer.hpp>
+
 #include "base/positional_io.hpp"
 
 namespace chunkio::write {
@@ -23,9 +25,9 @@ class PartialFile {
   /// (no such folder), io_failed.
   static PartialFile create(const std::string& path, OwnerLock lock);
   /// Creates what becomes `target`, which check_target() has seen; shared, so that libhdf5 can look
-  /// at it before it is published. \param overwrite  discards what an earlier owner left.
+  /// at it before it is published. Options say whether what an earlier owner left is discarded.
   /// \throws Error as create() and discard().
-  static PartialFile begin(const std::string& target, bool overwrite);
+  static PartialFile begin(const std::string& target, const PublishOptions& options);
   /// Opens what an earlier owner left, if there is anything; it will be kept.
   /// \throws Error output_exists (in use by another writer, or no regular file), io_failed.
   static std::optional<PartialFile> take_up(const std::string& path, OwnerLock lock);

@@ -92,7 +92,7 @@ void link_shards(const Dataset& dataset, const std::string& path, const LinkOpti
   check_is_no_shard(info, path);
   write::check_target(path, options.overwrite);
   const std::string partial = write::partial_of(path);
-  auto file = write::PartialFile::begin(path, options.overwrite);
+  auto file = write::PartialFile::begin(path, {.overwrite = options.overwrite});
   const std::string folder = write::folder_of(path);
   std::vector<h5::LinkedFile> files;
   for (const ShardFile& shard : info.shards) {

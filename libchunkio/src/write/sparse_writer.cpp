@@ -98,7 +98,7 @@ SparseWriter::Impl::Impl(std::string target_path, const SparseSpec& spec,
   const write::NameWidths widths = write::validate(spec);
   indptr.reserve(spec.row_lengths.size() + 1);
   for (const std::int64_t length : spec.row_lengths) indptr.push_back(indptr.back() + length);
-  file.emplace(PartialFile::begin(target, overwrite));
+  file.emplace(PartialFile::begin(target, options));
   const h5::SparseFile about{.creator = "chunkio " + std::string(version()),
                              .uuid = base::random_uuid(),
                              .row_name_bytes = widths.rows,

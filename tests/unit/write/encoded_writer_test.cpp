@@ -169,5 +169,70 @@ TEST_F(EncodedWriterTest, ReplacesOnlyWhenAsked) {
   EXPECT_EQ(Dataset::open(path_).size(), 1);
 }
 
+TEST_F(EncodedWriterTest, StartsOverWhereNobodyCanGoOn) {
+  const std::string partial = path_ + ".partial";
+  const auto write = [&](const PublishOptions& options) {
+    EncodedWriter writer(path_, {}, options);
+    writer.add(encoded_image(0));
+    writer.close({});
+  };
+  test::write_bytes(partial, {1, 2, 3});
+  expect_error(ErrorCode::output_exists, {partial, "left over"}, [&] { write({}); });
+  write({.restart = true});
+  EXPECT_EQ(Dataset::open(path_).size(), 1);
+  EXPECT_FALSE(std::filesystem::exists(partial));
+  expect_error(ErrorCode::output_exists, {path_}, [&] { write({.restart = true}); });
+  std::filesystem::remove(path_);
+  // Of a DatasetWriter.
+  test::write_bytes(partial, {1, 2, 3});
+  test::write_bytes(partial + ".journal", {1});
+  expect_error(ErrorCode::output_exists, {partial, "left over"}, [&] { write({.restart = true}); });
+  EXPECT_EQ(std::filesystem::file_size(partial), 3);
+  write({.overwrite = true});
+  EXPECT_EQ(Dataset::open(path_).size(), 1);
+}
+
+TEST_F(EncodedWriterTest, DigestsThatComeWithImagesAreCompared) {
+  test::encoded_file(path_, 0, 5);
+  const Dataset dataset = Dataset::open(path_);
+  EncodedWriter writer(folder_.file("copy.h5"), {});
+  for (const std::int64_t row : {3, 1}) {
+    const EncodedImage image = dataset.read_encoded(row);
+    ASSERT_TRUE(image.digest);
+    writer.add(image);
+  }
+  EncodedImage other = dataset.read_encoded(2);
+  other.bytes.back() ^= std::byte{1};
+  expect_error(ErrorCode::digest_mismatch, {"copy.h5", "image 2", "digest"},
+               [&] { writer.add(other); });
+  EXPECT_EQ(writer.num_rows(), 2);
+  writer.close({});
+  EXPECT_EQ(Dataset::open(folder_.file("copy.h5")).read_encoded(0).digest,
+            dataset.read_encoded(3).digest);
+}
+
+TEST_F(EncodedWriterTest, SaysWhichShardItIs) {
+  for (std::int64_t i = 0; i < 2; ++i) {
+    EncodedWriter writer(
+        shard_path(path_, i, 2),
+        {.shard =
+             ShardInfo{.index = i, .count = 2, .first_row = 3 * i, .total_rows = 5, .set = "s"}});
+    for (std::int64_t row = 3 * i; row < (i == 0 ? 3 : 5); ++row) writer.add(encoded_image(row));
+    writer.close({});
+  }
+  const Dataset first = Dataset::open(shard_path(path_, 0, 2));
+  ASSERT_TRUE(first.info().shard);
+  EXPECT_EQ(first.info().shard->total_rows, 5);
+  const Dataset all = Dataset::open(folder_.file("images-*-of-00002.h5"));
+  EXPECT_EQ(all.size(), 5);
+  EXPECT_EQ(all.read_encoded(4).bytes, encoded_image(4).bytes);
+  expect_error(ErrorCode::invalid_argument, {"shard"}, [&] {
+    EncodedWriter writer(folder_.file("x.h5"),
+                         {.shard = ShardInfo{.index = 0, .count = 2, .total_rows = 1, .set = "s"}});
+    for (std::int64_t row = 0; row < 2; ++row) writer.add(encoded_image(row));
+    writer.close({});
+  });
+}
+
 }  // namespace
 }  // namespace chunkio

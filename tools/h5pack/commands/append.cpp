@@ -124,8 +124,10 @@ void add_source(CLI::App& app, const SourceKind& kind, const cli::GlobalOptions&
   cli::add_required(*sub, kind.input_name, pack.source.input, kind.input);
   cli::add_required(*sub, "-o,--output", pack.output, "File to write", "OUT");
   add_pack_options(*sub, pack);
-  // The file says the first two, and the third has other choices here.
-  for (const char* option : {"--out-layout", "--channels", "--order"}) {
+  // The file says the first two, raw images have none of the next three, and the last has other
+  // choices here.
+  for (const char* option :
+       {"--out-layout", "--channels", "--quality", "--max-side", "--store", "--order"}) {
     sub->remove_option(sub->get_option(option));
   }
   cli::add_choice<bool>(

@@ -15,6 +15,8 @@
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
@@ -97,12 +99,17 @@ const char* extension_of(std::span<const std::byte> encoded) {
   return bytes.starts_with("RIFF") ? ".webp" : ".jpg";
 }
 
-/// Writes encoded images as their files were.
+/// Writes encoded images as their files were. \throws Error digest_mismatch: they no longer are.
 void write_encoded(const chunkio::Dataset& dataset, ExportNames& names,
                    const cli::AtomicFolder& folder, cli::Progress& progress) {
   for (std::int64_t row = 0; row < dataset.size(); ++row) {
     cli::StopSignal::check();
     const chunkio::EncodedImage image = dataset.read_encoded(row);
+    if (image.digest && *image.digest != XXH3_64bits(image.bytes.data(), image.bytes.size())) {
+      throw chunkio::Error(chunkio::ErrorCode::digest_mismatch,
+                           "row " + std::to_string(row) + " of " + cli::quote(dataset.info().path) +
+                               " does not match its digest; copy or pack the file again");
+    }
     names.set_extension(row, extension_of(image.bytes));
     folder.write(names.path(row),
                  {reinterpret_cast<const unsigned char*>(image.bytes.data()), image.bytes.size()});

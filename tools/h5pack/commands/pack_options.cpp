@@ -38,6 +38,13 @@ void add_image_options(CLI::App& app, PackRequest& command) {
       app, "--out-layout", image.layout,
       {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
       "Axis order of the images in the file");
+  SizeLimit& limit = command.options.limit;
+  auto* const max_side =
+      cli::add_integer(app, "--max-side", limit.max_side, 1,
+                       "With --store encoded: shrink images whose longer side is above N pixels to "
+                       "that, and store them as JPEG")
+          ->default_str("");
+  cli::add_jpeg_quality(app, limit.quality)->needs(max_side);
 }
 
 void add_error_options(CLI::App& app, PackRequest& command) {
@@ -110,6 +117,10 @@ void finish_options(PackRequest& command) {
   if (image.max_pixels > kHighestMaxPixels) {
     throw Error(ErrorCode::invalid_argument,
                 "--max-pixels must be at most " + std::to_string(kHighestMaxPixels));
+  }
+  if (command.options.limit.max_side > kMaxJpegSide) {
+    throw Error(ErrorCode::invalid_argument,
+                "--max-side must be at most " + std::to_string(kMaxJpegSide));
   }
   if (command.options.on_error == OnError::fail &&
       (command.max_errors >= 0 || !command.report.empty())) {

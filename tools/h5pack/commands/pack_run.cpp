@@ -16,6 +16,7 @@
 #include "cli/json_text.hpp"
 #include "cli/output.hpp"
 #include "cli/quote.hpp"
+#include "cli/resume_hint.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/commands/old_spellings.hpp"
 #include "h5pack/commands/pack_options.hpp"
@@ -221,8 +222,9 @@ class PackRun {
     output["estimated_bytes"] = plan.file_bytes;
     output["class_counts"] = counts;
     result_["outputs"].push_back(std::move(output));
-    text_ += plan_text(paths_[index], plan) + ", about " + cli::format_bytes(plan.file_bytes) +
-             "\n" + classes_text(listing_.class_names, counts);
+    text_ += plan_text(paths_[index], plan) +
+             (options_.limit.max_side > 0 ? ", at most " : ", about ") +
+             cli::format_bytes(plan.file_bytes) + "\n" + classes_text(listing_.class_names, counts);
   }
 
   void pack_split(std::size_t index, const PackPlan& plan) {
@@ -234,6 +236,9 @@ class PackRun {
                                           " in flight = " + cli::format_bytes(plan.memory_bytes()) +
                                           " of buffers, ";
     say(plan_text(path, plan) + ", " + buffers + counted(plan.threads, "thread", "threads"));
+    if (options_.writer.resume && plan.store == Store::encoded) {
+      cli::note_restart(path, "a file of encoded images", options_.quiet);
+    }
     const json identity = run_fingerprint(command_, listing_, split);
     options_.writer.identity = cli::json_text(identity);
     options_.options_json = options_json(command_, listing_, identity);
@@ -285,6 +290,7 @@ class PackRun {
     output["resumed_images"] = packed.num_resumed;
     output["skipped_images"] = packed.skipped.size();
     output["skipped"] = skipped_json(split, packed.skipped);
+    if (options_.limit.max_side > 0) output["resized_images"] = packed.num_limited;
     output["misnamed_images"] = packed.misnamed ? packed.misnamed->count : 0;
     output["bytes"] = packed.file_bytes;
     output["class_counts"] = packed.statistics.class_counts;
@@ -303,7 +309,13 @@ class PackRun {
       text_ += ", " + std::to_string(packed.num_resumed) + " images of an earlier run and " +
                std::to_string(now);
     }
-    text_ += timing + skipped_text(split, packed, !command_.report.empty());
+    text_ += timing;
+    if (packed.num_limited > 0) {
+      text_ += "  resized " + counted(packed.num_limited, "image", "images") + " to at most " +
+               std::to_string(options_.limit.max_side) + " pixels a side (JPEG, quality " +
+               std::to_string(options_.limit.quality) + ")\n";
+    }
+    text_ += skipped_text(split, packed, !command_.report.empty());
   }
 
   PackRequest& command_;

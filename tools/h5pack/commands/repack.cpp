@@ -27,12 +27,14 @@
 #include "cli/output.hpp"
 #include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
+#include "cli/resume_hint.hpp"
 #include "cli/stop_signal.hpp"
 #include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"
 #include "h5pack/dataset/class_labels.hpp"
 #include "h5pack/dataset/structure_check.hpp"
+#include "h5pack/pack/encoded_repacker.hpp"
 #include "h5pack/pack/output_files.hpp"
 #include "h5pack/pack/repack_rows.hpp"
 #include "h5pack/pack/repacker.hpp"
@@ -58,6 +60,8 @@ struct RepackCommand {
   RepackOptions options = {};
   std::int64_t threads = 0;
   bool dry_run = false;
+  std::optional<ImageFormat> encode = {};
+  int quality = kDefaultJpegQuality;
 };
 
 /// What is read and what the outputs are called, in the words of the checks that packing has.
@@ -104,6 +108,13 @@ const char* order_name(RepackOrder order) {
     default:
       return "stored";
   }
+}
+
+/// "png", "jpeg:90", "as it was".
+std::string encoding_text(const RepackOptions& options) {
+  if (!options.encoding) return "as it was";
+  if (options.encoding->format == ImageFormat::png) return "png";
+  return "jpeg:" + std::to_string(options.encoding->quality);
 }
 
 Json scale_json(const chunkio::PixelScale& scale) {
@@ -156,6 +167,8 @@ Json identity_of(const chunkio::DatasetInfo& info, const RepackCommand& command,
   if (command.open.scale) {
     identity["--scale"] = scale_json(*command.open.scale).dump();
   }
+  // Not of files that are stored as pixels, whose identities are older than the option.
+  if (becomes_encoded(info, options)) identity["--encode"] = encoding_text(options);
   return identity;
 }
 
@@ -190,9 +203,21 @@ std::string options_json(const chunkio::DatasetInfo& info, const RepackCommand& 
   if (options.writer.filter.deflate_level > 0) {
     stored["filter"] = options.writer.filter.to_string();
   }
+  Json step = {{"from", info.path}, {"num_samples", info.num_samples}};
+  stored.erase("store");
+  if (becomes_encoded(info, options)) {
+    stored["store"] = "encoded";
+    stored.erase("chunk_bytes");
+  }
+  // The files that these made became pixels.
+  for (const char* name : {"max_side", "quality", "encoded_as"}) {
+    if (!info.has_images() || !stored.contains(name)) continue;
+    step[name] = stored[name];
+    stored.erase(name);
+  }
+  if (options.encoding) stored["encoded_as"] = encoding_text(options);
   Json& steps = stored["repacked"];
   if (!steps.is_array()) steps = Json::array();
-  Json step = {{"from", info.path}, {"num_samples", info.num_samples}};
   if (!info.uuid.empty()) step["uuid"] = info.uuid;
   if (!command.selection.split.empty()) {
     step["split"] = command.selection.split;
@@ -223,6 +248,7 @@ RepackResult complete_already(const std::string& path) {
   const chunkio::DatasetInfo info = chunkio::Dataset::open(path).info();
   return {.path = path,
           .num_samples = info.num_samples,
+          .encoded = info.encoded.has_value(),
           .num_chunks = info.num_chunks,
           .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path)),
           .complete_already = true};
@@ -231,20 +257,19 @@ RepackResult complete_already(const std::string& path) {
 RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std::int64_t>& rows,
                          const std::string& path, RepackCommand& command) {
   RepackOptions& options = command.options;
-  if (command.dry_run) return plan_repack(dataset, rows, path, options);
+  const bool encoded = becomes_encoded(dataset.info(), options);
+  if (command.dry_run) {
+    return (encoded ? plan_repack_encoded : plan_repack)(dataset, rows, path, options);
+  }
   const Json identity = identity_of(dataset.info(), command, options.split);
   if (is_complete(path, options.writer, identity)) return complete_already(path);
-  if (options.writer.resume && options.writer.filter.deflate_level > 0 && !options.quiet &&
-      std::filesystem::exists(path + ".partial") &&
-      !std::filesystem::exists(path + ".partial.journal")) {
-    std::fputs(("h5pack: note: a file with a filter cannot be resumed; " + cli::quote(path) +
-                " is written from the beginning\n")
-                   .c_str(),
-               stderr);
+  if (options.writer.resume && (encoded || options.writer.filter.deflate_level > 0)) {
+    cli::note_restart(path, encoded ? "a file of encoded images" : "a file with a filter",
+                      options.quiet);
   }
   options.writer.identity = cli::json_text(identity);
   options.options_json = options_json(dataset.info(), command, identity);
-  return repack(dataset, rows, path, options);
+  return (encoded ? repack_encoded : repack)(dataset, rows, path, options);
 }
 
 /// Which files IN points to only libhdf5 knows.
@@ -260,7 +285,7 @@ void check_replaces_nothing(const std::vector<std::string>& outputs) {
 
 RepackReport repack_file(RepackCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.input, command.open);
-  require_images(dataset.info());
+  if (!dataset.info().encoded) require_images(dataset.info());
   // Who names what to carry along gets that, and an error if it is among what is damaged.
   if (command.fields.empty()) refuse_damaged(dataset.info());
   const Listing listing = as_listing(command, dataset);
@@ -327,9 +352,14 @@ void add_file(CLI::App& app, RepackCommand& command) {
       {{"nhwc", chunkio::Layout::nhwc}, {"nchw", chunkio::Layout::nchw}},
       "Axis order in the new file (default: as in IN)");
   cli::add_filter(app, options.writer.filter);
+  auto* const encode = cli::add_choice<std::optional<ImageFormat>>(
+      app, "--encode", command.encode, {{"png", ImageFormat::png}, {"jpeg", ImageFormat::jpeg}},
+      "Store raw images as files: PNG without loss, or JPEG");
+  cli::add_jpeg_quality(app, command.quality)->needs(encode);
   app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files");
   app.add_flag("--resume", options.writer.resume,
-               "Continue an interrupted run with the same options (with --filter: start over)");
+               "Continue an interrupted run with the same options (with --filter, and of encoded "
+               "images: start over)");
   cli::add_integer(app, "-j,--threads", command.threads, 1, "Threads that copy (default: all CPUs)")
       ->default_str("");
   cli::add_memory_budget(app, options.memory_budget);
@@ -369,9 +399,16 @@ void add_repack_command(CLI::App& app, const cli::GlobalOptions& global, cli::Ac
        "h5pack repack train.h5 -o parts/ --split 0.9:0.1 --stratify"},
       {"--output", "--images", "--label-field", "--scale", "--rows", "--labels", "--split",
        "--stratify", "--chunk-bytes", "--order", "--filter", "--force", "--dry-run"});
-  sub->callback([command, split, clip, &global, &action] {
+  sub->callback([command, sub, split, clip, &global, &action] {
     cli::check_threads(command->threads);
     if (command->open.scale) command->open.scale->clip = *clip;
+    if (command->encode) {
+      if (sub->count("--quality") > 0 && command->encode == ImageFormat::png) {
+        throw Error(ErrorCode::invalid_argument,
+                    "--quality is for --encode jpeg; PNG loses nothing");
+      }
+      command->options.encoding = Encoding{.format = *command->encode, .quality = command->quality};
+    }
     cli::check_output(command->output);
     if (!split->empty()) command->selection.split = parse_split(*split);
     action = [command, &global] {

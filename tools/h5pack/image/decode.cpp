@@ -50,6 +50,7 @@ struct ImageDecoder::Impl {
   std::vector<std::uint8_t> kept;  // Of the opened file, if they are kept.
   std::string path;
   cli::FileBytes contents;
+  std::vector<std::uint8_t> given;    // Instead of contents.
   std::optional<ImageFormat> format;  // Absent: `planes` holds the image.
   int orientation = 1;
   ImageSize stored;  // Before orientation, as decode_stored() gives it.
@@ -108,6 +109,22 @@ struct ImageDecoder::Impl {
     if (stored != file.size || bgr.channels() != 3) fail("the image is not what its header says");
   }
 
+  /// \param bytes  of the file; rewritten.
+  ImageSize open(std::span<std::uint8_t> bytes) {
+    if (keep == Bytes::kept) kept.assign(bytes.begin(), bytes.end());
+    const ImageFile file = examine_image(bytes, path);
+    format = file.format;
+    orientation = orientation_mode == OrientationMode::apply ? file.orientation : 1;
+    if (file.format == ImageFormat::jpeg) {
+      stored = jpeg.open(file.bytes, path);
+      check_pixel_limit(stored);
+    } else {
+      check_pixel_limit(file.size);
+      decode_with_opencv(file);
+    }
+    return oriented_size(stored, orientation);
+  }
+
   void convert_planes(std::uint8_t* target) const {
     const auto plane = static_cast<std::size_t>(stored.pixels());
     if (color == ColorMode::rgb) {
@@ -153,21 +170,14 @@ ImageSize ImageDecoder::open(const std::string& path,
                              const std::optional<cli::FileStamp>& expected) {
   impl_->path = path;
   impl_->contents.read(path, expected);
-  if (impl_->keep == Bytes::kept) {
-    const auto bytes = impl_->contents.bytes();
-    impl_->kept.assign(bytes.begin(), bytes.end());
-  }
-  const ImageFile file = examine_image(impl_->contents.bytes(), path);
-  impl_->format = file.format;
-  impl_->orientation = impl_->orientation_mode == OrientationMode::apply ? file.orientation : 1;
-  if (file.format == ImageFormat::jpeg) {
-    impl_->stored = impl_->jpeg.open(file.bytes, path);
-    impl_->check_pixel_limit(impl_->stored);
-  } else {
-    impl_->check_pixel_limit(file.size);
-    impl_->decode_with_opencv(file);
-  }
-  return oriented_size(impl_->stored, impl_->orientation);
+  return impl_->open(impl_->contents.bytes());
+}
+
+ImageSize ImageDecoder::open_encoded(std::span<const std::byte> bytes, const std::string& name) {
+  impl_->path = name;
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  impl_->given.assign(begin, begin + bytes.size());
+  return impl_->open(impl_->given);
 }
 
 std::span<std::uint8_t> ImageDecoder::open_planes(ImageSize size) {

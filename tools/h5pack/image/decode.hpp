@@ -5,6 +5,7 @@
 /// high byte, alpha is dropped.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,6 +38,9 @@ class ImageDecoder {
   /// \throws Error not_found, io_failed, unsupported, corrupt_data, refused_by_policy (too many
   ///         pixels, before memory is taken for them).
   ImageSize open(const std::string& path, const std::optional<cli::FileStamp>& expected = {});
+
+  /// The same for a file in memory, of which it takes a copy. \param name  for messages.
+  ImageSize open_encoded(std::span<const std::byte> bytes, const std::string& name);
 
   /// The same for an image that is not encoded.
   /// \returns where the caller is to put its [3,H,W] bytes, before decode().

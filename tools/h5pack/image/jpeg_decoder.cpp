@@ -1,18 +1,14 @@
 #include "h5pack/image/jpeg_decoder.hpp"
 
-// jpeglib.h uses FILE and size_t without declaring them.
 #include <algorithm>
-#include <array>
-#include <csetjmp>
 #include <cstddef>
 #include <cstdio>
 #include <vector>
 
-#include <jpeglib.h>
-
 #include <chunkio/error.hpp>
 
 #include "cli/quote.hpp"
+#include "h5pack/image/jpeg_errors.hpp"
 
 namespace h5pack {
 
@@ -21,22 +17,6 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
-struct ErrorManager {
-  jpeg_error_mgr base{};  // First: libjpeg hands back a pointer to it.
-  std::jmp_buf jump{};
-  std::array<char, JMSG_LENGTH_MAX> message{};
-};
-
-[[noreturn]] void leave(j_common_ptr info) {
-  auto* errors = reinterpret_cast<ErrorManager*>(info->err);
-  errors->base.format_message(info, errors->message.data());
-  std::longjmp(errors->jump, 1);
-}
-
-void on_message(j_common_ptr info, int level) {
-  if (level < 0) leave(info);  // A warning: data are damaged, and what follows would be guessed.
-}
-
 // A progressive file of a few kilobytes can hold thousands of scans, each a pass over the whole
 // image.
 constexpr int kMaxScans = 500;
@@ -44,7 +24,7 @@ constexpr int kMaxScans = 500;
 void on_progress(j_common_ptr info) {
   if (!info->is_decompressor) return;
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
-  auto* errors = reinterpret_cast<ErrorManager*>(info->err);
+  auto* errors = reinterpret_cast<JpegErrors*>(info->err);
   std::snprintf(errors->message.data(), errors->message.size(), "more than %d scans", kMaxScans);
   std::longjmp(errors->jump, 1);
 }
@@ -81,16 +61,14 @@ void convert_row(const std::uint8_t* row, std::int64_t width, bool cmyk, ColorMo
 
 struct JpegDecoder::Impl {
   jpeg_decompress_struct info{};
-  ErrorManager errors;
+  JpegErrors errors;
   jpeg_progress_mgr progress{};
   std::vector<std::uint8_t> row;  // One scanline that needs conversion.
 
   // The functions below call setjmp, so they hold nothing that would need a destructor.
 
   bool create() noexcept {
-    info.err = jpeg_std_error(&errors.base);
-    errors.base.error_exit = leave;
-    errors.base.emit_message = on_message;
+    info.err = errors.set_up();
     if (setjmp(errors.jump) != 0) return false;
     jpeg_create_decompress(&info);
     progress.progress_monitor = on_progress;

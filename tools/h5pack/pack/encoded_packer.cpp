@@ -18,8 +18,10 @@
 
 #include "cli/progress.hpp"
 #include "cli/quote.hpp"
+#include "cli/resume_hint.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/image/image_codecs.hpp"
+#include "h5pack/image/jpeg_limiter.hpp"
 #include "h5pack/pack/image_reader.hpp"
 #include "h5pack/pack/pack_order.hpp"
 
@@ -35,18 +37,26 @@ constexpr std::int64_t kChannels = 3;
 /// An image on its way to the file.
 struct Checked {
   chunkio::EncodedImage image = {};
-  ImageSize upright = {};
+  ImageSize upright = {};  ///< In the source.
+  bool limited = false;    ///< It is smaller than there.
   chunkio::PixelStatistics pixels{kChannels, chunkio::Layout::nhwc};
   std::optional<ImageFormat> misnamed = {};  ///< What it holds if its name says something else.
 };
 
+std::vector<std::byte> copied(std::span<const std::uint8_t> bytes) {
+  const auto all = std::as_bytes(bytes);
+  return {all.begin(), all.end()};
+}
+
 /// What one thread needs to check images. Not thread-safe.
 class Checker {
  public:
-  Checker(const Images& images, const ImageOptions& options)
+  Checker(const Images& images, const PackOptions& options)
       : images_(&images),
-        decoder_(ColorMode::rgb, options.orientation, options.max_pixels,
-                 ImageDecoder::Bytes::kept) {}
+        limit_(options.limit),
+        decoder_(ColorMode::rgb, options.image.orientation, options.image.max_pixels,
+                 ImageDecoder::Bytes::kept),
+        limiter_(options.limit) {}
 
   /// \throws Error as ImageDecoder; unsupported: it cannot be stored encoded.
   Checked checked(std::int64_t row) {
@@ -61,27 +71,38 @@ class Checker {
                       ": JPEG, PNG and WebP can be stored encoded; use --store raw, or convert it");
     }
     constexpr std::int64_t kMaxSide = 65535;
-    if (std::max(result.upright.height, result.upright.width) > kMaxSide) {
+    result.limited = limit_.exceeded_by(result.upright);
+    if (!result.limited && std::max(result.upright.height, result.upright.width) > kMaxSide) {
       throw Error(ErrorCode::unsupported, cli::quote(images_->name(row)) + " has " +
                                               to_string(result.upright) +
-                                              " pixels; sides of encoded images are at most 65535");
+                                              " pixels; sides of encoded images are at most 65535, "
+                                              "and --max-side makes larger ones smaller");
     }
     pixels_.resize(static_cast<std::size_t>(result.upright.pixels() * kChannels));
     decoder_.decode(pixels_.data());
-    result.pixels.add(pixels_);
     result.misnamed = decoder_.misnamed();
-    const auto bytes = std::as_bytes(decoder_.encoded());
-    const ImageSize stored = decoder_.stored_size();
-    result.image = {.bytes = {bytes.begin(), bytes.end()},
-                    .height = stored.height,
-                    .width = stored.width,
-                    .orientation = static_cast<std::uint8_t>(decoder_.orientation())};
+    if (result.limited) {
+      const JpegLimiter::Result made =
+          limiter_.limited(pixels_, result.upright, images_->name(row));
+      result.pixels.add(made.pixels);
+      result.image = {
+          .bytes = copied(made.file), .height = made.size.height, .width = made.size.width};
+    } else {
+      const ImageSize stored = decoder_.stored_size();
+      result.pixels.add(pixels_);
+      result.image = {.bytes = copied(decoder_.encoded()),
+                      .height = stored.height,
+                      .width = stored.width,
+                      .orientation = static_cast<std::uint8_t>(decoder_.orientation())};
+    }
     return result;
   }
 
  private:
   const Images* images_;
+  SizeLimit limit_;
   ImageDecoder decoder_;
+  JpegLimiter limiter_;
   std::vector<std::uint8_t> pixels_;
 };
 
@@ -103,7 +124,7 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
   const Images& images = *split.images;
   cli::Progress progress(split.name.empty() ? "packing" : "packing " + split.name, "images",
                          plan.num_samples, options.quiet);
-  tbb::enumerable_thread_specific<Checker> checkers([&] { return Checker(images, options.image); });
+  tbb::enumerable_thread_specific<Checker> checkers([&] { return Checker(images, options); });
   const auto add = [&](Item& item) {
     if (auto* const skipped = std::get_if<SkippedImage>(&*item.outcome)) {
       budget.spend(*skipped);
@@ -115,6 +136,7 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
     writer.add(checked.image);
     totals.pixels.merge(checked.pixels);
     totals.sizes.add(checked.upright);
+    result.num_limited += checked.limited ? 1 : 0;
     if (!checked.misnamed) return;
     count_misnamed(result.misnamed, order[static_cast<std::size_t>(item.place)], *checked.misnamed);
   };
@@ -152,25 +174,24 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
   });
 }
 
-}  // namespace
-
-PackResult pack_encoded(const Listing& listing, const Split& split, const PackPlan& plan,
-                        const std::string& path, const PackOptions& options, ErrorBudget& budget) {
-  const auto start = std::chrono::steady_clock::now();
-  // Images are decoded in parallel; threads inside one would only get in the way.
-  use_one_thread_an_image();
-  const std::vector<std::int64_t> order = pack_order(plan.num_samples, options);
+PackResult pack_it(const Listing& listing, const Split& split, const PackPlan& plan,
+                   const std::string& path, const PackOptions& options, ErrorBudget& budget) {
+  const std::vector<std::int64_t> order = pack_order(plan, options);
   chunkio::EncodedSpec spec{.split = split.name,
                             .order = options.shuffled ? "shuffled" : "source",
                             .seed = options.shuffled ? options.seed : 0,
                             .options_json = options.options_json,
-                            .expected_bytes = plan.file_bytes};
+                            // How much less a limit makes of them is not known.
+                            .expected_bytes = options.limit.max_side > 0 ? 0 : plan.file_bytes,
+                            .shard = shard_info(plan, options)};
   if (find_field(split.fields, "labels") != nullptr) {
     spec.class_names = listing.class_names;
     spec.attribute_names = listing.attribute_names;
   }
-  chunkio::EncodedWriter writer(
-      path, spec, {.overwrite = options.writer.overwrite, .stop = options.writer.stop});
+  chunkio::EncodedWriter writer(path, spec,
+                                {.overwrite = options.writer.overwrite,
+                                 .restart = options.writer.resume,
+                                 .stop = options.writer.stop});
   PackResult result;
   Totals totals;
   add_all(split, order, plan, options, writer, budget, totals, result);
@@ -187,6 +208,20 @@ PackResult pack_encoded(const Listing& listing, const Split& split, const PackPl
                        totals.pixels.mean_picture_std(), totals.sizes.summary()};
   if (options.before_publishing) options.before_publishing(result.skipped);
   writer.close(std::move(fields), result.statistics);
+  return result;
+}
+
+}  // namespace
+
+PackResult pack_encoded(const Listing& listing, const Split& split, const PackPlan& plan,
+                        const std::string& path, const PackOptions& options, ErrorBudget& budget) {
+  const auto start = std::chrono::steady_clock::now();
+  // Images are decoded in parallel; threads inside one would only get in the way.
+  use_one_thread_an_image();
+  PackResult result;
+  cli::run_with_nothing_kept(
+      path, [&] { result = pack_it(listing, split, plan, path, options, budget); },
+      "nothing of the file is kept, since one of encoded images cannot be resumed");
   result.path = path;
   result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

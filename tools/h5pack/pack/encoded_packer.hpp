@@ -1,7 +1,8 @@
 /// Packs one split into one file of images that stay encoded.
 ///
 /// Data flow: Split -> pack order -> files read and decoded in parallel, to find the damaged ones
-/// -> in pack order to EncodedWriter. The file gets the bytes as they are in the source.
+/// -> in pack order to EncodedWriter. The file gets the bytes as they are in the source, but for
+/// images that exceed the size limit, which become smaller JPEG files.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace h5pack {
 
-/// As pack(), but nothing can be resumed. num_chunks is 0.
+/// As pack(), but nothing can be resumed: `resume` starts over. num_chunks is 0.
 PackResult pack_encoded(const Listing& listing, const Split& split, const PackPlan& plan,
                         const std::string& path, const PackOptions& options, ErrorBudget& budget);
 

@@ -24,8 +24,12 @@ chunkio::FieldData reordered(const chunkio::FieldData& field,
 
 }  // namespace
 
-std::vector<std::int64_t> pack_order(std::int64_t num_samples, const PackOptions& options) {
-  return options.shuffled ? shuffled_order(num_samples, options.seed) : source_order(num_samples);
+std::vector<std::int64_t> pack_order(const PackPlan& plan, const PackOptions& options) {
+  const std::vector<std::int64_t> all = options.shuffled
+                                            ? shuffled_order(plan.total_samples, options.seed)
+                                            : source_order(plan.total_samples);
+  const auto first = all.begin() + plan.first_place;
+  return {first, first + plan.num_samples};
 }
 
 std::vector<chunkio::FieldData> fields_of(const Split& split,

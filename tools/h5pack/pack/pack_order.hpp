@@ -12,8 +12,9 @@
 
 namespace h5pack {
 
-/// Source rows in pack order: shuffled, or as in the source.
-[[nodiscard]] std::vector<std::int64_t> pack_order(std::int64_t num_samples,
+/// The source rows of the file in pack order: shuffled, or as in the source. Those of a shard are a
+/// part of the same order.
+[[nodiscard]] std::vector<std::int64_t> pack_order(const PackPlan& plan,
                                                    const PackOptions& options);
 
 /// All fields of a file whose row i is source row order[i]: those of the split, and source_index.

@@ -45,6 +45,25 @@ SampleSize find_sample_size(const Split& split, const PackOptions& options) {
   }
 }
 
+/// Which of all encoded images go to the file. A shard has whole row groups of a loader, as far as
+/// that is known from the mean size of the source files, so that all together are delivered in the
+/// order of one file; of fewer groups than shards, any images.
+/// \throws Error invalid_argument if there are more shards than images.
+chunkio::RowRange encoded_places(const PackOptions& options, std::int64_t num_images,
+                                 std::int64_t mean_bytes) {
+  if (!options.shard) return {0, num_images};
+  if (options.shard->count > num_images) {
+    throw Error(ErrorCode::invalid_argument,
+                std::to_string(num_images) + " images are too few for " +
+                    std::to_string(options.shard->count) + " shards; use at most " +
+                    std::to_string(num_images) + " shards");
+  }
+  const std::int64_t group =
+      std::clamp<std::int64_t>(chunkio::kDefaultChunkBytes / mean_bytes, 1, num_images);
+  const std::int64_t num_groups = (num_images + group - 1) / group;
+  return shard_places(*options.shard, num_images, options.shard->count <= num_groups ? group : 1);
+}
+
 /// \throws Error invalid_argument: an option that only raw images have.
 PackPlan plan_encoded(const Split& split, const PackOptions& options) {
   const ImageOptions& image = options.image;
@@ -62,15 +81,21 @@ PackPlan plan_encoded(const Split& split, const PackOptions& options) {
   refuse(image.layout == chunkio::Layout::nchw, "--out-layout nchw",
          "encoded ones are decoded to nhwc");
   refuse(options.writer.chunk_samples > 0, "--chunk", "encoded ones lie in one run");
-  refuse(options.writer.resume, "--resume", "a pack of encoded ones begins anew");
-  refuse(options.shard.has_value(), "--shard", "encoded ones are packed into one file");
+  refuse(image.interpolation != Interpolation::area, "--interpolation",
+         "--max-side averages pixels");
   PackPlan plan;
   plan.store = Store::encoded;
-  plan.total_samples = plan.num_samples = split.images->count();
+  plan.total_samples = split.images->count();
   plan.channels = 3;
+  std::int64_t bytes = 0;
   for (const cli::FileStamp& stamp : split.images->files().stamps) {
-    plan.file_bytes += std::max<std::int64_t>(stamp.size, 0);
+    bytes += std::max<std::int64_t>(stamp.size, 0);
   }
+  const std::int64_t mean = std::max<std::int64_t>(bytes / plan.total_samples, 1);
+  const chunkio::RowRange places = encoded_places(options, plan.total_samples, mean);
+  plan.first_place = places.begin;
+  plan.num_samples = places.end - places.begin;
+  plan.file_bytes = options.shard ? mean * plan.num_samples : bytes;
   plan.threads = options.threads > 0 ? options.threads : tbb::info::default_concurrency();
   return plan;
 }
@@ -79,6 +104,10 @@ PackPlan plan_encoded(const Split& split, const PackOptions& options) {
 
 PackPlan plan_pack(const Split& split, const PackOptions& options) {
   if (options.store == Store::encoded) return plan_encoded(split, options);
+  if (options.limit.max_side > 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "--max-side is for encoded images; add --store encoded, or use --resize");
+  }
   PackPlan plan;
   plan.total_samples = split.images->count();
   const SampleSize sample = find_sample_size(split, options);
@@ -123,6 +152,15 @@ PackPlan plan_pack(const Split& split, const PackOptions& options) {
       std::clamp<std::int64_t>(kMaxBufferBytes / plan.chunk_bytes - others, 1, plan.threads + 1));
   plan.buffers = std::min(plan.num_chunks, plan.chunks_in_flight + others);
   return plan;
+}
+
+std::optional<chunkio::ShardInfo> shard_info(const PackPlan& plan, const PackOptions& options) {
+  if (!options.shard) return std::nullopt;
+  return chunkio::ShardInfo{.index = options.shard->index,
+                            .count = options.shard->count,
+                            .first_row = plan.first_place,
+                            .total_rows = plan.total_samples,
+                            .set = options.shard_set};
 }
 
 }  // namespace h5pack

@@ -9,6 +9,7 @@
 #include <chunkio/dataset_writer.hpp>
 
 #include "h5pack/image/image.hpp"
+#include "h5pack/image/jpeg_limiter.hpp"
 #include "h5pack/pack/shard.hpp"
 #include "h5pack/sources/listing.hpp"
 #include "h5pack/sources/skipped_image.hpp"
@@ -25,6 +26,7 @@ struct PackOptions {
   // Behaviour: what the file will hold.
 
   Store store = Store::raw;
+  SizeLimit limit = {};  ///< Of encoded images.
   ImageOptions image;
   /// Its statistics are computed here, and noted with each chunk.
   chunkio::WriterOptions writer = {.statistics = false};
@@ -62,7 +64,8 @@ struct PackPlan {
   std::int64_t chunk_samples = 0;
   std::int64_t num_chunks = 0;
   std::int64_t chunk_bytes = 0;
-  /// Estimated: images and fields, without the few KiB of structure.
+  /// Estimated: images and fields, without the few KiB of structure. Of encoded images with a size
+  /// limit it is the most.
   std::int64_t file_bytes = 0;
   int threads = 0;
   std::int64_t chunks_in_flight = 0;  ///< That are decoded at a time.
@@ -79,5 +82,9 @@ struct PackPlan {
 /// (options contradict each other, more shards than chunks), and as
 ///         ImageDecoder::open().
 [[nodiscard]] PackPlan plan_pack(const Split& split, const PackOptions& options);
+
+/// What the file says about the shard that it is; absent if it is none.
+[[nodiscard]] std::optional<chunkio::ShardInfo> shard_info(const PackPlan& plan,
+                                                           const PackOptions& options);
 
 }  // namespace h5pack

@@ -56,13 +56,7 @@ chunkio::DatasetSpec make_spec(const Listing& listing, const Split& split, const
   spec.order = options.shuffled ? "shuffled" : "source";
   spec.seed = options.shuffled ? options.seed : 0;
   spec.options_json = options.options_json;
-  if (options.shard) {
-    spec.shard = chunkio::ShardInfo{.index = options.shard->index,
-                                    .count = options.shard->count,
-                                    .first_row = plan.first_place,
-                                    .total_rows = plan.total_samples,
-                                    .set = options.shard_set};
-  }
+  spec.shard = shard_info(plan, options);
   return spec;
 }
 
@@ -97,13 +91,6 @@ class PackTotals {
   ImageSizes sizes_;
   std::vector<SkippedImage> skipped_;
 };
-
-/// The source rows of the file, in pack order: those of a shard are a part of the same order.
-std::vector<std::int64_t> order_of(const PackPlan& plan, const PackOptions& options) {
-  const std::vector<std::int64_t> all = pack_order(plan.total_samples, options);
-  const auto first = all.begin() + plan.first_place;
-  return {first, first + plan.num_samples};
-}
 
 /// What is left to do beside the chunks of an earlier run, whose records go to `totals`.
 std::vector<PendingRange> remaining(const chunkio::DatasetWriter& writer, const PackPlan& plan,
@@ -355,7 +342,7 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
   const auto start = std::chrono::steady_clock::now();
   // Images are decoded in parallel; threads inside one would only get in the way.
   use_one_thread_an_image();
-  const std::vector<std::int64_t> order = order_of(plan, options);
+  const std::vector<std::int64_t> order = pack_order(plan, options);
   chunkio::DatasetWriter writer(path, make_spec(listing, split, plan, order, options),
                                 options.writer);
   PackResult result;

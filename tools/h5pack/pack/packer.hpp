@@ -35,6 +35,7 @@ struct PackResult {
   std::int64_t num_samples = 0;  ///< That the file holds.
   std::int64_t num_chunks = 0;
   std::int64_t num_resumed = 0;                 ///< Samples of these that an earlier run packed.
+  std::int64_t num_limited = 0;                 ///< Of these, made smaller by --max-side.
   std::vector<SkippedImage> skipped = {};       ///< In pack order. Found = packed + skipped.
   std::optional<MisnamedImages> misnamed = {};  ///< Of those packed now.
   chunkio::DatasetStatistics statistics;

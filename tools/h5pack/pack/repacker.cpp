@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <mutex>
-#include <numeric>
 #include <span>
 #include <utility>
 
@@ -29,6 +28,7 @@
 #include "h5pack/image/axis_order.hpp"
 #include "h5pack/image/image.hpp"
 #include "h5pack/pack/chunk_record.hpp"
+#include "h5pack/pack/row_window.hpp"
 #include "h5pack/sources/listing.hpp"
 
 namespace h5pack {
@@ -45,28 +45,6 @@ bool is_wanted(const chunkio::FieldInfo& field, const RepackOptions& options) {
                                 options.fields->end();
 }
 
-std::vector<chunkio::FieldData> gather_fields(const chunkio::Dataset& dataset, const Rows& rows,
-                                              const RepackOptions& options) {
-  const chunkio::DatasetInfo& info = dataset.info();
-  for (const std::string& name : options.fields.value_or(std::vector<std::string>())) {
-    if (!dataset.find_field(name)) {
-      throw Error(ErrorCode::not_found, "no field " + cli::quote(name) + " in " +
-                                            cli::quote(info.path) + "; see h5pack info");
-    }
-  }
-  const std::int64_t memory = options.memory_budget / 8;
-  std::vector<chunkio::FieldData> fields;
-  if (info.labels) {
-    fields.push_back(selected_field(dataset, *info.labels, rows, memory, "labels"));
-  }
-  fields.push_back(selected_source_index(dataset, rows, memory));
-  for (const chunkio::FieldInfo& field : info.fields) {
-    if (!is_wanted(field, options)) continue;
-    fields.push_back(selected_field(dataset, field, rows, memory, carried_name(info, field)));
-  }
-  return fields;
-}
-
 chunkio::DatasetSpec make_spec(const chunkio::Dataset& dataset, const Rows& rows,
                                const RepackOptions& options) {
   const chunkio::DatasetInfo& info = dataset.info();
@@ -79,25 +57,13 @@ chunkio::DatasetSpec make_spec(const chunkio::Dataset& dataset, const Rows& rows
                            : info.channels == 1        ? "gray"
                            : info.channels == 3        ? "RGB"
                                                        : "",
-          .fields = gather_fields(dataset, rows, options),
+          .fields = carried_fields(dataset, rows, options),
           .class_names = info.class_names,
           .attribute_names = info.attribute_names,
           .split = options.split.empty() ? info.split : options.split,
           .order = options.order,
           .seed = options.seed,
           .options_json = options.options_json};
-}
-
-/// Of some of the images what is known of all: nothing, unless all had the same size.
-std::optional<chunkio::SourceSizes> source_sizes_of(const chunkio::DatasetInfo& info,
-                                                    std::int64_t num_samples) {
-  std::optional<chunkio::SourceSizes> sizes = info.source_sizes;
-  if (!sizes || num_samples == info.num_samples) return sizes;
-  if (sizes->min_height != sizes->max_height || sizes->min_width != sizes->max_width) {
-    return std::nullopt;
-  }
-  sizes->most_frequent.front().images = num_samples;
-  return sizes;
 }
 
 class Repacking {
@@ -145,7 +111,7 @@ class Repacking {
     if (all_rows_ && !info.mean_picture_std.empty()) {
       result.mean_picture_std = info.mean_picture_std;
     }
-    result.source_sizes = source_sizes_of(info, static_cast<std::int64_t>(rows_.size()));
+    result.source_sizes = carried_source_sizes(info, static_cast<std::int64_t>(rows_.size()));
     return result;
   }
 
@@ -243,44 +209,12 @@ class Repacking {
           std::span(chunks_).subspan(first, std::min(window_chunks, chunks_.size() - first));
       const Rows wanted = rows_of(chunks);
       const auto filled = std::span(window).first(wanted.size() * sample_bytes_);
-      fill_window(wanted, filled, progress);
+      read_window(dataset_, wanted, layout_, options_.memory_budget / 2, filled, progress);
       tbb::parallel_for(std::size_t{0}, chunks.size(), [&](std::size_t i) {
         cli::StopSignal::check();
         const std::size_t begin = i * chunk_bytes;
         write_chunk(chunks[i], filled.subspan(begin, std::min(chunk_bytes, filled.size() - begin)));
       });
-    }
-  }
-
-  /// Brings `wanted` to the window, one behind the other.
-  void fill_window(const Rows& wanted, std::span<std::byte> window, cli::Progress& progress) {
-    std::vector<std::size_t> places(wanted.size());
-    std::iota(places.begin(), places.end(), std::size_t{0});
-    // They come in the order of the file.
-    std::sort(places.begin(), places.end(),
-              [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
-
-    const std::int64_t memory = options_.memory_budget / 2;
-    const std::int64_t batch_bytes = std::min(std::int64_t{4} << 20, memory / 16);
-    chunkio::Loader loader = copy_loader(
-        dataset_,
-        {.batch_rows =
-             std::clamp<std::int64_t>(batch_bytes / static_cast<std::int64_t>(sample_bytes_), 1,
-                                      static_cast<std::int64_t>(wanted.size())),
-         .rows = chunkio::RowSelection::of(wanted),
-         .memory_budget = memory,
-         .memory_name = "half of --memory-budget; the other half is for putting rows in order"});
-    std::size_t next = 0;
-    for (const chunkio::Batch& batch : loader.epoch(0)) {
-      cli::StopSignal::check();
-      const chunkio::Tensor images = batch.images();
-      const std::span<const std::byte> stored(images.data(), images.size_bytes());
-      tbb::parallel_for(std::int64_t{0}, batch.size(), [&](std::int64_t i) {
-        const std::size_t place_of_row = places[next + static_cast<std::size_t>(i)];
-        place(sample(stored, i), sample(window, static_cast<std::int64_t>(place_of_row)));
-      });
-      next += static_cast<std::size_t>(batch.size());
-      progress.add(batch.size());
     }
   }
 
@@ -341,6 +275,39 @@ std::string carried_name(const chunkio::DatasetInfo& info, const chunkio::FieldI
   const bool taken = field.name == "labels" || field.name == "images" ||
                      field.name == "sample_digests" || (field.name == "label" && !info.labels);
   return taken ? field.name + "_" + std::string(to_string(field.dtype)) : field.name;
+}
+
+std::vector<chunkio::FieldData> carried_fields(const chunkio::Dataset& dataset, const Rows& rows,
+                                               const RepackOptions& options) {
+  const chunkio::DatasetInfo& info = dataset.info();
+  for (const std::string& name : options.fields.value_or(std::vector<std::string>())) {
+    if (!dataset.find_field(name)) {
+      throw Error(ErrorCode::not_found, "no field " + cli::quote(name) + " in " +
+                                            cli::quote(info.path) + "; see h5pack info");
+    }
+  }
+  const std::int64_t memory = options.memory_budget / 8;
+  std::vector<chunkio::FieldData> fields;
+  if (info.labels) {
+    fields.push_back(selected_field(dataset, *info.labels, rows, memory, "labels"));
+  }
+  fields.push_back(selected_source_index(dataset, rows, memory));
+  for (const chunkio::FieldInfo& field : info.fields) {
+    if (!is_wanted(field, options)) continue;
+    fields.push_back(selected_field(dataset, field, rows, memory, carried_name(info, field)));
+  }
+  return fields;
+}
+
+std::optional<chunkio::SourceSizes> carried_source_sizes(const chunkio::DatasetInfo& info,
+                                                         std::int64_t num_samples) {
+  std::optional<chunkio::SourceSizes> sizes = info.source_sizes;
+  if (!sizes || num_samples == info.num_samples) return sizes;
+  if (sizes->min_height != sizes->max_height || sizes->min_width != sizes->max_width) {
+    return std::nullopt;
+  }
+  sizes->most_frequent.front().images = num_samples;
+  return sizes;
 }
 
 std::vector<std::string> notes_on_fields(const chunkio::DatasetInfo& info,

@@ -15,10 +15,22 @@
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
 
+#include "h5pack/image/image_file.hpp"
+#include "h5pack/image/jpeg_encoder.hpp"
+
 namespace h5pack {
+
+/// How raw images become encoded ones.
+struct Encoding {
+  ImageFormat format = ImageFormat::png;  ///< PNG, which loses nothing, or JPEG.
+  int quality = kDefaultJpegQuality;      ///< Of JPEG.
+};
 
 struct RepackOptions {
   // Behaviour: what the file will hold.
+
+  /// Images that are read as pixels are stored encoded; absent: as pixels.
+  std::optional<Encoding> encoding = {};
 
   /// Its statistics are computed here, and noted with each chunk.
   chunkio::WriterOptions writer = {.statistics = false};
@@ -42,12 +54,14 @@ struct RepackOptions {
 struct RepackResult {
   std::string path = {};
   std::int64_t num_samples = 0;
+  bool encoded = false;  ///< There are no chunks then.
   std::int64_t chunk_samples = 0;
   std::int64_t num_chunks = 0;
   std::int64_t chunk_bytes = 0;
   std::int64_t file_bytes = 0;
   std::int64_t num_resumed = 0;   ///< Samples of these that an earlier run wrote.
   bool planned = false;           ///< Nothing was written: --dry-run.
+  bool at_most = false;           ///< What is planned: file_bytes, which may be far fewer.
   bool complete_already = false;  ///< There was nothing left to do.
   chunkio::ChunkFilter filter = {};
   chunkio::DatasetStatistics statistics = {};
@@ -66,6 +80,16 @@ struct RepackResult {
 ///         as a field; unless it is said what to carry.
 [[nodiscard]] std::vector<std::string> notes_on_fields(const chunkio::DatasetInfo& info,
                                                        const RepackOptions& options);
+
+/// Labels, source rows and fields of the rows, as streams from the dataset. Both must outlive them.
+/// \throws chunkio::Error not_found: no such field.
+[[nodiscard]] std::vector<chunkio::FieldData> carried_fields(const chunkio::Dataset& dataset,
+                                                             const std::vector<std::int64_t>& rows,
+                                                             const RepackOptions& options);
+
+/// What is known of the sizes of all images, of so many of them: nothing, unless all had the same.
+[[nodiscard]] std::optional<chunkio::SourceSizes> carried_source_sizes(
+    const chunkio::DatasetInfo& info, std::int64_t num_samples);
 
 /// The file that repack() would write, as far as that is known before: its shape, and the bytes of
 /// images and fields, which a filter makes fewer. Reads no pixels and writes nothing.

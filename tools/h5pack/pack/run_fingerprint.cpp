@@ -27,6 +27,7 @@ constexpr const char* kBytesKey = "bytes of the source files";
 constexpr const char* kNamesKey = "digest of the names of the source files";
 constexpr const char* kFilesKey = "digest of names, sizes and times of the source files";
 constexpr const char* kShardKey = "--shard";
+constexpr const char* kStoreKey = "--store";
 
 const char* color_name(ColorMode color) { return color == ColorMode::rgb ? "rgb" : "gray"; }
 const char* orientation_name(OrientationMode mode) {
@@ -86,15 +87,21 @@ json run_fingerprint(const PackRequest& command, const Listing& listing, const S
                      {kShardKey, options.shard ? options.shard->text() : "none"}};
   for (const auto& [name, value] : rest.items()) identity[name] = value;
   // Not of raw images, whose identities are older than the option.
-  if (options.store == Store::encoded) identity["--store"] = "encoded";
+  if (options.store == Store::encoded) identity[kStoreKey] = "encoded";
+  if (options.limit.max_side > 0) {
+    identity["--max-side"] = options.limit.max_side;
+    identity["--quality"] = options.limit.quality;
+  }
   return identity;
 }
 
 std::string shard_set(const json& identity) {
   json common = identity;
-  for (const char* of_one_machine : {kSourceKey, kNewestKey, kBytesKey, kFilesKey, kShardKey}) {
+  for (const char* of_one_machine : {kSourceKey, kNewestKey, kFilesKey, kShardKey}) {
     common.erase(of_one_machine);
   }
+  // Of encoded images, bytes decide where shards begin.
+  if (!identity.contains(kStoreKey)) common.erase(kBytesKey);
   return text_digest(cli::json_text(common));
 }
 
@@ -116,6 +123,11 @@ std::string options_json(const PackRequest& command, const Listing& listing, con
   if (image.center_crop) stored["center_crop"] = to_string(*image.center_crop);
   if (image.pad) stored["pad"] = to_string(*image.pad);
   stored["max_pixels"] = image.max_pixels;
+  if (options.store == Store::encoded) stored["store"] = "encoded";
+  if (options.limit.max_side > 0) {
+    stored["max_side"] = options.limit.max_side;
+    stored["quality"] = options.limit.quality;
+  }
   if (options.writer.chunk_samples > 0) {
     stored["chunk"] = options.writer.chunk_samples;
   } else {

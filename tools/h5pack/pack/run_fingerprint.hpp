@@ -21,7 +21,8 @@ namespace h5pack {
 
 /// What is equal for all shards of one dataset and for no others: a digest of the names of its
 /// images below the folder they have in common, of labels and fields, and of all options but
-/// --shard. Not of sizes and times, which may differ between copies of a source.
+/// --shard. Not of times and, but for encoded images, sizes, which may differ between copies of a
+/// source.
 [[nodiscard]] std::string shard_set(const nlohmann::ordered_json& identity);
 
 /// Packing options and source, as stored in the file; with the identity.

@@ -159,6 +159,7 @@ std::string repack_json(const RepackReport& report) {
       continue;
     }
     if (!output.planned) json["resumed_images"] = output.num_resumed;
+    json["store"] = output.encoded ? "encoded" : "raw";
     json["filter"] = output.filter.to_string();
     json["chunk_samples"] = output.chunk_samples;
     json["chunk_bytes"] = output.chunk_bytes;

@@ -4,8 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/byte_size.hpp"
 #include "cli/escape.hpp"
+#include "cli/json_text.hpp"
 #include "cli/option_flags.hpp"
 #include "cli/progress_text.hpp"
 #include "cli/quote.hpp"
@@ -48,6 +51,21 @@ std::string named_counts_text(const std::vector<std::string>& names,
   return text;
 }
 
+/// What made other files of the images than their source had.
+std::string encoding_text(const chunkio::DatasetInfo& info) {
+  const nlohmann::json options = nlohmann::json::parse(info.options_json, nullptr, false);
+  if (!options.is_object()) return "";
+  const auto number = [&](const char* name) {
+    const nlohmann::json value = options.value(name, nlohmann::json());
+    return value.is_number_integer() ? cli::json_text(value) : "";
+  };
+  const nlohmann::json codec = options.value("encoded_as", nlohmann::json());
+  if (codec.is_string()) return "\nencoded from pixels: " + cli::escape(codec.get<std::string>());
+  if (number("max_side").empty()) return "";
+  return "\nlarger ones were resized to " + number("max_side") + " pixels a side (JPEG, quality " +
+         number("quality") + ")";
+}
+
 std::string storage_text(const chunkio::Inspection& report) {
   const chunkio::DatasetInfo& info = report.dataset;
   const std::int64_t raw_bytes = info.num_samples * info.sample_bytes();
@@ -64,7 +82,7 @@ std::string storage_text(const chunkio::Inspection& report) {
   if (info.encoded) {
     return "encoded images of " + cli::format_bytes(info.encoded->num_bytes / info.num_samples) +
            " on average, up to " + std::to_string(info.encoded->max_height) + "x" +
-           std::to_string(info.encoded->max_width) + " pixels\n" +
+           std::to_string(info.encoded->max_width) + " pixels" + encoding_text(info) + "\n" +
            cli::format_bytes(info.stored_bytes) + " in the file" +
            (info.has_images() ? "" : "; --decode S delivers them in one size");
   }
@@ -131,6 +149,14 @@ std::string source_sizes_text(const chunkio::DatasetInfo& info) {
                        std::to_string(sizes.max_height) + ", widths " +
                        std::to_string(sizes.min_width) + " to " + std::to_string(sizes.max_width),
                    84);
+}
+
+std::string contents_text(const RepackResult& output) {
+  if (output.encoded) return cli::counted(output.num_samples, "encoded image");
+  return cli::counted(output.num_samples, "image") + " in " +
+         cli::counted(output.num_chunks, "chunk") + " of " +
+         cli::format_count(output.chunk_samples) + " (" + cli::format_bytes(output.chunk_bytes) +
+         ")";
 }
 
 }  // namespace
@@ -295,10 +321,11 @@ std::string repack_text(const RepackReport& report) {
               cli::counted(output.num_samples, "image") + "\n";
       continue;
     }
-    text += cli::escape(output.path) + ": " + cli::counted(output.num_samples, "image") + " in " +
-            cli::counted(output.num_chunks, "chunk") + " of " +
-            cli::format_count(output.chunk_samples) + " (" + cli::format_bytes(output.chunk_bytes) +
-            "), " + (output.planned ? "about " : "") + cli::format_bytes(output.file_bytes) +
+    text += cli::escape(output.path) + ": " + contents_text(output) + ", " +
+            (output.at_most   ? "at most "
+             : output.planned ? "about "
+                              : "") +
+            cli::format_bytes(output.file_bytes) +
             (output.filter.deflate_level > 0 ? " with " + output.filter.to_string() : "") +
             (output.num_resumed > 0
                  ? ", " + cli::format_count(output.num_resumed) + " of an earlier run"
