@@ -1,7 +1,7 @@
 # Tests of h5pack.
 
 chunkio_add_cli_tests(short info preview reference)
-chunkio_add_cli_tests(medium append arrays bad_input csr doctor export golden help hostile interrupted pack program ranks repack resume shard skip sparse stream tune verify)
+chunkio_add_cli_tests(medium append arrays bad_input csr csr_faults csr_hdf5 doctor export golden help hostile interrupted matrix_export pack program ranks repack resume shard skip sparse stream tune verify)
 if(CHUNKIO_HAS_CODECS)
   chunkio_add_cli_tests(medium encoded encoded_faults encoded_repack)
 endif()

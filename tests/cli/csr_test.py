@@ -11,7 +11,8 @@ import zipfile
 import h5py
 import numpy as np
 
-from support import H5PACK, CliTest
+from matrices import M, MatrixTest, compressed, mtx_text, npz_bytes, random_matrix
+from support import H5PACK
 
 try:
     import scipy.sparse
@@ -22,84 +23,7 @@ try:
 except ImportError:
     anndata = None
 
-M = 37
-
-
-def random_matrix(rows=200, columns=M, density=0.15, seed=3):
-    """Dense [N,M]; some rows and columns are empty."""
-    random = np.random.default_rng(seed)
-    dense = np.where(random.random((rows, columns)) < density, random.integers(1, 1000, (rows, columns)), 0)
-    dense[5] = dense[rows - 1] = 0
-    dense[:, 7] = 0
-    return dense
-
-
-def compressed(dense):
-    """data, indices, indptr of the rows."""
-    rows, columns = np.nonzero(dense)
-    return dense[rows, columns], columns, np.searchsorted(rows, np.arange(len(dense) + 1))
-
-
-def npz_bytes(form, dense, dtype=np.float64, index_dtype=np.int32, **changes):
-    """What scipy.sparse.save_npz() writes."""
-    if form == "coo":
-        rows, columns = np.nonzero(dense)
-        # In no order.
-        mixed = np.random.default_rng(0).permutation(len(rows))
-        arrays = {"row": rows[mixed], "col": columns[mixed]}
-        data = dense[rows, columns][mixed]
-    else:
-        data, indices, indptr = compressed(dense if form == "csr" else dense.T)
-        arrays = {"indices": indices, "indptr": indptr}
-    arrays = {name: array.astype(index_dtype) for name, array in arrays.items()}
-    arrays |= {"format": np.array(form.encode()), "shape": np.array(dense.shape), "data": data.astype(dtype)}
-    arrays |= changes
-    return {name: array for name, array in arrays.items() if array is not None}
-
-
-def mtx_text(dense, field="real", symmetry="general"):
-    rows, columns = np.nonzero(np.tril(dense) if symmetry != "general" else dense)
-    lines = [f"%%MatrixMarket matrix coordinate {field} {symmetry}", "% a comment", "",
-             f"{dense.shape[0]} {dense.shape[1]} {len(rows)}"]
-    for row, column in zip(rows, columns):
-        lines.append(f"{row + 1} {column + 1}" + ("" if field == "pattern" else f" {dense[row, column]}"))
-    return "\n".join(lines) + "\n"
-
-
-class CsrTest(CliTest):
-    def save_npz(self, name, form, dense, pack=np.savez_compressed, **changes):
-        pack(self.dir / name, **npz_bytes(form, dense, **changes))
-
-    def pack(self, *arguments):
-        report, = self.h5pack_json("csr", *arguments, "-o", "out.h5ad", "--force")
-        return report
-
-    def read(self, path="out.h5ad"):
-        """The matrix in the order of the source, dense, and what is known of it; all invariants are checked."""
-        with h5py.File(self.dir / path) as file:
-            x = file["X"]
-            indptr, indices, data = x["indptr"][:], x["indices"][:], x["data"][:]
-            rows, columns = x.attrs["shape"]
-            source = file["obs/source_index"][:]
-            digests = file["obs/sample_digests"][:]
-            names = [name.decode() for name in file["obs/_index"][:]], [name.decode() for name in file["var/_index"][:]]
-            attributes = dict(file.attrs)
-            self.assertEqual(x.attrs["encoding-type"], b"csr_matrix")
-            for name in ("indptr", "indices", "data"):
-                self.assertIsNone(x[name].chunks)
-        self.assertEqual(attributes["chunkio_format"], 3)
-        self.assertEqual((indptr.dtype, indices.dtype), (np.int64, np.int32))
-        self.assertEqual((indptr[0], indptr[-1], len(indptr)), (0, len(data), rows + 1))
-        self.assertEqual(sorted(source), list(range(rows)))
-        self.assertEqual(len(digests), rows)
-        dense = np.zeros((rows, columns), data.dtype)
-        for row in range(rows):
-            part = slice(indptr[row], indptr[row + 1])
-            self.assertTrue((np.diff(indices[part]) > 0).all())
-            dense[source[row], indices[part]] = data[part]
-        self.order, self.names, self.attributes = source, names, attributes
-        return dense
-
+class CsrTest(MatrixTest):
     def test_npz(self):
         dense = random_matrix()
         for form in ("csr", "csc", "coo"):
@@ -386,10 +310,13 @@ class CsrTest(CliTest):
         (self.dir / "folder").mkdir()
         self.assert_refused(["csr", "folder", "-o", "new.h5ad"], 1, ["folder"], "name an")
         self.assert_refused(["csr", "absent.csv", "-o", "new.h5ad"], 1, ["absent.csv"], "cannot open")
+        (self.dir / "m.bin").write_bytes(b"\0\1\2\3" * 10)
+        self.assert_refused(["csr", "m.bin", "-o", "new.h5ad"], 1, ["m.bin", "neither"], "npz")
         self.write_h5("m.h5", images=np.zeros((2, 2, 2, 3), np.uint8))
-        self.assert_refused(["csr", "m.h5", "-o", "new.h5ad"], 1, ["m.h5"], "npz")
+        self.assert_refused(["csr", "m.h5", "-o", "new.h5ad"], 1, ["m.h5", "no sparse matrix"], "--images")
         self.save_npz("m.npz", "csr", random_matrix())
         self.assert_refused(["csr", "m.npz", "-o", "new.h5ad", "--row-from", "x"], 2, ["m.npz"], "CSV")
+        self.assert_refused(["csr", "m.npz", "-o", "new.h5ad", "--images", "x"], 2, ["m.npz"], "HDF5")
 
     def test_duplicates_are_summed(self):
         dense = np.zeros((3, 4), int)

@@ -7,6 +7,7 @@ import unittest
 
 import h5py
 
+from matrices import anndata_file, random_matrix
 from support import CliTest
 
 SCRIPT = pathlib.Path(__file__).parent.parent / "scripts" / "make_sparse_file.py"
@@ -25,10 +26,10 @@ class SparseTest(CliTest):
         self.assertEqual((info["leading"], info["shape"], info["dtype"]), ("X", [ROWS, COLUMNS], "float32"))
         with h5py.File(self.dir / name) as file:
             values = len(file["X/data"])
-        self.assertEqual(info["sparse"], {"columns": COLUMNS, "num_values": values, "index_dtype": "int32"})
+        self.assertEqual(info["sparse"], {"columns": COLUMNS, "num_entries": values, "index_dtype": "int32"})
         self.assertEqual([field["name"] for field in info["fields"]], ["obs/label", "obs/weight"])
         text = self.h5pack("info", name)
-        self.assertRegex(text, rf"CSR matrix, {values / ROWS:.1f} values a row \(\d+\.\d\d %\), columns int32")
+        self.assertRegex(text, rf"CSR matrix, {values / ROWS:.1f} entries a row \(\d+\.\d\d %\), columns int32")
         self.assertIn("filtered by shuffle + deflate", text)
         self.assertIsNone(self.h5pack_json("info", self.images())[0]["sparse"])
 
@@ -50,11 +51,17 @@ class SparseTest(CliTest):
 
     def test_verify(self):
         self.assertIn("no digests", self.h5pack("verify", self.sparse_file("anndata")))
-        for case, words in (("column_too_large", "a column is none of the 50"), ("decreasing", "row 99 lies at values")):
+        for case, words in (("column_too_large", "a column is none of the 50"), ("decreasing", "row 99 lies at entries")):
             with self.subTest(case):
                 result = self.run_h5pack("verify", self.sparse_file(case))
                 self.assertEqual(result.returncode, 4, result.stderr)
                 self.assertIn(words, result.stdout)
+
+    def test_verify_reads_names_of_any_length(self):
+        for options in {}, {"chunks": (30,), "compression": "gzip"}, {"chunks": (30,), "compression": "lzf"}:
+            anndata_file(self.dir / "m.h5ad", random_matrix(), **options)
+            result = self.run_h5pack("verify", "m.h5ad")
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_doctor(self):
         report = self.h5pack_json("doctor", self.sparse_file("anndata"), "--step-ms", 1, "--batch", 8, "--seconds",
@@ -63,10 +70,14 @@ class SparseTest(CliTest):
 
     def test_what_needs_images_says_so(self):
         self.sparse_file("anndata")
-        for command in (["preview", "anndata.h5", "-o", "out.png"], ["repack", "anndata.h5", "-o", "out.h5"],
-                        ["tune", "anndata.h5"], ["export", "anndata.h5", "-o", "out"]):
+        for command in (["preview", "anndata.h5", "-o", "out.png"], ["tune", "anndata.h5"]):
             with self.subTest(command[0]):
                 self.assert_refused(command, 1, ["anndata.h5"], "images")
+        (self.dir / "photos").mkdir()
+        for command in (["repack", "anndata.h5", "-o", "out.h5"], ["append", "anndata.h5", "folder", "photos", "-o", "out.h5"],
+                        ["link", "anndata.h5", "-o", "out.h5"]):
+            with self.subTest(command[0]):
+                self.assert_refused(command, 1, ["anndata.h5", "holds a sparse matrix"], "h5pack csr")
 
     def test_what_csr_packs_is_read(self):
         entries = [(row, column) for row in range(1, 41) for column in range(1, 9) if row * column % 3 == 1]
@@ -77,7 +88,7 @@ class SparseTest(CliTest):
             self.h5pack("csr", "m.mtx", "-o", f"{order}.h5ad", "--order", order)
             info = self.h5pack_json("info", f"{order}.h5ad")[0]
             self.assertEqual((info["format_version"], info["order"], info["shape"]), (3, order, [40, 8]))
-            self.assertEqual(info["sparse"]["num_values"], len(entries))
+            self.assertEqual(info["sparse"]["num_entries"], len(entries))
             self.assertEqual([field["name"] for field in info["fields"]], ["obs/source_index"])
             epoch = self.h5pack_json("stream", f"{order}.h5ad", "--batch", 7, "--digest")[0]
             self.assertEqual(epoch["images"], 40)

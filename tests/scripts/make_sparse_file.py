@@ -31,10 +31,10 @@ def write(file, group, arrays, attributes, **options):
 
 
 def anndata(first=0, rows=ROWS, group="X", kind="csr_matrix", change=None, shape=None, libver=None, value=np.float32,
-            index=np.int32, **options):
+            index=np.int32, user_block=0, **options):
     """A file with a CSR matrix and its attributes, and columns `label` and `weight` of the observations."""
     def make(path):
-        with h5py.File(path, "w", libver=libver) as file:
+        with h5py.File(path, "w", libver=libver, userblock_size=user_block) as file:
             arrays = matrix(first, rows, value, index)
             if change is not None:
                 change(arrays)
@@ -45,6 +45,15 @@ def anndata(first=0, rows=ROWS, group="X", kind="csr_matrix", change=None, shape
             file["obs/weight"] = (numbers / 2).astype(np.float32)
             file["obs/_index"] = [f"cell {i}" for i in numbers]
     return make
+
+
+def by_columns(path):
+    """The matrix is that of the columns of X, each with a name, and of rows with names of one length."""
+    anndata(kind="csc_matrix", shape=(COLUMNS, ROWS), chunks=(64,), compression="gzip")(path)
+    with h5py.File(path, "r+") as file:
+        file.move("obs", "var")
+        file["obs/name"] = np.array([f"gene {i}".encode() for i in range(COLUMNS)])
+        file["obs"].attrs["_index"] = "name"
 
 
 def several(*groups):
@@ -122,6 +131,8 @@ CASES = {
     "long_row": long_row,
     "several": several("layers/counts", "layers/scaled"),
     "several_with_x": several("layers/counts", "X"),
+    "by_columns": by_columns,
+    "user_block": anndata(user_block=1024),
     "columns_first": anndata(kind="csc_matrix"),
     "without_shape": without_shape,
     "bad_shape": anndata(shape=(ROWS + 1, COLUMNS)),

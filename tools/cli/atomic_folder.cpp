@@ -133,17 +133,38 @@ void AtomicFolder::make_folder(const std::string& name) const {
   if (::mkdir(folder.c_str(), 0777) != 0) fail("cannot make folder", folder, errno);
 }
 
-void AtomicFolder::write(const std::string& name, std::span<const unsigned char> bytes) const {
-  const std::string path = partial_ + "/" + name;
-  FileHandle file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
-  if (file.get() < 0) fail("cannot create", path, errno);
+AtomicFolder::File::File(std::string path)
+    : path_(std::move(path)), handle_(path_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW) {
+  if (handle_.get() < 0) fail("cannot create", path_, errno);
+}
+
+void AtomicFolder::File::write(std::span<const unsigned char> bytes) {
+  write_at(size_, bytes);
+  size_ += std::ssize(bytes);
+}
+
+void AtomicFolder::File::write_at(std::int64_t offset, std::span<const unsigned char> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    const ssize_t written = ::pwrite(handle_.get(), bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write", path, errno);
+    if (written < 0) fail("cannot write", path_, errno);
+    offset += written;
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
-  if (const int error = file.close(); error != 0) fail("cannot write", path, error);
+}
+
+void AtomicFolder::File::close() {
+  if (const int error = handle_.close(); error != 0) fail("cannot write", path_, error);
+}
+
+AtomicFolder::File AtomicFolder::create(const std::string& name) const {
+  return File(partial_ + "/" + name);
+}
+
+void AtomicFolder::write(const std::string& name, std::span<const unsigned char> bytes) const {
+  File file = create(name);
+  file.write(bytes);
+  file.close();
 }
 
 int AtomicFolder::take_place() const {

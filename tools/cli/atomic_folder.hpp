@@ -1,8 +1,10 @@
 /// A folder that appears whole or not at all.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace cli {
 
@@ -12,6 +14,7 @@ class FileHandle {
   FileHandle() = default;
   FileHandle(const std::string& path, int flags) noexcept;
   FileHandle(const FileHandle&) = delete;
+  FileHandle(FileHandle&& other) noexcept { *this = std::move(other); }
   FileHandle& operator=(FileHandle&& other) noexcept;
   ~FileHandle();
   /// Negative: not open.
@@ -47,6 +50,26 @@ class AtomicFolder {
   /// Makes the folder `name` in it.
   /// \throws chunkio::Error io_failed, no_space.
   void make_folder(const std::string& name) const;
+  /// A file in it that is written piece by piece.
+  class File {
+   public:
+    /// \throws chunkio::Error io_failed, no_space.
+    void write(std::span<const unsigned char> bytes);
+    /// Overwrites what was written there before. \throws as write().
+    void write_at(std::int64_t offset, std::span<const unsigned char> bytes);
+    [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+    /// \throws as write().
+    void close();
+
+   private:
+    friend class AtomicFolder;
+    explicit File(std::string path);
+    std::string path_;
+    FileHandle handle_;
+    std::int64_t size_ = 0;
+  };
+  /// Creates a file that does not exist yet. \param name, \throws as write().
+  [[nodiscard]] File create(const std::string& name) const;
   /// Writes a file that does not exist yet. Thread-safe for distinct names.
   /// \param name  within the folder, maybe "folder/file".
   /// \throws chunkio::Error io_failed, no_space.

@@ -22,22 +22,21 @@ using chunkio::ErrorCode;
 
 constexpr std::int64_t kMaxFileBytes = std::int64_t{2} << 30;
 
-[[noreturn]] void throw_errno(const std::string& action, const std::string& path) {
-  const int number = errno;
-  // What this process ran out of is no fault of the file.
-  const bool exhausted = number == EMFILE || number == ENFILE || number == ENOMEM;
-  throw Error(
-      exhausted ? ErrorCode::out_of_resources
-                : (number == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed),
-      "cannot " + action + " " + quote(path) + ": " + std::generic_category().message(number));
-}
-
 FileStamp stamp_of(const struct ::stat& status) noexcept {
   return {status.st_size, static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
                               status.st_mtim.tv_nsec};
 }
 
 }  // namespace
+
+void throw_errno(const std::string& action, const std::string& name) {
+  const int number = errno;
+  // What this process ran out of is no fault of the file.
+  const bool exhausted = number == EMFILE || number == ENFILE || number == ENOMEM;
+  throw Error(exhausted ? ErrorCode::out_of_resources
+                        : (number == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed),
+              "cannot " + action + " " + name + ": " + std::generic_category().message(number));
+}
 
 FileStamp file_stamp(const std::string& path) noexcept {
   struct ::stat status {};
@@ -47,14 +46,14 @@ FileStamp file_stamp(const std::string& path) noexcept {
 // O_NONBLOCK: a pipe that took the place of an image must not hold up the pack.
 SourceFile::SourceFile(const std::string& path)
     : path_(&path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (fd_ < 0) throw_errno("open", path);
+  if (fd_ < 0) throw_errno("open", quote(path));
 }
 
 SourceFile::~SourceFile() { ::close(fd_); }  // It was only read: there is nothing to report.
 
 FileStamp SourceFile::stamp() const {
   struct ::stat status {};
-  if (::fstat(fd_, &status) != 0) throw_errno("examine", *path_);
+  if (::fstat(fd_, &status) != 0) throw_errno("examine", quote(*path_));
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::unsupported, quote(*path_) + " is not a regular file");
   }
@@ -73,7 +72,7 @@ void SourceFile::read_at(std::int64_t offset, std::span<std::uint8_t> bytes) con
     const ::ssize_t count = ::pread(fd_, bytes.data() + done, bytes.size() - done,
                                     offset + static_cast<std::int64_t>(done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw_errno("read", *path_);
+    if (count < 0) throw_errno("read", quote(*path_));
     if (count == 0) {
       throw Error(ErrorCode::io_failed, quote(*path_) + " became shorter while it was read");
     }
@@ -124,10 +123,7 @@ std::string read_standard_input(const std::string& what, std::size_t most) {
     const ::ssize_t count =
         ::read(STDIN_FILENO, block.data(), std::min(block.size(), most - text.size()));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      throw Error(ErrorCode::io_failed, "cannot read " + what + " from standard input: " +
-                                            std::generic_category().message(errno));
-    }
+    if (count < 0) throw_errno("read", what + " from standard input");
     if (count == 0) break;
     text.append(block.data(), static_cast<std::size_t>(count));
   }

@@ -21,6 +21,10 @@ struct FileStamp {
 /// The stamp of what `path` leads to; with size -1 if that does not exist. Blocks on I/O.
 [[nodiscard]] FileStamp file_stamp(const std::string& path) noexcept;
 
+/// What errno says of a file that is read: "cannot ACTION NAME: WHY". \param name  in quotes.
+/// \throws Error not_found; out_of_resources (of this process); io_failed.
+[[noreturn]] void throw_errno(const std::string& action, const std::string& name);
+
 /// Everything blocks on I/O, but never on a pipe or device. const functions are thread-safe.
 class SourceFile {
  public:

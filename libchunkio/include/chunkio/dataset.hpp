@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -88,6 +89,10 @@ struct OpenOptions {
   /// Delivers encoded images as samples uint8 [H,W,C] of one size. Absent: such a file can be
   /// looked at, and read with read_encoded(), but no Loader reads it. Says nothing of other files.
   std::optional<DecodeOptions> decode = {};
+  /// Takes a sparse matrix that is stored by columns (CSC) as its transpose, the columns of which
+  /// lie one after another: they become the rows. False: such a matrix is refused. Says nothing of
+  /// other files.
+  bool columns_as_rows = false;
   /// Read also what lies outside of the file: through soft and external links, external storage and
   /// virtual datasets. Only for files you trust: they can name any file this process may read. A
   /// source file that a virtual dataset lacks reads as the fill value.
@@ -105,9 +110,16 @@ struct FieldInfo {
 /// (`indices`) and where each row begins (`indptr`), as AnnData and SciPy lay them out.
 struct SparseInfo {
   std::int64_t columns = 0;
-  std::int64_t num_values = 0;       ///< Stored, of all rows.
+  std::int64_t num_entries = 0;      ///< Stored, of all rows: a column and a value each.
   DType index_dtype = DType::int32;  ///< Of columns as they are delivered: int32 or int64.
+  bool transposed = false;           ///< Stored by columns: see OpenOptions::columns_as_rows.
+  /// Paths of the names of rows, and of columns; empty if there are none. As AnnData (`obs/_index`,
+  /// `var/_index`) and 10x Genomics (`barcodes`, `features/id`) keep them.
+  std::string row_names = {}, column_names = {};
 };
+
+/// Which names are wanted.
+enum class MatrixAxis { rows, columns };
 
 /// Of images that are stored encoded (JPEG, PNG, WebP), each in a size of its own: a group with
 /// their bytes one after the other (`data`) and where each begins (`indptr`).
@@ -262,7 +274,7 @@ struct DatasetInfo {
     if (sparse) {
       const auto value_bytes =
           static_cast<std::int64_t>(size_of(leading.dtype) + size_of(sparse->index_dtype));
-      return std::max<std::int64_t>(sparse->num_values * value_bytes / num_samples, 1);
+      return std::max<std::int64_t>(sparse->num_entries * value_bytes / num_samples, 1);
     }
     if (encoded) return std::max<std::int64_t>(encoded->num_bytes / num_samples, 1);
     return leading.row_shape.num_elements() * static_cast<std::int64_t>(size_of(leading.dtype));
@@ -314,6 +326,25 @@ class CHUNKIO_EXPORT Dataset {
   ///         invalid_argument (range), corrupt_data (offsets that decrease, a column out of range),
   ///         hdf5_failed, out_of_resources.
   [[nodiscard]] SparseRows read_sparse(std::int64_t first, std::int64_t count) const;
+  /// Reads where rows of the CSR matrix that leads begin among the entries of all rows, through
+  /// libhdf5: those from `first` on, the end of the last of them included. Blocks on I/O.
+  /// \pre out.size() is one more than the number of rows, >= 2.
+  /// \throws Error as read_sparse().
+  void read_row_begins(std::int64_t first, std::span<std::int64_t> out) const;
+  /// Reads entries from `first` on of all rows, one row after another, through libhdf5: for
+  /// matrices with rows too long to be held in memory. Blocks on I/O.
+  /// \param columns  as many as are wanted.
+  /// \param values   of those entries, in the type that `leading` says; or empty: columns only.
+  /// \throws Error as read_sparse().
+  void read_entries(std::int64_t first, std::span<std::int64_t> columns,
+                    std::span<std::byte> values) const;
+  /// Gives the names of all rows, or columns, of the CSR matrix that leads, in order; none if it
+  /// has none. Trailing padding is removed. Blocks on I/O. \param take  called with libhdf5 locked,
+  /// so it must not wait for another thread. What it throws
+  ///              goes through.
+  /// \throws Error corrupt_data, unsupported (stored in a way that is not read; longer than 4,096
+  ///         bytes), hdf5_failed.
+  void read_names(MatrixAxis axis, const std::function<void(std::string_view name)>& take) const;
   /// Reads an encoded image as it is stored, through libhdf5, without comparing it with its digest.
   /// Blocks on I/O.
   /// \throws Error unsupported (no encoded images lead), invalid_argument (there is no such row),

@@ -276,6 +276,8 @@ struct SparseSpec {
   std::string order = "source";     ///< "shuffled" or "source".
   std::uint64_t seed = 0;           ///< Of the shuffle.
   std::string options_json = "{}";  ///< Packing options and source.
+  /// The part of a larger matrix that this file is.
+  std::optional<ShardInfo> shard = {};
 };
 
 /// One file with a sparse matrix being written. Like DatasetWriter it writes the structure first

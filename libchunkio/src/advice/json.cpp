@@ -139,7 +139,7 @@ std::string to_json(const Inspection& inspection) {
   json["images"] = info.has_images() ? Json(info.images_path) : Json(nullptr);
   json["leading"] = info.leading.name;
   json["sparse"] = info.sparse ? Json{{"columns", info.sparse->columns},
-                                      {"num_values", info.sparse->num_values},
+                                      {"num_entries", info.sparse->num_entries},
                                       {"index_dtype", to_string(info.sparse->index_dtype)}}
                                : Json(nullptr);
   json["encoded"] = info.encoded ? Json{{"num_bytes", info.encoded->num_bytes},

@@ -20,19 +20,6 @@ struct OpenAttribute {
   std::int64_t count = 0;
 };
 
-/// Text up to the padding.
-std::string unpadded(const char* data, std::size_t size, H5T_str_t padding) {
-  std::string_view text(data, size);
-  if (padding == H5T_STR_NULLTERM) {
-    text = text.substr(0, text.find('\0'));
-  } else {
-    const char pad = padding == H5T_STR_SPACEPAD ? ' ' : '\0';
-    const std::size_t last = text.find_last_not_of(pad);
-    text = last == std::string_view::npos ? std::string_view{} : text.substr(0, last + 1);
-  }
-  return std::string(text);
-}
-
 /// Absent if `object` has no attribute of that name.
 std::optional<OpenAttribute> open_attribute(hid_t object, const char* name,
                                             const std::string& path) {
@@ -164,7 +151,7 @@ std::optional<std::vector<std::string>> AttributeReader::texts(const char* name,
   check_status(H5Aread(attribute->id.get(), type, values.data()), "read an attribute of", path_);
   const H5T_str_t padding = H5Tget_strpad(type);
   for (std::size_t i = 0; i < count; ++i) {
-    strings.push_back(unpadded(values.data() + i * size, size, padding));
+    strings.emplace_back(unpadded(std::string_view(values.data() + i * size, size), padding));
   }
   return strings;
 }

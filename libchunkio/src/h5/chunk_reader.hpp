@@ -27,7 +27,7 @@ using ChunkStart = std::array<hsize_t, Shape::kMaxRank>;
 class ChunkReader {
  public:
   /// \param path  of the file, for messages; outlives this, as `array` does.
-  /// \pre array.filters are not empty, and all of them native (filters.hpp).
+  /// \pre all of array.filters are native (filters.hpp).
   ChunkReader(const StoredArray& array, const std::string& path) : array_(array), path_(path) {}
 
   /// The whole chunk before its filters, valid until the next call; absent if it has no storage, or

@@ -17,6 +17,7 @@
 #include "h5/library.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/shard_set.hpp"
+#include "h5/text_array.hpp"
 
 namespace chunkio {
 namespace {
@@ -97,18 +98,27 @@ void Dataset::read_images(std::int64_t first, std::int64_t count, std::span<std:
   read_field(info().leading.name, first, count, out);
 }
 
-SparseRows Dataset::read_sparse(std::int64_t first, std::int64_t count) const {
-  const DatasetInfo& about = info();
+namespace {
+
+/// \throws Error unsupported, invalid_argument.
+void check_sparse_request(const DatasetInfo& about, const char* what, std::int64_t first,
+                          std::int64_t count, std::int64_t size) {
   if (!about.sparse) {
     throw Error(ErrorCode::unsupported, about.path + ": no sparse matrix leads it, but " +
                                             h5::printable(about.leading.name) +
                                             "; read that with read_field()");
   }
-  if (first < 0 || count < 0 || first > size() - count) {
-    throw Error(ErrorCode::invalid_argument,
-                about.path + ": there are no rows " + std::to_string(first) + " to " +
-                    std::to_string(first + count) + " of " + std::to_string(size()));
-  }
+  if (first >= 0 && count >= 0 && first <= size - count) return;
+  throw Error(ErrorCode::invalid_argument,
+              about.path + ": there are no " + what + " " + std::to_string(first) + " to " +
+                  std::to_string(first + count) + " of " + std::to_string(size));
+}
+
+}  // namespace
+
+SparseRows Dataset::read_sparse(std::int64_t first, std::int64_t count) const {
+  const DatasetInfo& about = info();
+  check_sparse_request(about, "rows", first, count, size());
   std::vector<h5::SparsePart> parts;
   if (impl_->shards.empty()) parts.push_back({impl_->sparse.get(), first, count, about.path});
   for (std::size_t i = 0; i < about.shards.size(); ++i) {
@@ -122,6 +132,72 @@ SparseRows Dataset::read_sparse(std::int64_t first, std::int64_t count) const {
   SparseRows rows = h5::read_sparse(parts, *about.sparse, about.leading.dtype);
   impl_->check_unchanged();
   return rows;
+}
+
+void Dataset::read_row_begins(std::int64_t first, std::span<std::int64_t> out) const {
+  const DatasetInfo& about = info();
+  check_sparse_request(about, "rows", first, std::ssize(out) - 1, size());
+  std::int64_t entries = 0;  // of the files before
+  std::int64_t row = 0;
+  for (const auto& file : h5::files_of(impl_)) {
+    const h5::SparseMatrix& matrix = *file->sparse;
+    const std::int64_t begin = std::max(first, row);
+    const std::int64_t end = std::min(first + std::ssize(out) - 1, row + matrix.rows);
+    if (begin < end) {
+      const auto part = out.subspan(static_cast<std::size_t>(begin - first),
+                                    static_cast<std::size_t>(end - begin) + 1);
+      h5::read_row_begins(matrix, begin - row, part, file->info.path);
+      for (std::int64_t& at : part) at += entries;
+    }
+    row += matrix.rows;
+    entries += matrix.num_entries;
+  }
+  impl_->check_unchanged();
+}
+
+void Dataset::read_entries(std::int64_t first, std::span<std::int64_t> columns,
+                           std::span<std::byte> values) const {
+  const DatasetInfo& about = info();
+  const std::int64_t count = std::ssize(columns);
+  check_sparse_request(about, "entries", first, count,
+                       about.sparse ? about.sparse->num_entries : 0);
+  const std::size_t value_bytes = size_of(about.leading.dtype);
+  if (!values.empty() && values.size() != columns.size() * value_bytes) {
+    throw Error(ErrorCode::invalid_argument,
+                about.path + ": " + std::to_string(count) + " entries have values of " +
+                    std::to_string(columns.size() * value_bytes) + " bytes, the buffer has " +
+                    std::to_string(values.size()));
+  }
+  std::int64_t before = 0;  // entries of the files before
+  for (const auto& file : h5::files_of(impl_)) {
+    const h5::SparseMatrix& matrix = *file->sparse;
+    const std::int64_t begin = std::max(first, before);
+    const std::int64_t end = std::min(first + count, before + matrix.num_entries);
+    if (begin < end) {
+      const auto at = static_cast<std::size_t>(begin - first);
+      const auto part = static_cast<std::size_t>(end - begin);
+      h5::read_entries(
+          matrix, begin - before, columns.subspan(at, part),
+          values.empty() ? values : values.subspan(at * value_bytes, part * value_bytes),
+          file->info.path);
+    }
+    before += matrix.num_entries;
+  }
+  impl_->check_unchanged();
+}
+
+void Dataset::read_names(MatrixAxis axis,
+                         const std::function<void(std::string_view name)>& take) const {
+  const DatasetInfo& about = info();
+  check_sparse_request(about, "rows", 0, 0, size());
+  const bool of_rows = axis == MatrixAxis::rows;
+  const std::string& names = of_rows ? about.sparse->row_names : about.sparse->column_names;
+  if (names.empty()) return;
+  for (const auto& file : h5::files_of(impl_)) {
+    h5::read_texts(*file, names, of_rows ? file->info.num_samples : about.sparse->columns, take);
+    if (!of_rows) break;
+  }
+  impl_->check_unchanged();
 }
 
 EncodedImage Dataset::read_encoded(std::int64_t row) const {

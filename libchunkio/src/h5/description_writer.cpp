@@ -41,12 +41,16 @@ void write_root_description(hid_t root, const DatasetSpec& spec, const FileIdent
     write_number(root, root_attribute::kCacheBytes, file.cache->rdcc_nbytes, path);
     write_number(root, root_attribute::kCacheW0, file.cache->rdcc_w0, path);
   }
-  if (!spec.shard) return;
-  write_number(root, root_attribute::kShardIndex, spec.shard->index, path);
-  write_number(root, root_attribute::kShardCount, spec.shard->count, path);
-  write_number(root, root_attribute::kShardFirstRow, spec.shard->first_row, path);
-  write_number(root, root_attribute::kShardTotalRows, spec.shard->total_rows, path);
-  write_text(root, root_attribute::kShardSet, spec.shard->set, path);
+  write_shard(root, spec.shard, path);
+}
+
+void write_shard(hid_t root, const std::optional<ShardInfo>& shard, const std::string& path) {
+  if (!shard) return;
+  write_number(root, root_attribute::kShardIndex, shard->index, path);
+  write_number(root, root_attribute::kShardCount, shard->count, path);
+  write_number(root, root_attribute::kShardFirstRow, shard->first_row, path);
+  write_number(root, root_attribute::kShardTotalRows, shard->total_rows, path);
+  write_text(root, root_attribute::kShardSet, shard->set, path);
 }
 
 void write_image_description(hid_t images, const DatasetSpec& spec, const std::string& path) {

@@ -28,6 +28,8 @@ struct FileIdentity {
 /// Of the root group.
 void write_root_description(hid_t root, const DatasetSpec& spec, const FileIdentity& file,
                             const std::string& path);
+/// Of the root group of a shard. Writes nothing of a file that is none.
+void write_shard(hid_t root, const std::optional<ShardInfo>& shard, const std::string& path);
 /// Of the images: what is known at the start.
 void write_image_description(hid_t images, const DatasetSpec& spec, const std::string& path);
 /// Of the images: what is known when all have been seen.

@@ -95,6 +95,12 @@ std::string describe_type(hid_t type) {
   }
 }
 
+std::string_view unpadded(std::string_view text, H5T_str_t padding) noexcept {
+  if (padding == H5T_STR_NULLTERM) return text.substr(0, text.find('\0'));
+  const std::size_t last = text.find_last_not_of(padding == H5T_STR_SPACEPAD ? ' ' : '\0');
+  return last == std::string_view::npos ? std::string_view{} : text.substr(0, last + 1);
+}
+
 void reclaim_variable_length(hid_t type, hid_t space, void* data) noexcept {
 #if H5_VERSION_GE(1, 12, 0)
   H5Treclaim(type, space, H5P_DEFAULT, data);

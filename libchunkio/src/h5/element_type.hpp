@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <hdf5.h>
 
@@ -20,6 +21,9 @@ namespace chunkio::h5 {
 [[nodiscard]] hid_t memory_type(DType dtype);
 /// "uint8", "compound", "string", ...
 [[nodiscard]] std::string describe_type(hid_t type);
+
+/// A text of a fixed length without its padding.
+[[nodiscard]] std::string_view unpadded(std::string_view text, H5T_str_t padding) noexcept;
 
 /// Gives back what libhdf5 allocated for variable-length elements when it read `data`.
 void reclaim_variable_length(hid_t type, hid_t space, void* data) noexcept;

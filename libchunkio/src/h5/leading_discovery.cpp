@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/checked_math.hpp"
 #include "h5/attributes.hpp"
@@ -15,6 +16,7 @@
 #include "h5/error_stack.hpp"
 #include "h5/schema.hpp"
 #include "h5/sparse_matrix.hpp"
+#include "h5/sparse_names.hpp"
 #include "h5/stored_array.hpp"
 
 namespace chunkio::h5 {
@@ -246,7 +248,7 @@ void open_sparse_leading(Dataset::Impl& file, const std::string& group,
                          const FileContents& contents, const OpenOptions& options) {
   DatasetInfo& info = file.info;
   refuse_image_options(options, info, group, "is a sparse matrix, not images");
-  file.sparse = open_sparse(file, group, contents);
+  file.sparse = open_sparse(file, group, contents, options.columns_as_rows);
   const SparseMatrix& matrix = *file.sparse;
   file.leading = matrix.values;
   info.stored = {.shape = {matrix.rows, matrix.columns},
@@ -257,8 +259,15 @@ void open_sparse_leading(Dataset::Impl& file, const std::string& group,
   info.num_samples = matrix.rows;
   info.leading = {group, info.stored.dtype, Shape{matrix.columns}};
   info.sparse = {.columns = matrix.columns,
-                 .num_values = matrix.num_values,
-                 .index_dtype = matrix.index_dtype()};
+                 .num_entries = matrix.num_entries,
+                 .index_dtype = matrix.index_dtype(),
+                 .transposed = matrix.transposed};
+  MatrixNames names = matrix.transposed
+                          ? find_names(file, group, contents, matrix.columns, matrix.rows)
+                          : find_names(file, group, contents, matrix.rows, matrix.columns);
+  if (matrix.transposed) std::swap(names.rows, names.columns);
+  info.sparse->row_names = std::move(names.rows);
+  info.sparse->column_names = std::move(names.columns);
 }
 
 /// The group of the encoded images that lead, if they do.

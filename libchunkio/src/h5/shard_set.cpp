@@ -393,21 +393,21 @@ DatasetInfo combined_info(const std::string& path, std::span<const File> files) 
   info.chunk_digests.clear();
   info.damaged_objects.clear();
   bool all_digests = true;
-  std::int64_t num_values = 0;
+  std::int64_t num_entries = 0;
   for (const File& file : files) {
     const DatasetInfo& one = file->info;
     info.shards.push_back({one.path, info.num_samples, one.num_samples});
     info.num_samples += one.num_samples;
     info.num_chunks = checked_sum(info.num_chunks, one.num_chunks, path);
     info.stored_bytes = checked_sum(info.stored_bytes, one.stored_bytes, path);
-    if (info.sparse) num_values = checked_sum(num_values, one.sparse->num_values, path);
+    if (info.sparse) num_entries = checked_sum(num_entries, one.sparse->num_entries, path);
     info.chunk_digests.insert(info.chunk_digests.end(), one.chunk_digests.begin(),
                               one.chunk_digests.end());
     info.damaged_objects.insert(info.damaged_objects.end(), one.damaged_objects.begin(),
                                 one.damaged_objects.end());
     all_digests = all_digests && std::cmp_equal(one.chunk_digests.size(), one.num_chunks);
   }
-  if (info.sparse) info.sparse->num_values = num_values;
+  if (info.sparse) info.sparse->num_entries = num_entries;
   if (info.encoded) info.encoded = combined_encoded(files, path);
   if (!all_digests) info.chunk_digests.clear();
   const bool covered_alike = std::all_of(files.begin(), files.end(), [&](const File& file) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -46,8 +47,8 @@ struct MatrixSize {
   std::int64_t rows = 0, columns = 0;
 };
 
-/// \throws Error unsupported: it is stored by columns.
-void refuse_columns(const AttributeReader& attributes, const std::string& what) {
+/// Whether it is stored by columns.
+bool is_by_columns(const AttributeReader& attributes) {
   for (const char* name : {sparse::kEncodingType, "h5sparse_format"}) {
     std::optional<std::string> kind;
     try {
@@ -55,29 +56,38 @@ void refuse_columns(const AttributeReader& attributes, const std::string& what) 
     } catch (const Error&) {
       continue;  // no text: another program's attribute
     }
-    if (kind && kind->starts_with("csc")) {
-      throw Error(
-          ErrorCode::unsupported,
-          what +
-              " is stored by columns (CSC), so its rows cannot be read one by one; convert "
-              "it first, in Python with adata.X = adata.X.tocsr() and adata.write_h5ad(PATH)");
-    }
+    if (kind && kind->starts_with("csc")) return true;
   }
+  return false;
 }
 
+/// \param matrix  its rows are known; learns whether it is transposed.
 MatrixSize size_of_matrix(const Dataset::Impl& file, const std::string& group,
-                          const FileContents& contents, std::int64_t rows) {
+                          const FileContents& contents, bool columns_as_rows,
+                          SparseMatrix& matrix) {
   const std::string what = file.info.path + ": " + display_name(group);
   const GroupId object(
       check_id(H5Gopen2(file.file().get(), group.empty() ? "/" : group.c_str(), H5P_DEFAULT),
                "open the group of", file.info.path));
   const AttributeReader attributes(object.get(), display_name(group), file.info.path);
-  refuse_columns(attributes, what);
+  const std::int64_t rows = matrix.rows;
+  if (is_by_columns(attributes)) {
+    if (!columns_as_rows) {
+      throw Error(ErrorCode::unsupported,
+                  what +
+                      " is stored by columns (CSC), so its rows cannot be read one by one; write "
+                      "it by rows first: h5pack csr FILE -o NEW.h5ad");
+    }
+    matrix.transposed = true;
+  }
   std::optional<std::vector<std::int64_t>> shape;
   for (const char* name : {kShape, "h5sparse_shape"}) {
     if (!shape) shape = attributes.numbers<std::int64_t>(name, 2);
   }
-  if (shape) return {(*shape)[0], (*shape)[1]};
+  if (shape) {
+    if (matrix.transposed) std::swap((*shape)[0], (*shape)[1]);
+    return {(*shape)[0], (*shape)[1]};
+  }
 
   const DatasetSummary* const dataset = find(contents, member(group, kShape));
   if (dataset == nullptr || dataset->shape != Shape{2} || !is_integer(dataset->dtype)) {
@@ -135,7 +145,8 @@ std::vector<std::string> sparse_groups(const FileContents& contents) {
 }
 
 std::shared_ptr<const SparseMatrix> open_sparse(const Dataset::Impl& file, const std::string& group,
-                                                const FileContents& contents) {
+                                                const FileContents& contents,
+                                                bool columns_as_rows) {
   const std::string& path = file.info.path;
   const std::string what = path + ": " + display_name(group);
   const DatasetSummary& data = *find(contents, member(group, kData));
@@ -155,7 +166,7 @@ std::shared_ptr<const SparseMatrix> open_sparse(const Dataset::Impl& file, const
   auto matrix = std::make_shared<SparseMatrix>();
   matrix->name = group;
   matrix->rows = (*offsets.shape)[0] - 1;
-  matrix->num_values = (*data.shape)[0];
+  matrix->num_entries = (*data.shape)[0];
   if (matrix->rows < 1) {
     throw Error(ErrorCode::corrupt_data, what + " has no rows; there is nothing to read");
   }
@@ -163,23 +174,23 @@ std::shared_ptr<const SparseMatrix> open_sparse(const Dataset::Impl& file, const
   if (!may_have_rows(file, matrix->rows)) {
     throw corrupt(std::to_string(matrix->rows) + " rows are more than the file has bytes");
   }
-  if (matrix->num_values < 1) {
-    throw Error(ErrorCode::corrupt_data, what + " holds no values; there is nothing to read");
+  if (matrix->num_entries < 1) {
+    throw Error(ErrorCode::corrupt_data, what + " holds no entries; there is nothing to read");
   }
-  const MatrixSize size = size_of_matrix(file, group, contents, matrix->rows);
+  const MatrixSize size = size_of_matrix(file, group, contents, columns_as_rows, *matrix);
   if (size.rows != matrix->rows) {
     throw corrupt("its shape says " + std::to_string(size.rows) + " rows, its indptr " +
                   std::to_string(matrix->rows));
   }
   matrix->columns = size.columns;
   if (matrix->columns < 1 || matrix->columns > kMaxColumns || matrix->rows > kMaxSamples ||
-      matrix->num_values > kMaxValues) {
+      matrix->num_entries > kMaxValues) {
     throw corrupt("no matrix has " + std::to_string(matrix->rows) + " x " +
-                  std::to_string(matrix->columns) + " values, " +
-                  std::to_string(matrix->num_values) + " of them stored");
+                  std::to_string(matrix->columns) + " numbers, " +
+                  std::to_string(matrix->num_entries) + " of them stored");
   }
-  if ((*indices.shape)[0] != matrix->num_values) {
-    throw corrupt(std::to_string(matrix->num_values) + " values have " +
+  if ((*indices.shape)[0] != matrix->num_entries) {
+    throw corrupt(std::to_string(matrix->num_entries) + " entries have " +
                   std::to_string((*indices.shape)[0]) + " columns (indices)");
   }
   matrix->values = open_member(file, data, *data.dtype);
@@ -192,10 +203,10 @@ std::shared_ptr<const SparseMatrix> open_sparse(const Dataset::Impl& file, const
   };
   read_one(0, ends[0]);
   read_one(matrix->rows, ends[1]);
-  if (ends[0] != 0 || ends[1] != matrix->num_values) {
+  if (ends[0] != 0 || ends[1] != matrix->num_entries) {
     throw corrupt("its indptr goes from " + std::to_string(ends[0]) + " to " +
                   std::to_string(ends[1]) + ", not from 0 to its " +
-                  std::to_string(matrix->num_values) + " values");
+                  std::to_string(matrix->num_entries) + " entries");
   }
   return matrix;
 }
@@ -209,12 +220,12 @@ std::string SparseMatrix::describe_rows(std::int64_t first, std::int64_t last,
 void SparseMatrix::check_offsets(std::int64_t first, std::span<const std::int64_t> of_rows,
                                  const std::string& path) const {
   for (std::size_t i = 0; i + 1 < of_rows.size(); ++i) {
-    if (0 <= of_rows[i] && of_rows[i] <= of_rows[i + 1] && of_rows[i + 1] <= num_values) continue;
+    if (0 <= of_rows[i] && of_rows[i] <= of_rows[i + 1] && of_rows[i + 1] <= num_entries) continue;
     throw Error(ErrorCode::corrupt_data,
                 path + ": " + display_name(name) + " is damaged: row " +
-                    std::to_string(first + static_cast<std::int64_t>(i)) + " lies at values " +
+                    std::to_string(first + static_cast<std::int64_t>(i)) + " lies at entries " +
                     std::to_string(of_rows[i]) + " to " + std::to_string(of_rows[i + 1]) + " of " +
-                    std::to_string(num_values) + " (indptr); write it again");
+                    std::to_string(num_entries) + " (indptr); write it again");
   }
 }
 
@@ -228,16 +239,47 @@ void SparseMatrix::check_indices(std::span<const std::byte> bytes, std::int64_t 
                                            std::to_string(columns) + " (indices); write it again");
 }
 
+void read_row_begins(const SparseMatrix& matrix, std::int64_t first, std::span<std::int64_t> out,
+                     const std::string& path) {
+  read_rows(*matrix.offsets, first, std::ssize(out), std::as_writable_bytes(out), path);
+  matrix.check_offsets(first, out, path);
+}
+
+void read_entries(const SparseMatrix& matrix, std::int64_t first, std::span<std::int64_t> columns,
+                  std::span<std::byte> values, const std::string& path) {
+  const std::int64_t count = std::ssize(columns);
+  const auto bytes = std::as_writable_bytes(columns);
+  if (matrix.index_dtype() == DType::int64) {
+    read_rows(*matrix.indices, first, count, bytes, path);
+  } else {
+    // Into the second half, from which they are widened.
+    const auto narrow = bytes.last(bytes.size() / 2);
+    read_rows(*matrix.indices, first, count, narrow, path);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      std::int32_t column = 0;
+      std::memcpy(&column, narrow.data() + i * sizeof(column), sizeof(column));
+      columns[i] = column;
+    }
+  }
+  for (const std::int64_t column : columns) {
+    if (column >= 0 && column < matrix.columns) continue;
+    throw Error(ErrorCode::corrupt_data,
+                path + ": " + display_name(matrix.name) + " is damaged: entries " +
+                    std::to_string(first) + " to " + std::to_string(first + count - 1) +
+                    " have column " + std::to_string(column) + " of " +
+                    std::to_string(matrix.columns) + " (indices); write it again");
+  }
+  if (!values.empty()) read_rows(*matrix.values, first, count, values, path);
+}
+
 SparseRows read_sparse(std::span<const SparsePart> parts, const SparseInfo& info, DType dtype) {
   // Of all rows, as the batch counts them; and of each part, as its file does.
   std::vector<std::int64_t> offsets = {0};
-  std::vector<std::int64_t> first_values;
+  std::vector<std::int64_t> first_entries;
   for (const SparsePart& part : parts) {
     std::vector<std::int64_t> own(static_cast<std::size_t>(part.count) + 1);
-    read_rows(*part.matrix->offsets, part.first, part.count + 1,
-              std::as_writable_bytes(std::span(own)), part.path);
-    part.matrix->check_offsets(part.first, own, part.path);
-    first_values.push_back(own.front());
+    read_row_begins(*part.matrix, part.first, own, part.path);
+    first_entries.push_back(own.front());
     const std::int64_t shift = offsets.back() - own.front();
     for (std::size_t i = 1; i < own.size(); ++i) offsets.push_back(own[i] + shift);
   }
@@ -258,12 +300,12 @@ SparseRows read_sparse(std::span<const SparsePart> parts, const SparseInfo& info
     const auto& [matrix, first, count, path] = parts[i];
     const std::int64_t begin = offsets[row];
     row += static_cast<std::size_t>(count);
-    const std::int64_t num_values = offsets[row] - begin;
-    if (num_values == 0) continue;
+    const std::int64_t num_entries = offsets[row] - begin;
+    if (num_entries == 0) continue;
     const auto take = [&](std::span<std::byte>& all, const StoredArray& array) {
-      const auto part = all.first(static_cast<std::size_t>(num_values * array.row_bytes));
+      const auto part = all.first(static_cast<std::size_t>(num_entries * array.row_bytes));
       all = all.subspan(part.size());
-      read_rows(array, first_values[i], num_values, part, path);
+      read_rows(array, first_entries[i], num_entries, part, path);
       return part;
     };
     matrix->check_indices(take(indices, *matrix->indices), first, first + count - 1, path);

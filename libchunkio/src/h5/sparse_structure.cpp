@@ -9,6 +9,7 @@
 
 #include "h5/attributes.hpp"
 #include "h5/deferred_writes.hpp"
+#include "h5/description_writer.hpp"
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
 #include "h5/handle.hpp"
@@ -90,6 +91,7 @@ void write_root(const FileId& file, const SparseSpec& spec, const SparseFile& ab
   write_text(file.get(), root_attribute::kOrder, spec.order, path);
   write_number(file.get(), root_attribute::kSeed, spec.seed, path);
   write_text(file.get(), root_attribute::kOptions, spec.options_json, path);
+  write_shard(file.get(), spec.shard, path);
 }
 
 void create_rows(const Builder& builder, const SparseSpec& spec, const SparseFile& about,

@@ -139,6 +139,10 @@ class Inspection {
       FilterStep step{.id = filter, .name = filter_name(filter)};
       num_values = std::min(num_values, values.size());
       step.values.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(num_values));
+      // libhdf5 gives elements of any length no size, without which each chunk skips the shuffle.
+      if (filter == FilterStep::kShuffle && step.values.empty() && has_variable_length()) {
+        step.values = {1};
+      }
       array_.stored.filters.push_back(step.name);
       if (filter == FilterStep::kLzf) {
         array_.decoded_here = true;
@@ -156,10 +160,23 @@ class Inspection {
     array_.partial_chunks_filtered = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0;
   }
 
+  [[nodiscard]] bool has_variable_length() const {
+    return H5Tget_class(type_.get()) == H5T_VLEN || H5Tis_variable_str(type_.get()) > 0;
+  }
+
+  /// In the file, where elements of any length are a length and a place in a global heap.
+  [[nodiscard]] std::int64_t stored_element_bytes() const {
+    if (!has_variable_length()) return static_cast<std::int64_t>(H5Tget_size(type_.get()));
+    const ListId creation(check_id(H5Fget_create_plist(file_.file().get()), action_, path_));
+    std::size_t address_bytes = 0;
+    check_status(H5Pget_sizes(creation.get(), &address_bytes, nullptr), action_, path_);
+    return 4 + static_cast<std::int64_t>(address_bytes) + 4;
+  }
+
   void limit_chunks() {
     const auto elements = base::checked_product(array_.stored.chunk_shape.dims());
     // As it is stored: labels of any width are delivered as int64.
-    const auto element_bytes = static_cast<std::int64_t>(H5Tget_size(type_.get()));
+    const std::int64_t element_bytes = stored_element_bytes();
     const auto bytes = elements ? base::checked_multiply(*elements, element_bytes) : std::nullopt;
     if (!bytes || (!array_.filters.empty() && *bytes > kMaxFilteredChunkBytes)) {
       throw Error(

@@ -103,7 +103,7 @@ RowDigests::RowDigests(std::shared_ptr<const Dataset::Impl> file,
   digests_.emplace(file_, open_digests(*file_), bytes, scratch_);
   std::int64_t element_bytes = 0;
   for (const Part& part : parts_) element_bytes += part.element_bytes;
-  const std::int64_t elements = sparse ? sparse->num_values : encoded->num_bytes;
+  const std::int64_t elements = sparse ? sparse->num_entries : encoded->num_bytes;
   const std::int64_t mean = std::max<std::int64_t>(elements / num_rows(), 1) * element_bytes;
   rows_together_ = std::clamp<std::int64_t>(kPieceBytes / mean, 1, num_rows());
 }

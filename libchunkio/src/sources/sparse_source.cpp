@@ -107,7 +107,7 @@ ReadCost SparseSource::place_together(const RowGroup& group, std::span<const Row
   std::size_t bytes = 0;
   for (std::size_t begin = 0; begin < rows.size();) {
     std::size_t end = begin + 1;
-    // Rows without values lie between others for nothing.
+    // Rows without entries lie between others for nothing.
     while (end < rows.size() && (all || offset_of(row_at(end - 1) + 1) == offset_of(row_at(end)) ||
                                  rows[end].row == rows[end - 1].row)) {
       ++end;
@@ -173,14 +173,14 @@ std::vector<RowRange> SparseSource::mismatches(const RowGroup& group,
 }
 
 std::size_t SparseSource::room_of(const Run& run) const noexcept {
-  return values_.room(run.num_values()) + indices_.room(run.num_values());
+  return values_.room(run.num_entries()) + indices_.room(run.num_entries());
 }
 
 void SparseSource::place_run(const Run& run, const RowGroup& group, std::span<std::byte> room,
                              base::SparseBlock& block, const std::stop_token& stop,
                              ReadCost& cost) const {
   const std::int64_t begin = run.offsets.front();
-  const std::int64_t count = run.num_values();
+  const std::int64_t count = run.num_entries();
   const std::size_t values_room = values_.room(count);
   std::span<const std::byte> values;
   const auto read_values = [&] {
@@ -240,7 +240,7 @@ std::int64_t SparseSource::block_bytes(const h5::SparseMatrix& matrix, std::int6
                                        std::int64_t runs, std::int64_t blocks, bool direct_io) {
   // Of two arrays: where they begin and end in blocks that are read, or in cache lines.
   const std::int64_t run_bytes = direct_io ? std::int64_t{6} << 12 : 2 * 64;
-  const std::int64_t bytes = values * matrix.value_bytes() + runs * run_bytes;
+  const std::int64_t bytes = values * matrix.entry_bytes() + runs * run_bytes;
   const std::int64_t with_slack =
       bytes + static_cast<std::int64_t>(base::SparseBlocks::slack(static_cast<std::size_t>(bytes)));
   // The system gives whole pages, of large blocks huge ones.

@@ -58,7 +58,7 @@ class SizeCounts {
   std::vector<Class> classes_ = std::vector<Class>(std::size_t{64 - kBits + 1} << kBits);
 };
 
-/// How many values the rows of all files have, and their row groups.
+/// How many entries the rows of all files have, and their row groups.
 struct SparseExtents {
   SizeCounts rows;
   SizeCounts groups;
@@ -87,7 +87,8 @@ class SparseSource final : public ChunkSource {
   [[nodiscard]] static std::int64_t block_bytes(const h5::SparseMatrix& matrix, std::int64_t values,
                                                 std::int64_t runs, std::int64_t blocks,
                                                 bool direct_io);
-  /// Rows that are not wanted are read if there are at most so many times as many values as wanted.
+  /// Rows that are not wanted are read if there are at most so many times as many entries as
+  /// wanted.
   static constexpr std::int64_t kMostRead = 4;
 
  private:
@@ -100,7 +101,7 @@ class SparseSource final : public ChunkSource {
     std::span<const std::int64_t> offsets = {};  ///< Of it and those behind it, and the end.
     std::span<const RowTarget> rows = {};        ///< May be wanted more than once.
 
-    [[nodiscard]] std::int64_t num_values() const noexcept {
+    [[nodiscard]] std::int64_t num_entries() const noexcept {
       return offsets.back() - offsets.front();
     }
   };

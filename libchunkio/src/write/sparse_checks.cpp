@@ -11,6 +11,7 @@
 #include <chunkio/error.hpp>
 
 #include "base/checked_math.hpp"
+#include "h5/description_reader.hpp"
 #include "h5/schema.hpp"
 #include "h5/sparse_structure.hpp"
 
@@ -122,6 +123,16 @@ NameWidths validate(const SparseSpec& spec) {
   check_fields(spec);
   check_text(spec.split, h5::kMaxNameBytes, "split");
   check_text(spec.options_json, h5::kMaxTextBytes, "options_json");
+  if (spec.shard) {
+    const auto rows = static_cast<std::int64_t>(spec.row_lengths.size());
+    check_text(spec.shard->set, h5::kMaxNameBytes, "shard set");
+    if (!h5::is_possible(*spec.shard, rows)) {
+      throw invalid("shard " + std::to_string(spec.shard->index) + " of " +
+                    std::to_string(spec.shard->count) + " cannot hold " + std::to_string(rows) +
+                    " of " + std::to_string(spec.shard->total_rows) + " rows from row " +
+                    std::to_string(spec.shard->first_row) + " on");
+    }
+  }
   if (spec.order != "shuffled" && spec.order != "source") {
     throw invalid("order must be shuffled or source, got '" + spec.order + "'");
   }

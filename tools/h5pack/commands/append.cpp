@@ -94,6 +94,14 @@ cli::ExitCode run_append(AppendCommand& command, const cli::GlobalOptions& globa
   const chunkio::Dataset before =
       chunkio::Dataset::open(command.before->path, command.before->open);
   refuse_damaged(before.info());
+  if (before.info().sparse) {
+    throw Error(
+        ErrorCode::unsupported,
+        cli::quote(command.before->path) +
+            " holds a sparse matrix, to which no images can be appended; pack more rows into "
+            "a file of their own with h5pack csr, and open both by a pattern: "
+            "'NAME-*-of-00002.h5ad'");
+  }
   if (before.info().encoded) {
     throw chunkio::Error(chunkio::ErrorCode::unsupported,
                          before.info().path +

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/error.hpp>
 #include <chunkio/tensor.hpp>
 
@@ -28,6 +29,7 @@
 #include "cli/text_layout.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/pack/output_files.hpp"
+#include "h5pack/sources/listing.hpp"
 #include "h5pack/sparse/csr_packer.hpp"
 #include "h5pack/sparse/matrix_source.hpp"
 
@@ -62,9 +64,25 @@ std::string options_json(const CsrCommand& command, const MatrixSource& source) 
                {"source", source.description()},
                {"dtype", std::string(to_string(source.dtype()))},
                {"duplicates", name_of(options.duplicates.value_or(source.duplicates()))},
-               {"order", options.shuffled ? "shuffled" : "source"}};
-  if (options.shuffled) json["seed"] = options.seed;
+               {"order", to_string(options.order)}};
+  if (options.order == RepackOrder::shuffled) json["seed"] = options.seed;
+  if (options.rows) json["rows"] = options.rows->count();
   return cli::json_text(json);
+}
+
+/// The name of the output, or of all of its shards.
+std::string output_name(const CsrCommand& command) {
+  const std::int64_t shards = command.options.shards;
+  return shards > 0 ? chunkio::shard_pattern(command.output, shards) : command.output;
+}
+
+/// Finds what would make writing fail. \throws Error as check_output_file().
+void check_csr_outputs(const CsrCommand& command, const std::string& input) {
+  const std::int64_t shards = command.options.shards;
+  for (std::int64_t i = 0; i < std::max<std::int64_t>(shards, 1); ++i) {
+    check_output_file(shards > 0 ? chunkio::shard_path(command.output, i, shards) : command.output,
+                      input, command.options.overwrite);
+  }
 }
 
 double rate_of(const CsrResult& result) {
@@ -76,13 +94,13 @@ std::string report_json(const CsrCommand& command, const MatrixSource& source,
                         const CsrResult& result) {
   Json json = {{"command", "csr"},
                {"dry_run", command.dry_run},
-               {"path", command.output},
+               {"path", output_name(command)},
                {"source", source.description()},
                {"rows", result.num_rows},
                {"columns", result.num_columns},
                {"entries", result.num_entries},
                {"dtype", std::string(to_string(source.dtype()))},
-               {"order", command.options.shuffled ? "shuffled" : "source"}};
+               {"order", to_string(command.options.order)}};
   if (!command.dry_run) {
     json["duplicates"] = result.num_duplicates;
     json["empty_rows"] = result.num_empty_rows;
@@ -92,7 +110,9 @@ std::string report_json(const CsrCommand& command, const MatrixSource& source,
     json["read_seconds"] = result.read_seconds;
     json["seconds"] = result.seconds;
     json["entries_per_second"] = rate_of(result);
+    json["shards"] = std::max<std::int64_t>(command.options.shards, 1);
   }
+  json["left_out"] = source.left_out();
   return cli::json_text(json) + "\n";
 }
 
@@ -100,13 +120,16 @@ std::string report_text(const CsrCommand& command, const MatrixSource& source,
                         const CsrResult& result) {
   const double cells =
       static_cast<double>(result.num_rows) * static_cast<double>(result.num_columns);
-  std::string text = cli::escape(command.output) + ": " + cli::format_count(result.num_rows) +
+  std::string text = cli::escape(output_name(command)) + ": " + cli::format_count(result.num_rows) +
                      " x " + cli::format_count(result.num_columns) + " " +
                      std::string(to_string(source.dtype())) + " with " +
                      cli::format_count(result.num_entries) +
                      (result.num_entries == 1 ? " entry (" : " entries (") +
                      cli::percent(static_cast<double>(result.num_entries) / cells, 2) + ")";
-  if (command.dry_run) return text + "\n";
+  const std::vector<std::string> left_out = source.left_out();
+  const std::string lost =
+      left_out.empty() ? "" : "  not carried over: " + first_few(left_out) + "\n";
+  if (command.dry_run) return text + "\n" + lost;
   text += ", " + cli::format_bytes(result.file_bytes) + " in " + cli::decimals(result.seconds, 1) +
           " s (" + cli::decimals(rate_of(result), 0) + " entries/s)\n";
   if (result.num_duplicates > 0) {
@@ -116,21 +139,23 @@ std::string report_text(const CsrCommand& command, const MatrixSource& source,
             (summed ? "values were summed" : "the last one was kept") + "\n";
   }
   if (result.num_empty_rows > 0) {
-    text += "  " + cli::format_count(result.num_empty_rows) + " rows have no entries\n";
+    text += "  " + cli::counted(result.num_empty_rows, "row") +
+            (result.num_empty_rows == 1 ? " has" : " have") + " no entries\n";
   }
-  return text;
+  return text + lost;
 }
 
 cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
-  if (!command.dry_run) {
-    check_output_file(command.output, command.source.input, command.options.overwrite);
-  }
+  if (!command.dry_run) check_csr_outputs(command, command.source.input);
   command.options.quiet = global.quiet;
   command.options.threads = static_cast<int>(command.threads);
   command.source.memory_budget = command.options.memory_budget;
   const std::string& input = command.source.input;
   const cli::FileStamp stamp = cli::file_stamp(input);
   const std::unique_ptr<MatrixSource> source = open_matrix(command.source);
+  if (!command.dry_run) {
+    for (const std::string& file : source->files()) check_csr_outputs(command, file);
+  }
   command.options.options_json = options_json(command, *source);
   command.options.before_publishing = [&] {
     if (cli::file_stamp(input) == stamp) return;
@@ -157,6 +182,17 @@ void add_csv_options(CLI::App& app, MatrixRequest& source) {
       ->type_name("NAME");
 }
 
+void add_hdf5_options(CLI::App& app, MatrixRequest& source) {
+  const cli::Heading heading(app, "HDF5 files");
+  app.add_option(
+         "--images", source.matrix,
+         "Path of the matrix, such as layers/counts (default: X or matrix, or the only one)")
+      ->type_name("PATH");
+  app.add_flag("--allow-external", source.allow_external,
+               "Follow links, external storage and virtual datasets into other files; only for "
+               "files that you trust");
+}
+
 void add_file_options(CLI::App& app, CsrCommand& command) {
   const cli::Heading heading(app, "File");
   std::vector<std::pair<std::string, std::optional<DType>>> dtypes;
@@ -166,17 +202,25 @@ void add_file_options(CLI::App& app, CsrCommand& command) {
     dtypes.emplace_back(std::string(to_string(dtype)), dtype);
   }
   cli::add_choice(app, "--dtype", command.source.dtype, std::move(dtypes),
-                  "Type of the values (default: as in .npz, else float32)");
+                  "Type of the values (default: as in .npz and HDF5, else float32)");
+  cli::add_rows(app, command.options.rows);
   app.add_flag("--transpose", command.source.transpose,
                "Pack columns as rows, as for genes x cells");
   cli::add_choice<std::optional<Duplicates>>(
       app, "--duplicates", command.options.duplicates, {kDuplicates.begin(), kDuplicates.end()},
       "Of several entries of one row and column take the sum or the last, or stop (default: sum; "
       "of CSV, last)");
-  cli::add_choice<bool>(app, "--order", command.options.shuffled,
-                        {{"shuffled", true}, {"source", false}}, "Order of the rows");
+  cli::add_choice<RepackOrder>(
+      app, "--order", command.options.order,
+      {{"shuffled", RepackOrder::shuffled},
+       {"source", RepackOrder::source},
+       {"stored", RepackOrder::stored}},
+      "Order of the rows: shuffled, as in SOURCE before it was shuffled, or as it has them");
   cli::add_seed(app, "--seed", command.options.seed, "Seed of the shuffled order");
-  app.add_flag("-f,--force", command.options.overwrite, "Replace an existing output file");
+  cli::add_integer(app, "--shards", command.options.shards, 1,
+                   "Write so many files, OUT-00000-of-N and so on, instead of one")
+      ->default_str("");
+  app.add_flag("-f,--force", command.options.overwrite, "Replace existing output files");
   cli::add_integer(app, "-j,--threads", command.threads, 1,
                    "Threads that parse and sort (default: all CPUs)")
       ->default_str("");
@@ -191,19 +235,25 @@ void add_csr_command(CLI::App& app, const cli::GlobalOptions& global, cli::Actio
       app.add_subcommand("csr", "Pack a sparse matrix, such as ratings or counts, as rows");
   const auto command = std::make_shared<CsrCommand>();
   cli::add_required(*sub, "SOURCE", command->source.input,
-                    ".npz of scipy, .mtx, or CSV with an entry on each line, which both may be "
-                    "compressed by gzip; - reads standard input");
+                    ".npz of scipy; HDF5: .h5ad, 10x .h5, a file of h5pack or a pattern of "
+                    "shards; .mtx, or CSV with an entry on each line, which both may be "
+                    "compressed by gzip, or - for standard input");
   cli::add_required(*sub, "-o,--output", command->output, "File to write", "OUT");
   add_csv_options(*sub, command->source);
+  add_hdf5_options(*sub, command->source);
   add_file_options(*sub, *command);
   cli::set_help(*sub,
                 {"h5pack csr ratings.csv -o ratings.h5ad --row-from userId --column-from movieId",
-                 "h5pack csr matrix.mtx.gz -o cells.h5ad --transpose"},
-                {"--output", "--row-from", "--column-from", "--value-from", "--dtype",
-                 "--transpose", "--order", "--seed", "--force", "--dry-run"});
+                 "h5pack csr counts.h5ad -o cells.h5ad --images layers/counts --dtype uint16"},
+                {"--output", "--row-from", "--column-from", "--value-from", "--images", "--dtype",
+                 "--rows", "--transpose", "--order", "--seed", "--shards", "--force", "--dry-run"});
   sub->callback([command, &global, &action] {
     cli::check_threads(command->threads);
     cli::check_output(command->output);
+    // Refuses an impossible number.
+    if (command->options.shards > 0) {
+      static_cast<void>(chunkio::shard_pattern(command->output, command->options.shards));
+    }
     action = [command, &global] {
       const cli::Leavings left{
           .ended =

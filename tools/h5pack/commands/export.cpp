@@ -1,13 +1,16 @@
 /// h5pack export: a packed file back to image files.
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tbb/blocked_range.h>
 #include <tbb/enumerable_thread_specific.h>
@@ -40,6 +43,7 @@
 #include "h5pack/image/png_encoder.hpp"
 #include "h5pack/report/report.hpp"
 #include "h5pack/sources/csv_source.hpp"
+#include "h5pack/sparse/matrix_export.hpp"
 
 namespace h5pack {
 namespace {
@@ -51,6 +55,7 @@ struct ExportCommand {
   std::int64_t threads = 0;
   std::int64_t memory_budget = std::int64_t{1} << 30;
   bool force = false;
+  std::optional<MatrixFormat> format = {};  ///< Of a sparse matrix.
 };
 
 /// Encodes and writes all images, as many at a time as there are threads.
@@ -139,6 +144,13 @@ void check_is_export(const std::string& folder) {
       files.insert(fs::path(file).lexically_relative(folder).string());
     }
   }
+  for (const MatrixFormat format : {MatrixFormat::npz, MatrixFormat::mtx}) {
+    const std::vector<std::string> matrix = exported_files(format);
+    const bool all = std::all_of(matrix.begin(), matrix.end(), [&](const std::string& file) {
+      return fs::is_regular_file(fs::path(folder) / file);
+    });
+    if (all) files.insert(matrix.begin(), matrix.end());
+  }
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().lexically_relative(folder).string();
     const bool folder_of_files = entry.is_directory() && !entry.is_symlink();
@@ -150,10 +162,38 @@ void check_is_export(const std::string& folder) {
   }
 }
 
+/// A sparse matrix and the tables of its rows and columns.
+ExportReport export_sparse(const chunkio::Dataset& dataset, const ExportCommand& command,
+                           bool quiet) {
+  const auto start = std::chrono::steady_clock::now();
+  const chunkio::SparseInfo& sparse = *dataset.info().sparse;
+  if (command.force) check_is_export(command.output);
+  cli::AtomicFolder folder(command.output, command.force);
+  const MatrixFormat format = command.format.value_or(MatrixFormat::npz);
+  ExportReport report{.output = command.output, .matrix = exported_files(format).front()};
+  {
+    // Each entry is read twice, or counts so.
+    cli::Progress progress("exporting " + command.file, "entries", 2 * sparse.num_entries, quiet);
+    report.left_out = export_matrix(dataset, format, folder, progress);
+  }
+  cli::StopSignal::check();
+  folder.publish();
+  report.rows = dataset.size();
+  report.columns = sparse.columns;
+  report.entries = sparse.num_entries;
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
 ExportReport export_file(const ExportCommand& command, bool quiet) {
   const auto start = std::chrono::steady_clock::now();
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.file, command.open);
   refuse_damaged(dataset.info());
+  if (dataset.info().sparse) return export_sparse(dataset, command, quiet);
+  if (command.format) {
+    throw chunkio::Error(chunkio::ErrorCode::invalid_argument,
+                         cli::quote(command.file) + " holds no sparse matrix; --format is for one");
+  }
   const bool encoded = dataset.info().encoded && !command.open.decode;
   if (!encoded) require_images(dataset.info());
   if (command.force) check_is_export(command.output);
@@ -185,13 +225,17 @@ ExportReport export_file(const ExportCommand& command, bool quiet) {
 
 void add_export_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
   CLI::App* const command = app.add_subcommand(
-      "export", "Write a file's images as PNG files, or as they were, in class folders");
+      "export", "Write a file's images as files in class folders, or its sparse matrix");
   const auto options = std::make_shared<ExportCommand>();
   cli::add_required(*command, "FILE", options->file, "An HDF5 file");
   cli::add_required(*command, "-o,--output", options->output, "Folder to write", "DIR");
   cli::add_integer(*command, "-j,--threads", options->threads, 1,
                    "Threads that encode (default: all CPUs)")
       ->default_str("");
+  cli::add_choice<std::optional<MatrixFormat>>(
+      *command, "--format", options->format,
+      {{"npz", MatrixFormat::npz}, {"mtx", MatrixFormat::mtx}},
+      "Of a sparse matrix: .npz of scipy, or Matrix Market (default: npz)");
   command->add_flag("-f,--force", options->force, "Replace the folder of an earlier export");
   cli::add_memory_budget(*command, options->memory_budget);
   cli::add_open_options(*command, options->open);

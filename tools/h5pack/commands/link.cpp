@@ -6,6 +6,7 @@
 
 #include <chunkio/dataset.hpp>
 #include <chunkio/dataset_writer.hpp>
+#include <chunkio/error.hpp>
 
 #include "cli/command.hpp"
 #include "cli/escape.hpp"
@@ -13,6 +14,7 @@
 #include "cli/json_text.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/quote.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/dataset/structure_check.hpp"
 
@@ -29,6 +31,13 @@ struct LinkCommand {
 cli::ExitCode run_link(const LinkCommand& command, const cli::GlobalOptions& global) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.pattern, command.open);
   refuse_damaged(dataset.info());
+  if (dataset.info().sparse) {
+    throw chunkio::Error(chunkio::ErrorCode::unsupported,
+                         cli::quote(command.pattern) +
+                             " holds a sparse matrix, and rows of different length cannot be "
+                             "linked; open the shards by this pattern, or write them as one file: "
+                             "h5pack csr PATTERN -o OUT");
+  }
   chunkio::link_shards(dataset, command.output, {.overwrite = command.force});
   if (global.json) {
     const nlohmann::ordered_json json = {{"path", command.output},

@@ -99,17 +99,6 @@ std::string joined(const std::vector<T>& values, const char* between) {
   return cli::joined(values, between, [](const T& value) { return cli::json_text(Json(value)); });
 }
 
-const char* order_name(RepackOrder order) {
-  switch (order) {
-    case RepackOrder::source:
-      return "source";
-    case RepackOrder::shuffled:
-      return "shuffled";
-    default:
-      return "stored";
-  }
-}
-
 /// "png", "jpeg:90", "as it was".
 std::string encoding_text(const RepackOptions& options) {
   if (!options.encoding) return "as it was";
@@ -158,7 +147,7 @@ Json identity_of(const chunkio::DatasetInfo& info, const RepackCommand& command,
                    {"--stratify", selection.stratify},
                    {"part", part.empty() ? "all" : part},
                    {"--fields", command.fields.empty() ? "all" : joined(command.fields, ",")},
-                   {"--order", order_name(selection.order)},
+                   {"--order", to_string(selection.order)},
                    {"--seed", selection.seed},
                    {"--out-layout", std::string(to_string(options.layout.value_or(info.layout)))},
                    {"--filter", options.writer.filter.to_string()},
@@ -285,6 +274,13 @@ void check_replaces_nothing(const std::vector<std::string>& outputs) {
 
 RepackReport repack_file(RepackCommand& command, bool quiet) {
   const chunkio::Dataset dataset = chunkio::Dataset::open(command.input, command.open);
+  if (dataset.info().sparse) {
+    throw Error(
+        ErrorCode::unsupported,
+        cli::quote(command.input) +
+            " holds a sparse matrix; csr writes it again, in another order or type, or some "
+            "of its rows: h5pack csr SOURCE -o OUT");
+  }
   if (!dataset.info().encoded) require_images(dataset.info());
   // Who names what to carry along gets that, and an error if it is among what is damaged.
   if (command.fields.empty()) refuse_damaged(dataset.info());

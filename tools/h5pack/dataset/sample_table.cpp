@@ -12,51 +12,14 @@ namespace {
 
 constexpr std::int64_t kMaxColumns = 64;
 
-/// A CSV field (RFC 4180): quoted where it has to be.
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 template <class T>
-std::string number_text(const std::byte* bytes) {
+void append_as(std::string& text, const std::byte* bytes) {
   T value{};
   std::memcpy(&value, bytes, sizeof value);
-  std::array<char, 64> text{};
-  const auto [end, status] = std::to_chars(text.data(), text.data() + text.size(), value);
+  std::array<char, 64> digits{};
+  const auto [end, status] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   static_cast<void>(status);  // no number is longer
-  return {text.data(), end};
-}
-
-std::string element_text(chunkio::DType dtype, const std::byte* bytes) {
-  switch (dtype) {
-    case chunkio::DType::uint8:
-      return number_text<std::uint8_t>(bytes);
-    case chunkio::DType::int8:
-      return number_text<std::int8_t>(bytes);
-    case chunkio::DType::uint16:
-      return number_text<std::uint16_t>(bytes);
-    case chunkio::DType::int16:
-      return number_text<std::int16_t>(bytes);
-    case chunkio::DType::uint32:
-      return number_text<std::uint32_t>(bytes);
-    case chunkio::DType::int32:
-      return number_text<std::int32_t>(bytes);
-    case chunkio::DType::uint64:
-      return number_text<std::uint64_t>(bytes);
-    case chunkio::DType::int64:
-      return number_text<std::int64_t>(bytes);
-    case chunkio::DType::float32:
-      return number_text<float>(bytes);
-    case chunkio::DType::float64:
-      return number_text<double>(bytes);
-    case chunkio::DType::float16:
-    case chunkio::DType::bfloat16:
-      break;  // No file has them.
-  }
-  return {};
+  text.append(digits.data(), end);
 }
 
 /// "box_0", "box_1", ...; "id" for one value a sample.
@@ -71,7 +34,43 @@ std::vector<std::string> column_names(const chunkio::FieldInfo& field) {
 
 }  // namespace
 
-SampleTable::SampleTable(const chunkio::Dataset& dataset) {
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+void append_number(std::string& text, chunkio::DType dtype, const std::byte* bytes) {
+  switch (dtype) {
+    case chunkio::DType::uint8:
+      return append_as<std::uint8_t>(text, bytes);
+    case chunkio::DType::int8:
+      return append_as<std::int8_t>(text, bytes);
+    case chunkio::DType::uint16:
+      return append_as<std::uint16_t>(text, bytes);
+    case chunkio::DType::int16:
+      return append_as<std::int16_t>(text, bytes);
+    case chunkio::DType::uint32:
+      return append_as<std::uint32_t>(text, bytes);
+    case chunkio::DType::int32:
+      return append_as<std::int32_t>(text, bytes);
+    case chunkio::DType::uint64:
+      return append_as<std::uint64_t>(text, bytes);
+    case chunkio::DType::int64:
+      return append_as<std::int64_t>(text, bytes);
+    case chunkio::DType::float32:
+      return append_as<float>(text, bytes);
+    case chunkio::DType::float64:
+      return append_as<double>(text, bytes);
+    case chunkio::DType::float16:
+    case chunkio::DType::bfloat16:
+      break;  // No file has them.
+  }
+}
+
+SampleTable::SampleTable(const chunkio::Dataset& dataset, const std::string& first_column)
+    : header_(csv_field(first_column)) {
   const chunkio::DatasetInfo& info = dataset.info();
   if (const std::optional<chunkio::FieldInfo>& labels = info.labels) {
     const bool table = labels->row_shape.rank() > 0;
@@ -101,7 +100,7 @@ void SampleTable::add(const chunkio::Dataset& dataset, const chunkio::FieldInfo&
   columns_.push_back(std::move(column));
 }
 
-void SampleTable::append(std::string& table, std::int64_t row, const std::string& path) const {
+void SampleTable::append(std::string& table, std::int64_t row, std::string_view path) const {
   table += csv_field(path);
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const Column& column = columns_[i];
@@ -116,7 +115,8 @@ void SampleTable::append(std::string& table, std::int64_t row, const std::string
       continue;
     }
     for (std::size_t at = 0; at < row_bytes; at += size) {
-      table += "," + element_text(column.field.dtype, values + at);
+      table += ',';
+      append_number(table, column.field.dtype, values + at);
     }
   }
   table += '\n';

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <chunkio/dataset.hpp>
@@ -18,12 +19,13 @@ class SampleTable {
   /// Reads labels and fields whole; fields of more than 64 values a sample are left out. Blocks on
   /// I/O.
   /// \throws chunkio::Error as Dataset::read_field().
-  explicit SampleTable(const chunkio::Dataset& dataset);
+  /// \param first_column  its name, in place of `path`.
+  explicit SampleTable(const chunkio::Dataset& dataset, const std::string& first_column = "path");
 
   /// The line of column names.
   [[nodiscard]] const std::string& header() const noexcept { return header_; }
   /// Appends the line of a row.
-  void append(std::string& table, std::int64_t row, const std::string& path) const;
+  void append(std::string& table, std::int64_t row, std::string_view path) const;
   /// Names of the fields that have no columns.
   [[nodiscard]] const std::vector<std::string>& left_out() const noexcept { return left_out_; }
 
@@ -36,10 +38,16 @@ class SampleTable {
   void add(const chunkio::Dataset& dataset, const chunkio::FieldInfo& field,
            const std::vector<std::string>& names);
 
-  std::string header_ = "path";
+  std::string header_;
   std::vector<Column> columns_;
   std::vector<std::string> class_names_;  // For the first column; empty: numbers.
   std::vector<std::string> left_out_;
 };
+
+/// A CSV field (RFC 4180): quoted where it has to be.
+[[nodiscard]] std::string csv_field(std::string_view text);
+
+/// Appends a number as it is read back exactly. \param bytes  size_of(dtype), native byte order.
+void append_number(std::string& text, chunkio::DType dtype, const std::byte* bytes);
 
 }  // namespace h5pack

@@ -237,6 +237,17 @@ Rows in_order(const chunkio::Dataset& dataset, Rows rows, const RepackSelection&
 
 }  // namespace
 
+const char* to_string(RepackOrder order) noexcept {
+  switch (order) {
+    case RepackOrder::source:
+      return "source";
+    case RepackOrder::shuffled:
+      return "shuffled";
+    default:
+      return "stored";
+  }
+}
+
 std::vector<double> parse_split(const std::string& text) {
   std::vector<double> parts;
   const char* at = text.data();

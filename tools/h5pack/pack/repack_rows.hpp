@@ -17,6 +17,9 @@ enum class RepackOrder : std::uint8_t {
   shuffled,  ///< By shuffled_order() of the rows that go to the output, ascending.
 };
 
+/// The order as the command line names it, as a static string.
+[[nodiscard]] const char* to_string(RepackOrder order) noexcept;
+
 struct RepackSelection {
   std::optional<chunkio::RowSelection> rows = {};  ///< Only these.
   std::vector<std::int64_t> labels = {};           ///< Only samples with one of these; empty: all.

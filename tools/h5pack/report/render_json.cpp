@@ -141,6 +141,15 @@ std::string verify_json(const VerifyReport& report) {
 }
 
 std::string export_json(const ExportReport& report) {
+  if (!report.matrix.empty()) {
+    return line({{"output", report.output},
+                 {"matrix", report.matrix},
+                 {"rows", report.rows},
+                 {"columns", report.columns},
+                 {"entries", report.entries},
+                 {"left_out", report.left_out},
+                 {"seconds", report.seconds}});
+  }
   return line({{"output", report.output},
                {"images", report.images},
                {"folders", report.folders},

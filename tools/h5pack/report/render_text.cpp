@@ -70,10 +70,10 @@ std::string storage_text(const chunkio::Inspection& report) {
   const chunkio::DatasetInfo& info = report.dataset;
   const std::int64_t raw_bytes = info.num_samples * info.sample_bytes();
   if (info.sparse) {
-    const auto values = static_cast<double>(info.sparse->num_values);
-    const double mean = values / static_cast<double>(info.num_samples);
+    const auto entries = static_cast<double>(info.sparse->num_entries);
+    const double mean = entries / static_cast<double>(info.num_samples);
     const std::string filters = cli::joined(info.stored.filters, " + ", cli::escape);
-    return "CSR matrix, " + cli::decimals(mean, 1) + " values a row (" +
+    return "CSR matrix, " + cli::decimals(mean, 1) + " entries a row (" +
            cli::decimals(100 * mean / static_cast<double>(info.sparse->columns), 2) +
            " %), columns " + std::string(to_string(info.sparse->index_dtype)) + "\n" +
            cli::format_bytes(info.stored_bytes) + " in the file" +
@@ -299,6 +299,17 @@ std::string verify_text(const VerifyReport& report) {
 }
 
 std::string export_text(const ExportReport& report) {
+  if (!report.matrix.empty()) {
+    std::string text = cli::escape(report.output) + ": " + report.matrix + ", " +
+                       cli::format_count(report.rows) + " x " + cli::format_count(report.columns) +
+                       " with " + cli::format_count(report.entries) +
+                       (report.entries == 1 ? " entry" : " entries") + ", " +
+                       cli::decimals(report.seconds, 1) + " s\n";
+    if (!report.left_out.empty()) {
+      text += "  not in rows.csv, too many values a row: " + first_few(report.left_out) + "\n";
+    }
+    return text;
+  }
   const auto folders = static_cast<std::int64_t>(report.folders.size());
   std::string text =
       cli::escape(report.output) + ": " + cli::format_count(report.images) + " images";

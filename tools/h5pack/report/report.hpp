@@ -108,10 +108,14 @@ struct VerifyReport {
 struct ExportReport {
   std::string output = {};
   std::int64_t images = 0;
-  std::vector<std::string> folders = {};   ///< Of classes.
-  std::vector<std::string> left_out = {};  ///< Fields that are not in the table.
-  std::vector<std::string> notes = {};     ///< What a person should know; one line each.
+  std::vector<std::string> folders = {};  ///< Of classes.
+  std::vector<std::string> left_out =
+      {};  ///< Fields that are not in the table of samples, or of rows.
+  std::vector<std::string> notes = {};  ///< What a person should know; one line each.
   double seconds = 0;
+  // Of a sparse matrix.
+  std::string matrix = {};  ///< Its file in the folder; empty: there were images.
+  std::int64_t rows = 0, columns = 0, entries = 0;
 };
 
 /// `h5pack repack`.

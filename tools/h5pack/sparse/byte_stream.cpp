@@ -1,17 +1,20 @@
 #include "h5pack/sparse/byte_stream.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
+#include <new>
 
 #include <chunkio/error.hpp>
 
+#include "cli/file_bytes.hpp"
 #include "cli/quote.hpp"
+#include "cli/stop_signal.hpp"
 
 namespace h5pack {
 
@@ -20,22 +23,18 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 
-[[noreturn]] void fail(const std::string& action, const std::string& name, int number) {
-  throw Error(number == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
-              "cannot " + action + " " + name + ": " + std::generic_category().message(number));
-}
-
 }  // namespace
 
 ByteStream::ByteStream(const std::string& path)
     : name_(path == "-" ? "standard input" : cli::quote(path)), fd_(STDIN_FILENO) {
   if (path != "-") {
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) fail("open", name_, errno);
+    if (fd_ < 0) cli::throw_errno("open", name_);
     owned_ = true;
   }
   struct ::stat status {};
-  if (::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
+  is_file_ = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+  if (is_file_) size_ = status.st_size;
   try {
     fill();
     compressed_ = unread_.size() >= 2 && unread_[0] == '\x1f' && unread_[1] == '\x8b';
@@ -52,12 +51,26 @@ ByteStream::~ByteStream() {
   if (owned_) ::close(fd_);
 }
 
+/// Whoever writes to a pipe may take any time, in which the user may want to stop.
+void ByteStream::wait_for_pipe() const {
+  constexpr int kMilliseconds = 100;
+  struct ::pollfd waiting {
+    .fd = fd_, .events = POLLIN, .revents = 0
+  };
+  while (!is_file_) {
+    cli::StopSignal::check();
+    const int ready = ::poll(&waiting, 1, kMilliseconds);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return;
+  }
+}
+
 /// Reads on, if nothing is left. At the end nothing comes.
 void ByteStream::fill() {
   while (unread_.empty()) {
+    wait_for_pipe();
     const ::ssize_t count = ::read(fd_, input_.data(), input_.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("read", name_, errno);
+    if (count < 0) cli::throw_errno("read", name_);
     position_ += count;
     unread_ = std::span(input_).first(static_cast<std::size_t>(count));
     return;

@@ -1,10 +1,8 @@
 #include "h5pack/sparse/csr_packer.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <mutex>
+#include <iterator>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -15,15 +13,15 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
-#include <chunkio/dataset_writer.hpp>
 #include <chunkio/error.hpp>
 
-#include "cli/byte_size.hpp"
 #include "cli/progress.hpp"
 #include "cli/quote.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/pack/row_order.hpp"
 #include "h5pack/sources/listing.hpp"
+#include "h5pack/sparse/csr_output.hpp"
+#include "h5pack/sparse/entry_log.hpp"
 #include "h5pack/sparse/spill_file.hpp"
 
 namespace h5pack {
@@ -32,12 +30,6 @@ namespace {
 
 using chunkio::Error;
 using chunkio::ErrorCode;
-
-/// Entries that are moved at once: 1 MiB.
-constexpr std::int64_t kBlock = std::int64_t{1} << 16;
-constexpr std::int64_t kEntryBytes = sizeof(Entry);
-/// Of all tables with one number a row, the writer's included.
-constexpr std::int64_t kBytesARow = 80;
 
 class Stopwatch {
  public:
@@ -49,63 +41,46 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-Error too_small(const std::string& source, const std::string& what) {
-  return Error(ErrorCode::out_of_resources, source + ": " + what + "; raise --memory-budget",
-               "memory_budget");
+/// \throws Error invalid_argument: the source lacks a row that is wanted.
+void check_rows(const CsrOptions& options, std::int64_t num_rows, const std::string& source) {
+  if (!options.rows) return;
+  const std::int64_t last = options.rows->ranges().back().end - 1;
+  if (last < num_rows) return;
+  throw Error(ErrorCode::invalid_argument, "--rows: there is no row " + std::to_string(last) +
+                                               " in the " + std::to_string(num_rows) + " rows of " +
+                                               source);
 }
 
-/// The entries of each row of the source, in the order of reading.
-class EntryLog {
- public:
-  /// \param source  what errors call it.
-  EntryLog(const std::string& output, std::string source, std::int64_t memory_budget)
-      : file_(output), source_(std::move(source)), memory_budget_(memory_budget) {}
+/// Gives the entries of the rows that are wanted to `take`.
+void read_selected(MatrixSource& source, const CsrOptions& options, const EntrySink& take,
+                   cli::Progress& progress) {
+  // Before the work, where the source knows.
+  if (source.num_rows() > 0) check_rows(options, source.num_rows(), source.name());
+  RowFilter filter(options.rows);
+  std::vector<Entry> wanted;
+  source.read(
+      [&](std::span<const Entry> entries) {
+        cli::StopSignal::check();
+        if (filter.takes_all()) return take(entries);
+        wanted.clear();
+        std::copy_if(entries.begin(), entries.end(), std::back_inserter(wanted),
+                     [&](const Entry& entry) { return filter.takes(entry.row); });
+        take(wanted);
+      },
+      [&](std::int64_t units) { progress.add(units); });
+}
 
-  void add(std::span<const Entry> entries) {
-    for (const Entry& entry : entries) {
-      if (entry.row >= lengths_.size()) grow(entry.row + std::size_t{1});
-      ++lengths_[entry.row];
-    }
-    file_.write(size_ * kEntryBytes, std::as_bytes(entries));
-    size_ += std::ssize(entries);
+/// The rows that are wanted, ascending. \throws Error as check_rows().
+std::vector<std::int64_t> selected_rows(const CsrOptions& options, std::int64_t num_rows,
+                                        const std::string& source) {
+  if (!options.rows) return source_order(num_rows);
+  check_rows(options, num_rows, source);
+  std::vector<std::int64_t> rows;
+  for (const chunkio::RowRange& range : options.rows->ranges()) {
+    for (std::int64_t row = range.begin; row < range.end; ++row) rows.push_back(row);
   }
-  /// Gives all entries again, in blocks.
-  template <class Take>
-  void for_each_block(const Take& take) const {
-    std::vector<Entry> block;
-    for (std::int64_t first = 0; first < size_; first += kBlock) {
-      cli::StopSignal::check();
-      block.resize(static_cast<std::size_t>(std::min(kBlock, size_ - first)));
-      file_.read(first * kEntryBytes, std::as_writable_bytes(std::span(block)));
-      take(std::span<const Entry>(block));
-    }
-  }
-
-  [[nodiscard]] std::int64_t size() const noexcept { return size_; }
-  /// \param num_rows  of the source, some of them perhaps without entries behind the last.
-  [[nodiscard]] std::vector<std::int64_t> take_lengths(std::int64_t num_rows) {
-    if (num_rows > 0) grow(static_cast<std::size_t>(num_rows));
-    return std::move(lengths_);
-  }
-
- private:
-  void grow(std::size_t num_rows) {
-    if (num_rows > static_cast<std::size_t>(memory_budget_ / 2 / kBytesARow)) {
-      throw too_small(source_,
-                      "tables of " + std::to_string(num_rows) + " rows take " +
-                          cli::format_bytes(static_cast<std::int64_t>(num_rows) * kBytesARow) +
-                          ", more than half of the memory");
-    }
-    if (num_rows > lengths_.capacity()) lengths_.reserve(std::max(num_rows, 2 * lengths_.size()));
-    lengths_.resize(num_rows);
-  }
-
-  SpillFile file_;
-  std::string source_;
-  std::int64_t memory_budget_;
-  std::int64_t size_ = 0;
-  std::vector<std::int64_t> lengths_;
-};
+  return rows;
+}
 
 /// Consecutive rows of the output.
 struct Bucket {
@@ -128,6 +103,7 @@ class CsrPack {
  private:
   void read();
   void order_rows();
+  void sort_by_source();
   void make_buckets();
   void deal_out();
   void load(const Bucket& bucket);
@@ -136,8 +112,7 @@ class CsrPack {
   [[nodiscard]] Error duplicate(const Entry& entry, const std::string& what) const;
   void count_rows();
   void write();
-  void write_bucket(chunkio::SparseWriter& writer, const Bucket& bucket, cli::Progress& progress);
-  [[nodiscard]] chunkio::SparseSpec specification();
+  void write_bucket(CsrOutput& output, const Bucket& bucket, cli::Progress& progress);
   [[nodiscard]] std::int64_t capacity() const;
 
   MatrixSource& source_;
@@ -150,6 +125,7 @@ class CsrPack {
   std::vector<std::int64_t> order_;    // The row of the source that each of the output is.
   std::vector<std::uint32_t> place_;   // The other way round.
   std::vector<std::int64_t> merged_lengths_;
+  std::int64_t source_rows_ = 0;
   std::vector<Bucket> buckets_;
   // Of the bucket at hand: its entries, by row, and where each row begins.
   std::vector<Entry> entries_;
@@ -164,23 +140,38 @@ void CsrPack::read() {
     cli::Progress progress("reading", source_.unit(),
                            std::max<std::int64_t>(1, source_.num_units()),
                            options_.quiet || source_.num_units() == 0);
-    source_.read(
-        [&](std::span<const Entry> entries) {
-          cli::StopSignal::check();
-          log_->add(entries);
-        },
-        [&](std::int64_t units) { progress.add(units); });
+    read_selected(
+        source_, options_, [&](std::span<const Entry> entries) { log_->add(entries); }, progress);
   }
   lengths_ = log_->take_lengths(source_.num_rows());
-  result_.num_rows = static_cast<std::int64_t>(lengths_.size());
+  source_rows_ = std::ssize(lengths_);
   result_.num_columns = source_.num_columns();
   result_.read_seconds = watch.seconds();
 }
 
+/// Brings rows into the order that they had before they were shuffled, if the source says it.
+void CsrPack::sort_by_source() {
+  for (const chunkio::FieldInfo& field : source_.row_fields()) {
+    if (field.name != kSourceIndex) continue;
+    std::vector<std::int64_t> index(static_cast<std::size_t>(source_rows_));
+    source_.read_row_field(field, std::as_writable_bytes(std::span(index)));
+    std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) {
+      return index[static_cast<std::size_t>(a)] < index[static_cast<std::size_t>(b)];
+    });
+  }
+}
+
 void CsrPack::order_rows() {
-  order_ = options_.shuffled ? shuffled_order(result_.num_rows, options_.seed)
-                             : source_order(result_.num_rows);
-  place_.resize(order_.size());
+  order_ = selected_rows(options_, source_rows_, source_.name());
+  result_.num_rows = std::ssize(order_);
+  if (options_.order == RepackOrder::shuffled) {
+    std::vector<std::int64_t> order = shuffled_order(result_.num_rows, options_.seed);
+    for (std::int64_t& row : order) row = order_[static_cast<std::size_t>(row)];
+    order_ = std::move(order);
+  } else if (options_.order == RepackOrder::source) {
+    sort_by_source();
+  }
+  place_.resize(lengths_.size());
   std::vector<std::int64_t> lengths(order_.size());
   for (std::size_t row = 0; row < order_.size(); ++row) {
     place_[static_cast<std::size_t>(order_[row])] = static_cast<std::uint32_t>(row);
@@ -192,7 +183,7 @@ void CsrPack::order_rows() {
 /// Entries that a bucket may have: half of the memory, or what names and tables leave of it. An
 /// eighth is for buffers and the blocks on their way.
 std::int64_t CsrPack::capacity() const {
-  const std::int64_t tables = result_.num_rows * kBytesARow + source_.names_bytes();
+  const std::int64_t tables = source_rows_ * kBytesARow + source_.names_bytes();
   const std::int64_t left = options_.memory_budget / 8 * 7 - tables;
   return std::min(options_.memory_budget / 2, left) / kEntryBytes;
 }
@@ -230,7 +221,7 @@ void CsrPack::deal_out() {
                 static_cast<std::uint32_t>(b));
   }
   const auto buffer_entries = static_cast<std::size_t>(std::clamp<std::int64_t>(
-      options_.memory_budget / 8 / kEntryBytes / std::ssize(buckets_), 64, kBlock));
+      options_.memory_budget / 8 / kEntryBytes / std::ssize(buckets_), 64, kEntryBlock));
   std::vector<std::vector<Entry>> buffers(buckets_.size());
   std::vector<std::int64_t> next(buckets_.size());
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
@@ -274,9 +265,9 @@ void CsrPack::load(const Bucket& bucket) {
     log_.reset();
   } else {
     std::vector<Entry> block;
-    for (std::int64_t first = 0; first < bucket.num_entries; first += kBlock) {
+    for (std::int64_t first = 0; first < bucket.num_entries; first += kEntryBlock) {
       cli::StopSignal::check();
-      block.resize(static_cast<std::size_t>(std::min(kBlock, bucket.num_entries - first)));
+      block.resize(static_cast<std::size_t>(std::min(kEntryBlock, bucket.num_entries - first)));
       dealt_->read((bucket.first_entry + first) * kEntryBytes,
                    std::as_writable_bytes(std::span(block)));
       for (const Entry& entry : block) put(entry);
@@ -336,46 +327,22 @@ void CsrPack::sort_and_merge(const Bucket& bucket) {
       });
 }
 
-chunkio::SparseSpec CsrPack::specification() {
-  chunkio::SparseSpec spec{.row_lengths = merged_lengths_,
-                           .num_columns = result_.num_columns,
-                           .dtype = source_.dtype(),
-                           .order = options_.shuffled ? "shuffled" : "source",
-                           .seed = options_.seed,
-                           .options_json = options_.options_json};
-  // A row without a name is called what it was in the source.
-  const MatrixSource::NameOf names = source_.row_names();
-  spec.row_name = [this, names,
-                   text = std::string()](std::int64_t row) mutable -> std::string_view {
-    const std::int64_t number = order_[static_cast<std::size_t>(row)];
-    if (names) return names(number);
-    text = std::to_string(number);
-    return text;
-  };
-  spec.column_name = source_.column_names();
-  chunkio::FieldData rows{{kSourceIndex, chunkio::DType::int64, chunkio::Shape{}}, {}, {}};
-  rows.stream = [this](const chunkio::FieldData::Sink& sink) {
-    sink(std::as_bytes(std::span(order_)));
-  };
-  spec.fields.push_back(std::move(rows));
-  return spec;
-}
-
 /// Rows of a bucket that one thread takes, of about so many entries.
 struct RowRange {
   std::int64_t first = 0, count = 0;
 };
 
-void CsrPack::write_bucket(chunkio::SparseWriter& writer, const Bucket& bucket,
-                           cli::Progress& progress) {
+void CsrPack::write_bucket(CsrOutput& output, const Bucket& bucket, cli::Progress& progress) {
   std::vector<RowRange> ranges;
   for (std::int64_t row = 0; row < bucket.num_rows;) {
+    const std::int64_t end =
+        std::min(bucket.num_rows, output.end_of_file(bucket.first_row + row) - bucket.first_row);
     RowRange range{.first = row};
     const std::int64_t begin = begins_[static_cast<std::size_t>(row)];
     do {
       ++range.count;
       ++row;
-    } while (row < bucket.num_rows && begins_[static_cast<std::size_t>(row) + 1] - begin <= kBlock);
+    } while (row < end && begins_[static_cast<std::size_t>(row) + 1] - begin <= kEntryBlock);
     ranges.push_back(range);
   }
   const std::size_t value_bytes = size_of(source_.dtype());
@@ -393,7 +360,7 @@ void CsrPack::write_bucket(chunkio::SparseWriter& writer, const Bucket& bucket,
         store(entry.bits, source_.dtype(), values.data() + values.size() - value_bytes);
       }
     }
-    writer.write_rows(bucket.first_row + ranges[i].first, ranges[i].count, columns, values);
+    output.write_rows(bucket.first_row + ranges[i].first, ranges[i].count, columns, values);
     progress.add(ranges[i].count);
   });
 }
@@ -413,16 +380,20 @@ void CsrPack::count_rows() {
 
 void CsrPack::write() {
   const cli::StopSignalToken stopping;
-  chunkio::SparseWriter writer(path_, specification(),
-                               {.overwrite = options_.overwrite, .stop = stopping.token()});
+  CsrOutput output(source_, path_, options_,
+                   {.order = order_,
+                    .lengths = merged_lengths_,
+                    .source_rows = source_rows_,
+                    .num_columns = result_.num_columns},
+                   stopping.token());
   cli::Progress progress("writing", "rows", result_.num_rows, options_.quiet);
   for (const Bucket& bucket : buckets_) {
     if (dealt_) load(bucket);
-    write_bucket(writer, bucket, progress);
+    write_bucket(output, bucket, progress);
   }
   std::vector<Entry>().swap(entries_);
   if (options_.before_publishing) options_.before_publishing();
-  writer.close();
+  result_.file_bytes = output.close();
   progress.finish();
 }
 
@@ -434,7 +405,6 @@ CsrResult CsrPack::run() {
   if (buckets_.size() > 1) deal_out();
   count_rows();
   write();
-  result_.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path_));
   result_.seconds = watch.seconds();
   return result_;
 }
@@ -464,14 +434,12 @@ CsrResult count_csr(MatrixSource& source, const CsrOptions& options) {
   in_arena(options.threads, [&] {
     cli::Progress progress("reading", source.unit(), std::max<std::int64_t>(1, source.num_units()),
                            options.quiet || source.num_units() == 0);
-    source.read(
-        [&](std::span<const Entry> entries) {
-          cli::StopSignal::check();
-          result.num_entries += std::ssize(entries);
-        },
-        [&](std::int64_t units) { progress.add(units); });
+    read_selected(
+        source, options,
+        [&](std::span<const Entry> entries) { result.num_entries += std::ssize(entries); },
+        progress);
   });
-  result.num_rows = source.num_rows();
+  result.num_rows = std::ssize(selected_rows(options, source.num_rows(), source.name()));
   result.num_columns = source.num_columns();
   result.read_seconds = result.seconds = watch.seconds();
   return result;

@@ -6,7 +6,7 @@
 /// With E entries, of 16 bytes here: the log is written once and read once if all of it fits half
 /// the budget; else it is read, dealt out to buckets in a second temporary file, and each bucket is
 /// read twice: once to count what is left of duplicates, since the places of all rows follow from
-/// that, and once to write. So memory is E's share and 80 bytes a row, the disk 16 E or 32 E.
+/// that, and once to write. So memory is E's share and 88 bytes a row, the disk 16 E or 32 E.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,20 @@
 #include <optional>
 #include <string>
 
+#include <chunkio/epoch_order.hpp>
+
+#include "h5pack/pack/repack_rows.hpp"
 #include "h5pack/sparse/matrix_source.hpp"
 
 namespace h5pack {
 
 struct CsrOptions {
-  bool shuffled = true;
+  /// Of the rows: shuffled; as they are in the source; or by its `source_index`, if it has that.
+  RepackOrder order = RepackOrder::shuffled;
   std::uint64_t seed = 0;
-  std::optional<Duplicates> duplicates = {};  ///< Absent: as the source means them.
+  std::optional<Duplicates> duplicates = {};       ///< Absent: as the source means them.
+  std::optional<chunkio::RowSelection> rows = {};  ///< Of the source, only these; absent: all.
+  std::int64_t shards = 0;  ///< Files that are written, by the names of shards; 0: one, by its own.
   std::string options_json = "{}";
   bool overwrite = false;
   /// Called when all is written; what it throws goes through, and nothing is published.
@@ -46,9 +52,11 @@ struct CsrResult {
   double seconds = 0;
 };
 
-/// Blocks until the file is published; polls StopSignal.
-/// \throws chunkio::Error as MatrixSource::read() and SparseWriter; out_of_resources: the budget is
-///         too small for the rows, or for one of them; cancelled.
+/// Blocks until the file, or each of the shards, is published; polls StopSignal.
+/// \throws chunkio::Error as MatrixSource::read() and SparseWriter; invalid_argument: it lacks a
+/// row
+///         of `rows`, or has fewer than shards; out_of_resources: the budget is too small for the
+///         rows, or for one of them; cancelled.
 CsrResult pack_csr(MatrixSource& source, const std::string& path, const CsrOptions& options);
 
 /// Reads the source, counts, and writes nothing. \throws as pack_csr().

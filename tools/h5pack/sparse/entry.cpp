@@ -4,7 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
+
+#include <chunkio/error.hpp>
+
+#include "h5pack/sparse/number_type.hpp"
 
 namespace h5pack {
 
@@ -21,33 +26,6 @@ bool holds(std::int64_t value) noexcept {
            static_cast<std::int64_t>(stored) == value;
   } else {
     return std::in_range<T>(value);
-  }
-}
-
-/// Calls `work` with a value of the C++ type.
-template <class Work>
-auto with_type(DType dtype, const Work& work) {
-  switch (dtype) {
-    case DType::uint8:
-      return work(std::uint8_t{});
-    case DType::int8:
-      return work(std::int8_t{});
-    case DType::uint16:
-      return work(std::uint16_t{});
-    case DType::int16:
-      return work(std::int16_t{});
-    case DType::uint32:
-      return work(std::uint32_t{});
-    case DType::int32:
-      return work(std::int32_t{});
-    case DType::uint64:
-      return work(std::uint64_t{});
-    case DType::int64:
-      return work(std::int64_t{});
-    case DType::float64:
-      return work(double{});
-    default:
-      return work(float{});
   }
 }
 
@@ -97,6 +75,28 @@ void store(std::uint64_t bits, DType dtype, std::byte* to) noexcept {
       value = static_cast<T>(std::bit_cast<std::int64_t>(bits));
     }
     std::memcpy(to, &value, sizeof(value));
+  });
+}
+
+void encode(std::span<const std::byte> numbers, DType from, DType to, std::span<std::uint64_t> out,
+            const std::function<std::string(std::size_t)>& place) {
+  with_type(from, [&](auto type) {
+    using T = decltype(type);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      T number;
+      std::memcpy(&number, numbers.data() + i * sizeof(T), sizeof(T));
+      std::optional<std::uint64_t> bits;
+      if constexpr (std::is_floating_point_v<T>) {
+        bits = encode_real(static_cast<double>(number), to);
+      } else if (std::in_range<std::int64_t>(number)) {
+        bits = encode_integer(static_cast<std::int64_t>(number), to);
+      }
+      if (!bits) {
+        throw chunkio::Error(chunkio::ErrorCode::corrupt_data,
+                             place(i) + ": " + misfit(std::to_string(number), to));
+      }
+      out[i] = *bits;
+    }
   });
 }
 

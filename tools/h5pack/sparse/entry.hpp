@@ -44,6 +44,12 @@ enum class Duplicates { sum, last, fail };
 /// Writes a number as it is stored, size_of(dtype) bytes. \pre `dtype` holds it.
 void store(std::uint64_t bits, chunkio::DType dtype, std::byte* to) noexcept;
 
+/// Encodes an array of numbers. \param numbers  out.size() of type `from`, native byte order.
+/// \param place  where the number of that index is: "entry 5 of FILE".
+/// \throws Error corrupt_data naming the place of the first that `to` cannot hold.
+void encode(std::span<const std::byte> numbers, chunkio::DType from, chunkio::DType to,
+            std::span<std::uint64_t> out, const std::function<std::string(std::size_t)>& place);
+
 /// "3.5 does not fit int32; ..." of a number that could not be encoded.
 [[nodiscard]] std::string misfit(const std::string& number, chunkio::DType dtype);
 

@@ -11,9 +11,11 @@
 
 #include "cli/quote.hpp"
 #include "h5pack/sparse/byte_stream.hpp"
+#include "h5pack/sparse/hdf5_source.hpp"
 #include "h5pack/sparse/mtx_source.hpp"
 #include "h5pack/sparse/npz_source.hpp"
 #include "h5pack/sparse/ratings_source.hpp"
+#include "h5pack/sparse/transposed_matrix.hpp"
 
 namespace h5pack {
 
@@ -29,44 +31,65 @@ bool begins_with(std::span<const char> bytes, std::string_view text) {
          });
 }
 
+/// \throws Error invalid_argument if options for another kind of file were given.
+void refuse_options(const MatrixRequest& request, const char* kind, bool is_csv, bool is_hdf5) {
+  const bool columns =
+      !request.row_from.empty() || !request.column_from.empty() || !request.value_from.empty();
+  const bool matrix = !request.matrix.empty() || request.allow_external;
+  const char* what = nullptr;
+  if (columns && !is_csv) what = "--row-from, --column-from and --value-from are for CSV files";
+  if (matrix && !is_hdf5) what = "--images and --allow-external are for HDF5 files";
+  if (what == nullptr) return;
+  throw Error(ErrorCode::invalid_argument, cli::quote(request.input) + " is " + kind + "; " + what);
+}
+
+std::unique_ptr<MatrixSource> open_kind(const MatrixRequest& request) {
+  struct ::stat status {};
+  const bool exists = request.input != "-" && ::stat(request.input.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) {
+    throw Error(ErrorCode::unsupported,
+                cli::quote(request.input) + " is a folder; name an .npz, .mtx, HDF5 or CSV file");
+  }
+  const auto open_hdf5 = [&] {
+    refuse_options(request, "an HDF5 file", false, true);
+    return open_hdf5_matrix(request);
+  };
+  if (!exists && request.input.find('*') != std::string::npos) return open_hdf5();
+  auto stream = std::make_unique<ByteStream>(request.input);
+  const auto begin = stream->peek(14);
+  const auto need_file = [&](const char* kind) {
+    if (stream->is_file()) return;
+    throw Error(
+        ErrorCode::unsupported,
+        stream->name() + " is " + kind + ", which must be a regular file that is not compressed");
+  };
+  if (begins_with(begin, "pk\x03\x04")) {
+    refuse_options(request, "an .npz file", false, false);
+    need_file("an .npz file");
+    return open_npz(request);
+  }
+  if (begins_with(begin, "\x89hdf\r\n\x1a\n")) {
+    need_file("an HDF5 file");
+    return open_hdf5();
+  }
+  if (begins_with(begin, "%%matrixmarket")) {
+    refuse_options(request, "a Matrix Market file", false, false);
+    return open_mtx(request, std::move(stream));
+  }
+  if (std::find(begin.begin(), begin.end(), '\0') != begin.end()) {
+    throw Error(ErrorCode::unsupported, stream->name() +
+                                            " is neither an .npz nor an HDF5 file nor text; .npz, "
+                                            ".h5ad, .h5, .mtx, .mtx.gz and CSV files are read");
+  }
+  refuse_options(request, "a CSV file", true, false);
+  return open_ratings(request, std::move(stream));
+}
+
 }  // namespace
 
 std::unique_ptr<MatrixSource> open_matrix(const MatrixRequest& request) {
-  struct ::stat status {};
-  if (request.input != "-" && ::stat(request.input.c_str(), &status) == 0 &&
-      S_ISDIR(status.st_mode)) {
-    throw Error(ErrorCode::unsupported,
-                cli::quote(request.input) + " is a folder; name an .npz, .mtx or CSV file");
-  }
-  auto stream = std::make_unique<ByteStream>(request.input);
-  const auto begin = stream->peek(14);
-  const auto refuse_columns = [&](const char* kind) {
-    if (request.row_from.empty() && request.column_from.empty() && request.value_from.empty()) {
-      return;
-    }
-    throw Error(ErrorCode::invalid_argument,
-                cli::quote(request.input) + " is " + kind +
-                    "; --row-from, --column-from and --value-from are for CSV files");
-  };
-  if (begins_with(begin, "pk\x03\x04")) {
-    refuse_columns("an .npz file");
-    if (stream->size() == 0) {
-      throw Error(ErrorCode::unsupported,
-                  stream->name() + " is an .npz file, which must be a regular file");
-    }
-    return open_npz(request);
-  }
-  if (begins_with(begin, "%%matrixmarket")) {
-    refuse_columns("a Matrix Market file");
-    return open_mtx(request, std::move(stream));
-  }
-  // HDF5, as .h5ad and other binary files begin, has no text.
-  if (std::find(begin.begin(), begin.end(), '\0') != begin.end() || begins_with(begin, "\x89hdf")) {
-    throw Error(ErrorCode::unsupported, stream->name() +
-                                            " is neither an .npz file nor text; .npz, .mtx, "
-                                            ".mtx.gz and CSV files are read");
-  }
-  return open_ratings(request, std::move(stream));
+  std::unique_ptr<MatrixSource> matrix = open_kind(request);
+  return request.transpose ? transposed(std::move(matrix)) : std::move(matrix);
 }
 
 }  // namespace h5pack

@@ -4,14 +4,19 @@
 /// once, in blocks -> CsrPacker.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <chunkio/dataset.hpp>
 #include <chunkio/tensor.hpp>
 
 #include "cli/quote.hpp"
@@ -26,6 +31,9 @@ struct MatrixRequest {
   /// Columns of a CSV file. Empty: the first, the second, and the third if there is one; a value of
   /// "none": each entry is 1.
   std::string row_from = {}, column_from = {}, value_from = {};
+  /// Of an HDF5 file: which matrix, and whether links are followed.
+  std::string matrix = {};
+  bool allow_external = false;
   std::int64_t memory_budget = 0;  ///< Bytes for tables of rows, columns and their names.
 };
 
@@ -45,6 +53,10 @@ class MatrixSource {
   [[nodiscard]] std::string name() const {
     return cli::quote(description().at("path").get<std::string>());
   }
+  /// The files that it reads.
+  [[nodiscard]] virtual std::vector<std::string> files() const {
+    return {description().at("path").get<std::string>()};
+  }
   /// Units of progress that read() goes through, "entries" or "bytes"; 0: not known.
   [[nodiscard]] virtual std::int64_t num_units() const = 0;
   [[nodiscard]] virtual const char* unit() const { return "entries"; }
@@ -63,10 +75,21 @@ class MatrixSource {
   [[nodiscard]] virtual NameOf column_names() const { return {}; }
   /// Memory that they take.
   [[nodiscard]] virtual std::int64_t names_bytes() const { return 0; }
+
+  /// What else there is of each row: one number, without axes.
+  [[nodiscard]] virtual std::vector<chunkio::FieldInfo> row_fields() const { return {}; }
+  /// Reads such a field of all rows. \throws Error as chunkio::Dataset::read_field().
+  virtual void read_row_field(const chunkio::FieldInfo& /*field*/,
+                              std::span<std::byte> /*out*/) const {}
+  /// Names of what it holds beside the matrix and is not carried over.
+  [[nodiscard]] virtual std::vector<std::string> left_out() const { return {}; }
+  /// The seed with which its rows were shuffled; absent: nobody says that they were.
+  [[nodiscard]] virtual std::optional<std::uint64_t> shuffled_with() const { return std::nullopt; }
 };
 
-/// Opens a source by what it holds: a zip file is .npz, a text that begins with %%MatrixMarket is
-/// that, and any other text is CSV; text may be compressed with gzip, and "-" is standard input.
+/// Opens a source by what it holds: a zip file is .npz, HDF5 is that, a text that begins with
+/// %%MatrixMarket is that, and any other text is CSV; text may be compressed with gzip, and "-" is
+/// standard input. A pattern stands for shards, which are HDF5.
 /// \throws Error not_found, io_failed, corrupt_data, unsupported, invalid_argument (options that
 ///         are not of that kind, no such column).
 [[nodiscard]] std::unique_ptr<MatrixSource> open_matrix(const MatrixRequest& request);

@@ -75,15 +75,11 @@ class MtxSource final : public MatrixSource {
   [[nodiscard]] DType dtype() const override { return dtype_; }
   [[nodiscard]] Duplicates duplicates() const override { return Duplicates::sum; }
   [[nodiscard]] nlohmann::ordered_json description() const override {
-    return {{"kind", "mtx"}, {"path", request_.input}, {"transpose", request_.transpose}};
+    return {{"kind", "mtx"}, {"path", request_.input}};
   }
   [[nodiscard]] std::int64_t num_units() const override { return num_lines_; }
-  [[nodiscard]] std::int64_t num_rows() const override {
-    return request_.transpose ? columns_ : rows_;
-  }
-  [[nodiscard]] std::int64_t num_columns() const override {
-    return request_.transpose ? rows_ : columns_;
-  }
+  [[nodiscard]] std::int64_t num_rows() const override { return rows_; }
+  [[nodiscard]] std::int64_t num_columns() const override { return columns_; }
   void read(const EntrySink& sink, const std::function<void(std::int64_t)>& advance) override;
 
  private:
@@ -213,8 +209,7 @@ void MtxSource::add_line(std::string_view line, std::int64_t number,
   if (value.empty()) throw damaged(number, "an entry without a value");
   if (!next_word(line).empty()) throw damaged(number, "more than one entry");
   const auto add = [&](std::uint32_t i, std::uint32_t j, bool negated) {
-    const std::uint64_t bits = value_of(value, negated, number);
-    entries.push_back(request_.transpose ? Entry{j, i, bits} : Entry{i, j, bits});
+    entries.push_back({i, j, value_of(value, negated, number)});
   };
   add(row, column, false);
   if (symmetry_ != Symmetry::general && row != column) {

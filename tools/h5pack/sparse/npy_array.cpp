@@ -11,6 +11,7 @@
 #include "cli/parse_number.hpp"
 #include "cli/quote.hpp"
 #include "h5pack/sparse/entry.hpp"
+#include "h5pack/sparse/number_type.hpp"
 
 namespace h5pack {
 
@@ -42,53 +43,6 @@ std::optional<DType> dtype_of_descr(std::string_view descr) {
     if (name == kind) return dtype;
   }
   return std::nullopt;
-}
-
-template <class T>
-T element(std::span<const std::byte> block, std::size_t i) {
-  T value;
-  std::memcpy(&value, block.data() + i * sizeof(T), sizeof(T));
-  return value;
-}
-
-/// Calls `each(i, value)` with an int64, a uint64 beyond it, or a double.
-template <class Each>
-void for_each_number(std::span<const std::byte> block, std::size_t count, DType dtype,
-                     const Each& each) {
-  const auto go = [&](auto type) {
-    using T = decltype(type);
-    for (std::size_t i = 0; i < count; ++i) {
-      if constexpr (std::is_floating_point_v<T>) {
-        each(i, static_cast<double>(element<T>(block, i)));
-      } else if constexpr (std::is_same_v<T, std::uint64_t>) {
-        each(i, element<T>(block, i));
-      } else {
-        each(i, static_cast<std::int64_t>(element<T>(block, i)));
-      }
-    }
-  };
-  switch (dtype) {
-    case DType::uint8:
-      return go(std::uint8_t{});
-    case DType::int8:
-      return go(std::int8_t{});
-    case DType::uint16:
-      return go(std::uint16_t{});
-    case DType::int16:
-      return go(std::int16_t{});
-    case DType::uint32:
-      return go(std::uint32_t{});
-    case DType::int32:
-      return go(std::int32_t{});
-    case DType::uint64:
-      return go(std::uint64_t{});
-    case DType::int64:
-      return go(std::int64_t{});
-    case DType::float64:
-      return go(double{});
-    default:
-      return go(float{});
-  }
 }
 
 }  // namespace
@@ -165,40 +119,30 @@ std::span<const std::byte> NpyArray::read_block(std::size_t count, std::size_t e
 
 void NpyArray::read_integers(std::span<std::int64_t> out) {
   const DType dtype = this->dtype();
-  for_each_number(
-      read_block(out.size(), size_of(dtype)), out.size(), dtype, [&](std::size_t i, auto value) {
-        if constexpr (std::is_same_v<decltype(value), std::int64_t>) {
-          out[i] = value;
-        } else if constexpr (std::is_same_v<decltype(value), std::uint64_t>) {
-          if (!std::in_range<std::int64_t>(value)) {
-            throw archive_.damaged(cli::quote(name_) + " has the number " + std::to_string(value));
-          }
-          out[i] = static_cast<std::int64_t>(value);
-        } else {
-          throw archive_.damaged(cli::quote(name_) + " holds fractions");
+  if (is_float(dtype)) throw archive_.damaged(cli::quote(name_) + " holds fractions");
+  const auto block = read_block(out.size(), size_of(dtype));
+  with_type(dtype, [&](auto type) {
+    using T = decltype(type);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      T value;
+      std::memcpy(&value, block.data() + i * sizeof(T), sizeof(T));
+      if constexpr (std::is_same_v<T, std::uint64_t>) {
+        if (!std::in_range<std::int64_t>(value)) {
+          throw archive_.damaged(cli::quote(name_) + " has the number " + std::to_string(value));
         }
-      });
+      }
+      out[i] = static_cast<std::int64_t>(value);
+    }
+  });
 }
 
 void NpyArray::read_values(std::span<std::uint64_t> out, DType target) {
   const DType dtype = this->dtype();
   const std::int64_t first = done_;
-  for_each_number(
-      read_block(out.size(), size_of(dtype)), out.size(), dtype, [&](std::size_t i, auto value) {
-        std::optional<std::uint64_t> bits;
-        if constexpr (std::is_same_v<decltype(value), double>) {
-          bits = encode_real(value, target);
-        } else if (std::in_range<std::int64_t>(value)) {
-          bits = encode_integer(static_cast<std::int64_t>(value), target);
-        }
-        if (!bits) {
-          throw Error(ErrorCode::corrupt_data,
-                      cli::quote(archive_.path()) + ": element " +
-                          std::to_string(first + static_cast<std::int64_t>(i)) + " of " +
-                          cli::quote(name_) + ": " + misfit(std::to_string(value), target));
-        }
-        out[i] = *bits;
-      });
+  encode(read_block(out.size(), size_of(dtype)), dtype, target, out, [&](std::size_t i) {
+    return cli::quote(archive_.path()) + ": element " +
+           std::to_string(first + static_cast<std::int64_t>(i)) + " of " + cli::quote(name_);
+  });
 }
 
 std::string NpyArray::read_text() {

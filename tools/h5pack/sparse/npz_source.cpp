@@ -40,18 +40,11 @@ class NpzSource final : public MatrixSource {
   [[nodiscard]] DType dtype() const override { return dtype_; }
   [[nodiscard]] Duplicates duplicates() const override { return Duplicates::sum; }
   [[nodiscard]] nlohmann::ordered_json description() const override {
-    return {{"kind", "npz"},
-            {"path", request_.input},
-            {"format", format_},
-            {"transpose", request_.transpose}};
+    return {{"kind", "npz"}, {"path", request_.input}, {"format", format_}};
   }
   [[nodiscard]] std::int64_t num_units() const override { return data_.size(); }
-  [[nodiscard]] std::int64_t num_rows() const override {
-    return request_.transpose ? columns_ : rows_;
-  }
-  [[nodiscard]] std::int64_t num_columns() const override {
-    return request_.transpose ? rows_ : columns_;
-  }
+  [[nodiscard]] std::int64_t num_rows() const override { return rows_; }
+  [[nodiscard]] std::int64_t num_columns() const override { return columns_; }
   void read(const EntrySink& sink, const std::function<void(std::int64_t)>& advance) override;
 
  private:
@@ -170,9 +163,8 @@ void NpzSource::read(const EntrySink& sink, const std::function<void(std::int64_
     check_axis(some_columns, columns_, "column", first);
     data_.read_values(std::span(bits).first(count), dtype_);
     for (std::size_t i = 0; i < count; ++i) {
-      const auto row = static_cast<std::uint32_t>(rows[i]);
-      const auto column = static_cast<std::uint32_t>(columns[i]);
-      entries[i] = request_.transpose ? Entry{column, row, bits[i]} : Entry{row, column, bits[i]};
+      entries[i] = {static_cast<std::uint32_t>(rows[i]), static_cast<std::uint32_t>(columns[i]),
+                    bits[i]};
     }
     sink(std::span(entries).first(count));
     advance(static_cast<std::int64_t>(count));

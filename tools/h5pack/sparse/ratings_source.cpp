@@ -59,13 +59,13 @@ class RatingsSource final : public MatrixSource {
   }
   [[nodiscard]] std::int64_t num_units() const override { return stream_->size(); }
   [[nodiscard]] const char* unit() const override { return "bytes"; }
-  [[nodiscard]] std::int64_t num_rows() const override { return rows().size(); }
-  [[nodiscard]] std::int64_t num_columns() const override { return columns().size(); }
+  [[nodiscard]] std::int64_t num_rows() const override { return first_names_.size(); }
+  [[nodiscard]] std::int64_t num_columns() const override { return second_names_.size(); }
   [[nodiscard]] NameOf row_names() const override {
-    return [this](std::int64_t row) { return rows().name(row); };
+    return [this](std::int64_t row) { return first_names_.name(row); };
   }
   [[nodiscard]] NameOf column_names() const override {
-    return [this](std::int64_t column) { return columns().name(column); };
+    return [this](std::int64_t column) { return second_names_.name(column); };
   }
   [[nodiscard]] std::int64_t names_bytes() const override {
     return first_names_.bytes() + second_names_.bytes();
@@ -82,13 +82,6 @@ class RatingsSource final : public MatrixSource {
                 ParsedLines& parsed) const;
   [[nodiscard]] std::uint64_t value_of(const CsvReader& reader, const std::string& text) const;
   void check_memory() const;
-
-  [[nodiscard]] const NameTable& rows() const {
-    return request_.transpose ? second_names_ : first_names_;
-  }
-  [[nodiscard]] const NameTable& columns() const {
-    return request_.transpose ? first_names_ : second_names_;
-  }
 
   MatrixRequest request_;
   DType dtype_;
@@ -220,11 +213,7 @@ void RatingsSource::read(const EntrySink& sink, const std::function<void(std::in
       const std::uint32_t column_number = second_names_.number_of(
           text.substr(line.row_end, line.column_end - line.row_end), line.column_hash);
       begin = line.column_end;
-      if (request_.transpose) {
-        entries.push_back({column_number, row_number, line.bits});
-      } else {
-        entries.push_back({row_number, column_number, line.bits});
-      }
+      entries.push_back({row_number, column_number, line.bits});
     }
     check_memory();
     sink(entries);
