@@ -313,6 +313,12 @@ TEST_F(SparseWriterTest, WrongSpecificationsAreRefused) {
           [](SparseSpec& spec) { spec.row_lengths[1] = spec.num_columns = std::int64_t{1} << 30; });
   refused("float16", [](SparseSpec& spec) { spec.dtype = DType::float16; });
   refused("order", [](SparseSpec& spec) { spec.order = "random"; });
+  refused("shard 2 of 2 cannot hold 3 of 3 rows from row 0", [](SparseSpec& spec) {
+    spec.shard = ShardInfo{.index = 2, .count = 2, .total_rows = 3, .set = "s"};
+  });
+  refused("cannot hold 3 of 4 rows from row 2", [](SparseSpec& spec) {
+    spec.shard = ShardInfo{.index = 1, .count = 2, .first_row = 2, .total_rows = 4, .set = "s"};
+  });
   refused("the name of column 0 contains a zero byte", [](SparseSpec& spec) {
     spec.column_name = [](std::int64_t) { return std::string_view("a\0b", 3); };
   });
