@@ -14,6 +14,7 @@ chunkio_add_unit_tests(
           unit/device/row_converter_test.cpp
           unit/read/loader_conformance_test.cpp
           unit/device/normalize_tile_test.cpp
+          unit/device/normalizer_resized_test.cpp
           unit/device/normalizer_test.cpp
           unit/device/thread_team_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)

@@ -11,6 +11,8 @@
 //   stores      float32 NHWC only: the conversion as a bare loop with AVX2, once with ordinary and
 //               once with non-temporal stores, which Normalizer uses for outputs beyond the cache
 //
+// Random resized crops are those of resized_crops.cpp.
+//
 // What is timed is compared with the loop first.
 
 #include <algorithm>
@@ -23,6 +25,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -35,6 +38,7 @@
 
 #include "base/host_memory.hpp"
 #include "base/streaming_copy.hpp"
+#include "figures/normalizing.hpp"
 #include "figures/suites.hpp"
 #include "harness/copies.hpp"
 #include "harness/drawn_images.hpp"
@@ -53,44 +57,8 @@ using chunkio::DType;
 using chunkio::Layout;
 using chunkio::base::HostBuffer;
 
-// Of ImageNet.
-constexpr std::array<double, 3> kMean{0.485, 0.456, 0.406};
-constexpr std::array<double, 3> kStd{0.229, 0.224, 0.225};
 /// Images that the loop takes in a round: it is slow.
 constexpr std::int64_t kLoopBytes = std::int64_t{8} << 20;
-
-struct NormalizingOptions {
-  std::int64_t bytes = std::int64_t{256} << 20;
-  std::int64_t batch_size = 256;
-  std::int64_t rounds = 5;
-  std::vector<std::int64_t> threads = {1, 2};
-  std::string torch;  ///< A Python that has it.
-};
-
-/// One combination, and what it is measured on.
-struct Setting {
-  ImageSize size;
-  DType dtype;
-  Layout layout;
-  std::int64_t threads;
-
-  [[nodiscard]] std::string name() const {
-    return std::string(size.name) + ", " + std::string(to_string(dtype)) + " " +
-           std::string(to_string(layout)) + ", " + std::to_string(threads) +
-           (threads == 1 ? " thread" : " threads");
-  }
-};
-
-chunkio::DatasetInfo info_of(const ImageSize& size) {
-  chunkio::DatasetInfo info{.path = "noise"};
-  info.num_samples = 1;
-  info.layout = Layout::nhwc;
-  info.height = size.height;
-  info.width = size.width;
-  info.channels = size.channels;
-  info.stored.shape = {1, size.height, size.width, size.channels};
-  return info;
-}
 
 /// What everybody writes first.
 void loop(const ImageSize& size, const std::uint8_t* image, Layout layout, float* output) {
@@ -158,9 +126,21 @@ float value_at(const std::byte* output, std::size_t i, DType dtype) {
   return (half >> 15) != 0 ? -size : size;
 }
 
-/// All of `output` against the loop, to the precision of the type. \throws std::runtime_error.
-void check(const Setting& setting, const std::uint8_t* images, std::int64_t count,
-           const std::byte* output) {
+}  // namespace
+
+chunkio::DatasetInfo info_of(const ImageSize& size) {
+  chunkio::DatasetInfo info{.path = "noise"};
+  info.num_samples = 1;
+  info.layout = Layout::nhwc;
+  info.height = size.height;
+  info.width = size.width;
+  info.channels = size.channels;
+  info.stored.shape = {1, size.height, size.width, size.channels};
+  return info;
+}
+
+void check_normalized(const Setting& setting, const std::uint8_t* images, std::int64_t count,
+                      const std::byte* output) {
   const auto elements = static_cast<std::size_t>(setting.size.bytes());
   const float precision = setting.dtype == DType::float32   ? 1e-5F
                           : setting.dtype == DType::float16 ? 1.5e-3F
@@ -177,6 +157,8 @@ void check(const Setting& setting, const std::uint8_t* images, std::int64_t coun
     }
   }
 }
+
+namespace {
 
 class Measurement {
  public:
@@ -199,7 +181,7 @@ class Measurement {
 
   void run(Report& report) {
     normalize();
-    check(setting_, bytes(), num_images_, output_.data());
+    check_normalized(setting_, bytes(), num_images_, output_.data());
     const auto peer = start_torch();
     const bool bare = setting_.dtype == DType::float32 && setting_.layout == Layout::nhwc &&
                       setting_.size.channels == 3 && has_avx2();
@@ -208,7 +190,7 @@ class Measurement {
       for (const auto how : {&convert<false>, &convert<true>}) {
         std::memset(output_.data(), 0, output_.size());
         convert_all(how);
-        check(setting_, bytes(), whole_images(), output_.data());
+        check_normalized(setting_, bytes(), whole_images(), output_.data());
       }
     }
     copy(&plain_copy);  // The first one pays for the pages of its buffers.
@@ -415,7 +397,13 @@ Suite normalizing_suite() {
                 fill_with_noise(state->images->bytes());
               },
           .finish = [state] { state->images.reset(); },
-          .experiments = {{"normalizer", [state](Report& report) { measure(*state, report); }}}};
+          .experiments = {{"normalizer", [state](Report& report) { measure(*state, report); }},
+                          {"resized crops", [state](Report& report) {
+                             // Of images of a size of their own.
+                             if (std::string_view(state->size.name) == kImageSizes[0].name) {
+                               measure_resized_crops(state->options, report);
+                             }
+                           }}}};
 }
 
 }  // namespace bench

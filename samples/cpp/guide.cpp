@@ -214,6 +214,20 @@ void normalize_on_cpu(const chunkio::Dataset& dataset, chunkio::Loader& loader) 
   // [normalize]
 }
 
+void zoom_on_cpu(const chunkio::Dataset& dataset, chunkio::Loader& loader) {
+  // [zoom]
+  const chunkio::Normalizer zoom(
+      dataset.info(), {.crop_height = 24,
+                       .crop_width = 24,
+                       .random_resized_crop = chunkio::ResizedCropRanges{.min_scale = 0.3},
+                       .flip = true});
+  // [zoom]
+  for (const chunkio::Batch& batch : loader.epoch(0)) {
+    std::vector<std::byte> input(zoom.output_bytes(batch.size()));
+    zoom(batch, input);
+  }
+}
+
 void load_to_gpu(const chunkio::Dataset& dataset, chunkio::cuda::Stream stream) {
   // [gpu]
   chunkio::cuda::DeviceLoader loader(
@@ -271,6 +285,7 @@ int main(int argc, char** argv) {
     chunkio::Loader loader(dataset, {.fields = {"mask"}});
     take_batches(loader, {});
     normalize_on_cpu(dataset, loader);
+    zoom_on_cpu(dataset, loader);
     export_batches(loader);
     print_bottleneck(loader);
     handle_errors();

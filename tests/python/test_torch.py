@@ -42,8 +42,9 @@ def test_uint8_as_stored(make_file):
     for rows, (images, labels) in zip(rows_of(path), chunkio.torch.DataLoader(path, dtype=None, **SMALL)):
         assert images.dtype == torch.uint8
         np.testing.assert_array_equal(images.numpy(), images_of(rows))
-    with pytest.raises(ValueError, match="dtype None"):
-        chunkio.torch.DataLoader(path, dtype=None, flip=True)
+    for option in ("flip", "random_resized_crop"):
+        with pytest.raises(ValueError, match="dtype None"):
+            chunkio.torch.DataLoader(path, dtype=None, **{option: True})
 
 
 def test_what_is_held_stays(make_file):
@@ -67,6 +68,10 @@ def test_crops_flips_and_transforms(make_file):
     assert not torch.equal(first[0], plain[0])
     loader = chunkio.torch.DataLoader(path, crop_size=4, transform=lambda images, labels: {"x": images, "y": labels}, **SMALL, **SCALE)
     assert next(iter(loader))["x"].shape == (16, 3, 4, 4)
+    zoomed = {"crop_size": (4, 3), "random_resized_crop": True, "scale": (0.5, 1), **SMALL, **SCALE}
+    first = [images for images, _ in chunkio.torch.DataLoader(path, **zoomed)]
+    again = [images for images, _ in chunkio.torch.DataLoader(path, num_threads=1, **zoomed)]
+    assert all(torch.equal(a, b) for a, b in zip(first, again)) and first[0].shape == (16, 3, 4, 3)
     for number in (0.5, np.float32(0.5), torch.tensor(0.5), [0.5]):
         loader = chunkio.torch.DataLoader(path, crop_size=np.int64(4), mean=number, std=number, **SMALL)
         assert next(iter(loader))[0].shape == (16, 3, 4, 4)

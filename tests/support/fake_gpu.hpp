@@ -29,8 +29,8 @@
 #include <chunkio/error.hpp>
 
 #include "device/gpu.hpp"
-#include "device/image_transform.hpp"
 #include "device/normalize_tile.hpp"
+#include "support/kernel_cases.hpp"
 
 namespace chunkio::test {
 
@@ -399,12 +399,10 @@ class FakeGpu : public device::Gpu {
 
   static void make_batch(const device::NormalizePlan& plan, const device::LabelPlan& labels,
                          const device::BatchWork& work) {
-    const device::ImageTransform writer(plan);
+    SampleTwin twin(plan);
     for (std::int64_t i = 0; i < work.num_rows; ++i) {
       const device::RowTask& task = work.tasks[i];
-      writer.write_rows(
-          reinterpret_cast<const std::uint8_t*>(work.images) + task.row * plan.image_bytes(),
-          task.crop, 0, plan.crop.height, work.output + i * plan.output_bytes());
+      twin.write(work.images, task, work.boxes, i, work.output);
       device::Tile tile{};
       tile.sample = i;
       tile.row = task.row;

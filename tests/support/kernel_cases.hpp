@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "device/image_transform.hpp"
 #include "device/kernel_plan.hpp"
 #include "device/normalize_plan.hpp"
+#include "device/resized_transform.hpp"
+#include "image/resized_crop.hpp"
 
 namespace chunkio::test {
 
@@ -30,6 +33,23 @@ inline device::NormalizePlan kernel_case(const device::CropPlan& crop, std::size
   plan.output = output;
   plan.dtype = dtype;
   return plan;
+}
+
+/// Boxes of any ratio and area are resized.
+inline device::NormalizePlan resized_case(device::NormalizePlan plan) {
+  plan.resized_crop = image::random_resized_crop_ranges({0, 1, 1.0 / 8, 8});
+  return plan;
+}
+
+/// Images of which boxes are resized to outputs: smaller and larger ones, lines and single pixels;
+/// so narrow and tall that columns come first.
+inline std::vector<device::CropPlan> resized_kernel_crops() {
+  return {{.image_height = 32, .image_width = 32, .height = 32, .width = 32, .flip = true},
+          {.image_height = 61, .image_width = 83, .height = 24, .width = 20, .flip = true},
+          {.image_height = 9, .image_width = 7, .height = 21, .width = 34, .flip = true},
+          {.image_height = 300, .image_width = 11, .height = 5, .width = 9, .flip = true},
+          {.image_height = 1, .image_width = 1, .height = 3, .width = 2},
+          {.image_height = 40, .image_width = 50, .height = 1, .width = 1}};
 }
 
 /// Whole images and parts of them, one tile and many, aligned rows and others, more padding than
@@ -118,12 +138,41 @@ struct KernelBatch {
   std::vector<std::byte> images;
   std::vector<std::byte> labels;
   std::vector<device::RowTask> tasks;
+  std::vector<image::Box> boxes;  ///< Empty where nothing is resized.
   std::vector<std::byte> output;
   std::vector<float> output_labels;
 
   [[nodiscard]] static device::LabelPlan label_plan() {
     return {.values = kLabels, .input = DType::uint8, .output = DType::float32};
   }
+};
+
+/// What the CPU makes of a sample.
+class SampleTwin {
+ public:
+  explicit SampleTwin(const device::NormalizePlan& plan) : plan_(plan), cropped_(plan) {
+    if (plan.resized_crop) resized_.emplace(plan);
+  }
+
+  /// \param images, output  of which row `task.row` and row `i` are meant.
+  /// \param boxes  null where nothing is resized.
+  void write(const std::byte* images, const device::RowTask& task, const image::Box* boxes,
+             std::int64_t i, std::byte* output) {
+    const auto* const image =
+        reinterpret_cast<const std::uint8_t*>(images) + task.row * plan_.image_bytes();
+    std::byte* const to = output + i * plan_.output_bytes();
+    if (resized_) {
+      resized_->write(image, {boxes[i], task.crop}, memory_, to);
+    } else {
+      cropped_.write_rows(image, task.crop, 0, plan_.crop.height, to);
+    }
+  }
+
+ private:
+  device::NormalizePlan plan_;
+  device::ImageTransform cropped_;
+  std::optional<device::ResizedTransform> resized_;
+  device::ResizedTransform::Memory memory_;
 };
 
 /// Random images, of which `rows` random ones are used, each cropped and flipped as it falls.
@@ -139,14 +188,13 @@ inline KernelBatch kernel_batch(const device::NormalizePlan& plan, std::int64_t 
   fill(batch.labels, kImages * KernelBatch::kLabels);
   batch.output.resize(static_cast<std::size_t>(rows * plan.output_bytes()));
   const base::PhiloxKey key = base::augmentation_key(random(), 3);
-  const device::ImageTransform writer(plan);
+  SampleTwin twin(plan);
   for (std::int64_t i = 0; i < rows; ++i) {
-    const device::RowTask task{static_cast<std::int32_t>(random() % kImages),
-                               device::crop_of(plan.crop, key, i, 0)};
+    const device::Augmentation wanted = device::augmentation_of(plan, key, i, 0);
+    const device::RowTask task{static_cast<std::int32_t>(random() % kImages), wanted.crop};
     batch.tasks.push_back(task);
-    writer.write_rows(
-        reinterpret_cast<const std::uint8_t*>(batch.images.data()) + task.row * plan.image_bytes(),
-        task.crop, 0, plan.crop.height, batch.output.data() + i * plan.output_bytes());
+    if (plan.resized_crop) batch.boxes.push_back(wanted.box);
+    twin.write(batch.images.data(), task, batch.boxes.data(), i, batch.output.data());
     for (std::int64_t k = 0; k < KernelBatch::kLabels; ++k) {
       batch.output_labels.push_back(static_cast<float>(
           batch.labels[static_cast<std::size_t>(task.row * KernelBatch::kLabels + k)]));

@@ -53,6 +53,12 @@ enum class CropMode {
 /// The enumerator's name, as a static string.
 CHUNKIO_EXPORT std::string_view to_string(CropMode mode) noexcept;
 
+/// What random parts of an image are drawn from: torchvision's RandomResizedCrop.
+struct ResizedCropRanges {
+  double min_scale = 0.08, max_scale = 1;           ///< Of the image's area; 0 to 1.
+  double min_ratio = 3.0 / 4, max_ratio = 4.0 / 3;  ///< Of width to height; 1/64 to 64.
+};
+
 /// How images that are stored encoded, in sizes of their own, become samples of one size while they
 /// are read. Pixels are those of Pillow and torchvision (Resize, CenterCrop, RandomResizedCrop;
 /// antialiased, bilinear), bit for bit.
@@ -62,10 +68,8 @@ struct DecodeOptions {
   /// Of `center`: pixels of the shorter side of the image that the middle is cut out of. 0: 8/7 of
   /// the larger of height and width, as 256 for 224.
   std::int64_t shorter_side = 0;
-  /// Of `random_resized`: the part of the image's area, and the width of the part in its heights.
-  double min_scale = 0.08, max_scale = 1;
-  double min_ratio = 3.0 / 4, max_ratio = 4.0 / 3;
-  bool gray = false;  ///< One channel instead of RGB.
+  ResizedCropRanges ranges = {};  ///< Of `random_resized`.
+  bool gray = false;              ///< One channel instead of RGB.
   /// False: JPEG images of which less is wanted than a half, a quarter or an eighth of their pixels
   /// a side are decoded to that size, which is faster, and gives slightly other pixels.
   bool exact = true;

@@ -5,10 +5,11 @@
 ///     std::vector<std::byte> input(normalize.output_bytes(batch.size()));
 ///     normalize(batch, input);
 ///
-/// Each image is cropped (from a larger one, padded with zeros), flipped, converted to
-/// (value / 255 - mean) / std and written in the axis order asked for, in one pass over its bytes.
-/// What happens to a sample is a function of (seed, epoch, sample id, echo pass) alone, so it does
-/// not depend on threads, ranks, batches or restarts; libchunkio/doc/order.md defines it.
+/// Each image is cropped (from a larger one, padded with zeros; or a random part, resized),
+/// flipped, converted to (value / 255 - mean) / std and written in the axis order asked for, in one
+/// pass over its bytes. What happens to a sample is a function of (seed, epoch, sample id, echo
+/// pass) alone, so it does not depend on threads, ranks, batches or restarts;
+/// libchunkio/doc/order.md defines it.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,8 @@ struct NormalizeOptions {
   /// the file. std > 0.
   std::vector<double> mean = {};
   std::vector<double> std = {};
-  /// Output size in pixels; 0 (default): that of the images. At most image + 2 * padding.
+  /// Output size in pixels; 0 (default): that of the images. At most image + 2 * padding; with
+  /// `random_resized_crop` 1 to 65535.
   std::int64_t crop_height = 0;
   std::int64_t crop_width = 0;
   /// Zero padding on each side of the image before it is cropped, in pixels, 0 to 2^20. Needs
@@ -47,9 +49,13 @@ struct NormalizeOptions {
   /// Crop at a random place, another one for each sample and epoch; else in the middle. Needs
   /// `padding` or a crop size.
   bool random_crop = false;
+  /// Cut a random part out of each image, another one for each sample, epoch and echo pass, and
+  /// resize it to the output size, in the bits of Pillow and torchvision (antialiased, bilinear).
+  /// Excludes `random_crop` and `padding`; images have sides of at most 65535.
+  std::optional<ResizedCropRanges> random_resized_crop = {};
   /// Flip half of the samples left to right, others in each epoch.
   bool flip = false;
-  /// Of random_crop and flip. Absent: that of the loader which a batch is from; else 0.
+  /// Of random crops and flips. Absent: that of the loader which a batch is from; else 0.
   std::optional<std::uint64_t> seed = {};
 };
 
@@ -66,7 +72,8 @@ class CHUNKIO_EXPORT Normalizer {
   ///                     process may use, at most 8. Never changes the result.
   /// \throws Error invalid_argument (no such dtype; mean or std of another number of channels, or
   ///         not usable; a crop larger than the padded image; random_crop without padding or a
-  ///         crop size, or padding that no crop can meet), not_found (neither given nor in the
+  ///         crop size, or padding that no crop can meet; random_resized_crop beside either, or
+  ///         ranges or sizes out of range), not_found (neither given nor in the
   ///         file), out_of_resources.
   explicit Normalizer(const DatasetInfo& info, NormalizeOptions options = {},
                       std::int64_t num_threads = 0);

@@ -47,11 +47,9 @@ class Decode:
 
     def _options(self) -> dict[str, Any]:
         height, width = (self.size, self.size) if isinstance(self.size, int) else self.size
-        (min_scale, max_scale), (min_ratio, max_ratio) = self.scale, self.ratio
         return {
             "height": height, "width": width, "crop": self.crop, "shorter_side": self.shorter_side or 0,
-            "min_scale": float(min_scale), "max_scale": float(max_scale), "min_ratio": float(min_ratio),
-            "max_ratio": float(max_ratio), "gray": self.gray, "exact": self.exact,
+            "scale": self.scale, "ratio": self.ratio, "gray": self.gray, "exact": self.exact,
         }
 
 

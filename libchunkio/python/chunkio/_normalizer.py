@@ -10,7 +10,7 @@ from .errors import InvalidArgumentError, NotFoundError
 
 
 class Normalizer(_core.Normalizer):
-    """Crops, flips and normalises batches in one pass: (value / 255 - mean) / std.
+    """Crops, resizes, flips and normalises batches in one pass: (value / 255 - mean) / std.
 
     `normalizer(batch)` is a Tensor of its own. What happens to a sample is a function of (seed, epoch, sample) alone.
     May be called from several threads, which take turns, and be pickled.
@@ -20,11 +20,17 @@ class Normalizer(_core.Normalizer):
         dtype: "float32", "float16" or "bfloat16".
         layout: of the result: "nchw" is [B,C,H,W], "nhwc" is [B,H,W,C].
         mean, std: of value / 255, one number a channel or one for all.
-        crop_height, crop_width: size of the result in pixels; 0: that of the images.
+        crop_height, crop_width: size of the result in pixels; 0: that of the images. At most 65535 with
+            random_resized_crop.
         padding: pixels of value 0 around each image before it is cropped.
         random_crop: crop at a random place, another one for each sample and epoch; else in the middle.
+        random_resized_crop: cut a random part out of each image, another one for each sample and epoch, and resize it to
+            crop_height and crop_width, in the bits of Pillow and torchvision (antialiased, bilinear). Excludes
+            random_crop and padding.
+        scale: of random_resized_crop, the least and the largest part of the image's area.
+        ratio: of random_resized_crop, the least and the largest width of the part in its heights.
         flip: flip half of the samples left to right.
-        seed: of random_crop and flip; None: that of the Loader which a batch is from.
+        seed: of random crops and flips; None: that of the Loader which a batch is from.
         num_threads: 0: the CPUs of this process, at most 8.
 
     Raises:
@@ -43,6 +49,9 @@ class Normalizer(_core.Normalizer):
         crop_width: int = 0,
         padding: int = 0,
         random_crop: bool = False,
+        random_resized_crop: bool = False,
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3 / 4, 4 / 3),
         flip: bool = False,
         seed: int | None = None,
         num_threads: int = 0,

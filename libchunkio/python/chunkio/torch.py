@@ -57,7 +57,7 @@ class DataLoader:
             images have the shape that the file has.
         mean, std: of value / 255, one number a channel or one for all. Default: those of the file.
         crop_size: (height, width) of the result, or one number for both.
-        padding, random_crop, flip: as in `chunkio.Normalizer`.
+        padding, random_crop, random_resized_crop, scale, ratio, flip: as in `chunkio.Normalizer`.
         distributed: "auto" takes rank and world size from torch.distributed, else from what the launcher has set
             (torchrun, Open MPI, PMI, Slurm), else this is the only reader; False: the only reader.
         uneven: where ranks differ by one sample: "pad", "drop" or "exact".
@@ -90,6 +90,9 @@ class DataLoader:
         crop_size: int | tuple[int, int] | None = None,
         padding: int = 0,
         random_crop: bool = False,
+        random_resized_crop: bool = False,
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3 / 4, 4 / 3),
         flip: bool = False,
         distributed: Literal["auto"] | bool = "auto",
         uneven: Literal["pad", "drop", "exact"] = "pad",
@@ -139,6 +142,9 @@ class DataLoader:
             "crop_width": width,
             "padding": padding,
             "random_crop": random_crop,
+            "random_resized_crop": random_resized_crop,
+            "scale": scale,
+            "ratio": ratio,
             "flip": flip,
             "seed": seed,
         }
@@ -148,7 +154,7 @@ class DataLoader:
             normalize["dtype"] = _DTYPES[dtype]
         elif self._device.type != "cpu":
             raise InvalidArgumentError(f"device {self._device} delivers normalised images: dtype cannot be None")
-        elif mean is not None or std is not None or height or padding or random_crop or flip:
+        elif mean is not None or std is not None or height or padding or random_crop or random_resized_crop or flip:
             raise InvalidArgumentError("dtype None delivers images as stored: mean, std, crops and flips need a dtype")
         if self._device.type == "cuda":
             self._loader = _DeviceLoader(self._dataset, self._device, options, {**normalize, **(device_options or {})})

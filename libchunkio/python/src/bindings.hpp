@@ -200,9 +200,11 @@ void bind_epochs(Class& bound) {
 /// Reads the keywords of a Loader, which checks signals while it waits.
 [[nodiscard]] LoaderOptions loader_options(const nb::dict& given, std::int64_t num_samples);
 
-/// Takes those of a Normalizer.
 class Keywords;
+/// Takes those of a Normalizer.
 [[nodiscard]] NormalizeOptions normalize_options(Keywords& keywords);
+/// Takes `scale` and `ratio`, the least and the largest of each.
+[[nodiscard]] ResizedCropRanges resized_crop_ranges(Keywords& keywords);
 
 /// The shape as a tuple.
 [[nodiscard]] nb::tuple shape_tuple(const Shape& shape);

@@ -33,12 +33,9 @@ DecodeOptions decode_options(const nb::dict& given) {
       .read("width", options.width)
       .read("crop", options.crop)
       .read("shorter_side", options.shorter_side)
-      .read("min_scale", options.min_scale)
-      .read("max_scale", options.max_scale)
-      .read("min_ratio", options.min_ratio)
-      .read("max_ratio", options.max_ratio)
       .read("gray", options.gray)
       .read("exact", options.exact);
+  options.ranges = resized_crop_ranges(keywords);
   keywords.require_none_left();
   return options;
 }

@@ -134,8 +134,17 @@ class PyDensifier {
 
 }  // namespace
 
+ResizedCropRanges resized_crop_ranges(Keywords& keywords) {
+  ResizedCropRanges ranges;
+  std::pair scale{ranges.min_scale, ranges.max_scale};
+  std::pair ratio{ranges.min_ratio, ranges.max_ratio};
+  keywords.read("scale", scale).read("ratio", ratio);
+  return {scale.first, scale.second, ratio.first, ratio.second};
+}
+
 NormalizeOptions normalize_options(Keywords& keywords) {
   NormalizeOptions options;
+  bool random_resized_crop = false;
   keywords.read("dtype", options.dtype)
       .read("layout", options.layout)
       .read("mean", options.mean)
@@ -144,8 +153,11 @@ NormalizeOptions normalize_options(Keywords& keywords) {
       .read("crop_width", options.crop_width)
       .read("padding", options.padding)
       .read("random_crop", options.random_crop)
+      .read("random_resized_crop", random_resized_crop)
       .read("flip", options.flip)
       .read("seed", options.seed);
+  const ResizedCropRanges ranges = resized_crop_ranges(keywords);
+  if (random_resized_crop) options.random_resized_crop = ranges;
   return options;
 }
 

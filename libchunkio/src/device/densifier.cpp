@@ -210,7 +210,7 @@ void Densifier::operator()(const SparseTensor& rows, std::span<std::byte> output
           "the output is not aligned to its element type");
   const std::int64_t row_bytes = columns * static_cast<std::int64_t>(element_bytes);
   const std::int64_t piece = std::max<std::int64_t>(1, kPieceBytes / row_bytes);
-  impl_->team.run(base::ceil_divide(num_rows, piece), [&](std::int64_t i) {
+  impl_->team.run(base::ceil_divide(num_rows, piece), [&](std::int64_t i, std::int64_t) {
     const std::int64_t first = i * piece;
     const std::int64_t end = std::min(first + piece, num_rows);
     switch (impl_->options.dtype) {

@@ -342,20 +342,26 @@ struct DeviceLoader::Impl {
     gpu->record(slot.wait_begun.get(), consumer);
     gpu->record(slot.begun.get(), stream.get());
     if (!rows.empty()) {
-      const std::size_t task_bytes = rows.size() * sizeof(RowTask);
+      const std::size_t task_bytes =
+          rows.size() * static_cast<std::size_t>(device::row_task_bytes(plan));
       if (slot.host_tasks.locked()) {
         gpu->fetch(slot.tasks.get(), slot.host_tasks.get(), task_bytes, stream.get());
       } else {
         gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), task_bytes, stream.get());
       }
-      gpu->normalize(plan, side.labels,
-                     {.images = current->images,
-                      .labels = current->labels,
-                      .tasks = reinterpret_cast<const RowTask*>(slot.tasks.get()),
-                      .num_rows = std::ssize(rows),
-                      .output = slot.images.get(),
-                      .output_labels = slot.labels.get()},
-                     stream.get());
+      const auto* const tasks = reinterpret_cast<const RowTask*>(slot.tasks.get());
+      gpu->normalize(
+          plan, side.labels,
+          {.images = current->images,
+           .labels = current->labels,
+           .tasks = tasks,
+           .num_rows = std::ssize(rows),
+           .output = slot.images.get(),
+           .output_labels = slot.labels.get(),
+           .boxes = plan.resized_crop ? reinterpret_cast<const image::Box*>(tasks + rows.size())
+                                      : nullptr,
+           .scratch = outputs->resize_scratch()},
+          stream.get());
       gather_fields(slot, std::ssize(rows));
     }
     gpu->record(slot.computed.get(), stream.get());
@@ -422,14 +428,18 @@ struct DeviceLoader::Impl {
                                static_cast<std::uint64_t>(current->epoch));
     slot.sample_ids.clear();
     std::byte* task = slot.host_tasks.get();
+    std::byte* box = task + rows.size() * sizeof(RowTask);
     for (const std::int32_t row : rows) {
       const auto index = static_cast<std::size_t>(row);
       const std::int64_t id = current->sample_ids[index];
       slot.sample_ids.push_back(id);
-      new (task)
-          RowTask{current->device_rows[index],
-                  device::crop_of(plan.crop, key, id, static_cast<std::uint32_t>(slot.echo_pass))};
+      const device::Augmentation wanted =
+          device::augmentation_of(plan, key, id, static_cast<std::uint32_t>(slot.echo_pass));
+      new (task) RowTask{current->device_rows[index], wanted.crop};
       task += sizeof(RowTask);
+      if (!plan.resized_crop) continue;
+      new (box) image::Box(wanted.box);
+      box += sizeof(image::Box);
     }
   }
 

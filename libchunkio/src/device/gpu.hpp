@@ -18,6 +18,7 @@
 
 #include "device/augmentation.hpp"
 #include "device/normalize_plan.hpp"
+#include "image/resized_crop.hpp"
 
 struct CUstream_st;
 struct CUevent_st;
@@ -27,12 +28,18 @@ namespace chunkio::device {
 using StreamHandle = CUstream_st*;
 using EventHandle = CUevent_st*;
 
-/// One row of an output batch: which image it is, and what part of it. As the kernel reads it.
+/// One row of an output batch: which image it is, and what part of it (of its resized box, where
+/// boxes are resized). As the kernel reads it.
 struct RowTask {
   std::int32_t row = 0;  ///< Of the images that the kernel is given.
   Crop crop = {};
 };
 static_assert(sizeof(RowTask) == 16 && std::is_trivially_copyable_v<RowTask>);
+
+/// What the kernels are told of a row, in bytes: its task and, where boxes are resized, its box.
+[[nodiscard]] inline std::int64_t row_task_bytes(const NormalizePlan& plan) noexcept {
+  return static_cast<std::int64_t>(sizeof(RowTask) + (plan.resized_crop ? sizeof(image::Box) : 0));
+}
 
 /// Labels beside the images: rows of `values` elements, converted from one type to the other.
 struct LabelPlan {
@@ -60,6 +67,9 @@ struct BatchWork {
   std::int64_t num_rows = 0;
   std::byte* output = nullptr;
   std::byte* output_labels = nullptr;
+  // Where boxes are resized (NormalizePlan::resized_crop).
+  const image::Box* boxes = nullptr;  ///< [num_rows], of the images.
+  std::byte* scratch = nullptr;       ///< resize_scratch_bytes(plan, num_rows)
 };
 
 /// Rows of a field that are brought together. All addresses are of device memory.

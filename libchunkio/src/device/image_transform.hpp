@@ -24,8 +24,6 @@ class ImageTransform {
   void write_rows(const std::uint8_t* image, const Crop& crop, std::int64_t first_row,
                   std::int64_t num_rows, std::byte* output, Stores stores = Stores::cached) const;
 
-  [[nodiscard]] const NormalizePlan& plan() const noexcept { return plan_; }
-
  private:
   /// Pixels that are to be converted, one behind the other: [n,C] or, of images [C,H,W] that stay
   /// so, C planes.

@@ -15,6 +15,11 @@ constexpr std::int64_t kMaxTileBytes = std::int64_t{48} << 10;
 }  // namespace
 
 KernelPlan make_kernel_plan(const NormalizePlan& plan) {
+  if (plan.resized_crop) {
+    KernelPlan made = make_kernel_plan(plan.of_resized());
+    made.in_order = true;
+    return made;
+  }
   const auto channels = static_cast<std::int32_t>(plan.channels.size());
   KernelPlan made{};
   made.crop = plan.crop;

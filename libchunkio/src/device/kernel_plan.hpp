@@ -26,6 +26,7 @@ struct KernelPlan {
   std::int32_t tile_rows;       ///< Of the output, for a block.
   std::int32_t tiles;           ///< Of an image.
   std::int32_t threads;         ///< Of a block: whole warps.
+  bool in_order;                ///< Image i is that of task i, whatever its row: it was resized.
   std::uint64_t width_inverse;  ///< 2^64 / crop.width, rounded up; 0 for a width of 1.
 };
 

@@ -4,6 +4,8 @@
 
 #include "device/normalize_kernel.cuh"
 #include "device/normalize_tile.hpp"
+#include "device/resize_kernel_plan.hpp"
+#include "device/resize_steps.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -32,6 +34,24 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   write<channels, dtype, output_layout>(plan, tile, work, thread);
 }
 
+__global__ void weigh_axes(const __grid_constant__ ResizeKernelPlan plan,
+                           const __grid_constant__ ResizeWork work) {
+  weigh(plan, work, std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
+}
+
+/// \param blocks  for each plane.
+template <int pixel_bytes, bool second>
+__global__ void resize_pass(const __grid_constant__ ResizeKernelPlan plan,
+                            const __grid_constant__ ResizeWork work, unsigned blocks) {
+  const std::uint32_t pixel = blockIdx.x % blocks * blockDim.x + threadIdx.x;
+  const std::int64_t plane = blockIdx.x / blocks;
+  if constexpr (second) {
+    resize_second<pixel_bytes>(plan, work, plane, pixel);
+  } else {
+    resize_first<pixel_bytes>(plan, work, plane, pixel);
+  }
+}
+
 __global__ void fetch(uint4* target, const uint4* source, std::size_t words) {
   const std::size_t word = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (word < words) target[word] = source[word];
@@ -58,10 +78,8 @@ cudaError_t launch(void (*kernel)(Parameters...), unsigned blocks, int threads, 
                           dim3(static_cast<unsigned>(threads)), addresses, bytes, stream);
 }
 
-}  // namespace
-
-cudaError_t launch_normalize(const NormalizePlan& plan, const LabelPlan& labels,
-                             const BatchWork& work, cudaStream_t stream) {
+cudaError_t launch_tiles(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,
+                         cudaStream_t stream) {
   const KernelPlan made = make_kernel_plan(plan);
   if (work.num_rows > std::numeric_limits<std::int32_t>::max() / made.tiles) {
     return cudaErrorInvalidConfiguration;  // More blocks than a grid has.
@@ -72,6 +90,42 @@ cudaError_t launch_normalize(const NormalizePlan& plan, const LabelPlan& labels,
     return launch(&normalize<channels, dtype, output>, blocks, made.threads, bytes, stream, made,
                   labels, work);
   });
+}
+
+cudaError_t launch_resize(const ResizeKernelPlan& plan, const ResizeWork& work,
+                          cudaStream_t stream) {
+  const auto blocks_of = [](std::int64_t threads) {
+    return static_cast<unsigned>((threads + kMaxThreads - 1) / kMaxThreads);
+  };
+  const std::int64_t lines = std::int64_t{plan.output.width} + plan.output.height;
+  const cudaError_t weighed =
+      launch(&weigh_axes, blocks_of(work.num_rows * lines), kMaxThreads, 0, stream, plan, work);
+  if (weighed != cudaSuccess) return weighed;
+  const auto planes = static_cast<unsigned>(work.num_rows * plan.planes);
+  const unsigned first = blocks_of(plan.between_pixels());
+  const unsigned second = blocks_of(plan.output_pixels());
+  return with_pixel_bytes(plan, [&]<int pixel_bytes>() {
+    const cudaError_t status = launch(&resize_pass<pixel_bytes, false>, planes * first, kMaxThreads,
+                                      0, stream, plan, work, first);
+    if (status != cudaSuccess) return status;
+    return launch(&resize_pass<pixel_bytes, true>, planes * second, kMaxThreads, 0, stream, plan,
+                  work, second);
+  });
+}
+
+}  // namespace
+
+cudaError_t launch_normalize(const NormalizePlan& plan, const LabelPlan& labels,
+                             const BatchWork& work, cudaStream_t stream) {
+  if (!plan.resized_crop) return launch_tiles(plan, labels, work, stream);
+  const std::int64_t rows = resize_group_rows(plan, work.num_rows);
+  for (std::int64_t first = 0; first < work.num_rows; first += rows) {
+    const ResizeGroup group = resize_group(plan, labels, work, first);
+    cudaError_t status = launch_resize(make_resize_kernel_plan(plan), group.resize, stream);
+    if (status == cudaSuccess) status = launch_tiles(plan, labels, group.normalize, stream);
+    if (status != cudaSuccess) return status;
+  }
+  return cudaSuccess;
 }
 
 cudaError_t launch_fetch(std::byte* target, const std::byte* source, std::size_t bytes,

@@ -1,5 +1,5 @@
 /// The one kernel: gather, crop, flip, convert, normalise, transpose; and labels beside it. And
-/// what brings it its tasks, and gathers fields.
+/// what resizes before it, brings it its tasks, and gathers fields.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,8 @@
 
 namespace chunkio::device {
 
-/// Puts the kernel into `stream`. Returns what the launch met.
+/// Puts the kernel into `stream`; behind those that resize, where boxes are resized. Returns what
+/// the launch met.
 /// \pre fits_kernel(plan); work.num_rows >= 1; memory behind the last image is readable up to the
 ///      next multiple of 16 bytes, and images begin at one.
 [[nodiscard]] cudaError_t launch_normalize(const NormalizePlan& plan, const LabelPlan& labels,

@@ -152,6 +152,7 @@ CHUNKIO_HOST_DEVICE inline Tile tile_of(const KernelPlan& plan, int channels, co
   const int num_rows = std::min(plan.tile_rows, sizes.height - first_y);
   const int top = task.crop.top + first_y;
   const std::int64_t pixels = std::int64_t{sizes.image_height} * sizes.image_width;
+  const std::int64_t image = plan.in_order ? sample : task.row;
   return {.sample = sample,
           .number = number,
           .row = task.row,
@@ -163,7 +164,7 @@ CHUNKIO_HOST_DEVICE inline Tile tile_of(const KernelPlan& plan, int channels, co
           .whole = task.crop.left == 0 && sizes.width == sizes.image_width && top >= 0 &&
                    top + num_rows <= sizes.image_height,
           .image = reinterpret_cast<std::uintptr_t>(work.images) +
-                   static_cast<std::uintptr_t>(task.row * pixels * channels),
+                   static_cast<std::uintptr_t>(image * pixels * channels),
           .plane_bytes = pixels,
           .staged = staged};
 }

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <chunkio/error.hpp>
 #include <chunkio/normalizer.hpp>
@@ -14,6 +16,7 @@
 #include "device/augmentation.hpp"
 #include "device/image_transform.hpp"
 #include "device/normalize_plan.hpp"
+#include "device/resized_transform.hpp"
 #include "device/thread_team.hpp"
 #include "read/ring.hpp"
 
@@ -39,12 +42,15 @@ struct Normalizer::Impl {
        std::int64_t largest_cached)
       : options(std::move(options_in)),
         sample_shape(info.sample_shape()),
-        writer(device::make_normalize_plan(info, options)),
+        plan(device::make_normalize_plan(info, options)),
+        writer(plan),
         largest_cached_bytes(largest_cached),
         threads(device::checked_threads(num_threads)),
-        team(threads) {}
-
-  [[nodiscard]] const device::NormalizePlan& plan() const noexcept { return writer.plan(); }
+        team(threads) {
+    if (!plan.resized_crop) return;
+    resizer.emplace(plan);
+    memory.resize(static_cast<std::size_t>(threads));
+  }
 
   void check(const Tensor& images, std::span<const std::int64_t> sample_ids,
              std::span<const std::byte> output, std::int64_t echo_pass) const {
@@ -56,7 +62,7 @@ struct Normalizer::Impl {
       fail("images must be uint8 " + wanted.to_string() + ", one for each sample id, got " +
            std::string(to_string(images.dtype())) + " " + images.shape().to_string());
     }
-    const std::int64_t bytes = std::ssize(sample_ids) * plan().output_bytes();
+    const std::int64_t bytes = std::ssize(sample_ids) * plan.output_bytes();
     if (std::ssize(output) != bytes) {
       fail("the output has " + std::to_string(output.size()) + " bytes instead of " +
            std::to_string(bytes));
@@ -75,33 +81,43 @@ struct Normalizer::Impl {
     const auto* const pixels = reinterpret_cast<const std::uint8_t*>(images.data());
     const base::PhiloxKey key =
         base::augmentation_key(options.seed.value_or(seed), static_cast<std::uint64_t>(epoch));
-    const std::int64_t height = plan().crop.height;
+    const std::int64_t height = plan.crop.height;
     const std::int64_t num_samples = std::ssize(sample_ids);
-    // A piece of work is some rows of a sample, or some samples.
+    // A piece of work is some rows of a sample, or some samples. A box is resized as a whole.
     const std::int64_t rows =
-        std::min(base::ceil_divide(kPieceBytes * height, plan().output_bytes()), height);
+        resizer ? height
+                : std::min(base::ceil_divide(kPieceBytes * height, plan.output_bytes()), height);
     const std::int64_t pieces = base::ceil_divide(height, rows);  // of a sample
-    const std::int64_t samples = std::max<std::int64_t>(1, kPieceBytes / plan().output_bytes());
+    const std::int64_t samples = std::max<std::int64_t>(1, kPieceBytes / plan.output_bytes());
     const auto stores = std::ssize(output) > largest_cached_bytes ? device::Stores::streaming
                                                                   : device::Stores::cached;
-    team.run(base::ceil_divide(num_samples, samples) * pieces, [&](std::int64_t i) {
+    const auto work = [&](std::int64_t i, std::int64_t thread) {
       const std::int64_t first = i / pieces * samples;
       const std::int64_t first_row = i % pieces * rows;
       const std::int64_t num_rows = std::min(rows, height - first_row);
       for (std::int64_t sample = first; sample < std::min(first + samples, num_samples); ++sample) {
-        const device::Crop crop =
-            device::crop_of(plan().crop, key, sample_ids[static_cast<std::size_t>(sample)],
-                            static_cast<std::uint32_t>(echo_pass));
-        writer.write_rows(pixels + sample * plan().image_bytes(), crop, first_row, num_rows,
-                          output.data() + sample * plan().output_bytes(), stores);
+        const device::Augmentation wanted =
+            device::augmentation_of(plan, key, sample_ids[static_cast<std::size_t>(sample)],
+                                    static_cast<std::uint32_t>(echo_pass));
+        const std::uint8_t* const image = pixels + sample * plan.image_bytes();
+        std::byte* const to = output.data() + sample * plan.output_bytes();
+        if (resizer) {
+          resizer->write(image, wanted, memory[static_cast<std::size_t>(thread)], to, stores);
+        } else {
+          writer.write_rows(image, wanted.crop, first_row, num_rows, to, stores);
+        }
       }
       if (stores == device::Stores::streaming) base::store_fence();
-    });
+    };
+    team.run(base::ceil_divide(num_samples, samples) * pieces, work);
   }
 
   NormalizeOptions options;
   Shape sample_shape;
+  device::NormalizePlan plan;
   device::ImageTransform writer;
+  std::optional<device::ResizedTransform> resizer;       // Instead, where boxes are resized.
+  std::vector<device::ResizedTransform::Memory> memory;  // Of each thread.
   std::int64_t largest_cached_bytes;
   std::int64_t threads;
   device::ThreadTeam team;
@@ -118,7 +134,7 @@ Normalizer& Normalizer::operator=(Normalizer&&) noexcept = default;
 Normalizer::~Normalizer() = default;
 
 Shape Normalizer::output_shape(std::int64_t num_samples) const {
-  return impl_->plan().output_shape(num_samples);
+  return impl_->plan.output_shape(num_samples);
 }
 
 std::size_t Normalizer::output_bytes(std::int64_t num_samples) const {

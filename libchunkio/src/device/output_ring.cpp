@@ -8,6 +8,7 @@
 
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
+#include "device/resize_kernel_plan.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -20,10 +21,12 @@ std::string name_of(std::int64_t epoch, std::int64_t step) {
 
 std::int64_t OutputRing::footprint(std::int64_t num_slots, std::int64_t rows,
                                    const NormalizePlan& plan, const SidePlan& side) noexcept {
-  const std::int64_t row_bytes =
-      plan.output_bytes() + side.output_bytes() + static_cast<std::int64_t>(sizeof(RowTask));
+  const std::int64_t row_bytes = plan.output_bytes() + side.output_bytes() + row_task_bytes(plan);
   const std::int64_t factors[] = {num_slots, rows, row_bytes};
-  return base::checked_product<std::int64_t>(factors).value_or(kBeyondAnyDevice);
+  const auto slots = base::checked_product<std::int64_t>(factors);
+  return slots ? base::checked_add(*slots, resize_scratch_bytes(plan, rows))
+                     .value_or(kBeyondAnyDevice)
+               : kBeyondAnyDevice;
 }
 
 OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::int64_t rows,
@@ -33,7 +36,11 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
   const auto count = static_cast<std::size_t>(rows);
   const std::size_t image_bytes = count * static_cast<std::size_t>(plan.output_bytes());
   const std::size_t label_bytes = count * static_cast<std::size_t>(side_.labels.output_bytes());
-  const std::size_t task_bytes = count * sizeof(RowTask);
+  const std::size_t task_bytes = count * static_cast<std::size_t>(row_task_bytes(plan));
+  if (plan.resized_crop) {
+    resize_scratch_ =
+        allocate(gpu_, static_cast<std::size_t>(resize_scratch_bytes(plan, rows)), needs);
+  }
   for (Slot& slot : slots_) {
     slot.images = allocate(gpu_, image_bytes, needs);
     if (label_bytes > 0) slot.labels = allocate(gpu_, label_bytes, needs);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -31,7 +32,7 @@ class OutputSlot {
   device::DeviceBuffer images;
   device::DeviceBuffer labels;
   std::vector<device::DeviceBuffer> fields;  ///< One for each of SidePlan::fields.
-  device::DeviceBuffer tasks;
+  device::DeviceBuffer tasks;  ///< RowTask [rows]; behind them their boxes, where they are resized.
   device::CopySource host_tasks;
   device::GpuTimer begun;     ///< Nothing but the work that fills it is left to do.
   device::GpuTimer computed;  ///< The kernel that fills it is done.
@@ -99,6 +100,10 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   /// \throws Error as Gpu::is_done().
   [[nodiscard]] std::string unfinished();
 
+  /// BatchWork::scratch of all batches: kernels come one after the other. Null where nothing is
+  /// resized.
+  [[nodiscard]] std::byte* resize_scratch() const noexcept { return resize_scratch_.get(); }
+
   [[nodiscard]] std::int64_t device_bytes() const noexcept { return device_bytes_; }
 
  private:
@@ -107,6 +112,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   std::shared_ptr<Gpu> gpu_;
   SidePlan side_;
   std::int64_t device_bytes_ = 0;
+  DeviceBuffer resize_scratch_;
   std::vector<Slot> slots_;
 
   std::mutex mutex_;  // Guards what follows.

@@ -15,7 +15,7 @@ namespace chunkio::device {
 ThreadTeam::ThreadTeam(std::int64_t num_threads) {
   try {
     for (std::int64_t i = 1; i < num_threads; ++i) {
-      threads_.emplace_back([this](std::stop_token stop) { serve(std::move(stop)); });
+      threads_.emplace_back([this, i](std::stop_token stop) { serve(std::move(stop), i); });
     }
   } catch (const std::system_error& error) {
     throw Error(ErrorCode::out_of_resources, "cannot start " + std::to_string(num_threads) +
@@ -26,7 +26,7 @@ ThreadTeam::ThreadTeam(std::int64_t num_threads) {
 
 ThreadTeam::~ThreadTeam() = default;
 
-void ThreadTeam::run(std::int64_t count, const std::function<void(std::int64_t)>& work) {
+void ThreadTeam::run(std::int64_t count, const Work& work) {
   const std::lock_guard turn(turn_);
   std::unique_lock lock(mutex_);
   work_ = &work;
@@ -34,25 +34,25 @@ void ThreadTeam::run(std::int64_t count, const std::function<void(std::int64_t)>
   count_ = count;
   num_done_ = 0;
   if (count > 1) work_available_.notify_all();
-  take_part(lock);
+  take_part(lock, 0);
   work_done_.wait(lock, [&] { return num_done_ == count_; });
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void ThreadTeam::serve(std::stop_token stop) {
+void ThreadTeam::serve(std::stop_token stop, std::int64_t thread) {
   base::name_this_thread("chunkio team");
   std::unique_lock lock(mutex_);
-  while (work_available_.wait(lock, stop, [&] { return next_ < count_; })) take_part(lock);
+  while (work_available_.wait(lock, stop, [&] { return next_ < count_; })) take_part(lock, thread);
 }
 
-void ThreadTeam::take_part(std::unique_lock<std::mutex>& lock) {
+void ThreadTeam::take_part(std::unique_lock<std::mutex>& lock, std::int64_t thread) {
   const base::TraceRange range(base::Stage::normalize);
   while (next_ < count_) {
     const std::int64_t i = next_++;
     lock.unlock();
     std::exception_ptr error;
     try {
-      (*work_)(i);
+      (*work_)(i, thread);
     } catch (...) {
       error = std::current_exception();
     }

@@ -24,20 +24,22 @@ class ThreadTeam {
   ThreadTeam& operator=(const ThreadTeam&) = delete;
   ~ThreadTeam();
 
-  /// Calls `work(i)` for i = 0 ... count - 1, each once, in any order and on any of the threads.
-  /// Returns when all have returned, or throws the first of what they threw.
-  void run(std::int64_t count, const std::function<void(std::int64_t)>& work);
+  /// \param thread  0 to num_threads - 1; at one time, one call has it.
+  using Work = std::function<void(std::int64_t i, std::int64_t thread)>;
+  /// Calls `work(i, thread)` for i = 0 ... count - 1, each once, in any order and on any of the
+  /// threads. Returns when all have returned, or throws the first of what they threw.
+  void run(std::int64_t count, const Work& work);
 
  private:
-  void serve(std::stop_token stop);
-  void take_part(std::unique_lock<std::mutex>& lock);
+  void serve(std::stop_token stop, std::int64_t thread);
+  void take_part(std::unique_lock<std::mutex>& lock, std::int64_t thread);
 
   std::mutex turn_;  // Held by the caller of run().
 
   std::mutex mutex_;  // Guards what follows.
   std::condition_variable_any work_available_;
   std::condition_variable work_done_;
-  const std::function<void(std::int64_t)>* work_ = nullptr;
+  const Work* work_ = nullptr;
   std::int64_t next_ = 0;
   std::int64_t count_ = 0;
   std::int64_t num_done_ = 0;

@@ -8,12 +8,11 @@
 
 #include <chunkio/tensor.hpp>
 
+#include "base/host_device.hpp"
+
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#define CHUNKIO_HOST_DEVICE __host__ __device__
-#else
-#define CHUNKIO_HOST_DEVICE
 #endif
 
 namespace chunkio::device {

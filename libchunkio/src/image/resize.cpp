@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
+
+#include "image/resize_weights.hpp"
 
 namespace chunkio::image {
 namespace {
-
-std::uint8_t clipped(std::int32_t sum) noexcept {
-  return static_cast<std::uint8_t>(std::min(sum >> kWeightBits, 255));
-}
-
-constexpr std::int32_t kHalf = 1 << (kWeightBits - 1);
 
 template <std::size_t channels>
 void resize_row(const AxisWeights& axis, const std::uint8_t* row, std::uint8_t* output) noexcept {
@@ -20,7 +15,7 @@ void resize_row(const AxisWeights& axis, const std::uint8_t* row, std::uint8_t* 
     const std::uint8_t* taps = row + axis.first(i) * channels;
     const std::int32_t* const weights = axis.weights(i);
     std::array<std::int32_t, channels> sums;
-    sums.fill(kHalf);
+    sums.fill(kHalfWeight);
     for (std::size_t tap = 0; tap < axis.num_taps(i); ++tap) {
       for (std::size_t c = 0; c < channels; ++c) sums[c] += weights[tap] * *taps++;
     }
@@ -34,7 +29,7 @@ void resize_column_portable(const TapRows& rows, const std::int32_t* weights, st
   for (std::size_t at = 0; at < num_bytes; at += kBlock) {
     const std::size_t count = std::min(kBlock, num_bytes - at);
     std::array<std::int32_t, kBlock> sums;
-    sums.fill(kHalf);
+    sums.fill(kHalfWeight);
     const std::uint8_t* row = rows.first;
     for (std::size_t tap = 0; tap < num_taps; ++tap) {
       for (std::size_t i = 0; i < count; ++i) sums[i] += weights[tap] * row[at + i];
@@ -71,11 +66,7 @@ void split_weights(const AxisWeights& axis, std::size_t step_pairs,
 }  // namespace
 
 void AxisWeights::compute(const Axis& axis, std::size_t tap_unit) {
-  // Each of these is one rounded operation in the order that Pillow has them in: weights depend on
-  // every bit.
-  const double scale = static_cast<double>(axis.input) / axis.output;
-  const double support = std::max(scale, 1.0);
-  const double per_support = 1.0 / support;
+  const AxisScale scale(axis.input, axis.output);
   const auto size = static_cast<std::size_t>(axis.count);
   centers_.resize(size);
   first_.resize(size);
@@ -83,12 +74,10 @@ void AxisWeights::compute(const Axis& axis, std::size_t tap_unit) {
   std::int32_t most = 0;
   for (std::size_t i = 0; i < size; ++i) {
     const auto offset = static_cast<std::int32_t>(axis.reversed ? size - 1 - i : i);
-    const double center = (axis.first + offset + 0.5) * scale;
-    const auto begin = std::max(static_cast<std::int32_t>(center - support + 0.5), 0);
-    const auto end = std::min(static_cast<std::int32_t>(center + support + 0.5), axis.input);
-    centers_[i] = center;
-    first_[i] = begin;
-    num_taps_[i] = end - begin;
+    const Taps taps = scale.taps_of(axis.first + offset);
+    centers_[i] = taps.center;
+    first_[i] = taps.first;
+    num_taps_[i] = taps.count;
     most = std::max(most, num_taps_[i]);
   }
   max_taps_ = static_cast<std::size_t>(most);
@@ -99,8 +88,7 @@ void AxisWeights::compute(const Axis& axis, std::size_t tap_unit) {
   for (std::int32_t tap = 0; tap < most; ++tap) {
     double* const triangles = triangles_.data() + static_cast<std::size_t>(tap) * size;
     for (std::size_t i = 0; i < size; ++i) {
-      const double distance = std::fabs((first_[i] + tap - centers_[i] + 0.5) * per_support);
-      const double weight = std::max(0.0, 1.0 - distance);
+      const double weight = scale.triangle(first_[i] + tap, centers_[i]);
       triangles[i] = tap < num_taps_[i] ? weight : 0.0;
       sums_[i] += triangles[i];
     }
@@ -109,7 +97,7 @@ void AxisWeights::compute(const Axis& axis, std::size_t tap_unit) {
   for (std::size_t tap = 0; tap < max_taps_; ++tap) {
     double* const triangles = triangles_.data() + tap * size;
     for (std::size_t i = 0; i < size; ++i) {
-      triangles[i] = 0.5 + triangles[i] / sums_[i] * (1 << kWeightBits);
+      triangles[i] = scaled_weight(triangles[i], sums_[i]);
     }
     for (std::size_t i = 0; i < size; ++i) {
       weights_[i * stride_ + tap] = static_cast<std::int32_t>(triangles[i]);
@@ -139,12 +127,10 @@ void ResizePlan::prepare(const ResizedCrop& crop, std::size_t num_channels) {
   // A flip alone is a pass, too, in which a pixel is made of one.
   const bool has_rows_pass = box.width != resized.width || flipped;
   const bool has_columns_pass = box.height != resized.height;
-  const bool shrinks_more_in_height =
-      resized.height < box.height && box.height - resized.height > 2 * (box.width - resized.width);
-  passes_ = !has_columns_pass        ? (has_rows_pass ? Passes::rows : Passes::none)
-            : !has_rows_pass         ? Passes::columns
-            : shrinks_more_in_height ? Passes::columns_then_rows
-                                     : Passes::rows_then_columns;
+  passes_ = !has_columns_pass                  ? (has_rows_pass ? Passes::rows : Passes::none)
+            : !has_rows_pass                   ? Passes::columns
+            : columns_come_first(box, resized) ? Passes::columns_then_rows
+                                               : Passes::rows_then_columns;
   if (has_columns_pass) {
     columns_.compute({box.height, resized.height, window.top, window.height, false}, 2);
     if (is_avx2) split_weights(columns_, 1, columns_pairs_);

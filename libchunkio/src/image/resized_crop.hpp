@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include <chunkio/dataset.hpp>
+
 #include "base/philox.hpp"
 #include "base/require.hpp"
 
@@ -76,11 +78,10 @@ struct RandomResizedCrop {
 
 inline constexpr double kMaxRatio = 64;
 
-/// \param min_scale, max_scale  0 <= min <= max <= 1, max > 0.
-/// \param min_ratio, max_ratio  1 / kMaxRatio <= min <= max <= kMaxRatio.
-/// \throws Error invalid_argument if they are not.
-inline RandomResizedCrop random_resized_crop_ranges(double min_scale, double max_scale,
-                                                    double min_ratio, double max_ratio) {
+/// \throws Error invalid_argument unless 0 <= min_scale <= max_scale <= 1, max_scale > 0, and 1 /
+///         kMaxRatio <= min_ratio <= max_ratio <= kMaxRatio.
+inline RandomResizedCrop random_resized_crop_ranges(const ResizedCropRanges& ranges) {
+  const auto& [min_scale, max_scale, min_ratio, max_ratio] = ranges;
   base::require(
       0 <= min_scale && min_scale <= max_scale && 0 < max_scale && max_scale <= 1,
       "the scale of a random resized crop is a range within 0 to 1, like 0.08 to 1, not " +

@@ -44,8 +44,7 @@ Decoding::Decoding(const DecodeOptions& options)
                         " does not fit into every image then");
       return;
     case CropMode::random_resized:
-      ranges = random_resized_crop_ranges(options.min_scale, options.max_scale, options.min_ratio,
-                                          options.max_ratio);
+      ranges = random_resized_crop_ranges(options.ranges);
       shorter_side = checked_side(default_shorter_side(options.height, options.width),
                                   "7/8 of the larger of decode.height and decode.width");
       break;

@@ -18,6 +18,7 @@
 #include <chunkio/cuda/device_loader.hpp>
 
 #include "device/gpu.hpp"
+#include "device/resize_kernel_plan.hpp"
 #include "harness/scratch_folder.hpp"
 #include "support/errors.hpp"
 #include "support/kernel_cases.hpp"
@@ -70,6 +71,11 @@ class CudaGpuTest : public ::testing::Test {
     const DeviceBuffer images = put(padded);
     const DeviceBuffer labels = put(batch.labels);
     const DeviceBuffer tasks = put(batch.tasks);
+    const DeviceBuffer boxes = batch.boxes.empty() ? DeviceBuffer() : put(batch.boxes);
+    const std::int64_t scratch_bytes = resize_scratch_bytes(plan, kRows);
+    const DeviceBuffer scratch = scratch_bytes == 0
+                                     ? DeviceBuffer()
+                                     : DeviceBuffer(gpu_, static_cast<std::size_t>(scratch_bytes));
     const DeviceBuffer output = put(wanted);
     const DeviceBuffer output_labels(gpu_, batch.output_labels.size() * sizeof(float));
     gpu_->normalize(plan, test::KernelBatch::label_plan(),
@@ -78,7 +84,9 @@ class CudaGpuTest : public ::testing::Test {
                      .tasks = reinterpret_cast<const RowTask*>(tasks.get()),
                      .num_rows = kRows,
                      .output = output.get(),
-                     .output_labels = output_labels.get()},
+                     .output_labels = output_labels.get(),
+                     .boxes = reinterpret_cast<const image::Box*>(boxes.get()),
+                     .scratch = scratch.get()},
                     stream_.get());
     std::copy(batch.output.begin(), batch.output.end(), wanted.begin());
     ASSERT_EQ(get<std::byte>(output, wanted.size()), wanted);
@@ -126,6 +134,16 @@ TEST_F(CudaGpuTest, TheKernelGivesTheBitsOfTheCpu) {
   for (const CropPlan& crop : test::kernel_crops()) {
     test::for_each_kernel_case(
         crop, [&](const NormalizePlan& plan) { expect_equal_to_cpu(plan, random); });
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(CudaGpuTest, TheKernelsThatResizeGiveTheBitsOfTheCpu) {
+  std::mt19937 random(4);
+  for (const CropPlan& crop : test::resized_kernel_crops()) {
+    test::for_each_kernel_case(crop, [&](const NormalizePlan& plan) {
+      expect_equal_to_cpu(test::resized_case(plan), random);
+    });
     if (HasFatalFailure()) return;
   }
 }

@@ -66,6 +66,28 @@ TEST_F(DeviceLoaderTest, FieldsCrossToOtherFrameworksAndCountAsMemory) {
   EXPECT_EQ(gpu_->memory().free_bytes, 0);
 }
 
+TEST_F(DeviceLoaderTest, ResizingTakesMemoryOnceForAllOutputBatches) {
+  gpu_->set_capacity(kLargeGpu);
+  NormalizeOptions normalize = plain();
+  normalize.random_resized_crop = ResizedCropRanges{};
+  normalize.seed = 11;
+  DeviceOptions options{.normalize = normalize, .resident = DeviceResident::off};
+  // What each of four samples is resized to, what lies between the passes, and two tables of 6 and
+  // 5 pixels with up to four weights, first pixel and count.
+  constexpr std::int64_t kResized = 4 * 6 * 5 * 3 + 8;  // whole words
+  constexpr std::int64_t kScratch = 2 * kResized + 4 * (6 + 5) * (4 + 2) * 4;
+  // A box is told of each sample.
+  const std::int64_t needed = 2 * (kOutputBytes + 4 * 16) + echo_buffer_bytes(4) + kScratch;
+  gpu_->set_capacity(needed - 1);
+  expect_error(ErrorCode::out_of_resources, {std::to_string(needed) + " bytes", "max_held"},
+               [&] { const DeviceLoader loader = device_loader(options); });
+  gpu_->set_capacity(needed);
+  DeviceLoader loader = device_loader(options);
+  EXPECT_EQ(gpu_->memory().free_bytes, 0);
+  EXPECT_EQ(loader.device_bytes(), needed);
+  EXPECT_EQ(epoch_of(loader, 0), expected(options, 0));
+}
+
 TEST_F(DeviceLoaderTest, WhatDoesNotFitAfterAllIsFedByTheHost) {
   for (const DeviceResident resident : {DeviceResident::automatic, DeviceResident::require}) {
     const DeviceOptions options{.normalize = plain(), .max_held = 1, .resident = resident};

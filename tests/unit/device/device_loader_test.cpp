@@ -47,7 +47,16 @@ TEST_F(DeviceLoaderTest, EveryFormOfInputAndOutputIsTheNormalizers) {
       cases[i].normalize.crop_height = 4;
       cases[i].normalize.crop_width = 7;
     }
-    for (std::size_t i = cases.size() - 4; i < cases.size(); ++i) cases[i].normalize.dtype = dtype;
+    cases.push_back(cases[cases.size() - 2]);
+    cases.back().name = type + ", resized";
+    cases.push_back(cases[cases.size() - 2]);
+    cases.back().name = type + ", resized, channels last";
+    for (std::size_t i = cases.size() - 2; i < cases.size(); ++i) {
+      cases[i].normalize.random_crop = false;
+      cases[i].normalize.padding = 0;
+      cases[i].normalize.random_resized_crop = ResizedCropRanges{};
+    }
+    for (std::size_t i = cases.size() - 6; i < cases.size(); ++i) cases[i].normalize.dtype = dtype;
   }
   for (std::size_t i = 0, n = cases.size(); i < n; ++i) {
     cases.push_back(cases[i]);

@@ -16,6 +16,8 @@
 #include <gtest/gtest.h>
 
 #include "device/kernel_plan.hpp"
+#include "device/resize_kernel_plan.hpp"
+#include "device/resize_steps.hpp"
 #include "support/kernel_cases.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -88,31 +90,36 @@ class DeviceBatch {
         images_((batch.images.size() + kWordBytes - 1) / kWordBytes * kWordBytes),
         labels_(batch.labels.size()),
         tasks_(batch.tasks.size() * sizeof(RowTask)),
+        boxes_(batch.boxes.size() * sizeof(image::Box)),
+        scratch_(static_cast<std::size_t>(resize_scratch_bytes(plan, rows_))),
         output_(batch.output.size()),
         output_labels_(batch.output_labels.size() * sizeof(float)),
         shared_(static_cast<std::size_t>(shared_bytes(kernel_))) {
     images_.fill(batch.images.data(), batch.images.size());
     labels_.fill(batch.labels.data(), batch.labels.size());
     tasks_.fill(batch.tasks.data(), tasks_.size());
+    if (!batch.boxes.empty()) boxes_.fill(batch.boxes.data(), boxes_.size());
   }
 
   [[nodiscard]] const KernelPlan& kernel() const { return kernel_; }
-  [[nodiscard]] unsigned num_blocks() const { return static_cast<unsigned>(rows_ * kernel_.tiles); }
   [[nodiscard]] BatchWork work() const {
     return {.images = images_.data(),
             .labels = labels_.data(),
             .tasks = reinterpret_cast<const RowTask*>(tasks_.data()),
             .num_rows = rows_,
             .output = output_.data(),
-            .output_labels = output_labels_.data()};
+            .output_labels = output_labels_.data(),
+            .boxes = reinterpret_cast<const image::Box*>(boxes_.data()),
+            .scratch = scratch_.data()};
   }
   [[nodiscard]] DeviceMemoryBlock& output() { return output_; }
   [[nodiscard]] DeviceMemoryBlock& output_labels() { return output_labels_; }
   [[nodiscard]] DeviceMemoryBlock& shared() { return shared_; }
+  [[nodiscard]] DeviceMemoryBlock& scratch() { return scratch_; }
 
   [[nodiscard]] bool guards_are_whole() const {
-    return output_.guards_are_whole() && output_labels_.guards_are_whole() &&
-           shared_.guards_are_whole();
+    return scratch_.guards_are_whole() && output_.guards_are_whole() &&
+           output_labels_.guards_are_whole() && shared_.guards_are_whole();
   }
 
  private:
@@ -121,6 +128,8 @@ class DeviceBatch {
   DeviceMemoryBlock images_;
   DeviceMemoryBlock labels_;
   DeviceMemoryBlock tasks_;
+  DeviceMemoryBlock boxes_;
+  DeviceMemoryBlock scratch_;
   DeviceMemoryBlock output_;
   DeviceMemoryBlock output_labels_;
   DeviceMemoryBlock shared_;
@@ -137,11 +146,11 @@ void for_each_thread(const KernelPlan& kernel, Order order, Thread thread) {
 }
 
 /// As the kernel: all threads of a block stage, then all write.
-void run_kernel(const NormalizePlan& plan, DeviceBatch& batch, Order order) {
+void run_tiles(const NormalizePlan& plan, DeviceBatch& batch, const BatchWork& work, Order order) {
   const KernelPlan& kernel = batch.kernel();
-  const BatchWork work = batch.work();
+  const auto num_blocks = static_cast<unsigned>(work.num_rows * kernel.tiles);
   with_kernel_form(plan, [&]<int channels, DType dtype, Layout output>() {
-    for (unsigned block = 0; block < batch.num_blocks(); ++block) {
+    for (unsigned block = 0; block < num_blocks; ++block) {
       // Shared memory holds what another block left there.
       batch.shared().fill(order == Order::forward ? std::byte{0x3C} : std::byte{0xC3});
       const Tile tile = tile_of(kernel, channels, work, block, batch.shared().data());
@@ -154,6 +163,45 @@ void run_kernel(const NormalizePlan& plan, DeviceBatch& batch, Order order) {
       });
     }
   });
+}
+
+/// As the kernels that resize: one after the other, with all of their threads, of which the last
+/// ones have nothing to do.
+void run_resize(const ResizeKernelPlan& plan, const ResizeWork& work, Order order) {
+  const auto for_each = [order](std::int64_t count, const auto& thread) {
+    const std::int64_t all = (count + kMaxThreads - 1) / kMaxThreads * kMaxThreads;
+    for (std::int64_t i = 0; i < all; ++i) thread(order == Order::forward ? i : all - 1 - i);
+  };
+  for_each(work.num_rows * (plan.output.width + plan.output.height),
+           [&](std::int64_t thread) { weigh(plan, work, thread); });
+  const std::int64_t planes = work.num_rows * plan.planes;
+  with_pixel_bytes(plan, [&]<int pixel_bytes>() {
+    for (std::int64_t plane = 0; plane < planes; ++plane) {
+      for_each(plan.between_pixels(), [&](std::int64_t pixel) {
+        resize_first<pixel_bytes>(plan, work, plane, static_cast<std::uint32_t>(pixel));
+      });
+    }
+    for (std::int64_t plane = 0; plane < planes; ++plane) {
+      for_each(plan.output_pixels(), [&](std::int64_t pixel) {
+        resize_second<pixel_bytes>(plan, work, plane, static_cast<std::uint32_t>(pixel));
+      });
+    }
+  });
+}
+
+void run_kernel(const NormalizePlan& plan, DeviceBatch& batch, Order order) {
+  const BatchWork work = batch.work();
+  if (!plan.resized_crop) {
+    run_tiles(plan, batch, work, order);
+    return;
+  }
+  batch.scratch().fill(kMark);
+  const std::int64_t rows = resize_group_rows(plan, work.num_rows);
+  for (std::int64_t first = 0; first < work.num_rows; first += rows) {
+    const ResizeGroup group = resize_group(plan, test::KernelBatch::label_plan(), work, first);
+    run_resize(make_resize_kernel_plan(plan), group.resize, order);
+    run_tiles(plan, batch, group.normalize, order);
+  }
 }
 
 void expect_equal_to_twin(const NormalizePlan& plan, std::int64_t rows, std::mt19937& random) {
@@ -214,6 +262,58 @@ TEST(NormalizeTile, TheLongestLinesAreRight) {
   }
 }
 
+// The kernels that resize, by the number of the crop.
+class ResizedTileTest : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(ResizedTileTest, GivesTheBitsOfTheTwinInEitherOrderOfThreads) {
+  std::mt19937 random(6);
+  const CropPlan crop = test::resized_kernel_crops()[GetParam()];
+  test::for_each_kernel_case(crop, [&](const NormalizePlan& plan) {
+    expect_equal_to_twin(test::resized_case(plan), 6, random);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Crops, ResizedTileTest,
+                         ::testing::Range<std::size_t>(0, test::resized_kernel_crops().size()),
+                         [](const auto& suite) {
+                           const CropPlan crop = test::resized_kernel_crops()[suite.param];
+                           return std::to_string(crop.image_height) + "x" +
+                                  std::to_string(crop.image_width) + "To" +
+                                  std::to_string(crop.height) + "x" + std::to_string(crop.width);
+                         });
+
+TEST(ResizedTile, RandomSizesGiveTheBitsOfTheTwin) {
+  std::mt19937 random(7);
+  const auto side = [&random](std::uint32_t most) {
+    return 1 + static_cast<std::int32_t>(random() % most);
+  };
+  for (int i = 0; i < 60; ++i) {
+    const CropPlan crop{.image_height = side(120),
+                        .image_width = side(120),
+                        .height = side(50),
+                        .width = side(50),
+                        .flip = true};
+    const std::size_t channels = 1 + random() % 4;
+    const Layout input = random() % 2 == 0 ? Layout::nhwc : Layout::nchw;
+    const Layout output = random() % 2 == 0 ? Layout::nhwc : Layout::nchw;
+    const NormalizePlan plan =
+        test::resized_case(test::kernel_case(crop, channels, input, output, DType::float32));
+    SCOPED_TRACE(test::describe(plan));
+    expect_equal_to_twin(plan, 5, random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// More samples than scratch memory has room for at a time.
+TEST(ResizedTile, GroupsOfSamplesAreThoseOfTheBatch) {
+  std::mt19937 random(8);
+  const NormalizePlan plan = test::resized_case(test::kernel_case(
+      {.image_height = 2000, .image_width = 2000, .height = 1400, .width = 3, .flip = true}, 3,
+      Layout::nhwc, Layout::nchw, DType::bfloat16));
+  ASSERT_EQ(resize_group_rows(plan, 9), 7);
+  expect_equal_to_twin(plan, 9, random);
+}
+
 // Where images lie in a word is what staging has to get right: every width up to a few words.
 TEST(NormalizeTile, RowsMayBeginAndEndAnywhereInAWord) {
   std::mt19937 random(3);
@@ -263,9 +363,10 @@ TEST(NormalizeTile, EveryByteIsWrittenByOneThread) {
     DeviceBatch batch(plan, expected);
     const KernelPlan& kernel = batch.kernel();
     const BatchWork work = batch.work();
+    const auto num_blocks = static_cast<unsigned>(work.num_rows * kernel.tiles);
     std::vector<int> writers(batch.output().size());
     with_kernel_form(plan, [&]<int channels, DType dtype, Layout output>() {
-      for (unsigned block = 0; block < batch.num_blocks(); ++block) {
+      for (unsigned block = 0; block < num_blocks; ++block) {
         const Tile tile = tile_of(kernel, channels, work, block, batch.shared().data());
         std::vector<int> stagers(batch.shared().size());
         for_each_thread(kernel, Order::forward, [&](int thread) {

@@ -20,7 +20,7 @@ TEST(RandomResizedCrop, MatchesTheReference) {
   for (const auto& entry : test::golden_vectors("resized_crops.json")) {
     SCOPED_TRACE(entry.dump());
     const RandomResizedCrop ranges = random_resized_crop_ranges(
-        entry["scale"][0], entry["scale"][1], entry["ratio"][0], entry["ratio"][1]);
+        {entry["scale"][0], entry["scale"][1], entry["ratio"][0], entry["ratio"][1]});
     EXPECT_EQ(ranges.min_scale, entry["ranges"][0]);
     EXPECT_EQ(ranges.max_scale, entry["ranges"][1]);
     EXPECT_EQ(ranges.min_ratio, entry["ranges"][2]);
@@ -49,7 +49,7 @@ TEST(RandomResizedCrop, FlipsAsASampleThatIsNotResized) {
 // What torchvision computes in floats from the same two numbers.
 TEST(RandomResizedCrop, SidesAreTorchvisionsToAPixel) {
   constexpr Size kImage{375, 500};
-  const RandomResizedCrop ranges = random_resized_crop_ranges(0.08, 1, 3.0 / 4, 4.0 / 3);
+  const RandomResizedCrop ranges = random_resized_crop_ranges({0.08, 1, 3.0 / 4, 4.0 / 3});
   const base::PhiloxKey key = base::augmentation_key(1, 2);
   int first_attempts = 0, equal = 0;
   double scales = 0, log_ratios = 0, squared_log_ratios = 0;
@@ -87,8 +87,8 @@ TEST(RandomResizedCrop, SidesAreTorchvisionsToAPixel) {
 
 TEST(RandomResizedCrop, BoxesLieInTheirImage) {
   const base::PhiloxKey key = base::augmentation_key(5, 6);
-  const RandomResizedCrop widest = random_resized_crop_ranges(0, 1, 1.0 / 64, 64);
-  const RandomResizedCrop whole = random_resized_crop_ranges(1, 1, 3.0 / 4, 4.0 / 3);
+  const RandomResizedCrop widest = random_resized_crop_ranges({0, 1, 1.0 / 64, 64});
+  const RandomResizedCrop whole = random_resized_crop_ranges({1, 1, 3.0 / 4, 4.0 / 3});
   for (const RandomResizedCrop& ranges : {widest, whole}) {
     for (const std::int32_t height : {1, 2, 3, 63, 64, 65, 500, kMaxSide}) {
       for (const std::int32_t width : {1, 2, 3, 63, 64, 65, 500, kMaxSide}) {
@@ -107,18 +107,22 @@ TEST(RandomResizedCrop, BoxesLieInTheirImage) {
 }
 
 TEST(RandomResizedCrop, RefusesRangesThatAreNone) {
-  EXPECT_EQ(test::refusal([] { random_resized_crop_ranges(0.5, 0.4, 1, 1); }),
+  EXPECT_EQ(test::refusal([] {
+              random_resized_crop_ranges({0.5, 0.4, 1, 1});
+            }),
             "the scale of a random resized crop is a range within 0 to 1, like 0.08 to 1, not "
             "0.500000 to 0.400000");
-  EXPECT_EQ(test::refusal([] { random_resized_crop_ranges(0.08, 1, 0.01, 1); }),
+  EXPECT_EQ(test::refusal([] {
+              random_resized_crop_ranges({0.08, 1, 0.01, 1});
+            }),
             "the ratio of a random resized crop is a range within 1/64 to 64, like 3/4 to 4/3, "
             "not 0.010000 to 1.000000");
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THROW(random_resized_crop_ranges(nan, 1, 1, 1), Error);
-  EXPECT_THROW(random_resized_crop_ranges(0, 0, 1, 1), Error);
-  EXPECT_THROW(random_resized_crop_ranges(0, 1.01, 1, 1), Error);
-  EXPECT_THROW(random_resized_crop_ranges(0, 1, 1, nan), Error);
-  EXPECT_THROW(random_resized_crop_ranges(0, 1, 1, 65), Error);
+  EXPECT_THROW(random_resized_crop_ranges({nan, 1, 1, 1}), Error);
+  EXPECT_THROW(random_resized_crop_ranges({0, 0, 1, 1}), Error);
+  EXPECT_THROW(random_resized_crop_ranges({0, 1.01, 1, 1}), Error);
+  EXPECT_THROW(random_resized_crop_ranges({0, 1, 1, nan}), Error);
+  EXPECT_THROW(random_resized_crop_ranges({0, 1, 1, 65}), Error);
 }
 
 TEST(FloorSqrt, IsExactAroundSquares) {

@@ -181,8 +181,8 @@ TEST_F(LoaderEncodedTest, WithoutASizeThereIsNoLoader) {
        {DecodeOptions{.height = 0}, DecodeOptions{.width = 65536},
         DecodeOptions{.shorter_side = 100},
         DecodeOptions{.crop = CropMode::whole, .shorter_side = 256},
-        DecodeOptions{.crop = CropMode::random_resized, .min_scale = -1},
-        DecodeOptions{.crop = CropMode::random_resized, .min_ratio = 0}}) {
+        DecodeOptions{.crop = CropMode::random_resized, .ranges = {.min_scale = -1}},
+        DecodeOptions{.crop = CropMode::random_resized, .ranges = {.min_ratio = 0}}}) {
     EXPECT_NE(test::refusal([&] { static_cast<void>(open(wrong)); }), "");
   }
 }
