@@ -147,7 +147,7 @@ install_by_cmake() {
   local name=$1
   shift
   cmake -S "$work/$name" -B "$work/$name.build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
-    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$prefix/lib" -DCMAKE_PREFIX_PATH="$prefix" \
     -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF -DCMAKE_POLICY_VERSION_MINIMUM=3.5 "$@"
   cmake --build "$work/$name.build" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}"
   cmake --install "$work/$name.build"
