@@ -312,6 +312,7 @@ int main(int argc, char** argv) {
       ->default_str("64x64");
   try {
     app.parse(argc, argv);
+    cv::setNumThreads(1);  // images are too small for more
     run(out, count, seed, {size[1], size[0]});
     return 0;
   } catch (const CLI::ParseError& error) {
