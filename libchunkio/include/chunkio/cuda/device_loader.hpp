@@ -11,11 +11,12 @@
 ///
 /// Data flow: Loader -> page-locked ring -> copy stream -> uint8 images on the device -> one
 /// kernel on a compute stream -> output buffers. Images cross the bus once, as uint8; cropping,
-/// flipping, normalising and transposing are that kernel's (see NormalizeOptions). Fields cross
-/// beside them and stay as they are. A thread of the DeviceLoader's own keeps copies under way
-/// while the consumer trains; a resident dataset needs none. Between construction and destruction
-/// no device or page-locked memory is allocated and nothing waits for the whole device; giving
-/// memory back does, as always with CUDA.
+/// flipping, normalising and transposing are that kernel's (see NormalizeOptions). Random resized
+/// crops take three kernels more, and up to 64 MiB of scratch memory, or what one sample needs.
+/// Fields cross beside them and stay as they are. A thread of the DeviceLoader's own keeps copies
+/// under way while the consumer trains; a resident dataset needs none. Between construction and
+/// destruction no device or page-locked memory is allocated and nothing waits for the whole device;
+/// giving memory back does, as always with CUDA.
 ///
 /// Streams belong to the caller. One that was given to next(), epoch() or DeviceBatch::use_on()
 /// must exist until the leases of its batches are gone, and until the DeviceLoader is.
