@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/digest.hpp"
 #include "base/positional_io.hpp"
 
 namespace chunkio::h5 {
@@ -26,6 +27,18 @@ void DeferredWrites::apply() {
   check();
   for (const Piece& piece : metadata_) base::write_at(fd_, piece.offset, piece.bytes, path_);
   base::resize_file(fd_, file_bytes_, path_);
+}
+
+std::vector<DigestedBytes> DeferredWrites::applied() {
+  std::vector<DigestedBytes> result;
+  std::vector<std::byte> bytes;
+  for (const Piece& piece : metadata_) {
+    bytes.resize(piece.bytes.size());
+    // With what later pieces cover of it.
+    if (!read(H5FD_MEM_DEFAULT, piece.offset, bytes)) check();
+    result.push_back({{piece.offset, std::ssize(bytes)}, base::digest(bytes)});
+  }
+  return result;
 }
 
 std::int64_t DeferredWrites::size() const {

@@ -19,12 +19,19 @@
 #include <hdf5.h>
 
 #include "h5/file_driver.hpp"
+#include "h5/placed_bytes.hpp"
 
 namespace chunkio::h5 {
 
 /// Bytes [begin, end) of a file that stay as they are.
 struct KeptBytes {
   std::int64_t begin = 0, end = 0;
+};
+
+/// Bytes of a file, and their digest.
+struct DigestedBytes {
+  PlacedBytes place;
+  std::uint64_t digest = 0;
 };
 
 /// The writes of one session with a file.
@@ -41,6 +48,9 @@ class DeferredWrites final : public DriverFile {
   /// has closed the file. Does not sync.
   /// \throws Error io_failed, no_space: also what happened to raw data; std::bad_alloc.
   void apply();
+  /// What apply() wrote: where, and the digest of what must be there from then on, for who reads
+  /// the file back. \throws Error io_failed.
+  [[nodiscard]] std::vector<DigestedBytes> applied();
 
   [[nodiscard]] unsigned long features() const noexcept override;
   [[nodiscard]] std::optional<std::int64_t> bytes() noexcept override;

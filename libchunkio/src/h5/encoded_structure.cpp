@@ -112,6 +112,7 @@ EncodedPlaces write_encoded_structure(int fd, const std::string& path, const Enc
   places.digests = finish_in_one_run(std::move(digests), path);
   check_status(file.reset(), "close", path);
   writes.apply();
+  places.structure = writes.applied();
   return places;
 }
 

@@ -11,6 +11,7 @@
 
 #include <chunkio/dataset_writer.hpp>
 
+#include "h5/deferred_writes.hpp"
 #include "h5/placed_bytes.hpp"
 
 namespace chunkio::h5 {
@@ -31,7 +32,8 @@ struct EncodedPlaces {
   PlacedBytes data;  ///< At kEncodedOffset; of fewer than kAlignedBytes elsewhere.
   PlacedBytes indptr, sizes, digests;
   std::optional<PlacedBytes> orientations = {};
-  std::vector<PlacedBytes> fields = {};  ///< In the order of the specification.
+  std::vector<PlacedBytes> fields = {};       ///< In the order of the specification.
+  std::vector<DigestedBytes> structure = {};  ///< All that libhdf5 wrote.
 };
 
 /// Does not sync.

@@ -154,6 +154,9 @@ void EncodedWriter::Impl::close(std::vector<FieldData> fields,
     const h5::EncodedPlaces places =
         h5::write_encoded_structure(file->fd(), file->path(), totals, about, statistics);
     if (!small.empty()) base::write_at(file->fd(), places.data.offset, small, file->path());
+    for (const h5::DigestedBytes& one : places.structure) {
+      written.push_back({"the structure of the file", one.place, one.digest});
+    }
     written.push_back({"images/data", places.data, digest});
     write_all("images/indptr", places.indptr, bytes_of(indptr));
     write_all("images/sizes", places.sizes, bytes_of(sizes));

@@ -22,7 +22,7 @@ std::vector<std::uint8_t> smooth(ImageSize size, std::int64_t channels) {
   for (std::int64_t y = 0; y < size.height; ++y) {
     for (std::int64_t x = 0; x < size.width; ++x) {
       for (std::int64_t c = 0; c < channels; ++c) {
-        pixels.push_back(static_cast<std::uint8_t>((y * 2 + x + 40 * c) % 200));
+        pixels.push_back(static_cast<std::uint8_t>(y * 2 + x + 40 * c));
       }
     }
   }
@@ -48,7 +48,8 @@ TEST(JpegEncoder, ComesBackByItsQuality) {
         ASSERT_EQ(decoder.open(file, "x"), size);
         std::vector<std::uint8_t> decoded(pixels.size());
         decoder.decode(color, decoded.data(), "x");
-        if (quality == 100) EXPECT_LE(largest_difference(pixels, decoded), channels == 1 ? 3 : 40);
+        const int allowed = quality < 100 ? 255 : channels == 1 ? 3 : 10;
+        EXPECT_LE(largest_difference(pixels, decoded), allowed);
         EXPECT_GE(file.size(), last_bytes);
         last_bytes = file.size();
       }
@@ -73,8 +74,9 @@ TEST(JpegEncoder, FilesOfAnySizeOneAfterTheOther) {
     std::vector<std::uint8_t> decoded(static_cast<std::size_t>(3 * size.pixels()));
     decoder.decode(ColorMode::rgb, decoded.data(), "x");
     if (size.height == 8) continue;
-    if (!first.empty())
+    if (!first.empty()) {
       EXPECT_TRUE(std::equal(file.begin(), file.end(), first.begin(), first.end()));
+    }
     first.assign(file.begin(), file.end());
     EXPECT_GT(file.size(), std::size_t{128} << 10);
   }
