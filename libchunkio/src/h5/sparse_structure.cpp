@@ -150,6 +150,7 @@ SparsePlaces write_sparse_structure(int fd, const std::string& path, const Spars
   create_matrix(builder, spec, places, path);
   check_status(file.reset(), "close", path);
   writes.apply();
+  places.structure = writes.applied();
   return places;
 }
 

@@ -11,6 +11,7 @@
 
 #include <chunkio/dataset_writer.hpp>
 
+#include "h5/deferred_writes.hpp"
 #include "h5/placed_bytes.hpp"
 
 namespace chunkio::h5 {
@@ -27,7 +28,8 @@ struct SparsePlaces {
   PlacedBytes indptr, indices, data;
   PlacedBytes row_names, digests;
   std::optional<PlacedBytes> column_names = {};
-  std::vector<PlacedBytes> fields = {};  ///< In the order of the specification.
+  std::vector<PlacedBytes> fields = {};       ///< In the order of the specification.
+  std::vector<DigestedBytes> structure = {};  ///< All that libhdf5 wrote.
 };
 
 /// The type in which column numbers are stored.

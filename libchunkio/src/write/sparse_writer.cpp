@@ -104,6 +104,9 @@ SparseWriter::Impl::Impl(std::string target_path, const SparseSpec& spec,
                              .row_name_bytes = widths.rows,
                              .column_name_bytes = widths.columns};
   places = h5::write_sparse_structure(file->fd(), file->path(), spec, about);
+  for (const h5::DigestedBytes& one : places.structure) {
+    filled.push_back({"the structure of the file", one.place, one.digest});
+  }
   // Everything that a run can want is asked for now, when a full disk costs no work.
   std::int64_t end = file->size();
   for (const auto& place : {places.indptr, places.indices, places.data, places.digests}) {
