@@ -343,9 +343,9 @@ class CHUNKIO_EXPORT Dataset {
   void read_entries(std::int64_t first, std::span<std::int64_t> columns,
                     std::span<std::byte> values) const;
   /// Gives the names of all rows, or columns, of the CSR matrix that leads, in order; none if it
-  /// has none. Trailing padding is removed. Blocks on I/O. \param take  called with libhdf5 locked,
-  /// so it must not wait for another thread. What it throws
-  ///              goes through.
+  /// has none. Trailing padding is removed. Blocks on I/O.
+  /// \param take  called with libhdf5 locked, so it must not wait for another thread.
+  ///              What it throws goes through.
   /// \throws Error corrupt_data, unsupported (stored in a way that is not read; longer than 4,096
   ///         bytes), hdf5_failed.
   void read_names(MatrixAxis axis, const std::function<void(std::string_view name)>& take) const;

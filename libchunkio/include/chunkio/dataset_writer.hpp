@@ -358,8 +358,8 @@ class CHUNKIO_EXPORT EncodedWriter {
 
   /// Adds an image. Its bytes are taken as they are: that they can be decoded is for the caller to
   /// know. Those of Dataset::read_encoded() are compared with the digest that they had there.
-  /// Blocks on I/O. \throws Error invalid_argument (no bytes, or more than 1 GiB; a side that is
-  /// not 1 to 65535;
+  /// Blocks on I/O.
+  /// \throws Error invalid_argument (no bytes, or more than 1 GiB; a side that is not 1 to 65535;
   ///         an orientation that is not 1 to 8; after close()), digest_mismatch; io_failed,
   ///         no_space, after which the writer is done for.
   void add(const EncodedImage& image);

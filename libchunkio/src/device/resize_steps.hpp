@@ -80,9 +80,8 @@ CHUNKIO_HOST_DEVICE void resize_pixel(const AxisTable& axis, int i, const std::b
   for (int c = 0; c < pixel_bytes; ++c) output[c] = static_cast<std::byte>(image::clipped(sums[c]));
 }
 
-/// \param plane  of num_rows * planes. \param pixel  of between_pixels() of it; those that a
-/// smaller
-///               box does not have are left out.
+/// \param plane  of num_rows * planes.
+/// \param pixel  of between_pixels() of it; those that a smaller box does not have are left out.
 template <int pixel_bytes>
 CHUNKIO_HOST_DEVICE void resize_first(const ResizeKernelPlan& plan, const ResizeWork& work,
                                       std::int64_t plane, std::uint32_t pixel) noexcept {
