@@ -10,8 +10,6 @@
 //
 // Pixels are compared with Pillow's by tests/scripts/decode_test.py.
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -111,11 +109,11 @@ class Encoded {
   }
 
   void compare(const Peer& peer, Report& report) {
-    PeerProcess process(
-        {options_.peers + "/bin/python", std::string(CHUNKIO_PEER_SCRIPTS) + "/" + peer.script,
-         photos_.path, "--batch", std::to_string(options_.batch_size), "--threads",
-         std::to_string(options_.threads), "--dir", scratch_.file("")},
-        scratch_.file(peer.script + ".log"));
+    PeerProcess process(peer, {.environment = options_.peers,
+                               .data = photos_.path,
+                               .batch_size = options_.batch_size,
+                               .threads = options_.threads,
+                               .folder = scratch_.path().string()});
     for (const bool exact : {true, false}) {
       const chunkio::DecodeOptions decode = decoding(CropMode::random_resized, exact);
       run_epoch(decode, 0);
@@ -170,18 +168,9 @@ class Encoded {
   std::vector<std::vector<std::byte>> encoded_;
 };
 
-struct State {
-  EncodedOptions options;
-  std::optional<Encoded> encoded;
-
-  Encoded& get() {
-    if (!encoded) encoded.emplace(options);
-    return *encoded;
-  }
-};
+using State = MadeWhenAsked<Encoded, EncodedOptions>;
 
 void measure_peers(State& state, Report& report) {
-  ::signal(SIGPIPE, SIG_IGN);  // a peer that died shows in its answer
   const std::vector<Peer> peers = {{"FFCV", "ffcv_encoded.py", "ffcv", at_least(1.5)},
                                    {"torchvision", "torchvision_encoded.py", "torchvision"}};
   for (const Peer& peer : peers) {
@@ -216,7 +205,7 @@ Suite encoded_suite() {
                                 std::to_string(state->options.rounds) +
                                 " interleaved rounds, median (range)");
               },
-          .finish = [state] { state->encoded.reset(); },
+          .finish = [state] { state->made.reset(); },
           .experiments = {{"decoding", [state](Report& report) { state->get().run(report); }},
                           {"peers", [state](Report& report) { measure_peers(*state, report); }}}};
 }

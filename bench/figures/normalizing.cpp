@@ -139,6 +139,21 @@ chunkio::DatasetInfo info_of(const ImageSize& size) {
   return info;
 }
 
+std::unique_ptr<PeerProcess> start_torch(const NormalizingOptions& options,
+                                         const std::string& script,
+                                         std::initializer_list<std::int64_t> sizes,
+                                         std::int64_t threads,
+                                         const std::vector<std::string>& more) {
+  if (options.torch.empty()) return nullptr;
+  std::vector<std::string> words = {options.torch, peer_script(script)};
+  for (const std::int64_t size : sizes) words.push_back(std::to_string(size));
+  words.insert(words.end(), {"--batch", std::to_string(options.batch_size), "--threads",
+                             std::to_string(threads)});
+  words.insert(words.end(), more.begin(), more.end());
+  return std::make_unique<PeerProcess>(
+      words, (std::filesystem::temp_directory_path() / (script + ".log")).string());
+}
+
 void check_normalized(const Setting& setting, const std::uint8_t* images, std::int64_t count,
                       const std::byte* output) {
   const auto elements = static_cast<std::size_t>(setting.size.bytes());
@@ -182,7 +197,12 @@ class Measurement {
   void run(Report& report) {
     normalize();
     check_normalized(setting_, bytes(), num_images_, output_.data());
-    const auto peer = start_torch();
+    const auto peer = start_torch(
+        options_, "normalize_torch.py",
+        {setting_.size.height, setting_.size.width, setting_.size.channels, num_images_},
+        setting_.threads,
+        {"--dtype", std::string(to_string(setting_.dtype)), "--layout",
+         std::string(to_string(setting_.layout))});
     const bool bare = setting_.dtype == DType::float32 && setting_.layout == Layout::nhwc &&
                       setting_.size.channels == 3 && has_avx2();
     if (bare) {
@@ -318,20 +338,6 @@ class Measurement {
       }
     });
     return seconds * static_cast<double>(num_images_) / static_cast<double>(count);
-  }
-
-  [[nodiscard]] std::unique_ptr<PeerProcess> start_torch() const {
-    if (options_.torch.empty()) return nullptr;
-    const auto number = [](std::int64_t value) { return std::to_string(value); };
-    return std::make_unique<PeerProcess>(
-        std::vector<std::string>{options_.torch,
-                                 std::string(CHUNKIO_PEER_SCRIPTS) + "/normalize_torch.py",
-                                 number(setting_.size.height), number(setting_.size.width),
-                                 number(setting_.size.channels), number(num_images_), "--batch",
-                                 number(options_.batch_size), "--threads", number(setting_.threads),
-                                 "--dtype", std::string(to_string(setting_.dtype)), "--layout",
-                                 std::string(to_string(setting_.layout))},
-        (std::filesystem::temp_directory_path() / "normalize_torch.log").string());
   }
 
   const NormalizingOptions& options_;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 
 #include "harness/drawn_images.hpp"
 #include "harness/figure.hpp"
+#include "harness/peer_process.hpp"
 
 namespace bench {
 
@@ -48,6 +51,14 @@ struct Setting {
 /// \throws std::runtime_error.
 void check_normalized(const Setting& setting, const std::uint8_t* images, std::int64_t count,
                       const std::byte* output);
+
+/// A script of bench/peers that has PyTorch do the same. Null without --torch.
+/// \param sizes  of the images, and how many there are. \param more  of its options.
+[[nodiscard]] std::unique_ptr<PeerProcess> start_torch(const NormalizingOptions& options,
+                                                       const std::string& script,
+                                                       std::initializer_list<std::int64_t> sizes,
+                                                       std::int64_t threads,
+                                                       const std::vector<std::string>& more = {});
 
 /// Random resized crops of images of 375x500 to 224x224.
 void measure_resized_crops(const NormalizingOptions& options, Report& report);

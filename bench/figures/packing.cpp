@@ -14,8 +14,7 @@ namespace {
 
 struct Packing {
   PackingOptions options = {.h5pack = CHUNKIO_H5PACK,
-                            .folder = std::filesystem::temp_directory_path().string(),
-                            .peer_scripts = CHUNKIO_PEER_SCRIPTS};
+                            .folder = std::filesystem::temp_directory_path().string()};
   std::optional<ScratchFolder> scratch;
   std::optional<PackingCase> images;
 };

@@ -32,7 +32,6 @@ struct PackingOptions {
   std::int64_t few_files = 10'000;  ///< Memory is to stay the same between these two numbers.
   std::int64_t many_files = 200'000;
   std::string peers = {};         ///< Virtual environment; empty: none.
-  std::string peer_scripts = {};  ///< Folder of their scripts.
 };
 
 /// A run of h5pack.

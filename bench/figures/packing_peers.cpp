@@ -4,8 +4,6 @@
 // the peers do neither. So there is a second ratio, in which what the peer left in the page cache
 // is brought to disk, too.
 
-#include <signal.h>
-
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -22,10 +20,10 @@ void compare(PackingCase& packing, Report& report, const Peer& peer, const JpegF
   const PackingOptions& options = packing.options;
   const std::string size = images.size.name;
   const std::string output = packing.scratch.file("peer.h5");
-  PeerProcess process(
-      {options.peers + "/bin/python", options.peer_scripts + "/" + peer.script, images.path,
-       "--threads", std::to_string(options.threads), "--dir", packing.scratch.file("")},
-      packing.scratch.file(peer.script + ".log"));
+  PeerProcess process(peer, {.environment = options.peers,
+                             .data = images.path,
+                             .threads = options.threads,
+                             .folder = packing.scratch.path().string()});
   std::vector<double> ratios;
   std::vector<double> on_disk;
   std::vector<double> rates;
@@ -56,7 +54,6 @@ void compare(PackingCase& packing, Report& report, const Peer& peer, const JpegF
 }  // namespace
 
 void measure_pack_peers(PackingCase& packing, Report& report) {
-  ::signal(SIGPIPE, SIG_IGN);  // a peer that died shows in its answer
   const std::vector<Peer> peers = {{"FFCV's DatasetWriter", "pack_ffcv.py", "ffcv", at_least(2.0)},
                                    {"an h5py script", "pack_h5py.py", "", at_least(3.0)}};
   for (const ImageSize& size : kImageSizes) {

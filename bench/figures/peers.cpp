@@ -3,8 +3,6 @@
 // times an epoch of chunkio before each epoch of a peer: of the C++ loader, or of chunkio in
 // Python, which then is such a process, too.
 
-#include <signal.h>
-
 #include <chrono>
 #include <functional>
 #include <stdexcept>
@@ -40,11 +38,11 @@ struct RunningPeer {
   RunningPeer(const Case& run_images, const Peer& peer)
       : images(run_images),
         folder(images.scratch.path()),
-        process(
-            {images.options.peers + "/bin/python", images.options.peer_scripts + "/" + peer.script,
-             images.path, "--batch", std::to_string(images.options.batch_size), "--threads",
-             std::to_string(images.options.threads), "--dir", folder.path().string()},
-            images.scratch.file(peer.script + ".log")) {}
+        process(peer, {.environment = images.options.peers,
+                       .data = images.path,
+                       .batch_size = images.options.batch_size,
+                       .threads = images.options.threads,
+                       .folder = folder.path().string()}) {}
 
   double epoch_seconds() {
     const PeerProcess::Epoch epoch = process.run_epoch();
@@ -104,7 +102,6 @@ void compare_in_python(const Case& images, Report& report, const Peer& chunkio,
 
 void measure_peers(const Case& images, Report& report) {
   const bool small = images.size.bytes() < 16384;
-  ::signal(SIGPIPE, SIG_IGN);  // a peer that died shows in its answer
   const chunkio::Dataset dataset = chunkio::Dataset::open(images.path);
   chunkio::Loader loader(dataset, images.loader_options(chunkio::SourceKind::automatic));
   if (check_epoch(loader, images.pixels.bytes()) != images.order) {
@@ -117,7 +114,6 @@ void measure_peers(const Case& images, Report& report) {
 }
 
 void measure_python(const Case& images, Report& report) {
-  ::signal(SIGPIPE, SIG_IGN);
   compare_in_python(images, report, {"chunkio", "chunkio_loader.py", "chunkio"}, kPythonPeers);
   compare_in_python(images, report, {"chunkio, float32", "chunkio_normalized.py", "chunkio"},
                     kNormalizingPeers);

@@ -13,8 +13,7 @@ namespace bench {
 namespace {
 
 struct Reading {
-  Options options = {.folder = std::filesystem::temp_directory_path().string(),
-                     .peer_scripts = CHUNKIO_PEER_SCRIPTS};
+  Options options = {.folder = std::filesystem::temp_directory_path().string()};
   std::optional<ScratchFolder> scratch;
   std::optional<Case> images;
 };

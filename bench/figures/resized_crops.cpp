@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,7 +79,9 @@ class Measurement {
     normalize();
     check_normalized(setting_, reinterpret_cast<const std::uint8_t*>(resized_.data()), num_images_,
                      output_.data());
-    const auto peer = start_torch();
+    const auto peer = start_torch(options_, "resized_crop_torch.py",
+                                  {kStored.height, kStored.width, kResized.height, num_images_},
+                                  setting_.threads);
     std::vector<double> normalizer, resizing, preparing, torch;
     for (std::int64_t round = 0; round < options_.rounds; ++round) {
       normalizer.push_back(seconds_of([&] { normalize(); }));
@@ -148,18 +149,6 @@ class Measurement {
                     scratch);
       };
     });
-  }
-
-  [[nodiscard]] std::unique_ptr<PeerProcess> start_torch() const {
-    if (options_.torch.empty()) return nullptr;
-    const auto number = [](std::int64_t value) { return std::to_string(value); };
-    return std::make_unique<PeerProcess>(
-        std::vector<std::string>{
-            options_.torch, std::string(CHUNKIO_PEER_SCRIPTS) + "/resized_crop_torch.py",
-            number(kStored.height), number(kStored.width), number(kResized.height),
-            number(num_images_), "--batch", number(options_.batch_size), "--threads",
-            number(setting_.threads)},
-        (std::filesystem::temp_directory_path() / "resized_crop_torch.log").string());
   }
 
   const NormalizingOptions& options_;

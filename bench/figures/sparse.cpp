@@ -12,8 +12,6 @@
 //                    non-temporal stores: the faster counts
 //   peers            (--peers) the same batches, dense, by other loaders, from Python both
 
-#include <signal.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -201,12 +199,12 @@ class Sparse {
 
   /// Both from Python, each in a process of its own.
   void compare(const Peer& ours, const std::vector<Peer>& peers, Report& report) {
-    PeerProcess our_process(arguments(ours), scratch_.file(ours.script + ".log"));
+    PeerProcess our_process(ours, task());
     report.add_detail(kMatrix, ours.script, {{"about", our_process.about()}});
     for (const Peer& peer : peers) {
       const std::string row = "dense batches, chunkio / " + peer.name;
       try_peer(peer, options_.peers, {row, kMatrix}, report, [&] {
-        PeerProcess process(arguments(peer), scratch_.file(peer.script + ".log"));
+        PeerProcess process(peer, task());
         std::vector<double> our_rates;
         std::vector<double> rates;
         for (std::int64_t round = 0; round < options_.rounds; ++round) {
@@ -388,16 +386,12 @@ class Sparse {
     if (epoch.images != matrix_.num_rows()) throw std::runtime_error("left out rows");
     return static_cast<double>(epoch.images) / epoch.seconds;
   }
-  [[nodiscard]] std::vector<std::string> arguments(const Peer& peer) const {
-    return {options_.peers + "/bin/python",
-            std::string(CHUNKIO_PEER_SCRIPTS) + "/" + peer.script,
-            path_,
-            "--batch",
-            std::to_string(options_.batch_size),
-            "--threads",
-            std::to_string(options_.threads),
-            "--dir",
-            scratch_.file("")};
+  [[nodiscard]] PeerTask task() const {
+    return {.environment = options_.peers,
+            .data = path_,
+            .batch_size = options_.batch_size,
+            .threads = options_.threads,
+            .folder = scratch_.path().string()};
   }
 
   const SparseOptions& options_;
@@ -410,18 +404,9 @@ class Sparse {
   std::vector<std::int64_t> order_;
 };
 
-struct SparseState {
-  SparseOptions options;
-  std::optional<Sparse> sparse;
+using State = MadeWhenAsked<Sparse, SparseOptions>;
 
-  Sparse& get() {
-    if (!sparse) sparse.emplace(options);
-    return *sparse;
-  }
-};
-
-void measure_peers(SparseState& state, Report& report) {
-  ::signal(SIGPIPE, SIG_IGN);  // a peer that died shows in its answer
+void measure_peers(State& state, Report& report) {
   const Peer ours{"chunkio", "chunkio_dense.py", "chunkio"};
   try_peer(ours, state.options.peers, {"dense batches, chunkio", kMatrix}, report, [&] {
     state.get().compare(ours,
@@ -435,7 +420,7 @@ void measure_peers(SparseState& state, Report& report) {
 }  // namespace
 
 Suite sparse_suite() {
-  const auto state = std::make_shared<SparseState>();
+  const auto state = std::make_shared<State>();
   return {
       .name = "sparse",
       .description = "Figures about rows of a sparse matrix",
@@ -460,7 +445,7 @@ Suite sparse_suite() {
                             std::to_string(state->options.rows) + " rows and " +
                             std::to_string(state->options.columns) + " columns");
           },
-      .finish = [state] { state->sparse.reset(); },
+      .finish = [state] { state->made.reset(); },
       .experiments = {{"csr", [state](Report& report) { state->get().measure_csr(report); }},
                       {"dense", [state](Report& report) { state->get().measure_dense(report); }},
                       {"peers", [state](Report& report) { measure_peers(*state, report); }}}};

@@ -28,7 +28,6 @@ struct Options {
   std::int64_t batch_size = 256;
   std::int64_t h5dread_samples = 50'000;
   std::string peers = {};         ///< Virtual environment; empty: none.
-  std::string peer_scripts = {};  ///< Folder of their scripts.
 };
 
 /// The epoch that is checked and timed. The next is never prefetched.

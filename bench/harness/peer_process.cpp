@@ -15,9 +15,34 @@
 #include "harness/child_process.hpp"
 
 namespace bench {
+namespace {
+
+std::vector<std::string> command(const Peer& peer, const PeerTask& task) {
+  std::vector<std::string> words = {task.environment + "/bin/python",
+                                    peer_script(peer.script),
+                                    task.data,
+                                    "--threads",
+                                    std::to_string(task.threads),
+                                    "--dir",
+                                    task.folder};
+  if (task.batch_size) {
+    words.insert(words.end(), {"--batch", std::to_string(*task.batch_size)});
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string peer_script(const std::string& name) {
+  return std::string(CHUNKIO_PEER_SCRIPTS) + "/" + name;
+}
+
+PeerProcess::PeerProcess(const Peer& peer, const PeerTask& task)
+    : PeerProcess(command(peer, task), task.folder + "/" + peer.script + ".log") {}
 
 PeerProcess::PeerProcess(const std::vector<std::string>& arguments, std::string log)
     : log_(std::move(log)) {
+  ::signal(SIGPIPE, SIG_IGN);
   const std::vector<char*> words = exec_words(arguments);
   std::array<int, 2> in{};
   std::array<int, 2> out{};

@@ -16,11 +16,34 @@
 
 namespace bench {
 
+/// A script of bench/peers.
+struct Peer {
+  std::string name;
+  std::string script;
+  std::string module;  ///< What setup.sh installs for it; empty: nothing that could be missing.
+  std::optional<Target> target = {};
+};
+
+/// What a peer works on.
+struct PeerTask {
+  std::string environment;                      ///< What setup.sh made.
+  std::string data;                             ///< A file, or a folder of files.
+  std::optional<std::int64_t> batch_size = {};  ///< Absent: it makes no batches.
+  std::int64_t threads = 1;
+  std::string folder;  ///< Where it, and its log, may be put.
+};
+
+/// The path of a script of bench/peers.
+[[nodiscard]] std::string peer_script(const std::string& name);
+
 class PeerProcess {
  public:
-  /// Starts it and waits until it has checked what it delivers.
+  /// Starts it and waits until it has checked what it delivers. From then on this process takes no
+  /// notice of SIGPIPE: a peer that died shows in its answer.
   /// \throws std::runtime_error with the last line of what it wrote to `log`.
   PeerProcess(const std::vector<std::string>& arguments, std::string log);
+  /// The same with a script. \throws as above.
+  PeerProcess(const Peer& peer, const PeerTask& task);
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
   /// Ends it, and what it has started.
@@ -48,17 +71,9 @@ class PeerProcess {
   nlohmann::ordered_json about_;
 };
 
-/// A script of bench/peers.
-struct Peer {
-  std::string name;
-  std::string script;
-  std::string module;  ///< What setup.sh installs for it; empty: nothing that could be missing.
-  std::optional<Target> target = {};
-};
-
 /// Calls `measure`, unless bench/peers/setup.sh could not make the peer run. What keeps it from
-/// that, or what `measure` throws, becomes the note of `row`, which is then added. \param
-/// environment  what setup.sh made; empty: none.
+/// that, or what `measure` throws, becomes the note of `row`, which is then added.
+/// \param environment  what setup.sh made; empty: none.
 void try_peer(const Peer& peer, const std::string& environment, Figure row, Report& report,
               const std::function<void()>& measure);
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,18 @@ struct Suite {
 /// sets `action`, which measures and returns an exit code: 1 if anything failed. An experiment that
 /// throws is a row of the table, and the others go on.
 void add_suite(CLI::App& app, Suite suite, std::function<int()>& action);
+
+/// What the experiments of a suite share, made of its options when the first of them asks.
+template <class Made, class Options>
+struct MadeWhenAsked {
+  Options options = {};
+  std::optional<Made> made = {};
+
+  Made& get() {
+    if (!made) made.emplace(options);
+    return *made;
+  }
+};
 
 /// Options that suites share, with what they check.
 void add_rounds(CLI::App& app, std::int64_t& target);

@@ -1,28 +1,18 @@
 #!/usr/bin/env python3
 """Normalising on the CPU as PyTorch programs do: permute, to, sub_, div_.
 
-Prints one JSON line about itself, and one for each line on its standard input with the seconds that
-all images took, batch by batch. The result has the axes of --layout and lies contiguous in memory,
+The result has the axes of --layout and lies contiguous in memory,
 as the first layer of a network wants it.
 """
 
-import argparse
-import json
-import sys
-import time
-
 import torch
 
-MEAN = (0.485, 0.456, 0.406)
-STD = (0.229, 0.224, 0.225)
+import torch_loop
+from torch_loop import MEAN, STD
 
 
 def parse_options():
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("height", "width", "channels", "pictures"):
-        parser.add_argument(name, type=int)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--threads", type=int, default=2)
+    parser = torch_loop.make_parser(__doc__, ("height", "width", "channels", "pictures"))
     parser.add_argument("--dtype", choices=("float32", "float16", "bfloat16"), default="float32")
     parser.add_argument("--layout", choices=("nchw", "nhwc"), default="nchw")
     return parser.parse_args()
@@ -58,19 +48,10 @@ def check(normalize, pictures, options):
 def main():
     options = parse_options()
     torch.set_num_threads(options.threads)
-    pictures = torch.randint(0, 256, (options.pictures, options.height, options.width, options.channels),
-                             dtype=torch.uint8)
+    pictures = torch_loop.draw(options.pictures, options.height, options.width, options.channels)
     normalize = make_normalize(options)
     check(normalize, pictures[:options.batch], options)
-    print(json.dumps({"peer": "torch", "versions": {"torch": torch.__version__},
-                      "settings": {"threads": options.threads, "operations": "permute, to, sub_, div_"}}),
-          flush=True)
-    with torch.no_grad():
-        for _ in sys.stdin:
-            start = time.perf_counter()
-            for first in range(0, options.pictures, options.batch):
-                normalize(pictures[first:first + options.batch])
-            print(json.dumps({"images": options.pictures, "seconds": time.perf_counter() - start}), flush=True)
+    torch_loop.serve(normalize, pictures, options, "permute, to, sub_, div_")
 
 
 if __name__ == "__main__":

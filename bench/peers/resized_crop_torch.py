@@ -2,32 +2,18 @@
 """Random resized crops on the CPU as torchvision makes them of uint8 tensors: interpolate(antialias=True).
 
 Each image is cut and resized by itself, as its box differs from the others', by a pool of threads; a batch is then
-stacked, flipped where it is wanted, and normalised. Prints one JSON line about itself, and one for each line on its
-standard input with the seconds that all images took, batch by batch.
+stacked, flipped where it is wanted, and normalised.
 """
 
-import argparse
 import concurrent.futures
-import json
 import math
 import random
-import sys
-import time
 
 import torch
 from torch.nn.functional import interpolate
 
-MEAN = (0.485, 0.456, 0.406)
-STD = (0.229, 0.224, 0.225)
-
-
-def parse_options():
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("height", "width", "size", "pictures"):
-        parser.add_argument(name, type=int)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args()
+import torch_loop
+from torch_loop import MEAN, STD
 
 
 def random_box(height, width):
@@ -43,10 +29,10 @@ def random_box(height, width):
 
 
 def main():
-    options = parse_options()
+    options = torch_loop.make_parser(__doc__, ("height", "width", "size", "pictures")).parse_args()
     # One thread for each image: within one, threads cost more than they gain.
     torch.set_num_threads(1)
-    pictures = torch.randint(0, 256, (options.pictures, options.height, options.width, 3), dtype=torch.uint8)
+    pictures = torch_loop.draw(options.pictures, options.height, options.width, 3)
     mean = (255 * torch.tensor(MEAN)).reshape(1, 3, 1, 1)
     std = (255 * torch.tensor(STD)).reshape(1, 3, 1, 1)
     size = (options.size, options.size)
@@ -70,14 +56,7 @@ def main():
     made = normalized(pictures[:2])
     if made.shape != (min(2, options.pictures), 3, *size) or not made.is_contiguous():
         raise SystemExit("PyTorch's result is wrong")
-    print(json.dumps({"peer": "torch", "versions": {"torch": torch.__version__},
-                      "settings": {"threads": options.threads,
-                                   "operations": "interpolate, flip, cat, to, sub_, div_"}}), flush=True)
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        for first in range(0, options.pictures, options.batch):
-            normalized(pictures[first:first + options.batch])
-        print(json.dumps({"images": options.pictures, "seconds": time.perf_counter() - start}), flush=True)
+    torch_loop.serve(normalized, pictures, options, "interpolate, flip, cat, to, sub_, div_")
 
 
 if __name__ == "__main__":
