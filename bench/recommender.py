@@ -26,6 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "peers"), str(HERE.parent / "samples" / "python")]
 
 import dense_rows  # noqa: E402
+import scipy_dense  # noqa: E402
 import train_vae  # noqa: E402
 
 
@@ -33,13 +34,6 @@ def by_chunkio(data, batch):
     loader, densify = chunkio.Loader(data, batch_size=batch, seed=7, num_epochs=1), chunkio.Densifier(data, binary=True)
     for rows in loader:
         yield from_dlpack(densify(rows)), np.asarray(rows.sample_ids)
-
-
-def by_toarray(matrix, batch):
-    order = np.random.default_rng(7).permutation(matrix.shape[0])
-    for first in range(0, len(order), batch):
-        rows = order[first:first + batch]
-        yield torch.from_numpy(matrix[rows].toarray()), rows
 
 
 class Rows(torch.utils.data.Dataset):
@@ -103,7 +97,8 @@ def main():
     data = chunkio.Dataset(options.file)
     matrix = dense_rows.load_matrix(options.file)
     matrix.data[:] = 1  # as Densifier(binary=True)
-    ways = {"chunkio": lambda: by_chunkio(data, options.batch), "csr[rows].toarray()": lambda: by_toarray(matrix, options.batch),
+    ways = {"chunkio": lambda: by_chunkio(data, options.batch),
+            "csr[rows].toarray()": lambda: scipy_dense.Loop(scipy_dense.Batches(matrix), options.batch),
             "DataLoader of rows": lambda: by_rows(matrix, options.batch)}
     for name, make in ways.items():
         x, ids = next(iter(make()))

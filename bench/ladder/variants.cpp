@@ -29,6 +29,7 @@ namespace bench {
 namespace {
 
 using chunkio::OrderMode;
+using chunkio::SourceKind;
 using chunkio::io::DiskLimiter;
 using chunkio::plan::EpochRows;
 
@@ -281,18 +282,17 @@ class ByLoader final : public Epoch {
   using Open = chunkio::Dataset (*)(const LadderImages&);
 
   /// \param echo  how often each batch is used.
-  ByLoader(const LadderImages& images, const LadderSettings& settings, Open open, int echo)
-      : loader_(
-            open(images),
-            {.batch_size = settings.batch_size,
-             .seed = settings.seed,
-             .order = {.window_bytes = settings.window_bytes},
-             .memory = {.budget = std::int64_t{8} << 30, .prefetch_depth = settings.prefetch_depth},
-             .io = {.num_threads = settings.threads,
-                    .source = open == open_encoded ? chunkio::SourceKind::automatic
-                                                   : chunkio::SourceKind::scatter,
-                    .num_epochs = 1,
-                    .disk_limit = settings.limit}}),
+  ByLoader(const LadderImages& images, const LadderSettings& settings, Open open, SourceKind source,
+           int echo)
+      : loader_(open(images), {.batch_size = settings.batch_size,
+                               .seed = settings.seed,
+                               .order = {.window_bytes = settings.window_bytes},
+                               .memory = {.budget = std::int64_t{8} << 30,
+                                          .prefetch_depth = settings.prefetch_depth},
+                               .io = {.num_threads = settings.threads,
+                                      .source = source,
+                                      .num_epochs = 1,
+                                      .disk_limit = settings.limit}}),
         echo_(echo) {}
 
   std::optional<LadderBatch> next() override {
@@ -350,10 +350,12 @@ const std::vector<Variant>& variants() {
        start<ByLibhdf5>(OrderMode::random, kChunked, kLargeCache)},
       {"the same, chunk-ordered shuffle",
        start<ByLibhdf5>(OrderMode::chunk_shuffled, kChunked, kLargeCache)},
-      {"chunk-ordered shuffle, scatter reads", start<ByLoader>(open_chunked, 1)},
-      {"the same, echo factor 2", start<ByLoader>(open_chunked, 2)},
+      {"chunk-ordered shuffle, scatter reads",
+       start<ByLoader>(open_chunked, SourceKind::scatter, 1)},
+      {"the same, echo factor 2", start<ByLoader>(open_chunked, SourceKind::scatter, 2)},
 #ifdef LADDER_WITH_CODECS
-      {"the JPEG files' bytes in one file, decoded while read", start<ByLoader>(open_encoded, 1)},
+      {"the JPEG files' bytes in one file, decoded while read",
+       start<ByLoader>(open_encoded, SourceKind::direct, 1)},
 #endif
   };
   return all;

@@ -337,7 +337,7 @@ class CHUNKIO_EXPORT Dataset {
   void read_row_begins(std::int64_t first, std::span<std::int64_t> out) const;
   /// Reads entries from `first` on of all rows, one row after another, through libhdf5: for
   /// matrices with rows too long to be held in memory. Blocks on I/O.
-  /// \param columns  as many as are wanted.
+  /// \param columns  of those entries, as many as are wanted; or empty: values only.
   /// \param values   of those entries, in the type that `leading` says; or empty: columns only.
   /// \throws Error as read_sparse().
   void read_entries(std::int64_t first, std::span<std::int64_t> columns,

@@ -158,14 +158,15 @@ void Dataset::read_row_begins(std::int64_t first, std::span<std::int64_t> out) c
 void Dataset::read_entries(std::int64_t first, std::span<std::int64_t> columns,
                            std::span<std::byte> values) const {
   const DatasetInfo& about = info();
-  const std::int64_t count = std::ssize(columns);
+  const std::size_t value_bytes = size_of(about.leading.dtype);
+  const std::size_t wanted = columns.empty() ? values.size() / value_bytes : columns.size();
+  const auto count = static_cast<std::int64_t>(wanted);
   check_sparse_request(about, "entries", first, count,
                        about.sparse ? about.sparse->num_entries : 0);
-  const std::size_t value_bytes = size_of(about.leading.dtype);
-  if (!values.empty() && values.size() != columns.size() * value_bytes) {
+  if (!values.empty() && values.size() != wanted * value_bytes) {
     throw Error(ErrorCode::invalid_argument,
                 about.path + ": " + std::to_string(count) + " entries have values of " +
-                    std::to_string(columns.size() * value_bytes) + " bytes, the buffer has " +
+                    std::to_string(wanted * value_bytes) + " bytes, the buffer has " +
                     std::to_string(values.size()));
   }
   std::int64_t before = 0;  // entries of the files before
@@ -177,7 +178,7 @@ void Dataset::read_entries(std::int64_t first, std::span<std::int64_t> columns,
       const auto at = static_cast<std::size_t>(begin - first);
       const auto part = static_cast<std::size_t>(end - begin);
       h5::read_entries(
-          matrix, begin - before, columns.subspan(at, part),
+          matrix, begin - before, columns.empty() ? columns : columns.subspan(at, part),
           values.empty() ? values : values.subspan(at * value_bytes, part * value_bytes),
           file->info.path);
     }

@@ -247,6 +247,10 @@ void read_row_begins(const SparseMatrix& matrix, std::int64_t first, std::span<s
 
 void read_entries(const SparseMatrix& matrix, std::int64_t first, std::span<std::int64_t> columns,
                   std::span<std::byte> values, const std::string& path) {
+  if (!values.empty()) {
+    read_rows(*matrix.values, first, std::ssize(values) / matrix.values->row_bytes, values, path);
+  }
+  if (columns.empty()) return;
   const std::int64_t count = std::ssize(columns);
   const auto bytes = std::as_writable_bytes(columns);
   if (matrix.index_dtype() == DType::int64) {
@@ -269,7 +273,6 @@ void read_entries(const SparseMatrix& matrix, std::int64_t first, std::span<std:
                     " have column " + std::to_string(column) + " of " +
                     std::to_string(matrix.columns) + " (indices); write it again");
   }
-  if (!values.empty()) read_rows(*matrix.values, first, count, values, path);
 }
 
 SparseRows read_sparse(std::span<const SparsePart> parts, const SparseInfo& info, DType dtype) {

@@ -77,16 +77,20 @@ void for_each_rows(const chunkio::Dataset& dataset, const Take& take) {
   }
 }
 
-/// Calls take(columns, values) for entries [begin, end), in blocks.
+enum class Parts : std::uint8_t { columns, values, both };
+
+/// Calls take(columns, values) for entries [begin, end), in blocks. Parts that are not wanted are
+/// empty.
 template <class Take>
 void for_each_entries(const chunkio::Dataset& dataset, std::int64_t begin, std::int64_t end,
-                      bool with_values, const Take& take) {
+                      Parts parts, const Take& take) {
   std::vector<std::int64_t> columns;
   std::vector<std::byte> values;
   for (std::int64_t at = begin; at < end; at += kBlock) {
     cli::StopSignal::check();
-    columns.resize(static_cast<std::size_t>(std::min(kBlock, end - at)));
-    if (with_values) values.resize(columns.size() * size_of(dataset.info().leading.dtype));
+    const auto count = static_cast<std::size_t>(std::min(kBlock, end - at));
+    if (parts != Parts::values) columns.resize(count);
+    if (parts != Parts::columns) values.resize(count * size_of(dataset.info().leading.dtype));
     dataset.read_entries(at, columns, values);
     take(std::span<const std::int64_t>(columns), std::span<const std::byte>(values));
   }
@@ -114,7 +118,7 @@ void write_npz(const chunkio::Dataset& dataset, const cli::AtomicFolder& folder,
   };
   NpzWriter out(folder.create(matrix_file(MatrixFormat::npz)));
   out.begin("indices", descr(index), shape_of(entries), entries * index_bytes);
-  for_each_entries(dataset, 0, entries, false, [&](auto columns, auto) {
+  for_each_entries(dataset, 0, entries, Parts::columns, [&](auto columns, auto) {
     add(out, columns);
     progress.add(std::ssize(columns));
   });
@@ -130,11 +134,11 @@ void write_npz(const chunkio::Dataset& dataset, const cli::AtomicFolder& folder,
   const std::array<std::int64_t, 2> shape = {dataset.size(), info.sparse->columns};
   out.begin("shape", descr(DType::int64), "(2,)", sizeof(shape));
   out.add(std::as_bytes(std::span(shape)));
-  out.begin("data", descr(info.leading.dtype), shape_of(entries),
-            entries * static_cast<std::int64_t>(size_of(info.leading.dtype)));
-  for_each_entries(dataset, 0, entries, true, [&](auto columns, auto values) {
+  const auto value_bytes = static_cast<std::int64_t>(size_of(info.leading.dtype));
+  out.begin("data", descr(info.leading.dtype), shape_of(entries), entries * value_bytes);
+  for_each_entries(dataset, 0, entries, Parts::values, [&](auto, auto values) {
     out.add(values);
-    progress.add(std::ssize(columns));
+    progress.add(std::ssize(values) / value_bytes);
   });
   out.close();
 }
@@ -157,21 +161,22 @@ void write_mtx(const chunkio::Dataset& dataset, const cli::AtomicFolder& folder,
   for_each_rows(dataset, [&](std::int64_t first, std::span<const std::int64_t> begins) {
     std::int64_t entry = begins.front();
     std::size_t row = 0;
-    for_each_entries(dataset, begins.front(), begins.back(), true, [&](auto columns, auto values) {
-      for (std::size_t i = 0; i < columns.size(); ++i, ++entry) {
-        while (begins[row + 1] <= entry) ++row;
-        std::string& text = out.text();
-        append_count(text, first + static_cast<std::int64_t>(row) + 1);
-        text += ' ';
-        append_count(text, columns[i] + 1);
-        text += ' ';
-        append_number(text, dtype, values.data() + i * value_bytes);
-        text += '\n';
-        out.flush_if_full();
-      }
-      // Of the two readings of .npz.
-      progress.add(2 * std::ssize(columns));
-    });
+    for_each_entries(dataset, begins.front(), begins.back(), Parts::both,
+                     [&](auto columns, auto values) {
+                       for (std::size_t i = 0; i < columns.size(); ++i, ++entry) {
+                         while (begins[row + 1] <= entry) ++row;
+                         std::string& text = out.text();
+                         append_count(text, first + static_cast<std::int64_t>(row) + 1);
+                         text += ' ';
+                         append_count(text, columns[i] + 1);
+                         text += ' ';
+                         append_number(text, dtype, values.data() + i * value_bytes);
+                         text += '\n';
+                         out.flush_if_full();
+                       }
+                       // Of the two readings of .npz.
+                       progress.add(2 * std::ssize(columns));
+                     });
   });
   out.close();
 }
