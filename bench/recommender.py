@@ -18,9 +18,8 @@ import time
 
 import numpy as np
 import torch
-from torch.utils.dlpack import from_dlpack
 
-import chunkio
+import chunkio.torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "peers"), str(HERE.parent / "samples" / "python")]
@@ -31,9 +30,8 @@ import train_vae  # noqa: E402
 
 
 def by_chunkio(data, batch):
-    loader, densify = chunkio.Loader(data, batch_size=batch, seed=7, num_epochs=1), chunkio.Densifier(data, binary=True)
-    for rows in loader:
-        yield from_dlpack(densify(rows)), np.asarray(rows.sample_ids)
+    for x, _, ids in chunkio.torch.DataLoader(data, batch, seed=7, binary=True, sample_ids=True, num_epochs=1):
+        yield x, ids
 
 
 class Rows(torch.utils.data.Dataset):

@@ -6,7 +6,7 @@
 //   exact, fast  an epoch of random resized crops of 224x224, batches of 128
 //   center       the same with the middle of each image, its shorter side resized to 256
 //   whole        libjpeg-turbo decoding every image whole, bytes in memory, same threads
-//   peers        the same work by torchvision and FFCV (--peers): random resized crops of 224x224
+//   peers        the same work by FFCV, DALI and torchvision (--peers): random resized crops of 224x224
 //
 // Pixels are compared with Pillow's by tests/scripts/decode_test.py.
 
@@ -172,6 +172,7 @@ using State = MadeWhenAsked<Encoded, EncodedOptions>;
 
 void measure_peers(State& state, Report& report) {
   const std::vector<Peer> peers = {{"FFCV", "ffcv_encoded.py", "ffcv", at_least(1.5)},
+                                   {"DALI", "dali_encoded.py", "nvidia.dali"},
                                    {"torchvision", "torchvision_encoded.py", "torchvision"}};
   for (const Peer& peer : peers) {
     try_peer(peer, state.options.peers, {"Loader / " + peer.name, kPhotograph.name}, report,

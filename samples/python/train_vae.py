@@ -16,9 +16,9 @@ import time
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.dlpack import from_dlpack
 
 import chunkio
+import chunkio.torch
 
 EPOCHS, BATCH, KL_WEIGHT = 8, 500, 0.2
 
@@ -44,9 +44,7 @@ def ndcg(model: Autoencoder, data: chunkio.Dataset, best: int = 100) -> float:
     generator = torch.Generator().manual_seed(7)
     discount = 1 / torch.arange(2, best + 2).log2()
     total, users = 0.0, 0
-    densify = chunkio.Densifier(data, binary=True)
-    for rows in chunkio.Loader(data, batch_size=BATCH, order="sequential"):
-        x = from_dlpack(densify(rows))
+    for x, _ in chunkio.torch.DataLoader(data, BATCH, binary=True, order="sequential"):
         hidden = (x > 0) & (torch.rand(x.shape, generator=generator) < 0.2)
         scores, _ = model(x.masked_fill(hidden, 0))
         scores[(x > 0) & ~hidden] = -torch.inf  # what they are known to like
@@ -63,24 +61,23 @@ def main(path: str, held_out: str | None = None) -> None:
     data = chunkio.Dataset(path)
     model = Autoencoder(data.shape[1])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    loader, densify = chunkio.Loader(data, batch_size=BATCH, seed=7), chunkio.Densifier(data, binary=True)
+    loader = chunkio.torch.DataLoader(data, BATCH, seed=7, binary=True)
     for epoch in range(EPOCHS):
         model.train()
-        start, total, dense_seconds = time.perf_counter(), 0.0, 0.0
-        for rows in loader:
-            before = time.perf_counter()
-            x = from_dlpack(densify(rows))
-            dense_seconds += time.perf_counter() - before
+        start, total, waited = time.perf_counter(), 0.0, 0.0
+        asked = start
+        for x, _ in loader:
+            waited += time.perf_counter() - asked
             scores, divergence = model(x)
             loss = -(functional.log_softmax(scores, 1) * x).sum(1).mean() + KL_WEIGHT * divergence
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             total += float(loss.detach()) * len(x)
+            asked = time.perf_counter()
         seconds = time.perf_counter() - start
-        stall = loader.stats(epoch)["stall_seconds"]
-        print(f"epoch {epoch}: loss {total / len(data):.1f}, {len(data) / seconds:.0f} users/s, stall {stall:.3f} s, "
-              f"{dense_seconds:.3f} s to dense rows")
+        print(f"epoch {epoch}: loss {total / len(data):.1f}, {len(data) / seconds:.0f} users/s, "
+              f"{100 * waited / seconds:.1f} % of it waiting for rows")
     other = chunkio.Dataset(held_out) if held_out else data
     print(f"NDCG@100 {ndcg(model, other):.3f} of {len(other)} users")
 

@@ -149,7 +149,7 @@ def test_vae(run, tmp_path):
                  ratings(tmp_path / "test.h5ad", 300, 2))
     # Ranked by chance it is about 0.1.
     assert float(re.search(r"NDCG@100 (\S+)", output)[1]) > 0.45, output
-    assert "stall" in output
+    assert "waiting for rows" in output
 
 
 @pytest.mark.parametrize("processes", [1, 4])

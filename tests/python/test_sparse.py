@@ -163,6 +163,32 @@ def test_torch(tmp_path, index):
         np.testing.assert_array_equal(matrix.to_dense().numpy(), dense[np.asarray(batch.sample_ids)])
 
 
+def test_torch_data_loader(tmp_path):
+    torch = pytest.importorskip("torch")
+    import chunkio.torch
+
+    arrays, dense = make_matrix()
+    path = write(tmp_path / "cells.h5ad", arrays)
+    small = {"batch_size": 64, "seed": 3, "sample_ids": True}
+    for x, labels, rows in chunkio.torch.DataLoader(path, **small):
+        assert x.dtype == torch.float32
+        np.testing.assert_array_equal(x.numpy(), dense[rows.numpy()])
+        np.testing.assert_array_equal(labels.numpy(), rows.numpy() % 7)
+    for x, _, rows in chunkio.torch.DataLoader(path, dtype=torch.bfloat16, binary=True, **small):
+        np.testing.assert_array_equal(x.float().numpy(), dense[rows.numpy()] != 0)
+    for x, _, rows in chunkio.torch.DataLoader(path, row_sum=100, log1p=True, **small):
+        sums = x.exp().sub(1).sum(1)
+        np.testing.assert_allclose(sums[rows != 7], 100, rtol=1e-4)
+    for x, _, rows in chunkio.torch.DataLoader(path, dtype=None, **small):
+        assert x.layout == torch.sparse_csr
+        np.testing.assert_array_equal(x.to_dense().numpy(), dense[rows.numpy()])
+    for wrong in ({"flip": True}, {"mean": 0.5}, {"memory_format": torch.channels_last}):
+        with pytest.raises(ValueError, match=r"cells\.h5ad has rows of a CSR matrix"):
+            chunkio.torch.DataLoader(path, **wrong)
+    with pytest.raises(ValueError, match="need a dtype"):
+        chunkio.torch.DataLoader(path, dtype=None, binary=True)
+
+
 def test_damage(tmp_path):
     arrays, _ = make_matrix()
     arrays["indices"][40] = COLUMNS

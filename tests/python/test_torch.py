@@ -45,6 +45,8 @@ def test_uint8_as_stored(make_file):
     for option in ("flip", "random_resized_crop"):
         with pytest.raises(ValueError, match="dtype None"):
             chunkio.torch.DataLoader(path, dtype=None, **{option: True})
+    with pytest.raises(ValueError, match="no sparse rows"):
+        chunkio.torch.DataLoader(path, binary=True)
 
 
 def test_what_is_held_stays(make_file):
@@ -106,6 +108,65 @@ def test_epochs_and_states(make_file):
     again.load_state_dict(state)
     rest = [labels.tolist() for _, labels in pickle.loads(pickle.dumps(loader))]
     assert [labels.tolist() for _, labels in again] == rest == second[6:]
+
+
+@pytest.mark.parametrize("taken", [0, 1, 14, 15])
+def test_what_is_made_ahead_was_not_delivered(make_file, taken):
+    path = make_file()
+    plain = chunkio.Loader(chunkio.Dataset(path), **SMALL)
+    loader = chunkio.torch.DataLoader(path, sample_ids=True, **SMALL, **SCALE)
+    batches, expected = iter(loader), iter(plain)
+    for _ in range(taken):
+        next(expected)
+        next(batches)
+    assert loader.state_dict() == plain.state_dict()
+    loader.load_state_dict(loader.state_dict())
+    assert [rows.tolist() for *_, rows in loader] == [ids(batch) for batch in expected] or taken == 15
+
+
+def test_what_was_made_before_damage_is_delivered(make_file):
+    loader = chunkio.torch.DataLoader(make_file(), sample_ids=True, **SMALL, **SCALE)
+    reader = loader._loader._loader
+
+    class Damaged:
+        def __init__(self, core, whole):
+            self.core, self.left = core, whole
+
+        def next(self, *, wait=True):
+            if self.left == 0:
+                raise chunkio.Error("damaged")
+            self.left -= 1
+            return self.core.next(wait=wait)
+
+    whole = rows_of(loader.dataset.path)
+    reader._loader = Damaged(reader._loader, 3)
+    delivered = []
+    with pytest.raises(chunkio.Error, match="damaged"):
+        for *_, rows in loader:
+            delivered.append(rows.tolist())
+    assert delivered == [list(rows) for rows in whole[:3]]
+
+
+def test_an_interrupted_wait_loses_nothing(make_file):
+    path = make_file()
+    loader = chunkio.torch.DataLoader(path, sample_ids=True, **SMALL, **SCALE)
+    batches = iter(loader)
+    rows = next(batches)[2].tolist()
+    look_ahead, calls = loader._loader._look_ahead, []
+
+    def interrupted():
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return look_ahead()
+
+    loader._loader._look_ahead = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    again = chunkio.torch.DataLoader(path, sample_ids=True, **SMALL, **SCALE)
+    again.load_state_dict(loader.state_dict())
+    rows += [row for *_, part in again for row in part.tolist()]
+    assert sorted(rows) == list(range(230))
 
 
 def test_pytorchs_own_loader(make_file):

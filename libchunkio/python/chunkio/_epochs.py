@@ -61,7 +61,7 @@ class Epochs(Generic[BatchT]):
         Equal on all ranks that have taken equally many batches; names the contents of the file, never its path.
         """
         inside = self._inside or self._restored
-        state: dict[str, Any] = json.loads(self._core.state() if inside else self._core.state_at(self._epoch, 0))
+        state: dict[str, Any] = json.loads(self._place() if inside else self._core.state_at(self._epoch, 0))
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -102,6 +102,10 @@ class Epochs(Generic[BatchT]):
 
     def _next(self) -> BatchT | None:
         raise NotImplementedError
+
+    def _place(self) -> str:
+        """The state behind the batch that was delivered last, inside of an epoch."""
+        return self._core.state()
 
     def _begin(self) -> int:
         """Goes to the epoch of a `for`. Returns whose turn it is now."""

@@ -13,6 +13,7 @@ import json
 import numbers
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 import torch
@@ -23,8 +24,8 @@ from ._core import Batch
 from ._dataset import Dataset
 from ._epochs import Epochs
 from ._loader import Loader
-from ._normalizer import Normalizer
-from .errors import InvalidArgumentError, NotFoundError
+from ._normalizer import Densifier, Normalizer
+from .errors import InvalidArgumentError, NotFoundError, TimedOutError
 
 __all__ = ["DataLoader", "IterableDataset"]
 
@@ -44,7 +45,9 @@ class DataLoader:
     pickle: as `chunkio.Loader`.
 
     A batch is (images, labels): images float32, float16 or bfloat16 [B,C,H,W] on `device`, or uint8 as stored; labels
-    int64 [B], uint8 [B,A] of a table of attributes, or None of a dataset without labels.
+    int64 [B], uint8 [B,A] of a table of attributes, or None of a dataset without labels. On the CPU the next batch is
+    made while one is used. Rows of a CSR matrix come in place of images: dense [B, columns], or as torch.sparse_csr
+    with dtype None.
 
     Args:
         dataset: a `chunkio.Dataset`, or the path of one.
@@ -58,6 +61,7 @@ class DataLoader:
         mean, std: of value / 255, one number a channel or one for all. Default: those of the file.
         crop_size: (height, width) of the result, or one number for both.
         padding, random_crop, random_resized_crop, scale, ratio, flip: as in `chunkio.Normalizer`.
+        binary, row_sum, log1p: of rows of a CSR matrix, as in `chunkio.Densifier`.
         distributed: "auto" takes rank and world size from torch.distributed, else from what the launcher has set
             (torchrun, Open MPI, PMI, Slurm), else this is the only reader; False: the only reader.
         uneven: where ranks differ by one sample: "pad", "drop" or "exact".
@@ -94,6 +98,9 @@ class DataLoader:
         scale: tuple[float, float] = (0.08, 1.0),
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
         flip: bool = False,
+        binary: bool = False,
+        row_sum: float | None = None,
+        log1p: bool = False,
         distributed: Literal["auto"] | bool = "auto",
         uneven: Literal["pad", "drop", "exact"] = "pad",
         sample_ids: bool = False,
@@ -148,14 +155,26 @@ class DataLoader:
             "flip": flip,
             "seed": seed,
         }
-        self._loader: Loader | _DeviceLoader
-        self._normalize: Normalizer | None = None
+        scaled = mean is not None or std is not None
+        of_images = scaled or height or padding or random_crop or random_resized_crop or flip
+        of_sparse_rows = binary or row_sum is not None or log1p
+        if self._dataset.sparse and (of_images or self._channels_last):
+            raise InvalidArgumentError(
+                f"{self._dataset.path} has rows of a CSR matrix: mean, std, crops, flips, channels_last are of images"
+            )
+        if of_sparse_rows and not self._dataset.sparse:
+            raise InvalidArgumentError(
+                f"{self._dataset.path} has no sparse rows, which binary, row_sum and log1p are of"
+            )
+        if dtype is None and self._device.type != "cpu":
+            raise InvalidArgumentError(f"device {self._device} delivers normalised images: dtype cannot be None")
+        if dtype is None and (of_images or of_sparse_rows):
+            raise InvalidArgumentError(
+                "dtype None delivers what is stored: mean, std, crops, flips, binary, row_sum and log1p need a dtype"
+            )
         if dtype is not None:
             normalize["dtype"] = _DTYPES[dtype]
-        elif self._device.type != "cpu":
-            raise InvalidArgumentError(f"device {self._device} delivers normalised images: dtype cannot be None")
-        elif mean is not None or std is not None or height or padding or random_crop or random_resized_crop or flip:
-            raise InvalidArgumentError("dtype None delivers images as stored: mean, std, crops and flips need a dtype")
+        self._loader: Loader | _MadeAhead | _DeviceLoader
         if self._device.type == "cuda":
             self._loader = _DeviceLoader(self._dataset, self._device, options, {**normalize, **(device_options or {})})
             return
@@ -163,9 +182,16 @@ class DataLoader:
             raise InvalidArgumentError(f'device must be "cpu" or a CUDA device, got {self._device}')
         if device_options:
             raise InvalidArgumentError("device_options are for a CUDA device")
-        if dtype is not None:
-            self._normalize = Normalizer(self._dataset, num_threads=num_threads, **normalize)
         self._loader = Loader(self._dataset, **options)
+        if dtype is None:
+            return
+        make: Normalizer | Densifier
+        if self._dataset.sparse:
+            dense = {"dtype": normalize["dtype"], "binary": binary, "row_sum": row_sum, "log1p": log1p}
+            make = Densifier(self._dataset, num_threads=num_threads, **dense)
+        else:
+            make = Normalizer(self._dataset, num_threads=num_threads, **normalize)
+        self._loader = _MadeAhead(self._loader, make, self._fields)
 
     @property
     def dataset(self) -> Dataset:
@@ -186,12 +212,12 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self._loader, Loader):
-            return map(self._deliver, iter(self._loader))
+            return map(self._as_stored, iter(self._loader))
         return map(self._shape, iter(self._loader))
 
-    def _deliver(self, batch: Batch) -> Any:
-        images = from_dlpack(batch.leading if self._normalize is None else self._normalize(batch))
-        return self._shape(_parts(batch, images, self._fields))
+    def _as_stored(self, batch: Batch) -> Any:
+        rows = batch.leading.to_torch() if self._dataset.sparse else from_dlpack(batch.leading)
+        return self._shape(_parts(batch, rows, self._fields))
 
     def _shape(self, parts: _Parts) -> Any:
         images, labels, fields, sample_ids = parts
@@ -223,6 +249,76 @@ class DataLoader:
     def close(self) -> None:
         """Stops reading and gives the memory back; what is held stays valid."""
         self._loader.close()
+
+
+class _MadeAhead(Epochs["_Parts"]):
+    """What a Normalizer or a Densifier makes of the batches of a loader: the next one is made while one is used."""
+
+    def __init__(self, loader: Loader, make: Normalizer | Densifier, fields: Sequence[str]) -> None:
+        super().__init__(loader._loader)
+        self._loader = loader
+        self._make = make
+        self._fields = fields
+        self._maker = ThreadPoolExecutor(1, "chunkio make")
+        self._ahead: Future[_Parts | None] | None = None
+        self._position = (0, 0)  # epoch, and batches of it that were delivered
+
+    def __iter__(self) -> Iterator[_Parts]:
+        return self._tensors(self._begin())
+
+    def _tensors(self, turn: int) -> Iterator[_Parts]:
+        while (parts := self._take(turn)) is not None:
+            yield parts
+            del parts
+
+    def _begin(self) -> int:
+        turn = super()._begin()
+        self._go_on()
+        return turn
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Nothing that was made ahead comes next."""
+        self._ahead = None
+        self._position = self._core.position()
+
+    def _next(self) -> _Parts | None:
+        self._core.position()  # raises in a forked child, which has no thread that makes anything
+        if self._ahead is None:
+            self._ahead = self._maker.submit(self._parts, self._loader._next())
+        parts = self._ahead.result()
+        if parts is None:
+            return None
+        # If this is interrupted, the parts are still ahead.
+        self._ahead = self._look_ahead()
+        self._position = (self._position[0], self._position[1] + 1)
+        return parts
+
+    def _look_ahead(self) -> Future[_Parts | None] | None:
+        """Begins with the batch after, if it has been read: nobody waits for a disk here."""
+        try:
+            return self._maker.submit(self._parts, self._loader._loader.next(wait=False))
+        except TimedOutError:
+            return None
+        except Exception as error:  # of the batch after, so its turn comes
+            failed: Future[_Parts | None] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def _parts(self, batch: Batch | None) -> _Parts | None:
+        return None if batch is None else _parts(batch, from_dlpack(self._make(batch)), self._fields)
+
+    def _place(self) -> str:
+        return self._core.state_at(*self._position)
+
+    def stats(self) -> dict[str, Any]:
+        return self._loader.stats()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _MadeAhead, (self._loader, self._make, self._fields), self.state_dict()
 
 
 class _DeviceLoader(Epochs[_core.DeviceBatch]):

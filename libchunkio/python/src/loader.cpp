@@ -1,4 +1,5 @@
 /// chunkio::Loader.
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -120,10 +121,11 @@ Loader make_loader(const PyDataset& dataset, LoaderOptions options) {
 
 using PyLoader = LoaderInTurns<Loader>;
 
-std::optional<Batch> next(PyLoader& self) {
-  return self.with([](Loader& loader) -> std::optional<Batch> {
+std::optional<Batch> next(PyLoader& self, bool wait) {
+  return self.with([wait](Loader& loader) -> std::optional<Batch> {
     const LoaderPosition before = loader.position();
-    std::optional<Batch> batch = loader.next();
+    std::optional<Batch> batch =
+        loader.next({}, wait ? kForever : std::chrono::nanoseconds::zero());
     if (!batch) return batch;
     try {
       check_signals();
@@ -150,7 +152,9 @@ void bind_loader(nb::module_& module) {
                 make_loader(dataset, loader_options(keywords, dataset.info().num_samples)));
           },
           nb::sig("def __init__(self, dataset: Dataset, **options: typing.Any) -> None"))
-      .def("next", &next)
+      .def("next", &next, nb::kw_only(), nb::arg("wait") = true,
+           "The next batch; None at the end of the epoch. Raises TimedOutError if it is not ready "
+           "and `wait` is False.")
       .def(
           "state_at",
           [](PyLoader& self, std::int64_t epoch, std::int64_t step) {
