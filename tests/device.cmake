@@ -4,9 +4,11 @@ chunkio_add_unit_tests(
   device_test ALONE "DeviceLoaderTest.StatisticsName*"
   SOURCES unit/device/augmentation_test.cpp
           unit/advice/device_bottleneck_test.cpp
+          unit/device/dense_row_test.cpp
           unit/device/densifier_test.cpp
           unit/device/device_loader_memory_test.cpp
           unit/device/device_loader_resume_test.cpp
+          unit/device/device_loader_sparse_test.cpp
           unit/device/device_loader_test.cpp
           unit/device/device_loader_wait_test.cpp
           unit/device/echo_deal_test.cpp

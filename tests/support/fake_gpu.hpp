@@ -30,6 +30,7 @@
 
 #include "device/gpu.hpp"
 #include "device/normalize_tile.hpp"
+#include "support/dense_kernel.hpp"
 #include "support/kernel_cases.hpp"
 
 namespace chunkio::test {
@@ -223,6 +224,11 @@ class FakeGpu : public device::Gpu {
       std::this_thread::sleep_for(kernel_takes_.load());
       make_batch(plan, labels, work);
     });
+  }
+  void densify(const device::DensePlan& plan, const device::LabelPlan& labels,
+               const device::DenseWork& work, device::StreamHandle stream) override {
+    count("densify");
+    of(stream).push([plan, labels, work] { run_dense_kernels(plan, labels, work); });
   }
   void gather(const device::GatherWork& work, device::StreamHandle stream) override {
     count("gather");

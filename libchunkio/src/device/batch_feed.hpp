@@ -1,4 +1,4 @@
-/// What a DeviceLoader makes its batches of: images on the device, and which of them come next.
+/// What a DeviceLoader makes its batches of: images or rows on the device, and which of them come next.
 ///
 /// They come from the loader, batch by batch (Uploader), or lie on the device (ResidentFeed).
 #pragma once
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,13 @@ namespace chunkio::device {
 struct EchoBuffer {
   // On the device.
   const std::byte* images = nullptr;
+  /// Of a CSR matrix, in place of images.
+  struct {
+    const std::byte* columns = nullptr;
+    const std::byte* values = nullptr;
+    /// Of each row on the device its first entry, and where the last one ends. In host memory.
+    std::span<const std::int64_t> row_begins = {};
+  } sparse;
   const std::byte* labels = nullptr;
   std::vector<const std::byte*> fields;  ///< One for each of SidePlan::fields.
   // Both empty where nothing is copied.

@@ -7,6 +7,7 @@
 
 #include <chunkio/error.hpp>
 
+#include "device/dense_kernel.cuh"
 #include "device/gpu.hpp"
 #include "device/normalize_kernel.cuh"
 
@@ -345,6 +346,11 @@ class CudaGpu final : public Gpu {
                  StreamHandle stream) override {
     const CurrentDevice current(context_);
     check(launch_normalize(plan, labels, work, stream), "launch the normalising kernel");
+  }
+  void densify(const DensePlan& plan, const LabelPlan& labels, const DenseWork& work,
+               StreamHandle stream) override {
+    const CurrentDevice current(context_);
+    check(launch_densify(plan, labels, work, stream), "launch the kernel of dense rows");
   }
   void gather(const GatherWork& work, StreamHandle stream) override {
     const CurrentDevice current(context_);

@@ -13,6 +13,7 @@
 #include "base/require.hpp"
 #include "base/streaming_copy.hpp"
 #include "device/dense_lines.hpp"
+#include "device/dense_plan.hpp"
 #include "device/thread_team.hpp"
 #include "device/value.hpp"
 
@@ -100,17 +101,6 @@ void transform(std::vector<float>& values, const DenseOptions& options) {
   }
 }
 
-/// The bits of a value that is no NaN, or of a NaN.
-template <DType dtype>
-typename device::Element<dtype>::Type element_of(float value) noexcept {
-  if constexpr (dtype == DType::float32) {
-    return value;
-  } else {
-    constexpr std::uint16_t kNaN = dtype == DType::float16 ? 0x7E00 : 0x7FC0;
-    return std::isnan(value) ? kNaN : device::Element<dtype>::of(value);
-  }
-}
-
 }  // namespace
 
 struct Densifier::Impl {
@@ -159,7 +149,7 @@ struct Densifier::Impl {
       if (!ascending) sort(row);
       transform(row.values, options);
       for (std::size_t k = 0; k < row.columns.size(); ++k) {
-        lines.put(i * columns + row.columns[k], element_of<dtype>(row.values[k]));
+        lines.put(i * columns + row.columns[k], device::element_of<dtype>(row.values[k]));
       }
     }
     lines.finish();
@@ -172,16 +162,7 @@ struct Densifier::Impl {
 };
 
 Densifier::Densifier(std::int64_t columns, DenseOptions options, std::int64_t num_threads) {
-  using base::require;
-  require(columns >= 1, "columns must be >= 1, got " + std::to_string(columns));
-  require(
-      options.dtype == DType::float32 || options.dtype == DType::float16 ||
-          options.dtype == DType::bfloat16,
-      "dtype must be float32, float16 or bfloat16, got " + std::string(to_string(options.dtype)));
-  require(!options.row_sum || (*options.row_sum > 0 && std::isfinite(*options.row_sum)),
-          "row_sum must be above 0 and finite");
-  require(!options.binary || (!options.row_sum && !options.log1p),
-          "binary makes every value 1; leave out row_sum and log1p");
+  device::check_dense_options(columns, options);
   impl_ = std::make_unique<Impl>(columns, options, device::checked_threads(num_threads));
 }
 

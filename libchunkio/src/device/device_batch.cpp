@@ -13,8 +13,15 @@ namespace chunkio::cuda {
 
 DeviceBatch::DeviceBatch(std::shared_ptr<chunkio::internal::OutputSlot> slot) noexcept
     : slot_(std::move(slot)) {}
-Tensor DeviceBatch::images() const { return slot_ ? slot_->image_tensor : Tensor{}; }
+Tensor DeviceBatch::leading() const { return slot_ ? slot_->leading_tensor : Tensor{}; }
 Tensor DeviceBatch::labels() const { return slot_ ? slot_->label_tensor : Tensor{}; }
+
+Tensor DeviceBatch::images() const {
+  if (!slot_ || slot_->side->layout.has_images) return leading();
+  throw Error(ErrorCode::unsupported, "the batch has no images, but rows of the sparse matrix " +
+                                          slot_->side->layout.leading.info.name +
+                                          "; take them with leading()");
+}
 
 Tensor DeviceBatch::operator[](std::string_view name) const {
   if (!slot_) {
@@ -23,7 +30,7 @@ Tensor DeviceBatch::operator[](std::string_view name) const {
   }
   const read::RingLayout& layout = slot_->side->layout;
   const std::size_t array = read::find_array(layout, name);
-  if (array == read::kLeading) return images();
+  if (array == read::kLeading) return leading();
   if (!layout.has_labels) return slot_->field_tensors[array];
   return array == 0 ? labels() : slot_->field_tensors[array - 1];
 }
@@ -43,7 +50,7 @@ void DeviceBatch::use_on(Stream stream) const {
 bool DeviceBatch::contains(const Tensor& tensor) const {
   if (!slot_ || tensor.empty()) return false;
   const auto& fields = slot_->field_tensors;
-  return tensor == images() || tensor == labels() ||
+  return tensor == leading() || tensor == labels() ||
          std::find(fields.begin(), fields.end(), tensor) != fields.end();
 }
 

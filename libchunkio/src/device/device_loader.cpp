@@ -15,14 +15,13 @@
 
 #include "base/require.hpp"
 #include "base/trace.hpp"
-#include "device/augmentation.hpp"
+#include "device/batch_maker.hpp"
 #include "device/bounded_wait.hpp"
 #include "device/device_options.hpp"
 #include "device/device_state.hpp"
 #include "device/echo_deal.hpp"
 #include "device/gpu.hpp"
 #include "device/memory_needs.hpp"
-#include "device/normalize_plan.hpp"
 #include "device/output_ring.hpp"
 #include "device/pinned_ring.hpp"
 #include "device/resident_feed.hpp"
@@ -56,10 +55,11 @@ struct DeviceLoader::Impl {
         dataset(loader.dataset()),
         loader_options(loader.options()),
         num_batches(loader.num_steps()),
-        plan(supported(device::make_normalize_plan(dataset.info(), options.normalize))),
         side(device::SidePlan::of(loader, options.label_dtype)),
+        maker(device::make_batch_maker(gpu, dataset.info(), options, side.labels,
+                                       loader_options.seed)),
         counted{.echo = options.echo,
-                .dtype = plan.dtype,
+                .dtype = maker->dtype(),
                 .dataset_bytes = device::ResidentDataset::footprint(loader, side),
                 .free_device_bytes = gpu->memory().free_bytes},
         stream(gpu) {
@@ -78,8 +78,8 @@ struct DeviceLoader::Impl {
         fits_device(loader) && (whole.fit() || options.resident == DeviceResident::require);
     (keep ? whole : fed).require_room();
     outputs =
-        std::make_shared<device::OutputRing>(gpu, options.max_held, loader_options.batch_size, plan,
-                                             side, options.pin_memory, keep ? whole : fed);
+        std::make_shared<device::OutputRing>(gpu, options.max_held, loader_options.batch_size,
+                                             *maker, side, options.pin_memory, keep ? whole : fed);
     std::optional<device::ResidentDataset> uploaded = keep ? upload(loader, whole) : std::nullopt;
     if (uploaded) {
       counted.resident = true;
@@ -90,7 +90,8 @@ struct DeviceLoader::Impl {
       // Nothing is read into the ring of a loader whose dataset is resident.
       pinned = device::PinnedRing::of(gpu, loader, options.pin_memory);
       counted.pinned = pinned != nullptr;
-      feed = std::make_unique<device::Uploader>(gpu, std::move(loader), big, side, fed);
+      feed = std::make_unique<device::Uploader>(gpu, std::move(loader), big, side,
+                                                options.pin_memory, fed);
     }
     if (restored) go_to(*restored, 0, state);
   }
@@ -103,14 +104,9 @@ struct DeviceLoader::Impl {
     }
   }
 
-  [[nodiscard]] device::NormalizePlan supported(device::NormalizePlan made) const {
-    gpu->require_supported(made);
-    return made;
-  }
-
   [[nodiscard]] device::MemoryNeeds needs_with(std::int64_t input_bytes, bool of_dataset) const {
     return {.output_bytes = device::OutputRing::footprint(options.max_held,
-                                                          loader_options.batch_size, plan, side),
+                                                          loader_options.batch_size, *maker, side),
             .input_bytes = input_bytes,
             .free_bytes = counted.free_device_bytes,
             .batch_size = loader_options.batch_size,
@@ -337,31 +333,28 @@ struct DeviceLoader::Impl {
     slot.echo_pass = pass;
     slot.consumers.assign(1, consumer);
     describe(slot, std::ssize(rows));
-    plan_rows(slot, rows);
+    slot.sample_ids.clear();
+    for (const std::int32_t row : rows) {
+      slot.sample_ids.push_back(current->sample_ids[static_cast<std::size_t>(row)]);
+    }
+    maker->write_tasks(*current, rows, pass, slot.host_tasks.get());
     // After what the host did: on an idle stream its time would count as the kernel's.
     gpu->record(slot.wait_begun.get(), consumer);
     gpu->record(slot.begun.get(), stream.get());
     if (!rows.empty()) {
-      const std::size_t task_bytes =
-          rows.size() * static_cast<std::size_t>(device::row_task_bytes(plan));
+      const std::size_t task_bytes = rows.size() * static_cast<std::size_t>(maker->task_bytes());
       if (slot.host_tasks.locked()) {
         gpu->fetch(slot.tasks.get(), slot.host_tasks.get(), task_bytes, stream.get());
       } else {
         gpu->copy_to_device(slot.tasks.get(), slot.host_tasks.get(), task_bytes, stream.get());
       }
-      const auto* const tasks = reinterpret_cast<const RowTask*>(slot.tasks.get());
-      gpu->normalize(
-          plan, side.labels,
-          {.images = current->images,
-           .labels = current->labels,
-           .tasks = tasks,
-           .num_rows = std::ssize(rows),
-           .output = slot.images.get(),
-           .output_labels = slot.labels.get(),
-           .boxes = plan.resized_crop ? reinterpret_cast<const image::Box*>(tasks + rows.size())
-                                      : nullptr,
-           .scratch = outputs->resize_scratch()},
-          stream.get());
+      maker->make(*current,
+                  {.tasks = slot.tasks.get(),
+                   .num_rows = std::ssize(rows),
+                   .output = slot.leading.get(),
+                   .output_labels = slot.labels.get(),
+                   .scratch = outputs->scratch()},
+                  stream.get());
       gather_fields(slot, std::ssize(rows));
     }
     gpu->record(slot.computed.get(), stream.get());
@@ -408,8 +401,8 @@ struct DeviceLoader::Impl {
 
   void describe(OutputSlot& slot, std::int64_t rows) const {
     const Device on{DeviceType::cuda, options.device};
-    slot.image_tensor =
-        Tensor::writable(slot.images.get(), plan.dtype, plan.output_shape(rows), on);
+    slot.leading_tensor =
+        Tensor::writable(slot.leading.get(), maker->dtype(), maker->output_shape(rows), on);
     if (side.labels.values > 0) {
       slot.label_tensor =
           Tensor::writable(slot.labels.get(), options.label_dtype,
@@ -419,27 +412,6 @@ struct DeviceLoader::Impl {
       const FieldInfo& field = side.fields[i].info;
       slot.field_tensors[i] = Tensor::writable(slot.fields[i].get(), field.dtype,
                                                field.row_shape.with_first_axis(rows), on);
-    }
-  }
-
-  void plan_rows(OutputSlot& slot, std::span<const std::int32_t> rows) const {
-    const base::PhiloxKey key =
-        base::augmentation_key(options.normalize.seed.value_or(loader_options.seed),
-                               static_cast<std::uint64_t>(current->epoch));
-    slot.sample_ids.clear();
-    std::byte* task = slot.host_tasks.get();
-    std::byte* box = task + rows.size() * sizeof(RowTask);
-    for (const std::int32_t row : rows) {
-      const auto index = static_cast<std::size_t>(row);
-      const std::int64_t id = current->sample_ids[index];
-      slot.sample_ids.push_back(id);
-      const device::Augmentation wanted =
-          device::augmentation_of(plan, key, id, static_cast<std::uint32_t>(slot.echo_pass));
-      new (task) RowTask{current->device_rows[index], wanted.crop};
-      task += sizeof(RowTask);
-      if (!plan.resized_crop) continue;
-      new (box) image::Box(wanted.box);
-      box += sizeof(image::Box);
     }
   }
 
@@ -540,8 +512,8 @@ struct DeviceLoader::Impl {
   Dataset dataset;
   LoaderOptions loader_options;
   std::int64_t num_batches = 0;
-  device::NormalizePlan plan;
   device::SidePlan side;
+  std::unique_ptr<device::BatchMaker> maker;
 
   std::mutex mutex;               // Guards what follows, `counted` once there are batches.
   DeviceStats counted;            // Without what the feed counts.

@@ -17,6 +17,7 @@
 #include <chunkio/tensor.hpp>
 
 #include "device/augmentation.hpp"
+#include "device/dense_plan.hpp"
 #include "device/normalize_plan.hpp"
 #include "image/resized_crop.hpp"
 
@@ -70,6 +71,27 @@ struct BatchWork {
   // Where boxes are resized (NormalizePlan::resized_crop).
   const image::Box* boxes = nullptr;  ///< [num_rows], of the images.
   std::byte* scratch = nullptr;       ///< resize_scratch_bytes(plan, num_rows)
+};
+
+/// The entries of a row of a CSR matrix on the device.
+struct RowEntries {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+static_assert(sizeof(RowEntries) == 16 && std::is_trivially_copyable_v<RowEntries>);
+
+/// A batch of dense rows to be made. All addresses are of device memory.
+struct DenseWork {
+  // Of all rows that are there, one after another: as DensePlan says.
+  const std::byte* columns = nullptr;  ///< In each row ascending; a column may repeat.
+  const std::byte* values = nullptr;
+  const std::byte* labels = nullptr;
+  const RowTask* tasks = nullptr;       ///< [num_rows]; of labels.
+  const RowEntries* entries = nullptr;  ///< [num_rows]
+  std::int64_t num_rows = 0;
+  std::byte* output = nullptr;  ///< At a multiple of 16.
+  std::byte* output_labels = nullptr;
+  float* factors = nullptr;  ///< [num_rows], if DensePlan::scaled.
 };
 
 /// Rows of a field that are brought together. All addresses are of device memory.
@@ -145,6 +167,9 @@ class Gpu {
   /// \param labels  what `work` says of labels. \pre require_supported(plan).
   virtual void normalize(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,
                          StreamHandle stream) = 0;
+  /// \pre work.num_rows >= 1. \param labels  as of normalize().
+  virtual void densify(const DensePlan& plan, const LabelPlan& labels, const DenseWork& work,
+                       StreamHandle stream) = 0;
   /// \pre both addresses of `work` are multiples of 16.
   virtual void gather(const GatherWork& work, StreamHandle stream) = 0;
 };

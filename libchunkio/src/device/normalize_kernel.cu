@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "device/launch.cuh"
 #include "device/normalize_kernel.cuh"
 #include "device/normalize_tile.hpp"
 #include "device/resize_kernel_plan.hpp"
@@ -66,16 +67,6 @@ __global__ void gather(const __grid_constant__ GatherWork work) {
   if (row >= work.num_rows) return;
   const std::int64_t source = work.tasks[row].row * row_words + (word - row * row_words);
   reinterpret_cast<Word*>(work.target)[word] = reinterpret_cast<const Word*>(work.source)[source];
-}
-
-/// As <<<>>>, whose status can only be had together with errors that the caller's thread left
-/// before.
-template <class... Parameters>
-cudaError_t launch(void (*kernel)(Parameters...), unsigned blocks, int threads, std::size_t bytes,
-                   cudaStream_t stream, Parameters... parameters) {
-  void* addresses[] = {&parameters...};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
-                          dim3(static_cast<unsigned>(threads)), addresses, bytes, stream);
 }
 
 cudaError_t launch_tiles(const NormalizePlan& plan, const LabelPlan& labels, const BatchWork& work,

@@ -19,6 +19,7 @@
 
 #include "device/gpu.hpp"
 #include "device/kernel_plan.hpp"
+#include "device/labels_step.hpp"
 #include "device/value.hpp"
 
 #ifdef __CUDACC__
@@ -402,20 +403,7 @@ CHUNKIO_HOST_DEVICE void write(const KernelPlan& plan, const Tile& tile, const B
 CHUNKIO_HOST_DEVICE inline void write_labels(const LabelPlan& plan, const Tile& tile,
                                              const BatchWork& work, int thread, int threads) {
   if (tile.number != 0) return;
-  CHUNKIO_NO_UNROLL
-  for (std::int64_t i = thread; i < plan.values; i += threads) {
-    const std::int64_t from = tile.row * plan.values + i;
-    const std::int64_t to = tile.sample * plan.values + i;
-    const std::int64_t value =
-        plan.input == DType::int64
-            ? reinterpret_cast<const std::int64_t*>(work.labels)[from]
-            : std::int64_t{reinterpret_cast<const std::uint8_t*>(work.labels)[from]};
-    if (plan.output == DType::float32) {
-      reinterpret_cast<float*>(work.output_labels)[to] = static_cast<float>(value);
-    } else {
-      reinterpret_cast<std::int64_t*>(work.output_labels)[to] = value;
-    }
-  }
+  write_labels(plan, work.labels, tile.row, work.output_labels, tile.sample, thread, threads);
 }
 
 }  // namespace chunkio::device

@@ -8,7 +8,6 @@
 
 #include "base/checked_math.hpp"
 #include "base/trace.hpp"
-#include "device/resize_kernel_plan.hpp"
 
 namespace chunkio::device {
 namespace {
@@ -20,29 +19,27 @@ std::string name_of(std::int64_t epoch, std::int64_t step) {
 }  // namespace
 
 std::int64_t OutputRing::footprint(std::int64_t num_slots, std::int64_t rows,
-                                   const NormalizePlan& plan, const SidePlan& side) noexcept {
-  const std::int64_t row_bytes = plan.output_bytes() + side.output_bytes() + row_task_bytes(plan);
+                                   const BatchMaker& maker, const SidePlan& side) noexcept {
+  const std::int64_t row_bytes = maker.row_bytes() + side.output_bytes() + maker.task_bytes();
   const std::int64_t factors[] = {num_slots, rows, row_bytes};
   const auto slots = base::checked_product<std::int64_t>(factors);
-  return slots ? base::checked_add(*slots, resize_scratch_bytes(plan, rows))
-                     .value_or(kBeyondAnyDevice)
+  return slots ? base::checked_add(*slots, maker.scratch_bytes(rows)).value_or(kBeyondAnyDevice)
                : kBeyondAnyDevice;
 }
 
 OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::int64_t rows,
-                       const NormalizePlan& plan, const SidePlan& side, cuda::PinMemory policy,
+                       const BatchMaker& maker, const SidePlan& side, cuda::PinMemory policy,
                        const MemoryNeeds& needs)
     : gpu_(std::move(gpu)), side_(side), slots_(static_cast<std::size_t>(num_slots)) {
   const auto count = static_cast<std::size_t>(rows);
-  const std::size_t image_bytes = count * static_cast<std::size_t>(plan.output_bytes());
+  const std::size_t leading_bytes = count * static_cast<std::size_t>(maker.row_bytes());
   const std::size_t label_bytes = count * static_cast<std::size_t>(side_.labels.output_bytes());
-  const std::size_t task_bytes = count * static_cast<std::size_t>(row_task_bytes(plan));
-  if (plan.resized_crop) {
-    resize_scratch_ =
-        allocate(gpu_, static_cast<std::size_t>(resize_scratch_bytes(plan, rows)), needs);
+  const std::size_t task_bytes = count * static_cast<std::size_t>(maker.task_bytes());
+  if (const std::int64_t bytes = maker.scratch_bytes(rows); bytes > 0) {
+    scratch_ = allocate(gpu_, static_cast<std::size_t>(bytes), needs);
   }
   for (Slot& slot : slots_) {
-    slot.images = allocate(gpu_, image_bytes, needs);
+    slot.leading = allocate(gpu_, leading_bytes, needs);
     if (label_bytes > 0) slot.labels = allocate(gpu_, label_bytes, needs);
     slot.side = &side_;
     for (const read::RingField& field : side_.fields) {
@@ -67,7 +64,7 @@ OutputRing::OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::in
       slot.host_tasks = CopySource(gpu_, task_bytes, cuda::PinMemory::off);
     }
   }
-  device_bytes_ = footprint(num_slots, rows, plan, side_);
+  device_bytes_ = footprint(num_slots, rows, maker, side_);
   for (Slot& slot : slots_) idle_.push_back(&slot);
 }
 

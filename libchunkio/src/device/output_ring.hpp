@@ -14,6 +14,7 @@
 
 #include <chunkio/cuda/device_loader.hpp>
 
+#include "device/batch_maker.hpp"
 #include "device/bounded_wait.hpp"
 #include "device/gpu.hpp"
 #include "device/memory_needs.hpp"
@@ -29,10 +30,10 @@ namespace chunkio::internal {
 /// One output buffer.
 class OutputSlot {
  public:
-  device::DeviceBuffer images;
+  device::DeviceBuffer leading;
   device::DeviceBuffer labels;
   std::vector<device::DeviceBuffer> fields;  ///< One for each of SidePlan::fields.
-  device::DeviceBuffer tasks;  ///< RowTask [rows]; behind them their boxes, where they are resized.
+  device::DeviceBuffer tasks;                ///< BatchMaker::write_tasks()
   device::CopySource host_tasks;
   device::GpuTimer begun;     ///< Nothing but the work that fills it is left to do.
   device::GpuTimer computed;  ///< The kernel that fills it is done.
@@ -45,7 +46,7 @@ class OutputSlot {
   /// The batch before in this buffer, whose consumer this one's kernel waits for.
   std::optional<LoaderPosition> before = {};
 
-  Tensor image_tensor;
+  Tensor leading_tensor;
   Tensor label_tensor;
   std::vector<Tensor> field_tensors;
   const device::SidePlan* side = nullptr;  ///< Of the ring, for the names of the fields.
@@ -73,7 +74,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   /// \param rows  of a batch at most.
   /// \throws Error as Gpu's functions, page_locked() and allocate().
   OutputRing(std::shared_ptr<Gpu> gpu, std::int64_t num_slots, std::int64_t rows,
-             const NormalizePlan& plan, const SidePlan& side, cuda::PinMemory policy,
+             const BatchMaker& maker, const SidePlan& side, cuda::PinMemory policy,
              const MemoryNeeds& needs);
   OutputRing(const OutputRing&) = delete;
   OutputRing& operator=(const OutputRing&) = delete;
@@ -82,7 +83,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
 
   /// Device memory that it takes.
   [[nodiscard]] static std::int64_t footprint(std::int64_t num_slots, std::int64_t rows,
-                                              const NormalizePlan& plan,
+                                              const BatchMaker& maker,
                                               const SidePlan& side) noexcept;
 
   /// The slot that nobody has held for longest: the consumer's stream may still read the one that
@@ -100,9 +101,8 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   /// \throws Error as Gpu::is_done().
   [[nodiscard]] std::string unfinished();
 
-  /// BatchWork::scratch of all batches: kernels come one after the other. Null where nothing is
-  /// resized.
-  [[nodiscard]] std::byte* resize_scratch() const noexcept { return resize_scratch_.get(); }
+  /// BatchTarget::scratch of all batches. Null where none is needed.
+  [[nodiscard]] std::byte* scratch() const noexcept { return scratch_.get(); }
 
   [[nodiscard]] std::int64_t device_bytes() const noexcept { return device_bytes_; }
 
@@ -112,7 +112,7 @@ class OutputRing : public std::enable_shared_from_this<OutputRing> {
   std::shared_ptr<Gpu> gpu_;
   SidePlan side_;
   std::int64_t device_bytes_ = 0;
-  DeviceBuffer resize_scratch_;
+  DeviceBuffer scratch_;
   std::vector<Slot> slots_;
 
   std::mutex mutex_;  // Guards what follows.

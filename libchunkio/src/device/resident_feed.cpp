@@ -38,7 +38,14 @@ LoaderOptions sequential(LoaderOptions options, std::int64_t row_bytes) {
 }  // namespace
 
 std::int64_t ResidentDataset::footprint(const Loader& loader, const SidePlan& side) {
-  const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + side.input_bytes();
+  const DatasetInfo& info = loader.dataset().info();
+  if (info.sparse) {
+    const auto beside =
+        base::checked_multiply(loader.row_groups().num_samples(), side.input_bytes());
+    const std::int64_t all = SparseStage::footprint(info, info.sparse->num_entries);
+    return beside ? base::checked_add(all, *beside).value_or(kBeyondAnyDevice) : kBeyondAnyDevice;
+  }
+  const std::int64_t row_bytes = info.sample_bytes() + side.input_bytes();
   const auto rows = base::checked_multiply(loader.row_groups().num_samples(), row_bytes);
   const auto slack = static_cast<std::int64_t>(kKernelSlack);
   return rows ? base::checked_add(*rows, slack).value_or(kBeyondAnyDevice) : kBeyondAnyDevice;
@@ -49,9 +56,16 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
                                  const MemoryNeeds& needs)
     : device_bytes(footprint(loader, side)) {
   const std::int64_t rows = loader.row_groups().num_samples();
-  const std::int64_t sample_bytes = loader.dataset().info().sample_bytes();
+  const DatasetInfo& info = loader.dataset().info();
+  const std::int64_t sample_bytes = info.sample_bytes();
   const auto image_bytes = static_cast<std::size_t>(rows * sample_bytes);
-  images = allocate(gpu, image_bytes + kKernelSlack, needs);
+  if (info.sparse) {
+    // Of a selection of rows it is not known how many entries they have.
+    sparse.emplace(gpu, info, SparseStage::Rows::of_dataset, info.sparse->num_entries, pin_memory,
+                   needs);
+  } else {
+    images = allocate(gpu, image_bytes + kKernelSlack, needs);
+  }
   const auto allocate_rows = [&](std::int64_t row_bytes) {
     return row_bytes == 0 ? DeviceBuffer()
                           : allocate(gpu, static_cast<std::size_t>(rows * row_bytes), needs);
@@ -65,12 +79,14 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
     Batch batch;
     GpuWaitedTimer done;  // Its time is not asked for.
   };
-  Loader reader(loader.dataset(), sequential(loader.options(), sample_bytes + side.input_bytes()));
+  Loader reader(
+      loader.dataset(),
+      sequential(loader.options(), std::max<std::int64_t>(sample_bytes + side.input_bytes(), 1)));
   const std::unique_ptr<PinnedRing> ring = PinnedRing::of(gpu, reader, pin_memory);
   pinned = ring != nullptr;
   const GpuStream stream(gpu);
   // The kernel reads whole words, and behind the last image nobody else writes.
-  gpu->clear(images.get() + image_bytes, kKernelSlack, stream.get());
+  if (images) gpu->clear(images.get() + image_bytes, kKernelSlack, stream.get());
   std::deque<Copying> copying;
   std::vector<std::int64_t> ids;
   const auto copy = [&](const Tensor& values, const DeviceBuffer& target, std::int64_t row_bytes) {
@@ -86,7 +102,11 @@ ResidentDataset::ResidentDataset(const std::shared_ptr<Gpu>& gpu, const Loader& 
         const base::TraceRange range(base::Stage::upload);
         // Held first: a batch must outlive its copy, whatever is thrown.
         const Copying& last = copying.emplace_back(Copying{batch, GpuWaitedTimer(gpu)});
-        copy(batch.images(), images, sample_bytes);
+        if (sparse) {
+          bytes_uploaded += sparse->append(batch.sparse(), stream.get());
+        } else {
+          copy(batch.images(), images, sample_bytes);
+        }
         copy(batch.labels(), labels, side.labels.input_bytes());
         for (std::size_t i = 0; i < fields.size(); ++i) {
           const read::RingField& field = side.fields[i];
@@ -123,6 +143,10 @@ std::optional<std::int32_t> ResidentDataset::device_row(std::int64_t sample_id) 
 ResidentFeed::ResidentFeed(Loader loader, std::int64_t batches, ResidentDataset dataset)
     : loader_(std::move(loader)), batches_(batches), dataset_(std::move(dataset)) {
   echo_buffer_.images = dataset_.images.get();
+  if (dataset_.sparse) {
+    const SparseStage& rows = *dataset_.sparse;
+    echo_buffer_.sparse = {rows.columns(), rows.values(), rows.row_begins()};
+  }
   echo_buffer_.labels = dataset_.labels.get();
   for (const DeviceBuffer& field : dataset_.fields) echo_buffer_.fields.push_back(field.get());
   echo_buffer_.reserve(batches_, batches_ * loader_.options().batch_size);

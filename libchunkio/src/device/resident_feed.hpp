@@ -13,6 +13,7 @@
 #include "device/batch_feed.hpp"
 #include "device/memory_needs.hpp"
 #include "device/side_plan.hpp"
+#include "device/sparse_stage.hpp"
 #include "plan/epoch_rows.hpp"
 
 namespace chunkio::device {
@@ -33,6 +34,7 @@ struct ResidentDataset {
   std::int64_t device_bytes;
   std::int64_t bytes_uploaded = 0;
   DeviceBuffer images;
+  std::optional<SparseStage> sparse;  ///< In place of images.
   DeviceBuffer labels;
   std::vector<DeviceBuffer> fields;  ///< One for each of SidePlan::fields.
   bool pinned = false;               ///< It was copied from page-locked memory.

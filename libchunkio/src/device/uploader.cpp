@@ -17,10 +17,29 @@ namespace {
 /// One is prepared while the other is used.
 constexpr std::int64_t kEchoBuffers = 2;
 
+/// Of an echo buffer of so many rows: a quarter more than rows of the mean length have.
+std::int64_t entries_of(const DatasetInfo& info, std::int64_t rows) {
+  const double mean = static_cast<double>(info.sparse->num_entries) /
+                      static_cast<double>(std::max<std::int64_t>(info.num_samples, 1));
+  constexpr double kMore = 1.25;
+  return static_cast<std::int64_t>(
+      std::min(mean * kMore * static_cast<double>(rows) + 1,
+               static_cast<double>(std::max<std::int64_t>(info.sparse->num_entries, 1))));
+}
+
 }  // namespace
 
 std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches, const SidePlan& side) {
-  const std::int64_t row_bytes = loader.dataset().info().sample_bytes() + side.input_bytes();
+  const DatasetInfo& info = loader.dataset().info();
+  if (info.sparse) {
+    const std::int64_t rows = batches * loader.options().batch_size;
+    const std::int64_t stage = SparseStage::footprint(info, entries_of(info, rows));
+    const auto beside = base::checked_multiply(rows, side.input_bytes());
+    const auto one = beside ? base::checked_add(stage, *beside) : beside;
+    return one ? base::checked_multiply(kEchoBuffers, *one).value_or(kBeyondAnyDevice)
+               : kBeyondAnyDevice;
+  }
+  const std::int64_t row_bytes = info.sample_bytes() + side.input_bytes();
   const std::int64_t factors[] = {kEchoBuffers, batches, loader.options().batch_size, row_bytes};
   const auto rows = base::checked_product<std::int64_t>(factors);
   const std::int64_t slack = kEchoBuffers * static_cast<std::int64_t>(kKernelSlack);
@@ -28,7 +47,7 @@ std::int64_t Uploader::footprint(const Loader& loader, std::int64_t batches, con
 }
 
 Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches,
-                   const SidePlan& side, const MemoryNeeds& needs)
+                   const SidePlan& side, cuda::PinMemory policy, const MemoryNeeds& needs)
     : gpu_(std::move(gpu)),
       loader_(std::move(loader)),
       batches_(batches),
@@ -37,8 +56,7 @@ Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches
       stream_(gpu_) {
   const LoaderOptions& options = loader_.options();
   const std::int64_t rows = options.batch_size * batches;
-  const auto image_bytes =
-      static_cast<std::size_t>(rows * loader_.dataset().info().sample_bytes()) + kKernelSlack;
+  const DatasetInfo& info = loader_.dataset().info();
   // Null where there is nothing.
   const auto allocate_rows = [&](std::int64_t row_bytes) -> std::byte* {
     if (row_bytes == 0) return nullptr;
@@ -47,10 +65,16 @@ Uploader::Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches
   };
   for (std::int64_t i = 0; i < kEchoBuffers; ++i) {
     EchoBuffer& echo_buffer = echo_buffers_.emplace_back();
-    std::byte* const images = buffers_.emplace_back(allocate(gpu_, image_bytes, needs)).get();
-    // The kernel reads whole words, the last of which nobody may ever have written.
-    gpu_->clear(images, image_bytes, stream_.get());
-    echo_buffer.images = images;
+    if (info.sparse) {
+      stages_.emplace_back(gpu_, info, SparseStage::Rows::of_echo_buffer, entries_of(info, rows),
+                           policy, needs);
+    } else {
+      const auto bytes = static_cast<std::size_t>(rows * info.sample_bytes()) + kKernelSlack;
+      std::byte* const images = buffers_.emplace_back(allocate(gpu_, bytes, needs)).get();
+      // The kernel reads whole words, the last of which nobody may ever have written.
+      gpu_->clear(images, bytes, stream_.get());
+      echo_buffer.images = images;
+    }
     echo_buffer.labels = allocate_rows(side_.labels.input_bytes());
     for (const read::RingField& field : side_.fields) {
       echo_buffer.fields.push_back(allocate_rows(static_cast<std::int64_t>(field.row_bytes)));
@@ -210,6 +234,10 @@ bool Uploader::run_epoch(const std::stop_token& stop, const LoaderPosition& from
     EchoBuffer* const echo_buffer = take_idle(stop);
     if (echo_buffer == nullptr) return false;
     echo_buffer->clear(from.epoch);
+    if (SparseStage* const stage = stage_of(*echo_buffer)) {
+      const DeviceWait waiting(*this);
+      stage->clear();
+    }
     const bool filled = fill(*echo_buffer, stop);
     if (stop.stop_requested()) return false;
     if (!filled) {
@@ -280,7 +308,11 @@ void Uploader::copy(const Batch& batch, EchoBuffer& echo_buffer) {
                          stream_.get());
     count_upload(batch.epoch(), {.bytes = static_cast<std::int64_t>(bytes)});
   };
-  copy_rows(batch.images(), echo_buffer.images, loader_.dataset().info().sample_bytes());
+  if (SparseStage* const stage = stage_of(echo_buffer)) {
+    copy_sparse(batch, *stage, echo_buffer);
+  } else {
+    copy_rows(batch.images(), echo_buffer.images, loader_.dataset().info().sample_bytes());
+  }
   copy_rows(batch.labels(), echo_buffer.labels, side_.labels.input_bytes());
   for (std::size_t i = 0; i < side_.fields.size(); ++i) {
     const read::RingField& field = side_.fields[i];
@@ -292,6 +324,18 @@ void Uploader::copy(const Batch& batch, EchoBuffer& echo_buffer) {
     echo_buffer.device_rows.push_back(static_cast<std::int32_t>(echo_buffer.sample_ids.size()));
     echo_buffer.sample_ids.push_back(id);
   }
+}
+
+void Uploader::copy_sparse(const Batch& batch, SparseStage& stage, EchoBuffer& echo_buffer) {
+  const std::int64_t before = stage.device_bytes();
+  count_upload(batch.epoch(), {.bytes = stage.append(batch.sparse(), stream_.get())});
+  device_bytes_ += stage.device_bytes() - before;
+  echo_buffer.sparse = {stage.columns(), stage.values(), stage.row_begins()};
+}
+
+SparseStage* Uploader::stage_of(const EchoBuffer& echo_buffer) noexcept {
+  return stages_.empty() ? nullptr
+                         : &stages_[static_cast<std::size_t>(&echo_buffer - echo_buffers_.data())];
 }
 
 void Uploader::give_back() {

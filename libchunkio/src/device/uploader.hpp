@@ -1,6 +1,7 @@
 /// Brings batches of a loader to the device, ahead of the consumer.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "device/batch_feed.hpp"
 #include "device/memory_needs.hpp"
 #include "device/side_plan.hpp"
+#include "device/sparse_stage.hpp"
 
 namespace chunkio::device {
 
@@ -25,14 +27,15 @@ namespace chunkio::device {
 /// loader when its copy is done.
 class Uploader final : public BatchFeed {
  public:
-  /// Device memory that it would take.
+  /// Device memory that it would take; with rows of a CSR matrix, if they are as long as others.
   [[nodiscard]] static std::int64_t footprint(const Loader& loader, std::int64_t batches,
                                               const SidePlan& side);
 
   /// \param batches  of the loader in an echo buffer, no more than an epoch has.
-  /// \throws Error as Gpu's functions and allocate().
+  /// \param policy   of host memory for rows of a CSR matrix.
+  /// \throws Error as Gpu's functions, page_locked() and allocate().
   Uploader(std::shared_ptr<Gpu> gpu, Loader loader, std::int64_t batches, const SidePlan& side,
-           const MemoryNeeds& needs);
+           cuda::PinMemory policy, const MemoryNeeds& needs);
   ~Uploader() override;
 
   /// Drops what was prepared ahead, unless that is what comes next: in the epoch that follows one
@@ -48,7 +51,9 @@ class Uploader final : public BatchFeed {
   }
   [[nodiscard]] std::vector<SkippedRows> skipped() const override { return loader_.skipped(); }
   [[nodiscard]] Uploads uploads(std::optional<std::int64_t> epoch) const override;
-  [[nodiscard]] std::int64_t device_bytes() const noexcept override { return device_bytes_; }
+  [[nodiscard]] std::int64_t device_bytes() const noexcept override {
+    return device_bytes_.load(std::memory_order_relaxed);
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -91,6 +96,9 @@ class Uploader final : public BatchFeed {
   [[nodiscard]] bool fill(EchoBuffer& echo_buffer, const std::stop_token& stop);
   [[nodiscard]] std::optional<Batch> next_batch();
   void copy(const Batch& batch, EchoBuffer& echo_buffer);
+  void copy_sparse(const Batch& batch, SparseStage& stage, EchoBuffer& echo_buffer);
+  /// Null if images lead.
+  [[nodiscard]] SparseStage* stage_of(const EchoBuffer& echo_buffer) noexcept;
   /// Gives the oldest batch, whose copy is done, back to the loader.
   void give_back();
   void push(EchoBuffer* echo_buffer);
@@ -101,9 +109,10 @@ class Uploader final : public BatchFeed {
   Loader loader_;
   std::int64_t batches_;
   SidePlan side_;
-  std::int64_t device_bytes_;
+  std::atomic<std::int64_t> device_bytes_;
   GpuStream stream_;
   std::vector<DeviceBuffer> buffers_;
+  std::vector<SparseStage> stages_;  // one for each echo buffer, if a CSR matrix leads
   std::vector<EchoBuffer> echo_buffers_;
 
   mutable std::mutex mutex_;  // Guards what follows.

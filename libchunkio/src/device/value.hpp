@@ -106,4 +106,15 @@ struct Element<DType::bfloat16> {
   CHUNKIO_HOST_DEVICE static Type of(float value) noexcept { return to_bfloat16(value); }
 };
 
+/// As Element<dtype>::of(), of a value that may be a NaN.
+template <DType dtype>
+CHUNKIO_HOST_DEVICE typename Element<dtype>::Type element_of(float value) noexcept {
+  if constexpr (dtype == DType::float32) {
+    return value;
+  } else {
+    constexpr std::uint16_t kNaN = dtype == DType::float16 ? 0x7E00 : 0x7FC0;
+    return value != value ? kNaN : Element<dtype>::of(value);
+  }
+}
+
 }  // namespace chunkio::device

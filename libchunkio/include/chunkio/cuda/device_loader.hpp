@@ -82,6 +82,8 @@ struct DeviceOptions {
   int device = 0;
   /// Crops, flips, element type and axis order of the images.
   NormalizeOptions normalize = {};
+  /// Of rows of a CSR matrix: they are uploaded as they are stored, and made dense there.
+  DenseOptions dense = {};
   /// Of labels on the device: int64 or float32.
   DType label_dtype = DType::int64;
 
@@ -124,7 +126,11 @@ class CHUNKIO_EXPORT DeviceBatch {
   /// \throws Error not_found: the message lists what there is.
   [[nodiscard]] Tensor operator[](std::string_view name) const;
   /// float32, float16 or bfloat16 [B,C,H,W] or [B,H,W,C].
+  /// \throws Error unsupported: rows of a CSR matrix lead.
   [[nodiscard]] Tensor images() const;
+  /// What leads: images, or rows of a CSR matrix made dense, float32, float16 or bfloat16
+  /// [B, columns].
+  [[nodiscard]] Tensor leading() const;
   /// int64 or float32 [B] or [B,A]; empty if the file has no labels.
   [[nodiscard]] Tensor labels() const;
   /// Row numbers in the file, one a sample; in host memory.
