@@ -174,9 +174,11 @@ class DataLoader:
             )
         if dtype is not None:
             normalize["dtype"] = _DTYPES[dtype]
+        dense: dict[str, Any] = {"dtype": normalize.get("dtype"), "binary": binary, "row_sum": row_sum, "log1p": log1p}
         self._loader: Loader | _MadeAhead | _DeviceLoader
         if self._device.type == "cuda":
-            self._loader = _DeviceLoader(self._dataset, self._device, options, {**normalize, **(device_options or {})})
+            made = {"dense": dense} if self._dataset.sparse else normalize
+            self._loader = _DeviceLoader(self._dataset, self._device, options, {**made, **(device_options or {})})
             return
         if self._device.type != "cpu":
             raise InvalidArgumentError(f'device must be "cpu" or a CUDA device, got {self._device}')
@@ -187,7 +189,6 @@ class DataLoader:
             return
         make: Normalizer | Densifier
         if self._dataset.sparse:
-            dense = {"dtype": normalize["dtype"], "binary": binary, "row_sum": row_sum, "log1p": log1p}
             make = Densifier(self._dataset, num_threads=num_threads, **dense)
         else:
             make = Normalizer(self._dataset, num_threads=num_threads, **normalize)
@@ -347,7 +348,7 @@ class _DeviceLoader(Epochs[_core.DeviceBatch]):
 
     def _tensors(self, turn: int) -> Iterator[_Parts]:
         while (batch := self._take(turn)) is not None:
-            images = from_dlpack(batch.images)
+            images = from_dlpack(batch.leading)
             # A program that keeps batches gets copies, so that one buffer is always left to go on with.
             if self._loader.num_held >= self._max_held:
                 images = images.clone()

@@ -203,6 +203,7 @@ void bind_epochs(Class& bound) {
 class Keywords;
 /// Takes those of a Normalizer.
 [[nodiscard]] NormalizeOptions normalize_options(Keywords& keywords);
+[[nodiscard]] DenseOptions dense_options(Keywords& keywords);
 /// Takes `scale` and `ratio`, the least and the largest of each.
 [[nodiscard]] ResizedCropRanges resized_crop_ranges(Keywords& keywords);
 

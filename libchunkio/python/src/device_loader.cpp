@@ -85,7 +85,13 @@ cuda::DeviceOptions device_options(const nb::dict& given) {
       .read("pin_memory", options.pin_memory)
       .read("resident", options.resident)
       .read("resident_share", options.resident_share);
-  options.normalize = normalize_options(keywords);
+  if (const nb::object dense = keywords.take("dense"); !dense.is_none()) {
+    Keywords of_rows(nb::cast<nb::dict>(dense));
+    options.dense = dense_options(of_rows);
+    of_rows.require_none_left();
+  } else {
+    options.normalize = normalize_options(keywords);
+  }
   keywords.require_none_left();
   options.on_wait = check_signals;
   return options;
@@ -157,6 +163,8 @@ void bind_device_loader(nb::module_& module) {
   nb::class_<PyDeviceBatch>(module, "DeviceBatch")
       .def_prop_ro("images",
                    [](const PyDeviceBatch& batch) { return batch.tensor(batch.batch.images()); })
+      .def_prop_ro("leading",
+                   [](const PyDeviceBatch& batch) { return batch.tensor(batch.batch.leading()); })
       .def_prop_ro("labels",
                    [](const PyDeviceBatch& batch) -> std::optional<PyDeviceTensor> {
                      const Tensor labels = batch.batch.labels();

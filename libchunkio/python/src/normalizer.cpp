@@ -161,6 +161,15 @@ NormalizeOptions normalize_options(Keywords& keywords) {
   return options;
 }
 
+DenseOptions dense_options(Keywords& keywords) {
+  DenseOptions options;
+  keywords.read("dtype", options.dtype)
+      .read("binary", options.binary)
+      .read("row_sum", options.row_sum)
+      .read("log1p", options.log1p);
+  return options;
+}
+
 void bind_normalizer(nb::module_& module) {
   nb::class_<PyNormalizer>(module, "Normalizer")
       .def(
@@ -184,15 +193,10 @@ void bind_normalizer(nb::module_& module) {
       .def(
           "__init__",
           [](PyDensifier* self, std::int64_t columns, const nb::kwargs& given) {
-            DenseOptions options;
-            std::int64_t num_threads = 0;
             Keywords keywords(given);
-            keywords.read("dtype", options.dtype)
-                .read("binary", options.binary)
-                .read("row_sum", options.row_sum)
-                .read("log1p", options.log1p)
-                .read("num_threads", num_threads);
-            keywords.require_none_left();
+            const DenseOptions options = dense_options(keywords);
+            std::int64_t num_threads = 0;
+            keywords.read("num_threads", num_threads).require_none_left();
             new (self) PyDensifier(columns, options, num_threads);
           },
           nb::sig("def __init__(self, columns: int, **options: typing.Any) -> None"))
