@@ -136,6 +136,7 @@ class Damage {
   /// To be called once all other rows are placed. \throws DamagedRows if there is any damage.
   void raise(const ReadCost& cost) {
     if (rows_.empty()) return;
+    sort_rows();
     if (more_ > kNamed) message_ += "; and " + std::to_string(more_ - kNamed) + " more";
     DamagedRows error(std::move(rows_), message_, code_);
     error.cost = cost;
@@ -151,6 +152,20 @@ class Damage {
     } else {
       rows_.push_back(rows);
     }
+  }
+  /// Chunks are not read in the order of their rows, and several may hold parts of the same ones.
+  void sort_rows() {
+    std::sort(rows_.begin(), rows_.end(),
+              [](const RowRange& a, const RowRange& b) { return a.begin < b.begin; });
+    std::size_t last = 0;
+    for (std::size_t i = 1; i < rows_.size(); ++i) {
+      if (rows_[i].begin <= rows_[last].end) {
+        rows_[last].end = std::max(rows_[last].end, rows_[i].end);
+      } else {
+        rows_[++last] = rows_[i];
+      }
+    }
+    rows_.resize(last + 1);
   }
 
   RowRange group_;

@@ -68,6 +68,7 @@ class DirectSource::SmallChunks {
                            .first = static_cast<std::uint32_t>(first),
                            .last = static_cast<std::uint32_t>(last)});
       } catch (const Error& error) {
+        if (error.code() == ErrorCode::io_failed) throw;  // the index cannot be read
         damage_.add(chunk * source_.chunk_rows_, error);
       }
     });

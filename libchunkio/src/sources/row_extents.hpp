@@ -131,6 +131,7 @@ void for_each_extent(const h5::StoredArray& array, const RowGroup& group,
         run_origin = origin;
       }
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::io_failed) throw;  // the index cannot be read
       visit_run(at);
       damage.add(dataset_row(at), error);
       begin = end;

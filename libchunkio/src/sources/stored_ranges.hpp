@@ -64,9 +64,12 @@ void for_each_stored_range(const h5::StoredArray& array, const RowRange& wanted,
   };
   const std::int64_t chunk_rows = array.stored.chunk_shape[0];
   const std::int64_t row_bytes = array.chunk_bytes / chunk_rows;
-  for (std::int64_t chunk = wanted.begin / chunk_rows; chunk * chunk_rows < wanted.end; ++chunk) {
+  bool readable = true;  // the index
+  for (std::int64_t chunk = wanted.begin / chunk_rows; chunk * chunk_rows < wanted.end && readable;
+       ++chunk) {
     const std::int64_t chunk_row = chunk * chunk_rows;
     for_each_column(*array.index, chunk, [&](std::span<const std::int64_t> position) {
+      if (!readable) return;
       try {
         const h5::ChunkEntry entry = array.index->find(position);
         if (!entry.allocated()) return;
@@ -77,7 +80,8 @@ void for_each_stored_range(const h5::StoredArray& array, const RowRange& wanted,
         const std::int64_t begin = std::max(wanted.begin - chunk_row, std::int64_t{0});
         const std::int64_t end = std::min(wanted.end - chunk_row, chunk_rows);
         add(entry.file_offset + begin * row_bytes, entry.file_offset + end * row_bytes);
-      } catch (const Error&) {
+      } catch (const Error& error) {
+        readable = error.code() != ErrorCode::io_failed;
       }
     });
   }
