@@ -2,6 +2,7 @@
 chunkio_add_unit_tests(
   h5_test WITH_LONG
   SOURCES unit/h5/chunk_index_test.cpp
+          unit/h5/chunk_tree_test.cpp
           unit/h5/dataset_foreign_test.cpp
           unit/h5/dataset_test.cpp
           unit/h5/deferred_writes_test.cpp

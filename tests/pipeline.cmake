@@ -11,6 +11,7 @@ chunkio_add_unit_tests(
           unit/read/loader_contents_test.cpp
           unit/read/loader_disk_limit_test.cpp
           unit/read/loader_resume_test.cpp
+          unit/read/loader_small_chunks_test.cpp
           unit/read/loader_sparse_test.cpp
           unit/read/loader_state_test.cpp
           unit/read/loader_test.cpp

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> action;
   bench::add_suite(app, bench::reading_suite(), action);
+  bench::add_suite(app, bench::small_chunks_suite(), action);
   bench::add_suite(app, bench::sparse_suite(), action);
 #ifdef FIGURES_OF_PACKING
   bench::add_suite(app, bench::packing_suite(), action);

@@ -11,6 +11,8 @@ namespace bench {
 [[nodiscard]] Suite normalizing_suite();
 /// Rows of a sparse matrix against the memory and other loaders.
 [[nodiscard]] Suite sparse_suite();
+/// Files with one image a chunk against the disk, libdeflate and larger chunks.
+[[nodiscard]] Suite small_chunks_suite();
 /// h5pack against its decoder, the disk and its peers. Only where h5pack is built.
 [[nodiscard]] Suite packing_suite();
 

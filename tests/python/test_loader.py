@@ -173,6 +173,27 @@ def test_states_are_exact_and_plain_json(data):
         loader.load_state_dict({"epoch": 1})
 
 
+def test_states_of_either_version_of_the_order_go_on(data):
+    options = {**SMALL, "window_bytes": 1 << 20}
+    for version in (1, 2):
+        loader = chunkio.Loader(data, **options, order_version=version)
+        skip_batches(loader, 5)
+        state = loader.state_dict()
+        assert state["chunkio_state"] == version
+        rest = [ids(batch) for batch in loader]
+        for other in (1, 2):
+            again = chunkio.Loader(data, **options, order_version=other)
+            again.load_state_dict(state)
+            assert again.state_dict() == state
+            copy = pickle.loads(pickle.dumps(again))
+            assert [ids(batch) for batch in again] == rest
+            assert [ids(batch) for batch in copy] == rest
+            with pytest.raises(ValueError, match="seed"):
+                chunkio.Loader(data, **{**options, "seed": 8}, order_version=other).load_state_dict(state)
+    with pytest.raises(ValueError, match="order version must be between 1 and 2"):
+        chunkio.Loader(data, **options, order_version=3)
+
+
 def place(loader):
     state = loader.state_dict()
     return state["epoch"], state["step"]

@@ -99,6 +99,25 @@ def permutation(size, key, purpose):
     return feistel(size, key, purpose)
 
 
+# 3. Row groups
+
+
+def row_groups(case):
+    """k, W and the version of the order of what a Loader reads."""
+    rows, s, window = case["rows"], case["row_bytes"], case["window_bytes"]
+    most = min(4 * 2**20, window // 2)
+    n = min(case["chunk_rows"], rows)
+    version = 1
+    if n and (case["filtered"] or n * s <= window // 2):
+        m = most // (n * s)
+        k = n
+        if case["newest"] >= 2 and n * s < 2**20 and n < rows and m >= 2:
+            k, version = min(n * m, rows), 2
+    else:
+        k = min(max(1, most // s), rows)
+    return {"k": k, "window_groups": max(1, window // (k * s)), "version": version}
+
+
 # 3 to 8. The order
 
 
@@ -369,6 +388,64 @@ def large_cases():
     yield case("sequential", 10**10, 100, 1, 3, 3, 10, uneven="exact"), [(0, 0), (1, 5), (2, 333_333_333)]
 
 
+def group_cases():
+    """Images of 32x32x3 and others; `chunk_rows` 0: they are not chunked."""
+    default = 256 * 2**20
+    for rows, row_bytes, chunk_rows in (
+        (300_000, 3072, 1),
+        (300_000, 3072, 7),
+        (300_000, 3072, 341),  # one byte less than 1 MiB would be 341.3 rows
+        (300_000, 3072, 342),
+        (300_000, 3072, 1365),
+        (300_000, 3072, 0),
+        (1000, 3072, 1),
+        (1366, 3072, 1),
+        (1000, 3072, 1000),
+        (1000, 3072, 2000),
+        (50, 3072, 49),
+        (10, 2**20, 1),
+        (10, 2**20 - 1, 1),
+        (10**6, 1, 1),
+        (10**9, 784, 3),
+        (1, 1, 1),
+        (200_000, 3 * 224 * 224, 1),
+        (200_000, 3 * 224 * 224, 6),
+        (200_000, 3 * 224 * 224, 7),
+        (200_000, 3 * 224 * 224, 100),
+    ):
+        for window_bytes in (default, 2**40, 8 * 2**20, 3 * 2**20 + 1, 4096, 1):
+            for filtered in (False, True):
+                for newest in (1, 2):
+                    if filtered and chunk_rows == 0:
+                        continue
+                    made = {"rows": rows, "row_bytes": row_bytes, "chunk_rows": chunk_rows, "filtered": filtered}
+                    yield made | {"window_bytes": window_bytes, "newest": newest}
+
+
+def groups():
+    """Section 3."""
+    for made in group_cases():
+        yield made | row_groups(made)
+
+
+def small_chunk_orders():
+    """Orders of files of small chunks, in both versions."""
+    for files, chunk_rows, select in (
+        ([700], 1, None),
+        ([700], 3, None),
+        ([300, 211, 94], 1, None),
+        ([300, 211, 94], 7, None),
+        ([700], 1, [[5, 6], [40, 300], [420, 421], [500, 650]]),
+    ):
+        for newest in (1, 2):
+            made = {"rows": sum(files), "row_bytes": 3072, "chunk_rows": chunk_rows, "filtered": True}
+            k = row_groups(made | {"window_bytes": 2**19, "newest": newest})
+            for world_size, lanes in ((1, 1), (2, 4)):
+                more = {"seed": 9, "epoch": 2} | ({"select": select} if select else {})
+                yield case("chunk_shuffled", files, k["k"], k["window_groups"], lanes, world_size, 40, **more) | {
+                    "version": k["version"], "chunk_rows": chunk_rows}
+
+
 def whole_order(name, made):
     order = Order(made)
     ranks = [list(rank_steps(order, made, r)) for r in range(made["world_size"])]
@@ -385,6 +462,8 @@ def orders():
         yield {"name": f"large_{number}", **made, "batches": batches}
     for number, made in enumerate(selected_cases()):
         yield whole_order(f"selected_{number}", made)
+    for number, made in enumerate(small_chunk_orders()):
+        yield whole_order(f"small_chunks_{number}", made)
 
 
 def random_numbers():
@@ -543,7 +622,7 @@ def center_crops():
 
 
 def vectors():
-    files = {"random_numbers": random_numbers, "permutations": permutations, "orders": orders}
+    files = {"random_numbers": random_numbers, "permutations": permutations, "orders": orders, "groups": groups}
     files |= {"crops": crops, "deals": deals, "resized_crops": resized_crops, "center_crops": center_crops}
     for name, made in files.items():
         lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in made())

@@ -3,6 +3,7 @@
 
 Pixels follow the pattern of h5_files.hpp: byte j of sample i, in the order of the file.
 """
+import ctypes
 import sys
 
 import h5py
@@ -140,6 +141,31 @@ def indexed(libver="latest", user_block=0, maxshape=None, **options):
             pictures = pattern((40, 8, 8, 3))
             for first in (28, 0, 35, 14, 7, 21):  # so that they do not lie in order
                 data[first:first + 7] = pictures[first:first + 7]
+    return make
+
+
+def scattered(chunk, shape=(1000, 8, 8, 3), half_entries=32, libver="earliest", left_out=0, user_block=0, **options):
+    """Small chunks in random order, of which every `left_out`-th has no storage, behind a B-tree of version 1 whose
+    nodes have at most 2 * `half_entries` entries."""
+    def make(path):
+        creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+        # Some versions of h5py do not have it, but their libhdf5 does.
+        libhdf5 = ctypes.CDLL(h5py.h5p.__file__)
+        assert libhdf5.H5Pset_istore_k(ctypes.c_int64(creation.id), ctypes.c_uint(half_entries)) >= 0
+        creation.set_userblock(user_block)
+        access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+        low = h5py.h5f.LIBVER_EARLIEST if libver == "earliest" else h5py.h5f.LIBVER_V18
+        access.set_libver_bounds(low, h5py.h5f.LIBVER_V18)
+        with h5py.File(h5py.h5f.create(path.encode(), h5py.h5f.ACC_TRUNC, creation, access)) as file:
+            data = file.create_dataset("images", shape, np.uint8, chunks=chunk, fillvalue=9, **options)
+            pictures = pattern(shape)
+            grid = [-(-size // part) for size, part in zip(shape, chunk)]
+            for number in np.random.default_rng(7).permutation(int(np.prod(grid))):
+                if left_out and number % left_out == 0:
+                    continue
+                place = tuple(slice(i * part, (i + 1) * part) for i, part in zip(np.unravel_index(number, grid), chunk))
+                data[place] = pictures[place]
+            file["labels"] = labels(shape[0]).astype(np.int32)
     return make
 
 
@@ -371,6 +397,20 @@ CASES = {
     "btree2": indexed(maxshape=(None, None, 8, 3)),
     "btree1_user_block": indexed("earliest", user_block=1024),
     "extensible_array_user_block": indexed(user_block=512, maxshape=(None, 8, 8, 3)),
+    "one_image_chunks": images(shape=(1000, 8, 8, 3), libver="earliest", chunks=(1, 8, 8, 3)),
+    "one_image_deflate": images(shape=(1000, 8, 8, 3), libver="earliest", chunks=(1, 8, 8, 3), compression="gzip"),
+    "one_image_filters": images(shape=(1000, 8, 8, 3), libver="earliest", chunks=(1, 8, 8, 3), compression="gzip",
+                                shuffle=True, fletcher32=True),
+    "one_image_extensible": images(shape=(1000, 8, 8, 3), libver="latest", chunks=(1, 8, 8, 3),
+                                   maxshape=(None, 8, 8, 3), compression="gzip"),
+    "scattered": scattered((1, 8, 8, 3)),
+    "scattered_holes": scattered((1, 8, 8, 3), left_out=7, compression="gzip"),
+    "scattered_cut": scattered((3, 5, 8, 2), shape=(500, 9, 8, 3)),
+    "scattered_cut_deflate": scattered((3, 5, 8, 2), shape=(500, 9, 8, 3), compression="gzip", shuffle=True),
+    "deep_tree": scattered((1, 8, 8, 3), half_entries=1),
+    "deep_tree_cut": scattered((3, 5, 8, 2), shape=(500, 9, 8, 3), half_entries=2, left_out=5),
+    "tree_header_2": scattered((1, 8, 8, 3), libver="v18", track_order=True),
+    "tree_user_block": scattered((1, 8, 8, 3), user_block=512),
     "default_chunks": images(shape=(40, 64, 48, 3), chunks=True),
     "odd_chunks": images(shape=(40, 9, 8, 3), chunks=(7, 5, 3, 2)),
     "odd_chunks_checked": images(shape=(40, 9, 8, 3), chunks=(7, 5, 3, 2), compression="gzip", shuffle=True,

@@ -104,6 +104,10 @@ struct LoaderOptions {
     bool drop_last = false;
     std::int64_t lanes = 0;
     Uneven uneven = Uneven::pad;
+    /// The newest version of the order that is wanted, 1 or 2. Version 2 merges chunks of less than
+    /// 1 MiB into row groups; all other files have the order of version 1 in both. A state names
+    /// its version: resume() takes it from there, and restore() needs a loader that has it.
+    std::int64_t version = 2;
   };
   struct Memory {
     /// Bytes the loader may allocate, held batches included. Default 1 GiB. Less than the window
@@ -383,10 +387,10 @@ class CHUNKIO_EXPORT Loader {
   ///         read this file), io_failed, hdf5_failed.
   Loader(Dataset dataset, LoaderOptions options);
   /// A loader that continues from `state`, which another loader's state() returned, maybe with
-  /// another world_size: batch_size, order.window_bytes and order.lanes are taken from the state,
-  /// so that the global batches are identical; world_size must divide the lanes. Everything else of
-  /// `options` must agree with the state.
-  /// \throws Error invalid_argument (not a state; another file, seed or option: the message names
+  /// another world_size: batch_size, order.window_bytes, order.lanes and order.version are taken
+  /// from the state, so that the global batches are identical; world_size must divide the lanes.
+  /// Everything else of `options` must agree with the state. \throws Error invalid_argument (not a
+  /// state; another file, seed or option: the message names
   ///         the difference), and as the constructor.
   static Loader resume(Dataset dataset, LoaderOptions options, std::string_view state);
   Loader(Loader&&) noexcept;

@@ -70,7 +70,7 @@ class Epochs(Generic[BatchT]):
         Rank and world_size may differ from those of the state if `lanes` and the global batch are equal; so may
         everything that does not change the order. Raises ValueError that names the difference.
         """
-        self._core.restore(json.dumps(state))
+        self._restore(json.dumps(state))
         self._turn += 1
         self._epoch = self._core.position()[0]
         self._inside = False
@@ -99,6 +99,9 @@ class Epochs(Generic[BatchT]):
     def close(self) -> None:
         """Stops reading and gives the memory back; batches that are held stay valid."""
         self._core.close()
+
+    def _restore(self, state: str) -> None:
+        self._core.restore(state)
 
     def _next(self) -> BatchT | None:
         raise NotImplementedError

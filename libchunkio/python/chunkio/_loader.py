@@ -50,6 +50,8 @@ class Loader(Epochs[Batch]):
         lanes: parts the order is cut into, so that other world sizes deliver the same global batches; 0: world_size.
         uneven: where ranks differ by one sample: "pad" repeats one, "drop" leaves one out, "exact" does neither.
         window_bytes: bytes of the row groups that are mixed together. Part of the order.
+        order_version: the newest version of the order that is wanted. 2 merges chunks of less than 1 MiB into groups;
+            other files have the order of version 1 in both. `load_state_dict` takes it from the state.
         fields: names of further datasets to deliver, as batch["name"].
         rows: deliver only these: a slice, row numbers in any order, or a mask of all rows.
         only_labels: deliver only samples with one of these labels.
@@ -83,6 +85,7 @@ class Loader(Epochs[Batch]):
         lanes: int = 0,
         uneven: Uneven = "pad",
         window_bytes: int = 256 << 20,
+        order_version: int = 2,
         fields: Sequence[str] = (),
         rows: slice | Sequence[int] | npt.NDArray[Any] | None = None,
         only_labels: Sequence[int] = (),
@@ -147,6 +150,21 @@ class Loader(Epochs[Batch]):
 
     def _next(self) -> Batch | None:
         return self._loader.next()
+
+    def _restore(self, state: str) -> None:
+        given = json.loads(state)
+        version = given.get("chunkio_state") if isinstance(given, dict) else None
+        own = json.loads(self._loader.state_at(0, 0))["chunkio_state"]
+        if version == own or version not in (1, 2):
+            self._loader.restore(state)
+            return
+        # A state of another version of the order goes on in it.
+        options = {**self._options, "order_version": version}
+        other = _core.Loader(self._dataset, **options)
+        other.restore(state)
+        self._loader.close()
+        self._loader = self._core = other
+        self._options = options
 
     def _batches(self, turn: int) -> Iterator[Batch]:
         while (batch := self._take(turn)) is not None:

@@ -85,6 +85,7 @@ LoaderOptions loader_options(const nb::dict& given, std::int64_t num_samples) {
       .read("window_bytes", options.order.window_bytes)
       .read("drop_last", options.order.drop_last)
       .read("lanes", options.order.lanes)
+      .read("order_version", options.order.version)
       .read("uneven", options.order.uneven)
       .read("rank", options.ranks.rank)
       .read("world_size", options.ranks.world_size)

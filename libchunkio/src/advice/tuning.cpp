@@ -219,6 +219,13 @@ StoredGroups stored_groups(const DatasetInfo& dataset) {
     groups.decoded_bytes = product(groups.samples, sample_bytes);
     return groups;
   }
+  // Groups of whole chunks, small ones being read together; others are parts of chunks or of a run.
+  if (stored.chunked && groups.samples > stored.chunk_shape[0]) {
+    groups.request_bytes = std::max<std::int64_t>(
+        1, product(groups.samples, dataset.stored_bytes) / dataset.num_samples);
+    if (filtered) groups.decoded_bytes = product(groups.samples, sample_bytes);
+    return groups;
+  }
   if (!stored.chunked || groups.samples != std::min(stored.chunk_shape[0], dataset.num_samples)) {
     groups.request_bytes = groups.samples * sample_bytes;
     return groups;

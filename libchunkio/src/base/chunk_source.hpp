@@ -97,6 +97,86 @@ class DamagedRows : public Error {
   return {std::move(rows), std::string(before->what()) + "; " + next.what(), before->code()};
 }
 
+/// Whether an error is about bytes in the file, so that others can be delivered all the same.
+[[nodiscard]] constexpr bool concerns_stored_bytes(ErrorCode code) noexcept {
+  return code == ErrorCode::io_failed || code == ErrorCode::corrupt_data ||
+         code == ErrorCode::digest_mismatch || code == ErrorCode::hdf5_failed;
+}
+
+/// What is damaged of one group read, collected while the rest of it is placed.
+class Damage {
+ public:
+  /// \param chunk_rows  rows that are stored together: if all of `group` are, an error is one of
+  ///                    the whole group read.
+  Damage(const RowGroup& group, std::int64_t chunk_rows) noexcept
+      : group_{group.first_row, group.first_row + group.num_rows},
+        chunk_rows_(chunk_rows),
+        one_chunk_(group_.begin / chunk_rows == (group_.end - 1) / chunk_rows) {}
+
+  /// The error that is being handled, of the chunk that holds `row` of the dataset, or of some of
+  /// its rows. Throws it again if it is one of all of the group read.
+  void add(std::int64_t row, const Error& error) {
+    const auto* const damaged = dynamic_cast<const DamagedRows*>(&error);
+    if (damaged == nullptr && (one_chunk_ || !concerns_stored_bytes(error.code()))) throw;
+    if (rows_.empty()) {
+      message_ = error.what();
+      code_ = error.code();
+    } else if (++more_; more_ <= kNamed) {
+      message_ += std::string("; ") + error.what();
+    }
+    if (damaged != nullptr) {
+      for (const RowRange& rows : damaged->rows()) add_rows(rows);
+      return;
+    }
+    const std::int64_t begin = row / chunk_rows_ * chunk_rows_;
+    add_rows({std::max(begin, group_.begin), std::min(begin + chunk_rows_, group_.end)});
+  }
+
+  [[nodiscard]] bool any() const noexcept { return !rows_.empty(); }
+  /// To be called once all other rows are placed. \throws DamagedRows if there is any damage.
+  void raise(const ReadCost& cost) {
+    if (rows_.empty()) return;
+    sort_rows();
+    if (more_ > kNamed) message_ += "; and " + std::to_string(more_ - kNamed) + " more";
+    DamagedRows error(std::move(rows_), message_, code_);
+    error.cost = cost;
+    throw error;
+  }
+
+ private:
+  static constexpr std::int64_t kNamed = 3;  // after the first
+
+  void add_rows(const RowRange& rows) {
+    if (!rows_.empty() && rows_.back().end == rows.begin) {
+      rows_.back().end = rows.end;
+    } else {
+      rows_.push_back(rows);
+    }
+  }
+  /// Chunks are not read in the order of their rows, and several may hold parts of the same ones.
+  void sort_rows() {
+    std::sort(rows_.begin(), rows_.end(),
+              [](const RowRange& a, const RowRange& b) { return a.begin < b.begin; });
+    std::size_t last = 0;
+    for (std::size_t i = 1; i < rows_.size(); ++i) {
+      if (rows_[i].begin <= rows_[last].end) {
+        rows_[last].end = std::max(rows_[last].end, rows_[i].end);
+      } else {
+        rows_[++last] = rows_[i];
+      }
+    }
+    rows_.resize(last + 1);
+  }
+
+  RowRange group_;
+  std::int64_t chunk_rows_;
+  bool one_chunk_;
+  std::vector<RowRange> rows_;
+  std::string message_;
+  ErrorCode code_ = ErrorCode::corrupt_data;
+  std::int64_t more_ = 0;  // errors after the first
+};
+
 /// Brings the rows of one row group to their places in batch buffers.
 class ChunkSource {
  public:

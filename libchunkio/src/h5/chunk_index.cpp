@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,8 +57,10 @@ using Coord = std::array<std::int64_t, Shape::kMaxRank>;
 }  // namespace
 
 struct ChunkIndex::Impl {
-  Impl(std::shared_ptr<const ByteSource> bytes, Target what)
-      : target(std::move(what)), file(std::move(bytes), External::refused, probed_range()) {
+  Impl(std::shared_ptr<const ByteSource> source, Target what)
+      : target(std::move(what)),
+        bytes(std::move(source)),
+        file(bytes, External::refused, probed_range()) {
     for (std::size_t axis = 0; axis < target.shape.rank(); ++axis) {
       grid[axis] = base::ceil_divide(target.shape[axis], target.chunk[axis]);
       const auto product = base::checked_multiply(num_chunks, grid[axis]);
@@ -126,10 +130,16 @@ struct ChunkIndex::Impl {
     }
   }
 
-  /// What find() answers. `mutex` is held.
+  /// What find() answers of a slot that is filled, or cannot be. `mutex` is held, or `listed` is
+  /// set.
   [[nodiscard]] ChunkEntry entry_of(std::span<const std::int64_t> coord) const {
     const Slot& kept = slot(number_of(coord));
-    if (kept.place == Slot::kUnallocated) return {};
+    if (kept.place == Slot::kUnknown && !damage.empty()) {
+      throw Error(ErrorCode::corrupt_data,
+                  where(coord) + " cannot be found: the index of chunks is damaged, " + damage +
+                      "; copy or download the file again");
+    }
+    if (kept.place <= Slot::kUnallocated) return {};
     if (kept.place == Slot::kOverlaps) {
       const Coord other = coord_of(kept.stored_bytes);
       throw Error(ErrorCode::unsupported,
@@ -145,11 +155,9 @@ struct ChunkIndex::Impl {
     return entry;
   }
 
-  /// Keeps an entry as it was found. `mutex` is held.
-  void keep(std::span<const std::int64_t> coord, const ChunkEntry& entry) {
-    const std::int64_t number = number_of(coord);
+  /// Keeps an entry as it was found, and says nothing of others. `mutex` is held.
+  void put(std::int64_t number, const ChunkEntry& entry) const {
     Slot& kept = slot(number);
-    if (kept.place != Slot::kUnknown) return;
     if (!entry.allocated()) {
       kept.place = Slot::kUnallocated;
       return;
@@ -160,7 +168,14 @@ struct ChunkIndex::Impl {
                                 ? static_cast<std::uint32_t>(entry.stored_bytes)
                                 : 0,
             .filter_mask = entry.filter_mask};
-    if (!lies_inside(entry)) return;
+  }
+
+  /// The same of one that was looked up alone; finds what it overlaps. `mutex` is held.
+  void keep(std::span<const std::int64_t> coord, const ChunkEntry& entry) {
+    const std::int64_t number = number_of(coord);
+    if (slot(number).place != Slot::kUnknown) return;
+    put(number, entry);
+    if (!entry.allocated() || !lies_inside(entry)) return;
     try {
       take_range(number, entry.file_offset, entry.file_offset + entry.stored_bytes);
     } catch (const std::bad_alloc&) {
@@ -169,14 +184,16 @@ struct ChunkIndex::Impl {
     }
   }
 
+  /// `one` overlaps `other`. A slot keeps the first that it is told.
+  void mark(std::int64_t one, std::int64_t other) const {
+    Slot& marked = slot(one);
+    if (marked.place == Slot::kOverlaps) return;
+    marked = {.place = Slot::kOverlaps, .stored_bytes = static_cast<std::uint32_t>(other)};
+  }
+
   /// Ranges that overlap become one, so that all are disjoint and whatever overlaps either of them
   /// later is found.
   void take_range(std::int64_t number, std::int64_t begin, std::int64_t end) {
-    const auto mark = [this](std::int64_t one, std::int64_t other) {
-      Slot& marked = slot(one);
-      if (marked.place == Slot::kOverlaps) return;
-      marked = {.place = Slot::kOverlaps, .stored_bytes = static_cast<std::uint32_t>(other)};
-    };
     auto at = ranges.lower_bound(begin);
     if (at != ranges.begin() && std::prev(at)->second.end > begin) --at;
     while (at != ranges.end() && at->first < end) {
@@ -189,13 +206,59 @@ struct ChunkIndex::Impl {
     ranges.emplace_hint(at, begin, Range{.end = end, .owner = number});
   }
 
+  /// The bytes of a chunk; empty if it has none, or none that lie inside the file.
+  [[nodiscard]] ByteRange range_of(std::int64_t number) const {
+    const Slot& kept = slot(number);
+    if (kept.place < Slot::kFirstOffset) return {};
+    const ChunkEntry entry{
+        .file_offset = static_cast<std::int64_t>(kept.place - Slot::kFirstOffset),
+        .stored_bytes = kept.stored_bytes};
+    if (!lies_inside(entry)) return {};
+    return {entry.file_offset, entry.file_offset + entry.stored_bytes};
+  }
+
+  /// Marks all chunks that overlap, once all are known.
+  void mark_overlaps() const {
+    bool ascending = true;
+    std::int64_t end = 0;
+    for (std::int64_t number = 0; number < num_chunks && ascending; ++number) {
+      const ByteRange range = range_of(number);
+      ascending = range.begin == range.end || range.begin >= end;
+      end = std::max(end, range.end);
+    }
+    if (ascending) return;
+    std::vector<std::uint32_t> by_offset(static_cast<std::size_t>(num_chunks));
+    std::iota(by_offset.begin(), by_offset.end(), 0U);
+    std::sort(by_offset.begin(), by_offset.end(), [this](std::uint32_t one, std::uint32_t other) {
+      return range_of(one).begin < range_of(other).begin;
+    });
+    std::int64_t owner = -1;
+    end = 0;  // of all bytes so far, which go to `owner`
+    for (const std::uint32_t number : by_offset) {
+      const ByteRange range = range_of(number);
+      if (range.begin == range.end) continue;
+      if (range.begin < end) {
+        mark(number, owner);
+        mark(owner, number);
+      }
+      if (range.end > end) {
+        end = range.end;
+        owner = number;
+      }
+    }
+  }
+
+  /// Whether the index comes whole.
+  [[nodiscard]] bool lists() const noexcept {
+    return CHUNKIO_HAVE_CHUNK_ITER != 0 || target.tree.has_value();
+  }
+  /// Fills all slots. `mutex` is held, and the library if it is asked.
+  /// \throws Error io_failed, hdf5_failed.
+  void list();
+
   /// Asks libhdf5 for one chunk. The library and `mutex` are held.
   /// \throws Error corrupt_data, hdf5_failed.
   [[nodiscard]] ChunkEntry look_up(std::span<const std::int64_t> coord);
-  /// Fills the slot of `coord`. The library and `mutex` are held.
-  /// \throws Error as look_up.
-  void fill(std::span<const std::int64_t> coord);
-
   [[nodiscard]] std::array<hsize_t, Shape::kMaxRank> origin_of(
       std::span<const std::int64_t> coord) const {
     std::array<hsize_t, Shape::kMaxRank> origin{};
@@ -221,15 +284,17 @@ struct ChunkIndex::Impl {
   }
 
   Target target;
+  std::shared_ptr<const ByteSource> bytes;
   Coord grid{};
   std::int64_t num_chunks = 1;
 
   std::mutex mutex;  // guards what follows; taken after Library::lock()
   base::HostBuffer slots;
-  std::map<std::int64_t, Range> ranges;  // of chunks found, by their first byte; disjoint
-#if CHUNKIO_HAVE_CHUNK_ITER
-  bool listed = false;
-#else
+  std::map<std::int64_t, Range> ranges;  // of chunks looked up, by their first byte; disjoint
+  std::string damage;                    // of the index that was listed, as a clause
+  /// All slots are filled and stay as they are.
+  std::atomic<bool> listed = false;
+#if !CHUNKIO_HAVE_CHUNK_ITER
   ProbedRange probed;
 #endif
   SourceFile file;  // libhdf5's own hold on it: what is looked up is not what is read
@@ -251,27 +316,12 @@ ChunkEntry as_entry(haddr_t address, hsize_t size, unsigned filter_mask) {
       .filter_mask = filter_mask};
 }
 
-struct Listing {
-  const ChunkIndex::Target* target = nullptr;
-  std::vector<std::pair<Coord, ChunkEntry>> chunks = {};
-  bool failed = false;
-};
-
-/// H5D_chunk_iter_op_t. No exception may pass through libhdf5's frames.
-int collect_chunk(const hsize_t* offset, unsigned filter_mask, haddr_t address, hsize_t size,
-                  void* data) noexcept {
-  auto& listing = *static_cast<Listing*>(data);
-  try {
-    Coord coord{};
-    for (std::size_t axis = 0; axis < listing.target->shape.rank(); ++axis) {
-      coord[axis] = static_cast<std::int64_t>(offset[axis]) / listing.target->chunk[axis];
-    }
-    listing.chunks.emplace_back(coord, as_entry(address, size, filter_mask));
-    return 0;
-  } catch (...) {
-    listing.failed = true;
-    return -1;
-  }
+/// H5D_chunk_iter_op_t, of a function that takes what it is told of a chunk and throws nothing.
+template <class Take>
+int take_chunk(const hsize_t* offset, unsigned filter_mask, haddr_t address, hsize_t size,
+               void* data) noexcept {
+  (*static_cast<Take*>(data))(offset, as_entry(address, size, filter_mask));
+  return 0;
 }
 
 }  // namespace
@@ -288,23 +338,22 @@ ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
   return as_entry(address, size, filter_mask);
 }
 
-void ChunkIndex::Impl::fill(std::span<const std::int64_t> coord) {
-  if (!listed) {
-    open();
-    Listing listing{.target = &target};
-    const herr_t status = H5Dchunk_iter(dataset.get(), H5P_DEFAULT, &collect_chunk, &listing);
-    if (listing.failed) throw std::bad_alloc();
-    check_status(status, "list the chunks of " + printable(target.dataset) + " in", target.path);
-    for (const auto& [place, entry] : listing.chunks) {
-      bool inside = true;  // nobody asks for chunks outside of the dataset
-      for (std::size_t axis = 0; axis < coord.size(); ++axis) {
-        inside = inside && place[axis] >= 0 && place[axis] < grid[axis];
-      }
-      if (inside) keep(std::span(place).first(coord.size()), entry);
+void ChunkIndex::Impl::list() {
+  open();
+  auto take = [this](const hsize_t* offset, const ChunkEntry& entry) noexcept {
+    Coord coord{};
+    bool inside = true;  // nobody asks for chunks outside of the dataset
+    const std::size_t rank = target.shape.rank();
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      const hsize_t place = offset[axis] / static_cast<hsize_t>(target.chunk[axis]);
+      inside = inside && std::cmp_less(place, grid[axis]);
+      coord[axis] = static_cast<std::int64_t>(place);
     }
-    listed = true;
-  }
-  keep(coord, {});  // what was not listed has no storage
+    if (inside) put(number_of(std::span(coord).first(rank)), entry);
+  };
+  check_status(H5Dchunk_iter(dataset.get(), H5P_DEFAULT, &take_chunk<decltype(take)>, &take),
+               "list the chunks of " + printable(target.dataset) + " in", target.path);
+  mark_overlaps();
 }
 
 #else
@@ -349,7 +398,20 @@ ChunkEntry ChunkIndex::Impl::look_up(std::span<const std::int64_t> coord) {
       .file_offset = probed.file_offset, .stored_bytes = probed.bytes, .filter_mask = filter_mask};
 }
 
-void ChunkIndex::Impl::fill(std::span<const std::int64_t> coord) { keep(coord, look_up(coord)); }
+void ChunkIndex::Impl::list() {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const auto base = static_cast<std::uint64_t>(target.tree->base);
+  damage =
+      list_chunks(*bytes, *target.tree, target.shape, target.chunk, [&](const TreeEntry& entry) {
+        const std::uint64_t offset = entry.address + base;
+        // What lies beyond 63 bits lies in no file, as does the largest.
+        const bool fits = offset >= base && std::in_range<std::int64_t>(offset);
+        put(entry.number, {.file_offset = fits ? static_cast<std::int64_t>(offset) : kMax,
+                           .stored_bytes = entry.stored_bytes,
+                           .filter_mask = entry.filter_mask});
+      });
+  mark_overlaps();
+}
 
 #endif
 
@@ -358,15 +420,22 @@ ChunkIndex::ChunkIndex(std::shared_ptr<const ByteSource> bytes, Target target)
 ChunkIndex::~ChunkIndex() = default;
 
 ChunkEntry ChunkIndex::find(std::span<const std::int64_t> coord) const {
-  const Slot& slot = impl_->slot(impl_->number_of(coord));
-  {
-    const std::lock_guard lock(impl_->mutex);
-    if (slot.place != Slot::kUnknown) return impl_->entry_of(coord);
+  Impl& impl = *impl_;
+  if (impl.listed.load(std::memory_order_acquire)) return impl.entry_of(coord);
+  const Slot& slot = impl.slot(impl.number_of(coord));
+  if (!impl.lists()) {
+    const std::lock_guard lock(impl.mutex);
+    if (slot.place != Slot::kUnknown) return impl.entry_of(coord);
   }
   const auto guard = Library::lock();
-  const std::lock_guard lock(impl_->mutex);
-  if (slot.place == Slot::kUnknown) impl_->fill(coord);
-  return impl_->entry_of(coord);
+  const std::lock_guard lock(impl.mutex);
+  if (!impl.lists()) {
+    if (slot.place == Slot::kUnknown) impl.keep(coord, impl.look_up(coord));
+  } else if (!impl.listed.load(std::memory_order_relaxed)) {
+    impl.list();
+    impl.listed.store(true, std::memory_order_release);
+  }
+  return impl.entry_of(coord);
 }
 
 ChunkEntry ChunkIndex::find_once(std::span<const std::int64_t> coord) const {
@@ -384,8 +453,9 @@ std::span<const std::int64_t> ChunkIndex::grid() const noexcept {
 std::int64_t ChunkIndex::num_chunks() const noexcept { return impl_->num_chunks; }
 
 std::int64_t ChunkIndex::memory_bytes() const noexcept {
+  const std::int64_t beside = impl_->lists() ? std::int64_t{sizeof(std::uint32_t)} : kRangeBytes;
   return static_cast<std::int64_t>(base::HostBuffer::footprint(impl_->slots.bytes().size())) +
-         impl_->num_chunks * kRangeBytes + kMetadataBytes;
+         impl_->num_chunks * beside + kMetadataBytes;
 }
 
 }  // namespace chunkio::h5

@@ -2,25 +2,28 @@
 ///
 /// Problem. libhdf5 1.10.8 can list the addresses of n chunks only in time n^2
 /// (H5Dget_chunk_info walks the index from its start at each call) and reports them without the
-/// file's user block; H5Dchunk_iter came with 1.10.10 and 1.12.3. A lookup inside H5Dread_chunk,
-/// however, costs O(log n) whatever kind of index the file has. So a file that notes which bytes
-/// libhdf5 asks for, and returns without reading them, tells position and stored size of a chunk
-/// (SourceFile), user block included, and H5Dread_chunk itself returns the filter mask. Where there
-/// is H5Dchunk_iter, the first lookup lists all chunks with it.
+/// file's user block; H5Dchunk_iter came with 1.10.10 and 1.12.3. So the index comes whole, with
+/// the first chunk that is asked for: from H5Dchunk_iter where there is one, else from the
+/// version-1 B-tree that most files have (chunk_tree.hpp).
 ///
-/// Entries are looked up as they are asked for and kept as long as the index. Each is checked:
-/// inside the file, of the only size there can be if nothing is filtered, overlapping no chunk
-/// found before. A bad entry is an error of its own chunk only; of two chunks that overlap either
-/// can be the wrong one, so both are errors from then on. The one asked for first was delivered
-/// before anything could be told about it: to know that it overlaps a chunk which nobody wants yet,
-/// all of them would have to be looked up. Therefore an overlap has an error code that is not
-/// skipped (OnError::skip): a reader that went on could have wrong rows already. Thread-safe; takes
+/// Chunks of other kinds of index are looked up one by one, as they are asked for: a lookup inside
+/// H5Dread_chunk costs O(log n) whatever kind it is, and a file that notes which bytes libhdf5 asks
+/// for, and returns without reading them, tells position and stored size of a chunk (SourceFile),
+/// user block included, and H5Dread_chunk itself returns the filter mask.
+///
+/// Entries are kept as long as the index, in 16 bytes each. Each is checked: inside the file, of
+/// the only size there can be if nothing is filtered, overlapping no other chunk. A bad entry is an
+/// error of its own chunk only; of two chunks that overlap either can be the wrong one, so both are
+/// errors. Where chunks are looked up one by one, the one asked for first was delivered before
+/// anything could be told about it. Therefore an overlap has an error code that is not skipped
+/// (OnError::skip): a reader that went on could have wrong rows already. Thread-safe; takes
 /// Library::lock() before its own mutex.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -28,6 +31,8 @@
 
 #include <chunkio/byte_source.hpp>
 #include <chunkio/tensor.hpp>
+
+#include "h5/chunk_tree.hpp"
 
 // H5Dchunk_iter came with 1.10.10, 1.12.3 and 1.14.0; the one of 1.13 gave other offsets.
 #ifndef CHUNKIO_HAVE_CHUNK_ITER
@@ -68,6 +73,8 @@ class ChunkIndex {
     std::int64_t file_bytes = 0;  ///< Chunks must end there or before.
     /// The exact stored size of every chunk if there are no filters; else 0.
     std::int64_t raw_bytes = 0;
+    /// Lists the chunks; absent: libhdf5 is asked.
+    std::optional<ChunkTree> tree = {};
   };
 
   /// Looks up nothing yet.
@@ -91,8 +98,9 @@ class ChunkIndex {
   /// Chunks along each axis.
   [[nodiscard]] std::span<const std::int64_t> grid() const noexcept;
   [[nodiscard]] std::int64_t num_chunks() const noexcept;
-  /// Bytes the index takes when all chunks are known; part of the memory budget.
-  /// \pre num_chunks() <= kMaxChunks.
+  /// Bytes the index takes at most; part of the memory budget. That is 16 for each chunk, and 4
+  /// more while they are listed; 64 more where they are looked up one by one. \pre num_chunks() <=
+  /// kMaxChunks.
   [[nodiscard]] std::int64_t memory_bytes() const noexcept;
 
  private:

@@ -17,6 +17,7 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/element_type.hpp"
 #include "h5/error_stack.hpp"
+#include "h5/file_number.hpp"
 #include "h5/filters.hpp"
 #include "h5/library.hpp"
 #include "h5/schema.hpp"
@@ -26,16 +27,6 @@ namespace chunkio::h5 {
 namespace {
 
 constexpr std::int64_t kBlockBytes = std::int64_t{1} << 20;
-
-/// A number as files have it: little-endian.
-template <class T>
-T number_at(std::span<const std::byte> bytes, std::size_t at) {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    value |= static_cast<T>(static_cast<T>(std::to_integer<T>(bytes[at + i])) << (8 * i));
-  }
-  return value;
-}
 
 /// The global heaps of a file. Keeps those that were read last: texts that lie side by side were
 /// mostly written so.

@@ -46,6 +46,7 @@ void require_between(std::int64_t lowest, std::int64_t value, std::int64_t highe
 void check_options(const LoaderOptions& options) {
   require(options.batch_size >= 1, "batch_size must be >= 1", options.batch_size);
   require(options.order.window_bytes >= 1, "window_bytes must be >= 1", options.order.window_bytes);
+  require_between(1, options.order.version, plan::kNewestOrderVersion, "order version");
   require_between(0, options.io.num_threads, kMaxThreads, "num_threads");
   require_between(1, options.memory.prefetch_depth, kMaxSlots, "prefetch_depth");
   require_between(1, options.memory.max_held, kMaxSlots, "max_held");
@@ -137,7 +138,9 @@ struct Loader::Impl {
     check_options(options);
     if (options.io.num_threads == 0) options.io.num_threads = base::default_threads();
     selection = read::filter_rows(dataset, options);
-    const std::int64_t group_samples = plan::group_samples(info, options.order.window_bytes);
+    const auto [group_samples, first_version] =
+        plan::grouping(info, options.order.window_bytes, options.order.version);
+    order_version = first_version;
     const std::vector<std::int64_t> file_rows = h5::rows_of_files(*internal::Access::impl(dataset));
     groups = selection ? RowGroups(group_samples, file_rows, *selection)
                        : RowGroups(group_samples, file_rows);
@@ -273,7 +276,8 @@ struct Loader::Impl {
   [[nodiscard]] read::LoaderState state_at(const LoaderPosition& position, bool at_end) {
     const std::lock_guard lock(fingerprint_mutex);
     if (!fingerprint) fingerprint = read::contents_fingerprint(dataset);
-    return {.epoch = position.epoch,
+    return {.order_version = order_version,
+            .epoch = position.epoch,
             .step = position.step == steps && at_end ? global_steps : position.step,
             .seed = options.seed,
             .samples = groups->num_samples(),
@@ -346,6 +350,7 @@ struct Loader::Impl {
   SourceKind source_kind = SourceKind::automatic;
   std::string source_reason;
   std::shared_ptr<const sources::SourceTrials> trials;  // or none
+  std::int64_t order_version = 1;                       // the first that has this order
   std::int64_t window_groups = 0;
   std::int64_t steps = 0;         // of this rank
   std::int64_t global_steps = 0;  // of the rank that has most
@@ -401,6 +406,7 @@ Loader Loader::resume(Dataset dataset, LoaderOptions options, std::string_view s
   }
   options.batch_size = wanted.global_batch / world_size;
   options.order.lanes = wanted.lanes;
+  options.order.version = wanted.order_version;
   // The smallest window that gives the same k and W (libchunkio/doc/order.md).
   const auto group_bytes = base::checked_multiply(wanted.group_samples, plan::mean_row_bytes(info));
   const auto window_bytes =

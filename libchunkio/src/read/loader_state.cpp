@@ -17,13 +17,15 @@
 #include "base/digest.hpp"
 #include "h5/read_rows.hpp"
 #include "h5/shard_set.hpp"
+#include "plan/group_samples.hpp"
 #include "read/state_members.hpp"
 
 namespace chunkio::read {
 namespace {
 
+// Of the order, so that a library that does not know it refuses the state, and those of version 1
+// are what they always were.
 constexpr const char* kVersionKey = "chunkio_state";
-constexpr std::int64_t kVersion = 1;
 // Far above what to_json() writes; what is longer is something else.
 constexpr StateKind kKind{.what = "a loader state", .from = "a loader", .max_bytes = 4096};
 // Of the start and of the end of a row.
@@ -140,7 +142,7 @@ std::string file_fingerprint(const Dataset::Impl& file) {
 
 std::string to_json(const LoaderState& state) {
   // Ordered, so that the text reads from the place to the order it belongs to.
-  const nlohmann::ordered_json object = {{kVersionKey, kVersion},
+  const nlohmann::ordered_json object = {{kVersionKey, state.order_version},
                                          {"epoch", state.epoch},
                                          {"step", state.step},
                                          {"seed", state.seed},
@@ -161,13 +163,14 @@ LoaderState parse_state(std::string_view text) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   StateMembers members(text, kKind);
   const std::int64_t version = members.number(kVersionKey, 0, kMax);
-  if (version != kVersion) {
+  if (version < 1 || version > plan::kNewestOrderVersion) {
     throw Error(ErrorCode::invalid_argument,
                 "the loader state has version " + std::to_string(version) +
-                    ", and this library reads version " + std::to_string(kVersion) +
-                    "; use the library that wrote it");
+                    ", and this library reads versions 1 to " +
+                    std::to_string(plan::kNewestOrderVersion) + "; use the library that wrote it");
   }
   LoaderState state;
+  state.order_version = version;
   state.epoch = members.number("epoch", 0, kMaxEpoch);
   state.step = members.number("step", 0, kMax);
   state.seed = members.unsigned_number("seed");
@@ -214,10 +217,13 @@ void require_same_order(const LoaderState& state, const LoaderState& own, const 
   differences.compare("lanes", state.lanes, own.lanes);
   differences.compare("global batch (batch_size * world_size)", state.global_batch,
                       own.global_batch);
-  differences.compare("samples of a row group (window_bytes)", state.group_samples,
-                      own.group_samples);
-  differences.compare("row groups of a window (window_bytes)", state.window_groups,
-                      own.window_groups);
+  differences.compare("version of the order", state.order_version, own.order_version);
+  if (state.order_version == own.order_version) {
+    differences.compare("samples of a row group (window_bytes)", state.group_samples,
+                        own.group_samples);
+    differences.compare("row groups of a window (window_bytes)", state.window_groups,
+                        own.window_groups);
+  }
   if (differences.text().empty()) return;
   throw Error(ErrorCode::invalid_argument,
               path + ": the loader state is of another order: " + differences.text() +

@@ -25,6 +25,8 @@ inline constexpr const char* kLanesHint =
 inline constexpr std::int64_t kMaxEpoch = std::int64_t{1} << 62;
 
 struct LoaderState {
+  /// Of the order (libchunkio/doc/order.md): the first version that has the same one.
+  std::int64_t order_version = 1;
   std::int64_t epoch = 0;
   /// Global batches handed out in the epoch.
   std::int64_t step = 0;

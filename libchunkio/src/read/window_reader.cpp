@@ -22,12 +22,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Errors of one place in the file, rather than of memory, of the program or of everything.
-bool concerns_stored_bytes(ErrorCode code) {
-  return code == ErrorCode::io_failed || code == ErrorCode::corrupt_data ||
-         code == ErrorCode::digest_mismatch || code == ErrorCode::hdf5_failed;
-}
-
 }  // namespace
 
 WindowReader::WindowReader(RowGroups groups, WindowReaderOptions options,

@@ -3,8 +3,8 @@
 /// For chunked and contiguous data, whatever lies where: filtered chunks are read whole into
 /// scratch memory, decoded outside of any lock, and their rows go to their places; of unfiltered
 /// ones only the wanted rows are read. Rows that chunks cut are put together from all of them;
-/// chunks without storage give the fill value. libhdf5 is asked for nothing but where a chunk lies,
-/// once each.
+/// chunks without storage give the fill value. Small chunks that lie close to each other are read
+/// together.
 ///
 /// What is shared with another row group is decoded again for each: groups are meant to be whole
 /// chunks (plan), and only fields chunked otherwise than the images are not.
@@ -23,6 +23,7 @@
 #include "h5/stored_array.hpp"
 #include "io/range_reader.hpp"
 #include "sources/filtered_chunk.hpp"
+#include "sources/row_part.hpp"
 
 namespace chunkio::sources {
 
@@ -56,9 +57,21 @@ class DirectSource final : public ChunkSource {
   [[nodiscard]] bool chunked() const noexcept { return !array_->linear_offset.has_value(); }
   void place_linear(const Wanted& wanted, const io::RangeReader& reader, ChunkScratch& scratch,
                     const std::stop_token& stop, ReadCost& cost) const;
+  /// A small chunk that rows are wanted of: rows [first, last) of those of the call.
+  struct SmallChunk {
+    ByteRange range = {};     ///< Of the file: the chunk, or the wanted rows of it.
+    std::int64_t number = 0;  ///< Among those of its row of chunks.
+    std::uint32_t first = 0, last = 0;
+    std::uint32_t filter_mask = 0;
+    bool raw = false;  ///< Stored as it is.
+  };
+  class SmallChunks;
+
   void place_chunk(std::span<const std::int64_t> position, const Wanted& wanted,
                    const io::RangeReader& reader, ChunkScratch& scratch,
                    const std::stop_token& stop, ReadCost& cost) const;
+  /// What of a row the chunk at that position holds.
+  [[nodiscard]] RowPart part_of(std::span<const std::int64_t> position) const;
   [[nodiscard]] Error damaged(std::int64_t chunk, const std::string& reason) const;
 
   std::shared_ptr<const Dataset::Impl> file_;
@@ -70,6 +83,9 @@ class DirectSource final : public ChunkSource {
   std::int64_t chunk_bytes_ = 0;  // raw
   std::int64_t piece_bytes_ = 0;  // read at a time where rows are stored as they are, at most
   std::optional<ChunkScratchSizes> scratch_sizes_;
+  // Of small chunks: what is read together at most, and memory for that; 0: they are large.
+  std::int64_t together_piece_ = 0;
+  std::size_t together_bytes_ = 0;
   std::shared_ptr<base::BufferPool> scratch_;
 };
 

@@ -63,6 +63,7 @@ ReadCost Hdf5Source::place(const RowGroup& group, std::span<const RowTarget> row
   if (array_->chunk_cache_bytes > 0 && group.num_rows > scratch_rows_) {
     large_group = std::unique_lock(large_group_mutex_);
   }
+  Damage damage(group, chunk_rows());
   for (std::size_t begin = 0; begin < rows.size();) {
     if (stop.stop_requested()) {
       throw Error(ErrorCode::cancelled, "reading " + file_->info.path + " was stopped");
@@ -73,11 +74,44 @@ ReadCost Hdf5Source::place(const RowGroup& group, std::span<const RowTarget> row
                kMaxGapBytes) {
       ++end;
     }
-    place_run(group, rows.subspan(begin, end - begin), scratch->bytes(), stop, cost);
+    try {
+      place_run(group, rows.subspan(begin, end - begin), scratch->bytes(), stop, cost);
+    } catch (const Error& error) {
+      if (!concerns_stored_bytes(error.code())) throw;
+      place_each(group, rows.subspan(begin, end - begin), scratch->bytes(), stop, cost, error,
+                 damage);
+    }
     begin = end;
   }
   base::store_fence();
+  damage.raise(cost);
   return cost;
+}
+
+std::int64_t Hdf5Source::chunk_rows() const noexcept {
+  return array_->stored.chunked ? array_->stored.chunk_shape[0] : array_->stored.shape[0];
+}
+
+void Hdf5Source::place_each(const RowGroup& group, std::span<const RowTarget> rows,
+                            std::span<std::byte> scratch, const std::stop_token& stop,
+                            ReadCost& cost, const Error& error, Damage& damage) const {
+  const auto chunk_of = [&](const RowTarget& row) {
+    return (group.first_row + row.row) / chunk_rows();
+  };
+  if (chunk_of(rows.front()) == chunk_of(rows.back())) {
+    damage.add(group.first_row + rows.front().row, error);
+    return;
+  }
+  for (std::size_t begin = 0; begin < rows.size();) {
+    std::size_t end = begin + 1;
+    while (end < rows.size() && chunk_of(rows[end]) == chunk_of(rows[begin])) ++end;
+    try {
+      place_run(group, rows.subspan(begin, end - begin), scratch, stop, cost);
+    } catch (const Error& one) {
+      damage.add(group.first_row + rows[begin].row, one);
+    }
+    begin = end;
+  }
 }
 
 void Hdf5Source::place_run(const RowGroup& group, std::span<const RowTarget> rows,

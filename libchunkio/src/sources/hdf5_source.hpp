@@ -39,6 +39,13 @@ class Hdf5Source final : public ChunkSource {
 
  private:
   /// Reads the rows from rows.front() to rows.back() in one call, and places them.
+  /// Rows of a chunk, or of the dataset.
+  [[nodiscard]] std::int64_t chunk_rows() const noexcept;
+  /// The rows of one run chunk by chunk, after `error`, which is being handled, was met: so that
+  /// only those of damaged chunks are lost.
+  void place_each(const RowGroup& group, std::span<const RowTarget> rows,
+                  std::span<std::byte> scratch, const std::stop_token& stop, ReadCost& cost,
+                  const Error& error, Damage& damage) const;
   void place_run(const RowGroup& group, std::span<const RowTarget> rows,
                  std::span<std::byte> scratch, const std::stop_token& stop, ReadCost& cost) const;
 

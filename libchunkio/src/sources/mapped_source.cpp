@@ -82,12 +82,18 @@ ReadCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> r
   ReadCost cost;
   if (rows.empty()) return cost;
   bool populated = true;
+  std::optional<DamagedRows> damaged;  // what else was copied has to be looked at first
   const bool whole = guard_->read([&] {
     populated = true;
-    for_each_extent(*array_, group, rows, cost,
-                    [&](std::span<const RowTarget> part, std::int64_t origin) {
-                      populated = populated && place_extent(part, origin, group.stores, stop, cost);
-                    });
+    damaged.reset();
+    try {
+      for_each_extent(
+          *array_, group, rows, cost, [&](std::span<const RowTarget> part, std::int64_t origin) {
+            populated = populated && place_extent(part, origin, group.stores, stop, cost);
+          });
+    } catch (const DamagedRows& error) {
+      damaged.emplace(error);
+    }
   });
   base::store_fence();
   if (!populated || !whole) {
@@ -98,6 +104,7 @@ ReadCost MappedSource::place(const RowGroup& group, std::span<const RowTarget> r
                     "download it again, and look at the kernel's log");
   }
   file_->check_unchanged();
+  if (damaged) throw DamagedRows(*damaged);
   return cost;
 }
 

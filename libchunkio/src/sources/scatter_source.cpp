@@ -30,18 +30,24 @@ ReadCost ScatterSource::place(const RowGroup& group, std::span<const RowTarget> 
   try {
     for_each_extent(
         *array_, group, rows, cost, [&](std::span<const RowTarget> part, std::int64_t origin) {
-          sweep_rows(
-              reader, {origin, array_->row_bytes}, part, scratch->bytes(), stop, cost,
-              [&](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
-                base::copy(row.target + from, bytes.data(), bytes.size(), group.stores);
-              });
+          try {
+            sweep_rows(
+                reader, {origin, array_->row_bytes}, part, scratch->bytes(), stop, cost,
+                [&](const RowTarget& row, std::int64_t from, std::span<const std::byte> bytes) {
+                  base::copy(row.target + from, bytes.data(), bytes.size(), group.stores);
+                });
+          } catch (const Error& error) {
+            if (error.code() == ErrorCode::cancelled) throw;
+            throw Error(error.code(),
+                        array_->describe_rows(group.first_row + part.front().row,
+                                              group.first_row + part.back().row, file_->info.path) +
+                            ": " + error.what());
+          }
         });
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::cancelled) throw;
-    throw Error(error.code(),
-                array_->describe_rows(group.first_row + rows.front().row,
-                                      group.first_row + rows.back().row, file_->info.path) +
-                    ": " + error.what());
+  } catch (const DamagedRows&) {
+    base::store_fence();
+    file_->check_unchanged();
+    throw;
   }
   base::store_fence();
   file_->check_unchanged();

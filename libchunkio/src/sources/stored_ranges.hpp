@@ -15,8 +15,10 @@
 #include <chunkio/error.hpp>
 #include <chunkio/tensor.hpp>
 
+#include "base/chunk_source.hpp"
 #include "h5/chunk_index.hpp"
 #include "h5/stored_array.hpp"
+#include "sources/row_extents.hpp"
 
 namespace chunkio::sources {
 
@@ -38,9 +40,10 @@ void for_each_column(const h5::ChunkIndex& index, std::int64_t chunk, Visit visi
 }
 
 /// Calls visit(offset, bytes) for the ranges of the file that hold rows `wanted` of the dataset:
-/// whole chunks where they are filtered. None where nothing is stored, or where libhdf5 alone can
-/// tell. Stops at a chunk that cannot be found: reading it meets the error again, and
-/// reports it.
+/// whole chunks where they are filtered. Small chunks that lie one behind the other, with no larger
+/// gap than is read anyway, are one range. None where nothing is stored, or where libhdf5 alone can
+/// tell. A chunk that cannot be found is left out: reading it meets the error again, and reports
+/// it.
 template <class Visit>
 void for_each_stored_range(const h5::StoredArray& array, const RowRange& wanted, Visit visit) {
   if (!array.needs_libhdf5.empty()) return;
@@ -49,25 +52,40 @@ void for_each_stored_range(const h5::StoredArray& array, const RowRange& wanted,
           (wanted.end - wanted.begin) * array.row_bytes);
     return;
   }
-  try {
-    const std::int64_t chunk_rows = array.stored.chunk_shape[0];
-    const std::int64_t row_bytes = array.chunk_bytes / chunk_rows;
-    for (std::int64_t chunk = wanted.begin / chunk_rows; chunk * chunk_rows < wanted.end; ++chunk) {
-      const std::int64_t chunk_row = chunk * chunk_rows;
-      for_each_column(*array.index, chunk, [&](std::span<const std::int64_t> position) {
+  const bool small = has_small_chunks(array);
+  ByteRange joined{};
+  const auto add = [&](std::int64_t begin, std::int64_t end) {
+    if (small && begin >= joined.end && begin - joined.end <= kMaxGapBytes && joined.end > 0) {
+      joined.end = end;
+      return;
+    }
+    if (joined.end > joined.begin) visit(joined.begin, joined.end - joined.begin);
+    joined = {begin, end};
+  };
+  const std::int64_t chunk_rows = array.stored.chunk_shape[0];
+  const std::int64_t row_bytes = array.chunk_bytes / chunk_rows;
+  bool readable = true;  // the index
+  for (std::int64_t chunk = wanted.begin / chunk_rows; chunk * chunk_rows < wanted.end && readable;
+       ++chunk) {
+    const std::int64_t chunk_row = chunk * chunk_rows;
+    for_each_column(*array.index, chunk, [&](std::span<const std::int64_t> position) {
+      if (!readable) return;
+      try {
         const h5::ChunkEntry entry = array.index->find(position);
         if (!entry.allocated()) return;
         if (!array.stored_raw(position, entry.filter_mask)) {
-          visit(entry.file_offset, entry.stored_bytes);
+          add(entry.file_offset, entry.file_offset + entry.stored_bytes);
           return;
         }
         const std::int64_t begin = std::max(wanted.begin - chunk_row, std::int64_t{0});
         const std::int64_t end = std::min(wanted.end - chunk_row, chunk_rows);
-        visit(entry.file_offset + begin * row_bytes, (end - begin) * row_bytes);
-      });
-    }
-  } catch (const Error&) {
+        add(entry.file_offset + begin * row_bytes, entry.file_offset + end * row_bytes);
+      } catch (const Error& error) {
+        readable = error.code() != ErrorCode::io_failed;
+      }
+    });
   }
+  if (joined.end > joined.begin) visit(joined.begin, joined.end - joined.begin);
 }
 
 /// Has those ranges prefetched. \returns as ByteSource::prefetch().

@@ -1,7 +1,6 @@
 #include "sources/verifying_source.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -38,23 +37,23 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
   ReadCost cost;
   const std::int64_t chunk_rows = digests_.chunk_rows();
   bool read = false;
-  std::optional<DamagedRows> mismatch;
+  Damage damage(group, chunk_rows);
   for (std::size_t first = 0; first < rows.size();) {
     const std::int64_t chunk = (group.first_row + rows[first].row) / chunk_rows;
     std::size_t last = first + 1;
     while (last < rows.size() && (group.first_row + rows[last].row) / chunk_rows == chunk) ++last;
     const auto wanted = rows.subspan(first, last - first);
     std::atomic<bool>& matched = matched_[static_cast<std::size_t>(chunk)];
-    if (verify_ == Verify::first_epoch && matched.load(std::memory_order_relaxed)) {
-      cost += source_->place(group, wanted, stop);
-    } else {
-      read = true;
-      try {
+    try {
+      if (verify_ == Verify::first_epoch && matched.load(std::memory_order_relaxed)) {
+        cost += source_->place(group, wanted, stop);
+      } else {
+        read = true;
         place_checked(chunk, group, wanted, stop, cost);
         matched.store(true, std::memory_order_relaxed);
-      } catch (const DamagedRows& error) {
-        mismatch = joined(mismatch, error);
       }
+    } catch (const Error& error) {
+      damage.add(chunk * chunk_rows, error);
     }
     first = last;
   }
@@ -62,10 +61,7 @@ ReadCost VerifyingSource::place(const RowGroup& group, std::span<const RowTarget
     base::store_fence();
     file_->check_unchanged();
   }
-  if (mismatch) {
-    mismatch->cost = cost;
-    throw DamagedRows(*mismatch);
-  }
+  damage.raise(cost);
   return cost;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -32,6 +33,28 @@ class ChunkIndexTest : public testing::Test {
   static ChunkEntry find(const Dataset& dataset, std::int64_t chunk) {
     const std::array<std::int64_t, 4> coord{chunk, 0, 0, 0};
     return chunkio::internal::Access::impl(dataset)->leading->index->find(coord);
+  }
+
+  static const ChunkIndex& index_of(const Dataset& dataset) {
+    return *chunkio::internal::Access::impl(dataset)->leading->index;
+  }
+  /// One that asks libhdf5 for each chunk.
+  static std::unique_ptr<ChunkIndex> index_without_tree(const Dataset& dataset) {
+    const auto& impl = chunkio::internal::Access::impl(dataset);
+    const StoredArray& images = *impl->leading;
+    return std::make_unique<ChunkIndex>(
+        impl->bytes,
+        ChunkIndex::Target{.path = dataset.info().path,
+                           .dataset = images.name,
+                           .shape = images.stored.shape,
+                           .chunk = images.stored.chunk_shape,
+                           .first_byte = 48,
+                           .file_bytes = impl->bytes->size(),
+                           .raw_bytes = images.filters.empty() ? images.chunk_bytes : 0});
+  }
+  static ChunkEntry find(const ChunkIndex& index, std::int64_t chunk) {
+    const std::array<std::int64_t, 4> coord{chunk, 0, 0, 0};
+    return index.find(coord);
   }
 
   /// Finds every chunk of whole samples and compares what lies there with the pattern.
@@ -175,22 +198,26 @@ TEST_F(ChunkIndexTest, AChunkOutsideOfTheFilesBytesIsAnError) {
 
 /// Chunks lie in the order 4, 0, 5, 2, 1, 3 of the numbers of their rows.
 TEST_F(ChunkIndexTest, OfChunksThatOverlapNeitherIsBelieved) {
-  for (const std::int64_t first : {0, 5}) {
-    SCOPED_TRACE(first);
-    const std::string path =
-        with_address(folder_, 0, [](std::uint64_t address) { return address + 100; });
-    const Dataset dataset = Dataset::open(path);
-    // Which of the two is wrong cannot be told, and only the second one shows that one is, unless
-    // all are listed at once.
-    EXPECT_TRUE(CHUNKIO_HAVE_CHUNK_ITER || find(dataset, first).allocated());
-    for (const std::int64_t chunk : {5 - first, first}) {
-      expect_error(ErrorCode::unsupported,
-                   {path, "chunk [0,0,0,0] (rows 0 to 6)", "chunk [5,0,0,0] (rows 35 to 39)",
-                    "of images", "overlap", "copy or download"},
-                   [&] { (void)find(dataset, chunk); });
-    }
-    for (std::int64_t chunk = 1; chunk < 5; ++chunk) {
-      EXPECT_TRUE(find(dataset, chunk).allocated()) << chunk;
+  for (const bool listed : {true, false}) {
+    for (const std::int64_t first : {0, 5}) {
+      SCOPED_TRACE(first);
+      const std::string path =
+          with_address(folder_, 0, [](std::uint64_t address) { return address + 100; });
+      const Dataset dataset = Dataset::open(path);
+      const auto one_by_one = index_without_tree(dataset);
+      const ChunkIndex& index = listed ? index_of(dataset) : *one_by_one;
+      // Which of the two is wrong cannot be told, and only the second one shows that one is, unless
+      // all are listed at once.
+      EXPECT_TRUE(CHUNKIO_HAVE_CHUNK_ITER || listed || find(index, first).allocated());
+      for (const std::int64_t chunk : {5 - first, first}) {
+        expect_error(ErrorCode::unsupported,
+                     {path, "chunk [0,0,0,0] (rows 0 to 6)", "chunk [5,0,0,0] (rows 35 to 39)",
+                      "of images", "overlap", "copy or download"},
+                     [&] { (void)find(index, chunk); });
+      }
+      for (std::int64_t chunk = 1; chunk < 5; ++chunk) {
+        EXPECT_TRUE(find(index, chunk).allocated()) << chunk;
+      }
     }
   }
 }
@@ -199,11 +226,46 @@ TEST_F(ChunkIndexTest, WhatOverlapsABadChunkIsBadToo) {
   const std::string path =
       with_address(folder_, 0, [](std::uint64_t address) { return address + 2 * 1344 - 100; });
   const Dataset dataset = Dataset::open(path);  // over the end of chunk 5 and much of chunk 2
-  EXPECT_TRUE(CHUNKIO_HAVE_CHUNK_ITER || find(dataset, 5).allocated());
-  for (const std::int64_t chunk : {0, 2, 5}) {
-    expect_error(ErrorCode::unsupported, {"overlap"}, [&] { (void)find(dataset, chunk); });
+  for (const bool listed : {true, false}) {
+    const auto one_by_one = index_without_tree(dataset);
+    const ChunkIndex& index = listed ? index_of(dataset) : *one_by_one;
+    EXPECT_TRUE(CHUNKIO_HAVE_CHUNK_ITER || listed || find(index, 5).allocated());
+    for (const std::int64_t chunk : {0, 2, 5}) {
+      expect_error(ErrorCode::unsupported, {"overlap"}, [&] { (void)find(index, chunk); });
+    }
+    EXPECT_TRUE(find(index, 1).allocated());
   }
-  EXPECT_TRUE(find(dataset, 1).allocated());
+}
+
+/// What is not in the tree has no storage, unless a part of the tree is damaged.
+TEST_F(ChunkIndexTest, ChunksOfADamagedNodeAreErrorsAndNoOthers) {
+  const std::string path = test::h5py_file(folder_, "scattered_holes");
+  auto bytes = test::read_bytes(path);
+  std::vector<std::size_t> leaves;
+  for (std::size_t at = 0; at + 8 < bytes.size(); ++at) {
+    if (std::memcmp(bytes.data() + at, "TREE\1\0", 6) == 0) leaves.push_back(at);
+  }
+  ASSERT_GT(leaves.size(), 10U);
+  bytes[leaves[3]] = 'X';
+  test::write_bytes(path, bytes);
+  const Dataset dataset = Dataset::open(path);
+  std::int64_t lost = 0;
+  std::int64_t found = 0;
+  for (std::int64_t chunk = 0; chunk < 1000; ++chunk) {
+    try {
+      found += find(dataset, chunk).allocated() ? 1 : 0;
+    } catch (const Error& error) {
+      ++lost;
+      EXPECT_EQ(error.code(), ErrorCode::corrupt_data);
+      const std::string message = error.what();
+      for (const char* part : {path.c_str(), "of images", "index of chunks", "copy or download"}) {
+        EXPECT_TRUE(CHUNKIO_HAVE_CHUNK_ITER || message.find(part) != std::string::npos) << message;
+      }
+    }
+  }
+  // Those without storage cannot be told from those that are lost.
+  EXPECT_GT(lost, 142);
+  EXPECT_TRUE(CHUNKIO_HAVE_CHUNK_ITER || found >= 857 - 64) << found;
 }
 
 TEST_F(ChunkIndexTest, VerifyingTheIndexNamesEveryBadChunk) {

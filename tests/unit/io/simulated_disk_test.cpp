@@ -138,16 +138,16 @@ TEST_F(SimulatedDiskTest, EachPrefetchIsForItsOwnRead) {
 }
 
 TEST_F(SimulatedDiskTest, RangesOfACutSampleAreAskedForOneByOneUnlessTheyAreReadAhead) {
-  dataset_.emplace(Dataset::open(test::h5py_file(scratch_, "odd_chunks")));
+  dataset_.emplace(Dataset::open(test::h5py_file(scratch_, "large_rows_cut")));
   constexpr double kSlow = 2e-3;
-  constexpr double kRanges = 2 * 3 * 2;
+  constexpr double kRanges = 2 * 2;
   const DiskLimit any_number{.request_seconds = kSlow};
   const auto slow = select(SourceKind::direct, std::make_shared<DiskLimiter>(any_number));
-  EXPECT_GE(test::place_rows(*slow.source, {0, 7}, {0}, *dataset_).read_seconds, kRanges * kSlow);
+  EXPECT_GE(test::place_rows(*slow.source, {0, 3}, {0}, *dataset_).read_seconds, kRanges * kSlow);
 
   const auto still = std::make_shared<DiskLimiter>(any_number, [this] { return start_; });
   const auto ahead = select(SourceKind::direct, still);
-  EXPECT_NE(ahead.source->prefetch({0, 7}, {0, 1}), nullptr);
+  EXPECT_NE(ahead.source->prefetch({0, 3}, {0, 1}), nullptr);
   EXPECT_LT(std::chrono::duration<double>(still->submit_more(0) - start_).count(), 2 * kSlow);
 }
 

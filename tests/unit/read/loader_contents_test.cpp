@@ -85,7 +85,9 @@ class SomeRowsTest : public testing::Test {
 };
 
 TEST_F(SomeRowsTest, RangesAndSingleRows) {
-  Loader loader(dataset_, {.batch_size = 16, .rows = RowSelection({{10, 30}, {399, 400}})});
+  Loader loader(
+      dataset_,
+      {.batch_size = 16, .rows = RowSelection({{10, 30}, {399, 400}}), .order = {.version = 1}});
   std::vector<std::int64_t> expected;
   for (std::int64_t row = 10; row < 30; ++row) expected.push_back(row);
   expected.push_back(399);
@@ -220,6 +222,7 @@ TEST_P(VerifiedTest, OrIsLeftOut) {
 TEST_P(VerifiedTest, WhatIsKeptWasCheckedBefore) {
   // Each chunk is read once, and the damaged sample stays skipped.
   Loader loader(Dataset::open(path_), {.batch_size = 4,
+                                       .order = {.version = 1},
                                        .memory = {.resident = Resident::host},
                                        .io = {.source = GetParam(),
                                               .verify = Verify::always,

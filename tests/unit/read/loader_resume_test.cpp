@@ -178,7 +178,7 @@ TEST_F(LoaderResumeTest, RefusalsNameTheDifference) {
   refused([](LoaderOptions& o) { o.order.lanes = 2; },
           {"lanes is 4 in the state and 2 here", "begun with lanes = N"});
   refused([](LoaderOptions& o) { o.batch_size = 32; }, {"16 in the state and 32 here"});
-  refused([](LoaderOptions& o) { o.order.window_bytes *= 2; }, {"4 in the state and 8 here"});
+  refused([](LoaderOptions& o) { o.order.window_bytes *= 2; }, {"18 in the state and 36 here"});
   refused([](LoaderOptions& o) { o.order.uneven = Uneven::drop; }, {"uneven is pad", "drop here"});
   refused([](LoaderOptions& o) { o.order.drop_last = true; }, {"drop_last is false"});
   refused([](LoaderOptions& o) { o.order.mode = OrderMode::random; },

@@ -127,7 +127,21 @@ TEST(LoaderState, RefusesValuesOfAnotherKind) {
   EXPECT_NO_THROW((void)parse_state(with("selection", "all")));
   expect_refused(with("fingerprint", "all"), {"fingerprint"});
   expect_refused(with("order", "shuffled"), {"order"});
-  expect_refused(with("chunkio_state", 2), {"version 2", "version 1"});
+  expect_refused(with("chunkio_state", 3), {"version 3", "versions 1 to 2"});
+  expect_refused(with("chunkio_state", 0), {"version 0", "versions 1 to 2"});
+}
+
+TEST(LoaderState, NamesTheVersionOfItsOrder) {
+  LoaderState state = some_state();
+  EXPECT_EQ(to_json(state).find(R"({"chunkio_state":1,"epoch":3,)"), 0U);
+  state.order_version = 2;
+  EXPECT_EQ(to_json(state).find(R"({"chunkio_state":2,"epoch":3,)"), 0U);
+  EXPECT_EQ(parse_state(to_json(state)).order_version, 2);
+  LoaderState own = some_state();
+  own.group_samples = 7;
+  test::expect_error(ErrorCode::invalid_argument,
+                     {"f.h5", "version of the order is 2 in the state and 1 here"},
+                     [&] { require_same_order(state, own, "f.h5"); });
 }
 
 TEST(LoaderState, NamesEveryDifferenceWithBothValues) {

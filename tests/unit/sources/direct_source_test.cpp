@@ -107,14 +107,16 @@ TEST_P(ForeignFileTest, TheSourceChosenByItselfAndHdf5AgreeToo) {
 
 INSTANTIATE_TEST_SUITE_P(
     ForeignFiles, ForeignFileTest,
-    ::testing::Values("contiguous", "gray", "nchw", "whole_chunks", "one_chunk", "deflate",
-                      "fletcher", "btree1", "implicit", "fixed_array", "extensible_array", "btree2",
-                      "btree1_user_block", "extensible_array_user_block", "default_chunks",
-                      "default_chunks_deflate", "odd_chunks", "odd_chunks_deflate",
-                      "odd_chunks_checked", "odd_chunks_btree1", "celeba_chunks", "large_chunk",
-                      "large_deflate", "large_rows_cut", "unallocated_chunks", "never_filled",
-                      "masked_chunks", "gray3", "gray3_chunked", "gray3_three_wide", "lzf",
-                      "lzf_masked", "lzf_odd_chunks", "lzf_large", "lzf_user_block", "user_block"),
+    ::testing::Values("scattered_holes", "scattered_cut", "scattered_cut_deflate", "deep_tree_cut",
+                      "one_image_filters", "contiguous", "gray", "nchw", "whole_chunks",
+                      "one_chunk", "deflate", "fletcher", "btree1", "implicit", "fixed_array",
+                      "extensible_array", "btree2", "btree1_user_block",
+                      "extensible_array_user_block", "default_chunks", "default_chunks_deflate",
+                      "odd_chunks", "odd_chunks_deflate", "odd_chunks_checked", "odd_chunks_btree1",
+                      "celeba_chunks", "large_chunk", "large_deflate", "large_rows_cut",
+                      "unallocated_chunks", "never_filled", "masked_chunks", "gray3",
+                      "gray3_chunked", "gray3_three_wide", "lzf", "lzf_masked", "lzf_odd_chunks",
+                      "lzf_large", "lzf_user_block", "user_block"),
     [](const auto& file) { return std::string(file.param); });
 
 class DirectSourceTest : public ::testing::Test {
@@ -202,9 +204,11 @@ TEST_F(DirectSourceTest, ReadsOnlyWhatItNeeds) {
                               internal::Access::impl(dataset)->bytes);
     return test::place_rows(source, {0, dataset.size()}, {row}, dataset).bytes_read;
   };
-  // One row of an unfiltered chunk of 40, and the rows of six chunks that hold parts of a row.
+  // One row of an unfiltered chunk of 40, and the rows of four chunks that hold parts of a row.
   EXPECT_EQ(bytes_read("large_chunk", 17), 100 * 131 * 3);
-  EXPECT_EQ(bytes_read("odd_chunks", 17), 2 * 3 * 2 * (5 * 3 * 2));
+  EXPECT_EQ(bytes_read("large_rows_cut", 1), 2 * 2 * (300 * 701 * 2));
+  // Of twelve small chunks all from the first such row to the last, at once.
+  EXPECT_EQ(bytes_read("odd_chunks", 17), 11 * (7 * 5 * 3 * 2) + 5 * 3 * 2);
   // Chunk 3 of ten rows is filtered, but its mask says that nothing was done.
   EXPECT_EQ(bytes_read("masked_chunks", 30), 8 * 8 * 3);
   EXPECT_LT(bytes_read("masked_chunks", 0), 10 * 8 * 8 * 3);
@@ -401,6 +405,86 @@ TEST_F(DamagedChunkTest, ReadErrorsNameTheChunkAndTheCause) {
                      {"chunk 1 (rows 16 to 31) of images", "the disk has failed"}, [&] {
                        test::place_rows(source, {16, 16}, {0}, dataset);
                      });
+}
+
+// ---- Small chunks ----
+
+/// A source of some kind that reads through `bytes`.
+std::unique_ptr<ChunkSource> source_through(SourceKind kind, const Dataset& dataset) {
+  return select_source(internal::Access::impl(dataset), internal::Access::impl(dataset)->leading,
+                       {.kind = kind})
+      .source;
+}
+
+TEST(SmallChunks, ThatLieCloseAreReadTogether) {
+  const test::ScratchFolder folder;
+  struct Way {
+    const char* file;
+    SourceKind kind;
+    std::int64_t most_reads;
+  };
+  // 1000 chunks, between which the nodes of the index lie; mapped files are not read.
+  for (const Way& way :
+       {Way{"one_image_chunks", SourceKind::direct, 6},
+        Way{"one_image_chunks", SourceKind::scatter, 40},
+        Way{"one_image_deflate", SourceKind::direct, 6}, Way{"scattered", SourceKind::direct, 4}}) {
+    SCOPED_TRACE(way.file + std::string(" ") + std::string(to_string(way.kind)));
+    const auto bytes = std::make_shared<test::CountingSource>(test::h5py_file(folder, way.file));
+    const Dataset dataset = Dataset::open(bytes);
+    const auto source = source_through(way.kind, dataset);
+    const RowGroup group{0, 1000};
+    const std::int64_t row_bytes = dataset.info().sample_bytes();
+    const auto expected = [&](std::int64_t row) { return test::pattern_rows(row, 1, row_bytes); };
+    test::place_rows(*source, group, {0}, row_bytes, expected);  // the index is read
+    const std::int64_t before = bytes->requests;
+    const ReadCost cost =
+        test::place_rows(*source, group, test::all_rows(group), row_bytes, expected);
+    EXPECT_LE(bytes->requests - before, way.most_reads);
+    EXPECT_LT(cost.bytes_read, static_cast<std::int64_t>(std::filesystem::file_size(
+                                   folder.file(way.file + std::string(".h5")))));
+  }
+}
+
+TEST(SmallChunks, OfThoseReadTogetherOnlyWhatCannotBeReadIsLost) {
+  const test::ScratchFolder folder;
+  for (const char* file : {"one_image_chunks", "one_image_deflate", "scattered"}) {
+    for (const SourceKind kind : {SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
+      if (kind == SourceKind::scatter && file == std::string("one_image_deflate")) continue;
+      SCOPED_TRACE(file + std::string(" ") + std::string(to_string(kind)));
+      const std::string path = test::h5py_file(folder, file);
+      ByteRange damaged;
+      {
+        const Dataset dataset = Dataset::open(path);
+        const std::array<std::int64_t, 4> coord{300, 0, 0, 0};
+        const auto entry = internal::Access::impl(dataset)->leading->index->find(coord);
+        damaged = {entry.file_offset + 10, entry.file_offset + 11};
+      }
+      const Dataset dataset = Dataset::open(
+          std::make_shared<test::FailingSource>(std::make_shared<io::LocalFile>(path), damaged));
+      const auto source = source_through(kind, dataset);
+      const std::int64_t row_bytes = dataset.info().sample_bytes();
+      std::vector<std::byte> memory(static_cast<std::size_t>(900 * row_bytes));
+      std::vector<RowTarget> rows;
+      for (std::uint32_t row = 0; row < 900; ++row) {
+        rows.push_back({row, memory.data() + row * row_bytes});
+      }
+      try {
+        source->place({100, 900}, rows, {});
+        ADD_FAILURE() << "nothing was damaged";
+      } catch (const DamagedRows& error) {
+        EXPECT_EQ(error.code(), ErrorCode::io_failed);
+        EXPECT_EQ(error.rows(), (std::vector<RowRange>{{300, 301}}));
+        EXPECT_NE(std::string(error.what()).find("the disk has failed"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("300"), std::string::npos) << error.what();
+      }
+      for (std::int64_t row = 0; row < 900; ++row) {
+        if (row == 200) continue;
+        const auto expected = test::pattern_rows(100 + row, 1, row_bytes);
+        ASSERT_TRUE(std::equal(expected.begin(), expected.end(), memory.begin() + row * row_bytes))
+            << row;
+      }
+    }
+  }
 }
 
 }  // namespace

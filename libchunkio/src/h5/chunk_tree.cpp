@@ -1,0 +1,341 @@
+#include "h5/chunk_tree.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/checked_math.hpp"
+#include "h5/file_number.hpp"
+
+namespace chunkio::h5 {
+namespace {
+
+constexpr std::uint64_t kUndefined = ~std::uint64_t{0};
+
+/// Bytes of the file, by addresses that count from its base.
+class AddressedBytes {
+ public:
+  AddressedBytes(const ByteSource& bytes, std::int64_t base) : bytes_(bytes), base_(base) {}
+
+  /// Where `count` bytes at `address` lie in the file; absent if they do not lie in it.
+  [[nodiscard]] std::optional<std::int64_t> offset(std::uint64_t address,
+                                                   std::size_t count) const noexcept {
+    const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes_.size(), 0));
+    const auto base = static_cast<std::uint64_t>(base_);
+    if (base > size || count > size - base || address > size - base - count) return std::nullopt;
+    return static_cast<std::int64_t>(base + address);
+  }
+  /// \returns false if they do not lie in the file. \throws Error io_failed.
+  [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> out) const {
+    const auto at = offset(address, out.size());
+    if (at) bytes_.read_at(*at, out, {});
+    return at.has_value();
+  }
+
+ private:
+  const ByteSource& bytes_;
+  std::int64_t base_;
+};
+
+// ---- The object header ----
+
+constexpr std::uint16_t kLayoutMessage = 8;
+constexpr std::uint16_t kContinuationMessage = 16;
+/// What libhdf5 writes for a dataset is far less; what is more is left to it.
+constexpr std::size_t kMaxHeaderBytes = std::size_t{64} << 10;
+constexpr std::size_t kMaxHeaderBlocks = 64;
+
+/// A run of messages.
+struct HeaderBlock {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// How messages are written.
+struct MessageStyle {
+  bool version_2 = false;
+  bool creation_order = false;  // of version 2
+
+  [[nodiscard]] std::size_t head_bytes() const noexcept {
+    return version_2 ? (creation_order ? 6 : 4) : 8;
+  }
+};
+
+/// The data of the layout message, looked for through all blocks of the header; empty if there is
+/// none that can be read.
+std::vector<std::byte> find_layout(const AddressedBytes& file, HeaderBlock first,
+                                   const MessageStyle& style) {
+  std::vector<HeaderBlock> blocks{first};
+  for (std::size_t i = 0; i < blocks.size() && blocks.size() <= kMaxHeaderBlocks; ++i) {
+    if (blocks[i].bytes > kMaxHeaderBytes) return {};
+    std::vector<std::byte> block(static_cast<std::size_t>(blocks[i].bytes));
+    if (!file.read(blocks[i].address, block)) return {};
+    std::span<const std::byte> messages = block;
+    if (style.version_2 && i > 0) {  // a continuation block has a signature and a checksum
+      if (block.size() < 8 || std::memcmp(block.data(), "OCHK", 4) != 0) return {};
+      messages = messages.subspan(4, messages.size() - 8);
+    }
+    const std::size_t head = style.head_bytes();
+    for (std::size_t at = 0; at + head <= messages.size();) {
+      const auto type = style.version_2 ? number_at<std::uint8_t>(messages, at)
+                                        : number_at<std::uint16_t>(messages, at);
+      const std::size_t size = number_at<std::uint16_t>(messages, at + (style.version_2 ? 1 : 2));
+      at += head;
+      if (size > messages.size() - at) return {};
+      const auto data = messages.subspan(at, size);
+      at += size;
+      if (type == kLayoutMessage) return {data.begin(), data.end()};
+      if (type == kContinuationMessage) {
+        if (size < 16) return {};
+        blocks.push_back({number_at<std::uint64_t>(data, 0), number_at<std::uint64_t>(data, 8)});
+      }
+    }
+  }
+  return {};
+}
+
+/// The layout message of the object header at `address`; empty if it cannot be read here.
+std::vector<std::byte> layout_of(const AddressedBytes& file, std::uint64_t address) {
+  std::array<std::byte, 34> head{};  // the longest one: that of version 2 with times and phases
+  if (!file.read(address, head)) return {};
+  if (number_at<std::uint8_t>(head, 0) == 1) {
+    return find_layout(file, {address + 16, number_at<std::uint32_t>(head, 8)}, {});
+  }
+  if (std::memcmp(head.data(), "OHDR\2", 5) != 0) return {};
+  const auto flags = number_at<std::uint8_t>(head, 5);
+  std::size_t at = 6;
+  if ((flags & 0x20U) != 0) at += 16;  // times
+  if ((flags & 0x10U) != 0) at += 4;   // phases of attribute storage
+  std::uint64_t bytes = 0;
+  const std::size_t width = std::size_t{1} << (flags & 3U);
+  for (std::size_t i = 0; i < width; ++i) {
+    bytes |= std::uint64_t{number_at<std::uint8_t>(head, at + i)} << (8 * i);
+  }
+  return find_layout(file, {address + at + width, bytes},
+                     {.version_2 = true, .creation_order = (flags & 4U) != 0});
+}
+
+// ---- The tree ----
+
+constexpr std::size_t kNodeHeadBytes = 24;
+/// Of a root. A tree of 2^63 chunks, in nodes that are half full, has 12 levels.
+constexpr std::size_t kMaxLevel = 32;
+
+/// A node to be read, and the numbers of chunks that may be in it: [begin, end).
+struct Node {
+  std::uint64_t address = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+class Walk {
+ public:
+  Walk(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape, const Shape& chunk,
+       const std::function<void(const TreeEntry&)>& visit)
+      : bytes_(bytes),
+        file_(bytes, tree.base),
+        tree_(tree),
+        rank_(shape.rank()),
+        key_bytes_(8 + 8 * (rank_ + 1)),
+        node_(kNodeHeadBytes + (tree.node_entries + std::size_t{1}) * key_bytes_ +
+              tree.node_entries * std::size_t{8}),
+        visit_(visit) {
+    num_chunks_ = 1;
+    for (std::size_t axis = 0; axis < rank_; ++axis) {
+      chunk_[axis] = static_cast<std::uint64_t>(chunk[axis]);
+      grid_[axis] = static_cast<std::uint64_t>(base::ceil_divide(shape[axis], chunk[axis]));
+      num_chunks_ *= static_cast<std::int64_t>(grid_[axis]);
+    }
+  }
+
+  std::string run() {
+    if (!tree_.root) return {};
+    std::vector<Node> nodes{{*tree_.root, 0, num_chunks_}};
+    std::optional<std::size_t> level;
+    // Level by level, so that the nodes of each can be on their way together.
+    while (!nodes.empty()) {
+      const auto through = prefetch(nodes);
+      num_read_ = 0;
+      std::vector<Node> children;
+      for (const Node& node : nodes) {
+        const std::string wrong =
+            read(node, through != nullptr ? *through : bytes_, level, children);
+        if (!wrong.empty() && damage_.empty()) {
+          damage_ = "its node at byte " +
+                    std::to_string(static_cast<std::uint64_t>(tree_.base) + node.address) + " " +
+                    wrong;
+        }
+      }
+      if (!level || *level == 0) break;
+      level = *level - 1;
+      nodes = std::move(children);
+    }
+    return damage_;
+  }
+
+ private:
+  /// Nodes that lie behind each other come together.
+  [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(const std::vector<Node>& nodes) const {
+    if (nodes.size() < 2) return nullptr;
+    std::vector<ByteRange> ranges;
+    ranges.reserve(nodes.size());
+    for (const Node& node : nodes) {
+      if (const auto at = file_.offset(node.address, node_.size())) {
+        ranges.push_back({*at, *at + static_cast<std::int64_t>(node_.size())});
+      }
+    }
+    return bytes_.prefetch(ranges);
+  }
+
+  /// Gives the chunks of a leaf to visit_, or appends the children of another node.
+  /// \param level  of the node; absent: it is the root.
+  /// \returns what is wrong with the node, as a clause.
+  [[nodiscard]] std::string read(const Node& node, const ByteSource& through,
+                                 std::optional<std::size_t>& level, std::vector<Node>& children) {
+    // Each node that is sound has chunks of its own on its level.
+    if (++num_read_ > 2 * static_cast<std::uint64_t>(num_chunks_) + 64) {
+      return "is one too many";
+    }
+    if (!AddressedBytes(through, tree_.base).read(node.address, node_)) {
+      return "lies outside of the file";
+    }
+    if (std::memcmp(node_.data(), "TREE\1", 5) != 0) return "is no node of an index of chunks";
+    const std::size_t own_level = number_at<std::uint8_t>(node_, 5);
+    if (level.value_or(own_level) != own_level || own_level > kMaxLevel) {
+      return "is of level " + std::to_string(own_level);
+    }
+    level = own_level;
+    const std::size_t entries = number_at<std::uint16_t>(node_, 6);
+    if (entries > tree_.node_entries) {
+      return "has " + std::to_string(entries) + " entries of at most " +
+             std::to_string(tree_.node_entries);
+    }
+    return own_level == 0 ? read_leaf(node, entries) : read_inner(node, entries, children);
+  }
+
+  [[nodiscard]] std::string read_leaf(const Node& node, std::size_t entries) {
+    leaf_.clear();
+    std::int64_t least = node.begin;
+    for (std::size_t i = 0; i < entries; ++i) {
+      const auto key = key_at(i);
+      const auto [number, inside] = number_of(key);
+      if (!is_chunk(key)) return kWrongKeys;
+      if (!inside) {
+        if (number < least) return kWrongKeys;
+        continue;
+      }
+      if (number < least || number >= node.end) return kWrongKeys;
+      least = number + 1;
+      leaf_.push_back({.number = number,
+                       .address = child_at(i),
+                       .stored_bytes = number_at<std::uint32_t>(key, 0),
+                       .filter_mask = number_at<std::uint32_t>(key, 4)});
+    }
+    for (const TreeEntry& entry : leaf_) visit_(entry);
+    return {};
+  }
+
+  [[nodiscard]] std::string read_inner(const Node& node, std::size_t entries,
+                                       std::vector<Node>& children) const {
+    const std::size_t before = children.size();
+    std::int64_t begin = number_of(key_at(0)).first;
+    if (entries > 0 && begin < node.begin) return kWrongKeys;
+    for (std::size_t i = 0; i < entries; ++i) {
+      const std::int64_t end = number_of(key_at(i + 1)).first;
+      // The last key of the last child lies beyond the grid, or beyond that of its parent.
+      if (end < begin || (i + 1 < entries && end > node.end)) {
+        children.resize(before);
+        return kWrongKeys;
+      }
+      const Node child{child_at(i), begin, std::min(end, node.end)};
+      if (child.begin < child.end) children.push_back(child);
+      begin = end;
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::span<const std::byte> key_at(std::size_t i) const {
+    return std::span(node_).subspan(kNodeHeadBytes + i * (key_bytes_ + 8), key_bytes_);
+  }
+  [[nodiscard]] std::uint64_t child_at(std::size_t i) const {
+    return number_at<std::uint64_t>(node_, kNodeHeadBytes + i * (key_bytes_ + 8) + key_bytes_);
+  }
+
+  /// Whether a key is the place of the first element of a chunk.
+  [[nodiscard]] bool is_chunk(std::span<const std::byte> key) const {
+    for (std::size_t axis = 0; axis < rank_; ++axis) {
+      if (number_at<std::uint64_t>(key, 8 + 8 * axis) % chunk_[axis] != 0) return false;
+    }
+    return number_at<std::uint64_t>(key, 8 + 8 * rank_) == 0;
+  }
+
+  /// The number of the chunk that a key names, and whether it lies in the grid. If not: the number
+  /// of the next chunk that does, so that numbers rise as keys do.
+  [[nodiscard]] std::pair<std::int64_t, bool> number_of(std::span<const std::byte> key) const {
+    std::int64_t number = 0;
+    bool inside = true;
+    for (std::size_t axis = 0; axis < rank_; ++axis) {
+      std::uint64_t coord = 0;
+      if (inside) {
+        coord = number_at<std::uint64_t>(key, 8 + 8 * axis) / chunk_[axis];
+        inside = coord < grid_[axis];
+        coord = std::min(coord, grid_[axis]);
+      }
+      number = number * static_cast<std::int64_t>(grid_[axis]) + static_cast<std::int64_t>(coord);
+    }
+    return {number, inside};
+  }
+
+  static constexpr const char* kWrongKeys = "has keys that do not rise from one chunk to the next";
+
+  const ByteSource& bytes_;
+  AddressedBytes file_;
+  const ChunkTree& tree_;
+  std::size_t rank_;
+  std::size_t key_bytes_;
+  std::vector<std::byte> node_;  // the one that is being read
+  std::vector<TreeEntry> leaf_;
+  const std::function<void(const TreeEntry&)>& visit_;
+  std::array<std::uint64_t, Shape::kMaxRank> chunk_{};
+  std::array<std::uint64_t, Shape::kMaxRank> grid_{};
+  std::int64_t num_chunks_ = 0;
+  std::uint64_t num_read_ = 0;  // of this level
+  std::string damage_;
+};
+
+}  // namespace
+
+std::optional<ChunkTree> find_chunk_tree(const ByteSource& bytes, const ObjectHeader& header,
+                                         const Shape& chunk, std::uint32_t node_entries) {
+  constexpr std::uint8_t kChunked = 2;
+  const std::vector<std::byte> layout =
+      layout_of(AddressedBytes(bytes, header.base), header.address);
+  const std::size_t rank = chunk.rank();
+  // Version 3, class, rank with one axis more for the bytes of an element, address, chunk shape.
+  if (layout.size() < 3 + 8 + 4 * (rank + 1)) return std::nullopt;
+  if (number_at<std::uint8_t>(layout, 0) != 3 || number_at<std::uint8_t>(layout, 1) != kChunked ||
+      number_at<std::uint8_t>(layout, 2) != rank + 1) {
+    return std::nullopt;
+  }
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    if (std::cmp_not_equal(number_at<std::uint32_t>(layout, 11 + 4 * axis), chunk[axis])) {
+      return std::nullopt;
+    }
+  }
+  ChunkTree tree{.base = header.base, .node_entries = node_entries};
+  const auto root = number_at<std::uint64_t>(layout, 3);
+  if (root != kUndefined) tree.root = root;
+  return tree;
+}
+
+std::string list_chunks(const ByteSource& bytes, const ChunkTree& tree, const Shape& shape,
+                        const Shape& chunk, const std::function<void(const TreeEntry&)>& visit) {
+  return Walk(bytes, tree, shape, chunk, visit).run();
+}
+
+}  // namespace chunkio::h5

@@ -1,0 +1,69 @@
+/// The version-1 B-tree of a chunked dataset, read without libhdf5.
+///
+/// Problem. libhdf5 1.10 tells where chunks lie one by one, each time from the root of the tree. A
+/// node, however, is 3 or 4 KiB and holds up to 64 chunks (HDF5 File Format Specification,
+/// III.A.1), so n chunks are listed with n / 58 reads. Only the place of the root has no public
+/// function: it is in the layout message of the dataset's object header (IV.A.2.i).
+///
+/// This is what h5py and libhdf5 write unless they are asked for a later format. The tree has no
+/// checksum and comes from anywhere, so it is believed where it can be true only: the levels of
+/// nodes fall by one, keys rise from the first leaf to the last, and each node keeps within the
+/// keys of its parent. Of a tree, however crafted, no level has more nodes read than twice the
+/// chunks.
+///
+/// Pure functions of the bytes; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <chunkio/byte_source.hpp>
+#include <chunkio/tensor.hpp>
+
+namespace chunkio::h5 {
+
+/// Where a dataset is described.
+struct ObjectHeader {
+  std::int64_t base = 0;      ///< Of all addresses in the file: its user block.
+  std::uint64_t address = 0;  ///< Of the object header, counted from there.
+};
+
+/// The tree of a dataset that has one.
+struct ChunkTree {
+  std::int64_t base = 0;
+  std::optional<std::uint64_t> root = {};  ///< Absent: no chunk has storage.
+  /// Entries that a node has at most: twice what H5Pget_istore_k() says.
+  std::uint32_t node_entries = 64;
+};
+
+/// Finds the tree of a dataset.
+/// \param chunk  as libhdf5 says.
+/// \returns absent if the dataset has another index, or its header cannot be read here: then
+///          libhdf5 is asked.
+/// \throws Error io_failed.
+[[nodiscard]] std::optional<ChunkTree> find_chunk_tree(const ByteSource& bytes,
+                                                       const ObjectHeader& header,
+                                                       const Shape& chunk,
+                                                       std::uint32_t node_entries);
+
+/// A chunk in the tree.
+struct TreeEntry {
+  std::int64_t number = 0;    ///< In the grid, row-major.
+  std::uint64_t address = 0;  ///< Counted from ChunkTree::base; not checked.
+  std::uint32_t stored_bytes = 0;
+  std::uint32_t filter_mask = 0;
+};
+
+/// Calls visit(entry) for each chunk of the grid that the tree lists, ascending by number, each at
+/// most once. Chunks outside of the grid are left out.
+/// \param shape, chunk  of the dataset; the grid has fewer than 2^63 chunks.
+/// \returns what is wrong with the tree, as a clause; empty if nothing is. Nodes that are damaged
+///          are left out, so that chunks in them are missing.
+/// \throws Error io_failed, and what `visit` throws.
+[[nodiscard]] std::string list_chunks(const ByteSource& bytes, const ChunkTree& tree,
+                                      const Shape& shape, const Shape& chunk,
+                                      const std::function<void(const TreeEntry&)>& visit);
+
+}  // namespace chunkio::h5
