@@ -124,6 +124,17 @@ def test_what_is_made_ahead_was_not_delivered(make_file, taken):
     assert [rows.tolist() for *_, rows in loader] == [ids(batch) for batch in expected] or taken == 15
 
 
+def test_states_of_either_version_of_the_order_go_on(make_file):
+    options = {**SMALL, **SCALE, "window_bytes": 1 << 20, "sample_ids": True}
+    for version in (1, 2):
+        loader = chunkio.torch.DataLoader(make_file(), order_version=version, **options)
+        skip_batches(loader, 5)
+        again = chunkio.torch.DataLoader(make_file(), order_version=3 - version, **options)
+        again.load_state_dict(loader.state_dict())
+        rest = [rows.tolist() for *_, rows in loader]
+        assert rest and [rows.tolist() for *_, rows in again] == rest
+
+
 def test_what_was_made_before_damage_is_delivered(make_file):
     loader = chunkio.torch.DataLoader(make_file(), sample_ids=True, **SMALL, **SCALE)
     reader = loader._loader._loader

@@ -281,6 +281,10 @@ class _MadeAhead(Epochs["_Parts"]):
         super().load_state_dict(state)
         self._go_on()
 
+    def _restore(self, state: str) -> None:
+        self._loader._restore(state)
+        self._core = self._loader._loader  # another one, if the state is of another version of the order
+
     def _go_on(self) -> None:
         """Nothing that was made ahead comes next."""
         self._ahead = None
