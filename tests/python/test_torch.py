@@ -125,13 +125,14 @@ def test_what_is_made_ahead_was_not_delivered(make_file, taken):
 
 
 def test_states_of_either_version_of_the_order_go_on(make_file):
+    path = make_file()
     options = {**SMALL, **SCALE, "window_bytes": 1 << 20, "sample_ids": True}
     for version in (1, 2):
-        loader = chunkio.torch.DataLoader(make_file(), order_version=version, **options)
+        loader = chunkio.torch.DataLoader(path, order_version=version, **options)
         skip_batches(loader, 5)
-        again = chunkio.torch.DataLoader(make_file(), order_version=3 - version, **options)
+        again = chunkio.torch.DataLoader(path, order_version=3 - version, **options)
         again.load_state_dict(loader.state_dict())
-        rest = [rows.tolist() for *_, rows in loader]
+        rest = [rows.tolist() for *_, rows in pickle.loads(pickle.dumps(loader))]
         assert rest and [rows.tolist() for *_, rows in again] == rest
 
 
@@ -146,8 +147,9 @@ def test_what_was_made_before_damage_is_delivered(make_file):
         def next(self, *, wait=True):
             if self.left == 0:
                 raise chunkio.Error("damaged")
-            self.left -= 1
-            return self.core.next(wait=wait)
+            batch = self.core.next(wait=wait)
+            self.left -= 1  # not of one that is not there yet
+            return batch
 
     whole = rows_of(loader.dataset.path)
     reader._loader = Damaged(reader._loader, 3)
