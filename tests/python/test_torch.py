@@ -135,8 +135,9 @@ def test_what_was_made_before_damage_is_delivered(make_file):
         def next(self, *, wait=True):
             if self.left == 0:
                 raise chunkio.Error("damaged")
-            self.left -= 1
-            return self.core.next(wait=wait)
+            batch = self.core.next(wait=wait)
+            self.left -= 1  # not of one that is not there yet
+            return batch
 
     whole = rows_of(loader.dataset.path)
     reader._loader = Damaged(reader._loader, 3)
