@@ -1,4 +1,5 @@
-/// What a DeviceLoader makes its batches of: images or rows on the device, and which of them come next.
+/// What a DeviceLoader makes its batches of: images or rows on the device, and which of them come
+/// next.
 ///
 /// They come from the loader, batch by batch (Uploader), or lie on the device (ResidentFeed).
 #pragma once
