@@ -10,6 +10,8 @@
 #include <ctime>
 #include <utility>
 
+#include "io/page_cache.hpp"
+
 namespace chunkio::io {
 namespace {
 
@@ -101,6 +103,12 @@ std::string LocalFile::change() const {
 ReadTime LocalFile::read_at(std::int64_t offset, std::span<std::byte> out,
                             const std::stop_token& /*stop*/) const {
   return base::read_at_timed(fd_, offset, out, path_);
+}
+
+std::unique_ptr<const ByteSource> LocalFile::prefetch(
+    std::span<const ByteRange> ranges) const noexcept {
+  for (const ByteRange& range : ranges) read_ahead(fd_, range.begin, range.end);
+  return nullptr;
 }
 
 const LocalFile* as_local_file(const ByteSource& source) noexcept {

@@ -86,6 +86,16 @@ TEST_P(ReadAheadTest, ReadsWhatIsMissingBetweenEndsThatAreThere) {
   EXPECT_TRUE(will_be_cached(1'000'000, 8'000'001));
 }
 
+TEST_P(ReadAheadTest, AFileByItselfAsksTheKernel) {
+  const std::vector<ByteRange> ranges{{1'000'000, 1'004'000}, {5'000'000, 5'000'100}};
+  EXPECT_EQ(file_.file->prefetch(ranges), nullptr);
+  for (const ByteRange& range : ranges) {
+    EXPECT_TRUE(
+        will_be_cached(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.end)));
+  }
+  EXPECT_LE(file_.cached_bytes(), kMiB);
+}
+
 TEST_P(ReadAheadTest, FetchingBringsTheSame) {
   ReadAhead read_ahead(GetParam());
   const std::int64_t threads = test::settled_threads();
