@@ -169,7 +169,7 @@ TEST_F(ByteSourceTest, RequestsAndBytesOfOpeningAnEpochAndVerifyingAreCounted) {
   EXPECT_GE(source->bytes, image_bytes);
   // Digests, labels, weights and the number of the source beside the images.
   EXPECT_LE(source->bytes, image_bytes + file_.num_samples * 40 + 64 * 1024);
-  EXPECT_LE(source->requests, 4 * chunks + 20);
+  EXPECT_LE(source->requests, 4 * dataset.info().num_chunks + 20);
 }
 
 }  // namespace
