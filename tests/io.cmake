@@ -7,6 +7,7 @@ chunkio_add_unit_tests(
           unit/io/disk_limiter_test.cpp
           unit/io/fault_guard_test.cpp
           unit/h5/filters_test.cpp
+          unit/h5/probe_test.cpp
           unit/base/host_memory_test.cpp
           unit/io/simulated_disk_test.cpp
           unit/io/page_cache_test.cpp

@@ -256,6 +256,39 @@ class HostileFileTest(CliTest):
                 self.assert_fails(command, r"x\.h5.*(open for writing|still being written)")
         self.refuse(1, [], r"still being written, or its writer died", file="dead.h5")
 
+    # ---- Files that libhdf5 itself does not survive ----
+
+    def any_length_attributes(self):
+        """Images with attributes in a heap, and where in the file that heap is."""
+        with h5py.File(self.dir / "x.h5", "w") as file:
+            file["images"] = pictures()
+            for i in range(8):
+                file["images"].attrs[f"note {i}"] = "a string of any length " * (i + 1)
+        whole = (self.dir / "x.h5").read_bytes()
+        return whole, whole.index(b"GCOL")
+
+    def test_a_file_that_libhdf5_crashes_on_is_an_error(self):
+        whole, begin = self.any_length_attributes()
+        chosen = random.Random(0)
+        refused = 0
+        for _ in range(60):
+            (self.dir / "x.h5").write_bytes(whole)
+            for _ in range(4):
+                flip(self.dir / "x.h5", begin + 8 + chosen.randrange(200), 1 << chosen.randrange(8))
+            for command in (["info", "x.h5"], ["stream", "x.h5", "--quiet"]):
+                result = self.run_h5pack(*command)
+                self.assertIn(result.returncode, (0, 1), result.stderr)
+                refused += "damaged or hostile" in result.stderr
+        if h5py.version.hdf5_version_tuple < (1, 12, 0):
+            self.assertGreater(refused, 0)
+
+    @under_strace.required
+    def test_a_file_that_is_trusted_is_opened_at_once(self):
+        self.write_h5("x.h5", images=pictures())
+        for options, processes in (([], 1), (["--trust"], 0)):
+            _, calls = self.traced(["-e", "trace=execve"], "info", "x.h5", *options)
+            self.assertEqual(calls.count("chunkio-probe"), processes)
+
     def test_damaged_mappings_of_a_link_are_never_decoded(self):
         """libhdf5 1.10 crashes over some 5 % of these."""
         make_class_folder(self.dir / "photos", ["cat", "dog"], 6)

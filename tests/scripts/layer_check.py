@@ -50,6 +50,7 @@ for _i, (_layer, _parties) in enumerate({
     _add(f"libchunkio/src/{_layer}", [f for f in INNER[:_i] if not (_layer == "write" and f.endswith("/read"))], _parties)
 _add("libchunkio/include/chunkio", [])
 _add("libchunkio/include/chunkio/cuda", [])
+_add("libchunkio/probe", [])
 _add("libchunkio/python/src", [], ("nanobind", "JSON"))
 _add("tools/cli", [], ("CLI11", "JSON"))
 for _i, (_room, _parties) in enumerate({

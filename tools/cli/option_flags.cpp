@@ -34,6 +34,7 @@ constexpr std::array kFlags{
     Flag{"order", "--order"},
     Flag{"overwrite", "--force"},
     Flag{"prefetch_depth", "--prefetch"},
+    Flag{"probe", "--trust"},
     Flag{"queue_depth", "--limit-queue"},
     Flag{"request_seconds", "--limit-latency"},
     // That of DeviceLoader has other values.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "cli/byte_size.hpp"
 #include "cli/escape.hpp"
@@ -35,6 +37,14 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, T& target,
   return app.add_option_function<std::string>(name, set, description)
       ->type_name(type_name)
       ->default_str(shown_default);
+}
+
+/// The one that was built or installed with this program; empty if there is none.
+std::string probe_program() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto probe = program.parent_path() / "chunkio-probe";
+  return !error && std::filesystem::exists(probe, error) ? probe.string() : "";
 }
 
 }  // namespace
@@ -134,6 +144,14 @@ CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& targe
       ->type_name("LIST");
 }
 
+void add_trust(CLI::App& app, std::string& probe) {
+  probe = probe_program();
+  app.add_flag_callback(
+      "--trust", [&probe] { probe.clear(); },
+      "Open the file without having another process look at it first, which finds files that "
+      "libhdf5 crashes on");
+}
+
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::string& heading) {
   const Heading under(app, heading);
   app.add_option(
@@ -184,6 +202,7 @@ void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::st
   app.add_flag("--allow-external", target.allow_external,
                "Follow links, external storage and virtual datasets into other files; only for "
                "files that you trust");
+  add_trust(app, target.probe);
 }
 
 }  // namespace cli

@@ -99,8 +99,11 @@ CLI::Option* add_names(CLI::App& app, const std::string& name, std::vector<std::
 /// --rows, as parse_row_list() reads it.
 CLI::Option* add_rows(CLI::App& app, std::optional<chunkio::RowSelection>& target);
 
+/// --trust, which clears OpenOptions::probe. It is set to the program that lies beside this one.
+void add_trust(CLI::App& app, std::string& probe);
+
 /// --images, --label-field and --layout, for files that do not describe themselves, --decode and
-/// --crop for encoded images, and --allow-external.
+/// --crop for encoded images, --allow-external and --trust.
 void add_open_options(CLI::App& app, chunkio::OpenOptions& target,
                       const std::string& heading = "Options");
 

@@ -72,6 +72,8 @@ class Dataset(_core.Dataset):
             with read_encoded(), but no Loader reads it. Says nothing of other files.
         allow_external: read also what lies outside of the file, through links and virtual datasets. Only for files
             you trust.
+        probe: path of the program `chunkio-probe`, which looks at each file first: libhdf5 before 2.0 crashes on some
+            damaged files, which are then an error. "": none does.
 
     Raises:
         FileNotFoundError: no such file, or one of several is missing.
@@ -88,8 +90,15 @@ class Dataset(_core.Dataset):
         layout: Literal["nhwc", "nchw"] | None = None,
         decode: Decode | None = None,
         allow_external: bool = False,
+        probe: str = "",
     ) -> None:
-        options = {"images": images, "labels": labels, "layout": layout, "allow_external": allow_external}
+        options = {
+            "images": images,
+            "labels": labels,
+            "layout": layout,
+            "allow_external": allow_external,
+            "probe": probe,
+        }
         name = path_text(path)
         try:
             super().__init__(name, decode=decode and decode._options(), **options)

@@ -45,7 +45,8 @@ OpenOptions open_options(const nb::kwargs& given) {
   Keywords keywords(given);
   keywords.read("images", options.images)
       .read("labels", options.labels)
-      .read("allow_external", options.allow_external);
+      .read("allow_external", options.allow_external)
+      .read("probe", options.probe);
   if (const nb::object layout = keywords.take("layout"); !layout.is_none()) {
     nb::dict one;
     one["layout"] = layout;

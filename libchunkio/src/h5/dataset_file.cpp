@@ -17,6 +17,7 @@
 #include "h5/file_contents.hpp"
 #include "h5/leading_discovery.hpp"
 #include "h5/library.hpp"
+#include "h5/probe.hpp"
 #include "h5/schema.hpp"
 #include "h5/source_file.hpp"
 #include "io/local_file.hpp"
@@ -85,20 +86,6 @@ void check_signature(const ByteSource& source) {
                   "; make one with h5pack");
 }
 
-/// A link over shards says what to open instead. Asked before any dataset is opened: libhdf5
-/// decodes the mappings of a virtual dataset with the dataset, from a heap without checksums, and
-/// some damage there ends the process. \throws Error refused_by_policy.
-void refuse_link(const FileId& file, const std::string& path) {
-  const auto pattern =
-      AttributeReader(file.get(), "the root group", path).text(root_attribute::kShardPattern);
-  if (!pattern || !base::ShardPattern::parse(*pattern)) return;
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  throw Error(ErrorCode::refused_by_policy, path +
-                                                " holds no images, it links files that do; open '" +
-                                                folder + printable(*pattern) + "' instead");
-}
-
 /// What is to be read must have been opened the first time: libhdf5 keeps a header of which it
 /// found a part damaged, and later opens the object without that part, attributes missing. \throws
 /// Error corrupt_data.
@@ -117,13 +104,29 @@ void refuse_damaged(const FileContents& contents, const OpenOptions& options) {
 
 }  // namespace
 
+void h5::refuse_link(const FileId& file, const std::string& path) {
+  const auto pattern =
+      AttributeReader(file.get(), "the root group", path).text(root_attribute::kShardPattern);
+  if (!pattern || !base::ShardPattern::parse(*pattern)) return;
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  throw Error(ErrorCode::refused_by_policy, path +
+                                                " holds no images, it links files that do; open '" +
+                                                folder + printable(*pattern) + "' instead");
+}
+
 std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& path,
                                                            const OpenOptions& options,
                                                            LinkFiles link_files) {
   if (std::error_code error; std::filesystem::is_directory(path, error)) {
     throw Error(ErrorCode::unsupported, path + " is a folder; " + files_in(path));
   }
-  return open_dataset_file(std::make_shared<io::LocalFile>(path), options, link_files);
+  auto bytes = std::make_shared<io::LocalFile>(path);
+  if (!options.probe.empty()) {
+    check_signature(*bytes);
+    probe_file(options.probe, path);
+  }
+  return open_dataset_file(std::move(bytes), options, link_files);
 }
 
 std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(std::shared_ptr<const ByteSource> bytes,

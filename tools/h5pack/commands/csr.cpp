@@ -191,6 +191,7 @@ void add_hdf5_options(CLI::App& app, MatrixRequest& source) {
   app.add_flag("--allow-external", source.allow_external,
                "Follow links, external storage and virtual datasets into other files; only for "
                "files that you trust");
+  cli::add_trust(app, source.probe);
 }
 
 void add_file_options(CLI::App& app, CsrCommand& command) {

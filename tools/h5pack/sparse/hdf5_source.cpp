@@ -64,7 +64,8 @@ class Hdf5Source final : public MatrixSource {
       : request_(request),
         dataset_(chunkio::Dataset::open(request.input, {.images = request.matrix,
                                                         .columns_as_rows = true,
-                                                        .allow_external = request.allow_external})),
+                                                        .allow_external = request.allow_external,
+                                                        .probe = request.probe})),
         info_(dataset_.info()) {
     if (!info_.sparse) {
       throw Error(ErrorCode::unsupported, cli::quote(info_.path) +

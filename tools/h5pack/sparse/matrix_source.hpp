@@ -34,6 +34,7 @@ struct MatrixRequest {
   /// Of an HDF5 file: which matrix, and whether links are followed.
   std::string matrix = {};
   bool allow_external = false;
+  std::string probe = {};          ///< As chunkio::OpenOptions::probe.
   std::int64_t memory_budget = 0;  ///< Bytes for tables of rows, columns and their names.
 };
 

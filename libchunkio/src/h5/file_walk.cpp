@@ -1,0 +1,149 @@
+/// Walks a file as far as any of its readers may go, so that what libhdf5 cannot bear shows.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hdf5.h>
+
+#include <chunkio/dataset.hpp>
+
+#include "h5/dataset_file.hpp"
+#include "h5/file_contents.hpp"
+#include "h5/handle.hpp"
+#include "h5/library.hpp"
+#include "h5/source_file.hpp"
+#include "io/local_file.hpp"
+
+namespace chunkio::h5 {
+namespace {
+
+/// Of one attribute, or of the elements read of one dataset.
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+/// Larger chunks take too long to decode.
+constexpr hsize_t kMostChunkBytes = hsize_t{64} << 20;
+/// Of variable length: they lie in heaps that a reader goes through as a whole.
+constexpr hsize_t kMostElements = 4096;
+
+using AttributeId = UniqueId<&H5Aclose>;
+
+/// Memory for elements, and what libhdf5 allocated for those of variable length.
+class Elements {
+ public:
+  Elements(hid_t type, hid_t space, std::size_t bytes)
+      : type_(type), space_(space), bytes_(bytes, std::byte{0}) {}
+  Elements(const Elements&) = delete;
+  Elements& operator=(const Elements&) = delete;
+  ~Elements() { H5Dvlen_reclaim(type_, space_, H5P_DEFAULT, bytes_.data()); }
+
+  [[nodiscard]] void* data() noexcept { return bytes_.data(); }
+
+ private:
+  hid_t type_;
+  hid_t space_;
+  std::vector<std::byte> bytes_;
+};
+
+/// H5A_operator2_t. What fails is passed over: looking is all that is wanted.
+herr_t look_at_attribute(hid_t object, const char* name, const H5A_info_t* /*info*/,
+                         void* /*data*/) noexcept {
+  try {
+    const AttributeId attribute(H5Aopen(object, name, H5P_DEFAULT));
+    if (!attribute) return 0;
+    const TypeId type(H5Aget_type(attribute.get()));
+    const SpaceId space(H5Aget_space(attribute.get()));
+    if (!type || !space) return 0;
+    const TypeId memory(H5Tget_native_type(type.get(), H5T_DIR_DEFAULT));
+    const hssize_t count = H5Sget_simple_extent_npoints(space.get());
+    const std::size_t bytes = memory ? H5Tget_size(memory.get()) : 0;
+    if (bytes == 0 || count <= 0 || static_cast<std::size_t>(count) > kMostBytes / bytes) return 0;
+    Elements elements(memory.get(), space.get(), bytes * static_cast<std::size_t>(count));
+    H5Aread(attribute.get(), memory.get(), elements.data());
+  } catch (...) {
+    return -1;  // memory; no exception may pass through libhdf5's frames
+  }
+  return 0;
+}
+
+/// Reads elements from `first` on along the first axis.
+void look_at_elements(hid_t dataset, hid_t type, hid_t space, std::vector<hsize_t> first,
+                      hsize_t count) {
+  const std::size_t bytes = H5Tget_size(type);
+  if (bytes == 0 || bytes > kMostBytes) return;
+  std::vector<hsize_t> counts(first.size(), 1);
+  if (!counts.empty()) counts[0] = std::min<hsize_t>(count, kMostBytes / bytes);
+  if (!counts.empty() && H5Sselect_hyperslab(space, H5S_SELECT_SET, first.data(), nullptr,
+                                             counts.data(), nullptr) < 0) {
+    return;
+  }
+  const hsize_t wanted = counts.empty() ? 1 : counts[0];
+  const SpaceId memory(H5Screate_simple(1, &wanted, nullptr));
+  Elements elements(type, memory.get(), bytes * static_cast<std::size_t>(wanted));
+  H5Dread(dataset, type, memory.get(), space, H5P_DEFAULT, elements.data());
+}
+
+/// Of the elements of a chunk; absent if libhdf5 cannot tell.
+std::optional<hsize_t> chunk_bytes(hid_t creation, hid_t type, int rank) {
+  std::array<hsize_t, H5S_MAX_RANK> dims{};
+  if (H5Pget_chunk(creation, rank, dims.data()) != rank) return std::nullopt;
+  hsize_t bytes = H5Tget_size(type);
+  for (int axis = 0; axis < rank; ++axis) {
+    const hsize_t dim = dims[static_cast<std::size_t>(axis)];
+    if (dim == 0 || bytes > std::numeric_limits<hsize_t>::max() / dim) return std::nullopt;
+    bytes *= dim;
+  }
+  return bytes;
+}
+
+void look_at_dataset(hid_t dataset) {
+  const ListId creation(H5Dget_create_plist(dataset));
+  if (!creation || H5Pget_layout(creation.get()) == H5D_VIRTUAL) return;
+  if (H5Pget_external_count(creation.get()) != 0) return;
+  const TypeId type(H5Dget_type(dataset));
+  const SpaceId space(H5Dget_space(dataset));
+  if (!type || !space) return;
+  H5Dget_storage_size(dataset);
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  if (rank < 0) return;
+  if (H5Pget_layout(creation.get()) == H5D_CHUNKED) {
+    hsize_t chunks = 0;
+    H5Dget_num_chunks(dataset, space.get(), &chunks);
+    const std::optional<hsize_t> bytes = chunk_bytes(creation.get(), type.get(), rank);
+    if (!bytes || *bytes > kMostChunkBytes) return;
+  }
+  const TypeId native(H5Tget_native_type(type.get(), H5T_DIR_DEFAULT));
+  std::array<hsize_t, H5S_MAX_RANK> dims{};
+  if (!native || H5Sget_simple_extent_npoints(space.get()) <= 0 ||
+      H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr) < 0) {
+    return;
+  }
+  const bool any_length =
+      H5Tis_variable_str(type.get()) > 0 || H5Tdetect_class(type.get(), H5T_VLEN) > 0;
+  std::vector<hsize_t> place(static_cast<std::size_t>(rank), 0);
+  look_at_elements(dataset, native.get(), space.get(), place,
+                   any_length ? std::min(dims[0], kMostElements) : 1);
+  for (std::size_t axis = 0; axis < place.size(); ++axis) place[axis] = dims[axis] - 1;
+  look_at_elements(dataset, native.get(), space.get(), place, 1);
+}
+
+}  // namespace
+}  // namespace chunkio::h5
+
+void chunkio::walk_file(const std::string& path) {
+  using namespace h5;  // NOLINT(google-build-using-namespace): this file is part of that layer
+  const auto guard = Library::lock();
+  SourceFile file(std::make_shared<io::LocalFile>(path), External::refused);
+  file.open();
+  refuse_link(file.id(), path);
+  std::vector<DamagedObject> damaged;
+  const auto look = [&](hid_t object, const std::string&, H5I_type_t type) {
+    H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, &look_at_attribute, nullptr);
+    if (type == H5I_DATASET) look_at_dataset(object);
+  };
+  visit_objects(file.id(), path, look, damaged);
+}
