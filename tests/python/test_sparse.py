@@ -201,6 +201,20 @@ def test_damage(tmp_path):
         chunkio.Loader(data, batch_size=50)
 
 
+def test_columns_as_rows(tmp_path):
+    arrays, dense = make_matrix()
+    path = write(tmp_path / "cells.h5ad", arrays, labels=False)
+    with h5py.File(path, "a") as file:
+        file["X"].attrs.update({"encoding-type": "csc_matrix", "shape": (COLUMNS, ROWS)})
+    with pytest.raises(chunkio.Error, match=r"stored by columns"):
+        chunkio.Dataset(path)
+    data = chunkio.Dataset(path, columns_as_rows=True)
+    assert data.shape == (ROWS, COLUMNS)
+    np.testing.assert_array_equal(densified(data[3:9][0]), dense[3:9])
+    again = pickle.loads(pickle.dumps(data))
+    assert again.shape == (ROWS, COLUMNS)
+
+
 def test_a_dense_matrix_leads_before_graphs(tmp_path):
     """AnnData with a dense X and a graph between its cells."""
     arrays, dense = make_matrix()

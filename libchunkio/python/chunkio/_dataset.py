@@ -70,6 +70,8 @@ class Dataset(_core.Dataset):
         layout: axis order of the images, if the file does not say: "nhwc" or "nchw".
         decode: of encoded images, how they become samples of one size. Without, such a file can be looked at, and read
             with read_encoded(), but no Loader reads it. Says nothing of other files.
+        columns_as_rows: take a CSC matrix (`encoding-type` "csc_matrix"), which is refused otherwise, as its transpose: a
+            sample is a column of it. A CSR matrix is delivered as it is.
         allow_external: read also what lies outside of the file, through links and virtual datasets. Only for files
             you trust.
         probe: path of the program `chunkio-probe`, which looks at each file first: libhdf5 before 2.0 crashes on some
@@ -89,6 +91,7 @@ class Dataset(_core.Dataset):
         labels: str = "",
         layout: Literal["nhwc", "nchw"] | None = None,
         decode: Decode | None = None,
+        columns_as_rows: bool = False,
         allow_external: bool = False,
         probe: str = "",
     ) -> None:
@@ -96,6 +99,7 @@ class Dataset(_core.Dataset):
             "images": images,
             "labels": labels,
             "layout": layout,
+            "columns_as_rows": columns_as_rows,
             "allow_external": allow_external,
             "probe": probe,
         }

@@ -45,6 +45,7 @@ OpenOptions open_options(const nb::kwargs& given) {
   Keywords keywords(given);
   keywords.read("images", options.images)
       .read("labels", options.labels)
+      .read("columns_as_rows", options.columns_as_rows)
       .read("allow_external", options.allow_external)
       .read("probe", options.probe);
   if (const nb::object layout = keywords.take("layout"); !layout.is_none()) {
