@@ -1,5 +1,7 @@
 /// h5pack append: another source behind the rows of a file, in a new file.
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +44,36 @@ struct AppendCommand {
   bool orientation = false;
   bool chunk = false;
 };
+
+/// Settles what depends on a file of encoded images: new ones are stored as it records.
+/// \throws Error unsupported.
+void settle_encoded_options(AppendCommand& command, const chunkio::DatasetInfo& before) {
+  if (before.has_images()) {
+    throw Error(ErrorCode::unsupported,
+                cli::quote(before.path) +
+                    " holds encoded images, which append keeps encoded: leave out --decode, or "
+                    "make raw ones first with h5pack repack --decode");
+  }
+  PackOptions& options = command.pack.options;
+  options.store = Store::encoded;
+  const Json recorded = Json::parse(before.options_json, nullptr, false);
+  if (!recorded.is_object()) return;
+  if (!command.orientation && recorded.contains("orientation")) {
+    options.image.orientation =
+        recorded["orientation"] == "ignore" ? OrientationMode::ignore : OrientationMode::apply;
+  }
+  // A file may say anything.
+  const auto number = [&](const char* name, int highest) -> std::optional<int> {
+    if (!recorded.contains(name) || !recorded[name].is_number_unsigned()) return std::nullopt;
+    const auto value = recorded[name].get<std::uint64_t>();
+    if (value < 1 || value > static_cast<std::uint64_t>(highest)) return std::nullopt;
+    return static_cast<int>(value);
+  };
+  if (const auto most = number("max_side", static_cast<int>(kMaxJpegSide))) {
+    options.limit.max_side = *most;
+    options.limit.quality = number("quality", 100).value_or(options.limit.quality);
+  }
+}
 
 /// Settles what depends on the file.
 /// \throws Error unsupported.
@@ -103,13 +135,11 @@ cli::ExitCode run_append(AppendCommand& command, const cli::GlobalOptions& globa
             "'NAME-*-of-00002.h5ad'");
   }
   if (before.info().encoded) {
-    throw chunkio::Error(chunkio::ErrorCode::unsupported,
-                         before.info().path +
-                             ": images can be appended to raw ones, not to encoded ones; pack all "
-                             "files at once, with --store encoded");
+    settle_encoded_options(command, before.info());
+  } else {
+    require_images(before.info());
+    settle_options(command, before.info());
   }
-  require_images(before.info());
-  settle_options(command, before.info());
   PackRequest& pack = command.pack;
   pack.list = [&command, before, list = pack.list](const PackRequest& options) {
     Listing listing = append_to(before, list(options), command.split);

@@ -37,7 +37,7 @@ constexpr std::int64_t kChannels = 3;
 /// An image on its way to the file.
 struct Checked {
   chunkio::EncodedImage image = {};
-  ImageSize upright = {};  ///< In the source.
+  ImageSize upright = {};  ///< In the source. Says nothing of a stored row.
   bool limited = false;    ///< It is smaller than there.
   chunkio::PixelStatistics pixels{kChannels, chunkio::Layout::nhwc};
   std::optional<ImageFormat> misnamed = {};  ///< What it holds if its name says something else.
@@ -56,7 +56,19 @@ class Checker {
         limit_(options.limit),
         decoder_(ColorMode::rgb, options.image.orientation, options.image.max_pixels,
                  ImageDecoder::Bytes::kept),
+        stored_decoder_(ColorMode::rgb, OrientationMode::ignore, kHighestMaxPixels),
         limiter_(options.limit) {}
+
+  /// A row that a packed file holds, byte by byte. It is decoded for the statistics.
+  /// \throws Error as Dataset::read_encoded() and ImageDecoder.
+  Checked copied_row(std::int64_t row) {
+    Checked result{.image = images_->read_stored_encoded(row)};
+    const ImageSize size = stored_decoder_.open_encoded(result.image.bytes, images_->name(row));
+    pixels_.resize(static_cast<std::size_t>(size.pixels() * kChannels));
+    stored_decoder_.decode(pixels_.data());
+    result.pixels.add(pixels_);
+    return result;
+  }
 
   /// \throws Error as ImageDecoder; unsupported: it cannot be stored encoded.
   Checked checked(std::int64_t row) {
@@ -102,6 +114,7 @@ class Checker {
   const Images* images_;
   SizeLimit limit_;
   ImageDecoder decoder_;
+  ImageDecoder stored_decoder_;
   JpegLimiter limiter_;
   std::vector<std::uint8_t> pixels_;
 };
@@ -111,6 +124,18 @@ struct Totals {
   chunkio::PixelStatistics pixels{kChannels, chunkio::Layout::nhwc};
   ImageSizes sizes;
 };
+
+/// \throws Error as EncodedWriter::add(); digest_mismatch names the row.
+void add_compared(const chunkio::EncodedImage& image, const std::string& name,
+                  chunkio::EncodedWriter& writer) {
+  try {
+    writer.add(image);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::digest_mismatch) throw;
+    throw Error(error.code(),
+                cli::quote(name) + " does not match its digest; copy or pack the file again");
+  }
+}
 
 void add_all(const Split& split, const std::vector<std::int64_t>& order, const PackPlan& plan,
              const PackOptions& options, chunkio::EncodedWriter& writer, ErrorBudget& budget,
@@ -133,12 +158,13 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
       return;
     }
     const Checked checked = std::get<Checked>(*std::exchange(item.outcome, std::nullopt));
-    writer.add(checked.image);
+    const std::int64_t row = order[static_cast<std::size_t>(item.place)];
+    add_compared(checked.image, images.name(row), writer);
     totals.pixels.merge(checked.pixels);
-    totals.sizes.add(checked.upright);
+    if (!images.is_stored(row)) totals.sizes.add(checked.upright);
     result.num_limited += checked.limited ? 1 : 0;
     if (!checked.misnamed) return;
-    count_misnamed(result.misnamed, order[static_cast<std::size_t>(item.place)], *checked.misnamed);
+    count_misnamed(result.misnamed, row, *checked.misnamed);
   };
   // Without this, TBB starts no more threads than there are CPUs, whatever the arena asks for.
   const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
@@ -164,8 +190,13 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
                 [&](Item* item) {
                   cli::StopSignal::check();
                   const std::int64_t row = order[static_cast<std::size_t>(item->place)];
-                  item->outcome = or_skipped(images, row, item->place,
-                                             [&] { return checkers.local().checked(row); });
+                  if (images.is_stored(row)) {
+                    // Damage here is no fault of a source, and is never skipped.
+                    item->outcome = checkers.local().copied_row(row);
+                  } else {
+                    item->outcome = or_skipped(images, row, item->place,
+                                               [&] { return checkers.local().checked(row); });
+                  }
                   progress.add(1);
                   return item;
                 }) &
@@ -204,8 +235,10 @@ PackResult pack_it(const Listing& listing, const Split& split, const PackPlan& p
                     " images can be packed; the first: " + result.skipped.front().reason);
   }
   std::vector<chunkio::FieldData> fields = fields_of(split, without(order, result.skipped));
+  const bool known = split.images->add_stored_sizes(totals.sizes);
   result.statistics = {totals.pixels.result(), chunkio::count_classes(fields, listing.class_names),
-                       totals.pixels.mean_picture_std(), totals.sizes.summary()};
+                       totals.pixels.mean_picture_std(),
+                       known ? std::optional(totals.sizes.summary()) : std::nullopt};
   if (options.before_publishing) options.before_publishing(result.skipped);
   writer.close(std::move(fields), result.statistics);
   return result;

@@ -87,7 +87,7 @@ PackPlan plan_encoded(const Split& split, const PackOptions& options) {
   plan.store = Store::encoded;
   plan.total_samples = split.images->count();
   plan.channels = 3;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = split.images->stored_bytes();
   for (const cli::FileStamp& stamp : split.images->files().stamps) {
     bytes += std::max<std::int64_t>(stamp.size, 0);
   }

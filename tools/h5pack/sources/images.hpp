@@ -15,6 +15,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chunkio/dataset.hpp>
+
 #include "cli/file_bytes.hpp"
 #include "h5pack/image/decode.hpp"
 #include "h5pack/image/image.hpp"
@@ -71,6 +73,12 @@ class Images {
   /// Reads consecutive rows, all of them stored.
   virtual void read_stored(std::int64_t /*first*/, std::int64_t /*count*/,
                            std::span<std::byte> /*pixels*/) const {}
+  /// Reads one of a file of encoded images, with its digest. \pre is_stored(row).
+  [[nodiscard]] virtual chunkio::EncodedImage read_stored_encoded(std::int64_t /*row*/) const {
+    return {};
+  }
+  /// Bytes of all of them; of encoded ones, rounded up to whole bytes an image.
+  [[nodiscard]] virtual std::int64_t stored_bytes() const { return 0; }
   /// Compares them with their digests before they are copied: a copy of damaged pixels would get
   /// digests that match.
   /// \throws chunkio::Error digest_mismatch and the like, cancelled.

@@ -52,6 +52,12 @@ class StoredRows : public Images {
                    std::span<std::byte> pixels) const override {
     stored_.read_images(first, count, pixels);
   }
+  [[nodiscard]] chunkio::EncodedImage read_stored_encoded(std::int64_t row) const override {
+    return stored_.read_encoded(row);
+  }
+  [[nodiscard]] std::int64_t stored_bytes() const override {
+    return stored_.info().sample_bytes() * stored_.size();
+  }
   void check_stored(const std::stop_token& stop, bool quiet) const override;
   [[nodiscard]] bool add_stored_sizes(ImageSizes& sizes) const override;
   void add_fingerprint(Json& fingerprint) const override;
