@@ -1,9 +1,9 @@
 # Tests of h5pack.
 
 chunkio_add_cli_tests(short info preview reference)
-chunkio_add_cli_tests(medium append arrays bad_input csr csr_faults csr_hdf5 doctor export golden help hostile interrupted matrix_export pack program ranks repack resume shard skip sparse stream tune verify)
+chunkio_add_cli_tests(medium append arrays bad_input csr csr_append csr_faults csr_hdf5 doctor export golden help hostile interrupted matrix_export pack program ranks repack resume shard skip sparse stream tune verify)
 if(CHUNKIO_HAS_CODECS)
-  chunkio_add_cli_tests(medium encoded encoded_faults encoded_repack)
+  chunkio_add_cli_tests(medium encoded encoded_append encoded_faults encoded_repack)
 endif()
 
 # Signals while libhdf5 does not return, by a library that is loaded before it.

@@ -15,6 +15,7 @@
 #include "cli/help.hpp"
 #include "cli/options.hpp"
 #include "cli/quote.hpp"
+#include "h5pack/commands/append_csr.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/commands/pack_options.hpp"
 #include "h5pack/dataset/structure_check.hpp"
@@ -29,11 +30,6 @@ namespace {
 using chunkio::Error;
 using chunkio::ErrorCode;
 using Json = nlohmann::json;
-
-struct OldFile {
-  std::string path = {};
-  chunkio::OpenOptions open = {};
-};
 
 struct AppendCommand {
   std::shared_ptr<OldFile> before = {};  ///< Of the append command: its sources share it.
@@ -127,12 +123,10 @@ cli::ExitCode run_append(AppendCommand& command, const cli::GlobalOptions& globa
       chunkio::Dataset::open(command.before->path, command.before->open);
   refuse_damaged(before.info());
   if (before.info().sparse) {
-    throw Error(
-        ErrorCode::unsupported,
-        cli::quote(command.before->path) +
-            " holds a sparse matrix, to which no images can be appended; pack more rows into "
-            "a file of their own with h5pack csr, and open both by a pattern: "
-            "'NAME-*-of-00002.h5ad'");
+    throw Error(ErrorCode::unsupported,
+                cli::quote(command.before->path) +
+                    " holds a sparse matrix, to which no images can be appended; h5pack append " +
+                    cli::quote(command.before->path) + " csr SOURCE appends rows");
   }
   if (before.info().encoded) {
     settle_encoded_options(command, before.info());
@@ -197,17 +191,21 @@ void add_source(CLI::App& app, const SourceKind& kind, const cli::GlobalOptions&
 }  // namespace
 
 void add_append_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
-  CLI::App* const append = app.add_subcommand(
-      "append", "Add images to a file: writes a new file with the old rows, then the new ones");
+  CLI::App* const append =
+      app.add_subcommand("append",
+                         "Add images, or rows of a sparse matrix, to a file: writes a new file "
+                         "with the old rows, then the new ones");
   const auto before = std::make_shared<OldFile>();
   cli::add_required(*append, "OLD", before->path, "The file to add to, which is not changed");
   cli::add_open_options(*append, before->open, "The file");
   append->require_subcommand(1);
   cli::set_help(*append, {"h5pack append train.h5 folder more-photos/ -o larger.h5",
-                          "h5pack append train.h5 csv more.csv -o larger.h5 --order shuffled"});
+                          "h5pack append train.h5 csv more.csv -o larger.h5 --order shuffled",
+                          "h5pack append cells.h5ad csr more.h5ad -o larger.h5ad"});
   for (const SourceKind* kind : source_kinds()) {
     add_source(*append, *kind, global, action, before);
   }
+  add_append_csr(*append, global, action, before);
 }
 
 }  // namespace h5pack

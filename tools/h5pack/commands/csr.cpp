@@ -26,11 +26,16 @@
 #include "cli/output.hpp"
 #include "cli/progress_text.hpp"
 #include "cli/quote.hpp"
+#include "cli/stop_signal.hpp"
 #include "cli/text_layout.hpp"
+#include "h5pack/commands/append_csr.hpp"
 #include "h5pack/commands/commands.hpp"
 #include "h5pack/pack/output_files.hpp"
 #include "h5pack/sources/listing.hpp"
+#include "h5pack/sources/stored_rows.hpp"
 #include "h5pack/sparse/csr_packer.hpp"
+#include "h5pack/sparse/hdf5_source.hpp"
+#include "h5pack/sparse/joined_matrix.hpp"
 #include "h5pack/sparse/matrix_source.hpp"
 
 namespace h5pack {
@@ -42,6 +47,7 @@ using chunkio::ErrorCode;
 using Json = nlohmann::ordered_json;
 
 struct CsrCommand {
+  std::shared_ptr<OldFile> before = {};  ///< Null: a file of SOURCE alone.
   MatrixRequest source = {};
   std::string output = {};
   CsrOptions options = {};
@@ -60,7 +66,7 @@ const char* name_of(Duplicates duplicates) {
 
 std::string options_json(const CsrCommand& command, const MatrixSource& source) {
   const CsrOptions& options = command.options;
-  Json json = {{"command", "csr"},
+  Json json = {{"command", command.before ? "append csr" : "csr"},
                {"source", source.description()},
                {"dtype", std::string(to_string(source.dtype()))},
                {"duplicates", name_of(options.duplicates.value_or(source.duplicates()))},
@@ -68,6 +74,26 @@ std::string options_json(const CsrCommand& command, const MatrixSource& source) 
   if (options.order == RepackOrder::shuffled) json["seed"] = options.seed;
   if (options.rows) json["rows"] = options.rows->count();
   return cli::json_text(json);
+}
+
+/// Its rows, with those of the source behind them. Blocks on I/O: a copy of damaged rows would get
+/// digests that match, so they are compared first.
+/// \param options_json  of the run; becomes that of the new file.
+std::unique_ptr<MatrixSource> append_to(const CsrCommand& command, std::string& options_json,
+                                        std::unique_ptr<MatrixSource> old,
+                                        std::unique_ptr<MatrixSource> added) {
+  const OldFile& file = *command.before;
+  const StoredRows stored(
+      chunkio::Dataset::open(file.path, {.images = file.open.images,
+                                         .columns_as_rows = true,
+                                         .allow_external = file.open.allow_external}));
+  const cli::StopSignalToken stopping;
+  stored.check_stored(stopping.token(), command.options.quiet);
+  const std::int64_t first = next_source_row(*old);
+  Json json = stored.with_stored_options(Json::parse(options_json));
+  json["appended"].back()["first_source_row"] = first;
+  options_json = cli::json_text(json);
+  return joined(std::move(old), std::move(added), first);
 }
 
 /// The name of the output, or of all of its shards.
@@ -92,7 +118,7 @@ double rate_of(const CsrResult& result) {
 
 std::string report_json(const CsrCommand& command, const MatrixSource& source,
                         const CsrResult& result) {
-  Json json = {{"command", "csr"},
+  Json json = {{"command", command.before ? "append csr" : "csr"},
                {"dry_run", command.dry_run},
                {"path", output_name(command)},
                {"source", source.description()},
@@ -152,15 +178,31 @@ cli::ExitCode run_csr(CsrCommand& command, const cli::GlobalOptions& global) {
   command.source.memory_budget = command.options.memory_budget;
   const std::string& input = command.source.input;
   const cli::FileStamp stamp = cli::file_stamp(input);
-  const std::unique_ptr<MatrixSource> source = open_matrix(command.source);
+  const std::string old = command.before ? command.before->path : "";
+  const cli::FileStamp old_stamp = command.before ? cli::file_stamp(old) : cli::FileStamp();
+  std::unique_ptr<MatrixSource> before;
+  if (command.before) {
+    before = open_hdf5_matrix({.input = old,
+                               .matrix = command.before->open.images,
+                               .allow_external = command.before->open.allow_external,
+                               .probe = command.before->open.probe,
+                               .memory_budget = command.options.memory_budget});
+    command.source.dtype = before->dtype();
+  }
+  std::unique_ptr<MatrixSource> source = open_matrix(command.source);
+  command.options.options_json = options_json(command, *source);
+  if (before) {
+    source = append_to(command, command.options.options_json, std::move(before), std::move(source));
+  }
   if (!command.dry_run) {
     for (const std::string& file : source->files()) check_csr_outputs(command, file);
   }
-  command.options.options_json = options_json(command, *source);
   command.options.before_publishing = [&] {
-    if (cli::file_stamp(input) == stamp) return;
+    const bool same = cli::file_stamp(input) == stamp;
+    if (same && (old.empty() || cli::file_stamp(old) == old_stamp)) return;
     throw Error(ErrorCode::io_failed,
-                cli::quote(input) + " was changed while it was read; pack when nothing changes");
+                cli::quote(same ? old : input) +
+                    " was changed while it was read; pack when nothing changes");
   };
   const CsrResult result = command.dry_run ? count_csr(*source, command.options)
                                            : pack_csr(*source, command.output, command.options);
@@ -229,26 +271,14 @@ void add_file_options(CLI::App& app, CsrCommand& command) {
   app.add_flag("-n,--dry-run", command.dry_run, "Read and count; write nothing");
 }
 
-}  // namespace
+constexpr const char* kSourceHelp =
+    ".npz of scipy; HDF5: .h5ad, 10x .h5, a file of h5pack or a pattern of "
+    "shards; .mtx, or CSV with an entry on each line, which both may be "
+    "compressed by gzip, or - for standard input";
 
-void add_csr_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
-  CLI::App* const sub =
-      app.add_subcommand("csr", "Pack a sparse matrix, such as ratings or counts, as rows");
-  const auto command = std::make_shared<CsrCommand>();
-  cli::add_required(*sub, "SOURCE", command->source.input,
-                    ".npz of scipy; HDF5: .h5ad, 10x .h5, a file of h5pack or a pattern of "
-                    "shards; .mtx, or CSV with an entry on each line, which both may be "
-                    "compressed by gzip, or - for standard input");
-  cli::add_required(*sub, "-o,--output", command->output, "File to write", "OUT");
-  add_csv_options(*sub, command->source);
-  add_hdf5_options(*sub, command->source);
-  add_file_options(*sub, *command);
-  cli::set_help(*sub,
-                {"h5pack csr ratings.csv -o ratings.h5ad --row-from userId --column-from movieId",
-                 "h5pack csr counts.h5ad -o cells.h5ad --images layers/counts --dtype uint16"},
-                {"--output", "--row-from", "--column-from", "--value-from", "--images", "--dtype",
-                 "--rows", "--transpose", "--order", "--seed", "--shards", "--force", "--dry-run"});
-  sub->callback([command, &global, &action] {
+void set_action(CLI::App& app, const std::shared_ptr<CsrCommand>& command,
+                const cli::GlobalOptions& global, cli::Action& action) {
+  app.callback([command, &global, &action] {
     cli::check_threads(command->threads);
     cli::check_output(command->output);
     // Refuses an impossible number.
@@ -263,6 +293,51 @@ void add_csr_command(CLI::App& app, const cli::GlobalOptions& global, cli::Actio
       return cli::run_interruptible(global, left, [&] { return run_csr(*command, global); });
     };
   });
+}
+
+}  // namespace
+
+void add_csr_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
+  CLI::App* const sub =
+      app.add_subcommand("csr", "Pack a sparse matrix, such as ratings or counts, as rows");
+  const auto command = std::make_shared<CsrCommand>();
+  cli::add_required(*sub, "SOURCE", command->source.input, kSourceHelp);
+  cli::add_required(*sub, "-o,--output", command->output, "File to write", "OUT");
+  add_csv_options(*sub, command->source);
+  add_hdf5_options(*sub, command->source);
+  add_file_options(*sub, *command);
+  cli::set_help(*sub,
+                {"h5pack csr ratings.csv -o ratings.h5ad --row-from userId --column-from movieId",
+                 "h5pack csr counts.h5ad -o cells.h5ad --images layers/counts --dtype uint16"},
+                {"--output", "--row-from", "--column-from", "--value-from", "--images", "--dtype",
+                 "--rows", "--transpose", "--order", "--seed", "--shards", "--force", "--dry-run"});
+  set_action(*sub, command, global, action);
+}
+
+void add_append_csr(CLI::App& append, const cli::GlobalOptions& global, cli::Action& action,
+                    const std::shared_ptr<OldFile>& before) {
+  CLI::App* const sub = append.add_subcommand("csr", "Append rows of a sparse matrix");
+  const auto command = std::make_shared<CsrCommand>();
+  command->before = before;
+  command->options.order = RepackOrder::stored;
+  cli::add_required(*sub, "SOURCE", command->source.input, kSourceHelp);
+  cli::add_required(*sub, "-o,--output", command->output, "File to write", "OUT");
+  add_csv_options(*sub, command->source);
+  add_hdf5_options(*sub, command->source);
+  add_file_options(*sub, *command);
+  // The file says the first, and the last has other choices here.
+  for (const char* option : {"--dtype", "--rows", "--shards", "--order"}) {
+    sub->remove_option(sub->get_option(option));
+  }
+  cli::add_choice<RepackOrder>(
+      *sub, "--order", command->options.order,
+      {{"stored", RepackOrder::stored}, {"shuffled", RepackOrder::shuffled}},
+      "Order of the rows: those of OLD, then the new ones as in SOURCE; or all shuffled")
+      ->group("File");
+  cli::set_help(
+      *sub, {"h5pack append cells.h5ad csr more.h5ad -o larger.h5ad"},
+      {"--output", "--images", "--transpose", "--order", "--seed", "--force", "--dry-run"});
+  set_action(*sub, command, global, action);
 }
 
 }  // namespace h5pack
