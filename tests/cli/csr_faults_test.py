@@ -95,6 +95,28 @@ class CsrFaultsTest(MatrixTest):
                     self.assert_goes_on()
 
     @under_strace.required
+    def test_a_disk_that_lies(self):
+        """Each write to the output, in turn, is said to be done and is not: noticed, or without effect."""
+        path = ["-P", self.dir / "out.h5ad.partial"]
+        _, trace = self.traced(path, *self.command)
+        (self.dir / "out.h5ad").unlink()
+        results = re.findall(r" pwrite64\(.* = (\d+)$", trace, re.MULTILINE)
+        self.assertGreater(len(results), 5)
+        noticed = 0
+        for number, result in enumerate(results, 1):
+            with self.subTest(number=number):
+                run, trace = self.traced([*path, "-e", f"inject=pwrite64:retval={result}:when={number}"], *self.command)
+                self.assertIn("(INJECTED)", trace)
+                if run.returncode == 0:
+                    assert_contents(self, self.dir / "out.h5ad", self.reference)
+                    (self.dir / "out.h5ad").unlink()
+                else:
+                    noticed += 1
+                    self.assert_one_line(run, 1)
+                self.assertEqual(self.left(), [])
+        self.assertGreater(noticed, 0)
+
+    @under_strace.required
     def test_shards_are_whole_each(self):
         """Those that have their names when the run is killed are complete, and say what is missing."""
         self.h5pack(*self.command, "--shards", 3)
