@@ -90,6 +90,10 @@ class WriteFaultsTest(WriterTest):
             with self.subTest(call=name, number=number, error=error):
                 self.clear()
                 run, trace = self.run_traced(f"{name}:error={error}:when={number}")
+                if name == "pread64" and not self.has_fired(trace):  # Another thread read that this time.
+                    self.assertEqual(run.returncode, 0, run.stderr)
+                    self.assert_perfect()
+                    continue
                 self.assert_fired(trace)
                 self.assertTrue(run.returncode == 1 or self.out.exists())
                 if run.returncode != 0:

@@ -85,9 +85,13 @@ class WriterTest(unittest.TestCase):
                              env=under_strace.environment())
         return run, list(joined(trace.read_text().splitlines()))
 
+    @staticmethod
+    def has_fired(trace):
+        """Whether what was injected came to pass: else the run shows nothing."""
+        return any("(INJECTED)" in line or "killed by SIGKILL" in line for line in trace)
+
     def assert_fired(self, trace):
-        """What was injected came to pass: else the run shows nothing."""
-        self.assertTrue(any("(INJECTED)" in line or "killed by SIGKILL" in line for line in trace), trace[-3:])
+        self.assertTrue(self.has_fired(trace), trace[-3:])
 
     def run_with_file_size_limit(self, size):
         """A run that may fail well, and then leaves nothing."""
