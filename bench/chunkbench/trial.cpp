@@ -58,7 +58,8 @@ chunkio::LoaderOptions loader_options(const Cell& cell, const ChunkFile& file,
   return {.batch_size = settings.batch_size,
           .seed = settings.seed,
           .rows = rows_of_trial(order, file.info.num_samples, cell.chunk_samples, settings),
-          .order = {.mode = order, .window_bytes = cell.cache_bytes},
+          // Version 1: each chunk is read by itself, since the figure is to be that of the chunk.
+          .order = {.mode = order, .window_bytes = cell.cache_bytes, .version = 1},
           // What the windows need: which memory they are worth is what the sweep asks.
           .memory = {.budget = std::int64_t{1} << 50},
           .io = {.num_threads = cell.threads,

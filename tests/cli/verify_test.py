@@ -327,7 +327,7 @@ class AgainstTest(CliTest):
 class StopTest(CliTest):
     def test_a_signal_ends_it(self):
         self.pack_photos(output="out.h5")
-        result, calls = self.traced(["-e", "inject=preadv2:signal=INT:when=9"], "verify", "out.h5")
+        result, calls = self.traced(["-e", "inject=preadv2:signal=INT:when=9"], "verify", "out.h5", "--trust")
         self.assertIn("SIGINT", calls)
         self.assertEqual((result.returncode, result.stdout), (130, ""), result.stderr)
         self.assertRegex(result.stderr, r"stopped.*; nothing was changed")

@@ -63,6 +63,7 @@ class Program:
                 num_threads=self.random.randint(1, 3),
                 prefetch_depth=self.random.randint(1, 9),
                 max_held=self.random.randint(1, 3),
+                order_version=1,  # groups of the chunks that the reference is told
                 source=self.random.choice(["auto", "scatter", "mapped", "direct"]),
                 **options,
             )

@@ -34,7 +34,7 @@ def write(path, arrays, labels=True, **options):
     return path
 
 
-@pytest.fixture(params=[{}, {"chunks": (128,), "compression": "gzip"}], ids=["contiguous", "gzip"])
+@pytest.fixture(params=[{}, {"chunks": (1,)}, {"chunks": (128,), "compression": "gzip"}], ids=["contiguous", "single", "gzip"])
 def cells(request, tmp_path):
     arrays, dense = make_matrix()
     return chunkio.Dataset(write(tmp_path / "cells.h5ad", arrays, **request.param)), dense

@@ -432,7 +432,11 @@ ChunkEntry ChunkIndex::find(std::span<const std::int64_t> coord) const {
   if (!impl.lists()) {
     if (slot.place == Slot::kUnknown) impl.keep(coord, impl.look_up(coord));
   } else if (!impl.listed.load(std::memory_order_relaxed)) {
-    impl.list();
+    try {
+      impl.list();
+    } catch (const Error& error) {
+      throw Error(error.code(), impl.where(coord) + " cannot be looked up: " + error.what());
+    }
     impl.listed.store(true, std::memory_order_release);
   }
   return impl.entry_of(coord);

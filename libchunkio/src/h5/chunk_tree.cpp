@@ -243,10 +243,10 @@ class Walk {
   [[nodiscard]] std::string read_inner(const Node& node, std::size_t entries,
                                        std::vector<Node>& children) const {
     const std::size_t before = children.size();
-    std::int64_t begin = number_of(key_at(0)).first;
+    std::int64_t begin = end_before(key_at(0));
     if (entries > 0 && begin < node.begin) return kWrongKeys;
     for (std::size_t i = 0; i < entries; ++i) {
-      const std::int64_t end = number_of(key_at(i + 1)).first;
+      const std::int64_t end = end_before(key_at(i + 1));
       // The last key of the last child lies beyond the grid, or beyond that of its parent.
       if (end < begin || (i + 1 < entries && end > node.end)) {
         children.resize(before);
@@ -289,6 +289,14 @@ class Walk {
       number = number * static_cast<std::int64_t>(grid_[axis]) + static_cast<std::int64_t>(coord);
     }
     return {number, inside};
+  }
+
+  /// The number of the first chunk that does not lie before a key. The last key of a tree may be
+  /// that of its last chunk, with a place behind the first byte of an element.
+  [[nodiscard]] std::int64_t end_before(std::span<const std::byte> key) const {
+    const auto [number, inside] = number_of(key);
+    const bool behind = inside && number_at<std::uint64_t>(key, 8 + 8 * rank_) != 0;
+    return number + (behind ? 1 : 0);
   }
 
   static constexpr const char* kWrongKeys = "has keys that do not rise from one chunk to the next";

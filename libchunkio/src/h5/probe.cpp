@@ -19,6 +19,7 @@
 
 #include <chunkio/error.hpp>
 
+#include "base/positional_io.hpp"
 #include "base/wait_hook.hpp"
 #include "h5/library.hpp"
 
@@ -76,12 +77,12 @@ pid_t start(const std::string& program, const std::string& path, int output) {
       ::posix_spawn(&process, program.c_str(), &actions, &attributes, arguments, environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    throw Error(error == ENOENT ? ErrorCode::not_found : ErrorCode::io_failed,
-                "cannot run " + program + ", which was to look at " + path +
-                    " first (probe): " + std::generic_category().message(error),
+  if (error == ENOENT) {
+    throw Error(ErrorCode::not_found,
+                "there is no program " + program + ", which was to look at " + path + " (probe)",
                 "probe");
   }
+  if (error != 0) throw base::system_error(error, "start a process that looks at", path);
   return process;
 }
 
@@ -113,8 +114,7 @@ void probe_file(const std::string& program, const std::string& path,
   if (!version) return;
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw Error(ErrorCode::io_failed, "cannot look at " + path + " in another process: " +
-                                          std::generic_category().message(errno));
+    throw base::system_error(errno, "start a process that looks at", path);
   }
   const Descriptor input(ends[0]);
   Descriptor output(ends[1]);

@@ -427,7 +427,7 @@ TEST(SmallChunks, ThatLieCloseAreReadTogether) {
   for (const Way& way :
        {Way{"one_image_chunks", SourceKind::direct, 6},
         Way{"one_image_chunks", SourceKind::scatter, 40},
-        Way{"one_image_deflate", SourceKind::direct, 6}, Way{"scattered", SourceKind::direct, 4}}) {
+        Way{"one_image_deflate", SourceKind::direct, 6}, Way{"scattered", SourceKind::direct, 6}}) {
     SCOPED_TRACE(way.file + std::string(" ") + std::string(to_string(way.kind)));
     const auto bytes = std::make_shared<test::CountingSource>(test::h5py_file(folder, way.file));
     const Dataset dataset = Dataset::open(bytes);

@@ -192,16 +192,13 @@ void add_source(CLI::App& app, const SourceKind& kind, const cli::GlobalOptions&
 
 void add_append_command(CLI::App& app, const cli::GlobalOptions& global, cli::Action& action) {
   CLI::App* const append =
-      app.add_subcommand("append",
-                         "Add images, or rows of a sparse matrix, to a file: writes a new file "
-                         "with the old rows, then the new ones");
+      app.add_subcommand("append", "Add images, or rows of a matrix, to a file: writes a new one");
   const auto before = std::make_shared<OldFile>();
   cli::add_required(*append, "OLD", before->path, "The file to add to, which is not changed");
   cli::add_open_options(*append, before->open, "The file");
   append->require_subcommand(1);
   cli::set_help(*append, {"h5pack append train.h5 folder more-photos/ -o larger.h5",
-                          "h5pack append train.h5 csv more.csv -o larger.h5 --order shuffled",
-                          "h5pack append cells.h5ad csr more.h5ad -o larger.h5ad"});
+                          "h5pack append cells.h5 csr more.h5ad -o larger.h5"});
   for (const SourceKind* kind : source_kinds()) {
     add_source(*append, *kind, global, action, before);
   }

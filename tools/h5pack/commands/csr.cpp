@@ -335,7 +335,9 @@ void add_append_csr(CLI::App& append, const cli::GlobalOptions& global, cli::Act
       "Order of the rows: those of OLD, then the new ones as in SOURCE; or all shuffled")
       ->group("File");
   cli::set_help(
-      *sub, {"h5pack append cells.h5ad csr more.h5ad -o larger.h5ad"},
+      *sub,
+      {"h5pack append train.h5 csr more.h5ad -o larger.h5",
+       "h5pack append train.h5 csr more.npz -o larger.h5 --order shuffled"},
       {"--output", "--images", "--transpose", "--order", "--seed", "--force", "--dry-run"});
   set_action(*sub, command, global, action);
 }
