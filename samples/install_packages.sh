@@ -13,7 +13,7 @@
 BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
   libhdf5-dev libopencv-dev libtbb-dev libcli11-dev libxxhash-dev libdeflate-dev nlohmann-json3-dev
-  libjpeg-dev libpng-dev libwebp-dev zlib1g-dev
+  libjpeg-dev libpng-dev libwebp-dev libcurl4-openssl-dev zlib1g-dev
 )
 # What not every system has as a package; without, the tests that need it skip. A browser, for what the report of
 # chunkbench looks like (115 MB), PyTorch, for the exchange of tensors (70 MB), and virtual environments.

@@ -2,7 +2,7 @@
 chunkio_add_unit_tests(
   io_test
   SOURCES unit/sources/source_conformance_test.cpp
-          unit/io/direct_ahead_test.cpp
+          unit/io/blocks_ahead_test.cpp
           unit/sources/direct_source_test.cpp
           unit/io/disk_limiter_test.cpp
           unit/io/fault_guard_test.cpp
@@ -10,6 +10,7 @@ chunkio_add_unit_tests(
           unit/h5/probe_test.cpp
           unit/base/host_memory_test.cpp
           unit/io/simulated_disk_test.cpp
+          unit/io/object_address_test.cpp
           unit/io/page_cache_test.cpp
           unit/base/positional_io_test.cpp
           unit/io/range_reader_test.cpp

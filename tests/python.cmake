@@ -36,6 +36,9 @@ set(python_tests dataset loader arrays sparse sparse_random tensor normalizer wr
 if(CHUNKIO_HAS_CODECS)
   list(APPEND python_tests encoded guide)
 endif()
+if(CHUNKIO_HAS_CURL)
+  list(APPEND python_tests remote)
+endif()
 foreach(name IN LISTS python_tests)
   add_test(
     NAME Python.${name}

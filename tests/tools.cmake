@@ -6,6 +6,10 @@ if(CHUNKIO_HAS_CODECS)
   chunkio_add_cli_tests(medium encoded encoded_append encoded_faults encoded_repack)
 endif()
 
+if(CHUNKIO_HAS_CURL)
+  chunkio_add_cli_tests(medium remote)
+endif()
+
 # Signals while libhdf5 does not return, by a library that is loaded before it.
 add_library(endless_hdf5 MODULE programs/endless_hdf5.cpp)
 target_link_libraries(endless_hdf5 PRIVATE chunkio_warnings)

@@ -203,6 +203,13 @@ void add_open_options(CLI::App& app, chunkio::OpenOptions& target, const std::st
                "Follow links, external storage and virtual datasets into other files; only for "
                "files that you trust");
   add_trust(app, target.probe);
+  add_integer(app, "--remote-requests", target.remote.requests, 1,
+              "Of https:// and s3://: requests that are under way at the same time");
+  app.add_option("--remote-timeout", target.remote.timeout_seconds,
+                 "Of https:// and s3://: seconds for which a request that brings nothing is tried "
+                 "again")
+      ->type_name("S")
+      ->capture_default_str();
 }
 
 }  // namespace cli

@@ -75,6 +75,14 @@ struct DecodeOptions {
   bool exact = true;
 };
 
+/// How files are read whose path is an address: https://host/train.h5, s3://bucket/train.h5.
+struct RemoteOptions {
+  /// Requests that a Loader has under way at the same time, each of 2 MiB; 1 to 1024.
+  std::int64_t requests = 32;
+  /// A request that fails is tried again for so long, unless bytes come meanwhile.
+  double timeout_seconds = 60;
+};
+
 /// How to find and read the arrays of a file. All defaults fit files of this library.
 struct OpenOptions {
   /// Path of the dataset that leads, inside the file: images, any numbers [N,...], or the group of
@@ -106,6 +114,7 @@ struct OpenOptions {
   /// damaged files, and hangs on others; there such a file is an error then (corrupt_data, after 10
   /// seconds at most). Takes some milliseconds a file. Empty: none.
   std::string probe = {};
+  RemoteOptions remote = {};
 };
 
 /// One of the arrays that run parallel: a value of shape `row_shape` for each sample.

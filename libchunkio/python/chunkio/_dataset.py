@@ -61,7 +61,7 @@ class Dataset(_core.Dataset):
     them; both are copies. Reading row by row is slow: train with a `Loader`. May be used from several threads.
 
     Args:
-        path: the file.
+        path: the file, or its address: https://host/train.h5, s3://bucket/train.h5 (see "Object storage" in the guide).
         images: path of what leads inside the file: images, any numbers [N,...], or the group of a CSR matrix. Default:
             "images", else the CSR matrix "X" (AnnData) or "matrix" (10x Genomics), else the only uint8 dataset with four
             axes, else the only one with three; in a file without images, the only dataset of numbers with two axes or
@@ -76,6 +76,8 @@ class Dataset(_core.Dataset):
             you trust.
         probe: path of the program `chunkio-probe`, which looks at each file first: libhdf5 before 2.0 crashes on some
             damaged files, which are then an error. "": none does.
+        remote_requests: of an address: requests of 2 MiB that a Loader has under way at the same time.
+        remote_timeout: of an address: seconds for which a request that brings nothing is tried again.
 
     Raises:
         FileNotFoundError: no such file, or one of several is missing.
@@ -94,6 +96,8 @@ class Dataset(_core.Dataset):
         columns_as_rows: bool = False,
         allow_external: bool = False,
         probe: str = "",
+        remote_requests: int = 32,
+        remote_timeout: float = 60.0,
     ) -> None:
         options = {
             "images": images,
@@ -102,6 +106,8 @@ class Dataset(_core.Dataset):
             "columns_as_rows": columns_as_rows,
             "allow_external": allow_external,
             "probe": probe,
+            "remote_requests": remote_requests,
+            "remote_timeout": remote_timeout,
         }
         name = path_text(path)
         try:

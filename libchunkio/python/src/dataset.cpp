@@ -47,7 +47,9 @@ OpenOptions open_options(const nb::kwargs& given) {
       .read("labels", options.labels)
       .read("columns_as_rows", options.columns_as_rows)
       .read("allow_external", options.allow_external)
-      .read("probe", options.probe);
+      .read("probe", options.probe)
+      .read("remote_requests", options.remote.requests)
+      .read("remote_timeout", options.remote.timeout_seconds);
   if (const nb::object layout = keywords.take("layout"); !layout.is_none()) {
     nb::dict one;
     one["layout"] = layout;

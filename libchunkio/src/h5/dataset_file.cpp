@@ -21,6 +21,7 @@
 #include "h5/schema.hpp"
 #include "h5/source_file.hpp"
 #include "io/local_file.hpp"
+#include "io/remote_file.hpp"
 
 namespace chunkio {
 namespace {
@@ -118,6 +119,9 @@ void h5::refuse_link(const FileId& file, const std::string& path) {
 std::shared_ptr<const Dataset::Impl> h5::open_dataset_file(const std::string& path,
                                                            const OpenOptions& options,
                                                            LinkFiles link_files) {
+  if (io::is_remote(path)) {
+    return open_dataset_file(io::open_source(path, options.remote), options, link_files);
+  }
   if (std::error_code error; std::filesystem::is_directory(path, error)) {
     throw Error(ErrorCode::unsupported, path + " is a folder; " + files_in(path));
   }

@@ -18,6 +18,7 @@
 #include "h5/dataset_file.hpp"
 #include "h5/error_stack.hpp"
 #include "io/local_file.hpp"
+#include "io/remote_file.hpp"
 
 namespace chunkio::h5 {
 namespace {
@@ -368,11 +369,21 @@ EncodedInfo combined_encoded(std::span<const File> files, const std::string& pat
 
 std::shared_ptr<const Dataset::Impl> open_shards(const base::ShardPattern& pattern,
                                                  const OpenOptions& options) {
-  check_all_there(pattern);
-  check_descriptors(pattern);
+  const bool is_remote = io::is_remote(pattern.text());
+  std::vector<std::shared_ptr<const ByteSource>> remote;
+  if (is_remote) {
+    std::vector<std::string> paths;
+    for (std::int64_t i = 0; i < pattern.count; ++i) paths.push_back(pattern.file(i));
+    remote = io::open_sources(paths, options.remote);
+  } else {
+    check_all_there(pattern);
+    check_descriptors(pattern);
+  }
   auto impl = std::make_shared<Dataset::Impl>();
   for (std::int64_t i = 0; i < pattern.count; ++i) {
-    impl->shards.push_back(open_dataset_file(pattern.file(i), options));
+    impl->shards.push_back(is_remote
+                               ? open_dataset_file(remote[static_cast<std::size_t>(i)], options)
+                               : open_dataset_file(pattern.file(i), options));
     if (i == 0) continue;
     check_damage(impl->shards.front()->info, impl->shards.back()->info);
     Comparison(impl->shards.front()->info, impl->shards.back()->info).check();

@@ -15,10 +15,11 @@
 #include "h5/dataset_impl.hpp"
 #include "h5/shard_set.hpp"
 #include "h5/stored_array.hpp"
-#include "io/direct_ahead.hpp"
+#include "io/blocks_ahead.hpp"
 #include "io/disk_limiter.hpp"
 #include "io/local_file.hpp"
 #include "io/read_ahead.hpp"
+#include "io/remote_file.hpp"
 #include "sources/encoded_source.hpp"
 #include "sources/resident_source.hpp"
 #include "sources/sharded_source.hpp"
@@ -34,6 +35,23 @@ constexpr std::int64_t kCachedShare = 8;
 constexpr std::int64_t kSpareShare = 8;
 /// As much again as is under way, and twice that for what has arrived and is being copied.
 constexpr std::int64_t kDirectAheadBytes = 3 * ReadingPlan::kDirectReadAheadBytes;
+
+/// Of remote files: as many requests under way as the options say, and half as many blocks that
+/// have arrived; else of a disk.
+std::shared_ptr<io::BlocksAhead> make_blocks_ahead(const ByteSource& bytes,
+                                                   std::int64_t spare_bytes) {
+  const io::RemoteFile* const remote = io::as_remote_file(bytes);
+  if (remote == nullptr) {
+    return std::make_shared<io::BlocksAhead>(std::min(kDirectAheadBytes, spare_bytes));
+  }
+  const std::int64_t blocks = remote->num_requests() + remote->num_requests() / 2 + 4;
+  return std::make_shared<io::BlocksAhead>(
+      std::min(blocks * (io::RemoteFile::kRequestBytes + (std::int64_t{16} << 10)), spare_bytes),
+      io::AheadShape{.block_bytes = io::RemoteFile::kRequestBytes,
+                     .requests = static_cast<std::size_t>(remote->num_requests()),
+                     .at_multiples = false,
+                     .impatient = true});
+}
 
 bool is_large(const RingField& field, std::int64_t num_rows, std::int64_t memory_budget) {
   const auto bytes = base::checked_multiply(num_rows, static_cast<std::int64_t>(field.row_bytes));
@@ -226,14 +244,14 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
   const bool local = std::all_of(files.begin(), files.end(), [](const auto& file) {
     return io::on_local_file_system(*file->bytes);
   });
-  sources::SourceRequest request{.kind = options.io.source,
-                                 .group_samples = groups.group_samples(),
-                                 .direct_io = options.io.direct_io,
-                                 .read_ahead = std::make_shared<io::ReadAhead>(local),
-                                 .direct_ahead = std::make_shared<io::DirectAhead>(std::min(
-                                     kDirectAheadBytes, options.memory.budget / kSpareShare)),
-                                 .spare_bytes = options.memory.budget / kSpareShare,
-                                 .num_threads = options.io.num_threads};
+  sources::SourceRequest request{
+      .kind = options.io.source,
+      .group_samples = groups.group_samples(),
+      .direct_io = options.io.direct_io,
+      .read_ahead = std::make_shared<io::ReadAhead>(local),
+      .blocks_ahead = make_blocks_ahead(*files.front()->bytes, options.memory.budget / kSpareShare),
+      .spare_bytes = options.memory.budget / kSpareShare,
+      .num_threads = options.io.num_threads};
   if (options.io.disk_limit)
     request.disk = std::make_shared<io::DiskLimiter>(*options.io.disk_limit);
   OpenedArrays opened;
@@ -255,7 +273,7 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                              .row_bytes = layout.leading.row_bytes});
   }
 
-  bool any_direct = opened.direct_io;
+  bool any_ahead = opened.direct_io || io::as_remote_file(*files.front()->bytes) != nullptr;
   // What suits the array that leads need not suit a field; only libhdf5 reads everything.
   if (request.kind != SourceKind::hdf5) request.kind = SourceKind::automatic;
   for (std::size_t i = layout.has_labels ? 1 : 0; i < layout.fields.size(); ++i) {
@@ -268,13 +286,13 @@ OpenedArrays open_arrays(const Dataset& dataset, const RowGroups& groups,
                                       field.info.dtype));
     }
     sources::SelectedSource source = select_sources(files, arrays, request, Verify::off);
-    any_direct = any_direct || source.direct_io;
+    any_ahead = any_ahead || source.direct_io;
     opened.arrays.push_back({.source = keep_if_wanted(std::move(source.source),
                                                       arrays.front()->row_bytes, groups, options),
                              .row_bytes = field.row_bytes,
                              .field = i});
   }
-  if (any_direct) opened.read_ahead_bytes = request.direct_ahead->memory_bytes();
+  if (any_ahead) opened.read_ahead_bytes = request.blocks_ahead->memory_bytes();
   return opened;
 }
 

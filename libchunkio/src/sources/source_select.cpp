@@ -7,6 +7,7 @@
 #include "io/direct_file.hpp"
 #include "io/local_file.hpp"
 #include "io/page_cache.hpp"
+#include "io/remote_file.hpp"
 #include "io/simulated_disk.hpp"
 #include "sources/direct_source.hpp"
 #include "sources/hdf5_source.hpp"
@@ -32,11 +33,13 @@ void choose_bytes(const Dataset::Impl& file, bool direct_io, const SourceRequest
   selected.bytes = direct_io ? io::open_direct(file.bytes) : nullptr;
   selected.direct_io = selected.bytes != nullptr;
   selected.reads_ahead = true;
-  if (selected.direct_io) {
-    selected.reads_ahead = request.direct_ahead->memory_bytes() > 0;
+  const bool remote = io::as_remote_file(*file.bytes) != nullptr;
+  if (remote) selected.bytes = file.bytes;
+  if (selected.direct_io || remote) {
+    selected.reads_ahead = request.blocks_ahead->memory_bytes() > 0;
     if (selected.reads_ahead) {
       selected.bytes =
-          std::make_shared<io::ReadAheadSource>(std::move(selected.bytes), request.direct_ahead);
+          std::make_shared<io::ReadAheadSource>(std::move(selected.bytes), request.blocks_ahead);
     }
   } else if (const auto local = io::as_local_file(file.bytes)) {
     selected.bytes = std::make_shared<io::CachedFile>(local, request.read_ahead);
@@ -129,7 +132,8 @@ SourceChoice choose_source(const Dataset::Impl& file, const h5::StoredArray& arr
     return {SourceKind::hdf5, *reason + (direct_io ? "; direct_io has no effect" : "")};
   }
   // What is larger than the page cache is gone from it before the next epoch: then it only costs.
-  const bool beyond_memory = array.stored_bytes > cacheable - other_bytes;
+  const bool beyond_memory =
+      io::as_local_file(*file.bytes) != nullptr && array.stored_bytes > cacheable - other_bytes;
   const std::string filtered_or_cut = why_no_extents(array);
   if (!filtered_or_cut.empty()) {
     return {SourceKind::direct, filtered_or_cut, direct_io || beyond_memory};

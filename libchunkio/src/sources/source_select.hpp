@@ -12,7 +12,7 @@
 #include "base/buffer_pool.hpp"
 #include "base/chunk_source.hpp"
 #include "h5/stored_array.hpp"
-#include "io/direct_ahead.hpp"
+#include "io/blocks_ahead.hpp"
 #include "io/disk_limiter.hpp"
 #include "io/read_ahead.hpp"
 #include "sources/trial_source.hpp"
@@ -42,7 +42,7 @@ struct SourceRequest {
   /// Scratch memory of callers; to be shared likewise.
   std::shared_ptr<base::BufferPool> scratch = std::make_shared<base::BufferPool>();
   /// What reads ahead bypassing the page cache; to be shared likewise.
-  std::shared_ptr<io::DirectAhead> direct_ahead = std::make_shared<io::DirectAhead>(0);
+  std::shared_ptr<io::BlocksAhead> blocks_ahead = std::make_shared<io::BlocksAhead>(0);
   /// A slower disk that the file is to lie on, or none; to be shared likewise.
   std::shared_ptr<io::DiskLimiter> disk = nullptr;
   std::int64_t disk_offset = 0;  ///< Of the file on it.

@@ -75,7 +75,7 @@ std::unique_ptr<ChunkSource> make_source(const Dataset& dataset, const Array& ar
                        {.kind = SourceKind::direct,
                         .direct_io = direct_io,
                         .read_ahead = std::make_shared<io::ReadAhead>(true),
-                        .direct_ahead = std::make_shared<io::DirectAhead>(std::int64_t{24} << 20)})
+                        .blocks_ahead = std::make_shared<io::BlocksAhead>(std::int64_t{24} << 20)})
       .source;
 }
 

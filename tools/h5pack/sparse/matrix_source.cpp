@@ -54,7 +54,11 @@ std::unique_ptr<MatrixSource> open_kind(const MatrixRequest& request) {
     refuse_options(request, "an HDF5 file", false, true);
     return open_hdf5_matrix(request);
   };
-  if (!exists && request.input.find('*') != std::string::npos) return open_hdf5();
+  // Shards, and addresses.
+  if (!exists && (request.input.find('*') != std::string::npos ||
+                  request.input.find("://") != std::string::npos)) {
+    return open_hdf5();
+  }
   auto stream = std::make_unique<ByteStream>(request.input);
   const auto begin = stream->peek(14);
   const auto need_file = [&](const char* kind) {

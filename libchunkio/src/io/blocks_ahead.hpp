@@ -1,10 +1,12 @@
-/// Reads ahead of the workers where reads bypass the page cache.
+/// Reads ahead of the workers where nobody else does: where reads bypass the page cache, and where
+/// they ask a server.
 ///
 /// The kernel reads nothing ahead for O_DIRECT, and a worker that reads and then copies leaves the
-/// disk idle while it copies. So a few threads read what is prefetched, in blocks and in that
-/// order, into a fixed amount of memory. A worker takes the blocks that are read or being read, and
-/// reads the others itself: it never waits for a block that is not begun, so there is no deadlock
-/// however little memory there is.
+/// disk idle while it copies; a server answers after a while, and takes many questions at a time.
+/// So a few threads read what is prefetched, in blocks and in that order, into a fixed amount of
+/// memory. A worker takes the blocks that are read or being read, and reads the others itself: it
+/// never waits for a block that is not begun, so there is no deadlock however little memory there
+/// is.
 #pragma once
 
 #include <condition_variable>
@@ -26,17 +28,24 @@
 
 namespace chunkio::io {
 
-/// Thread-safe. Its threads and its memory come with the first prefetch, and go with it.
-class DirectAhead {
- public:
-  /// No block crosses a multiple of this.
-  static constexpr std::int64_t kBlockBytes = std::int64_t{1} << 20;
+/// Of a disk by default, which is no faster with more requests.
+struct AheadShape {
+  std::int64_t block_bytes = std::int64_t{1} << 20;
+  std::size_t requests = 8;  ///< That are under way at the same time; threads.
+  bool at_multiples = true;  ///< No block crosses a multiple of block_bytes.
+  /// Whether a worker that waits for a block much longer than they take reads it itself: where a
+  /// second request may be faster than the first.
+  bool impatient = false;
+};
 
+/// Thread-safe. Its threads and its memory come with the first prefetch, and go with it.
+class BlocksAhead {
+ public:
   /// \param memory_bytes  of the memory that it may take; too little for a few blocks: it reads
   ///                      nothing ahead.
-  explicit DirectAhead(std::int64_t memory_bytes);
-  DirectAhead(const DirectAhead&) = delete;
-  DirectAhead& operator=(const DirectAhead&) = delete;
+  explicit BlocksAhead(std::int64_t memory_bytes, const AheadShape& shape = {});
+  BlocksAhead(const BlocksAhead&) = delete;
+  BlocksAhead& operator=(const BlocksAhead&) = delete;
 
   /// Memory that it takes.
   [[nodiscard]] std::int64_t memory_bytes() const noexcept;
@@ -59,11 +68,17 @@ class DirectAhead {
   };
   using Blocks = std::vector<std::shared_ptr<Block>>;
 
+  [[nodiscard]] std::int64_t stride() const noexcept;
+  [[nodiscard]] std::int64_t blocks_in(std::int64_t memory_bytes) const;
+  [[nodiscard]] std::int64_t end_of_block(std::int64_t begin) const noexcept;
   void start();
   void serve(const std::stop_token& stop);
   // With the mutex held.
+  /// Waits until the block is read, or for longer than that should take. \returns whether it is.
+  bool wait_for(const Block& block, std::unique_lock<std::mutex>& lock);
   void give_back(Block& block) noexcept;
 
+  const AheadShape shape_;
   const std::int64_t num_blocks_;
   std::mutex mutex_;
   std::condition_variable_any wake_;  // of threads: a block is queued, or memory is free
@@ -71,13 +86,14 @@ class DirectAhead {
   std::deque<std::shared_ptr<Block>> queue_;
   base::HostBuffer memory_;
   std::vector<std::byte*> free_;
+  double block_seconds_ = 0;           // that reading one takes, on average over the last few
   std::vector<std::jthread> threads_;  // last: joined before anything they use is gone
 };
 
 /// A source whose prefetched ranges are read ahead.
 class ReadAheadSource final : public WrappingSource {
  public:
-  ReadAheadSource(std::shared_ptr<const ByteSource> source, std::shared_ptr<DirectAhead> ahead)
+  ReadAheadSource(std::shared_ptr<const ByteSource> source, std::shared_ptr<BlocksAhead> ahead)
       : WrappingSource(std::move(source)), ahead_(std::move(ahead)) {}
 
   [[nodiscard]] std::unique_ptr<const ByteSource> prefetch(
@@ -86,7 +102,7 @@ class ReadAheadSource final : public WrappingSource {
   }
 
  private:
-  std::shared_ptr<DirectAhead> ahead_;
+  std::shared_ptr<BlocksAhead> ahead_;
 };
 
 }  // namespace chunkio::io

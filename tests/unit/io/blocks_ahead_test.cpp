@@ -1,9 +1,11 @@
-#include "io/direct_ahead.hpp"
+#include "io/blocks_ahead.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <latch>
 #include <memory>
 #include <random>
 #include <thread>
@@ -25,7 +27,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-class DirectAheadTest : public testing::Test {
+class BlocksAheadTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!open_direct(file_.file)) GTEST_SKIP() << "this file system refuses O_DIRECT";
@@ -44,7 +46,7 @@ class DirectAheadTest : public testing::Test {
 
   /// Prefetches and reads `range` until all of it was read ahead, which takes a moment.
   /// \returns false if it never is.
-  [[nodiscard]] bool will_be_read(DirectAhead& ahead, const ByteRange& range) {
+  [[nodiscard]] bool will_be_read(BlocksAhead& ahead, const ByteRange& range) {
     const std::int64_t blocks = (range.end - 1) / kMiB - range.begin / kMiB + 1;
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (int wait = 0; std::chrono::steady_clock::now() < patience; ++wait) {
@@ -64,27 +66,27 @@ class DirectAheadTest : public testing::Test {
   std::shared_ptr<const test::CountingSource> source_;
 };
 
-TEST_F(DirectAheadTest, BringsWhatIsPrefetchedToTheEndOfTheFile) {
-  DirectAhead ahead(24 * kMiB);
+TEST_F(BlocksAheadTest, BringsWhatIsPrefetchedToTheEndOfTheFile) {
+  BlocksAhead ahead(24 * kMiB);
   EXPECT_TRUE(will_be_read(ahead, {5, 9 * kMiB + 5}));
   EXPECT_TRUE(will_be_read(ahead, {3 * kMiB + 17, 3 * kMiB + 19}));
 }
 
-TEST_F(DirectAheadTest, TakesTheMemoryThatItSaysAndNoneIfThatIsTooLittle) {
-  EXPECT_EQ(DirectAhead(0).memory_bytes(), 0);
-  EXPECT_EQ(DirectAhead(3 * kMiB).memory_bytes(), 0);
+TEST_F(BlocksAheadTest, TakesTheMemoryThatItSaysAndNoneIfThatIsTooLittle) {
+  EXPECT_EQ(BlocksAhead(0).memory_bytes(), 0);
+  EXPECT_EQ(BlocksAhead(3 * kMiB).memory_bytes(), 0);
   for (const std::int64_t memory : {6 * kMiB, 9 * kMiB + 77, 24 * kMiB}) {
-    const std::int64_t taken = DirectAhead(memory).memory_bytes();
+    const std::int64_t taken = BlocksAhead(memory).memory_bytes();
     EXPECT_LE(taken, memory);
     EXPECT_GT(taken, memory / 2);
   }
-  EXPECT_EQ(DirectAhead(0).prefetch(source_, {{ByteRange{0, kMiB}}}), nullptr);
+  EXPECT_EQ(BlocksAhead(0).prefetch(source_, {{ByteRange{0, kMiB}}}), nullptr);
 }
 
 /// With memory for a few blocks: what is kept for nothing would soon leave none.
-TEST_F(DirectAheadTest, NothingIsKeptOfWhatNobodyReads) {
+TEST_F(BlocksAheadTest, NothingIsKeptOfWhatNobodyReads) {
   const auto range = [](std::int64_t i) { return ByteRange{i % 8 * kMiB, (i % 8 + 1) * kMiB}; };
-  DirectAhead ahead(6 * kMiB);
+  BlocksAhead ahead(6 * kMiB);
   for (std::int64_t i = 0; i < 20; ++i) {
     const auto prefetched = ahead.prefetch(source_, {{range(i)}});
     ASSERT_TRUE(prefetched);
@@ -97,8 +99,8 @@ TEST_F(DirectAheadTest, NothingIsKeptOfWhatNobodyReads) {
   EXPECT_TRUE(will_be_read(ahead, {0, 4 * kMiB})) << "all four blocks at once";
 }
 
-TEST_F(DirectAheadTest, WhatCannotBeReadIsLeftToWhoeverComes) {
-  DirectAhead ahead(8 * kMiB);
+TEST_F(BlocksAheadTest, WhatCannotBeReadIsLeftToWhoeverComes) {
+  BlocksAhead ahead(8 * kMiB);
   const auto failing =
       std::make_shared<const test::FailingSource>(source_, ByteRange{2 * kMiB, 2 * kMiB + 1});
   for (int i = 0; i < 20; ++i) {
@@ -113,9 +115,32 @@ TEST_F(DirectAheadTest, WhatCannotBeReadIsLeftToWhoeverComes) {
   EXPECT_TRUE(will_be_read(ahead, {0, 4 * kMiB}));
 }
 
+/// Storage whose first answer comes when it is let go.
+class HangingSource final : public WrappingSource {
+ public:
+  using WrappingSource::WrappingSource;
+  ReadTime read_at(std::int64_t offset, std::span<std::byte> out,
+                   const std::stop_token& stop) const override {
+    if (!hung.exchange(true)) let_go.wait();
+    return WrappingSource::read_at(offset, out, stop);
+  }
+  mutable std::atomic<bool> hung = false;
+  mutable std::latch let_go{1};
+};
+
+TEST_F(BlocksAheadTest, WhoIsImpatientReadsItself) {
+  const auto hanging = std::make_shared<const HangingSource>(file_.file);
+  BlocksAhead ahead(24 * kMiB, {.impatient = true});
+  const ByteRange range{0, kMiB};
+  const auto prefetched = ahead.prefetch(hanging, {{range}});
+  while (!hanging->hung) std::this_thread::yield();
+  EXPECT_TRUE(holds(*prefetched, range)) << "while the first request hangs";
+  hanging->let_go.count_down();
+}
+
 /// Some blocks are there, some are not: the bytes are the same.
-TEST_F(DirectAheadTest, ReadsBringTheSameBytesWhateverIsThere) {
-  DirectAhead ahead(6 * kMiB);
+TEST_F(BlocksAheadTest, ReadsBringTheSameBytesWhateverIsThere) {
+  BlocksAhead ahead(6 * kMiB);
   const auto work = [&](std::uint64_t seed) {
     std::mt19937_64 random(seed);
     const auto below = [&](std::int64_t limit) {

@@ -1,6 +1,7 @@
-#include "io/direct_ahead.hpp"
+#include "io/blocks_ahead.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 
@@ -11,33 +12,20 @@
 namespace chunkio::io {
 namespace {
 
-/// Requests that are under way at the same time: a disk is no faster with more.
-constexpr std::size_t kNumThreads = 8;
 /// With fewer there is no room for what is read beside what is copied.
 constexpr std::int64_t kFewestBlocks = 4;
-/// A direct read brings whole blocks of the storage.
-constexpr std::int64_t kStride = DirectAhead::kBlockBytes + 2 * kDirectPage;
-
-std::int64_t end_of_block(std::int64_t offset) {
-  return (offset / DirectAhead::kBlockBytes + 1) * DirectAhead::kBlockBytes;
-}
-
-std::int64_t blocks_in(std::int64_t memory_bytes) {
-  std::int64_t blocks = memory_bytes / kStride;
-  while (blocks > 0 &&
-         std::cmp_greater(base::HostBuffer::footprint(static_cast<std::size_t>(blocks * kStride)),
-                          memory_bytes)) {
-    --blocks;
-  }
-  return blocks < kFewestBlocks ? 0 : blocks;
-}
+/// How long a worker waits for a block at least, and how many times as long as blocks take.
+constexpr double kPatienceSeconds = 0.25;
+constexpr double kPatience = 4;
+/// Of a new figure in an average.
+constexpr double kWeight = 0.1;
 
 }  // namespace
 
 /// The blocks of some ranges, for the thread that reads them.
-class DirectAhead::Prefetched final : public WrappingSource {
+class BlocksAhead::Prefetched final : public WrappingSource {
  public:
-  Prefetched(DirectAhead& ahead, std::shared_ptr<const ByteSource> source, Blocks blocks)
+  Prefetched(BlocksAhead& ahead, std::shared_ptr<const ByteSource> source, Blocks blocks)
       : WrappingSource(std::move(source)), ahead_(ahead), blocks_(std::move(blocks)) {}
   ~Prefetched() override {
     const std::lock_guard lock(ahead_.mutex_);
@@ -83,9 +71,9 @@ class DirectAhead::Prefetched final : public WrappingSource {
     }
     if (next_ == blocks_.size() || blocks_[next_]->range.begin > offset) return nullptr;
     Block& block = *blocks_[next_];
-    ahead_.arrived_.wait(lock, [&block] { return block.state != State::reading; });
+    const bool is_read = ahead_.wait_for(block, lock);
     time.waited_seconds += watch.lap();
-    if (block.state == State::ready) return &block;
+    if (is_read) return &block;
     block.state = State::gone;
     return nullptr;
   }
@@ -97,20 +85,50 @@ class DirectAhead::Prefetched final : public WrappingSource {
     return size();
   }
 
-  DirectAhead& ahead_;
+  BlocksAhead& ahead_;
   Blocks blocks_;                 // ascending
   mutable std::size_t next_ = 0;  // those before were given back
 };
 
-DirectAhead::DirectAhead(std::int64_t memory_bytes) : num_blocks_(blocks_in(memory_bytes)) {}
+BlocksAhead::BlocksAhead(std::int64_t memory_bytes, const AheadShape& shape)
+    : shape_(shape), num_blocks_(blocks_in(memory_bytes)) {}
 
-std::int64_t DirectAhead::memory_bytes() const noexcept {
-  if (num_blocks_ == 0) return 0;
-  return static_cast<std::int64_t>(
-      base::HostBuffer::footprint(static_cast<std::size_t>(num_blocks_ * kStride)));
+/// A direct read brings whole blocks of the storage.
+std::int64_t BlocksAhead::stride() const noexcept { return shape_.block_bytes + 2 * kDirectPage; }
+
+std::int64_t BlocksAhead::blocks_in(std::int64_t memory_bytes) const {
+  std::int64_t blocks = memory_bytes / stride();
+  while (blocks > 0 &&
+         std::cmp_greater(base::HostBuffer::footprint(static_cast<std::size_t>(blocks * stride())),
+                          memory_bytes)) {
+    --blocks;
+  }
+  return blocks < kFewestBlocks ? 0 : blocks;
 }
 
-std::unique_ptr<const ByteSource> DirectAhead::prefetch(std::shared_ptr<const ByteSource> source,
+std::int64_t BlocksAhead::end_of_block(std::int64_t begin) const noexcept {
+  if (!shape_.at_multiples) return begin + shape_.block_bytes;
+  return (begin / shape_.block_bytes + 1) * shape_.block_bytes;
+}
+
+bool BlocksAhead::wait_for(const Block& block, std::unique_lock<std::mutex>& lock) {
+  const auto is_read = [&block] { return block.state != State::reading; };
+  if (shape_.impatient) {
+    const double patience = std::max(kPatienceSeconds, kPatience * block_seconds_);
+    arrived_.wait_for(lock, std::chrono::duration<double>(patience), is_read);
+  } else {
+    arrived_.wait(lock, is_read);
+  }
+  return block.state == State::ready;
+}
+
+std::int64_t BlocksAhead::memory_bytes() const noexcept {
+  if (num_blocks_ == 0) return 0;
+  return static_cast<std::int64_t>(
+      base::HostBuffer::footprint(static_cast<std::size_t>(num_blocks_ * stride())));
+}
+
+std::unique_ptr<const ByteSource> BlocksAhead::prefetch(std::shared_ptr<const ByteSource> source,
                                                         std::span<const ByteRange> ranges) noexcept
     try {
   if (num_blocks_ == 0) return nullptr;
@@ -137,20 +155,20 @@ std::unique_ptr<const ByteSource> DirectAhead::prefetch(std::shared_ptr<const By
   return nullptr;  // the worker that needs the bytes reads them
 }
 
-void DirectAhead::start() {
+void BlocksAhead::start() {
   if (!threads_.empty()) return;
   if (memory_.size() == 0) {
-    memory_ = base::HostBuffer(static_cast<std::size_t>(num_blocks_ * kStride));
+    memory_ = base::HostBuffer(static_cast<std::size_t>(num_blocks_ * stride()));
     free_.reserve(static_cast<std::size_t>(num_blocks_));
-    for (std::int64_t i = 0; i < num_blocks_; ++i) free_.push_back(memory_.data() + i * kStride);
+    for (std::int64_t i = 0; i < num_blocks_; ++i) free_.push_back(memory_.data() + i * stride());
   }
-  threads_.reserve(kNumThreads);
-  while (threads_.size() < kNumThreads) {
+  threads_.reserve(shape_.requests);
+  while (threads_.size() < shape_.requests) {
     threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
   }
 }
 
-void DirectAhead::serve(const std::stop_token& stop) {
+void BlocksAhead::serve(const std::stop_token& stop) {
   base::name_this_thread("chunkio ahead");
   std::unique_lock lock(mutex_);
   const auto has_work = [this] {
@@ -165,6 +183,7 @@ void DirectAhead::serve(const std::stop_token& stop) {
     free_.pop_back();
     lock.unlock();
     bool read = true;
+    base::Stopwatch watch;
     try {
       const auto bytes = static_cast<std::size_t>(block->range.end - block->range.begin);
       const base::TraceRange range(base::Stage::read);
@@ -172,7 +191,9 @@ void DirectAhead::serve(const std::stop_token& stop) {
     } catch (const std::exception&) {
       read = false;  // the worker that needs the block reads it again, and reports the error
     }
+    const double seconds = watch.lap();
     lock.lock();
+    if (read) block_seconds_ += (seconds - block_seconds_) * (block_seconds_ > 0 ? kWeight : 1);
     const bool wanted = block->state == State::reading;
     block->state = State::ready;
     if (!wanted || !read) give_back(*block);
@@ -180,7 +201,7 @@ void DirectAhead::serve(const std::stop_token& stop) {
   }
 }
 
-void DirectAhead::give_back(Block& block) noexcept {
+void BlocksAhead::give_back(Block& block) noexcept {
   // What is being read is given back by the thread that reads it.
   if (block.state == State::ready) {
     free_.push_back(block.memory);  // has room for all

@@ -1,0 +1,146 @@
+"""How fast a file comes from a web server: h5pack stream against curl with as many requests.
+
+    python3 bench/remote.py FILE.h5 [--h5pack PATH] [--rounds 5]
+
+FILE is served on the loopback, twice: by nginx, as fast as it can, and by a server of this program that lets each
+request wait for 60 ms and sends 125 MB/s in all (1 Gb/s), as from a store that is far away. Rounds are interleaved: curl
+asks for the same bytes in ranges of 2 MiB, 32 at the same time (`curl --parallel`), then h5pack delivers an epoch with
+two threads. Before the clock runs, h5pack delivers the same digest as from the disk.
+"""
+
+import argparse
+import http.server
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+
+RANGE = 2 << 20
+REQUESTS = 32
+
+
+class FarServer(http.server.ThreadingHTTPServer):
+    """Sends ranges of one file, each after a delay, all together at a rate."""
+
+    daemon_threads = True
+    request_queue_size = 256
+    DELAY, RATE, PIECE = 0.06, 125e6, 256 << 10
+
+    def __init__(self, path):
+        self.path, self.size = path, os.stat(path).st_size
+        self.free, self.lock = time.monotonic(), threading.Lock()
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def take_turn(self, size):
+        """Waits until so many bytes may be sent."""
+        with self.lock:
+            self.free = max(self.free, time.monotonic()) + size / self.RATE
+            wait = self.free - time.monotonic()
+        if wait > 0.002:
+            time.sleep(wait)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        server = self.server
+        begin, last = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups())
+        last = min(last, server.size - 1)
+        time.sleep(server.DELAY)
+        self.send_response(206)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Range", f"bytes {begin}-{last}/{server.size}")
+        self.send_header("Content-Length", str(last - begin + 1))
+        self.end_headers()
+        self.wfile.flush()
+        with open(server.path, "rb") as file:
+            while begin <= last:
+                piece = min(server.PIECE, last - begin + 1)
+                server.take_turn(piece)
+                begin += os.sendfile(self.connection.fileno(), file.fileno(), begin, piece)
+
+
+def start_nginx(folder, root):
+    config = folder / "nginx.conf"
+    config.write_text(f"""
+        worker_processes 2; pid {folder}/pid; error_log {folder}/error.log; daemon off;
+        events {{ worker_connections 1024; }}
+        http {{ access_log off; sendfile on; keepalive_requests 1000000;
+                client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
+                uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
+                server {{ listen unix:{folder}/unused; listen 127.0.0.1:18080; root {root}; }} }}""")
+    process = subprocess.Popen(["nginx", "-c", str(config), "-e", str(folder / "error.log")])
+    time.sleep(0.5)
+    if process.poll() is not None:
+        raise SystemExit("nginx does not start: " + (folder / "error.log").read_text())
+    return process
+
+
+def curl_seconds(url, size, folder):
+    config = folder / "ranges"
+    config.write_text("next\n".join(
+        f'url = "{url}"\nrange = "{begin}-{min(begin + RANGE, size) - 1}"\noutput = "/dev/null"\n'
+        for begin in range(0, size, RANGE)))
+    begin = time.perf_counter()
+    subprocess.run(["curl", "--silent", "--fail", "--no-progress-meter", "--parallel", "--parallel-max", str(REQUESTS),
+                    "--config", str(config)], check=True)
+    return time.perf_counter() - begin
+
+
+def h5pack_epoch(h5pack, path, *options):
+    done = subprocess.run([h5pack, "stream", path, "--threads", "2", "--json", *options], check=True, capture_output=True,
+                          text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def spread(values, digits=2):
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=pathlib.Path)
+    parser.add_argument("--h5pack", default="h5pack")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    path = options.file.resolve()
+    size = path.stat().st_size
+    expected = h5pack_epoch(options.h5pack, str(path), "--digest")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o755)
+        far = FarServer(path)
+        nginx = start_nginx(folder, path.parent)
+        try:
+            for server, url in (("nginx, no delay", f"http://127.0.0.1:18080/{path.name}"),
+                                ("60 ms a request, 125 MB/s", f"http://127.0.0.1:{far.server_address[1]}/{path.name}")):
+                epoch = h5pack_epoch(options.h5pack, url, "--digest")
+                if (epoch["order_digest"], epoch["pixel_digest"]) != (expected["order_digest"], expected["pixel_digest"]):
+                    raise SystemExit("other pixels than from the disk")
+                curl, ours, whole = [], [], []
+                for _ in range(options.rounds):
+                    curl.append(size / curl_seconds(url, size, folder) / 1e6)
+                    begin = time.perf_counter()
+                    epoch = h5pack_epoch(options.h5pack, url)
+                    whole.append(size / (time.perf_counter() - begin) / 1e6)
+                    ours.append(epoch["bytes_read"] / epoch["seconds"] / 1e6)
+                print(f"{server}: curl {spread(curl, 0)} MB/s; h5pack {spread(ours, 0)} MB/s in the epoch, "
+                      f"{spread(whole, 0)} with opening; ratio of the epoch {spread([a / b for a, b in zip(ours, curl)])}, "
+                      f"with opening {spread([a / b for a, b in zip(whole, curl)])}; {epoch['images_per_second']:,.0f} images/s")
+        finally:
+            nginx.terminate()
+            nginx.wait()
+
+
+if __name__ == "__main__":
+    main()

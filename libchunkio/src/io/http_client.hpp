@@ -1,0 +1,70 @@
+/// Ranges of remote objects, asked for by HTTP.
+///
+/// A request has a connection of its own while it lasts, and connections are kept open for the
+/// next: as many requests are under way as threads ask. That is what object stores are made for,
+/// which give each connection a share of their bandwidth.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <chunkio/byte_source.hpp>
+
+#include "io/object_address.hpp"
+
+namespace chunkio::io {
+
+/// What came of a request.
+struct HttpReply {
+  long status = 0;  ///< Of HTTP; 0: there was no answer.
+  /// Why it ended early, as libcurl says it; empty: it did not.
+  std::string failure = {};
+  bool no_server = false;               ///< The host has no address, or takes no connections.
+  bool stopped = false;                 ///< On request.
+  std::size_t received = 0;             ///< Bytes of the range that are there, from its first on.
+  std::optional<ByteRange> range = {};  ///< That the server says it sent.
+  std::int64_t object_bytes = -1;       ///< Of the whole object; -1: it does not say.
+  std::string validator = {};           ///< The entity tag, else the time of modification.
+  std::string store_code = {};     ///< What an object store calls the error, such as AccessDenied.
+  double retry_after_seconds = 0;  ///< As the server wants it.
+};
+
+/// Thread-safe.
+class HttpClient {
+ public:
+  /// That of this process, while anybody holds it.
+  /// \throws Error unsupported: this library was built without libcurl.
+  [[nodiscard]] static std::shared_ptr<HttpClient> shared();
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  /// Asks for bytes [begin, begin + out.size()), once. Blocks until they are there, or 10 seconds
+  /// passed without a byte.
+  /// \param validator  of which version they shall be; empty: of any.
+  /// \throws std::bad_alloc; all else is in the reply.
+  [[nodiscard]] HttpReply get(const ObjectAddress& object, std::int64_t begin,
+                              std::span<std::byte> out, const std::string& validator,
+                              const std::stop_token& stop);
+
+ private:
+  struct Connection;
+  HttpClient();
+  [[nodiscard]] std::unique_ptr<Connection> take();
+  void give_back(std::unique_ptr<Connection> connection);
+
+  std::mutex mutex_;
+  pid_t process_;                                  // whose connections they are
+  std::vector<std::unique_ptr<Connection>> idle_;  // the one used last is at the end
+};
+
+}  // namespace chunkio::io

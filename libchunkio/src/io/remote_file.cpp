@@ -1,0 +1,260 @@
+#include "io/remote_file.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include <chunkio/error.hpp>
+
+#include "base/stopwatch.hpp"
+#include "io/block_cache.hpp"
+#include "io/local_file.hpp"
+
+namespace chunkio::io {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+/// Of what is kept of metadata. At 90 MB/s it takes some 6 ms, and the first byte 50 ms.
+constexpr std::int64_t kBlockBytes = std::int64_t{512} << 10;
+constexpr std::size_t kMostBlocks = 64;
+/// Reads of no more than this go through blocks.
+constexpr std::size_t kSmallRead = std::size_t{64} << 10;
+constexpr double kFirstPause = 0.05;
+constexpr double kLongestPause = 2;
+/// A server that is not there when a file is opened will not come: its name may be wrong.
+constexpr int kTriesToReachServer = 3;
+
+BlockCache& cache() {
+  static BlockCache of_process(kMostBlocks);
+  return of_process;
+}
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> number = 0;
+  return ++number;
+}
+
+/// Whether an answer may be another one the next time.
+bool is_passing(long status) {
+  return status == 0 || status == 206 || status == 408 || status == 429 || status >= 500;
+}
+
+std::string status_text(const HttpReply& reply) {
+  if (reply.status == 0 || reply.status == 206) return reply.failure;
+  std::string text = "HTTP status " + std::to_string(reply.status);
+  if (!reply.store_code.empty()) text += ", " + reply.store_code;
+  return text;
+}
+
+/// Longer from time to time, and never the same for two threads that failed together.
+double pause_before(int attempt) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  const double most =
+      std::min(kLongestPause, kFirstPause * static_cast<double>(1 << std::min(attempt, 10)));
+  return std::uniform_real_distribution<double>(most / 2, most)(random);
+}
+
+/// \throws Error cancelled.
+void wait(double seconds, const std::stop_token& stop, const std::string& name) {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  if (changed.wait_for(lock, stop, Seconds(seconds), [&] { return stop.stop_requested(); })) {
+    throw Error(ErrorCode::cancelled, "reading " + name + " was stopped");
+  }
+}
+
+}  // namespace
+
+RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
+    : object_(find_object(address)),
+      options_(options),
+      client_(HttpClient::shared()),
+      number_(next_number()) {
+  if (options_.requests < 1 || options_.requests > 1024) {
+    throw Error(ErrorCode::invalid_argument,
+                "remote_requests must be 1 to 1024, not " + std::to_string(options_.requests),
+                "remote_requests");
+  }
+  if (!(options_.timeout_seconds > 0)) {
+    throw Error(ErrorCode::invalid_argument, "remote_timeout must be more than 0",
+                "remote_timeout");
+  }
+  read_first_block();
+}
+
+void RemoteFile::read_first_block() {
+  auto block = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(kBlockBytes));
+  Clock::time_point deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(options_.timeout_seconds));
+  for (int attempt = 0;; ++attempt) {
+    const HttpReply reply = client_->get(object_, 0, *block, {}, {});
+    const bool empty = reply.status == 416 && reply.object_bytes == 0;
+    if (reply.status == 206 && reply.failure.empty() && reply.range && reply.object_bytes > 0 &&
+        std::cmp_equal(reply.received, std::min(reply.object_bytes, kBlockBytes))) {
+      size_ = reply.object_bytes;
+      validator_ = reply.validator;
+      block->resize(reply.received);
+      cache().add({number_, 0}, std::move(block));
+      return;
+    }
+    if (empty) return;
+    refuse_what_is_final(reply);
+    const double pause = std::max(pause_before(attempt), reply.retry_after_seconds);
+    if ((reply.no_server && attempt + 1 >= kTriesToReachServer) ||
+        Clock::now() + Seconds(pause) > deadline) {
+      throw Error(ErrorCode::io_failed, "cannot open " + name() + ": " + status_text(reply));
+    }
+    wait(pause, {}, name());
+  }
+}
+
+std::uint64_t RemoteFile::version() const {
+  return std::hash<std::string>()(validator_) + (changed_ ? 1 : 0);
+}
+
+void RemoteFile::refuse_what_is_final(const HttpReply& reply) const {
+  const bool other = reply.status == 206 && !validator_.empty() && reply.validator != validator_;
+  if (other || reply.status == 412) {
+    changed_ = true;
+    throw Error(ErrorCode::corrupt_data,
+                name() +
+                    " was changed while being read: its entity tag is another one than when "
+                    "it was opened; open it again when its writer is done");
+  }
+  if (is_passing(reply.status)) return;
+  const std::string said = status_text(reply);
+  if (reply.status == 404 || reply.status == 410) {
+    throw Error(ErrorCode::not_found, "no file " + name() + " (" + said + ")");
+  }
+  if (reply.status == 401 || reply.status == 403) {
+    throw Error(ErrorCode::io_failed,
+                "may not read " + name() + " (" + said + "); " +
+                    (object_.key ? "the key that was found may not, or it has expired"
+                                 : "no key was found: set AWS_ACCESS_KEY_ID and "
+                                   "AWS_SECRET_ACCESS_KEY, or a profile; or sign the URL"));
+  }
+  if (reply.status < 300) {
+    throw Error(ErrorCode::unsupported,
+                name() + ": the server sends whole files only, no ranges of them; copy it here");
+  }
+  throw Error(ErrorCode::io_failed, "cannot read " + name() + ": " + said);
+}
+
+ReadTime RemoteFile::read_at(std::int64_t offset, std::span<std::byte> out,
+                             const std::stop_token& stop) const {
+  if (offset < 0 || std::cmp_greater(out.size(), size_) ||
+      offset > size_ - static_cast<std::int64_t>(out.size())) {
+    throw Error(ErrorCode::corrupt_data, name() + " has " + std::to_string(size_) + " bytes, and " +
+                                             std::to_string(out.size()) + " were to be read at " +
+                                             std::to_string(offset) +
+                                             "; the file is truncated, copy it again");
+  }
+  base::Stopwatch watch;
+  if (out.size() <= kSmallRead) {
+    read_blocks(offset, out, stop);
+  } else {
+    fetch(offset, out, stop);
+  }
+  return {.waited_seconds = watch.lap()};
+}
+
+void RemoteFile::read_blocks(std::int64_t offset, std::span<std::byte> out,
+                             const std::stop_token& stop) const {
+  while (!out.empty()) {
+    const std::int64_t number = offset / kBlockBytes;
+    const std::int64_t begin = number * kBlockBytes;
+    BlockCache::Block block = cache().find({number_, number});
+    if (!block) {
+      auto read = std::make_shared<std::vector<std::byte>>(
+          static_cast<std::size_t>(std::min(kBlockBytes, size_ - begin)));
+      fetch(begin, *read, stop);
+      block = std::move(read);
+      cache().add({number_, number}, block);
+    }
+    const auto from = static_cast<std::size_t>(offset - begin);
+    const std::size_t bytes = std::min(out.size(), block->size() - from);
+    std::memcpy(out.data(), block->data() + from, bytes);
+    offset += static_cast<std::int64_t>(bytes);
+    out = out.subspan(bytes);
+  }
+}
+
+void RemoteFile::fetch(std::int64_t offset, std::span<std::byte> out,
+                       const std::stop_token& stop) const {
+  const auto timeout =
+      std::chrono::duration_cast<Clock::duration>(Seconds(options_.timeout_seconds));
+  Clock::time_point deadline = Clock::now() + timeout;
+  for (int attempt = 0; !out.empty(); ++attempt) {
+    const HttpReply reply = client_->get(object_, offset, out, validator_, stop);
+    if (reply.stopped) throw Error(ErrorCode::cancelled, "reading " + name() + " was stopped");
+    refuse_what_is_final(reply);
+    offset += static_cast<std::int64_t>(reply.received);
+    out = out.subspan(reply.received);
+    if (out.empty()) return;
+    if (reply.received > 0) {  // it goes on behind them
+      deadline = Clock::now() + timeout;
+      attempt = 0;
+    }
+    const double pause = std::max(pause_before(attempt), reply.retry_after_seconds);
+    if (Clock::now() + Seconds(pause) > deadline) {
+      throw Error(ErrorCode::io_failed,
+                  "cannot read " + name() + ": " + std::to_string(attempt + 1) + " requests in " +
+                      std::to_string(static_cast<int>(options_.timeout_seconds)) +
+                      " s brought nothing; the last: " + status_text(reply),
+                  "remote_timeout");
+    }
+    wait(pause, stop, name());
+  }
+}
+
+const RemoteFile* as_remote_file(const ByteSource& source) noexcept {
+  return dynamic_cast<const RemoteFile*>(&source);
+}
+
+std::shared_ptr<const ByteSource> open_source(const std::string& path,
+                                              const RemoteOptions& options) {
+  if (is_remote(path)) return std::make_shared<const RemoteFile>(path, options);
+  return std::make_shared<const LocalFile>(path);
+}
+
+std::vector<std::shared_ptr<const ByteSource>> open_sources(std::span<const std::string> paths,
+                                                            const RemoteOptions& options) {
+  std::vector<std::shared_ptr<const ByteSource>> sources(paths.size());
+  std::vector<std::exception_ptr> errors(paths.size());
+  std::atomic<std::size_t> next = 0;
+  const auto open = [&] {
+    for (std::size_t i = next++; i < paths.size(); i = next++) {
+      try {
+        sources[i] = open_source(paths[i], options);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  {
+    const bool remote = std::any_of(paths.begin(), paths.end(), &is_remote);
+    const std::size_t threads =
+        remote ? std::min(paths.size(), static_cast<std::size_t>(
+                                            std::clamp<std::int64_t>(options.requests, 1, 1024)))
+               : 1;
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(open);
+    open();
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return sources;
+}
+
+}  // namespace chunkio::io

@@ -1,0 +1,246 @@
+"""Files of web servers and object stores: the same bytes as from a disk, whatever the server does meanwhile."""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+import unittest
+from unittest import mock
+
+import h5py
+import numpy as np
+
+from file_server import FileServer, wait_for
+from matrices import anndata_file, random_matrix
+from support import H5PACK, CliTest, arrays, make_class_folder
+
+KEYS = {"AKIDEXAMPLE": "a/secret+key"}
+
+
+def environment(**more):
+    """Without what this machine knows of stores."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return kept | {"HOME": "/nonexistent", "no_proxy": "*"} | more
+
+
+class RemoteTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        patched = mock.patch.dict(os.environ, environment(), clear=True)
+        patched.start()
+        self.addCleanup(patched.stop)
+
+    def serve(self, *arguments, **options):
+        server = FileServer(self.dir, *arguments, **options)
+        self.addCleanup(server.close)
+        return server
+
+    def pack(self, *options, size=160, per_class=60, output="photos.h5"):
+        """Some 9 MB, in 9 chunks."""
+        self.pack_photos("--chunk", 14, *options, per_class=per_class, height=size, width=size, output=output)
+
+    def digests(self, path, *options):
+        epochs = self.h5pack_json("stream", path, "--digest", "--epochs", 2, "--batch", 16, *options)
+        return [(e["images"], e["order_digest"], e["pixel_digest"], e["field_digests"]) for e in epochs]
+
+    def assert_same(self, url, path, *options):
+        self.assertEqual(self.digests(url, *options), self.digests(path, *options))
+
+    # ---- The same bytes ----
+
+    def test_every_kind_of_file(self):
+        self.pack()
+        self.h5pack("repack", "photos.h5", "-o", "gzip.h5", "--filter", "deflate:1")
+        self.h5pack("folder", "photos", "-o", "encoded.h5", "--store", "encoded")
+        for part in range(3):
+            self.h5pack("folder", "photos", "-o", "s.h5", "--shard", f"{part}/3")
+        self.write_h5("small.h5", images={"data": np.random.default_rng(0).integers(0, 255, (3000, 16, 16, 3), np.uint8),
+                                          "chunks": (1, 16, 16, 3)}, labels=np.arange(3000) % 7)
+        anndata_file(self.dir / "m.h5ad", random_matrix())
+        server = self.serve()
+        for name, *options in (["photos.h5"], ["photos.h5", "--source", "direct"], ["photos.h5", "--source", "hdf5"],
+                               ["photos.h5", "--order", "random"], ["photos.h5", "--resident", "host"],
+                               ["photos.h5", "--verify", "always"], ["gzip.h5"], ["encoded.h5", "--decode", 64],
+                               ["s-*-of-00003.h5"], ["small.h5"], ["m.h5ad"]):
+            with self.subTest(name, options=options):
+                self.assert_same(f"{server.url}/{name}", name, *options)
+
+    def test_commands(self):
+        self.pack()
+        server = self.serve()
+        url = f"{server.url}/photos.h5"
+        info, = self.h5pack_json("info", url)
+        self.assertEqual(info["file"], url)
+        self.assertIn("images        120 x", self.h5pack("info", url))
+        self.h5pack("verify", url)
+        self.h5pack("doctor", url, "--step-ms", 1, "--seconds", 0.2)
+        self.h5pack("tune", url, "--disk", "nvme")
+        self.h5pack("preview", url, "-o", "sheet.png")
+        self.h5pack("export", url, "-o", "out")
+        self.h5pack("repack", url, "-o", "again.h5", "--order", "stored")
+        np.testing.assert_array_equal(arrays(self.dir / "again.h5")["images"], arrays(self.dir / "photos.h5")["images"])
+        anndata_file(self.dir / "m.h5ad", random_matrix())
+        self.h5pack("csr", f"{server.url}/m.h5ad", "-o", "rows.h5ad")
+        self.assertEqual(self.h5pack_json("info", "rows.h5ad")[0]["num_samples"], 200)
+
+    def test_requests_are_few(self):
+        self.pack()
+        size = (self.dir / "photos.h5").stat().st_size
+        server = self.serve()
+        self.h5pack("info", f"{server.url}/photos.h5")
+        self.assertLessEqual(len(server.requests), 4)
+        before, read = len(server.requests), server.bytes
+        self.h5pack("stream", f"{server.url}/photos.h5")
+        self.assertLessEqual(len(server.requests) - before, 4 + 2 * 9)
+        self.assertLess(server.bytes - read, size + (3 << 20))
+
+    def test_requests_are_under_way_at_the_same_time(self):
+        """Each takes 0.1 s, so that one after the other would take 40 times as long."""
+        self.pack(per_class=400)
+        server = self.serve(lambda number: 0.1)
+        before = time.monotonic()
+        epoch, = self.h5pack_json("stream", f"{server.url}/photos.h5", "--threads", 2)
+        self.assertEqual(epoch["images"], 800)
+        self.assertLess(time.monotonic() - before, 0.1 * len(server.requests) / 2)
+
+    # ---- What goes wrong and right again ----
+
+    def test_failures_that_pass(self):
+        self.pack(per_class=120)
+        expected = self.digests("photos.h5")
+        for fault in (500, 503, 429, 408, {"status": 503, "Retry-After": 0}, "reset", "cut", "shifted", 0.2):
+            with self.subTest(fault):
+                chosen = random.Random(3)
+                server = self.serve(lambda _: (dict(fault) if isinstance(fault, dict) else fault)
+                                    if chosen.random() < 0.2 else None)
+                self.assertEqual(self.digests(f"{server.url}/photos.h5"), expected)
+                server.close()
+
+    def test_a_server_that_is_gone_for_a_while(self):
+        self.pack(per_class=120)
+        expected = self.digests("photos.h5")
+        first = self.serve(lambda number: 0.05)
+        process = self.start(["stream", f"{first.url}/photos.h5", "--digest", "--epochs", 2, "--batch", 16, "--json"])
+        wait_for(lambda: len(first.requests) > 4)
+        first.close()
+        time.sleep(2)
+        self.serve(port=first.port)
+        code, out, errors = self.end(process)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual(out.count(expected[0][2]), 2, "the pixels of both epochs")
+
+    def test_a_server_that_is_gone_for_good(self):
+        self.pack(per_class=120)
+        server = self.serve(lambda number: None if number < 3 else "reset")
+        before = time.monotonic()
+        result = self.run_h5pack("stream", f"{server.url}/photos.h5", "--quiet", "--remote-timeout", 1)
+        self.assert_one_line(result, 1, f"{server.url}/photos.h5", "requests in 1 s brought nothing")
+        self.assertLess(time.monotonic() - before, 8)
+
+    def test_requests_that_hang(self):
+        self.pack(per_class=120)
+        expected = self.digests("photos.h5")
+        server = self.serve(lambda number: "hang" if number in (6, 10) else None)
+        self.assertEqual(self.digests(f"{server.url}/photos.h5"), expected)
+
+    def test_wrong_bytes_do_not_match_their_digests(self):
+        self.pack()
+        chosen = random.Random(1)
+        server = self.serve(lambda number: "wrong" if number > 2 and chosen.random() < 0.5 else None)
+        self.assert_fails(["stream", f"{server.url}/photos.h5", "--verify", "always"], "digest")
+        self.assert_fails(["verify", f"{server.url}/photos.h5"], "is damaged", code=4)
+
+    def test_another_object_of_that_name(self):
+        self.pack(per_class=120)
+
+        def change(number):
+            if number == 4:
+                os.utime(self.dir / "photos.h5", (1, 1))
+
+        server = self.serve(change)
+        self.assert_fails(["stream", f"{server.url}/photos.h5"], r"photos\.h5 was changed while being read.*open it again")
+
+    def test_interrupt(self):
+        self.pack(per_class=120)
+        server = self.serve(lambda number: None if number < 3 else "hang")
+        process = self.start(["stream", f"{server.url}/photos.h5", "--quiet"])
+        wait_for(lambda: len(server.requests) > 3)
+        before = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        self.end(process)
+        self.assertLess(time.monotonic() - before, 1)
+
+    # ---- What is refused ----
+
+    def test_what_cannot_be_opened(self):
+        self.pack()
+        (self.dir / "text.h5").write_text("no HDF5 file\n" * 1000)
+        (self.dir / "empty.h5").write_bytes(b"")
+        server = self.serve()
+        for path, texts in ((f"{server.url}/none.h5", ["no file", "404", "NoSuchKey"]),
+                            (f"{server.url}/text.h5", ["no HDF5 file|not an HDF5 file"]),
+                            (f"{server.url}/empty.h5", ["HDF5"]),
+                            (f"{server.url}/s-*-of-00002.h5", ["no file", "s-00000-of-00002.h5"]),
+                            (f"{server.url}/", ["names no object"]), ("s3://bucket", ["s3://bucket/train.h5"]),
+                            ("http://no-such-host.invalid/x.h5", ["no-such-host.invalid"]),
+                            ("http://127.0.0.1:1/x.h5", ["127.0.0.1"])):
+            with self.subTest(path):
+                result = self.run_h5pack("info", path)
+                self.assertIn(result.returncode, (1, 2))
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                for text in texts:
+                    self.assertRegex(result.stderr, text)
+        for fault, text in ((403, "may not read"), (401, "no key was found"), ("whole", "no ranges"), (418, "HTTP status 418")):
+            with self.subTest(fault):
+                failing = self.serve(lambda _, fault=fault: fault)
+                self.assert_fails(["info", f"{failing.url}/photos.h5"], text)
+        self.assertEqual(self.run_h5pack("info", f"{server.url}/photos.h5", "--remote-requests", 0).returncode, 2)
+
+    def test_nothing_secret_is_told(self):
+        self.pack()
+        chosen = iter([None, None, None, "cut"])
+        server = self.serve(lambda _: next(chosen, 403))
+        secret = "X-Amz-Signature=abcdef0123456789"
+        address = f"http://user:password@127.0.0.1:{server.port}/photos.h5?{secret}&token=t0psecret"
+        good = self.serve()
+        for result in (self.run_h5pack("info", address.replace(str(server.port), str(good.port))),
+                       self.run_h5pack("info", address.replace(str(server.port), str(good.port)), "--json"),
+                       self.run_h5pack("stream", address),
+                       self.run_h5pack("stream", address.replace("photos", "none"))):
+            for text in ("abcdef", "password", "t0psecret"):
+                self.assertNotIn(text, result.stdout + result.stderr)
+
+    # ---- An object store ----
+
+    def test_signed_requests(self):
+        self.pack()
+        (self.dir / "bucket" / "a folder").mkdir(parents=True)
+        (self.dir / "photos.h5").rename(self.dir / "bucket" / "a folder" / "phötos+1.h5")
+        server = self.serve(keys=KEYS)
+        path, url = "bucket/a folder/phötos+1.h5", "s3://bucket/a folder/phötos+1.h5"
+        expected = self.digests(path)
+        key = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "a/secret+key"}
+        with mock.patch.dict(os.environ, {"AWS_ENDPOINT_URL_S3": server.url, "AWS_REGION": "eu-west-3"} | key):
+            self.assertEqual(self.digests(url), expected)
+            with mock.patch.dict(os.environ, {"AWS_SESSION_TOKEN": "a/token=="}):
+                self.assertEqual(self.digests(url), expected)
+            with mock.patch.dict(os.environ, {"AWS_SECRET_ACCESS_KEY": "another"}):
+                result = self.run_h5pack("info", url)
+                self.assert_one_line(result, 1, "may not read s3://bucket/a folder", "SignatureDoesNotMatch")
+                self.assertNotIn("secret</", result.stderr)
+        (self.dir / ".aws").mkdir()
+        (self.dir / ".aws" / "credentials").write_text(
+            "[default]\naws_access_key_id = nobody\n\n[train]\naws_access_key_id=AKIDEXAMPLE\naws_secret_access_key = a/secret+key\n")
+        (self.dir / ".aws" / "config").write_text(f"[profile train]\nregion = us-west-2\nendpoint_url = {server.url}/\n")
+        with mock.patch.dict(os.environ, {"HOME": str(self.dir), "AWS_PROFILE": "train"}):
+            self.assertEqual(self.digests(url), expected)
+        # Anybody may read what needs no key.
+        anonymous = self.serve()
+        with mock.patch.dict(os.environ, {"AWS_ENDPOINT_URL": anonymous.url}):
+            self.assertEqual(self.digests(url), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
