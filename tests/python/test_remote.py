@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 
 import h5py
@@ -62,22 +61,3 @@ def test_errors(served):
         chunkio.Dataset(url, remote_requests=0)
     with pytest.raises(ValueError, match="remote_timeout"):
         chunkio.Dataset(url, remote_timeout=0)
-
-
-def test_a_child_has_connections_of_its_own(served):
-    """Were they shared, answers would go to whoever reads first."""
-    path, url = served
-    data = chunkio.Dataset(url, remote_requests=2)
-    with h5py.File(path) as file:
-        images = file["images"][:]
-    np.testing.assert_array_equal(data[0:500][0], images)
-    children = []
-    for part in range(4):
-        child = os.fork()
-        if child == 0:
-            same = all(np.array_equal(data[row:row + 90][0], images[row:row + 90]) for row in range(part, 400, 7))
-            os._exit(0 if same else 1)
-        children.append(child)
-    for row in range(0, 400, 7):
-        np.testing.assert_array_equal(data[row:row + 90][0], images[row:row + 90])
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
