@@ -176,6 +176,7 @@ TEST_F(StageRatesTest, StagesAreMeasuredOfEveryKindOfSource) {
        {SourceKind::mapped, SourceKind::scatter, SourceKind::direct, SourceKind::hdf5}) {
     SCOPED_TRACE(to_string(source));
     LoaderOptions wanted = options();
+    wanted.order.version = 1;  // each chunk is a row group
     wanted.io.source = source;
     const Loader loader(Dataset::open(path), wanted);
     const StageRates alone = measure_stages(loader, 0.02);
@@ -218,6 +219,7 @@ TEST_F(StageRatesTest, ADiskOfOneRequestAtATimeIsToldOfLargerChunks) {
   constexpr double kLatency = 0.002;
   constexpr double kBandwidth = 156e6;
   LoaderOptions slow = options();
+  slow.order.version = 1;  // each chunk is a row group
   slow.io.disk_limit =
       DiskLimit{.bytes_per_second = kBandwidth, .request_seconds = kLatency, .queue_depth = 1};
   slow.memory.budget = 16 << 20;  // so that keeping all images does not help
