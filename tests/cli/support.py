@@ -25,7 +25,7 @@ from PIL import Image
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "scripts"))
 import under_strace  # noqa: E402
-from h5_contents import datasets_and_attributes  # noqa: E402
+from h5_contents import assert_contents, contents, datasets_and_attributes  # noqa: E402
 
 H5PACK = os.environ.get("H5PACK", "h5pack")
 TIMEOUT_SECONDS = 120
@@ -254,6 +254,37 @@ class CliTest(unittest.TestCase):
             ["strace", "-f", "-o", trace, *options, H5PACK, *map(str, arguments)], cwd=self.dir, text=True,
             env=under_strace.environment(), capture_output=True, timeout=TIMEOUT_SECONDS)
         return result, trace.read_text(errors="replace")
+
+    def assert_whole_or_absent_when_killed(self, output, command):
+        """Kills h5pack at each call that changes a file: what is there must be whole, and a run after it works.
+
+        No run takes a byte from what was there before. Returns how often it was killed, and how often `output` was
+        there by then.
+        """
+        path = self.dir / output
+        before = tree(self.dir)
+        self.h5pack(*command)
+        reference = contents(path)
+        path.unlink()
+        complete = killed = 0
+        for name in ("pwrite64", "fdatasync", "fsync", "ftruncate", "renameat2"):
+            for number in range(1, 30):
+                with self.subTest(call=name, number=number):
+                    result, _ = self.traced(["-e", f"inject={name}:signal=KILL:when={number}"], *command)
+                    if result.returncode == 0:
+                        path.unlink()
+                        break
+                    killed += 1
+                    self.assertEqual(result.returncode, -signal.SIGKILL)
+                    if path.exists():
+                        complete += 1
+                        assert_contents(self, path, reference)
+                    self.h5pack(*command, "--force")
+                    assert_contents(self, path, reference)
+                    path.unlink()
+                    self.assertEqual(tree(self.dir), before)
+        self.assertGreater(killed, 3)
+        return killed, complete
 
     def assert_one_line(self, result, code, *texts):
         """A program ended with this exit code and one line on stderr, in which these texts are."""

@@ -87,6 +87,17 @@ Library::Guard::~Guard() {
   }
 }
 
+LibraryNumber Library::version() {
+  const Guard guard;
+  LibraryNumber number;
+  H5get_libversion(&number.major, &number.minor, &number.release);
+  return number;
+}
+
+std::string LibraryNumber::text() const {
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+}
+
 std::int64_t live_ids() noexcept { return live_id_count.load(); }
 
 namespace internal {

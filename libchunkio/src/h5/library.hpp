@@ -7,8 +7,18 @@
 #pragma once
 
 #include <mutex>
+#include <string>
 
 namespace chunkio::h5 {
+
+struct LibraryNumber {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+
+  /// "1.10.8".
+  [[nodiscard]] std::string text() const;
+};
 
 class Library {
  public:
@@ -27,6 +37,8 @@ class Library {
   };
 
   static Guard lock() { return Guard(); }
+  /// Of the libhdf5 in use. \throws Error as lock().
+  static LibraryNumber version();
 };
 
 }  // namespace chunkio::h5

@@ -11,11 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <optional>
 #include <system_error>
-#include <utility>
-
-#include <hdf5.h>
 
 #include <chunkio/error.hpp>
 
@@ -30,27 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Descriptor {
-  explicit Descriptor(int number_in) noexcept : number(number_in) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { close(); }
-  void close() noexcept {
-    if (number >= 0) ::close(std::exchange(number, -1));
-  }
-
-  int number;
-};
-
-/// "1.10.8", where that is one which needs looking after.
-std::optional<std::string> old_library() {
-  const auto guard = Library::lock();
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  if (H5get_libversion(&major, &minor, &release) < 0 || major >= 2) return std::nullopt;
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
-}
+/// Of libhdf5, the first that withstands files that were made to harm.
+constexpr unsigned kTrustedMajor = 2;
 
 /// \param output  what its standard output becomes.
 pid_t start(const std::string& program, const std::string& path, int output) {
@@ -110,17 +87,17 @@ End wait_for(int input, std::chrono::milliseconds most) {
 
 void probe_file(const std::string& program, const std::string& path,
                 std::chrono::milliseconds most) {
-  const std::optional<std::string> version = old_library();
-  if (!version) return;
+  const LibraryNumber version = Library::version();
+  if (version.major >= kTrustedMajor) return;
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw base::system_error(errno, "start a process that looks at", path);
   }
-  const Descriptor input(ends[0]);
-  Descriptor output(ends[1]);
-  const pid_t process = start(program, path, output.number);
-  output.close();
-  const End end = wait_for(input.number, most);
+  const base::FileDescriptor input(ends[0]);
+  base::FileDescriptor output(ends[1]);
+  const pid_t process = start(program, path, output.get());
+  output = {};  // closed, so that the end of the other one is seen
+  const End end = wait_for(input.get(), most);
   if (end != End::said_so) ::kill(process, SIGKILL);
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
@@ -139,8 +116,8 @@ void probe_file(const std::string& program, const std::string& path,
   throw Error(ErrorCode::corrupt_data,
               path + " is damaged or hostile: a process that looked at it " +
                   (end == End::late ? "did not end within " + base::to_text(most)
-                   : signal != 0    ? "crashed in libhdf5 " + *version
-                                    : "ran out of memory in libhdf5 " + *version) +
+                   : signal != 0    ? "crashed in libhdf5 " + version.text()
+                                    : "ran out of memory in libhdf5 " + version.text()) +
                   "; copy or download it again, or trust it",
               "probe");
 }

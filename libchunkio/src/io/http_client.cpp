@@ -1,5 +1,6 @@
 #include "io/http_client.hpp"
 
+#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,11 +31,8 @@ constexpr long kSilentSeconds = 10;
 /// So much of what a store says of an error is looked at.
 constexpr std::size_t kErrorBytes = 4096;
 
-bool has_prefix_of_any_case(std::string_view text, std::string_view lower_prefix) {
-  return text.size() >= lower_prefix.size() &&
-         std::equal(lower_prefix.begin(), lower_prefix.end(), text.begin(), [](char a, char b) {
-           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-         });
+bool is_header(std::string_view line, std::string_view name) {
+  return line.size() >= name.size() && ::strncasecmp(line.data(), name.data(), name.size()) == 0;
 }
 
 template <class Number>
@@ -90,10 +88,10 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
   if (colon == std::string_view::npos) return size * count;
   std::string_view value = line.substr(colon + 1);
   while (value.starts_with(' ')) value.remove_prefix(1);
-  if (has_prefix_of_any_case(line, "etag:")) transfer.tag = value;
-  if (has_prefix_of_any_case(line, "last-modified:")) transfer.modified = value;
-  if (has_prefix_of_any_case(line, "content-range:")) read_content_range(value, transfer.reply);
-  if (has_prefix_of_any_case(line, "retry-after:")) {
+  if (is_header(line, "etag:")) transfer.tag = value;
+  if (is_header(line, "last-modified:")) transfer.modified = value;
+  if (is_header(line, "content-range:")) read_content_range(value, transfer.reply);
+  if (is_header(line, "retry-after:")) {
     int seconds = 0;  // a date is not understood, and is no reason to wait
     if (read_number(value, seconds)) transfer.reply.retry_after_seconds = std::max(seconds, 0);
   }

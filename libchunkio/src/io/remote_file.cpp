@@ -73,6 +73,35 @@ void wait(double seconds, const std::stop_token& stop, const std::string& name) 
   }
 }
 
+/// How long to go on with requests that bring nothing.
+class Retries {
+ public:
+  explicit Retries(double timeout_seconds)
+      : timeout_(std::chrono::duration_cast<Clock::duration>(Seconds(timeout_seconds))) {
+    begin_again();
+  }
+
+  /// Requests in vain since the last that brought something.
+  [[nodiscard]] int in_vain() const noexcept { return in_vain_; }
+  void begin_again() {
+    in_vain_ = 0;
+    deadline_ = Clock::now() + timeout_;
+  }
+  /// Waits before the next request. \returns false if there is no time left for one.
+  /// \throws Error cancelled.
+  bool wait_after(const HttpReply& reply, const std::stop_token& stop, const std::string& name) {
+    const double pause = std::max(pause_before(in_vain_++), reply.retry_after_seconds);
+    if (Clock::now() + Seconds(pause) > deadline_) return false;
+    wait(pause, stop, name);
+    return true;
+  }
+
+ private:
+  Clock::duration timeout_;
+  Clock::time_point deadline_;
+  int in_vain_ = 0;
+};
+
 }  // namespace
 
 RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
@@ -94,9 +123,8 @@ RemoteFile::RemoteFile(const std::string& address, const RemoteOptions& options)
 
 void RemoteFile::read_first_block() {
   auto block = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(kBlockBytes));
-  Clock::time_point deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(options_.timeout_seconds));
-  for (int attempt = 0;; ++attempt) {
+  Retries retries(options_.timeout_seconds);
+  for (;;) {
     const HttpReply reply = client_->get(object_, 0, *block, {}, {});
     const bool empty = reply.status == 416 && reply.object_bytes == 0;
     if (reply.status == 206 && reply.failure.empty() && reply.range && reply.object_bytes > 0 &&
@@ -109,12 +137,10 @@ void RemoteFile::read_first_block() {
     }
     if (empty) return;
     refuse_what_is_final(reply);
-    const double pause = std::max(pause_before(attempt), reply.retry_after_seconds);
-    if ((reply.no_server && attempt + 1 >= kTriesToReachServer) ||
-        Clock::now() + Seconds(pause) > deadline) {
+    const bool away = reply.no_server && retries.in_vain() + 1 >= kTriesToReachServer;
+    if (away || !retries.wait_after(reply, {}, name())) {
       throw Error(ErrorCode::io_failed, "cannot open " + name() + ": " + status_text(reply));
     }
-    wait(pause, {}, name());
   }
 }
 
@@ -191,29 +217,22 @@ void RemoteFile::read_blocks(std::int64_t offset, std::span<std::byte> out,
 
 void RemoteFile::fetch(std::int64_t offset, std::span<std::byte> out,
                        const std::stop_token& stop) const {
-  const auto timeout =
-      std::chrono::duration_cast<Clock::duration>(Seconds(options_.timeout_seconds));
-  Clock::time_point deadline = Clock::now() + timeout;
-  for (int attempt = 0; !out.empty(); ++attempt) {
+  Retries retries(options_.timeout_seconds);
+  while (!out.empty()) {
     const HttpReply reply = client_->get(object_, offset, out, validator_, stop);
     if (reply.stopped) throw Error(ErrorCode::cancelled, "reading " + name() + " was stopped");
     refuse_what_is_final(reply);
     offset += static_cast<std::int64_t>(reply.received);
     out = out.subspan(reply.received);
     if (out.empty()) return;
-    if (reply.received > 0) {  // it goes on behind them
-      deadline = Clock::now() + timeout;
-      attempt = 0;
-    }
-    const double pause = std::max(pause_before(attempt), reply.retry_after_seconds);
-    if (Clock::now() + Seconds(pause) > deadline) {
+    if (reply.received > 0) retries.begin_again();  // it goes on behind them
+    if (!retries.wait_after(reply, stop, name())) {
       throw Error(ErrorCode::io_failed,
-                  "cannot read " + name() + ": " + std::to_string(attempt + 1) + " requests in " +
-                      std::to_string(static_cast<int>(options_.timeout_seconds)) +
+                  "cannot read " + name() + ": " + std::to_string(retries.in_vain()) +
+                      " requests in " + std::to_string(static_cast<int>(options_.timeout_seconds)) +
                       " s brought nothing; the last: " + status_text(reply),
                   "remote_timeout");
     }
-    wait(pause, stop, name());
   }
 }
 

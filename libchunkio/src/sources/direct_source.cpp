@@ -8,6 +8,7 @@
 #include "base/stopwatch.hpp"
 #include "base/streaming_copy.hpp"
 #include "base/trace.hpp"
+#include "io/direct_file.hpp"
 #include "sources/row_part.hpp"
 #include "sources/row_sweep.hpp"
 #include "sources/stored_ranges.hpp"
@@ -15,7 +16,7 @@
 namespace chunkio::sources {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kPageBytes = io::kDirectPage;
 /// What sources ask for at a time whose bytes are in the page cache, or on their way there.
 constexpr std::int64_t kCachedPieceBytes = std::int64_t{512} << 10;
 /// Of small chunks that come from there, at a time: a system call more costs less than memory that

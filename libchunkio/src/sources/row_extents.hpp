@@ -47,9 +47,9 @@ namespace chunkio::sources {
 }
 
 /// Chunks of at most this many bytes, in memory, are read together with their neighbours.
-inline constexpr std::int64_t kSmallChunkBytes = std::int64_t{256} << 10;
+inline constexpr std::int64_t kReadTogetherBytes = std::int64_t{256} << 10;
 [[nodiscard]] inline bool has_small_chunks(const h5::StoredArray& array) noexcept {
-  return array.stored.chunked && array.chunk_bytes <= kSmallChunkBytes;
+  return array.stored.chunked && array.chunk_bytes <= kReadTogetherBytes;
 }
 
 /// One past the last row of the dataset that lies in the same stored run as `row`.
