@@ -29,8 +29,9 @@ import scipy_dense  # noqa: E402
 import train_vae  # noqa: E402
 
 
-def by_chunkio(data, batch):
-    for x, _, ids in chunkio.torch.DataLoader(data, batch, seed=7, binary=True, sample_ids=True, num_epochs=1):
+def by_chunkio(loader):
+    """The next epoch of a loader, which a trainer makes once."""
+    for x, _, ids in loader:
         yield x, ids
 
 
@@ -92,10 +93,10 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
 
-    data = chunkio.Dataset(options.file)
     matrix = dense_rows.load_matrix(options.file)
     matrix.data[:] = 1  # as Densifier(binary=True)
-    ways = {"chunkio": lambda: by_chunkio(data, options.batch),
+    loader = chunkio.torch.DataLoader(options.file, options.batch, seed=7, binary=True, sample_ids=True)
+    ways = {"chunkio": lambda: by_chunkio(loader),
             "csr[rows].toarray()": lambda: scipy_dense.Loop(scipy_dense.Batches(matrix), options.batch),
             "DataLoader of rows": lambda: by_rows(matrix, options.batch)}
     for name, make in ways.items():

@@ -14,11 +14,14 @@ BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
   libhdf5-dev libopencv-dev libtbb-dev libcli11-dev libxxhash-dev libdeflate-dev nlohmann-json3-dev
   libjpeg-dev libpng-dev libwebp-dev libcurl4-openssl-dev zlib1g-dev
+  libzstd-dev liblz4-dev libblosc-dev
 )
 # What not every system has as a package; without, the tests that need it skip. A browser, for what the report of
-# chunkbench looks like (115 MB), PyTorch, for the exchange of tensors (70 MB), and virtual environments.
+# chunkbench looks like (115 MB), PyTorch, for the exchange of tensors (70 MB), virtual environments, and the filters of
+# other people's files.
 # shellcheck disable=SC2034
-OPTIONAL_TEST_PACKAGES=(chromium python3-torch libtorch-dev python3-venv)
+OPTIONAL_TEST_PACKAGES=(chromium python3-torch libtorch-dev python3-venv hdf5-filter-plugin
+  hdf5-filter-plugin-blosc-serial)
 # shellcheck disable=SC2034
 TEST_PACKAGES=(libgtest-dev libgmock-dev hdf5-tools openmpi-bin python3 python3-dev python3-h5py python3-numpy python3-pil strace)
 

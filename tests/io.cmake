@@ -4,6 +4,7 @@ chunkio_add_unit_tests(
   SOURCES unit/sources/source_conformance_test.cpp
           unit/io/blocks_ahead_test.cpp
           unit/sources/direct_source_test.cpp
+          unit/h5/decompressor_test.cpp
           unit/io/disk_limiter_test.cpp
           unit/io/fault_guard_test.cpp
           unit/h5/filters_test.cpp
@@ -25,4 +26,8 @@ chunkio_add_unit_tests(
           unit/sources/trial_source_test.cpp
           unit/sources/trial_test.cpp
           unit/sources/verifying_source_test.cpp
-  LIBRARIES chunkio_libdeflate)
+  LIBRARIES chunkio_libdeflate chunkio_filters)
+foreach(filter IN LISTS CHUNKIO_FILTERS)
+  string(TOUPPER ${filter} name)
+  set_property(SOURCE unit/h5/decompressor_test.cpp APPEND PROPERTY COMPILE_DEFINITIONS CHUNKIO_HAS_${name})
+endforeach()

@@ -304,11 +304,33 @@ def large_chunk_of(name, dtype, elements):
     return make
 
 
+def zstandard(shape, chunk):
+    """Images in chunks as the filter of Zstandard writes them: one frame each. Debian has the library alone."""
+    def make(path):
+        library = ctypes.CDLL("libzstd.so.1")
+        library.ZSTD_compress.restype = library.ZSTD_compressBound.restype = ctypes.c_size_t
+        with h5py.File(path, "w") as file:
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            creation.set_chunk(chunk)
+            creation.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, (3,))
+            space = h5py.h5s.create_simple(shape)
+            images = h5py.h5d.create(file.id, b"images", h5py.h5t.STD_U8LE, space, creation)
+            whole = np.zeros([-(-n // k) * k for n, k in zip(shape, chunk)], np.uint8)
+            whole[tuple(map(slice, shape))] = pattern(shape)
+            for place in np.ndindex(*(n // k for n, k in zip(whole.shape, chunk))):
+                first = tuple(int(i * k) for i, k in zip(place, chunk))
+                raw = np.ascontiguousarray(whole[tuple(slice(f, f + k) for f, k in zip(first, chunk))]).tobytes()
+                frame = ctypes.create_string_buffer(library.ZSTD_compressBound(ctypes.c_size_t(len(raw))))
+                size = library.ZSTD_compress(frame, ctypes.c_size_t(len(frame)), raw, ctypes.c_size_t(len(raw)), 3)
+                images.write_direct_chunk(first, frame.raw[:size])
+    return make
+
+
 def unknown_filter(path):
     with h5py.File(path, "w") as file:
         creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         creation.set_chunk((2, 8, 8, 3))
-        creation.set_filter(32001, h5py.h5z.FLAG_OPTIONAL, (1, 2))
+        creation.set_filter(32008, h5py.h5z.FLAG_OPTIONAL, (1, 2))
         space = h5py.h5s.create_simple((6, 8, 8, 3))
         h5py.h5d.create(file.id, b"images", h5py.h5t.STD_U8LE, space, creation)
 
@@ -387,6 +409,14 @@ CASES = {
     "lzf_odd_chunks": images(shape=(40, 9, 8, 3), chunks=(7, 5, 3, 2), compression="lzf", fletcher32=True),
     "lzf_large": images(shape=(72, 3, 400, 400), chunks=(72, 1, 150, 400), compression="lzf", fletcher32=True),
     "lzf_user_block": images(chunks=(16, 8, 8, 3), compression="lzf", userblock_size=512),
+    "zstd": zstandard((40, 32, 31, 3), (16, 32, 31, 3)),
+    "zstd_cut": zstandard((40, 90, 80, 3), (7, 50, 30, 2)),
+    # By plugins, if libhdf5 finds them.
+    "lz4": images(shape=(40, 32, 31, 3), chunks=(16, 32, 31, 3), compression=32004, compression_opts=(1000,)),
+    "lz4_cut": images(shape=(40, 90, 80, 3), chunks=(7, 50, 30, 2), compression=32004, fletcher32=True),
+    "blosc": images(shape=(40, 32, 31, 3), chunks=(16, 32, 31, 3), compression=32001),
+    "blosc_cut": images(shape=(40, 90, 80, 3), chunks=(7, 50, 30, 2), compression=32001,
+                        compression_opts=(0, 0, 0, 0, 5, 1, 0), fletcher32=True),
     "plain_fields": lambda path: lzf_fields(path, None),
     "large_deflate": images(shape=(72, 3, 400, 400), chunks=(72, 1, 150, 400), compression="gzip",
                             compression_opts=1),

@@ -56,6 +56,12 @@ inline std::string h5py_file(const ScratchFolder& folder, const std::string& nam
   return path;
 }
 
+/// One whose case needs a plugin of libhdf5; empty if it cannot be made.
+inline std::string plugin_file(const ScratchFolder& folder, const std::string& name) {
+  std::string path = folder.file(name + ".h5");
+  return run_script("make_foreign_file.py", name + " '" + path + "' 2>&1") == 0 ? path : "";
+}
+
 template <class T>
 FieldData field(const std::string& name, const std::vector<T>& values, Shape row_shape = {}) {
   FieldData data;

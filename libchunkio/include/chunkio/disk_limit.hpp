@@ -47,7 +47,7 @@ struct DiskProfile {
   std::string_view source = {};  ///< Where the figures are from, in a sentence.
 };
 
-/// hdd, sata-ssd, nvme, nfs and cloud-volume.
+/// hdd, sata-ssd, nvme, nfs, cloud-volume and object-storage.
 [[nodiscard]] CHUNKIO_EXPORT std::span<const DiskProfile> disk_profiles() noexcept;
 
 /// The figures of the profile of that name. \throws Error invalid_argument, naming those there are.

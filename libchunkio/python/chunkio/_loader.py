@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Order = Literal["chunk_shuffled", "sequential", "random"]
 Uneven = Literal["pad", "drop", "exact"]
 Source = Literal["auto", "scatter", "hdf5", "mapped", "direct"]
-Disk = Literal["hdd", "sata-ssd", "nvme", "nfs", "cloud-volume"]
+Disk = Literal["hdd", "sata-ssd", "nvme", "nfs", "cloud-volume", "object-storage"]
 
 
 class DiskLimit(TypedDict, total=False):

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import numbers
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 import torch
@@ -189,7 +190,9 @@ class DataLoader:
             return
         make: Normalizer | Densifier
         if self._dataset.sparse:
-            make = Densifier(self._dataset, num_threads=num_threads, **dense)
+            # A processor is left to who uses the batches: few threads write rows as fast as memory takes them.
+            threads = num_threads or max(1, min(8, len(os.sched_getaffinity(0))) - 1)
+            make = Densifier(self._dataset, num_threads=threads, **dense)
         else:
             make = Normalizer(self._dataset, num_threads=num_threads, **normalize)
         self._loader = _MadeAhead(self._loader, make, self._fields)
@@ -252,6 +255,15 @@ class DataLoader:
         self._loader.close()
 
 
+# Together a second: a program that ends waits for what is made ahead.
+_LOOKS_AHEAD = 500
+_SECONDS_BETWEEN_LOOKS = 0.002
+
+
+class _NotReadError(Exception):
+    """What was to be made ahead had not been read."""
+
+
 class _MadeAhead(Epochs["_Parts"]):
     """What a Normalizer or a Densifier makes of the batches of a loader: the next one is made while one is used."""
 
@@ -262,6 +274,7 @@ class _MadeAhead(Epochs["_Parts"]):
         self._fields = fields
         self._maker = ThreadPoolExecutor(1, "chunkio make")
         self._ahead: Future[_Parts | None] | None = None
+        self._wanted = threading.Event()  # somebody waits for what is made ahead
         self._position = (0, 0)  # epoch, and batches of it that were delivered
 
     def __iter__(self) -> Iterator[_Parts]:
@@ -273,45 +286,56 @@ class _MadeAhead(Epochs["_Parts"]):
             del parts
 
     def _begin(self) -> int:
+        self._forget_ahead()
         turn = super()._begin()
-        self._go_on()
+        self._position = self._core.position()
         return turn
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        self._go_on()
-
     def _restore(self, state: str) -> None:
+        self._forget_ahead()
         self._loader._restore(state)
         self._core = self._loader._loader  # another one, if the state is of another version of the order
-
-    def _go_on(self) -> None:
-        """Nothing that was made ahead comes next."""
-        self._ahead = None
         self._position = self._core.position()
+
+    def _forget_ahead(self) -> None:
+        """Nothing that was made ahead comes next, and nothing more is taken from the loader."""
+        if self._ahead is not None:
+            self._wanted.set()
+            wait([self._ahead])
+            self._ahead = None
 
     def _next(self) -> _Parts | None:
         self._core.position()  # raises in a forked child, which has no thread that makes anything
-        if self._ahead is None:
-            self._ahead = self._maker.submit(self._parts, self._loader._next())
-        parts = self._ahead.result()
+        self._wanted.set()
+        # If this is interrupted, the parts are still ahead.
+        while True:
+            if self._ahead is None:
+                self._ahead = self._maker.submit(self._parts, self._loader._next())
+            try:
+                parts = self._ahead.result()
+                break
+            except _NotReadError:
+                self._ahead = None
         if parts is None:
             return None
-        # If this is interrupted, the parts are still ahead.
         self._ahead = self._look_ahead()
         self._position = (self._position[0], self._position[1] + 1)
         return parts
 
-    def _look_ahead(self) -> Future[_Parts | None] | None:
-        """Begins with the batch after, if it has been read: nobody waits for a disk here."""
-        try:
-            return self._maker.submit(self._parts, self._loader._loader.next(wait=False))
-        except TimedOutError:
-            return None
-        except Exception as error:  # of the batch after, so its turn comes
-            failed: Future[_Parts | None] = Future()
-            failed.set_exception(error)
-            return failed
+    def _look_ahead(self) -> Future[_Parts | None]:
+        self._wanted.clear()
+        return self._maker.submit(self._make_ahead)
+
+    def _make_ahead(self) -> _Parts | None:
+        """What comes next, as soon as it has been read; not after somebody waits for it, who is to ask the loader
+        himself: he can be interrupted there, and his time counts as waiting for batches."""
+        for _ in range(_LOOKS_AHEAD):
+            try:
+                return self._parts(self._loader._loader.next(wait=False))
+            except TimedOutError:
+                if self._wanted.wait(_SECONDS_BETWEEN_LOOKS):
+                    break
+        raise _NotReadError
 
     def _parts(self, batch: Batch | None) -> _Parts | None:
         return None if batch is None else _parts(batch, from_dlpack(self._make(batch)), self._fields)

@@ -6,10 +6,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include <libdeflate.h>
-
-#include <chunkio/error.hpp>
-
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -19,26 +15,10 @@ namespace {
 
 constexpr std::size_t kChecksumBytes = 4;
 
-/// The most that deflate makes of `size` bytes. zlib adds less than 1/23 and HDF5 itself accepts no
-/// more than 1/1000; the constant is for small chunks.
-std::size_t max_deflated_bytes(std::size_t size) noexcept { return size + size / 16 + 4096; }
-
-/// The most that LZF makes of `size` bytes: one more for every 32. h5py stores no chunk that did
-/// not become smaller.
-std::size_t max_lzf_bytes(std::size_t size) noexcept { return size + size / 32 + 1; }
-
 /// The most that the filter makes of `size` bytes.
 std::size_t max_filtered_bytes(int filter, std::size_t size) noexcept {
-  switch (filter) {
-    case FilterStep::kDeflate:
-      return max_deflated_bytes(size);
-    case FilterStep::kLzf:
-      return max_lzf_bytes(size);
-    case FilterStep::kFletcher32:
-      return size + kChecksumBytes;
-    default:
-      return size;
-  }
+  if (filter == FilterStep::kFletcher32) return size + kChecksumBytes;
+  return Decompressor::knows(filter) ? Decompressor::max_stored_bytes(filter, size) : size;
 }
 
 bool is_skipped(std::uint32_t mask, std::size_t filter) noexcept {
@@ -133,16 +113,9 @@ void copy_fraction(std::span<const std::byte> in, std::size_t element_bytes,
 
 const FilterStep* first_foreign_filter(std::span<const FilterStep> filters) noexcept {
   const auto foreign = std::find_if(filters.begin(), filters.end(), [](const FilterStep& filter) {
-    switch (filter.id) {
-      case FilterStep::kDeflate:
-      case FilterStep::kFletcher32:
-      case FilterStep::kLzf:
-        return false;
-      case FilterStep::kShuffle:
-        return filter.values.size() != 1 || filter.values[0] == 0;
-      default:
-        return true;
-    }
+    if (filter.id == FilterStep::kShuffle)
+      return filter.values.size() != 1 || filter.values[0] == 0;
+    return filter.id != FilterStep::kFletcher32 && !Decompressor::knows(filter.id);
   });
   return foreign == filters.end() ? nullptr : &*foreign;
 }
@@ -153,41 +126,10 @@ DamagedChunkError wrong_unfiltered_size(std::int64_t stored_bytes, std::int64_t 
 }
 
 ChunkDecoder::ChunkDecoder(std::span<const FilterStep> filters, std::size_t raw_bytes)
-    : raw_bytes_(raw_bytes), max_stored_bytes_(raw_bytes) {
-  bool deflated = false;
+    : raw_bytes_(raw_bytes), max_stored_bytes_(raw_bytes), decompressor_(filters) {
   for (const FilterStep& filter : filters) {
     steps_.push_back({filter.id, filter.id == FilterStep::kShuffle ? filter.values[0] : 0});
-    deflated = deflated || filter.id == FilterStep::kDeflate;
     max_stored_bytes_ = max_filtered_bytes(filter.id, max_stored_bytes_);
-  }
-  if (!deflated) return;
-  decompressor_.reset(libdeflate_alloc_decompressor());
-  if (decompressor_ == nullptr) {
-    throw Error(ErrorCode::out_of_resources, "no memory for a decompressor of deflate streams");
-  }
-}
-
-ChunkDecoder::~ChunkDecoder() = default;
-ChunkDecoder::ChunkDecoder(ChunkDecoder&& other) noexcept = default;
-ChunkDecoder& ChunkDecoder::operator=(ChunkDecoder&& other) noexcept = default;
-
-void ChunkDecoder::FreeDecompressor::operator()(
-    libdeflate_decompressor* decompressor) const noexcept {
-  libdeflate_free_decompressor(decompressor);
-}
-
-std::span<const std::byte> ChunkDecoder::inflate(std::span<const std::byte> stream,
-                                                 std::size_t max_bytes,
-                                                 std::span<std::byte> out) const {
-  std::size_t size = 0;
-  switch (libdeflate_zlib_decompress(decompressor_.get(), stream.data(), stream.size(), out.data(),
-                                     max_bytes, &size)) {
-    case LIBDEFLATE_SUCCESS:
-      return out.first(size);
-    case LIBDEFLATE_INSUFFICIENT_SPACE:
-      throw DamagedChunkError("it decodes to more than " + std::to_string(max_bytes) + " bytes");
-    default:
-      throw DamagedChunkError("its deflate stream is damaged");
   }
 }
 
@@ -211,16 +153,14 @@ std::span<const std::byte> ChunkDecoder::decode(std::span<const std::byte> store
     const Step& step = steps_[filter];
     if (step.id == FilterStep::kFletcher32) {
       data = check_fletcher32(data);
-    } else if (step.id == FilterStep::kDeflate || step.id == FilterStep::kLzf) {
+    } else if (Decompressor::knows(step.id)) {
       // What goes into a filter is the chunk and what the filters before it add.
       std::size_t max_bytes = raw_bytes_;
       for (std::size_t before = 0; before < filter; ++before) {
         if (is_skipped(mask, before)) continue;
         max_bytes = max_filtered_bytes(steps_[before].id, max_bytes);
       }
-      data = step.id == FilterStep::kDeflate
-                 ? inflate(data, max_bytes, target)
-                 : target.first(undo_lzf(data, target.first(max_bytes)));
+      data = target.first(decompressor_.undo(step.id, data, target.first(max_bytes)));
       std::swap(target, next);
     } else if (step.element_bytes > 1 && data.size() / step.element_bytes > 1) {
       unshuffle(data, step.element_bytes, target.first(data.size()));
@@ -233,49 +173,6 @@ std::span<const std::byte> ChunkDecoder::decode(std::span<const std::byte> store
                             std::to_string(raw_bytes_));
   }
   return data;
-}
-
-std::size_t undo_lzf(std::span<const std::byte> stream, std::span<std::byte> out) {
-  std::size_t read = 0;
-  std::size_t written = 0;
-  const auto next = [&] {
-    if (read == stream.size()) throw DamagedChunkError("its LZF stream ends in the middle");
-    return std::to_integer<std::size_t>(stream[read++]);
-  };
-  const auto check_room = [&](std::size_t count) {
-    if (count > out.size() - written) {
-      throw DamagedChunkError("it decodes to more than " + std::to_string(out.size()) + " bytes");
-    }
-  };
-  while (read < stream.size()) {
-    const std::size_t control = next();
-    if (control < 32) {
-      const std::size_t count = control + 1;
-      if (count > stream.size() - read)
-        throw DamagedChunkError("its LZF stream ends in the middle");
-      check_room(count);
-      std::memcpy(out.data() + written, stream.data() + read, count);
-      read += count;
-      written += count;
-      continue;
-    }
-    std::size_t count = (control >> 5) + 2;
-    if (count == 9) count += next();
-    const std::size_t distance = ((control & 31) << 8 | next()) + 1;
-    if (distance > written)
-      throw DamagedChunkError("its LZF stream refers to bytes before its begin");
-    check_room(count);
-    std::byte* const to = out.data() + written;
-    if (distance >= count) {
-      std::memcpy(to, to - distance, count);
-    } else if (distance == 1) {
-      std::memset(to, std::to_integer<int>(to[-1]), count);
-    } else {
-      for (std::size_t i = 0; i < count; ++i) to[i] = *(to + i - distance);
-    }
-    written += count;
-  }
-  return written;
 }
 
 std::uint32_t fletcher32(std::span<const std::byte> bytes) noexcept {

@@ -42,6 +42,12 @@ std::string filter_name(H5Z_filter_t filter) {
       return "scaleoffset";
     case FilterStep::kLzf:
       return "lzf";
+    case FilterStep::kBlosc:
+      return "blosc";
+    case FilterStep::kLz4:
+      return "lz4";
+    case FilterStep::kZstandard:
+      return "zstd";
     default:
       return "filter " + std::to_string(filter);
   }
@@ -147,7 +153,7 @@ class Inspection {
         step.values = {1};
       }
       array_.stored.filters.push_back(step.name);
-      if (filter == FilterStep::kLzf) {
+      if (filter != FilterStep::kDeflate && Decompressor::knows(filter)) {
         array_.decoded_here = true;
       } else if (check_status(H5Zfilter_avail(filter), action_, path_) == 0) {
         throw cannot_decode(step.name + ", which this libhdf5 lacks (plugins are not loaded)");
@@ -265,8 +271,8 @@ class Inspection {
       return {};
     }
     for (const FilterStep& step : array_.filters) {
-      if (step.id == FilterStep::kDeflate || step.id == FilterStep::kShuffle ||
-          step.id == FilterStep::kFletcher32 || step.id == FilterStep::kLzf) {
+      if (step.id == FilterStep::kShuffle || step.id == FilterStep::kFletcher32 ||
+          Decompressor::knows(step.id)) {
         continue;
       }
       return step.name + (step.name.starts_with("filter") ? "" : " filter");

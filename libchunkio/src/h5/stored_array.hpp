@@ -33,7 +33,11 @@ struct FilterStep {
   static constexpr int kDeflate = 1;
   static constexpr int kShuffle = 2;
   static constexpr int kFletcher32 = 3;
+  // Of plugins, as https://github.com/HDFGroup/hdf5_plugins registers them.
   static constexpr int kLzf = 32000;
+  static constexpr int kBlosc = 32001;
+  static constexpr int kLz4 = 32004;
+  static constexpr int kZstandard = 32015;
 
   int id = 0;
   std::string name = {};  ///< "deflate", "filter 32015", ...

@@ -14,7 +14,7 @@ constexpr double kMebibyte = 1024.0 * 1024.0;
 
 // Where a data sheet gives requests a second for queues of 1 and of 32, the latency is 1 / the
 // first, and the queue is as deep as needed for the second: more at once make no difference.
-constexpr std::array<DiskProfile, 5> kProfiles{{
+constexpr std::array<DiskProfile, 6> kProfiles{{
     {"hdd",
      {.bytes_per_second = 156e6, .request_seconds = 12.7e-3, .queue_depth = 1},
      "Seagate Barracuda 7200.14 ST2000DM001 (7200 rpm, 3.5 inch), as its maker says: 156 MB/s on "
@@ -36,6 +36,10 @@ constexpr std::array<DiskProfile, 5> kProfiles{{
      {.bytes_per_second = 125 * kMebibyte, .request_seconds = 1e-3, .queue_depth = 3},
      "Amazon EBS gp3 without extras, user guide: 125 MiB/s, 3,000 requests a second, latency of "
      "single-digit milliseconds, taken as 1"},
+    {"object-storage",
+     {.bytes_per_second = 32 * 90e6, .request_seconds = 100e-3, .queue_depth = 32},
+     "Amazon S3, performance pages of its user guide: first bytes from 100 ms, 85 to 90 MB/s a "
+     "request; 32 requests at a time, as remote files are read by default"},
 }};
 
 [[noreturn]] void refuse(const std::string& what, std::string_view option) {

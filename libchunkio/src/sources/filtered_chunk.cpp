@@ -29,7 +29,7 @@ ChunkScratchSizes::ChunkScratchSizes(const h5::StoredArray& array, const io::Ran
 
 std::size_t ChunkScratchSizes::footprint() const noexcept {
   return base::HostBuffer::footprint(home + other) +
-         (other > 0 ? h5::ChunkDecoder::kStateBytes : 0);
+         (other > 0 ? h5::Decompressor::kStateBytes : 0);
 }
 
 ChunkScratch::ChunkScratch(const h5::StoredArray& array, const ChunkScratchSizes& sizes,

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/access.hpp"
+#include "h5/decompressor.hpp"
 #include "support/dataset_fixture.hpp"
 
 namespace chunkio {
@@ -67,6 +68,28 @@ TEST_F(DatasetTest, LzfIsReadWithoutAFilterOfLibhdf5) {
   for (const char* name : {"lzf_masked", "lzf_odd_chunks", "lzf_large", "lzf_user_block"}) {
     SCOPED_TRACE(name);
     expect_pattern(Dataset::open(h5py_file(folder_, name)));
+  }
+}
+
+TEST_F(DatasetTest, ChunksOfPluginsAreReadIfTheirLibraryIsThere) {
+  const std::array<std::pair<std::string, int>, 3> filters{{{"zstd", h5::FilterStep::kZstandard},
+                                                            {"lz4", h5::FilterStep::kLz4},
+                                                            {"blosc", h5::FilterStep::kBlosc}}};
+  for (const auto& [filter, number] : filters) {
+    for (const char* kind : {"", "_cut"}) {
+      const std::string name = filter + kind;
+      SCOPED_TRACE(name);
+      const std::string path = test::plugin_file(folder_, name);
+      if (path.empty()) GTEST_SKIP() << "there is no plugin of libhdf5 that writes " << filter;
+      if (!h5::Decompressor::knows(number)) {
+        refused(ErrorCode::unsupported, {path, filter, "hdf5plugin"}, path);
+        continue;
+      }
+      const Dataset dataset = Dataset::open(path);
+      EXPECT_EQ(internal::Access::impl(dataset)->leading->needs_libhdf5, "");
+      EXPECT_LT(dataset.info().stored_bytes, dataset.size() * dataset.info().sample_bytes());
+      expect_pattern(dataset);
+    }
   }
 }
 
@@ -430,7 +453,7 @@ TEST_F(DatasetTest, DataInsideTheSuperblockIsAnError) {
 
 TEST_F(DatasetTest, UnknownFiltersAreNamed) {
   const std::string path = h5py_file(folder_, "unknown_filter");
-  refused(ErrorCode::unsupported, {path, "filter 32001", "hdf5plugin"}, path);
+  refused(ErrorCode::unsupported, {path, "filter 32008", "hdf5plugin"}, path);
   try {
     Dataset::open(path);
   } catch (const Error& error) {

@@ -114,6 +114,7 @@ TEST_F(DiskLimiterTest, ProfilesAnswerAsManyRequestsASecondAsTheirSourcesSay) {
   EXPECT_NEAR(requests_per_second("sata-ssd"), 98'000, 5'000);
   EXPECT_NEAR(requests_per_second("nvme"), 600'000, 5'000);
   EXPECT_NEAR(requests_per_second("cloud-volume"), 3'000, 20);
+  EXPECT_NEAR(requests_per_second("object-storage"), 320, 2);
 }
 
 TEST_F(DiskLimiterTest, TimesBeyondAllClocksAreFarAwayAndDoNotWrapAround) {

@@ -29,7 +29,7 @@ TEST(DiskLimit, LimitsThatNoDiskCanHaveAreRefusedByName) {
 }
 
 TEST(DiskLimit, EveryProfileIsPossibleAndSaysWhereItIsFrom) {
-  ASSERT_EQ(disk_profiles().size(), 5U);
+  ASSERT_EQ(disk_profiles().size(), 6U);
   for (const DiskProfile& profile : disk_profiles()) {
     require_valid(profile.limit);
     EXPECT_GT(profile.limit.bytes_per_second, 0) << profile.name;
@@ -40,7 +40,7 @@ TEST(DiskLimit, EveryProfileIsPossibleAndSaysWhereItIsFrom) {
 
 TEST(DiskLimit, AnUnknownProfileIsAnErrorThatNamesThoseThereAre) {
   test::expect_error(ErrorCode::invalid_argument,
-                     {"floppy", "hdd", "sata-ssd", "nvme", "nfs", "cloud-volume"},
+                     {"floppy", "hdd", "sata-ssd", "nvme", "nfs", "cloud-volume", "object-storage"},
                      [] { static_cast<void>(disk_profile("floppy")); });
 }
 

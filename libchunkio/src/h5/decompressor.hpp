@@ -1,0 +1,71 @@
+/// What undoes the compression of a chunk: deflate by libdeflate, LZF here, and Zstandard, LZ4 and
+/// Blosc by their own libraries where these were found when this library was built.
+///
+/// Streams are those of the registered HDF5 filters, as h5py and its package hdf5plugin write them.
+/// No stream, however crafted, writes more than the memory that it is given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "h5/stored_array.hpp"
+
+struct libdeflate_decompressor;
+struct ZSTD_DCtx_s;
+
+namespace chunkio::h5 {
+
+/// A chunk that cannot be what was written. what() is a clause about it: "its deflate stream is
+/// damaged".
+class DamagedChunkError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Undoes the compressing filters of one dataset. For one caller at a time.
+class Decompressor {
+ public:
+  /// \throws Error out_of_resources.
+  explicit Decompressor(std::span<const FilterStep> filters);
+  ~Decompressor();
+  Decompressor(Decompressor&& other) noexcept;
+  Decompressor& operator=(Decompressor&& other) noexcept;
+
+  /// Whether the filter compresses, and is undone here.
+  [[nodiscard]] static bool knows(int filter) noexcept;
+  /// The most that the filter makes of `size` bytes. \pre knows(filter).
+  [[nodiscard]] static std::size_t max_stored_bytes(int filter, std::size_t size) noexcept;
+
+  /// \returns the bytes that were written to `out`. \throws DamagedChunkError, also if they are
+  /// more than out.size(). \pre knows(filter); it is one of the dataset's.
+  [[nodiscard]] std::size_t undo(int filter, std::span<const std::byte> stream,
+                                 std::span<std::byte> out) const;
+
+  /// Bytes of its tables, for the memory budget.
+  static constexpr std::size_t kStateBytes = std::size_t{192} << 10;
+
+ private:
+  struct Free {
+    void operator()(libdeflate_decompressor* decompressor) const noexcept;
+    void operator()(ZSTD_DCtx_s* context) const noexcept;
+  };
+
+  std::unique_ptr<libdeflate_decompressor, Free> deflate_;
+  std::unique_ptr<ZSTD_DCtx_s, Free> zstandard_;
+};
+
+/// Undoes LZF, h5py's filter 32000 (the format of Marc Lehmann's LibLZF).
+///
+/// The stream is a sequence of items, each of which begins with a byte c. c < 32: the next c + 1
+/// bytes, as they are. Else n = (c >> 5) + 2 bytes that were written before, `distance` bytes ago;
+/// n = 9 means that a byte to be added to it follows. The next byte is the low half of distance -
+/// 1, the low 5 bits of c are its high half. They may overlap with what they become. \returns the
+/// bytes that were written to `out`. \throws DamagedChunkError, also if they are more than
+/// out.size().
+[[nodiscard]] std::size_t undo_lzf(std::span<const std::byte> stream, std::span<std::byte> out);
+
+}  // namespace chunkio::h5
