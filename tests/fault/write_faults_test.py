@@ -319,10 +319,62 @@ class FilteredFileTest(WriterTest):
                 self.run_with_file_size_limit(size)
 
 
-class EncodedFileTest(FilteredFileTest):
-    """Images that stay encoded: the structure comes last, and there is nothing to resume. These few bytes are moved."""
+@under_strace.required
+class EncodedFileTest(WriterTest):
+    """Images that stay encoded: the structure comes last. These few bytes are moved."""
     OPTIONS = ("encoded",)
-    test_chunks_are_compressed = None
+
+    test_every_fsync_counts = WriteFaultsTest.test_every_fsync_counts
+    test_a_full_disk_is_noticed_wherever_it_is_met = WriteFaultsTest.test_a_full_disk_is_noticed_wherever_it_is_met
+    test_nothing_is_claimed_before_it_is_on_disk = WriteFaultsTest.test_nothing_is_claimed_before_it_is_on_disk
+    test_memory_that_runs_out_costs_no_work = WriteFaultsTest.test_memory_that_runs_out_costs_no_work
+    test_interrupted_calls_are_repeated = WriteFaultsTest.test_interrupted_calls_are_repeated
+    test_a_file_size_limit_costs_no_work = WriteFaultsTest.test_a_file_size_limit_costs_no_work
+    hindered = WriteFaultsTest.hindered
+    starve = WriteFaultsTest.starve
+
+    def test_killed_at_every_change(self):
+        calls = changes(self.calls())
+        self.assertGreater(len(calls), 20)
+        complete = self.killed_at(calls)
+        self.assertTrue(0 < complete < 5, "only after the file got its name")
+
+    def test_killed_again_while_resuming(self):
+        """After a run that was killed while it wrote the structure."""
+        writes = [call for call in changes(self.calls()) if call[0] == "pwrite64"]
+        self.leave(f"pwrite64:when={writes[-2][1]}")
+        kept = self.dir / "kept"
+        shutil.copytree(self.out.parent, kept)
+
+        def prepare():
+            shutil.rmtree(self.out.parent)
+            shutil.copytree(kept, self.out.parent)
+
+        self.killed_at(changes(self.calls("resume")), "resume", prepare=prepare)
+
+    def test_a_disk_that_lies(self):
+        def after_a_failure():
+            self.assertFalse(self.out.exists())
+            run = self.run_child("resume")
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assert_perfect()
+
+        self.assertLess(self.lied_to(after_a_failure), 20, "records of the journal")
+
+    def test_what_was_written_is_read_back_before_it_is_gone_on_with(self):
+        """A byte of the first part that was committed is another one by now: all is written again."""
+        writes = [call for call in changes(self.calls()) if call[0] == "pwrite64"]
+        run = self.leave(f"pwrite64:when={writes[-2][1]}")
+        self.assertIn("wrote 1", run.stdout)
+        with open(f"{self.out}.partial", "r+b") as file:
+            file.seek((1 << 20) + 7)
+            byte = file.read(1)
+            file.seek((1 << 20) + 7)
+            file.write(bytes([byte[0] ^ 1]))
+        again = self.run_child("resume")
+        self.assertEqual((again.returncode, again.stderr), (0, ""))
+        self.assertNotIn("resumed", again.stdout)
+        self.assert_perfect()
 
     def lengths(self):
         return [int(np.prod(self.SAMPLE)) - row % 5 for row in range(self.ROWS)]
@@ -346,12 +398,6 @@ class EncodedFileTest(FilteredFileTest):
         status = self.out.stat()
         self.assertLess(status.st_blocks * 512, status.st_size + (64 << 10))
         self.assert_perfect()
-
-    def test_memory_that_runs_out_leaves_nothing(self):
-        self.starve(23)
-
-    starve = WriteFaultsTest.starve
-    test_interrupted_calls_are_repeated = WriteFaultsTest.test_interrupted_calls_are_repeated
 
 
 class LargeEncodedFileTest(EncodedFileTest):

@@ -2,13 +2,12 @@
 ///
 /// writer_child PATH PLANNED ROWS [resume] [force] [large] [filter] [encoded]: PLANNED rows are
 /// announced; if ROWS are fewer, the file is shortened to them. Large: chunks that bypass the page
-/// cache. Encoded: rows of different lengths through EncodedWriter, which begins anew to resume.
-/// What happens goes to stdout, line by line and unbuffered: "resumed I" for each chunk found,
-/// "wrote I" after each chunk written, "published" at the end. Groups are of two chunks. Exits 0; 1
-/// with one line on stderr after an Error. To resume without force what is published already is no
-/// work.
-/// With FAIL_ALLOCATION=K in the environment the K-th allocation of C++ fails; "allocations N" ends
-/// what goes to stdout.
+/// cache. Encoded: rows of different lengths through EncodedWriter; what is committed counts as a
+/// chunk. What happens goes to stdout, line by line and unbuffered: "resumed I" for each chunk
+/// found, "wrote I" after each chunk written, "published" at the end. Groups are of two chunks.
+/// Exits 0; 1 with one line on stderr after an Error. To resume without force what is published
+/// already is no work. With FAIL_ALLOCATION=K in the environment the K-th allocation of C++ fails;
+/// "allocations N" ends what goes to stdout.
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,14 +100,25 @@ void write_encoded(const std::string& path, std::int64_t planned, std::int64_t n
                    SampleSize size, const WriterOptions& options) {
   EncodedWriter writer(
       path, {.class_names = {"cat", "dog", "cow"}, .expected_bytes = planned * size.bytes()},
-      {.overwrite = options.overwrite || options.resume});
-  for (std::int64_t row = 0; row < num_rows; ++row) {
+      {.overwrite = options.overwrite,
+       .identity = R"({"rows":)" + std::to_string(num_rows) + "}",
+       .resume = options.resume,
+       .commit_bytes = kChunkSamples * size.bytes()});
+  std::int64_t part = 0;
+  for (const ResumedChunk& resumed : writer.resumed()) {
+    if (resumed.chunk != part || resumed.note != "note " + std::to_string(part)) ::_exit(8);
+    say(STDOUT_FILENO, "resumed " + std::to_string(part++));
+  }
+  for (std::int64_t row = writer.num_rows(); row < num_rows; ++row) {
     EncodedImage image{.bytes = rows(row, 1, size),
                        .height = size.height,
                        .width = size.width,
                        .orientation = static_cast<std::uint8_t>(1 + row % 8)};
     image.bytes.resize(image.bytes.size() - static_cast<std::size_t>(row % 5));
     writer.add(image);
+    if (!writer.commit_due()) continue;
+    writer.commit("note " + std::to_string(part));
+    say(STDOUT_FILENO, "wrote " + std::to_string(part++));
   }
   writer.close({numbers("labels", num_rows, 1), numbers("further/ids", num_rows, 2)},
                {{{0.5, 0.5, 0.5}, {0.25, 0.25, 0.25}}, {}});

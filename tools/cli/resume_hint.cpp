@@ -18,7 +18,7 @@ chunkio::Error not_enough_memory(const std::string& path) {
 
 }  // namespace
 
-void run_with_resume_hint(chunkio::DatasetWriter& writer, const std::string& path,
+void run_with_resume_hint(const ResumableWriter& writer, const std::string& path,
                           const std::function<void()>& work, const std::string& nothing_kept) {
   const auto fail = [&](const chunkio::Error& error) {
     const bool cancelled = error.code() == chunkio::ErrorCode::cancelled;
@@ -35,18 +35,6 @@ void run_with_resume_hint(chunkio::DatasetWriter& writer, const std::string& pat
     fail(error);
   } catch (const std::bad_alloc&) {
     fail(not_enough_memory(path));
-  }
-}
-
-void run_with_nothing_kept(const std::string& path, const std::function<void()>& work,
-                           const std::string& nothing_kept) {
-  try {
-    work();
-  } catch (const chunkio::Error& error) {
-    if (error.code() != chunkio::ErrorCode::cancelled) throw;
-    throw error.with_message(error.what() + ("; " + nothing_kept));
-  } catch (const std::bad_alloc&) {
-    throw not_enough_memory(path);
   }
 }
 

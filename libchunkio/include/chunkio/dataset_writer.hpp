@@ -252,8 +252,6 @@ class CHUNKIO_EXPORT DatasetWriter {
 struct PublishOptions {
   /// Replace an existing PATH (at close, atomically), and discard a leftover PATH.partial.
   bool overwrite = false;
-  /// Discard a leftover PATH.partial, but neither PATH nor what a DatasetWriter could resume.
-  bool restart = false;
   /// Requested to stop: close() ends with Error cancelled.
   std::stop_token stop = {};
 };
@@ -339,22 +337,45 @@ struct EncodedSpec {
   std::optional<ShardInfo> shard = {};
 };
 
+/// How an EncodedWriter writes. The members are those of WriterOptions.
+struct EncodedWriterOptions {
+  /// Replace an existing PATH (at close, atomically) and, without `resume`, discard a leftover
+  /// PATH.partial.
+  bool overwrite = false;
+  /// What makes two runs the same beside the EncodedSpec. Empty (default): no journal.
+  std::string identity = {};
+  /// Go on from a leftover PATH.partial with its journal; start afresh if there is nothing to go on
+  /// from. Needs an identity.
+  bool resume = false;
+  /// Requested to stop: reading back what an earlier run wrote, or at close() what this one did,
+  /// ends with Error cancelled. What is there stays to be resumed.
+  std::stop_token stop = {};
+  /// Bytes after which commit_due() says so. Default 64 MiB, >= 1.
+  std::int64_t commit_bytes = std::int64_t{64} << 20;
+};
+
 /// One file of images that stay encoded (JPEG, PNG, WebP), each in a size of its own. They are
 /// added one after the other; what is known only then, such as labels, comes with close(). The file
-/// is published whole or not at all; there is no journal. In memory it has 25 bytes an image. One
-/// thread at a time.
+/// is published whole or not at all. In memory it has 25 bytes an image. One thread at a time.
 class CHUNKIO_EXPORT EncodedWriter {
  public:
-  /// Creates PATH.partial. Blocks on I/O.
-  /// \throws Error as SparseWriter.
+  /// Creates PATH.partial, or takes up what an earlier run left. Blocks on I/O; a resume reads the
+  /// images of the earlier run once.
+  /// \throws Error as DatasetWriter.
   EncodedWriter(const std::string& path, const EncodedSpec& spec,
-                const PublishOptions& options = {});
+                const EncodedWriterOptions& options = {});
   EncodedWriter(EncodedWriter&&) noexcept;
   EncodedWriter& operator=(EncodedWriter&&) noexcept;
-  /// Without close(): removes PATH.partial.
+  /// Without close(): removes PATH.partial, unless committed() says that there is something to
+  /// resume. Does not commit.
   ~EncodedWriter();
 
+  /// With those of an earlier run.
   [[nodiscard]] std::int64_t num_rows() const noexcept;
+
+  /// What commit() of an earlier run was given, in order: each image was read back and has its
+  /// digest. `chunk` counts the calls. Empty unless an earlier run was resumed.
+  [[nodiscard]] const std::vector<ResumedChunk>& resumed() const noexcept;
 
   /// Adds an image. Its bytes are taken as they are: that they can be decoded is for the caller to
   /// know. Those of Dataset::read_encoded() are compared with the digest that they had there.
@@ -363,6 +384,19 @@ class CHUNKIO_EXPORT EncodedWriter {
   ///         an orientation that is not 1 to 8; after close()), digest_mismatch; io_failed,
   ///         no_space, after which the writer is done for.
   void add(const EncodedImage& image);
+
+  /// Whether there is a journal, and commit_bytes were added since the last commit() or two seconds
+  /// have passed.
+  [[nodiscard]] bool commit_due() const noexcept;
+  /// Brings what was added to disk and into the journal. Without a journal, with nothing new, and
+  /// after close(), it does nothing. Blocks on I/O.
+  /// \param note  of the images since the last call: any bytes, at most 512 MiB.
+  /// \throws Error io_failed, no_space, after which the writer is done for: the kernel may have
+  ///         dropped what it could not write.
+  void commit(std::string_view note = {});
+  /// Whether images are in the journal, so that another run can resume: the destructor and a
+  /// failing close() keep PATH.partial and its journal. False once published.
+  [[nodiscard]] bool committed() const noexcept;
 
   /// Adds fields and structure, reads the file back and publishes it. Blocks on I/O: fsync, and one
   /// read of the file. Called again after it succeeded, it does nothing.

@@ -1,9 +1,12 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
+#include <chrono>
+#include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,12 +15,16 @@
 
 #include "base/digest.hpp"
 #include "base/positional_io.hpp"
+#include "base/require.hpp"
 #include "h5/encoded_structure.hpp"
 #include "h5/schema.hpp"
 #include "h5/skeleton_writer.hpp"
 #include "image/sample_decoder.hpp"
+#include "write/encoded_part.hpp"
 #include "write/final_verification.hpp"
+#include "write/journal.hpp"
 #include "write/partial_file.hpp"
+#include "write/run_description.hpp"
 #include "write/sequential_bytes.hpp"
 
 namespace chunkio {
@@ -34,8 +41,19 @@ std::span<const std::byte> bytes_of(const std::vector<Number>& numbers) {
 }  // namespace
 
 struct EncodedWriter::Impl {
-  Impl(std::string target_path, const EncodedSpec& about, const PublishOptions& options);
+  Impl(std::string target_path, const EncodedSpec& about, const EncodedWriterOptions& options);
 
+  void begin_afresh(bool discard_leftover);
+  /// \returns false if there is nothing to go on with. \throws Error as the constructor.
+  [[nodiscard]] bool take_up();
+  [[nodiscard]] std::string described_run() const;
+  /// Whether the images of a part are in the file, behind those that are known; then they are, too.
+  [[nodiscard]] bool accept(const write::EncodedPart& part);
+
+  /// Notes an image whose bytes come next in the file.
+  void note(std::int64_t bytes, std::int32_t height, std::int32_t width, std::uint8_t orientation,
+            std::uint64_t digest);
+  void commit(std::string_view note);
   void add(const EncodedImage& image);
   void close(std::vector<FieldData> fields, const DatasetStatistics& statistics);
   /// A full disk, or a limit of file sizes, is an error before it is met: beyond the limit the
@@ -54,11 +72,22 @@ struct EncodedWriter::Impl {
     return {ErrorCode::invalid_argument, target + ": " + what};
   }
 
+  /// Lets go of the files: those of a run that can be resumed stay.
+  void let_go() noexcept {
+    file.reset();
+    journal.reset();
+  }
+
   std::string target;
-  bool overwrite;
-  std::stop_token stop;
+  EncodedWriterOptions options;
   EncodedSpec spec;
   std::optional<write::PartialFile> file;  ///< Absent once closed, well or badly.
+  std::optional<write::Journal> journal;
+  write::EncodedPart part;  ///< What is not in the journal.
+  std::int64_t part_bytes = 0;
+  std::chrono::steady_clock::time_point part_begun;
+  std::int64_t num_parts = 0;  ///< In the journal.
+  std::vector<ResumedChunk> resumed;
   std::optional<SequentialBytes> data;
   std::int64_t reserved = 0;  ///< Up to there in the file.
   h5::EncodedTotals totals;
@@ -71,19 +100,138 @@ struct EncodedWriter::Impl {
 };
 
 EncodedWriter::Impl::Impl(std::string target_path, const EncodedSpec& about,
-                          const PublishOptions& options)
-    : target(std::move(target_path)),
-      overwrite(options.overwrite),
-      stop(options.stop),
-      spec(about) {
-  write::check_target(target, overwrite);
+                          const EncodedWriterOptions& with)
+    : target(std::move(target_path)), options(with), spec(about) {
+  write::check_target(target, options.overwrite);
   if (spec.expected_bytes < 0) throw invalid("expected_bytes must be 0 or more");
-  file.emplace(write::PartialFile::begin(target, options));
+  base::require(options.commit_bytes >= 1,
+                "commit_bytes must be at least 1, got " + std::to_string(options.commit_bytes));
+  base::require(!options.resume || !options.identity.empty(),
+                "resume needs an identity of the run");
+  if (!options.resume || !take_up()) begin_afresh(options.overwrite || options.resume);
   if (spec.expected_bytes > 0) {
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() - h5::kEncodedOffset;
-    reserve(h5::kEncodedOffset + std::min(spec.expected_bytes, kMost));
+    // With what their structure takes, but for that of each image.
+    const std::int64_t more = h5::kEncodedOffset + structure_bytes({});
+    const std::int64_t most = std::numeric_limits<std::int64_t>::max() - more;
+    reserve(more + std::min(spec.expected_bytes, most));
   }
+  part_begun = std::chrono::steady_clock::now();
+}
+
+std::string EncodedWriter::Impl::described_run() const {
+  const DatasetSpec about{.num_samples = 0,
+                          .channel_order = "RGB",
+                          .class_names = spec.class_names,
+                          .attribute_names = spec.attribute_names,
+                          .split = spec.split,
+                          .order = spec.order,
+                          .seed = spec.seed,
+                          .options_json = spec.options_json,
+                          .shard = spec.shard};
+  return write::describe_run(options.identity, about, {}, 0, "encoded images");
+}
+
+void EncodedWriter::Impl::begin_afresh(bool discard_leftover) {
+  using write::PartialFile;
+  const std::string partial = write::partial_of(target);
+  if (discard_leftover) PartialFile::discard(partial);
+  // Before there is a new file that it could be taken for the journal of.
+  if (!std::filesystem::exists(partial)) PartialFile::discard(write::journal_of(target));
+  file.emplace(PartialFile::create(partial, write::OwnerLock::shared));
   data.emplace(file->fd(), file->path(), h5::kEncodedOffset);
+  if (options.identity.empty()) return;
+  journal.emplace(
+      write::Journal::create(write::journal_of(target),
+                             {.first_chunk_offset = h5::kEncodedOffset, .run = described_run()}));
+  write::sync_folder(write::folder_of(target));
+}
+
+bool EncodedWriter::Impl::take_up() {
+  auto left = write::Journal::take_up(write::journal_of(target));
+  if (!left) return false;
+  auto left_file = write::PartialFile::take_up(write::partial_of(target), write::OwnerLock::shared);
+  if (!left_file) return false;
+  journal.emplace(*std::move(left));
+  file.emplace(*std::move(left_file));
+  write::check_same_run(journal->header().run, described_run(), target);
+  data.emplace(file->fd(), file->path(), h5::kEncodedOffset);
+  // The last record of a part counts.
+  std::vector<write::ChunkRecord> records = journal->take_chunks();
+  std::map<std::int64_t, const write::ChunkRecord*> last;
+  for (const write::ChunkRecord& record : records) last[record.chunk] = &record;
+  for (const auto& [number, record] : last) {
+    if (number != num_parts) break;
+    auto found = write::from_record(*record);
+    if (!found || !accept(found->part)) break;
+    resumed.push_back(
+        {.chunk = number, .num_rows = record->num_rows, .note = std::move(found->note)});
+    ++num_parts;
+  }
+  if (num_parts == 0) {
+    file->remove_at_end();
+    journal->file().remove_at_end();
+  }
+  // A run that was killed while it closed the file has begun to write its structure.
+  const std::vector<std::byte> nothing(static_cast<std::size_t>(h5::kEncodedOffset));
+  base::write_at(file->fd(), 0, nothing, file->path());
+  base::resize_file(file->fd(), h5::kEncodedOffset + indptr.back(), file->path());
+  journal->forget_saved();
+  return true;
+}
+
+bool EncodedWriter::Impl::accept(const write::EncodedPart& found) {
+  const std::int64_t size = file->size();
+  std::int64_t offset = h5::kEncodedOffset + indptr.back();
+  std::vector<std::vector<std::byte>> images;
+  for (std::size_t i = 0; i < found.digests.size(); ++i) {
+    if (options.stop.stop_requested()) {
+      throw Error(ErrorCode::cancelled, target + ": stopped while an earlier run was read back");
+    }
+    if (found.bytes[i] > size - offset) return false;
+    images.emplace_back(static_cast<std::size_t>(found.bytes[i]));
+    base::read_at(file->fd(), offset, images.back(), file->path());
+    if (base::digest(images.back()) != found.digests[i]) return false;
+    offset += found.bytes[i];
+  }
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    data->skip(images[i]);
+    note(found.bytes[i], found.sizes[2 * i], found.sizes[2 * i + 1], found.orientations[i],
+         found.digests[i]);
+  }
+  return true;
+}
+
+void EncodedWriter::Impl::note(std::int64_t bytes, std::int32_t height, std::int32_t width,
+                               std::uint8_t orientation, std::uint64_t digest) {
+  digests.push_back(digest);
+  indptr.push_back(indptr.back() + bytes);
+  sizes.push_back(height);
+  sizes.push_back(width);
+  orientations.push_back(orientation);
+  totals.max_height = std::max<std::int64_t>(totals.max_height, height);
+  totals.max_width = std::max<std::int64_t>(totals.max_width, width);
+  totals.max_pixels = std::max(totals.max_pixels, std::int64_t{height} * width);
+  totals.turned = totals.turned || orientation != 1;
+}
+
+void EncodedWriter::Impl::commit(std::string_view note_of_caller) {
+  if (!file || !journal || part.num_rows() == 0) return;
+  try {
+    data->flush();
+    file->sync_content();
+    const write::ChunkRecord record = write::to_record(num_parts, part, note_of_caller);
+    journal->append(std::span(&record, 1));
+    journal->sync();
+  } catch (...) {
+    let_go();
+    throw;
+  }
+  file->keep();
+  journal->file().keep();
+  ++num_parts;
+  part = {};
+  part_bytes = 0;
+  part_begun = std::chrono::steady_clock::now();
 }
 
 void EncodedWriter::Impl::add(const EncodedImage& image) {
@@ -109,19 +257,19 @@ void EncodedWriter::Impl::add(const EncodedImage& image) {
     const std::int64_t end = h5::kEncodedOffset + indptr.back() + std::ssize(image.bytes);
     if (end > reserved) reserve(end + std::int64_t{SequentialBytes::kBlockBytes});
     data->add(image.bytes);
-    digests.push_back(digest);
-    indptr.push_back(indptr.back() + std::ssize(image.bytes));
-    sizes.push_back(static_cast<std::int32_t>(image.height));
-    sizes.push_back(static_cast<std::int32_t>(image.width));
-    orientations.push_back(image.orientation);
+    const auto height = static_cast<std::int32_t>(image.height);
+    const auto width = static_cast<std::int32_t>(image.width);
+    note(std::ssize(image.bytes), height, width, image.orientation, digest);
+    if (!journal) return;
+    part.bytes.push_back(std::ssize(image.bytes));
+    part.sizes.insert(part.sizes.end(), {height, width});
+    part.orientations.push_back(image.orientation);
+    part.digests.push_back(digest);
+    part_bytes += std::ssize(image.bytes);
   } catch (...) {
-    file.reset();
+    let_go();
     throw;
   }
-  totals.max_height = std::max(totals.max_height, image.height);
-  totals.max_width = std::max(totals.max_width, image.width);
-  totals.max_pixels = std::max(totals.max_pixels, image.height * image.width);
-  totals.turned = totals.turned || image.orientation != 1;
 }
 
 void EncodedWriter::Impl::close(std::vector<FieldData> fields,
@@ -171,13 +319,15 @@ void EncodedWriter::Impl::close(std::vector<FieldData> fields,
     }
     file->sync();
     verify(places);
-    file->publish(target, overwrite);
+    file->publish(target, options.overwrite);
   } catch (...) {
-    file.reset();
+    let_go();
     throw;
   }
   published = true;
-  file.reset();
+  num_parts = 0;
+  if (journal) journal->file().remove_at_end();
+  let_go();
   write::sync_published(target);
 }
 
@@ -205,14 +355,14 @@ void EncodedWriter::Impl::verify(const h5::EncodedPlaces& places) {
     throw write::read_back_otherwise(target, "the structure of the file");
   }
   for (const WrittenBytes& one : written) {
-    if (!one.is_in(file->fd(), file->path(), stop)) {
+    if (!one.is_in(file->fd(), file->path(), options.stop)) {
       throw write::read_back_otherwise(target, one.name);
     }
   }
 }
 
 EncodedWriter::EncodedWriter(const std::string& path, const EncodedSpec& spec,
-                             const PublishOptions& options)
+                             const EncodedWriterOptions& options)
     : impl_(std::make_unique<Impl>(path, spec, options)) {}
 
 EncodedWriter::EncodedWriter(EncodedWriter&&) noexcept = default;
@@ -221,7 +371,20 @@ EncodedWriter::~EncodedWriter() = default;
 
 std::int64_t EncodedWriter::num_rows() const noexcept { return std::ssize(impl_->digests); }
 
+const std::vector<ResumedChunk>& EncodedWriter::resumed() const noexcept { return impl_->resumed; }
+
 void EncodedWriter::add(const EncodedImage& image) { impl_->add(image); }
+
+bool EncodedWriter::commit_due() const noexcept {
+  constexpr std::chrono::seconds kLongest{2};
+  return impl_->journal && impl_->part.num_rows() > 0 &&
+         (impl_->part_bytes >= impl_->options.commit_bytes ||
+          std::chrono::steady_clock::now() - impl_->part_begun >= kLongest);
+}
+
+void EncodedWriter::commit(std::string_view note) { impl_->commit(note); }
+
+bool EncodedWriter::committed() const noexcept { return impl_->num_parts > 0; }
 
 void EncodedWriter::close(std::vector<FieldData> fields, const DatasetStatistics& statistics) {
   if (impl_->published) return;

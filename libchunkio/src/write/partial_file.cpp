@@ -80,9 +80,7 @@ std::optional<PartialFile> PartialFile::take_up(const std::string& path, OwnerLo
 
 PartialFile PartialFile::begin(const std::string& target, const PublishOptions& options) {
   const std::string partial = partial_of(target);
-  struct stat journal {};
-  const bool resumable = ::lstat(journal_of(target).c_str(), &journal) == 0;
-  if (options.overwrite || (options.restart && !resumable)) discard(partial);
+  if (options.overwrite) discard(partial);
   return create(partial, OwnerLock::shared);
 }
 

@@ -83,6 +83,9 @@ void check_target(const std::string& path, bool overwrite);
 [[nodiscard]] std::string partial_of(const std::string& target);
 [[nodiscard]] std::string journal_of(const std::string& target);
 
+/// What helps where a file that was left cannot be gone on with.
+inline constexpr const char* kStartAgain = "set overwrite and not resume to start again";
+
 /// The folder that `path` lies in.
 [[nodiscard]] std::string folder_of(const std::string& path);
 

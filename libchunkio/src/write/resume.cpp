@@ -10,23 +10,8 @@
 namespace chunkio::write {
 namespace {
 
-/// The hint where what a run left cannot be gone on with.
-constexpr const char* kStartAgain = "set overwrite and not resume to start again";
-
-void check_same_run(const JournalHeader& header, const ChunkLedger& ledger, const WriteRun& run) {
-  std::optional<std::string> difference;
-  try {
-    difference = first_difference(header.run, run.description);
-  } catch (const Error& error) {
-    throw Error(error.code(), journal_of(run.target) + ": " + error.what() + "; " + kStartAgain,
-                "overwrite", "resume");
-  }
-  if (difference) {
-    throw Error(ErrorCode::invalid_argument,
-                partial_of(run.target) + " was begun by another run: " + *difference +
-                    "; give the same input and options, or " + kStartAgain,
-                "overwrite", "resume");
-  }
+void check_header(const JournalHeader& header, const ChunkLedger& ledger, const WriteRun& run) {
+  check_same_run(header.run, run.description, run.target);
   if (header.chunk_bytes != ledger.chunk_bytes() || header.num_chunks != ledger.num_chunks() ||
       header.first_chunk_offset < 0 || header.first_chunk_offset > header.file_bytes ||
       (header.file_bytes - header.first_chunk_offset) / header.chunk_bytes < header.num_chunks) {
@@ -43,7 +28,7 @@ std::unique_ptr<PlacedChunks> PlacedChunks::take_up(ChunkLedger& ledger, const W
   if (!journal) return nullptr;
   auto file = PartialFile::take_up(partial_of(run.target), OwnerLock::shared);
   if (!file) return nullptr;
-  check_same_run(journal->header(), ledger, run);
+  check_header(journal->header(), ledger, run);
   std::unique_ptr<PlacedChunks> chunks(
       new PlacedChunks(*std::move(journal), *std::move(file), ledger, run));
   chunks->check_structure();

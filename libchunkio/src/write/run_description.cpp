@@ -13,6 +13,7 @@
 #include <chunkio/error.hpp>
 
 #include "base/digest.hpp"
+#include "write/partial_file.hpp"
 
 namespace chunkio::write {
 namespace {
@@ -187,6 +188,22 @@ std::string describe_run(const std::string& identity, const DatasetSpec& spec,
   }
   return object_text(
       {{kIdentity, object_text(*told)}, {kSpecification, object_text(specification)}});
+}
+
+void check_same_run(const std::string& before, const std::string& now, const std::string& target) {
+  std::optional<std::string> difference;
+  try {
+    difference = first_difference(before, now);
+  } catch (const Error& error) {
+    throw Error(error.code(), journal_of(target) + ": " + error.what() + "; " + kStartAgain,
+                "overwrite", "resume");
+  }
+  if (difference) {
+    throw Error(ErrorCode::invalid_argument,
+                partial_of(target) + " was begun by another run: " + *difference +
+                    "; give the same input and options, or " + kStartAgain,
+                "overwrite", "resume");
+  }
 }
 
 std::optional<std::string> first_difference(const std::string& before, const std::string& now) {

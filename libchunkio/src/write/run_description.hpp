@@ -22,6 +22,11 @@ using FieldDigests = std::map<std::string, std::uint64_t>;
                                        const FieldDigests& fields, std::int64_t chunk_samples,
                                        const std::string& filter = "none");
 
+/// Whether `now` goes on with what `before` began as `target`.
+/// \throws Error invalid_argument that names the first difference, corrupt_data if `before` is no
+///         description; both say how to start again.
+void check_same_run(const std::string& before, const std::string& now, const std::string& target);
+
 /// In what two descriptions differ first, as a clause: "seed was 7 and is now 8"; absent if they
 /// are the same.
 /// \throws Error corrupt_data if `before` is no description.

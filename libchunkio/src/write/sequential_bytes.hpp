@@ -35,6 +35,16 @@ class SequentialBytes {
       block_.insert(block_.end(), bytes.begin(), bytes.end());
     }
   }
+  /// What comes next is in the file already. \pre nothing was added.
+  void skip(std::span<const std::byte> bytes) {
+    digest_.add(bytes);
+    offset_ += static_cast<std::int64_t>(bytes.size());
+  }
+  /// Gives what was added to the file.
+  void flush() {
+    write(block_);
+    block_.clear();
+  }
   /// \returns the digest of everything.
   std::uint64_t finish() {
     flush();
@@ -42,10 +52,6 @@ class SequentialBytes {
   }
 
  private:
-  void flush() {
-    write(block_);
-    block_.clear();
-  }
   void write(std::span<const std::byte> bytes) {
     digest_.add(bytes);
     base::write_at(fd_, offset_, bytes, path_);

@@ -16,6 +16,7 @@
 
 #include "support/encoded_files.hpp"
 #include "support/errors.hpp"
+#include "support/h5_files.hpp"
 #include "support/scratch.hpp"
 
 namespace chunkio {
@@ -169,27 +170,67 @@ TEST_F(EncodedWriterTest, ReplacesOnlyWhenAsked) {
   EXPECT_EQ(Dataset::open(path_).size(), 1);
 }
 
-TEST_F(EncodedWriterTest, StartsOverWhereNobodyCanGoOn) {
-  const std::string partial = path_ + ".partial";
-  const auto write = [&](const PublishOptions& options) {
+TEST_F(EncodedWriterTest, GoesOnWithWhatWasCommitted) {
+  constexpr std::int64_t kRows = 9;
+  const EncodedWriterOptions options{.identity = R"({"input":"photos"})", .commit_bytes = 1};
+  EncodedWriterOptions again = options;
+  again.resume = true;
+  {
     EncodedWriter writer(path_, {}, options);
-    writer.add(encoded_image(0));
-    writer.close({});
-  };
-  test::write_bytes(partial, {1, 2, 3});
-  expect_error(ErrorCode::output_exists, {partial, "left over"}, [&] { write({}); });
-  write({.restart = true});
-  EXPECT_EQ(Dataset::open(path_).size(), 1);
-  EXPECT_FALSE(std::filesystem::exists(partial));
-  expect_error(ErrorCode::output_exists, {path_}, [&] { write({.restart = true}); });
-  std::filesystem::remove(path_);
-  // Of a DatasetWriter.
-  test::write_bytes(partial, {1, 2, 3});
-  test::write_bytes(partial + ".journal", {1});
-  expect_error(ErrorCode::output_exists, {partial, "left over"}, [&] { write({.restart = true}); });
-  EXPECT_EQ(std::filesystem::file_size(partial), 3);
-  write({.overwrite = true});
-  EXPECT_EQ(Dataset::open(path_).size(), 1);
+    EXPECT_FALSE(writer.commit_due());
+    EXPECT_FALSE(writer.committed());
+    for (int row = 0; row < 4; ++row) writer.add(encoded_image(row));
+    EXPECT_TRUE(writer.commit_due());
+    writer.commit("first");
+    EXPECT_FALSE(writer.commit_due());
+    writer.commit("nothing new");
+    writer.add(encoded_image(4));
+    writer.commit(std::string_view("\0x", 2));
+    writer.add(encoded_image(5));
+    EXPECT_TRUE(writer.committed());
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  expect_error(ErrorCode::output_exists, {path_ + ".partial", "left over"},
+               [&] { EncodedWriter(path_, {}, options); });
+  EncodedWriterOptions other = again;
+  other.identity = R"({"input":"pictures"})";
+  expect_error(ErrorCode::invalid_argument, {"\"photos\"", "\"pictures\""},
+               [&] { EncodedWriter(path_, {}, other); });
+  expect_error(ErrorCode::invalid_argument, {"split", "\"train\""},
+               [&] { EncodedWriter(path_, {.split = "train"}, again); });
+
+  EncodedWriter writer(path_, {}, again);
+  ASSERT_EQ(writer.resumed().size(), 2U);
+  EXPECT_EQ(writer.resumed()[0].note, "first");
+  EXPECT_EQ(writer.resumed()[0].num_rows, 4);
+  EXPECT_EQ(writer.resumed()[1].note, std::string_view("\0x", 2));
+  EXPECT_EQ(writer.num_rows(), 5);
+  EXPECT_TRUE(writer.committed());
+  for (int row = 5; row < kRows; ++row) writer.add(encoded_image(row));
+  writer.close({});
+  EXPECT_FALSE(writer.committed());
+  EXPECT_TRUE(DatasetWriter::is_published(path_));
+  const Dataset dataset = Dataset::open(path_);
+  ASSERT_EQ(dataset.size(), kRows);
+  for (int row = 0; row < kRows; ++row) {
+    EXPECT_EQ(dataset.read_encoded(row).bytes, encoded_image(row).bytes) << row;
+  }
+}
+
+TEST_F(EncodedWriterTest, NeverGoesOnWithAnotherKindOfFile) {
+  const EncodedWriterOptions encoded{.identity = "{}", .resume = true};
+  {
+    DatasetWriter writer(path_, test::small_spec(4), {.chunk_samples = 1, .identity = "{}"});
+    writer.write_chunk(0, std::vector<std::byte>(6 * 5 * 3));
+    writer.commit();
+  }
+  expect_error(ErrorCode::invalid_argument, {path_ + ".partial", "another run"},
+               [&] { EncodedWriter(path_, {}, encoded); });
+  EncodedWriter writer(path_, {}, {.overwrite = true, .identity = "{}"});
+  writer.add(encoded_image(0));
+  writer.commit();
+  expect_error(ErrorCode::invalid_argument, {"resume"},
+               [&] { EncodedWriter(path_, {}, {.overwrite = true, .resume = true}); });
 }
 
 TEST_F(EncodedWriterTest, DigestsThatComeWithImagesAreCompared) {

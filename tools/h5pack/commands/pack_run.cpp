@@ -16,7 +16,6 @@
 #include "cli/json_text.hpp"
 #include "cli/output.hpp"
 #include "cli/quote.hpp"
-#include "cli/resume_hint.hpp"
 #include "cli/stop_signal.hpp"
 #include "h5pack/commands/old_spellings.hpp"
 #include "h5pack/commands/pack_options.hpp"
@@ -236,9 +235,6 @@ class PackRun {
                                           " in flight = " + cli::format_bytes(plan.memory_bytes()) +
                                           " of buffers, ";
     say(plan_text(path, plan) + ", " + buffers + counted(plan.threads, "thread", "threads"));
-    if (options_.writer.resume && plan.store == Store::encoded) {
-      cli::note_restart(path, "a file of encoded images", options_.quiet);
-    }
     const json identity = run_fingerprint(command_, listing_, split);
     options_.writer.identity = cli::json_text(identity);
     options_.options_json = options_json(command_, listing_, identity);

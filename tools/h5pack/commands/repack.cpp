@@ -252,9 +252,8 @@ RepackResult repack_part(const chunkio::Dataset& dataset, const std::vector<std:
   }
   const Json identity = identity_of(dataset.info(), command, options.split);
   if (is_complete(path, options.writer, identity)) return complete_already(path);
-  if (options.writer.resume && (encoded || options.writer.filter.deflate_level > 0)) {
-    cli::note_restart(path, encoded ? "a file of encoded images" : "a file with a filter",
-                      options.quiet);
+  if (options.writer.resume && !encoded && options.writer.filter.deflate_level > 0) {
+    cli::note_restart(path, "a file with a filter", options.quiet);
   }
   options.writer.identity = cli::json_text(identity);
   options.options_json = options_json(dataset.info(), command, identity);

@@ -23,6 +23,7 @@
 #include "h5pack/image/image_codecs.hpp"
 #include "h5pack/image/jpeg_limiter.hpp"
 #include "h5pack/pack/image_reader.hpp"
+#include "h5pack/pack/noted_writer.hpp"
 #include "h5pack/pack/pack_order.hpp"
 
 namespace h5pack {
@@ -125,11 +126,12 @@ struct Totals {
   ImageSizes sizes;
 };
 
-/// \throws Error as EncodedWriter::add(); digest_mismatch names the row.
-void add_compared(const chunkio::EncodedImage& image, const std::string& name,
-                  chunkio::EncodedWriter& writer) {
+/// \param size  in the source; absent of a stored row.
+/// \throws Error as NotedWriter::add(); digest_mismatch names the row.
+void add_compared(const Checked& checked, std::optional<ImageSize> size, const std::string& name,
+                  NotedWriter& writer) {
   try {
-    writer.add(image);
+    writer.add(checked.image, checked.pixels, size);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::digest_mismatch) throw;
     throw Error(error.code(),
@@ -138,8 +140,8 @@ void add_compared(const chunkio::EncodedImage& image, const std::string& name,
 }
 
 void add_all(const Split& split, const std::vector<std::int64_t>& order, const PackPlan& plan,
-             const PackOptions& options, chunkio::EncodedWriter& writer, ErrorBudget& budget,
-             Totals& totals, PackResult& result) {
+             const PackOptions& options, NotedWriter& writer, ErrorBudget& budget, Totals& totals,
+             PackResult& result) {
   struct Item {
     std::int64_t place = 0;
     std::optional<std::variant<Checked, SkippedImage>> outcome = {};
@@ -148,20 +150,22 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
   std::vector<Item> items(4 * static_cast<std::size_t>(plan.threads));
   const Images& images = *split.images;
   cli::Progress progress(split.name.empty() ? "packing" : "packing " + split.name, "images",
-                         plan.num_samples, options.quiet);
+                         plan.num_samples - writer.next_place(), options.quiet);
   tbb::enumerable_thread_specific<Checker> checkers([&] { return Checker(images, options); });
   const auto add = [&](Item& item) {
     if (auto* const skipped = std::get_if<SkippedImage>(&*item.outcome)) {
       budget.spend(*skipped);
       progress.add_skipped(1);
+      writer.skip(*skipped);
       result.skipped.push_back(std::move(*skipped));
       return;
     }
     const Checked checked = std::get<Checked>(*std::exchange(item.outcome, std::nullopt));
     const std::int64_t row = order[static_cast<std::size_t>(item.place)];
-    add_compared(checked.image, images.name(row), writer);
+    const auto size = images.is_stored(row) ? std::nullopt : std::optional(checked.upright);
+    add_compared(checked, size, images.name(row), writer);
     totals.pixels.merge(checked.pixels);
-    if (!images.is_stored(row)) totals.sizes.add(checked.upright);
+    if (size) totals.sizes.add(*size);
     result.num_limited += checked.limited ? 1 : 0;
     if (!checked.misnamed) return;
     count_misnamed(result.misnamed, row, *checked.misnamed);
@@ -170,7 +174,7 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
   const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
                                         static_cast<std::size_t>(plan.threads));
   tbb::task_arena arena(plan.threads);
-  std::int64_t next = 0;
+  std::int64_t next = writer.next_place();
   arena.execute([&] {
     tbb::parallel_pipeline(
         items.size(),
@@ -205,9 +209,8 @@ void add_all(const Split& split, const std::vector<std::int64_t>& order, const P
   });
 }
 
-PackResult pack_it(const Listing& listing, const Split& split, const PackPlan& plan,
-                   const std::string& path, const PackOptions& options, ErrorBudget& budget) {
-  const std::vector<std::int64_t> order = pack_order(plan, options);
+chunkio::EncodedSpec make_spec(const Listing& listing, const Split& split, const PackPlan& plan,
+                               const PackOptions& options) {
   chunkio::EncodedSpec spec{.split = split.name,
                             .order = options.shuffled ? "shuffled" : "source",
                             .seed = options.shuffled ? options.seed : 0,
@@ -219,12 +222,21 @@ PackResult pack_it(const Listing& listing, const Split& split, const PackPlan& p
     spec.class_names = listing.class_names;
     spec.attribute_names = listing.attribute_names;
   }
-  chunkio::EncodedWriter writer(path, spec,
-                                {.overwrite = options.writer.overwrite,
-                                 .restart = options.writer.resume,
-                                 .stop = options.writer.stop});
-  PackResult result;
+  return spec;
+}
+
+void pack_it(const Listing& listing, const Split& split, const PackPlan& plan,
+             const PackOptions& options, NotedWriter& writer, ErrorBudget& budget,
+             PackResult& result) {
+  const std::vector<std::int64_t> order = pack_order(plan, options);
+  result.num_resumed = writer.num_rows();
   Totals totals;
+  for (const ChunkRecord& record : writer.resumed()) {
+    for (const SkippedImage& skipped : record.skipped) budget.spend(skipped);
+    result.skipped.insert(result.skipped.end(), record.skipped.begin(), record.skipped.end());
+    totals.pixels.merge(record.pixels);
+    totals.sizes.merge(record.sizes);
+  }
   add_all(split, order, plan, options, writer, budget, totals, result);
   cli::StopSignal::check();
   split.images->check_unchanged();
@@ -241,7 +253,6 @@ PackResult pack_it(const Listing& listing, const Split& split, const PackPlan& p
                        known ? std::optional(totals.sizes.summary()) : std::nullopt};
   if (options.before_publishing) options.before_publishing(result.skipped);
   writer.close(std::move(fields), result.statistics);
-  return result;
 }
 
 }  // namespace
@@ -251,10 +262,11 @@ PackResult pack_encoded(const Listing& listing, const Split& split, const PackPl
   const auto start = std::chrono::steady_clock::now();
   // Images are decoded in parallel; threads inside one would only get in the way.
   use_one_thread_an_image();
+  NotedWriter writer(path, make_spec(listing, split, plan, options), options.writer);
   PackResult result;
-  cli::run_with_nothing_kept(
-      path, [&] { result = pack_it(listing, split, plan, path, options, budget); },
-      "nothing of the file is kept, since one of encoded images cannot be resumed");
+  cli::run_with_resume_hint(cli::resumable(writer), path, [&] {
+    pack_it(listing, split, plan, options, writer, budget, result);
+  });
   result.path = path;
   result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -27,6 +27,7 @@
 #include "h5pack/image/image_codecs.hpp"
 #include "h5pack/image/jpeg_decoder.hpp"
 #include "h5pack/image/png_encoder.hpp"
+#include "h5pack/pack/noted_writer.hpp"
 #include "h5pack/pack/row_window.hpp"
 
 namespace h5pack {
@@ -225,10 +226,10 @@ class Encoder : public ImageMaker {
 
 /// \param totals  of all pixels; absent: nobody asks.
 void add(const std::vector<NewImage>& images, const Rows& rows, const std::string& input,
-         chunkio::EncodedWriter& writer, std::optional<PixelStatistics>& totals) {
+         NotedWriter& writer, std::optional<PixelStatistics>& totals) {
   for (std::size_t i = 0; i < images.size(); ++i) {
     try {
-      writer.add(images[i].image);
+      writer.add(images[i].image, images[i].pixels, std::nullopt);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::digest_mismatch) throw;
       throw Error(error.code(), "row " + std::to_string(rows[i]) + " of " + cli::quote(input) +
@@ -242,12 +243,17 @@ void add(const std::vector<NewImage>& images, const Rows& rows, const std::strin
 
 std::optional<PixelStatistics> add_all(const chunkio::Dataset& dataset, const Rows& rows,
                                        const RepackOptions& options, ImageMaker& maker,
-                                       chunkio::EncodedWriter& writer) {
+                                       NotedWriter& writer) {
   cli::Progress progress("repacking" + (options.split.empty() ? "" : " " + options.split), "images",
-                         std::ssize(rows), options.quiet);
+                         std::ssize(rows) - writer.num_rows(), options.quiet);
   std::optional<PixelStatistics> totals;
+  for (const ChunkRecord& record : writer.resumed()) {
+    if (record.pixels.num_images() == 0) continue;
+    if (!totals) totals = no_pixels();
+    totals->merge(record.pixels);
+  }
   std::int64_t at_once = maker.rows_at_once();
-  for (std::int64_t first = 0; first < std::ssize(rows);) {
+  for (std::int64_t first = writer.num_rows(); first < std::ssize(rows);) {
     const std::int64_t count = std::min(at_once, std::ssize(rows) - first);
     const Rows some(rows.begin() + first, rows.begin() + first + count);
     if (const auto images = maker.make(some, progress)) {
@@ -301,23 +307,23 @@ void check_options(const chunkio::DatasetInfo& info, const RepackOptions& option
   if (!jpeg) static_cast<void>(PngEncoder({1, 1}, info.channels, chunkio::Layout::nhwc));
 }
 
-void write_it(const chunkio::Dataset& dataset, const Rows& rows, const std::string& path,
-              const RepackOptions& options, RepackResult& result) {
+chunkio::EncodedSpec make_spec(const chunkio::DatasetInfo& info, const Rows& rows,
+                               const RepackOptions& options) {
+  return {.class_names = info.class_names,
+          .attribute_names = info.attribute_names,
+          .split = options.split.empty() ? info.split : options.split,
+          .order = options.order,
+          .seed = options.seed,
+          .options_json = options.options_json,
+          // Of what is yet to be encoded, nobody knows.
+          .expected_bytes = options.encoding ? 0 : info.sample_bytes() * std::ssize(rows)};
+}
+
+void write_it(const chunkio::Dataset& dataset, const Rows& rows, const RepackOptions& options,
+              NotedWriter& writer, RepackResult& result) {
   const chunkio::DatasetInfo& info = dataset.info();
-  const chunkio::EncodedSpec spec{
-      .class_names = info.class_names,
-      .attribute_names = info.attribute_names,
-      .split = options.split.empty() ? info.split : options.split,
-      .order = options.order,
-      .seed = options.seed,
-      .options_json = options.options_json,
-      // Of what is yet to be encoded, nobody knows.
-      .expected_bytes = options.encoding ? 0 : info.sample_bytes() * std::ssize(rows)};
+  result.num_resumed = writer.num_rows();
   std::vector<chunkio::FieldData> fields = carried_fields(dataset, rows, options);
-  chunkio::EncodedWriter writer(path, spec,
-                                {.overwrite = options.writer.overwrite,
-                                 .restart = options.writer.resume,
-                                 .stop = options.writer.stop});
   std::unique_ptr<ImageMaker> maker;
   if (options.encoding) {
     maker = std::make_unique<Encoder>(dataset, options);
@@ -369,9 +375,10 @@ RepackResult repack_encoded(const chunkio::Dataset& dataset, const Rows& rows,
   const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
                                         static_cast<std::size_t>(threads));
   tbb::task_arena arena(threads);
-  cli::run_with_nothing_kept(
-      path, [&] { arena.execute([&] { write_it(dataset, rows, path, options, result); }); },
-      "nothing of the file is kept, since one of encoded images cannot be resumed");
+  NotedWriter writer(path, make_spec(dataset.info(), rows, options), options.writer);
+  cli::run_with_resume_hint(cli::resumable(writer), path, [&] {
+    arena.execute([&] { write_it(dataset, rows, options, writer, result); });
+  });
   result.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

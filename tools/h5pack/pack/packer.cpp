@@ -346,7 +346,7 @@ PackResult pack(const Listing& listing, const Split& split, const PackPlan& plan
   chunkio::DatasetWriter writer(path, make_spec(listing, split, plan, order, options),
                                 options.writer);
   PackResult result;
-  cli::run_with_resume_hint(writer, path, [&] {
+  cli::run_with_resume_hint(cli::resumable(writer), path, [&] {
     PackTotals totals(PixelStatistics(plan.channels, options.image.layout));
     const std::vector<PendingRange> ranges = remaining(writer, plan, options, budget, totals);
     result.num_resumed = totals.num_rows();

@@ -386,7 +386,7 @@ RepackResult repack(const chunkio::Dataset& dataset, const Rows& rows, const std
     result.read_back_seconds = writer.read_back_seconds();
   };
   cli::run_with_resume_hint(
-      writer, path, work,
+      cli::resumable(writer), path, work,
       options.writer.filter.deflate_level > 0
           ? "nothing of the file is kept, since one with a filter cannot be resumed"
           : "nothing of the file is kept");

@@ -1,0 +1,51 @@
+/// Encoded images on their way into a file, and the note in its journal on those that are not in it
+/// yet.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <chunkio/dataset_writer.hpp>
+
+#include "h5pack/pack/chunk_record.hpp"
+
+namespace h5pack {
+
+/// One thread at a time.
+class NotedWriter {
+ public:
+  /// \param options  overwrite, identity, resume, stop and commit_bytes count.
+  /// \throws chunkio::Error as EncodedWriter; corrupt_data: as from_note().
+  NotedWriter(const std::string& path, const chunkio::EncodedSpec& spec,
+              const chunkio::WriterOptions& options);
+
+  /// Of an earlier run, in pack order and without gaps.
+  [[nodiscard]] const std::vector<ChunkRecord>& resumed() const noexcept { return resumed_; }
+  [[nodiscard]] std::int64_t num_rows() const noexcept { return writer_.num_rows(); }
+  /// The place in pack order that was not seen yet.
+  [[nodiscard]] std::int64_t next_place() const noexcept { return part_.end_place; }
+
+  /// Adds the image of the next place.
+  /// \param pixels  of it alone; absent: nobody asks. \param size  in the source; absent: unknown.
+  /// \throws chunkio::Error as EncodedWriter::add() and commit().
+  void add(const chunkio::EncodedImage& image, const std::optional<PixelStatistics>& pixels,
+           std::optional<ImageSize> size);
+  /// The next place has no image.
+  void skip(const SkippedImage& image);
+
+  void commit();
+  [[nodiscard]] bool committed() const noexcept { return writer_.committed(); }
+  /// \throws chunkio::Error as EncodedWriter::close() and commit().
+  void close(std::vector<chunkio::FieldData> fields, const chunkio::DatasetStatistics& statistics);
+
+ private:
+  chunkio::EncodedWriter writer_;
+  std::vector<ChunkRecord> resumed_;
+  // Since the last commit.
+  ChunkRecord part_;
+  std::int64_t num_new_ = 0;  ///< Images.
+};
+
+}  // namespace h5pack
