@@ -321,8 +321,14 @@ class FilteredFileTest(WriterTest):
 
 @under_strace.required
 class EncodedFileTest(WriterTest):
-    """Images that stay encoded: the structure comes last. These few bytes are moved."""
+    """Images that stay encoded: the structure comes last, and takes the place of these few bytes, which are moved."""
     OPTIONS = ("encoded",)
+
+    def assert_resumes(self, earlier, *arguments):
+        run = self.run_child("resume", *arguments)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assert_perfect()
+        self.assertEqual(self.names(), ["file.h5"])
 
     test_every_fsync_counts = WriteFaultsTest.test_every_fsync_counts
     test_a_full_disk_is_noticed_wherever_it_is_met = WriteFaultsTest.test_a_full_disk_is_noticed_wherever_it_is_met
@@ -339,19 +345,6 @@ class EncodedFileTest(WriterTest):
         complete = self.killed_at(calls)
         self.assertTrue(0 < complete < 5, "only after the file got its name")
 
-    def test_killed_again_while_resuming(self):
-        """After a run that was killed while it wrote the structure."""
-        writes = [call for call in changes(self.calls()) if call[0] == "pwrite64"]
-        self.leave(f"pwrite64:when={writes[-2][1]}")
-        kept = self.dir / "kept"
-        shutil.copytree(self.out.parent, kept)
-
-        def prepare():
-            shutil.rmtree(self.out.parent)
-            shutil.copytree(kept, self.out.parent)
-
-        self.killed_at(changes(self.calls("resume")), "resume", prepare=prepare)
-
     def test_a_disk_that_lies(self):
         def after_a_failure():
             self.assertFalse(self.out.exists())
@@ -360,21 +353,6 @@ class EncodedFileTest(WriterTest):
             self.assert_perfect()
 
         self.assertLess(self.lied_to(after_a_failure), 20, "records of the journal")
-
-    def test_what_was_written_is_read_back_before_it_is_gone_on_with(self):
-        """A byte of the first part that was committed is another one by now: all is written again."""
-        writes = [call for call in changes(self.calls()) if call[0] == "pwrite64"]
-        run = self.leave(f"pwrite64:when={writes[-2][1]}")
-        self.assertIn("wrote 1", run.stdout)
-        with open(f"{self.out}.partial", "r+b") as file:
-            file.seek((1 << 20) + 7)
-            byte = file.read(1)
-            file.seek((1 << 20) + 7)
-            file.write(bytes([byte[0] ^ 1]))
-        again = self.run_child("resume")
-        self.assertEqual((again.returncode, again.stderr), (0, ""))
-        self.assertNotIn("resumed", again.stdout)
-        self.assert_perfect()
 
     def lengths(self):
         return [int(np.prod(self.SAMPLE)) - row % 5 for row in range(self.ROWS)]
@@ -403,6 +381,35 @@ class EncodedFileTest(WriterTest):
 class LargeEncodedFileTest(EncodedFileTest):
     """More bytes of images lie where they were written first."""
     SAMPLE, OPTIONS = (150, 160, 3), ("encoded", "large")
+    assert_resumes = WriterTest.assert_resumes
+
+    def test_killed_again_while_resuming(self):
+        """After a run that was killed while it wrote the structure."""
+        writes = [call for call in changes(self.calls()) if call[0] == "pwrite64"]
+        self.leave(f"pwrite64:when={writes[-2][1]}")
+        kept = self.dir / "kept"
+        shutil.copytree(self.out.parent, kept)
+
+        def prepare():
+            shutil.rmtree(self.out.parent)
+            shutil.copytree(kept, self.out.parent)
+
+        self.killed_at(changes(self.calls("resume")), "resume", prepare=prepare)
+
+    def test_what_was_written_is_read_back_before_it_is_gone_on_with(self):
+        """A byte of the first part that was committed is another one by now: all is written again."""
+        writes = [call for call in changes(self.calls()) if call[0] == "pwrite64"]
+        run = self.leave(f"pwrite64:when={writes[-2][1]}")
+        self.assertIn("wrote 1", run.stdout)
+        with open(f"{self.out}.partial", "r+b") as file:
+            file.seek((1 << 20) + 7)
+            byte = file.read(1)
+            file.seek((1 << 20) + 7)
+            file.write(bytes([byte[0] ^ 1]))
+        again = self.run_child("resume")
+        self.assertEqual((again.returncode, again.stderr), (0, ""))
+        self.assertNotIn("resumed", again.stdout)
+        self.assert_perfect()
 
 
 @under_strace.required

@@ -47,6 +47,8 @@ struct EncodedWriter::Impl {
   /// \returns false if there is nothing to go on with. \throws Error as the constructor.
   [[nodiscard]] bool take_up();
   [[nodiscard]] std::string described_run() const;
+  /// What is announced.
+  void reserve_expected();
   /// Whether the images of a part are in the file, behind those that are known; then they are, too.
   [[nodiscard]] bool accept(const write::EncodedPart& part);
 
@@ -109,13 +111,15 @@ EncodedWriter::Impl::Impl(std::string target_path, const EncodedSpec& about,
   base::require(!options.resume || !options.identity.empty(),
                 "resume needs an identity of the run");
   if (!options.resume || !take_up()) begin_afresh(options.overwrite || options.resume);
-  if (spec.expected_bytes > 0) {
-    // With what their structure takes, but for that of each image.
-    const std::int64_t more = h5::kEncodedOffset + structure_bytes({});
-    const std::int64_t most = std::numeric_limits<std::int64_t>::max() - more;
-    reserve(more + std::min(spec.expected_bytes, most));
-  }
   part_begun = std::chrono::steady_clock::now();
+}
+
+void EncodedWriter::Impl::reserve_expected() {
+  if (spec.expected_bytes == 0) return;
+  // With what their structure takes, but for that of each image.
+  const std::int64_t more = h5::kEncodedOffset + structure_bytes({});
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() - more;
+  reserve(more + std::min(spec.expected_bytes, most));
 }
 
 std::string EncodedWriter::Impl::described_run() const {
@@ -139,6 +143,7 @@ void EncodedWriter::Impl::begin_afresh(bool discard_leftover) {
   if (!std::filesystem::exists(partial)) PartialFile::discard(write::journal_of(target));
   file.emplace(PartialFile::create(partial, write::OwnerLock::shared));
   data.emplace(file->fd(), file->path(), h5::kEncodedOffset);
+  reserve_expected();
   if (options.identity.empty()) return;
   journal.emplace(
       write::Journal::create(write::journal_of(target),
@@ -175,6 +180,7 @@ bool EncodedWriter::Impl::take_up() {
   const std::vector<std::byte> nothing(static_cast<std::size_t>(h5::kEncodedOffset));
   base::write_at(file->fd(), 0, nothing, file->path());
   base::resize_file(file->fd(), h5::kEncodedOffset + indptr.back(), file->path());
+  reserve_expected();
   journal->forget_saved();
   return true;
 }
@@ -326,9 +332,10 @@ void EncodedWriter::Impl::close(std::vector<FieldData> fields,
   }
   published = true;
   num_parts = 0;
-  if (journal) journal->file().remove_at_end();
-  let_go();
+  file.reset();
   write::sync_published(target);
+  if (journal) journal->file().remove_at_end();
+  journal.reset();
 }
 
 std::int64_t EncodedWriter::Impl::structure_bytes(const std::vector<FieldData>& fields) const {
