@@ -109,14 +109,14 @@ class HostileFileTest(CliTest):
         with h5py.File(self.dir / "x.h5", "w") as file:
             creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             creation.set_chunk((10, 8, 8, 3))
-            creation.set_filter(32001, h5py.h5z.FLAG_OPTIONAL, (1, 2))
+            creation.set_filter(32008, h5py.h5z.FLAG_OPTIONAL, (1, 2))
             data = h5py.h5d.create(file.id, b"images", h5py.h5t.STD_U8LE,
                                    h5py.h5s.create_simple((40, 8, 8, 3)), creation)
             h5py.Dataset(data).id.write_direct_chunk((0, 0, 0, 0), b"?" * 100)
         mark = self.dir / "mark"
         environment = {"HDF5_PLUGIN_PATH": str(plugins), "H5PACK_TEST_MARK": str(mark)}
         for command in self.reads("x.h5"):
-            self.assert_fails(command, "filter 32001", environment=environment)
+            self.assert_fails(command, "filter 32008", environment=environment)
         self.assertFalse(mark.exists(), "the plugin ran")
         # The plugin is one that would: libhdf5 itself loads it.
         subprocess.run(["/usr/bin/python3", "-c", "import h5py; h5py.File('x.h5')['images'][:1]"],

@@ -48,7 +48,7 @@ std::span<std::byte> ChunkReader::room() {
 
 std::size_t ChunkReader::footprint(const StoredArray& array) {
   const ChunkDecoder decoder(array.filters, static_cast<std::size_t>(array.chunk_bytes));
-  return base::HostBuffer::footprint(2 * decoder.buffer_bytes()) + Decompressor::kStateBytes;
+  return base::HostBuffer::footprint(2 * decoder.buffer_bytes()) + decoder.state_bytes();
 }
 
 bool ChunkReader::is_stored(const ChunkStart& start) const noexcept {

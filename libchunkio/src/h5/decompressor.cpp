@@ -174,6 +174,12 @@ std::size_t Decompressor::max_stored_bytes(int filter, std::size_t size) noexcep
   return size + size / 16 + 4096;
 }
 
+std::size_t Decompressor::state_bytes() const noexcept {
+  constexpr std::size_t kDeflate = std::size_t{32} << 10;
+  constexpr std::size_t kZstandard = std::size_t{160} << 10;
+  return kDeflate + (zstandard_ != nullptr ? kZstandard : 0);
+}
+
 std::size_t Decompressor::undo(int filter, std::span<const std::byte> stream,
                                std::span<std::byte> out) const {
   switch (filter) {

@@ -46,7 +46,7 @@ class Decompressor {
                                  std::span<std::byte> out) const;
 
   /// Bytes of its tables, for the memory budget.
-  static constexpr std::size_t kStateBytes = std::size_t{192} << 10;
+  [[nodiscard]] std::size_t state_bytes() const noexcept;
 
  private:
   struct Free {

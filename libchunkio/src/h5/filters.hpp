@@ -40,6 +40,8 @@ class ChunkDecoder {
   [[nodiscard]] std::size_t max_stored_bytes() const noexcept { return max_stored_bytes_; }
   /// Bytes of each of the two buffers that decode() works in.
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return max_stored_bytes_; }
+  /// Bytes that it takes itself, for the memory budget.
+  [[nodiscard]] std::size_t state_bytes() const noexcept { return decompressor_.state_bytes(); }
 
   /// \throws DamagedChunkError if a stored chunk cannot be that large; decode() does, too.
   void check_stored_bytes(std::size_t size) const;

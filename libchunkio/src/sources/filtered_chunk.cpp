@@ -23,13 +23,13 @@ ChunkScratchSizes::ChunkScratchSizes(const h5::StoredArray& array, const io::Ran
     const h5::ChunkDecoder decoder(array.filters, static_cast<std::size_t>(array.chunk_bytes));
     most = std::max(most, decoder.max_stored_bytes());
     other = decoder.buffer_bytes();
+    state = decoder.state_bytes();
   }
   home = whole_pages(reader.scratch_bytes(static_cast<std::int64_t>(most)));
 }
 
 std::size_t ChunkScratchSizes::footprint() const noexcept {
-  return base::HostBuffer::footprint(home + other) +
-         (other > 0 ? h5::Decompressor::kStateBytes : 0);
+  return base::HostBuffer::footprint(home + other) + state;
 }
 
 ChunkScratch::ChunkScratch(const h5::StoredArray& array, const ChunkScratchSizes& sizes,

@@ -24,6 +24,7 @@ struct ChunkScratchSizes {
 
   std::size_t home = 0;   ///< For stored bytes.
   std::size_t other = 0;  ///< For decoding; 0 without filters.
+  std::size_t state = 0;  ///< Of the decoder, which is no part of the buffer.
   /// Of the buffer that a ChunkScratch works in.
   [[nodiscard]] std::size_t bytes() const noexcept { return home + other; }
   /// Bytes that one ChunkScratch takes, with its buffer.

@@ -204,7 +204,7 @@ TEST_F(DeviceLoaderTest, AWaitCanBeEndedAndGoesOn) {
     LoaderOptions host = loader_options();
     if (what == 0) {
       host.io.disk_limit =
-          DiskLimit{.bytes_per_second = 1e9, .request_seconds = 0.1, .queue_depth = 1};
+          DiskLimit{.bytes_per_second = 1e9, .request_seconds = 0.5, .queue_depth = 1};
     }
     DeviceLoader loader = device_loader(options, host);
     loader.start_epoch(1);
