@@ -136,6 +136,19 @@ def test_states_of_either_version_of_the_order_go_on(make_file):
         assert rest and [rows.tolist() for *_, rows in again] == rest
 
 
+def test_a_state_that_is_refused_loses_nothing(make_file):
+    path = make_file()
+    other = chunkio.torch.DataLoader(path, **{**SMALL, "seed": SMALL.get("seed", 0) + 1}, **SCALE).state_dict()
+    loader = chunkio.torch.DataLoader(path, sample_ids=True, **SMALL, **SCALE)
+    delivered = []
+    for number, (*_, rows) in enumerate(loader):
+        delivered.append(rows.tolist())
+        if number == 3:
+            with pytest.raises(ValueError):
+                loader.load_state_dict(other)
+    assert delivered == [list(rows) for rows in rows_of(path)]
+
+
 def test_what_was_made_before_damage_is_delivered(make_file):
     loader = chunkio.torch.DataLoader(make_file(), sample_ids=True, **SMALL, **SCALE)
     reader = loader._loader._loader

@@ -337,7 +337,7 @@ struct EncodedSpec {
   std::optional<ShardInfo> shard = {};
 };
 
-/// How an EncodedWriter writes. The members are those of WriterOptions.
+/// How an EncodedWriter writes.
 struct EncodedWriterOptions {
   /// Replace an existing PATH (at close, atomically) and, without `resume`, discard a leftover
   /// PATH.partial.
@@ -356,7 +356,8 @@ struct EncodedWriterOptions {
 
 /// One file of images that stay encoded (JPEG, PNG, WebP), each in a size of its own. They are
 /// added one after the other; what is known only then, such as labels, comes with close(). The file
-/// is published whole or not at all. In memory it has 25 bytes an image. One thread at a time.
+/// is published whole or not at all. In memory it has 25 bytes an image, and with a
+/// journal as many again for each that is not committed. One thread at a time.
 class CHUNKIO_EXPORT EncodedWriter {
  public:
   /// Creates PATH.partial, or takes up what an earlier run left. Blocks on I/O; a resume reads the
@@ -391,8 +392,9 @@ class CHUNKIO_EXPORT EncodedWriter {
   /// Brings what was added to disk and into the journal. Without a journal, with nothing new, and
   /// after close(), it does nothing. Blocks on I/O.
   /// \param note  of the images since the last call: any bytes, at most 512 MiB.
-  /// \throws Error io_failed, no_space, after which the writer is done for: the kernel may have
-  ///         dropped what it could not write.
+  /// \throws Error invalid_argument (a note that is too large, an earlier call failed); io_failed,
+  ///         no_space, after which the writer is done for: the kernel may have dropped what it
+  ///         could not write.
   void commit(std::string_view note = {});
   /// Whether images are in the journal, so that another run can resume: the destructor and a
   /// failing close() keep PATH.partial and its journal. False once published.

@@ -190,7 +190,7 @@ class DataLoader:
             return
         make: Normalizer | Densifier
         if self._dataset.sparse:
-            # A processor is left to who uses the batches: few threads write rows as fast as memory takes them.
+            # Leaves one CPU to the thread that trains: few threads write rows as fast as memory takes them.
             threads = num_threads or max(1, min(8, len(os.sched_getaffinity(0))) - 1)
             make = Densifier(self._dataset, num_threads=threads, **dense)
         else:
@@ -286,23 +286,28 @@ class _MadeAhead(Epochs["_Parts"]):
             del parts
 
     def _begin(self) -> int:
-        self._forget_ahead()
+        self._rest()
         turn = super()._begin()
-        self._position = self._core.position()
+        self._go_on()
         return turn
 
     def _restore(self, state: str) -> None:
-        self._forget_ahead()
+        self._rest()
         self._loader._restore(state)
         self._core = self._loader._loader  # another one, if the state is of another version of the order
-        self._position = self._core.position()
+        self._go_on()
 
-    def _forget_ahead(self) -> None:
-        """Nothing that was made ahead comes next, and nothing more is taken from the loader."""
+    def _rest(self) -> None:
+        """Waits until nothing more is taken from the loader. What was made ahead comes next all the same."""
+        self._core.position()  # raises in a forked child, which has no thread that makes anything
         if self._ahead is not None:
             self._wanted.set()
             wait([self._ahead])
-            self._ahead = None
+
+    def _go_on(self) -> None:
+        """Nothing that was made ahead comes next."""
+        self._ahead = None
+        self._position = self._core.position()
 
     def _next(self) -> _Parts | None:
         self._core.position()  # raises in a forked child, which has no thread that makes anything
@@ -327,8 +332,8 @@ class _MadeAhead(Epochs["_Parts"]):
         return self._maker.submit(self._make_ahead)
 
     def _make_ahead(self) -> _Parts | None:
-        """What comes next, as soon as it has been read; not after somebody waits for it, who is to ask the loader
-        himself: he can be interrupted there, and his time counts as waiting for batches."""
+        """Makes what comes next, as soon as it has been read. If the consumer waits for it by then, the consumer asks the
+        loader itself, where it can be interrupted and its time counts as waiting for batches."""
         for _ in range(_LOOKS_AHEAD):
             try:
                 return self._parts(self._loader._loader.next(wait=False))

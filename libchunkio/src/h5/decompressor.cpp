@@ -1,7 +1,9 @@
 #include "h5/decompressor.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <libdeflate.h>
@@ -48,6 +50,11 @@ std::size_t undo_deflate(libdeflate_decompressor* decompressor, std::span<const 
 
 std::size_t undo_zstandard(ZSTD_DCtx* context, std::span<const std::byte> stream,
                            std::span<std::byte> out) {
+  // A library may also know formats from before there was a standard, which nobody looks after.
+  std::uint32_t magic = 0;
+  if (stream.size() < sizeof magic) throw damaged("Zstandard");
+  std::memcpy(&magic, stream.data(), sizeof magic);
+  if (magic != ZSTD_MAGICNUMBER) throw damaged("Zstandard");
   const std::size_t size =
       ZSTD_decompressDCtx(context, out.data(), out.size(), stream.data(), stream.size());
   if (ZSTD_isError(size) == 0) return size;
@@ -99,10 +106,21 @@ std::size_t undo_lz4(std::span<const std::byte> stream, std::span<std::byte> out
 
 #ifdef CHUNKIO_HAS_BLOSC
 
+/// Of what Blosc takes for a chunk beside two blocks.
+constexpr std::size_t kBloscSlack = std::size_t{4} << 10;
+
 std::size_t undo_blosc(std::span<const std::byte> stream, std::span<std::byte> out) {
   std::size_t size = 0;
   if (blosc_cbuffer_validate(stream.data(), stream.size(), &size) != 0) throw damaged("Blosc");
   if (size > out.size()) throw decodes_to_more(out.size());
+  // Blosc takes memory for two blocks and does not look whether it got it.
+  std::size_t stored = 0;
+  std::size_t block = 0;
+  blosc_cbuffer_sizes(stream.data(), &size, &stored, &block);
+  if (block > out.size()) throw damaged("Blosc");
+  void* volatile const probe = std::malloc(2 * block + kBloscSlack);
+  if (probe == nullptr) throw std::bad_alloc();
+  std::free(probe);
   // One thread of Blosc's: chunks are undone by several of ours.
   const int written = blosc_decompress_ctx(stream.data(), out.data(), out.size(), 1);
   if (written < 0 || std::cmp_not_equal(written, size)) throw damaged("Blosc");
@@ -120,7 +138,8 @@ State* required(State* state, const char* of) {
 
 }  // namespace
 
-Decompressor::Decompressor(std::span<const FilterStep> filters) {
+Decompressor::Decompressor(std::span<const FilterStep> filters, std::size_t raw_bytes)
+    : state_bytes_(std::size_t{32} << 10) {
   for (const FilterStep& filter : filters) {
     if (filter.id == FilterStep::kDeflate && deflate_ == nullptr) {
       deflate_.reset(required(libdeflate_alloc_decompressor(), "deflate"));
@@ -128,7 +147,11 @@ Decompressor::Decompressor(std::span<const FilterStep> filters) {
 #ifdef CHUNKIO_HAS_ZSTD
     if (filter.id == FilterStep::kZstandard && zstandard_ == nullptr) {
       zstandard_.reset(required(ZSTD_createDCtx(), "Zstandard"));
+      state_bytes_ += std::size_t{160} << 10;
     }
+#endif
+#ifdef CHUNKIO_HAS_BLOSC
+    if (filter.id == FilterStep::kBlosc) state_bytes_ += 2 * raw_bytes + kBloscSlack;
 #endif
   }
 }
@@ -170,14 +193,9 @@ std::size_t Decompressor::max_stored_bytes(int filter, std::size_t size) noexcep
   // One byte more for every 32. h5py stores no chunk that did not become smaller.
   if (filter == FilterStep::kLzf) return size + size / 32 + 1;
   // zlib adds less than 1/23, HDF5 itself accepts no more than 1/1000 of deflate, Zstandard adds
-  // 1/256, LZ4 a number of 4 bytes a block, and Blosc 16 bytes; the constant is for small chunks.
+  // 1/256, LZ4 a number of 4 bytes a block, of 64 bytes or more, and Blosc 16 bytes; the constant
+  // is for small chunks.
   return size + size / 16 + 4096;
-}
-
-std::size_t Decompressor::state_bytes() const noexcept {
-  constexpr std::size_t kDeflate = std::size_t{32} << 10;
-  constexpr std::size_t kZstandard = std::size_t{160} << 10;
-  return kDeflate + (zstandard_ != nullptr ? kZstandard : 0);
 }
 
 std::size_t Decompressor::undo(int filter, std::span<const std::byte> stream,

@@ -1,8 +1,8 @@
-/// What undoes the compression of a chunk: deflate by libdeflate, LZF here, and Zstandard, LZ4 and
-/// Blosc by their own libraries where these were found when this library was built.
+/// Decompresses chunks: deflate by libdeflate, LZF by itself, and Zstandard, LZ4 and Blosc by their
+/// own libraries where these were found when this library was built.
 ///
 /// Streams are those of the registered HDF5 filters, as h5py and its package hdf5plugin write them.
-/// No stream, however crafted, writes more than the memory that it is given.
+/// No stream, however crafted, decodes to more than the memory that it is given.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class DamagedChunkError : public std::runtime_error {
 /// Undoes the compressing filters of one dataset. For one caller at a time.
 class Decompressor {
  public:
-  /// \throws Error out_of_resources.
-  explicit Decompressor(std::span<const FilterStep> filters);
+  /// \param raw_bytes  of a chunk before the filters. \throws Error out_of_resources.
+  Decompressor(std::span<const FilterStep> filters, std::size_t raw_bytes);
   ~Decompressor();
   Decompressor(Decompressor&& other) noexcept;
   Decompressor& operator=(Decompressor&& other) noexcept;
@@ -41,12 +41,12 @@ class Decompressor {
   [[nodiscard]] static std::size_t max_stored_bytes(int filter, std::size_t size) noexcept;
 
   /// \returns the bytes that were written to `out`. \throws DamagedChunkError, also if they are
-  /// more than out.size(). \pre knows(filter); it is one of the dataset's.
+  /// more than out.size(); std::bad_alloc. \pre knows(filter); it is one of the dataset's.
   [[nodiscard]] std::size_t undo(int filter, std::span<const std::byte> stream,
                                  std::span<std::byte> out) const;
 
-  /// Bytes of its tables, for the memory budget.
-  [[nodiscard]] std::size_t state_bytes() const noexcept;
+  /// Bytes that it takes, and its libraries for a chunk, for the memory budget.
+  [[nodiscard]] std::size_t state_bytes() const noexcept { return state_bytes_; }
 
  private:
   struct Free {
@@ -56,6 +56,7 @@ class Decompressor {
 
   std::unique_ptr<libdeflate_decompressor, Free> deflate_;
   std::unique_ptr<ZSTD_DCtx_s, Free> zstandard_;
+  std::size_t state_bytes_;
 };
 
 /// Undoes LZF, h5py's filter 32000 (the format of Marc Lehmann's LibLZF).

@@ -126,7 +126,7 @@ DamagedChunkError wrong_unfiltered_size(std::int64_t stored_bytes, std::int64_t 
 }
 
 ChunkDecoder::ChunkDecoder(std::span<const FilterStep> filters, std::size_t raw_bytes)
-    : raw_bytes_(raw_bytes), max_stored_bytes_(raw_bytes), decompressor_(filters) {
+    : raw_bytes_(raw_bytes), max_stored_bytes_(raw_bytes), decompressor_(filters, raw_bytes) {
   for (const FilterStep& filter : filters) {
     steps_.push_back({filter.id, filter.id == FilterStep::kShuffle ? filter.values[0] : 0});
     max_stored_bytes_ = max_filtered_bytes(filter.id, max_stored_bytes_);

@@ -162,7 +162,11 @@ class Inspection {
     }
     const FilterStep* const foreign = first_foreign_filter(array_.filters);
     if (array_.decoded_here && foreign != nullptr) {
-      throw cannot_decode("lzf and " + foreign->name);
+      const auto ours =
+          std::find_if(array_.filters.begin(), array_.filters.end(), [](const FilterStep& step) {
+            return step.id != FilterStep::kDeflate && Decompressor::knows(step.id);
+          });
+      throw cannot_decode(ours->name + " and " + foreign->name);
     }
     unsigned int options = 0;
     check_status(H5Pget_chunk_opts(creation_.get(), &options), action_, path_);

@@ -28,17 +28,10 @@
 namespace chunkio {
 namespace {
 
+using write::exists;
 using write::journal_of;
 using write::partial_of;
 using write::PartialFile;
-
-/// \throws Error io_failed.
-bool exists(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) == 0) return true;
-  if (errno == ENOENT || errno == ENOTDIR) return false;
-  throw base::system_error(errno, "inspect", path);
-}
 
 /// Values of fields may be large, and nobody needs a copy.
 DatasetSpec without_values(const DatasetSpec& spec) {
@@ -140,10 +133,7 @@ DatasetWriter::Impl::Impl(std::string target_path, const DatasetSpec& dataset,
 
 std::unique_ptr<write::ChunkStore> DatasetWriter::Impl::begin_afresh(const DatasetSpec& dataset,
                                                                      bool discard_leftover) const {
-  if (discard_leftover) PartialFile::discard(partial_of(run.target));
-  // Before there is a new file that it could be taken for the journal of.
-  if (!exists(partial_of(run.target))) PartialFile::discard(journal_of(run.target));
-  auto file = PartialFile::create(partial_of(run.target), write::OwnerLock::shared);
+  auto file = PartialFile::begin_afresh(run.target, discard_leftover);
   const h5::SkeletonOptions skeleton{
       .chunk_samples = ledger.chunk_samples(),
       .creator = "chunkio " + std::string(version()),

@@ -9,6 +9,7 @@
 
 #include "base/digest.hpp"
 #include "h5/schema.hpp"
+#include "image/sample_decoder.hpp"
 
 namespace chunkio::write {
 namespace {
@@ -60,9 +61,13 @@ std::optional<RecordedPart> from_record(const ChunkRecord& record) {
   take(text, rows, found.part.orientations);
   take(text, rows, found.part.digests);
   found.note = text;
-  const bool possible =
-      std::all_of(found.part.bytes.begin(), found.part.bytes.end(),
-                  [](std::int64_t bytes) { return 1 <= bytes && bytes <= h5::kMaxSampleBytes; });
+  const auto all_from_1_to = [](const auto& numbers, std::int64_t most) {
+    return std::all_of(numbers.begin(), numbers.end(),
+                       [&](std::int64_t number) { return 1 <= number && number <= most; });
+  };
+  const bool possible = all_from_1_to(found.part.bytes, h5::kMaxSampleBytes) &&
+                        all_from_1_to(found.part.sizes, image::kMaxSide) &&
+                        all_from_1_to(found.part.orientations, image::Orientation::kMost);
   if (!possible || digest_of(found.part) != record.digest) return std::nullopt;
   return found;
 }

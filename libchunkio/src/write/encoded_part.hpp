@@ -1,5 +1,5 @@
-/// What the journal of a file of encoded images says of a part of it: the images between two
-/// commits. Their bytes lie one behind the other, from where those of the part before end.
+/// A record in the journal of encoded images: those between two commits. Their bytes lie one behind
+/// the other, from where those of the record before end.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -47,9 +45,9 @@ struct EncodedWriter::Impl {
   /// \returns false if there is nothing to go on with. \throws Error as the constructor.
   [[nodiscard]] bool take_up();
   [[nodiscard]] std::string described_run() const;
-  /// What is announced.
+  /// Reserves space for EncodedSpec::expected_bytes.
   void reserve_expected();
-  /// Whether the images of a part are in the file, behind those that are known; then they are, too.
+  /// Adds the images of a part if the file has them; returns whether it does.
   [[nodiscard]] bool accept(const write::EncodedPart& part);
 
   /// Notes an image whose bytes come next in the file.
@@ -83,6 +81,7 @@ struct EncodedWriter::Impl {
   std::string target;
   EncodedWriterOptions options;
   EncodedSpec spec;
+  std::string run;                         ///< From describe_run(); empty: no journal.
   std::optional<write::PartialFile> file;  ///< Absent once closed, well or badly.
   std::optional<write::Journal> journal;
   write::EncodedPart part;  ///< What is not in the journal.
@@ -110,6 +109,7 @@ EncodedWriter::Impl::Impl(std::string target_path, const EncodedSpec& about,
                 "commit_bytes must be at least 1, got " + std::to_string(options.commit_bytes));
   base::require(!options.resume || !options.identity.empty(),
                 "resume needs an identity of the run");
+  if (!options.identity.empty()) run = described_run();
   if (!options.resume || !take_up()) begin_afresh(options.overwrite || options.resume);
   part_begun = std::chrono::steady_clock::now();
 }
@@ -136,18 +136,12 @@ std::string EncodedWriter::Impl::described_run() const {
 }
 
 void EncodedWriter::Impl::begin_afresh(bool discard_leftover) {
-  using write::PartialFile;
-  const std::string partial = write::partial_of(target);
-  if (discard_leftover) PartialFile::discard(partial);
-  // Before there is a new file that it could be taken for the journal of.
-  if (!std::filesystem::exists(partial)) PartialFile::discard(write::journal_of(target));
-  file.emplace(PartialFile::create(partial, write::OwnerLock::shared));
+  file.emplace(write::PartialFile::begin_afresh(target, discard_leftover));
   data.emplace(file->fd(), file->path(), h5::kEncodedOffset);
   reserve_expected();
-  if (options.identity.empty()) return;
-  journal.emplace(
-      write::Journal::create(write::journal_of(target),
-                             {.first_chunk_offset = h5::kEncodedOffset, .run = described_run()}));
+  if (run.empty()) return;
+  journal.emplace(write::Journal::create(write::journal_of(target),
+                                         {.first_chunk_offset = h5::kEncodedOffset, .run = run}));
   write::sync_folder(write::folder_of(target));
 }
 
@@ -158,18 +152,14 @@ bool EncodedWriter::Impl::take_up() {
   if (!left_file) return false;
   journal.emplace(*std::move(left));
   file.emplace(*std::move(left_file));
-  write::check_same_run(journal->header().run, described_run(), target);
+  write::check_same_run(journal->header().run, run, target);
   data.emplace(file->fd(), file->path(), h5::kEncodedOffset);
-  // The last record of a part counts.
-  std::vector<write::ChunkRecord> records = journal->take_chunks();
-  std::map<std::int64_t, const write::ChunkRecord*> last;
-  for (const write::ChunkRecord& record : records) last[record.chunk] = &record;
-  for (const auto& [number, record] : last) {
-    if (number != num_parts) break;
-    auto found = write::from_record(*record);
+  for (const write::ChunkRecord& record : journal->take_chunks()) {
+    if (record.chunk != num_parts) break;
+    auto found = write::from_record(record);
     if (!found || !accept(found->part)) break;
     resumed.push_back(
-        {.chunk = number, .num_rows = record->num_rows, .note = std::move(found->note)});
+        {.chunk = num_parts, .num_rows = record.num_rows, .note = std::move(found->note)});
     ++num_parts;
   }
   if (num_parts == 0) {
@@ -181,26 +171,28 @@ bool EncodedWriter::Impl::take_up() {
   base::write_at(file->fd(), 0, nothing, file->path());
   base::resize_file(file->fd(), h5::kEncodedOffset + indptr.back(), file->path());
   reserve_expected();
-  journal->forget_saved();
+  journal->keep_first(resumed.size());
   return true;
 }
 
 bool EncodedWriter::Impl::accept(const write::EncodedPart& found) {
   const std::int64_t size = file->size();
   std::int64_t offset = h5::kEncodedOffset + indptr.back();
-  std::vector<std::vector<std::byte>> images;
+  SequentialBytes with_part = *data;
+  std::vector<std::byte> image;
   for (std::size_t i = 0; i < found.digests.size(); ++i) {
     if (options.stop.stop_requested()) {
       throw Error(ErrorCode::cancelled, target + ": stopped while an earlier run was read back");
     }
     if (found.bytes[i] > size - offset) return false;
-    images.emplace_back(static_cast<std::size_t>(found.bytes[i]));
-    base::read_at(file->fd(), offset, images.back(), file->path());
-    if (base::digest(images.back()) != found.digests[i]) return false;
+    image.resize(static_cast<std::size_t>(found.bytes[i]));
+    base::read_at(file->fd(), offset, image, file->path());
+    if (base::digest(image) != found.digests[i]) return false;
+    with_part.skip(image);
     offset += found.bytes[i];
   }
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    data->skip(images[i]);
+  data.emplace(with_part);
+  for (std::size_t i = 0; i < found.digests.size(); ++i) {
     note(found.bytes[i], found.sizes[2 * i], found.sizes[2 * i + 1], found.orientations[i],
          found.digests[i]);
   }
@@ -221,11 +213,19 @@ void EncodedWriter::Impl::note(std::int64_t bytes, std::int32_t height, std::int
 }
 
 void EncodedWriter::Impl::commit(std::string_view note_of_caller) {
-  if (!file || !journal || part.num_rows() == 0) return;
+  if (published) return;
+  if (!file) throw invalid("an earlier call failed");
+  if (!journal || part.num_rows() == 0) return;
+  constexpr std::int64_t kMostNote = write::kMaxNoteBytes / 2;
+  const write::ChunkRecord record = write::to_record(num_parts, part, note_of_caller);
+  if (std::cmp_greater(note_of_caller.size(), kMostNote) ||
+      std::cmp_greater(record.note.size(), write::kMaxNoteBytes)) {
+    throw invalid("a note of " + std::to_string(note_of_caller.size()) + " bytes on " +
+                  std::to_string(part.num_rows()) + " images is too large; commit more often");
+  }
   try {
     data->flush();
     file->sync_content();
-    const write::ChunkRecord record = write::to_record(num_parts, part, note_of_caller);
     journal->append(std::span(&record, 1));
     journal->sync();
   } catch (...) {
@@ -244,7 +244,9 @@ void EncodedWriter::Impl::add(const EncodedImage& image) {
   const auto require = [&](bool met, const std::string& what) {
     if (!met) throw invalid("image " + std::to_string(std::ssize(digests)) + what);
   };
-  if (!file) throw invalid("an image was added after close");
+  if (!file) {
+    throw invalid(published ? "an image was added after close" : "an earlier call failed");
+  }
   const auto is_side = [](std::int64_t side) { return 1 <= side && side <= image::kMaxSide; };
   require(!image.bytes.empty(), " has no bytes");
   require(std::cmp_less_equal(image.bytes.size(), h5::kMaxSampleBytes), " has more than 1 GiB");

@@ -211,6 +211,7 @@ void Journal::read_records() {
       record.digest = take<std::uint64_t>(values);
       record.note = text_of(values);
       chunks_.push_back(std::move(record));
+      chunk_begins_.push_back(end_);
       end_ = position;
     } else if (kind == kSaved && body_bytes >= 8) {
       saved.push_back({.file_offset = read_value<std::int64_t>(file_, body_offset),
@@ -223,6 +224,11 @@ void Journal::read_records() {
       return;
     }
   }
+}
+
+void Journal::keep_first(std::size_t num_chunks) {
+  if (num_chunks < chunk_begins_.size()) end_ = chunk_begins_[num_chunks];
+  forget_saved();
 }
 
 void Journal::append(std::span<const ChunkRecord> records) {

@@ -64,6 +64,8 @@ class Journal {
   [[nodiscard]] const JournalHeader& header() const noexcept { return header_; }
   /// Of what take_up() found, once: in the order of writing. The last record of a chunk counts.
   [[nodiscard]] std::vector<ChunkRecord> take_chunks() noexcept { return std::move(chunks_); }
+  /// Forgets all records but the first of those, on disk as well. \pre nothing was appended.
+  void keep_first(std::size_t num_chunks);
   /// Of what take_up() found: what the file was outside of its chunks before libhdf5 opened it for
   /// writing again; empty unless it was saved whole.
   [[nodiscard]] const std::vector<SavedBytes>& saved() const noexcept { return saved_; }
@@ -88,6 +90,7 @@ class Journal {
   PartialFile file_;
   JournalHeader header_;
   std::vector<ChunkRecord> chunks_;
+  std::vector<std::int64_t> chunk_begins_;  ///< Of what take_up() found.
   std::vector<SavedBytes> saved_;
   std::uint64_t header_digest_ = 0;  ///< Goes into every record's digest.
   std::int64_t end_ = 0;             ///< Where the next record goes.

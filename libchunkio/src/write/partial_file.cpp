@@ -84,6 +84,13 @@ PartialFile PartialFile::begin(const std::string& target, const PublishOptions& 
   return create(partial, OwnerLock::shared);
 }
 
+PartialFile PartialFile::begin_afresh(const std::string& target, bool discard_leftover) {
+  const std::string partial = partial_of(target);
+  if (discard_leftover) discard(partial);
+  if (!exists(partial)) discard(journal_of(target));
+  return create(partial, OwnerLock::shared);
+}
+
 void PartialFile::discard(const std::string& path) {
   // Removed under its lock, so that no file of a writer that starts just now goes with it.
   const base::FileDescriptor existing = lock_existing(path, O_RDONLY);
@@ -197,6 +204,13 @@ void check_target(const std::string& path, bool overwrite) {
                 path + " is not a regular file; give another name, or remove it first");
   }
   if (!overwrite) throw output_exists(path);
+}
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw base::system_error(errno, "inspect", path);
 }
 
 std::string partial_of(const std::string& target) { return target + ".partial"; }

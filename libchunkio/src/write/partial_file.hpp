@@ -28,6 +28,10 @@ class PartialFile {
   /// at it before it is published. Options say whether what an earlier owner left is discarded.
   /// \throws Error as create() and discard().
   static PartialFile begin(const std::string& target, const PublishOptions& options);
+  /// Creates what becomes `target`, for a writer with a journal. A journal that nothing is left of
+  /// goes, so that it is not taken for that of the new file.
+  /// \param discard_leftover  also of what an earlier owner left. \throws Error as create().
+  static PartialFile begin_afresh(const std::string& target, bool discard_leftover);
   /// Opens what an earlier owner left, if there is anything; it will be kept.
   /// \throws Error output_exists (in use by another writer, or no regular file), io_failed.
   static std::optional<PartialFile> take_up(const std::string& path, OwnerLock lock);
@@ -88,6 +92,9 @@ inline constexpr const char* kStartAgain = "set overwrite and not resume to star
 
 /// The folder that `path` lies in.
 [[nodiscard]] std::string folder_of(const std::string& path);
+
+/// Whether a file of that name is there, of any kind. \throws Error io_failed.
+[[nodiscard]] bool exists(const std::string& path);
 
 /// Brings names made, changed or removed in `folder` to disk. \throws Error io_failed.
 void sync_folder(const std::string& folder);

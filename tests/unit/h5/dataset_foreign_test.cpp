@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <limits>
 #include <string>
 #include <utility>
@@ -80,7 +81,10 @@ TEST_F(DatasetTest, ChunksOfPluginsAreReadIfTheirLibraryIsThere) {
       const std::string name = filter + kind;
       SCOPED_TRACE(name);
       const std::string path = test::plugin_file(folder_, name);
-      if (path.empty()) GTEST_SKIP() << "there is no plugin of libhdf5 that writes " << filter;
+      if (path.empty()) {
+        std::cout << "there is no plugin of libhdf5 that writes " << filter << '\n';
+        continue;
+      }
       if (!h5::Decompressor::knows(number)) {
         refused(ErrorCode::unsupported, {path, filter, "hdf5plugin"}, path);
         continue;

@@ -106,7 +106,7 @@ std::vector<Format> formats() {
 }
 
 Decompressor decompressor_of(const Format& format) {
-  return Decompressor(std::vector<FilterStep>{{.id = format.filter}});
+  return {std::vector<FilterStep>{{.id = format.filter}}, 5000};
 }
 
 /// Runs of equal bytes, and bytes that nothing makes smaller.

@@ -353,8 +353,7 @@ void add_file(CLI::App& app, RepackCommand& command) {
   cli::add_jpeg_quality(app, command.quality)->needs(encode);
   app.add_flag("-f,--force", options.writer.overwrite, "Replace existing output files");
   app.add_flag("--resume", options.writer.resume,
-               "Continue an interrupted run with the same options (with --filter, and of encoded "
-               "images: start over)");
+               "Continue an interrupted run with the same options (with --filter: start over)");
   cli::add_integer(app, "-j,--threads", command.threads, 1, "Threads that copy (default: all CPUs)")
       ->default_str("");
   cli::add_memory_budget(app, options.memory_budget);

@@ -35,11 +35,12 @@ std::string to_note(const ChunkRecord& record) {
   for (const auto& [size, count] : record.sizes.counts()) {
     sizes.push_back({size.first, size.second, count});
   }
-  const json note = {{"first", record.first_place},
-                     {"end", record.end_place},
-                     {"skipped", std::move(skipped)},
-                     {"sizes", std::move(sizes)},
-                     {"pixels", record.pixels.values()}};
+  json note = {{"first", record.first_place},
+               {"end", record.end_place},
+               {"skipped", std::move(skipped)},
+               {"sizes", std::move(sizes)},
+               {"pixels", record.pixels.values()}};
+  if (record.num_limited > 0) note["limited"] = record.num_limited;
   return cli::json_text(note);
 }
 
@@ -55,6 +56,7 @@ ChunkRecord from_note(std::string_view note, std::int64_t channels, chunkio::Lay
     for (const json& size : stored.at("sizes")) {
       record.sizes.add({size.at(0), size.at(1)}, size.at(2));
     }
+    record.num_limited = stored.value("limited", std::int64_t{0});
     record.pixels.restore(stored.at("pixels").get<std::vector<std::uint64_t>>());
     return record;
   } catch (const json::exception& error) {

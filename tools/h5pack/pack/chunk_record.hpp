@@ -27,6 +27,7 @@ struct ChunkRecord {
   std::vector<SkippedImage> skipped = {};
   ImageSizes sizes = {};
   PixelStatistics pixels;
+  std::int64_t num_limited = 0;  ///< Encoded images that were made smaller.
 };
 
 /// As JSON of one line.

@@ -131,7 +131,7 @@ struct Totals {
 void add_compared(const Checked& checked, std::optional<ImageSize> size, const std::string& name,
                   NotedWriter& writer) {
   try {
-    writer.add(checked.image, checked.pixels, size);
+    writer.add(checked.image, checked.pixels, size, checked.limited);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::digest_mismatch) throw;
     throw Error(error.code(),
@@ -236,6 +236,7 @@ void pack_it(const Listing& listing, const Split& split, const PackPlan& plan,
     result.skipped.insert(result.skipped.end(), record.skipped.begin(), record.skipped.end());
     totals.pixels.merge(record.pixels);
     totals.sizes.merge(record.sizes);
+    result.num_limited += record.num_limited;
   }
   add_all(split, order, plan, options, writer, budget, totals, result);
   cli::StopSignal::check();
@@ -262,7 +263,8 @@ PackResult pack_encoded(const Listing& listing, const Split& split, const PackPl
   const auto start = std::chrono::steady_clock::now();
   // Images are decoded in parallel; threads inside one would only get in the way.
   use_one_thread_an_image();
-  NotedWriter writer(path, make_spec(listing, split, plan, options), options.writer);
+  NotedWriter writer(path, make_spec(listing, split, plan, options), plan.num_samples,
+                     options.writer);
   PackResult result;
   cli::run_with_resume_hint(cli::resumable(writer), path, [&] {
     pack_it(listing, split, plan, options, writer, budget, result);

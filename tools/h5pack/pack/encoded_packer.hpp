@@ -14,7 +14,7 @@
 
 namespace h5pack {
 
-/// As pack(), but nothing can be resumed: `resume` starts over. num_chunks is 0.
+/// As pack(). num_chunks is 0.
 PackResult pack_encoded(const Listing& listing, const Split& split, const PackPlan& plan,
                         const std::string& path, const PackOptions& options, ErrorBudget& budget);
 

@@ -224,7 +224,7 @@ class Encoder : public ImageMaker {
   tbb::enumerable_thread_specific<FileMaker> files_;
 };
 
-/// \param totals  of all pixels; absent: nobody asks.
+/// \param totals  of all pixels; absent: not needed.
 void add(const std::vector<NewImage>& images, const Rows& rows, const std::string& input,
          NotedWriter& writer, std::optional<PixelStatistics>& totals) {
   for (std::size_t i = 0; i < images.size(); ++i) {
@@ -375,7 +375,8 @@ RepackResult repack_encoded(const chunkio::Dataset& dataset, const Rows& rows,
   const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
                                         static_cast<std::size_t>(threads));
   tbb::task_arena arena(threads);
-  NotedWriter writer(path, make_spec(dataset.info(), rows, options), options.writer);
+  NotedWriter writer(path, make_spec(dataset.info(), rows, options), std::ssize(rows),
+                     options.writer);
   cli::run_with_resume_hint(cli::resumable(writer), path, [&] {
     arena.execute([&] { write_it(dataset, rows, options, writer, result); });
   });

@@ -26,7 +26,7 @@ namespace h5pack {
                                                const std::string& path,
                                                const RepackOptions& options);
 
-/// As repack(), but nothing can be resumed: `resume` starts over. Encoded images keep their bytes,
+/// As repack(). Encoded images keep their bytes,
 /// sizes and orientations, and are compared with their digests. Statistics are those of the images
 /// as they are stored: carried along if all encoded rows are there, else computed, for which
 /// encoded images are decoded once.

@@ -18,7 +18,7 @@ ChunkRecord part_from(std::int64_t place) {
 }  // namespace
 
 NotedWriter::NotedWriter(const std::string& path, const chunkio::EncodedSpec& spec,
-                         const chunkio::WriterOptions& options)
+                         std::int64_t num_places, const chunkio::WriterOptions& options)
     : writer_(path, spec,
               {.overwrite = options.overwrite,
                .identity = options.identity,
@@ -28,10 +28,13 @@ NotedWriter::NotedWriter(const std::string& path, const chunkio::EncodedSpec& sp
       part_(part_from(0)) {
   for (const chunkio::ResumedChunk& resumed : writer_.resumed()) {
     ChunkRecord record = from_note(resumed.note, kRgb, chunkio::Layout::nhwc);
-    if (record.first_place != part_.first_place || record.end_place <= record.first_place) {
+    const std::int64_t images = record.end_place - record.first_place - std::ssize(record.skipped);
+    if (record.first_place != part_.first_place || images != resumed.num_rows ||
+        record.end_place > num_places) {
       throw chunkio::Error(chunkio::ErrorCode::corrupt_data,
-                           "the journal of an earlier run leaves out images before place " +
-                               std::to_string(record.first_place) + "; start again with --force");
+                           "the journal of an earlier run leaves out images, or has too many, "
+                           "from place " +
+                               std::to_string(part_.first_place) + " on; start again with --force");
     }
     part_ = part_from(record.end_place);
     resumed_.push_back(std::move(record));
@@ -39,12 +42,14 @@ NotedWriter::NotedWriter(const std::string& path, const chunkio::EncodedSpec& sp
 }
 
 void NotedWriter::add(const chunkio::EncodedImage& image,
-                      const std::optional<PixelStatistics>& pixels, std::optional<ImageSize> size) {
+                      const std::optional<PixelStatistics>& pixels, std::optional<ImageSize> size,
+                      bool limited) {
   writer_.add(image);
   ++num_new_;
   ++part_.end_place;
   if (pixels) part_.pixels.merge(*pixels);
   if (size) part_.sizes.add(*size);
+  part_.num_limited += limited ? 1 : 0;
   if (writer_.commit_due()) commit();
 }
 
